@@ -1,0 +1,1 @@
+"""From a kernel AST to optimised, linear, rendered source: C, LLVM IR, OpenCL and a reference interpreter."""

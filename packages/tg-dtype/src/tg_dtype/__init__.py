@@ -1,0 +1,1 @@
+"""Data types: promotion lattice, exact host casts, interchange tables."""

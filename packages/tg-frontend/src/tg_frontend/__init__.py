@@ -1,0 +1,1 @@
+"""Tensor, automatic differentiation, nn, optimisers, state files and TinyJit."""

@@ -1,0 +1,1 @@
+"""Hardware command queues: signals, timelines, bound queues, and a queue run by a host thread."""

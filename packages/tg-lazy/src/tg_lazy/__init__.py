@@ -1,0 +1,1 @@
+"""The op table, the lazy graph and the scheduler that fuses it into kernels."""

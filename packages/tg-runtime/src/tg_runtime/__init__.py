@@ -1,0 +1,1 @@
+"""Devices, allocators, buffers, compilers and the execution of schedules."""

@@ -1,0 +1,1 @@
+"""Symbolic integers with bounds, strided views and the ShapeTracker."""

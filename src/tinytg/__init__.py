@@ -1,0 +1,1 @@
+"""tinytg: a tensor compiler, from dtypes to a PyTorch-like Tensor."""
