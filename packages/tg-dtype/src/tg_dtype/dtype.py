@@ -1,0 +1,262 @@
+"""Scalar, vector, pointer and image types: interned, immutable, compared by identity."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+TYPE_CHECKING = False  # importing typing would cost more than this whole package
+if TYPE_CHECKING:
+    from typing import Literal, NoReturn, TypeAlias
+
+    Kind: TypeAlias = Literal["void", "bool", "int", "uint", "float"]
+
+_interned: dict[tuple[object, ...], DType] = {}
+
+POINTER_BYTES = 8  # every target of the project addresses memory with 64 bits
+
+
+class AddrSpace(Enum):
+    """Where a pointer points: device memory, memory shared by a workgroup, or registers of one thread."""
+
+    GLOBAL = 0
+    LOCAL = 1
+    REG = 2
+
+    def __repr__(self) -> str:
+        return f"AddrSpace.{self.name}"
+
+
+class DType:
+    """A scalar or vector type. Equal types are one object, so ``is`` and ``==`` agree and hashing is free.
+
+    Attributes:
+        name: canonical name, e.g. ``"float32"`` or ``"float32x4"``; ``dtypes.from_name`` reads it back.
+        kind: ``"void"``, ``"bool"``, ``"int"`` (signed), ``"uint"`` or ``"float"``.
+        bits: width of one lane in bits (1 for bool).
+        itemsize: bytes of the whole value, all lanes included.
+        priority: total order used where one of two types must be named first; wider and floatier is higher.
+        count: number of lanes, 1 for a scalar.
+        fmt: character of the :mod:`struct` module for one lane, or None where it has none (bf16, fp8, void).
+
+    Example:
+        >>> from tg_dtype import dtypes
+        >>> dtypes.float32.vec(4).itemsize, dtypes.float32.vec(4).scalar() is dtypes.float32
+        (16, True)
+    """
+
+    __slots__ = ("__weakref__", "_scalar", "_vectors", "bits", "count", "fmt", "itemsize", "kind", "name", "priority")
+
+    name: str
+    kind: Kind
+    bits: int
+    itemsize: int
+    priority: int
+    count: int
+    fmt: str | None
+    _scalar: DType
+    _vectors: dict[int, DType]
+
+    def __new__(cls, name: str, kind: Kind, bits: int, priority: int, fmt: str | None = None, count: int = 1) -> DType:
+        """Return the interned type; ``name`` is that of one lane."""
+        key = (DType, name, kind, bits, priority, fmt, count)
+        found = _interned.get(key)
+        if found is not None:
+            return found
+        new = object.__new__(DType)
+        scalar = new if count == 1 else DType(name, kind, bits, priority, fmt)
+        full = name if count == 1 else f"{name}x{count}"
+        _fill(new, full, kind, bits, (bits + 7) // 8 * count, priority, count, fmt, scalar)
+        return _interned.setdefault(key, new)
+
+    @property
+    def base(self) -> DType:
+        """The type pointed at; the type itself where it is no pointer."""
+        return self
+
+    def scalar(self) -> DType:
+        """The type of one lane."""
+        return self._scalar
+
+    def vec(self, count: int) -> DType:
+        """The vector of ``count`` lanes of this scalar; the scalar itself for 1.
+
+        Raises:
+            ValueError: if ``count < 1``.
+            TypeError: if this is a vector already, a pointer, or void, and ``count > 1``.
+        """
+        if count == 1:
+            return self
+        found = self._vectors.get(count)
+        if found is not None:
+            return found
+        if count < 1:
+            raise ValueError(f"vec: {self.name} with {count} lanes: the count must be at least 1")
+        if self.count != 1 or self.kind == "void" or isinstance(self, PtrDType):
+            raise TypeError(f"vec: {self.name} cannot be made a vector of {count} lanes; only scalars can")
+        return self._vectors.setdefault(count, DType(self.name, self.kind, self.bits, self.priority, self.fmt, count))
+
+    def ptr(self, size: int = -1, space: AddrSpace = AddrSpace.GLOBAL) -> PtrDType:
+        """A pointer to ``size`` elements of this type; -1 is an unknown number."""
+        return PtrDType(self, size, space)
+
+    def __repr__(self) -> str:
+        lanes = "" if self.count == 1 else f".vec({self.count})"
+        return f"dtypes.{self._scalar.name}{lanes}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"dtype {self.name} is immutable; cannot set {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"dtype {self.name} is immutable; cannot delete {name}")
+
+    def __copy__(self) -> DType:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> DType:
+        return self
+
+    def __reduce__(self) -> tuple[type[DType], tuple[object, ...]]:
+        return DType, (self._scalar.name, self.kind, self.bits, self.priority, self.fmt, self.count)
+
+
+class PtrDType(DType):
+    """A pointer to ``size`` elements of ``base`` in an address space; its own itemsize is that of an address.
+
+    Attributes:
+        base: the type pointed at (a vector for vector access).
+        size: number of elements of ``base``, -1 when unknown.
+        space: the address space.
+
+    Example:
+        >>> from tg_dtype import AddrSpace, dtypes
+        >>> p = dtypes.float32.ptr(16, AddrSpace.LOCAL)
+        >>> p.base, p.nbytes, p.name
+        (dtypes.float32, 64, 'float32*16@local')
+    """
+
+    __slots__ = ("_base", "size", "space")
+
+    _base: DType
+    size: int
+    space: AddrSpace
+
+    def __new__(cls, base: DType, size: int = -1, space: AddrSpace = AddrSpace.GLOBAL) -> PtrDType:
+        """Return the interned pointer type.
+
+        Raises:
+            ValueError: if ``size < -1``.
+        """
+        key = (PtrDType, base, size, space)
+        found = _interned.get(key)
+        if found is None:
+            if size < -1:
+                raise ValueError(f"ptr: {base.name} with size {size}: give a number of elements, or -1 for unknown")
+            where = "" if space is AddrSpace.GLOBAL else f"@{space.name.lower()}"
+            name = f"{base.name}*{'' if size < 0 else size}{where}"
+            found = _interned.setdefault(key, _pointer(PtrDType, name, base, size, space))
+        assert isinstance(found, PtrDType)
+        return found
+
+    @property
+    def base(self) -> DType:
+        """The type pointed at."""
+        return self._base
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes pointed at, -1 when the size is unknown."""
+        return -1 if self.size < 0 else self.size * self._base.itemsize
+
+    def __repr__(self) -> str:
+        return f"{self._base!r}.ptr({self.size}, {self.space!r})"
+
+    def __reduce__(self) -> tuple[type[DType], tuple[object, ...]]:
+        return PtrDType, (self._base, self.size, self.space)
+
+
+class ImageDType(PtrDType):
+    """A two-dimensional texture in global memory: shape (height, width, 4) of channels stored as ``base``.
+
+    Loads yield four float32 lanes whatever the storage is (``load_dtype``), because samplers convert.
+
+    Attributes:
+        base: storage type of a channel: float16 (``imageh``) or float32 (``imagef``).
+        shape: (height, width, 4).
+    """
+
+    __slots__ = ("shape",)
+
+    shape: tuple[int, ...]
+
+    def __new__(cls, base: DType, shape: tuple[int, ...]) -> ImageDType:
+        """Return the interned image type.
+
+        Raises:
+            TypeError: if ``base`` is not scalar float16 or float32.
+            ValueError: if the shape is not (height, width, 4) with positive sides.
+        """
+        shape = tuple(shape)
+        key = (ImageDType, base, shape)
+        found = _interned.get(key)
+        if found is None:
+            if base.kind != "float" or base.count != 1 or base.fmt not in ("e", "f"):
+                raise TypeError(f"image: channels are float16 or float32, not {base.name}")
+            if len(shape) != 3 or shape[2] != 4 or min(shape) < 1:
+                raise ValueError(f"image: shape must be (height, width, 4), not {shape}")
+            name = f"image{'h' if base.fmt == 'e' else 'f'}({','.join(map(str, shape))})"
+            size = shape[0] * shape[1] * shape[2]
+            found = _pointer(ImageDType, name, base, size, AddrSpace.GLOBAL)
+            object.__setattr__(found, "shape", shape)
+            found = _interned.setdefault(key, found)
+        assert isinstance(found, ImageDType)
+        return found
+
+    @property
+    def load_dtype(self) -> DType:
+        """What one read of the image yields: four lanes of float32."""
+        return FLOAT32.vec(4)
+
+    def __repr__(self) -> str:
+        return f"dtypes.image{'h' if self._base.fmt == 'e' else 'f'}({self.shape!r})"
+
+    def __reduce__(self) -> tuple[type[DType], tuple[object, ...]]:
+        return ImageDType, (self._base, self.shape)
+
+
+def _fill(
+    new: DType,
+    name: str,
+    kind: Kind,
+    bits: int,
+    itemsize: int,
+    priority: int,
+    count: int,
+    fmt: str | None,
+    scalar: DType,
+) -> None:
+    put = object.__setattr__
+    put(new, "name", name)
+    put(new, "kind", kind)
+    put(new, "bits", bits)
+    put(new, "itemsize", itemsize)
+    put(new, "priority", priority)
+    put(new, "count", count)
+    put(new, "fmt", fmt)
+    put(new, "_scalar", scalar)
+    put(new, "_vectors", {})
+
+
+def _pointer(cls: type[PtrDType], name: str, base: DType, size: int, space: AddrSpace) -> PtrDType:
+    new = object.__new__(cls)
+    # A pointer is neither integer nor float: "void" keeps it out of arithmetic and of the promotion lattice.
+    _fill(new, name, "void", POINTER_BYTES * 8, POINTER_BYTES, base.priority, 1, None, new)
+    object.__setattr__(new, "_base", base)
+    object.__setattr__(new, "size", size)
+    object.__setattr__(new, "space", space)
+    return new
+
+
+FLOAT32 = DType("float32", "float", 32, 13, "f")

@@ -1,0 +1,168 @@
+"""The promotion lattice: the type in which operands of several types meet.
+
+The order is that of JAX (its documentation page "Type promotion semantics"): bool < integers < floats, a float never widens
+because an integer meets it, and signed meets unsigned of the same width one width up::
+
+    bool -> i8 -> i16 -> i32 -> i64 ---.            .-> f16 --.
+        \\      /      /      /           +-> ? -> fp8 -+         +-> f32 -> f64
+         `-> u8 -> u16 -> u32 -> u64 -'     (two)   `-> bf16 -'
+
+Two joins are no type of their own and are settled last: int64 with uint64 meets in "some float", which becomes
+``dtypes.default_float``; the two fp8 types meet in "some half", which becomes float16 (it holds both exactly).
+"""
+
+from __future__ import annotations
+
+from .catalog import dtypes
+from .dtype import DType
+from .limits import is_float, maximum, minimum
+
+_SOME_FLOAT, _SOME_HALF = "some float", "some half"
+_COVERS: dict[DType | str, tuple[DType | str, ...]] = {
+    dtypes.bool: (dtypes.int8, dtypes.uint8),
+    dtypes.int8: (dtypes.int16,),
+    dtypes.uint8: (dtypes.int16, dtypes.uint16),
+    dtypes.int16: (dtypes.int32,),
+    dtypes.uint16: (dtypes.int32, dtypes.uint32),
+    dtypes.int32: (dtypes.int64,),
+    dtypes.uint32: (dtypes.int64, dtypes.uint64),
+    dtypes.int64: (_SOME_FLOAT,),
+    dtypes.uint64: (_SOME_FLOAT,),
+    _SOME_FLOAT: (dtypes.fp8e4m3, dtypes.fp8e5m2),
+    dtypes.fp8e4m3: (_SOME_HALF,),
+    dtypes.fp8e5m2: (_SOME_HALF,),
+    _SOME_HALF: (dtypes.float16, dtypes.bfloat16),
+    dtypes.float16: (dtypes.float32,),
+    dtypes.bfloat16: (dtypes.float32,),
+    dtypes.float32: (dtypes.float64,),
+    dtypes.float64: (),
+}
+
+
+def _upward_closures() -> dict[DType | str, frozenset[DType | str]]:
+    above: dict[DType | str, frozenset[DType | str]] = {}
+    for node in reversed(_COVERS):  # written from low to high, so everything above is known already
+        above[node] = frozenset({node}).union(*(above[up] for up in _COVERS[node]))
+    return above
+
+
+_ABOVE = _upward_closures()
+_joins: dict[frozenset[DType], DType | str] = {}
+
+
+def _join(scalars: frozenset[DType]) -> DType | str:
+    found = _joins.get(scalars)
+    if found is None:
+        common = frozenset.intersection(*(_ABOVE[d] for d in scalars))
+        # The least upper bound is the one from which every other upper bound can be reached.
+        found = next(node for node in common if _ABOVE[node] == common)
+        _joins[scalars] = found
+    return found
+
+
+def least_upper_dtype(*dtypes_: DType) -> DType:
+    """The least type to which all operands convert; vectors of one length join lane by lane.
+
+    Args:
+        *dtypes_: at least one type. Identical types give themselves, whatever they are.
+
+    Raises:
+        TypeError: if void, a pointer or an image meets another type, or vectors of different lengths meet.
+        ValueError: if called with nothing.
+
+    Example:
+        >>> from tg_dtype import dtypes, least_upper_dtype
+        >>> least_upper_dtype(dtypes.int8, dtypes.uint8), least_upper_dtype(dtypes.int64, dtypes.float16)
+        (dtypes.int16, dtypes.float16)
+        >>> least_upper_dtype(dtypes.float16, dtypes.bfloat16), least_upper_dtype(dtypes.int64, dtypes.uint64)
+        (dtypes.float32, dtypes.float32)
+    """
+    kinds = frozenset(dtypes_)
+    if len(kinds) == 1:
+        return dtypes_[0]
+    if not kinds:
+        raise ValueError("least_upper_dtype: give at least one dtype")
+    lanes = {d.count for d in kinds}
+    if len(lanes) != 1 or any(d.kind == "void" for d in kinds):
+        raise TypeError(f"no dtype holds both {' and '.join(sorted(d.name for d in kinds))}")
+    joined = _join(frozenset(d.scalar() for d in kinds))
+    if isinstance(joined, str):
+        joined = dtypes.default_float if joined is _SOME_FLOAT else dtypes.float16
+    return joined.vec(lanes.pop())
+
+
+def least_upper_float(dtype: DType) -> DType:
+    """The float type in which a function such as ``exp`` of ``dtype`` is computed: itself, or ``default_float``.
+
+    Raises:
+        TypeError: if ``dtype`` is void, a pointer or an image.
+    """
+    if dtype.kind == "void":
+        raise TypeError(f"{dtype.name} does not convert to a float")
+    return dtype if is_float(dtype) else dtypes.default_float.vec(dtype.count)
+
+
+def sum_acc_dtype(dtype: DType) -> DType:
+    """The type of the accumulator of a sum: at least 32 bits, of the same kind; bool counts in ``default_int``.
+
+    Raises:
+        TypeError: if ``dtype`` is void, a pointer or an image.
+
+    Example:
+        >>> from tg_dtype import dtypes, sum_acc_dtype
+        >>> sum_acc_dtype(dtypes.uint8), sum_acc_dtype(dtypes.bfloat16), sum_acc_dtype(dtypes.bool)
+        (dtypes.uint32, dtypes.float32, dtypes.int32)
+    """
+    if dtype.kind == "void":
+        raise TypeError(f"sum: {dtype.name} cannot be added up")
+    if dtype.kind == "float":
+        floor = dtypes.float32
+    elif dtype.kind == "uint":
+        floor = dtypes.uint32
+    elif dtype.kind == "int":
+        floor = dtypes.int32
+    else:
+        floor = dtypes.default_int
+    return least_upper_dtype(dtype.scalar(), floor).vec(dtype.count)
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The type that a sum returns: the accumulator's, except that narrow floats are rounded back to themselves.
+
+    Raises:
+        TypeError: if ``dtype`` is void, a pointer or an image.
+
+    Example:
+        >>> from tg_dtype import dtypes, sum_dtype
+        >>> sum_dtype(dtypes.float16), sum_dtype(dtypes.int8)
+        (dtypes.float16, dtypes.int32)
+    """
+    accumulator = sum_acc_dtype(dtype)
+    return dtype if is_float(dtype) else accumulator
+
+
+def can_safe_cast(src: DType, dst: DType) -> bool:
+    """True when every value of ``src`` is a value of ``dst``, so that the cast can be undone.
+
+    Example:
+        >>> from tg_dtype import can_safe_cast, dtypes
+        >>> can_safe_cast(dtypes.uint8, dtypes.float16), can_safe_cast(dtypes.int32, dtypes.float32)
+        (True, False)
+    """
+    if src is dst:
+        return True
+    if src.count != dst.count or src.kind == "void" or dst.kind == "void":
+        return False
+    if src.kind == "bool":
+        return True
+    if dst.kind == "bool" or (src.kind == "float" and dst.kind != "float"):
+        return False
+    if src.kind == "float":
+        (src_exp, src_man), (dst_exp, dst_man) = dtypes.finfo(src), dtypes.finfo(dst)
+        # fp8e4m3 has no infinities to lose as a source, and is too narrow as a destination.
+        return src_exp <= dst_exp and src_man <= dst_man
+    if dst.kind == "float":
+        digits = src.bits - (src.kind == "int")
+        exponent, mantissa = dtypes.finfo(dst)
+        return digits <= mantissa + 1 and src.bits - 1 < 1 << (exponent - 1)
+    return minimum(dst) <= minimum(src) and maximum(src) <= maximum(dst)
