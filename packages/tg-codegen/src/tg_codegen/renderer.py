@@ -1,0 +1,48 @@
+"""Renderer: turns linear UOps into a target's text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tg_dtype import DType
+from tg_lazy import Ops
+
+from .target import Target
+from .uop import UOp
+
+
+class Renderer(ABC):
+    """A language and the machine it is written for.
+
+    Attributes:
+      name: the renderer's name in ``DEV`` (``CLANG``, ``LLVM``, ``CL``, ``CUDA`` …).
+      target: the machine.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    @abstractmethod
+    def render(self, name: str, uops: Sequence[UOp]) -> str:
+        """The kernel ``name`` as text.
+
+        Raises:
+          ValueError: a node that this language has no form for; the message names it.
+        """
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        """Whether values of this scalar dtype can be computed with. Others are legalised to ones that can."""
+        return True
+
+    def supports_op(self, op: Ops, dtype: DType) -> bool:
+        """Whether the language has this elementwise op for this scalar dtype. Others are decomposed."""
+        return True
+
+    @property
+    def key(self) -> str:
+        """Distinguishes renderers that would give different text, stable between processes."""
+        return f"{type(self).__name__}:{self.target!r}"

@@ -1,0 +1,36 @@
+"""What the optimiser must know of the machine that a kernel is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine's shape, as far as loops care.
+
+    Attributes:
+      kind: ``"cpu"`` (loops, threads by ``core_id``) or ``"gpu"`` (work-groups: ``gidx``, ``lidx``).
+      vector_bytes: width of a SIMD register in bytes (CPU), or of the widest single memory access (GPU).
+      registers: vector registers that the compiler may use without spilling (CPU), scalar registers a thread (GPU).
+      threads: CPU threads that a kernel may be split over; 1 on a GPU.
+      l1_bytes: first-level data cache of a core.
+      l2_bytes: second-level cache of a core.
+      shared_bytes: memory shared by a work-group; 0 if there is none.
+      local_max: most work-items in a work-group, 0 if there are no work-groups.
+      global_max: most work-groups along each dimension.
+      fused_multiply_add: whether a*b+c is one instruction.
+      max_params: most arguments of a kernel.
+    """
+
+    kind: str = "cpu"
+    vector_bytes: int = 16
+    registers: int = 16
+    threads: int = 1
+    l1_bytes: int = 32 * 1024
+    l2_bytes: int = 512 * 1024
+    shared_bytes: int = 0
+    local_max: int = 0
+    global_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    fused_multiply_add: bool = True
+    max_params: int = 1024

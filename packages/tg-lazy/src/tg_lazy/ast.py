@@ -1,0 +1,293 @@
+"""Kernel ASTs: what one kernel computes, as an immutable, interned DAG of shaped nodes.
+
+A node is a value for every index of its shape. The forms, with what ``arg`` holds:
+
+==========  ===============  ==========================================================================================
+op          operands         arg
+==========  ===============  ==========================================================================================
+CONST       none             the Python value (splat over ``shape``)
+IOTA        none             a ShapeTracker: the value at an index is the flat index it maps to (0 where masked)
+SYM         none             a symbolic integer (splat over ``shape``)
+LOAD        none             ``(slot, ShapeTracker)``: reads buffer ``slot``; 0 where masked
+GATHER      (index,)         ``(slot, ShapeTracker of shape (n,))``: reads at ``index``; 0 unless ``0 <= index < n``
+VIEW        (x,)             a ShapeTracker over ``x`` taken row-major; 0 where masked
+elementwise (a[, b[, c]])    None; all operands have the node's shape. CAST and BITCAST convert to ``dtype``
+REDUCE      (x,)             ``(op, axes)``; reduced axes stay with size 1; accumulates in ``dtype``
+STORE       (value,)         ``(slot, ShapeTracker)`` of the value's shape
+SINK        stores           one :class:`BufferArg` per slot
+==========  ===============  ==========================================================================================
+
+Slots number the kernel's buffers: outputs first. A kernel may read a slot that it also stores to only at the index
+it is storing (the scheduler sees to it).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tg_dtype import ConstType, DType, dtypes
+from tg_shape import Expr, ShapeTracker, Variable, sint
+
+from .ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class BufferArg:
+    """A kernel's view of one of its buffers: element dtype and size in elements."""
+
+    dtype: DType
+    size: int
+
+
+def _arg_key(arg: object) -> object:
+    """A hashable stand-in for ``arg`` under which equal bits, and only those, are equal."""
+    if isinstance(arg, float):
+        return ("f", struct.pack("<d", arg))
+    if isinstance(arg, bool):
+        return ("b", arg)
+    return arg
+
+
+class LazyOp:
+    """A node of a kernel AST. Build them with the constructors of this module; equal nodes are one object.
+
+    Attributes:
+      op: what is computed.
+      dtype: dtype of the value (``dtypes.void`` for STORE and SINK).
+      shape: the shape over which the value is defined.
+      src: operands.
+      arg: see the module's table.
+    """
+
+    __slots__ = ("__weakref__", "_key", "arg", "dtype", "op", "shape", "src")
+    _interned: WeakValueDictionary[tuple[object, ...], LazyOp] = WeakValueDictionary()
+
+    op: Ops
+    dtype: DType
+    shape: tuple[sint, ...]
+    src: tuple[LazyOp, ...]
+    arg: Any
+    _key: bytes | None
+
+    def __new__(
+        cls, op: Ops, dtype: DType, shape: tuple[sint, ...], src: tuple[LazyOp, ...] = (), arg: Any = None
+    ) -> LazyOp:
+        intern_key = (op, dtype, shape, src, _arg_key(arg))
+        found = LazyOp._interned.get(intern_key)
+        if found is not None:
+            return found
+        self = object.__new__(cls)
+        self.op, self.dtype, self.shape, self.src, self.arg = op, dtype, shape, src, arg
+        self._key = None
+        LazyOp._interned[intern_key] = self
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return LazyOp, (self.op, self.dtype, self.shape, self.src, self.arg)
+
+    @property
+    def key(self) -> bytes:
+        """A digest of the structure, equal in every process for equal ASTs."""
+        if self._key is None:
+            for node in self.toposort():
+                if node._key is None:
+                    arg = _arg_key(node.arg)
+                    text = f"{node.op.name}|{node.dtype.name}|{node.shape!r}|{arg!r}|"
+                    own = hashlib.sha256(text.encode())
+                    for child in node.src:
+                        assert child._key is not None
+                        own.update(child._key)
+                    node._key = own.digest()
+        assert self._key is not None
+        return self._key
+
+    def toposort(self) -> list[LazyOp]:
+        """Every node that this one depends on, operands first, itself last."""
+        order: dict[LazyOp, None] = {}
+        stack: list[tuple[LazyOp, bool]] = [(self, False)]
+        while stack:
+            node, done = stack.pop()
+            if done:
+                order[node] = None
+            elif node not in order:
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(node.src) if child not in order)
+        return list(order)
+
+    def variables(self) -> frozenset[Variable]:
+        """The symbolic variables on which the kernel depends."""
+        found: set[Variable] = set()
+        for node in self.toposort():
+            found.update(v for dim in node.shape if isinstance(dim, Expr) for v in dim.variables())
+            for part in node.arg if isinstance(node.arg, tuple) else (node.arg,):
+                if isinstance(part, ShapeTracker):
+                    found.update(part.vars())
+                elif isinstance(part, Expr):
+                    found.update(part.variables())
+        return frozenset(found)
+
+    def render(self) -> str:
+        """The AST as text, one node a line, shared nodes once."""
+        names: dict[LazyOp, str] = {}
+        lines = []
+        for node in self.toposort():
+            names[node] = f"%{len(names)}"
+            operands = ", ".join(names[child] for child in node.src)
+            detail = "" if node.arg is None else f" [{node.arg!r}]"
+            lines.append(f"{names[node]} = {node.op.name.lower()}({operands}){detail} : {node.dtype.name}{node.shape}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<LazyOp {self.op.name} {self.dtype.name} {self.shape}>"
+
+
+def const(value: ConstType, dtype: DType, shape: tuple[sint, ...] = ()) -> LazyOp:
+    """``value`` everywhere in ``shape``, converted to ``dtype``."""
+    return LazyOp(Ops.CONST, dtype, shape, (), dtypes.as_const(value, dtype))
+
+
+def iota(st: ShapeTracker, dtype: DType = dtypes.int32) -> LazyOp:
+    """The flat index that ``st`` maps each index to; 0 where masked."""
+    return LazyOp(Ops.IOTA, dtype, st.shape, (), st)
+
+
+def symbol(expr: sint, dtype: DType, shape: tuple[sint, ...] = ()) -> LazyOp:
+    """The value of a symbolic integer, everywhere in ``shape``."""
+    return const(expr, dtype, shape) if isinstance(expr, int) else LazyOp(Ops.SYM, dtype, shape, (), expr)
+
+
+def load(slot: int, dtype: DType, st: ShapeTracker) -> LazyOp:
+    """Reads buffer ``slot`` through ``st``."""
+    return LazyOp(Ops.LOAD, dtype, st.shape, (), (slot, st))
+
+
+def gather(slot: int, dtype: DType, st: ShapeTracker, index: LazyOp) -> LazyOp:
+    """Reads buffer ``slot``, seen as ``st`` of shape (n,), at ``index``.
+
+    Raises:
+      TypeError: the index is not an integer.
+      ValueError: ``st`` is not one-dimensional.
+    """
+    if not dtypes.is_int(index.dtype):
+        raise TypeError(f"gather takes an integer index, got {index.dtype.name}")
+    if len(st.shape) != 1:
+        raise ValueError(f"gather reads a one-dimensional view, got shape {st.shape}")
+    return LazyOp(Ops.GATHER, dtype, index.shape, (index,), (slot, st))
+
+
+def view(x: LazyOp, st: ShapeTracker) -> LazyOp:
+    """``x`` seen through ``st``. A view of a view, a load or a splat is folded into one node where it is exact."""
+    if st.contiguous and st.shape == x.shape:
+        return x
+    return LazyOp(Ops.VIEW, x.dtype, st.shape, (x,), st)
+
+
+def alu(op: Ops, *src: LazyOp) -> LazyOp:
+    """An elementwise op.
+
+    Raises:
+      ValueError: the shapes differ, or the number of operands is wrong.
+      TypeError: the dtypes do not fit.
+    """
+    dtype = result_dtype(op, *(s.dtype for s in src))
+    if any(s.shape != src[0].shape for s in src):
+        raise ValueError(f"{op.name} takes operands of one shape, got {', '.join(str(s.shape) for s in src)}")
+    return LazyOp(op, dtype, src[0].shape, src)
+
+
+def cast(x: LazyOp, dtype: DType) -> LazyOp:
+    """``x`` converted to ``dtype``."""
+    return x if x.dtype is dtype else LazyOp(Ops.CAST, dtype, x.shape, (x,))
+
+
+def bitcast(x: LazyOp, dtype: DType) -> LazyOp:
+    """The bits of ``x`` taken as ``dtype``.
+
+    Raises:
+      TypeError: the item sizes differ.
+    """
+    if x.dtype.itemsize != dtype.itemsize:
+        raise TypeError(f"bitcast needs equal item sizes, got {x.dtype.name} -> {dtype.name}")
+    return x if x.dtype is dtype else LazyOp(Ops.BITCAST, dtype, x.shape, (x,))
+
+
+def reduce(x: LazyOp, op: Ops, axes: tuple[int, ...]) -> LazyOp:
+    """``x`` combined by ``op`` along ``axes``, which stay with size 1.
+
+    Raises:
+      ValueError: ``op`` cannot reduce, or an axis is out of range.
+    """
+    if op not in REDUCIBLE:
+        raise ValueError(f"{op.name} cannot reduce")
+    if any(not 0 <= axis < len(x.shape) for axis in axes):
+        raise ValueError(f"REDUCE {op.name}: axes {axes} do not fit the shape {x.shape}")
+    if not axes:
+        return x
+    shape = tuple(1 if i in axes else dim for i, dim in enumerate(x.shape))
+    return LazyOp(Ops.REDUCE, x.dtype, shape, (x,), (op, tuple(sorted(set(axes)))))
+
+
+def store(slot: int, st: ShapeTracker, value: LazyOp) -> LazyOp:
+    """Writes ``value`` to buffer ``slot`` through ``st``.
+
+    Raises:
+      ValueError: the shapes differ.
+    """
+    if st.shape != value.shape:
+        raise ValueError(f"STORE of shape {value.shape} through a view of shape {st.shape}")
+    return LazyOp(Ops.STORE, dtypes.void, value.shape, (value,), (slot, st))
+
+
+def sink(stores: tuple[LazyOp, ...], buffers: tuple[BufferArg, ...]) -> LazyOp:
+    """A whole kernel: its stores, and one :class:`BufferArg` per slot."""
+    return LazyOp(Ops.SINK, dtypes.void, (), stores, buffers)
+
+
+class InvalidAST(ValueError):
+    """A kernel AST breaks a rule; the message names the node and the rule."""
+
+
+def verify(ast: LazyOp) -> None:
+    """Checks a kernel AST against the op table and the module's table of forms.
+
+    Raises:
+      InvalidAST: on the first node that breaks a rule.
+    """
+    if ast.op is not Ops.SINK:
+        raise InvalidAST(f"a kernel AST ends in SINK, got {ast.op.name}")
+    for node in ast.toposort():
+        for problem in _problems(node, ast.arg):
+            raise InvalidAST(f"{node!r}: {problem}")
+
+
+def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
+    row = SPEC[node.op]
+    if row.arity >= 0 and len(node.src) != row.arity:
+        yield f"takes {row.arity} operands, got {len(node.src)}"
+    if node.op in ALU:
+        if any(s.shape != node.shape for s in node.src):
+            yield f"operands of shapes {[s.shape for s in node.src]}"
+        if node.op not in (Ops.CAST, Ops.BITCAST) and result_dtype(node.op, *(s.dtype for s in node.src)) is not node.dtype:
+            yield f"dtype {node.dtype.name} from {[s.dtype.name for s in node.src]}"
+    elif node.op in (Ops.LOAD, Ops.GATHER):
+        slot, _ = node.arg
+        if not 0 <= slot < len(buffers):
+            yield f"slot {slot} of {len(buffers)}"
+        elif buffers[slot].dtype is not node.dtype:
+            yield f"reads {node.dtype.name} from a buffer of {buffers[slot].dtype.name}"
+    elif node.op is Ops.STORE:
+        slot, st = node.arg
+        if not 0 <= slot < len(buffers):
+            yield f"slot {slot} of {len(buffers)}"
+        elif buffers[slot].dtype is not node.src[0].dtype:
+            yield f"writes {node.src[0].dtype.name} to a buffer of {buffers[slot].dtype.name}"
+        if st.shape != node.src[0].shape:
+            yield f"view {st.shape} for a value of {node.src[0].shape}"
+    elif node.op is Ops.SINK:
+        if any(s.op is not Ops.STORE for s in node.src):
+            yield "SINK takes stores only"
