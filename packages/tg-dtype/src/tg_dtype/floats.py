@@ -80,6 +80,8 @@ class FloatFormat:
             sign = math.copysign(1.0, value) < 0
             frac, exp = math.frexp(abs(value))
             mant, exp = int(math.ldexp(frac, 53)), exp - 53
+        if mant == 0:
+            return self._sign if sign else 0
         # Shift so that the unit of `mant` is one unit in the last place of the result.
         unit = max(mant.bit_length() + exp - 1 - self.mantissa, self._low)
         shift = unit - exp

@@ -1,6 +1,6 @@
 """The promotion lattice: the type in which operands of several types meet.
 
-The order is that of JAX (its documentation page "Type promotion semantics"): bool < integers < floats, a float never widens
+The order is that of JAX (its documentation, "Type promotion semantics"): bool < integers < floats, a float never widens
 because an integer meets it, and signed meets unsigned of the same width one width up::
 
     bool -> i8 -> i16 -> i32 -> i64 ---.            .-> f16 --.
