@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import tg_dtype
 from tg_dtype import AddrSpace, DType, ImageDType, PtrDType, dtypes
 
 SPECIMENS = (
