@@ -1,7 +1,7 @@
 """The one version of every package: show it, check it, or change it everywhere.
 
-    python tools/version.py            # print the version; exit with 1 when two files disagree
-    python tools/version.py 0.2.0      # write it to every pyproject.toml, and to the pins between the packages
+    python -m tools.version            # print the version; exit with 1 when two files disagree
+    python -m tools.version 0.2.0      # write it to every pyproject.toml, and to the pins between the packages
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Build every wheel, then install them from ``dist`` alone into a fresh environment and use them.
 
-    python tools/wheels.py [DIST]
+    python -m tools.wheels [DIST]
 
 What this proves is the published metadata: names, pins, extras, entry points and the files that each wheel carries.
 The third parties are installed first, from the index; then our packages with no index at all, so a pin that nothing in
@@ -17,6 +17,8 @@ import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
+
+from tools.installer import uv
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -50,9 +52,8 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
 def build(dist: Path) -> list[Path]:
     """The wheel of every distribution, built from its sdist into ``dist``, which is emptied first."""
     shutil.rmtree(dist, ignore_errors=True)
-    uv = shutil.which("uv") or os.environ["HATCH_UV"]
     for home in homes():
-        run(uv, "build", "--quiet", "--no-sources", "--out-dir", dist, home)
+        run(uv(), "build", "--quiet", "--no-sources", "--out-dir", dist, home)
     return sorted(dist.glob("*.whl"))
 
 
@@ -66,8 +67,9 @@ def check_contents(wheel: Path) -> None:
         names = archive.namelist()
     module = wheel.name.split("-")[0]
     strays = [name for name in names if not name.startswith((f"{module}/", f"{module}-"))]
-    if f"{module}/py.typed" not in names or not any(name.endswith("licenses/LICENSE") for name in names) or strays:
-        raise ValueError(f"{wheel.name}: needs py.typed and a licence, and nothing beside its package; strays: {strays}")
+    licensed = any(name.endswith("licenses/LICENSE") for name in names)
+    if f"{module}/py.typed" not in names or not licensed or strays:
+        raise ValueError(f"{wheel.name}: needs py.typed and a licence, and nothing beside its package; has {strays}")
 
 
 def third_parties() -> list[str]:
@@ -86,14 +88,13 @@ def third_parties() -> list[str]:
 def install(dist: Path) -> None:
     """Install ``tinytg`` from ``dist`` alone, in an environment of its own, and run a program there."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    uv = shutil.which("uv") or os.environ["HATCH_UV"]
     with tempfile.TemporaryDirectory(prefix="tinytg-wheels-") as scratch:
         place = Path(scratch)
-        run(uv, "venv", "--quiet", "--python", sys.executable, place / "env", cwd=place)
+        run(uv(), "venv", "--quiet", "--python", sys.executable, place / "env", cwd=place)
         python = place / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
-        target = ["--quiet", "--python", python]
-        run(uv, "pip", "install", *target, *third_parties(), cwd=place)
-        run(uv, "pip", "install", *target, "--no-index", "--find-links", dist, "tinytg", cwd=place)
+        target: list[str | Path] = ["--quiet", "--python", python]
+        run(uv(), "pip", "install", *target, *third_parties(), cwd=place)
+        run(uv(), "pip", "install", *target, "--no-index", "--find-links", dist, "tinytg", cwd=place)
         run(python, "-c", _SMOKE.format(count=len(homes()), version=version), cwd=place)
         run(python.with_name("tinytg"), "--version", cwd=place)
 

@@ -11,7 +11,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status.
 
     >>> main(["--version"])
-    tinytg 0.1.0
+    tinytg ...
     0
     """
     parser = argparse.ArgumentParser(prog="tinytg", description=__doc__)

@@ -1,0 +1,90 @@
+"""Test configuration shared by every package: examples in Markdown, hypothesis profiles, and the ledger of skips.
+
+Python blocks of a Markdown file run as one program from top to bottom, in the order in which a reader meets them;
+a block marked ``python no-test`` is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("quick", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "quick")
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class MarkdownProgram(pytest.Item):
+    """The Python blocks of one file, at the lines where they stand."""
+
+    def __init__(self, *, program: str, **arguments: object) -> None:
+        super().__init__(**arguments)  # type: ignore[arg-type]
+        self.program = program
+
+    def runtest(self) -> None:
+        exec(compile(self.program, str(self.path), "exec"), {"__name__": "__main__"})
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.name}: Python blocks"
+
+
+class MarkdownFile(pytest.File):
+    def collect(self) -> Iterator[MarkdownProgram]:
+        text = self.path.read_text(encoding="utf-8")
+        program = ""
+        for block in _BLOCK.finditer(text):
+            program += "\n" * (text.count("\n", 0, block.start(1)) - program.count("\n")) + block[1]
+        if program:
+            yield MarkdownProgram.from_parent(self, name="python", program=program)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> MarkdownFile | None:
+    if file_path.suffix == ".md":
+        return MarkdownFile.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--allowed-skips",
+        metavar="FILE",
+        help="fail the run when a test is skipped for a reason that no line (a regular expression) of FILE matches",
+    )
+
+
+def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in _skips_not_allowed(terminalreporter, config):
+        terminalreporter.write_line(line, red=True)
+
+
+def _skips_not_allowed(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> list[str]:
+    ledger = config.getoption("--allowed-skips")
+    if not ledger:
+        return []
+    lines = Path(ledger).read_text(encoding="utf-8").splitlines()
+    allowed = [re.compile(line) for line in lines if line.strip() and not line.startswith("#")]
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if not hasattr(report, "wasxfail")]
+    return [
+        f"a skip that {ledger} does not allow: {report.nodeid}: {_skip_reason(report)}"
+        for report in skipped
+        if not any(pattern.search(_skip_reason(report)) for pattern in allowed)
+    ]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.exitstatus == 0 and reporter and _skips_not_allowed(reporter, session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

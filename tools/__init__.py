@@ -1,0 +1,1 @@
+"""Developer programs: `python -m tools.<name>` from the root of the repository."""
