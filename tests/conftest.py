@@ -1,0 +1,64 @@
+"""Fixtures of the end-to-end tests: a scratch copy of the repository, and a way to run a command in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PARTS = ("packages", "src", "tools", "docs", "examples", "tests", "conftest.py", "pyproject.toml", ".importlinter")
+_FILES = ("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository under test."""
+    return _ROOT
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the repository, to be damaged."""
+    copy = tmp_path / "tree"
+    copy.mkdir()
+    unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", "dist", "site")
+    for name in (*_PARTS, *_FILES):
+        source = _ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=unwanted)
+        else:
+            shutil.copy2(source, copy / name)
+    return copy
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run a program in a folder whose packages come first on the import path; returns the completed process.
+
+    ``run(folder, "name", *arguments)``: a name without a slash is looked up beside this interpreter; ``python`` is this
+    interpreter. Standard output and error come back as one text.
+    """
+
+    def run_in(folder: Path, program: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        sources = [str(path) for path in (*sorted(folder.glob("packages/*/src")), folder / "src")]
+        beside = Path(sys.executable).with_name(program)
+        command = sys.executable if program == "python" else str(beside) if beside.exists() else program
+        return subprocess.run(
+            [command, *(str(argument) for argument in arguments)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=240,
+        )
+
+    return run_in

@@ -1,0 +1,208 @@
+"""Every rule of the repository is seen to fail: each test plants one violation in a copy of the tree."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def plant(tree: Path, package: str, module: str, text: str) -> Path:
+    """Write ``text`` to a new module of a package of the copied tree."""
+    path = tree / "packages" / package / "src" / package.replace("-", "_") / module
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def lint_imports(run: Run, tree: Path, *contracts: str) -> "subprocess.CompletedProcess[str]":
+    chosen = [part for contract in contracts for part in ("--contract", contract)]
+    return run(tree, "lint-imports", "--no-logo", "--no-cache", *chosen)
+
+
+def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
+    imports = lint_imports(run, tree)
+    assert imports.returncode == 0, imports.stdout
+    architecture = run(tree, "python", "-m", "tools.architecture")
+    assert architecture.returncode == 0, architecture.stdout
+    version = run(tree, "python", "-m", "tools.version")
+    assert version.returncode == 0, version.stdout
+
+
+@pytest.mark.parametrize(
+    ("contract", "package", "module", "text", "named"),
+    [
+        ("layers", "tg-shape", "planted.py", "import tg_lazy\n", "tg_shape.planted -> tg_lazy"),
+        ("layers", "tg-runtime", "planted.py", "def late():\n    import tg_frontend\n", "tg_runtime.planted -> tg_frontend"),
+        (
+            "layers",
+            "tg-dtype",
+            "planted.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tg_codegen\n",
+            "tg_dtype.planted -> tg_codegen",
+        ),
+        ("standard-library", "tg-codegen", "planted.py", "import numpy\n", "tg_codegen.planted -> numpy"),
+        ("standard-library", "tg-lazy", "planted.py", "import llvmlite.ir\n", "tg_lazy.planted -> llvmlite"),
+        ("numpy", "tg-hcq", "planted.py", "import numpy\n", "tg_hcq.planted -> numpy"),
+        ("llvmlite", "tg-frontend", "planted.py", "import llvmlite\n", "tg_frontend.planted -> llvmlite"),
+    ],
+)
+def test_an_import_in_the_wrong_direction(
+    tree: Path, run: Run, contract: str, package: str, module: str, text: str, named: str
+) -> None:
+    plant(tree, package, module, text)
+    done = lint_imports(run, tree, contract)
+    assert done.returncode == 1 and "BROKEN" in done.stdout and named in done.stdout, done.stdout
+
+
+def test_a_device_that_leans_on_another(tree: Path, run: Run) -> None:
+    null = tree / "packages/tg-runtime/src/tg_runtime/devices/null.py"
+    null.write_text(null.read_text(encoding="utf-8") + "\nimport tg_runtime.devices.disk\n", encoding="utf-8")
+    done = lint_imports(run, tree, "devices")
+    assert done.returncode == 1 and "tg_runtime.devices.null -> tg_runtime.devices.disk" in done.stdout, done.stdout
+
+
+def test_a_cycle(tree: Path, run: Run) -> None:
+    plant(tree, "tg-dtype", "chicken.py", "from . import egg\n")
+    plant(tree, "tg-dtype", "egg.py", "def lay():\n    from . import chicken\n")
+    done = lint_imports(run, tree, "acyclic")
+    assert done.returncode == 1 and "egg" in done.stdout and "chicken" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "text", "named"),
+    [
+        ("tg-dtype", "planted.py", "import yaml\n", "planted.py:1: imports yaml, but tg-dtype does not declare yaml"),
+        ("tg-shape", "planted.py", "import tg_lazy\n", "imports tg_lazy, but tg-shape does not declare tg-lazy"),
+        (
+            "tg-lazy",
+            "planted.py",
+            "import importlib\n\nimportlib.import_module('tg_runtime.device')\n",
+            "planted.py:3: imports tg_runtime, but tg-lazy does not declare tg-runtime",
+        ),
+        ("tg-runtime", "planted.py", "import numpy\n", "imports numpy at module level, but numpy is only an extra"),
+        ("tg-codegen", "nested/planted.py", "", "nested: no __init__.py"),
+    ],
+)
+def test_what_the_linter_does_not_see(
+    tree: Path, run: Run, package: str, module: str, text: str, named: str
+) -> None:
+    plant(tree, package, module, text)
+    done = run(tree, "python", "-m", "tools.architecture")
+    assert done.returncode == 1 and named in done.stdout, done.stdout
+
+
+def test_a_package_outside_the_contract(tree: Path, run: Run) -> None:
+    home = tree / "packages" / "tg-extra"
+    (home / "src" / "tg_extra").mkdir(parents=True)
+    (home / "src" / "tg_extra" / "__init__.py").touch()
+    (home / "pyproject.toml").write_text('[project]\nname = "tg-extra"\nversion = "0.1.0"\n', encoding="utf-8")
+    done = run(tree, "python", "-m", "tools.architecture")
+    assert done.returncode == 1
+    assert "tg_extra is not among the root_packages" in done.stdout
+    assert "tg_extra is in no layers contract" in done.stdout
+    assert "packages/tg-extra/src/tg_extra: no py.typed" in done.stdout
+
+
+def test_a_contract_about_nothing(tree: Path, run: Run) -> None:
+    edit(tree / ".importlinter", "    tg_runtime.devices.null\n", "    tg_runtime.devices.nil.*\n")
+    done = run(tree, "python", "-m", "tools.architecture")
+    assert done.returncode == 1
+    assert "tg_runtime.devices.nil.* matches no module" in done.stdout
+    assert "no independence contract holds all of tg-runtime's tg.devices modules" in done.stdout
+
+
+def test_a_sibling_that_is_declared_and_not_used(tree: Path, run: Run) -> None:
+    edit(tree / "packages/tg-dtype/pyproject.toml", "dependencies = []", 'dependencies = ["tg-shape==9.9.9"]')
+    done = run(tree, "python", "-m", "tools.architecture")
+    assert done.returncode == 1
+    assert "tg-dtype: declares tg-shape, but never imports it" in done.stdout
+    assert "tg-dtype: declares tg-shape==9.9.9, which should be ==" in done.stdout
+
+
+def test_versions_that_differ(tree: Path, run: Run) -> None:
+    edit(tree / "packages/tg-hcq/pyproject.toml", 'version = "', 'version = "9.')
+    done = run(tree, "python", "-m", "tools.version")
+    assert done.returncode == 1 and "packages/tg-hcq/pyproject.toml: 9." in done.stdout, done.stdout
+
+
+def test_one_command_changes_every_version(tree: Path, run: Run) -> None:
+    done = run(tree, "python", "-m", "tools.version", "3.2.1rc1")
+    assert done.returncode == 0 and done.stdout == "3.2.1rc1\n", done.stdout
+    assert run(tree, "python", "-m", "tools.architecture").returncode == 0
+    assert run(tree, "python", "-m", "tools.version", "latest").returncode == 1
+
+
+def test_a_lint(tree: Path, run: Run) -> None:
+    plant(tree, "tg-dtype", "planted.py", "import os\n")
+    done = run(tree, "ruff", "check", "--no-cache", "packages/tg-dtype")
+    assert done.returncode == 1 and "F401" in done.stdout, done.stdout
+
+
+def test_a_type_error(tree: Path, run: Run) -> None:
+    planted = plant(tree, "tg-dtype", "planted.py", "def bits(name) -> int:\n    return str(name)\n")
+    done = run(tree, "mypy", "--cache-dir", tree / "cache", planted)
+    assert done.returncode == 1 and "[no-untyped-def]" in done.stdout and "[return-value]" in done.stdout, done.stdout
+
+
+def test_a_wrong_example(tree: Path, run: Run) -> None:
+    planted = plant(tree, "tg-dtype", "planted.py", '"""Arithmetic.\n\n>>> 1 + 1\n3\n"""\n')
+    done = run(tree, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", planted)
+    assert done.returncode == 1 and "1 failed" in done.stdout, done.stdout
+
+
+def test_a_wrong_readme(tree: Path, run: Run) -> None:
+    readme = tree / "packages/tg-dtype/README.md"
+    readme.write_text("# Title\n\n```python\nx = 1\n```\n\nand so\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
+    done = run(tree, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", readme)
+    assert done.returncode == 1 and "README.md:10" in done.stdout, done.stdout
+
+
+def test_a_warning_is_an_error(tree: Path, run: Run) -> None:
+    test = tree / "packages/tg-dtype/tests/test_planted.py"
+    test.write_text("import warnings\n\ndef test_it():\n    warnings.warn('old')\n", encoding="utf-8")
+    done = run(tree, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", test)
+    assert done.returncode == 1 and "UserWarning: old" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(("allowed", "status"), [("# nothing\n", 1), ("^Skipped: no GPU", 0)])
+def test_a_skip_that_grew(tree: Path, run: Run, allowed: str, status: int) -> None:
+    test = tree / "packages/tg-dtype/tests/test_planted.py"
+    test.write_text("import pytest\n\ndef test_it():\n    pytest.skip('no GPU here')\n", encoding="utf-8")
+    (tree / "skips").write_text(allowed, encoding="utf-8")
+    done = run(tree, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--allowed-skips", "skips", test)
+    assert done.returncode == status, done.stdout
+    assert ("does not allow" in done.stdout) == bool(status)
+
+
+@pytest.mark.slow
+def test_an_import_from_above_in_an_isolated_environment(tree: Path, run: Run) -> None:
+    test = tree / "packages/tg-shape/tests/test_planted.py"
+    test.write_text("def test_it():\n    import tg_runtime\n", encoding="utf-8")
+    done = run(tree, "hatch", "run", "+package=shape", "isolated:test", "-k", "planted")
+    assert done.returncode != 0 and "No module named 'tg_runtime'" in done.stdout, done.stdout
+
+
+@pytest.mark.slow
+def test_a_wheel_that_needs_what_dist_does_not_hold(tree: Path, run: Run) -> None:
+    edit(tree / "packages/tg-lazy/pyproject.toml", "tg-shape==0", "tg-shape==99")
+    done = run(tree, "python", "-m", "tools.wheels")
+    assert done.returncode != 0 and "tg-shape==99" in done.stdout, done.stdout
+
+
+@pytest.mark.slow
+def test_a_broken_link_in_the_docs(tree: Path, run: Run) -> None:
+    index = tree / "docs" / "index.md"
+    index.write_text(index.read_text(encoding="utf-8") + "\n[nowhere](nowhere.md)\n", encoding="utf-8")
+    done = run(tree, "hatch", "run", "docs")
+    assert done.returncode != 0 and "nowhere.md" in done.stdout, done.stdout
