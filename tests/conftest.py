@@ -15,7 +15,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 _PARTS = ("packages", "src", "tools", "docs", "examples", "tests", "conftest.py", "pyproject.toml", ".importlinter")
 _FILES = ("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml")
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +54,7 @@ def run() -> Run:
         return subprocess.run(
             [command, *(str(argument) for argument in arguments)],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sources), "COLUMNS": "200"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def plant(tree: Path, package: str, module: str, text: str) -> Path:
@@ -25,7 +25,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def lint_imports(run: Run, tree: Path, *contracts: str) -> "subprocess.CompletedProcess[str]":
+def lint_imports(run: Run, tree: Path, *contracts: str) -> subprocess.CompletedProcess[str]:
     chosen = [part for contract in contracts for part in ("--contract", contract)]
     return run(tree, "lint-imports", "--no-logo", "--no-cache", *chosen)
 
@@ -43,7 +43,7 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
     ("contract", "package", "module", "text", "named"),
     [
         ("layers", "tg-shape", "planted.py", "import tg_lazy\n", "tg_shape.planted -> tg_lazy"),
-        ("layers", "tg-runtime", "planted.py", "def late():\n    import tg_frontend\n", "tg_runtime.planted -> tg_frontend"),
+        ("layers", "tg-runtime", "planted.py", "def late():\n    import tg_hcq\n", "tg_runtime.planted -> tg_hcq"),
         (
             "layers",
             "tg-dtype",

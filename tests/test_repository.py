@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tools import version
 
 LAYERS = ["tg-dtype", "tg-shape", "tg-lazy", "tg-codegen", "tg-runtime", "tg-hcq", "tg-frontend"]
