@@ -1,1 +1,17 @@
-"""Symbolic integers with bounds, strided views and the ShapeTracker."""
+"""Symbolic integers, views and shape trackers: how an index of a shape becomes a position in a buffer.
+
+See `tg_shape.expr` for the form of expressions, `tg_shape.view` and `tg_shape.shapetracker` for views.
+"""
+from . import render as _render
+from . import rules as _rules
+from . import walk as _walk
+from .bounds import bounds_of, is_nonnegative
+from .expr import Bind, Expr, Variable, as_sint, sint, topological
+from .helpers import ceildiv, prod, resolve, smax, smin, sym_eval
+from .linear import coefficient, linear_terms
+from .shapetracker import ShapeTracker, unbind
+from .view import View
+
+__all__ = ["Bind", "Expr", "ShapeTracker", "Variable", "View", "as_sint", "bounds_of", "ceildiv", "coefficient", "is_nonnegative",
+           "linear_terms", "prod", "resolve", "sint", "smax", "smin", "sym_eval", "topological", "unbind"]
+del _render, _rules, _walk

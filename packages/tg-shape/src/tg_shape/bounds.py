@@ -1,0 +1,58 @@
+"""What can be proved of an expression from the bounds of its variables, symbolic upper bounds included."""
+from __future__ import annotations
+
+from .expr import Expr, Variable, sint
+from .linear import factors_of, terms_of
+
+_ROUNDS = 4  # replacements of variables by their upper bounds; each nests one level deeper
+
+
+def bounds_of(x: sint) -> tuple[int, int]:
+    """``(vmin, vmax)`` of an expression or an integer."""
+    return (x, x) if isinstance(x, int) else (x.vmin, x.vmax)
+
+
+def is_nonnegative(e: sint) -> bool:
+    """Whether ``e >= 0`` is proved. False means: not proved.
+
+    Example:
+        >>> from tg_shape import Variable
+        >>> n, m = Variable("n", 1, 100), Variable("m", 1, 100)
+        >>> i, j = Variable("i", 0, n - 1), Variable("j", 0, m - 1)
+        >>> is_nonnegative(n * m - 1 - (i * m + j))
+        True
+    """
+    for _ in range(_ROUNDS):
+        if isinstance(e, int):
+            return e >= 0
+        if e.vmin >= 0:
+            return True
+        if not e.symbolic_bounds:
+            return False
+        lower = _lowered(e)
+        if lower is e:
+            return False
+        e = lower
+    return (e if isinstance(e, int) else e.vmin) >= 0
+
+
+def _lowered(e: Expr) -> sint:
+    """A lower bound of ``e``: one variable with a symbolic upper bound a negative term, replaced by that bound."""
+    pairs, const = terms_of(e)
+    out: sint = const
+    changed = False
+    for atom, c in pairs:
+        factors = factors_of(atom)
+        at = next((i for i, f in enumerate(factors) if isinstance(f, Variable) and not isinstance(f.upper, int)), None)
+        others = [f for i, f in enumerate(factors) if i != at]
+        if at is None or any(f.vmin < 0 for f in others):
+            out = out + c * atom
+            continue
+        var = factors[at]
+        assert isinstance(var, Variable)
+        bound: sint = c * (var.upper if c < 0 else var.vmin)
+        for f in others:
+            bound = bound * f
+        out = out + bound
+        changed = True
+    return out if changed else e

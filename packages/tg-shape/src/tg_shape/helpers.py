@@ -1,0 +1,58 @@
+"""Functions on integers that may be symbolic."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .expr import ENGINE, sint
+
+
+def prod(xs: Iterable[sint]) -> sint:
+    """The product; 1 of nothing."""
+    out: sint = 1
+    for x in xs:
+        out = out * x
+    return out
+
+
+def smax(*xs: sint) -> sint:
+    """The largest, symbolic where it must be.
+
+    Example:
+        >>> from tg_shape import Variable
+        >>> n = Variable("n", 1, 8)
+        >>> smax(n, 0), smax(n, 4), smax(n, 9)
+        (n, max(n, 4), 9)
+    """
+    return ENGINE.maximum(xs)
+
+
+def smin(*xs: sint) -> sint:
+    """The smallest, symbolic where it must be."""
+    return ENGINE.minimum(xs)
+
+
+def ceildiv(a: sint, b: sint) -> sint:
+    """``a / b``, rounded up."""
+    return -(-a // b)
+
+
+def resolve(condition: sint | bool, default: bool = True) -> bool:
+    """The truth of a condition if its bounds decide it, else ``default``.
+
+    Example:
+        >>> from tg_shape import Variable
+        >>> n = Variable("n", 1, 8)
+        >>> resolve(n < 9), resolve(n < 1), resolve(n < 4, default=False)
+        (True, False, False)
+    """
+    if isinstance(condition, int):
+        return bool(condition)
+    if condition.vmin > 0 or condition.vmax < 0:
+        return True
+    return default
+
+
+def sym_eval(x: sint, values: Mapping[Any, int]) -> int:
+    """The value of ``x`` with variables (or their names) replaced; an integer is itself."""
+    return ENGINE.evaluate(x, values)

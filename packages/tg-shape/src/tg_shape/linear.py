@@ -1,0 +1,109 @@
+"""Expressions as integer combinations of atoms: what sums are made of."""
+from __future__ import annotations
+
+from .expr import Expr, Terms, intern, order_of, sint
+
+
+def terms_of(e: sint) -> tuple[Terms, int]:
+    """``e`` as ``sum(coefficient * atom) + constant``; an atom is not a sum and carries no integer coefficient."""
+    if isinstance(e, int):
+        return (), e
+    return e.lin if e.lin is not None else (((e, 1),), 0)
+
+
+def factors_of(atom: Expr) -> tuple[Expr, ...]:
+    """The factors of an atom: the atom itself, or what it is the product of."""
+    return atom.args if atom.op == "mul" else (atom,)  # type: ignore[return-value]
+
+
+def scaled(atom: Expr, c: int) -> Expr:
+    """``atom * c`` for an atom and a coefficient that is not 0."""
+    if c == 1:
+        return atom
+    lo, hi = (atom.vmin * c, atom.vmax * c) if c > 0 else (atom.vmax * c, atom.vmin * c)
+    return intern("mul", (*factors_of(atom), c), lo, hi, (((atom, c),), 0))
+
+
+def build(pairs: Terms, const: int) -> sint:
+    """The sum of terms that are in order, with distinct atoms, no zero coefficient and no constant atom."""
+    if not pairs:
+        return const
+    if const == 0 and len(pairs) == 1:
+        return scaled(*pairs[0])
+    lo = hi = const
+    args: list[sint] = []
+    for atom, c in pairs:
+        if c > 0:
+            lo += c * atom.vmin
+            hi += c * atom.vmax
+        else:
+            lo += c * atom.vmax
+            hi += c * atom.vmin
+        args.append(scaled(atom, c))
+    if const:
+        args.append(const)
+    return intern("add", tuple(args), lo, hi, (pairs, const))
+
+
+def from_terms(terms: dict[Expr, int], const: int) -> sint:
+    """The sum of collected terms, in any order; zero coefficients and atoms of one value are dropped."""
+    pairs = []
+    for atom, c in terms.items():
+        if atom.vmin == atom.vmax:
+            const += c * atom.vmin
+        elif c:
+            pairs.append((atom, c))
+    if len(pairs) > 1:
+        pairs.sort(key=_pair_order)
+    return build(tuple(pairs), const)
+
+
+def _pair_order(pair: tuple[Expr, int]) -> tuple[object, ...]:
+    return pair[0].order
+
+
+def interval(pairs: Terms, const: int) -> tuple[int, int]:
+    """Bounds of ``sum(coefficient * atom) + const``."""
+    lo = hi = const
+    for atom, c in pairs:
+        if c > 0:
+            lo += c * atom.vmin
+            hi += c * atom.vmax
+        else:
+            lo += c * atom.vmax
+            hi += c * atom.vmin
+    return lo, hi
+
+
+def linear_terms(e: sint) -> tuple[list[tuple[Expr, int]], int]:
+    """``e`` as a sum: atoms (variables, quotients, remainders, products…) with integer coefficients, and the constant.
+
+    Example:
+        >>> from tg_shape import Variable
+        >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
+        >>> linear_terms(i * 4 + j // 2 + 7)
+        ([(i, 4), (j//2, 1)], 7)
+    """
+    pairs, const = terms_of(e)
+    return list(pairs), const
+
+
+def coefficient(e: sint, var: Expr) -> int | None:
+    """The integer coefficient of ``var``; 0 if it does not occur, None if ``e`` is not linear in it.
+
+    Example:
+        >>> from tg_shape import Variable
+        >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
+        >>> coefficient(i * 4 + j // 2, i), coefficient(i * 4 + j // 2, j), coefficient(5, i)
+        (4, None, 0)
+    """
+    found = 0
+    for atom, c in terms_of(e)[0]:
+        if atom is var:
+            found = c
+        elif atom.op != "var" and var in atom.variables():
+            return None
+    return found
+
+
+__all__ = ["build", "coefficient", "factors_of", "from_terms", "interval", "linear_terms", "order_of", "scaled", "terms_of"]

@@ -1,0 +1,136 @@
+"""One view for two, where the composed map is affine with an interval mask.
+
+Two views are composed symbolically: the index of the upper one, over fresh variables, becomes the index of the lower one. If
+the simplified position is linear in the variables, and its validity is one interval a variable, that is the merged view. The
+test is exact; a merge that is not found leaves two views, which mean the same.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from .expr import Expr, Variable, sint
+from .linear import coefficient, terms_of
+from .view import View
+
+
+@lru_cache(maxsize=1 << 12)
+def merged(lower: View, upper: View) -> View | None:
+    """``upper`` on top of ``lower`` as one view, or None."""
+    if lower.contiguous and upper.mask is None:
+        return upper
+    if upper.contiguous and upper.shape == lower.shape:
+        return lower
+    return affine((lower, upper))
+
+
+def affine(views: Sequence[View]) -> View | None:
+    """A stack of views, the lowest first, as one view, or None."""
+    shape = views[-1].shape
+    if any(s == 0 for s in shape):
+        return View(shape)
+    idxs = loop_variables(shape)
+    position, valid = index_views(views, idxs)
+    if valid == 0:
+        return View(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape))
+    mask = intervals(valid, idxs, shape)
+    if mask is None:
+        return None
+    strides: list[sint] = []
+    rest = position
+    for x, s in zip(idxs, shape, strict=True):
+        if isinstance(x, int):
+            strides.append(0)
+            continue
+        step = slope(rest, x)
+        if step is None:
+            return None
+        strides.append(step)
+        rest = rest - x * step
+    return View(shape, strides, rest, mask)
+
+
+def loop_variables(shape: Sequence[sint]) -> list[sint]:
+    """One variable over each dimension; 0 for a dimension of size 1."""
+    return [0 if s == 1 else Variable(f"idx{i}", 0, s - 1) if isinstance(s, int) or s.vmin > 0
+            else Variable(f"idx{i}", 0, max(s.vmax - 1, 0)) for i, s in enumerate(shape)]
+
+
+def slope(e: sint, x: sint) -> sint | None:
+    """The factor of the variable ``x`` in ``e``, symbolic or not; None if ``e`` is not linear in it."""
+    assert isinstance(x, Expr)
+    if isinstance(e, int):
+        return 0
+    plain = coefficient(e, x)
+    if plain is not None:
+        return plain
+    step: sint = 0
+    for atom, c in terms_of(e)[0]:
+        if x not in atom.variables():
+            continue
+        part: sint = c
+        found = 0
+        for f in atom.args if atom.op == "mul" else (atom,):
+            if f is x:
+                found += 1
+            else:
+                part = part * f
+        if found != 1 or (isinstance(part, Expr) and x in part.variables()):
+            return None
+        step = step + part
+    return step
+
+
+def intervals(valid: sint, idxs: Sequence[sint], shape: Sequence[sint]) -> tuple[tuple[sint, sint], ...] | None:
+    """A condition as one half-open interval a variable, or None if it is not of that form."""
+    mask: list[tuple[sint, sint]] = [(0, s) for s in shape]
+    if isinstance(valid, int):
+        return tuple(mask) if valid else None
+    number = {x: i for i, x in enumerate(idxs) if isinstance(x, Expr)}
+    for part in valid.args if valid.op == "and" else (valid,):
+        if not isinstance(part, Expr) or part.op not in ("lt", "eq"):
+            return None
+        e, c = part.args
+        assert isinstance(e, Expr) and isinstance(c, int)
+        here = [(a, k) for a, k in terms_of(e)[0] if a in number]
+        if len(here) != 1 or abs(here[0][1]) != 1:
+            return None
+        x, k = here[0]
+        others = e - x * k
+        if isinstance(others, Expr) and any(y in others.variables() for y in number):
+            return None
+        low, high = mask[number[x]]
+        if part.op == "eq":
+            point = (c - others) * k
+            low, high = point, point + 1
+        elif k == 1:
+            high = c - others
+        else:
+            low = others - c + 1
+        mask[number[x]] = low, high
+    return tuple(mask)
+
+
+def index_views(views: Sequence[View], idxs: Sequence[sint]) -> tuple[sint, sint]:
+    """Position and validity of an index through a stack of views, the lowest first."""
+    position, valid = views[-1].index(idxs)
+    for view in reversed(views[:-1]):
+        position, here = view.index(unravelled(position, view.shape))
+        valid = here if isinstance(valid, int) and valid else valid if isinstance(here, int) and here else valid & here
+    return position, valid
+
+
+def unravelled(position: sint, shape: Sequence[sint]) -> list[sint]:
+    """The row-major index of a flat position: the inverse of contiguous strides."""
+    out: list[sint] = []
+    step: sint = 1
+    first = next((i for i, s in enumerate(shape) if s != 1), len(shape))
+    for i in range(len(shape) - 1, -1, -1):
+        s = shape[i]
+        if isinstance(s, int) and s == 1:
+            out.append(0)
+            continue
+        x = position // step
+        out.append(x if i == first else x % s)
+        step = step * s
+    return out[::-1]

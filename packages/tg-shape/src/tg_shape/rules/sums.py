@@ -1,0 +1,111 @@
+"""Addition: flatten, collect like terms, and recombine quotients with their remainders.
+
+=================================== =====================================
+``k*d*(x//d) + k*(x%d)``            ``k*x``
+``k*a*((x//a + y)%b) + k*(x%a)``    ``k*((x + a*y) % (a*b))``
+=================================== =====================================
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..expr import Expr, sint
+from ..linear import build, factors_of, from_terms, terms_of
+
+
+@lru_cache(maxsize=1 << 14)
+def add(a: sint, b: sint) -> sint:
+    """``a + b``."""
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(a, int):
+        return a + b
+    pairs, const = terms_of(a)
+    if isinstance(b, int):
+        return a if b == 0 and a.vmin != a.vmax else from_terms(dict(pairs), const + b) if len(pairs) == 1 else build(pairs, const + b)
+    terms = dict(pairs)
+    more, extra = terms_of(b)
+    for atom, c in more:
+        terms[atom] = terms.get(atom, 0) + c
+    return collect(terms, const + extra)
+
+
+def add_all(args: Sequence[sint]) -> sint:
+    """The sum of ``args``, collected once."""
+    terms: dict[Expr, int] = {}
+    const = 0
+    for a in args:
+        pairs, extra = terms_of(a)
+        const += extra
+        for atom, c in pairs:
+            terms[atom] = terms.get(atom, 0) + c
+    return collect(terms, const)
+
+
+def collect(terms: dict[Expr, int], const: int) -> sint:
+    """The normal form of a sum of atoms."""
+    changed = True
+    while changed:
+        changed = False
+        for atom, c in list(terms.items()):
+            if c == 0:
+                continue
+            for i, factor in enumerate(factors_of(atom)):
+                if factor.op == "mod":
+                    found = _recombined(terms, atom, c, i, factor)
+                    if found is not None:
+                        used, new = found
+                        for t, k in used:
+                            terms[t] -= k
+                        pairs, extra = terms_of(new)
+                        const += extra
+                        for t, k in pairs:
+                            terms[t] = terms.get(t, 0) + k
+                        changed = True
+                        break
+            if changed:
+                break
+    return from_terms(terms, const)
+
+
+def _recombined(terms: dict[Expr, int], atom: Expr, c: int, at: int, rem: Expr) -> tuple[list[tuple[Expr, int]], sint] | None:
+    """The terms that go with ``c * atom``, whose factor number ``at`` is ``rem = num % den``, and what all become."""
+    num, den = rem.args
+    scale: sint = c
+    for i, factor in enumerate(factors_of(atom)):
+        if i != at:
+            scale = scale * factor
+    partner, const = terms_of(scale * (den * (num // den)))
+    if const == 0 and partner and all(terms.get(t) == k for t, k in partner):
+        return [(atom, c), *partner], scale * num
+    for other, k in terms.items():
+        if other is atom or k == 0:
+            continue
+        for i, factor in enumerate(factors_of(other)):
+            if factor.op != "mod":
+                continue
+            found = _joined(num, den, factor)
+            if found is None:
+                continue
+            inner, joined = found
+            outer_scale: sint = k
+            for n, f in enumerate(factors_of(other)):
+                if n != i:
+                    outer_scale = outer_scale * f
+            if outer_scale is scale * inner or outer_scale == scale * inner:
+                return [(atom, c), (other, k)], scale * joined
+    return None
+
+
+def _joined(num: sint, den: sint, high: Expr) -> tuple[sint, sint] | None:
+    """For ``high = (x//a + y) % b`` and ``num % den = x % a``: ``a`` and ``(x + a*y) % (a*b)``."""
+    inside, b = high.args
+    pairs, _ = terms_of(inside)
+    for quotient, k in pairs:
+        if k == 1 and quotient.op == "floordiv" and quotient.args[1] == den:
+            x, a = quotient.args
+            whole = x + a * (inside - quotient)
+            if (whole % a) == (num % den):
+                return a, whole % (a * b)
+    return None

@@ -1,0 +1,167 @@
+"""One affine map from the indexes of a shape to positions in a flat buffer, with a mask."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from weakref import WeakValueDictionary
+
+from .expr import Expr, Variable, as_sint, sint
+from .helpers import prod, resolve
+
+Mask = tuple[tuple[sint, sint], ...]
+Shape = tuple[sint, ...]
+
+_views: WeakValueDictionary[tuple[object, ...], View] = WeakValueDictionary()
+_lock = Lock()
+
+
+class View:
+    """``position = offset + sum(index[i] * strides[i])``, valid where ``mask[i][0] <= index[i] < mask[i][1]`` for every ``i``.
+
+    Views are immutable and interned in a normal form, so two views with equal maps are the same object:
+
+    - a dimension of size 1, or with one valid index, has stride 0 (its share is in the offset);
+    - the mask is None if it hides nothing;
+    - a view with no valid index has strides 0, offset 0, and an empty mask in every dimension (None if it has no elements).
+
+    Args:
+        shape: sizes, ``int`` or symbolic, each at least 0.
+        strides: positions a step moves, one a dimension; contiguous if None.
+        offset: position of index ``(0, ..., 0)``.
+        mask: valid half-open range of each dimension, or None.
+
+    Raises:
+        ValueError: if a size is negative, or the lengths differ.
+
+    Example:
+        >>> v = View((2, 3))
+        >>> v.strides, v.contiguous
+        ((3, 1), True)
+        >>> View((1, 3), (7, 1)) is View((1, 3))
+        True
+    """
+
+    __slots__ = ("shape", "strides", "offset", "mask", "contiguous", "size", "__weakref__")
+    shape: Shape
+    strides: tuple[sint, ...]
+    offset: sint
+    mask: Mask | None
+    contiguous: bool
+    size: sint
+
+    def __new__(cls, shape: Sequence[sint], strides: Sequence[sint] | None = None, offset: sint = 0,
+                mask: Sequence[tuple[sint, sint]] | None = None) -> View:
+        dims = tuple([s if type(s) is int else as_sint(s) for s in shape])
+        for s in dims:
+            if (s if isinstance(s, int) else s.vmin) < 0:
+                raise ValueError(f"view: shape {dims} has the negative size {s!r}")
+        steps = contiguous_strides(dims) if strides is None else tuple(as_sint(s) for s in strides)
+        if len(steps) != len(dims) or (mask is not None and len(mask) != len(dims)):
+            raise ValueError(f"view: shape {dims} has {len(dims)} dimensions, strides {steps}, mask {mask}")
+        limits = None if mask is None else tuple((as_sint(a), as_sint(b)) for a, b in mask)
+        return _interned(dims, *_normal(dims, steps, as_sint(offset), limits))
+
+    def __reduce__(self) -> tuple[type[View], tuple[object, ...]]:
+        return View, (self.shape, self.strides, self.offset, self.mask)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Shape, strides, offset and mask as nested tuples of integers and of keys of expressions."""
+        return (_key(self.shape), _key(self.strides), _key((self.offset,)), None if self.mask is None else tuple(map(_key, self.mask)))
+
+    def index(self, idxs: Sequence[sint]) -> tuple[sint, sint]:
+        """Position and validity (0/1) of an index.
+
+        Args:
+            idxs: one index a dimension, each within the dimension.
+        """
+        position = self.offset
+        valid: sint = 1
+        for i, (x, stride) in enumerate(zip(idxs, self.strides, strict=True)):
+            if stride != 0:
+                position = position + x * stride
+            if self.mask is not None:
+                low, high = self.mask[i]
+                if low != 0:
+                    valid = _and(valid, _le(low, x))
+                if high is not self.shape[i] and high != self.shape[i]:
+                    valid = _and(valid, _lt(x, high))
+        return position, valid
+
+    def variables(self) -> frozenset[Variable]:
+        """The variables in the shape, the strides, the offset and the mask."""
+        out: frozenset[Variable] = frozenset()
+        ends = [x for pair in self.mask for x in pair] if self.mask is not None else []
+        for x in (*self.shape, *self.strides, self.offset, *ends):
+            if isinstance(x, Expr):
+                out |= x.variables()
+        return out
+
+    def __repr__(self) -> str:
+        extra = ("" if self.offset == 0 else f", offset={self.offset}") + ("" if self.mask is None else f", mask={self.mask}")
+        return f"View({self.shape}, {self.strides}{extra})"
+
+
+def contiguous_strides(shape: Sequence[sint]) -> tuple[sint, ...]:
+    """Strides of a row-major layout: ``(12, 4, 1)`` for ``(2, 3, 4)``."""
+    out: list[sint] = []
+    step: sint = 1
+    for s in reversed(shape):
+        out.append(step)
+        step = step * s
+    return tuple(reversed(out))
+
+
+def _normal(shape: Shape, strides: tuple[sint, ...], offset: sint, mask: Mask | None) -> tuple[tuple[sint, ...], sint, Mask | None]:
+    zeros = (0,) * len(shape)
+    if any(s == 0 for s in shape):
+        return zeros, 0, None
+    steps = list(strides)
+    if mask is not None:
+        limits: list[tuple[sint, sint]] = []
+        for (low, high), s in zip(mask, shape, strict=True):
+            low = low if resolve(_le(0, low), False) else 0
+            high = s if resolve(_le(s, high), False) else high
+            if resolve(_le(high, low), False):
+                return zeros, 0, ((0, 0),) * len(shape)
+            limits.append((low, high))
+        for i, (low, high) in enumerate(limits):
+            if high - low == 1 and steps[i] != 0:
+                offset = offset + low * steps[i]
+                steps[i] = 0
+        full = all(low == 0 and high is s or (low == 0 and high == s) for (low, high), s in zip(limits, shape, strict=True))
+        mask = None if full else tuple(limits)
+    return tuple(0 if s == 1 else step for s, step in zip(shape, steps, strict=True)), offset, mask
+
+
+def _interned(shape: Shape, strides: tuple[sint, ...], offset: sint, mask: Mask | None) -> View:
+    key = (shape, strides, offset, mask)
+    found = _views.get(key)
+    if found is not None:
+        return found
+    with _lock:
+        found = _views.get(key)
+        if found is None:
+            found = object.__new__(View)
+            found.shape, found.strides, found.offset, found.mask = shape, strides, offset, mask
+            found.size = prod(shape)
+            flat = tuple(0 if s == 1 else step for s, step in zip(shape, contiguous_strides(shape), strict=True))
+            found.contiguous = mask is None and offset == 0 and (strides == flat or found.size == 0)
+            _views[key] = found
+    return found
+
+
+def _key(xs: Sequence[sint]) -> tuple[int | str, ...]:
+    return tuple(x if isinstance(x, int) else x.key for x in xs)
+
+
+def _le(a: sint, b: sint) -> sint:
+    return int(a <= b) if isinstance(a, int) and isinstance(b, int) else a <= b
+
+
+def _lt(a: sint, b: sint) -> sint:
+    return int(a < b) if isinstance(a, int) and isinstance(b, int) else a < b
+
+
+def _and(a: sint, b: sint) -> sint:
+    return b if a == 1 else a if b == 1 else a & b

@@ -1,0 +1,117 @@
+"""What walks a whole expression: substitution, evaluation, its variables, its key. None of it recurses."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from math import prod
+from typing import Any
+
+from .expr import ENGINE, Bind, Expr, Variable, sint, topological
+
+
+def substitute(e: sint, mapping: Mapping[Expr, sint]) -> sint:
+    """See `Expr.substitute`."""
+    if isinstance(e, int):
+        return e
+    done: dict[Expr, sint] = dict(mapping)
+    keys = [k.variables() for k in mapping]
+    stack = [e]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        if node.op in ("var", "bind") or not any(k <= node.variables() for k in keys):
+            done[node] = node
+            stack.pop()
+            continue
+        waiting = [a for a in node.args if isinstance(a, Expr) and a not in done]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        new = [done[a] if isinstance(a, Expr) else a for a in node.args]
+        done[node] = node if all(x is y for x, y in zip(new, node.args, strict=True)) else ENGINE.rebuild[node.op](new)
+    return done[e]
+
+
+def variables(e: Expr) -> frozenset[Variable]:
+    """See `Expr.variables`."""
+    if e._vars is None:
+        for node in topological(e):
+            if node._vars is None:
+                if isinstance(node, Variable):
+                    node._vars = frozenset((node,))
+                else:
+                    sets = {a._vars for a in node.args if isinstance(a, Expr) and a._vars is not None}
+                    node._vars = sets.pop() if len(sets) == 1 else frozenset().union(*sets)
+    assert e._vars is not None
+    return e._vars
+
+
+def evaluate(e: sint, values: Mapping[Any, int]) -> int:
+    """See `Expr.evaluate`."""
+    if isinstance(e, int):
+        return e
+    done: dict[Expr, int] = {}
+    for node in topological(e):
+        if isinstance(node, Variable):
+            value = values.get(node, values.get(node.name))
+            if value is None:
+                continue
+            done[node] = value
+            continue
+        if isinstance(node, Bind):
+            done[node] = node.value
+            continue
+        try:
+            args = [a if isinstance(a, int) else done[a] for a in node.args]
+        except KeyError as missing:
+            raise KeyError(f"no value for variable {missing.args[0]!r} of {e.render()}") from None
+        done[node] = _apply(node.op, args)
+    if e not in done:
+        raise KeyError(f"no value for variable {e!r}")
+    return done[e]
+
+
+def _apply(op: str, args: list[int]) -> int:
+    if op == "add":
+        return sum(args)
+    if op == "mul":
+        return prod(args)
+    if op == "and":
+        return int(all(args))
+    if op == "or":
+        return int(any(args))
+    if op == "max":
+        return max(args)
+    if op == "min":
+        return min(args)
+    a, b = args
+    if op == "floordiv":
+        return a // b
+    if op == "mod":
+        return a % b
+    if op == "lt":
+        return int(a < b)
+    return int(a == b) if op == "eq" else int(a != b)
+
+
+def key(e: Expr) -> str:
+    """See `Expr.key`."""
+    if e._key is None:
+        for node in topological(e):
+            if node._key is None:
+                if isinstance(node, Variable):
+                    text = f"var {node.name} {node.vmin} {node.upper if isinstance(node.upper, int) else node.upper.key}"
+                else:
+                    text = " ".join([node.op, *(str(a) if isinstance(a, int) else str(a._key) for a in node.args)])
+                node._key = blake2b(text.encode(), digest_size=16).hexdigest()
+    assert e._key is not None
+    return e._key
+
+
+ENGINE.substitute = substitute
+ENGINE.variables = variables
+ENGINE.evaluate = evaluate
+ENGINE.key = key
