@@ -46,6 +46,8 @@ def run(*command: str | Path, cwd: Path = ROOT) -> None:
     """Run a command, with its output shown; raise CalledProcessError when it fails."""
     print("+", *command, flush=True)
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    # Outside of the repository uv does not read our setting to trust the certificates of the system.
+    environment |= {"UV_SYSTEM_CERTS": "true"}
     subprocess.run([str(part) for part in command], cwd=cwd, check=True, env=environment)
 
 
