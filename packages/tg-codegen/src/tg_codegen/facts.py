@@ -1,0 +1,146 @@
+"""Facts about a linear kernel that every renderer needs: its arguments, its uses, its address arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import gcd
+
+from tg_dtype import DType, dtypes
+from tg_lazy import ALU, Ops
+from tg_shape import Variable
+
+from .uop import UOp, UOps
+
+# Arithmetic that may be part of an address.
+_ADDRESS = frozenset(
+    {Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.SHL, Ops.SHR, Ops.AND, Ops.OR, Ops.XOR}
+    | {Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.NOT, Ops.WHERE, Ops.CAST, Ops.MULACC}
+)
+_COORDINATES = frozenset({UOps.CONST, UOps.RANGE, UOps.SPECIAL, UOps.VAR})
+
+
+@dataclass(slots=True)
+class KernelFacts:
+    """What can be said of a linear kernel before any text is written.
+
+    Attributes:
+      params: PARAM nodes in slot order.
+      variables: VAR nodes sorted by the variable's name.
+      core: the SPECIAL node ``core_id``, if the kernel uses it.
+      specials: the other SPECIAL nodes by name.
+      uses: how often each node stands as an operand.
+      address: integer nodes made from coordinates alone that serve only to address, to gate or to bound a loop. Such
+        arithmetic does not overflow, because the lowering chose a dtype that holds it.
+      divisors: for integers, a number that divides the value (0 for the constant 0): what alignment follows from.
+      stored: slots that are written.
+      lanes: the widest vector in the kernel, 1 if it has none.
+    """
+
+    params: tuple[UOp, ...] = ()
+    variables: tuple[UOp, ...] = ()
+    core: UOp | None = None
+    specials: dict[str, UOp] = field(default_factory=dict)
+    uses: dict[UOp, int] = field(default_factory=dict)
+    address: frozenset[UOp] = frozenset()
+    divisors: dict[UOp, int] = field(default_factory=dict)
+    stored: frozenset[int] = frozenset()
+    lanes: int = 1
+
+    def work_group(self) -> tuple[int, int, int] | None:
+        """Work-items along x, y, z, or None if the kernel asks for no ``lidx``."""
+        sizes = [self.specials[f"lidx{axis}"].arg[1] if f"lidx{axis}" in self.specials else 1 for axis in range(3)]
+        return (sizes[0], sizes[1], sizes[2]) if any(name.startswith("lidx") for name in self.specials) else None
+
+
+def kernel_facts(uops: Sequence[UOp]) -> KernelFacts:
+    """Reads the facts off a linear kernel.
+
+    Raises:
+      ValueError: two PARAM nodes share a slot, or two VAR nodes a name.
+    """
+    facts = KernelFacts()
+    params: dict[int, UOp] = {}
+    variables: dict[str, UOp] = {}
+    stored = set()
+    for u in uops:
+        for operand in u.src:
+            facts.uses[operand] = facts.uses.get(operand, 0) + 1
+        facts.lanes = max(facts.lanes, u.dtype.count)
+        if u.dtype.count == 1 and dtypes.is_int(u.dtype):
+            facts.divisors[u] = _divisor(u, facts.divisors)
+        if u.op is UOps.PARAM:
+            if params.setdefault(u.arg, u) is not u:
+                raise ValueError(f"PARAM: slot {u.arg} is both {params[u.arg].dtype.name} and {u.dtype.name}")
+        elif u.op is UOps.VAR:
+            if variables.setdefault(u.arg.name, u) is not u:
+                raise ValueError(f"VAR: {u.arg.name} is defined twice")
+        elif u.op is UOps.SPECIAL:
+            if u.arg[0] == "core_id":
+                facts.core = u
+            else:
+                facts.specials[u.arg[0]] = u
+        elif u.op is UOps.STORE:
+            base = pointer_base(u.src[0])
+            if base.op is UOps.PARAM:
+                stored.add(base.arg)
+    facts.params = tuple(params[slot] for slot in sorted(params))
+    facts.variables = tuple(variables[name] for name in sorted(variables))
+    facts.stored = frozenset(stored)
+    facts.address = _address(uops)
+    return facts
+
+
+def _address(uops: Sequence[UOp]) -> frozenset[UOp]:
+    def variable(u: UOp) -> list[UOp]:
+        return [operand for operand in u.src if not operand.is_const]
+
+    made_of_coordinates: set[UOp] = set()
+    for u in uops:
+        integer = u.dtype.count == 1 and not dtypes.is_float(u.dtype)
+        if integer and (u.op in _COORDINATES or (u.op in _ADDRESS and made_of_coordinates.issuperset(variable(u)))):
+            made_of_coordinates.add(u)
+    holds_data: set[UOp] = set()
+    for u in reversed(uops):
+        if u.op in (UOps.LOAD, UOps.STORE):
+            holds_data.update(u.src[3:4] if u.op is UOps.LOAD else u.src[2:3])
+        elif u.op not in (UOps.RANGE, UOps.IF, UOps.AFTER) and (u not in made_of_coordinates or u in holds_data):
+            holds_data.update(u.src)
+    return frozenset(u for u in made_of_coordinates - holds_data if u.op in ALU)
+
+
+def pointer_base(u: UOp) -> UOp:
+    """The PARAM or SCRATCH behind a pointer."""
+    while u.op is UOps.AFTER:
+        u = u.src[0]
+    return u
+
+
+def element(pointer: UOp) -> DType:
+    """The scalar dtype that a pointer points to."""
+    return pointer.dtype.base.scalar()
+
+
+def _divisor(u: UOp, known: dict[UOp, int]) -> int:
+    """A number that divides the value of an integer node, as large as is easily seen; 0 for the constant 0."""
+    if u.is_const:
+        return abs(int(u.arg))
+    of = [abs(int(operand.arg)) if operand.is_const else known.get(operand, 1) for operand in u.src]
+    if u.op is UOps.RANGE:
+        return gcd(of[0], of[2] if len(of) > 2 else 1)
+    if u.op in (Ops.ADD, Ops.SUB):
+        return gcd(of[0], of[1])
+    if u.op is Ops.MUL:
+        return of[0] * of[1]
+    if u.op is Ops.MULACC:
+        return gcd(of[0] * of[1], of[2])
+    if u.op is Ops.SHL and u.src[1].is_const:
+        return of[0] << int(u.src[1].arg)
+    return 1
+
+
+def never_zero(u: UOp) -> bool:
+    """Whether an integer is seen to be neither 0 nor -1, so that dividing by it needs no guard."""
+    if u.op is UOps.CONST:
+        return u.arg not in (0, -1)
+    return u.op is UOps.VAR and u.arg.vmin > 0
