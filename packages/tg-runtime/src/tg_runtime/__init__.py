@@ -1,1 +1,71 @@
 """Devices, allocators, buffers, compilers and the execution of schedules."""
+
+from .allocator import Allocator, BufferOptions, LRUAllocator
+from .buffer import Buffer, buffer_of
+from .compiled import Compiled, Interpreted, Program
+from .compiler import Compiler
+from .counters import GlobalCounters, update_stats
+from .dev import DEV, DevEntry, parse_dev
+from .engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule
+from .errors import (
+    CompileError,
+    DeviceError,
+    DeviceUnavailable,
+    DevSyntaxError,
+    OutOfMemory,
+    UnknownDevice,
+)
+from .kernels import BEAM, NOOPT, get_runner
+from .registry import Device
+from .runner import (
+    BufferCopy,
+    BufferXfer,
+    CompiledRunner,
+    CustomOp,
+    EmptyOp,
+    InterpretedRunner,
+    Runner,
+    ViewOp,
+)
+
+__all__ = [
+    "BEAM",
+    "DEV",
+    "NOOPT",
+    "Allocator",
+    "Buffer",
+    "BufferCopy",
+    "BufferOptions",
+    "BufferXfer",
+    "CompileError",
+    "Compiled",
+    "CompiledRunner",
+    "Compiler",
+    "CustomOp",
+    "DevEntry",
+    "DevSyntaxError",
+    "Device",
+    "DeviceError",
+    "DeviceUnavailable",
+    "EmptyOp",
+    "ExecItem",
+    "GlobalCounters",
+    "Interpreted",
+    "InterpretedRunner",
+    "LRUAllocator",
+    "OutOfMemory",
+    "Program",
+    "Runner",
+    "UnknownDevice",
+    "ViewOp",
+    "buffer_of",
+    "capture",
+    "capturing",
+    "get_runner",
+    "lower",
+    "lower_schedule",
+    "parse_dev",
+    "realize",
+    "run_schedule",
+    "update_stats",
+]

@@ -1,0 +1,230 @@
+"""Allocators: device memory by the byte, the cache of freed blocks, and the account of who holds what."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from tg_lazy import ContextVar
+
+from .counters import GlobalCounters, human
+from .errors import OutOfMemory
+
+LRU: ContextVar[int] = ContextVar("LRU", 1)
+
+T = TypeVar("T")
+
+_MAX_BYTES = 2**62
+# reentrant: the collector may free a buffer while this thread is allocating one
+_account = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class BufferOptions:
+    """How memory is wanted.
+
+    Attributes:
+      external_ptr: address of memory that the caller owns and keeps alive; nothing is allocated.
+      host: the host must be able to read and write it in place, where the device can do that.
+      nolru: give it back to the system when freed.
+    """
+
+    external_ptr: int | None = None
+    host: bool = False
+    nolru: bool = False
+
+
+DEFAULT_OPTIONS = BufferOptions()
+
+
+class Allocator(ABC, Generic[T]):
+    """Memory of one device. A subclass says how: ``_alloc``, ``_free``, ``copyin``, ``copyout``.
+
+    Attributes:
+      device: the device's name, for messages.
+      used: bytes that buffers hold now.
+      blocks: number of allocations that buffers hold now.
+      limit: most bytes that may be held, cache included; None if only the device knows.
+    """
+
+    supports_offset: bool = False
+
+    def __init__(self, device: str = "", limit: int | None = None) -> None:
+        self.device = device
+        self.limit = limit
+        self.used = 0
+        self.blocks = 0
+        self._large: WeakValueDictionary[int, object] = WeakValueDictionary()
+
+    @abstractmethod
+    def _alloc(self, nbytes: int, options: BufferOptions) -> T:
+        """Takes memory from the device; raises MemoryError if there is none."""
+
+    def _free(self, opaque: T, options: BufferOptions) -> None:
+        """Gives memory back to the device. Does nothing where dropping the object does it."""
+
+    @abstractmethod
+    def copyin(self, dest: T, src: memoryview) -> None:
+        """Copies host memory to the device."""
+
+    @abstractmethod
+    def copyout(self, dest: memoryview, src: T) -> None:
+        """Copies device memory to the host, after the work that writes it is done."""
+
+    def as_buffer(self, opaque: T, nbytes: int) -> memoryview | None:
+        """The memory itself as host bytes, valid until it is freed; None where the host cannot reach it."""
+        return None
+
+    def export(self, opaque: T, nbytes: int) -> memoryview | None:
+        """As :meth:`as_buffer`, for keeping: the memory is not given to others while the view lives."""
+        return self.as_buffer(opaque, nbytes)
+
+    def offset(self, opaque: T, nbytes: int, byte_offset: int) -> T:
+        """The part of ``opaque`` that begins at ``byte_offset``; it does not own its memory.
+
+        Raises:
+          TypeError: the device has no sub-buffers.
+        """
+        raise TypeError(f"{self.device} has no sub-buffers (asked for {nbytes} bytes at {byte_offset})")
+
+    def transfer(self, dest: T, src: T, nbytes: int, source: Allocator[object]) -> bool:
+        """Copies from another allocator's memory without passing through the host; False where it cannot."""
+        return False
+
+    @property
+    def cached(self) -> int:
+        """Bytes held that no buffer uses."""
+        return 0
+
+    def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> T:
+        """Allocates ``nbytes`` bytes.
+
+        Raises:
+          ValueError: ``nbytes`` is negative.
+          OutOfMemory: there is not so much; the message says how much was asked and how much is held.
+        """
+        if nbytes < 0:
+            raise ValueError(f"{self.device}: cannot allocate {nbytes} bytes")
+        if options.external_ptr is None:
+            over = self.limit is not None and self.used + self.cached + nbytes > self.limit
+            if over or nbytes > _MAX_BYTES:
+                raise self._out_of_memory(nbytes, "")
+        try:
+            opaque = self._alloc(nbytes, options)
+        except MemoryError as error:
+            raise self._out_of_memory(nbytes, str(error)) from None
+        self._account(nbytes, 1)
+        return opaque
+
+    def free(self, opaque: T, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
+        """Frees what :meth:`alloc` gave for the same ``nbytes`` and ``options``."""
+        self._account(-nbytes, -1)
+        self._free(opaque, options)
+
+    def note_holder(self, holder: object, nbytes: int) -> None:
+        """Remembers who holds a large block, for the message of :class:`OutOfMemory`."""
+        if nbytes >= 1 << 20:
+            self._large[id(holder)] = holder
+
+    def holders(self) -> Iterable[object]:
+        """Those who hold large blocks."""
+        return list(self._large.values())
+
+    def _account(self, nbytes: int, blocks: int) -> None:
+        with _account:
+            self.used += nbytes
+            self.blocks += blocks
+            GlobalCounters.mem_used += nbytes
+
+    def _out_of_memory(self, nbytes: int, detail: str) -> OutOfMemory:
+        largest = sorted((getattr(h, "nbytes", 0), repr(h)) for h in self.holders())[:-4:-1]
+        who = f", the largest: {'; '.join(text for _, text in largest)}" if largest else ""
+        limit = "" if self.limit is None else f"; the limit is {human(self.limit, 'B', 1024)}"
+        return OutOfMemory(
+            f"{self.device}: out of memory: {human(nbytes, 'B', 1024)} asked ({nbytes} bytes), "
+            f"{human(self.used, 'B', 1024)} held by {self.blocks} buffers{who}, "
+            f"{human(self.cached, 'B', 1024)} in the cache{limit}{'; ' if detail else ''}{detail}"
+        )
+
+
+class LRUAllocator(Allocator[T]):
+    """An allocator that keeps freed blocks for requests of the same size, and gives them all back when memory ends.
+
+    The setting ``LRU=0`` turns the cache off.
+
+    Attributes:
+      cache_limit: most bytes to keep; beyond that the cache is emptied.
+    """
+
+    granularity = 64
+
+    def __init__(self, device: str = "", limit: int | None = None, cache_limit: int = 1 << 62) -> None:
+        super().__init__(device, limit)
+        self.cache_limit = cache_limit
+        self._cache: dict[tuple[int, BufferOptions], list[T]] = {}
+        self._cached = 0
+
+    @property
+    def cached(self) -> int:
+        """Bytes held that no buffer uses."""
+        return self._cached
+
+    def _round(self, nbytes: int) -> int:
+        return (nbytes + self.granularity - 1) // self.granularity * self.granularity
+
+    def reusable(self, opaque: T) -> bool:
+        """Whether a freed block may be given to somebody else."""
+        return True
+
+    def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> T:
+        """A block from the cache or a new one; on MemoryError empties the cache and tries again.
+
+        Raises:
+          ValueError: ``nbytes`` is negative.
+          OutOfMemory: there is not so much, even with the cache emptied.
+        """
+        if options.external_ptr is not None or nbytes < 0:
+            return super().alloc(nbytes, options)
+        nbytes = self._round(nbytes)
+        if self._cache:
+            with _account:
+                kept = self._cache.get((nbytes, options))
+                if kept:
+                    self._cached -= nbytes
+                    self._account(nbytes, 1)
+                    return kept.pop()
+        try:
+            return super().alloc(nbytes, options)
+        except MemoryError:
+            if not self._cached:
+                raise
+            self.free_cache()
+            return super().alloc(nbytes, options)
+
+    def free(self, opaque: T, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
+        """Keeps the block for later, or frees it where it cannot serve again."""
+        if options.external_ptr is not None:
+            super().free(opaque, nbytes, options)
+            return
+        nbytes = self._round(nbytes)
+        if not LRU.value or options.nolru or not self.reusable(opaque):
+            super().free(opaque, nbytes, options)
+            return
+        with _account:
+            self._account(-nbytes, -1)
+            self._cache.setdefault((nbytes, options), []).append(opaque)
+            self._cached += nbytes
+        if self._cached > self.cache_limit:
+            self.free_cache()
+
+    def free_cache(self) -> None:
+        """Gives every cached block back to the device."""
+        with _account:
+            cache, self._cache, self._cached = self._cache, {}, 0
+        for (_, options), blocks in cache.items():
+            for opaque in blocks:
+                self._free(opaque, options)

@@ -1,0 +1,262 @@
+"""Buffer: a number of elements on a device, owned or a part of another buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tg_dtype import DType
+from tg_lazy import Storage
+
+from .allocator import DEFAULT_OPTIONS, Allocator, BufferOptions
+from .registry import Device
+
+
+class Buffer:
+    """Memory for ``size`` elements of ``dtype`` on a device, allocated on first use.
+
+    A buffer counts its holders: one for the object itself, one for each view of it, and one for each
+    :meth:`retain`. Memory goes back to the allocator when the last of them is gone.
+
+    Attributes:
+      device: canonical device name.
+      size: number of elements.
+      dtype: element dtype.
+      base: the buffer that owns the memory (itself, unless this is a view).
+      offset: where a view begins in ``base``, in bytes.
+      options: how memory is wanted.
+
+    Example:
+        >>> from tg_dtype import dtypes
+        >>> b = Buffer("NUMPY", 4, dtypes.int32).allocate()
+        >>> b.copyin(memoryview(bytes(range(16)))).view(1, dtypes.uint8, 5).tobytes()
+        b'\\x05'
+    """
+
+    __slots__ = ("__weakref__", "_allocator", "_base", "_opaque", "_refs", "device", "dtype", "offset", "options",
+                 "size")  # fmt: skip
+
+    def __init__(
+        self,
+        device: str,
+        size: int,
+        dtype: DType,
+        opaque: Any = None,
+        options: BufferOptions = DEFAULT_OPTIONS,
+        base: Buffer | None = None,
+        offset: int = 0,
+    ) -> None:
+        """Describes a buffer; takes over ``opaque`` if it is given.
+
+        Raises:
+          ValueError: ``size`` is negative, or a view lies outside its base.
+        """
+        if size < 0:
+            raise ValueError(f"a buffer cannot have {size} elements (of {dtype.name} on {device})")
+        self.device, self.size, self.dtype, self.options, self.offset = device, size, dtype, options, offset
+        self._allocator: Allocator[Any] | None = None
+        self._opaque: Any = None
+        self._refs = 1
+        self._base = None
+        if base is not None:
+            self._attach(base.base, offset + base.offset)
+        elif opaque is not None:
+            self._allocator, self._opaque = Device[device].allocator, opaque
+            self._allocator._account(self.nbytes, 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def base(self) -> Buffer:
+        """The buffer that owns the memory."""
+        return self if self._base is None else self._base
+
+    @property
+    def refs(self) -> int:
+        """How many hold this buffer: itself, its views, and those who retained it."""
+        return self._refs
+
+    @property
+    def allocator(self) -> Allocator[Any]:
+        """The allocator of the memory: the one that gave it, else the device's."""
+        owner = self.base
+        return owner._allocator if owner._allocator is not None else Device[self.device].allocator
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether there is memory behind the buffer."""
+        return self._opaque is not None or (self._base is not None and self._base._opaque is not None)
+
+    @property
+    def opaque(self) -> Any:
+        """What the device's allocator knows the memory by; allocates it if need be."""
+        found = self._opaque
+        return found if found is not None else self.allocate()._opaque
+
+    def _attach(self, base: Buffer, offset: int) -> None:
+        if offset < 0 or offset + self.nbytes > base.nbytes:
+            raise ValueError(f"a view of {self.nbytes} bytes at {offset} lies outside the {base.nbytes} of {base!r}")
+        base._refs += 1
+        self._base, self.offset = base, offset
+
+    def allocate(self, opaque: Any = None) -> Buffer:
+        """Gets memory (or takes over ``opaque``); a view gets its base's. Returns the buffer.
+
+        Raises:
+          RuntimeError: there is memory already, and ``opaque`` is given too.
+          OutOfMemory: there is not so much; the message says how much was asked and is held.
+        """
+        if self._opaque is not None:
+            if opaque is not None:
+                raise RuntimeError(f"{self!r} has memory already")
+            return self
+        if self._base is not None:
+            whole = self._base.opaque
+            assert self._base._allocator is not None
+            self._opaque = self._base._allocator.offset(whole, self.nbytes, self.offset)
+            return self
+        allocator = Device[self.device].allocator
+        if opaque is None:
+            opaque = allocator.alloc(self.nbytes, self.options)
+        else:
+            allocator._account(self.nbytes, 1)
+        self._allocator, self._opaque = allocator, opaque
+        if self.size >= 1 << 18:
+            allocator.note_holder(self, self.nbytes)
+        return self
+
+    def ensure_allocated(self) -> Buffer:
+        """Gets memory unless there is some. Returns the buffer."""
+        return self if self._opaque is not None else self.allocate()
+
+    def retain(self) -> Buffer:
+        """Counts one more holder. Returns the buffer."""
+        self._refs += 1
+        return self
+
+    def release(self) -> None:
+        """Counts one holder less; the last one frees the memory.
+
+        Raises:
+          RuntimeError: there is no holder left to count.
+        """
+        if self._refs <= 0:
+            raise RuntimeError(f"{self!r} was released more often than it was retained")
+        self._refs -= 1
+        if self._refs == 0:
+            self._free()
+
+    def _free(self) -> None:
+        base, self._base = self._base, None
+        opaque, self._opaque = self._opaque, None
+        if base is not None:
+            base.release()
+        elif opaque is not None and self._allocator is not None:
+            self._allocator.free(opaque, self.nbytes, self.options)
+
+    def __del__(self) -> None:
+        # views hold their base, so none is left
+        if getattr(self, "_refs", 0) > 0:
+            self._refs = 0
+            self._free()
+
+    def view(self, size: int, dtype: DType, offset: int) -> Buffer:
+        """``size`` elements of ``dtype`` beginning ``offset`` bytes into this buffer, sharing its memory.
+
+        Raises:
+          ValueError: the view lies outside this buffer, or is not aligned to its element.
+        """
+        if offset < 0 or size < 0 or offset + size * dtype.itemsize > self.nbytes:
+            raise ValueError(f"view: {size} x {dtype.name} at byte {offset} lies outside the {self.nbytes} of {self!r}")
+        if (self.offset + offset) % dtype.itemsize:
+            raise ValueError(f"view: byte {self.offset + offset} is not aligned to {dtype.name} in {self.base!r}")
+        return Buffer(self.device, size, dtype, base=self, offset=offset)
+
+    def rebase(self, base: Buffer, offset: int) -> None:
+        """Makes this buffer a view of ``base`` beginning at byte ``offset``, whatever it was before.
+
+        Raises:
+          ValueError: it would lie outside ``base``.
+        """
+        whole, start = base.base, base.offset + offset
+        if self._base is whole and self.offset == start:
+            return
+        old, opaque = self._base, self._opaque
+        self._attach(whole, start)
+        self._opaque = None
+        if old is not None:
+            old.release()
+        elif opaque is not None and self._allocator is not None:
+            self._allocator.free(opaque, self.nbytes, self.options)
+
+    def copyin(self, mv: memoryview) -> Buffer:
+        """Fills the buffer from host bytes. Returns the buffer.
+
+        Raises:
+          ValueError: ``mv`` is not contiguous or has another number of bytes.
+        """
+        mv = _bytes_of(mv, self, "copyin")
+        if self.nbytes:
+            self.allocator.copyin(self.opaque, mv)
+        return self
+
+    def copyout(self, mv: memoryview) -> memoryview:
+        """Copies the buffer into writable host bytes, which are returned.
+
+        Raises:
+          ValueError: ``mv`` is not contiguous, is read-only, or has another number of bytes.
+        """
+        flat = _bytes_of(mv, self, "copyout")
+        if flat.readonly:
+            raise ValueError(f"copyout of {self!r}: the memoryview is read-only")
+        if self.nbytes:
+            self.allocator.copyout(flat, self.opaque)
+        return mv
+
+    def as_buffer(self, allow_zero_copy: bool = True) -> memoryview:
+        """The content as bytes: the memory itself where the host can reach it, else a copy."""
+        if allow_zero_copy and self.nbytes:
+            opaque = self.opaque
+            Device[self.device].synchronize()
+            shared = self.allocator.export(opaque, self.nbytes)
+            if shared is not None:
+                return shared
+        return self.copyout(memoryview(bytearray(self.nbytes)))
+
+    def host_view(self) -> memoryview | None:
+        """The memory itself, valid only while the buffer is; None where the host cannot reach it."""
+        if not self.nbytes:
+            return memoryview(bytearray())
+        opaque = self.opaque
+        Device[self.device].synchronize()
+        return self.allocator.as_buffer(opaque, self.nbytes)
+
+    def tobytes(self) -> bytes:
+        """A copy of the content."""
+        return bytes(self.as_buffer(allow_zero_copy=False))
+
+    def __repr__(self) -> str:
+        kind = "" if self._base is None else f", view at byte {self.offset}"
+        state = "" if self.is_allocated else ", not allocated"
+        return f"<Buffer {self.device} {self.size} x {self.dtype.name}{kind}{state}>"
+
+
+def _bytes_of(mv: memoryview, buffer: Buffer, what: str) -> memoryview:
+    if not mv.c_contiguous:
+        raise ValueError(f"{what} of {buffer!r}: the memoryview is not contiguous")
+    if mv.nbytes != buffer.nbytes:
+        raise ValueError(f"{what} of {buffer!r}: {mv.nbytes} bytes given, {buffer.nbytes} wanted")
+    if mv.nbytes == 0:
+        return memoryview(bytearray())
+    return mv if mv.format == "B" and mv.ndim == 1 else mv.cast("B")
+
+
+def buffer_of(storage: Storage) -> Buffer:
+    """The buffer behind a Storage, made on first use and kept in its ``payload``."""
+    found = storage.payload
+    if found is None:
+        found = storage.payload = Buffer(storage.device, storage.size, storage.dtype)
+    assert isinstance(found, Buffer), f"{storage!r} holds a {type(found).__name__}"
+    return found

@@ -1,0 +1,101 @@
+"""Compiled and Interpreted: what a device is to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from tg_codegen import Renderer
+from tg_lazy import LazyOp
+from tg_shape import Variable
+
+from .allocator import Allocator
+from .compiler import Compiler
+from .dev import DevEntry
+
+
+class Program(Protocol):
+    """A program loaded on a device."""
+
+    def __call__(
+        self,
+        *bufs: Any,
+        global_size: tuple[int, int, int] = (1, 1, 1),
+        local_size: tuple[int, int, int] = (1, 1, 1),
+        vals: Sequence[int] = (),
+        wait: bool = False,
+    ) -> float | None:
+        """Launches it on the allocator's opaque ``bufs``; with ``wait``, returns the seconds that it ran."""
+
+
+class Compiled:
+    """A device that runs compiled programs. A device class is constructed as ``Class(name, entry)``.
+
+    Attributes:
+      device: canonical name, ``CPU`` or ``CPU:1``.
+      allocator: its memory.
+      renderer: how kernels are written for it; None for a device that holds memory only.
+      compiler: turns the renderer's text into what ``runtime`` loads.
+      runtime: ``runtime(name, binary, **details) -> Program``; ``details`` is what :meth:`program_details` says.
+      graph: class that condenses a list of ExecItems into one launch; None if there is none.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        allocator: Allocator[Any],
+        renderer: Renderer | None,
+        compiler: Compiler | None,
+        runtime: Callable[..., Program] | None,
+        graph: Callable[..., Any] | None = None,
+    ) -> None:
+        self.device, self.allocator = device, allocator
+        self.renderer, self.compiler, self.runtime, self.graph = renderer, compiler, runtime, graph
+        self.programs: dict[object, Any] = {}
+
+    def synchronize(self) -> None:
+        """Waits until everything that was queued on the device is done."""
+
+    @property
+    def key(self) -> str:
+        """Distinguishes configurations that compile differently."""
+        renderer = "" if self.renderer is None else self.renderer.key
+        return f"{type(self).__name__}|{renderer}|{'' if self.compiler is None else self.compiler.cachekey}"
+
+    @classmethod
+    def unavailable(cls, entry: DevEntry) -> str | None:
+        """Why a device of this class cannot be opened on this machine, with what to do about it; None if it can.
+
+        Looks for files and libraries only: nothing is opened.
+        """
+        return None
+
+    @classmethod
+    def renderers(cls) -> Mapping[str, str | None]:
+        """The renderers that can be named in ``DEV``, the default first; each with why it is unavailable, or None."""
+        return {}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.device}>"
+
+
+class Interpreted(Compiled):
+    """A device that executes kernel ASTs op by op, with no program.
+
+    Attributes:
+      fxn_for_op: the function of each op.
+    """
+
+    def __init__(self, device: str, allocator: Allocator[Any], fxn_for_op: Mapping[Any, Callable[..., Any]]) -> None:
+        super().__init__(device, allocator, None, None, None)
+        self.fxn_for_op = fxn_for_op
+
+    def interpret(self, ast: LazyOp) -> Callable[[Sequence[Any], Mapping[Variable, int]], None]:
+        """A function that executes ``ast`` on the allocator's opaque buffers.
+
+        Raises:
+          DeviceError: the device interprets no ASTs.
+        """
+        from .errors import DeviceError
+
+        raise DeviceError(f"{self.device} cannot interpret {ast!r}")

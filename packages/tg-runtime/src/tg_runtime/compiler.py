@@ -1,0 +1,73 @@
+"""Compiler: from a kernel's text to a binary, through the cache on disk."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+
+from . import diskcache
+from .errors import CompileError
+
+
+class Compiler(ABC):
+    """Turns source text into a device's binary.
+
+    Attributes:
+      cachekey: distinguishes compilers (kind, version, flags, machine) that give different binaries for one source;
+        None keeps the binaries out of the cache.
+    """
+
+    def __init__(self, cachekey: str | None = None) -> None:
+        self.cachekey = cachekey
+
+    @abstractmethod
+    def compile(self, src: str) -> bytes:
+        """The binary of ``src``.
+
+        Raises:
+          CompileError: the source is rejected; it is kept in a file that the message names.
+        """
+
+    def compile_cached(self, src: str) -> bytes:
+        """As :meth:`compile`, but a binary that any process made before is taken from the disk."""
+        if self.cachekey is None:
+            return self.compile(src)
+        key = diskcache.digest(self.cachekey, src)
+        found = diskcache.get("compile", key)
+        if found is None:
+            found = self.compile(src)
+            diskcache.put("compile", key, found)
+        return found
+
+    def forget(self, src: str) -> None:
+        """Drops the cached binary of ``src``, for one that turned out not to load."""
+        if self.cachekey is not None:
+            diskcache.delete("compile", diskcache.digest(self.cachekey, src))
+
+    def disassemble(self, lib: bytes) -> str:
+        """The binary as assembly text, or a line that says why there is none."""
+        return f"no disassembler for {len(lib)} bytes of {type(self).__name__}"
+
+
+def rejected(what: str, detail: str, source: str, suffix: str) -> CompileError:
+    """A CompileError whose source is kept in a file."""
+    path = keep_source(source, suffix)
+    where = f"the source is kept in {path}" if path else "the source could not be kept in a file"
+    return CompileError(f"{what}: compilation failed; {where}\n{detail.strip()}", source, path)
+
+
+def keep_source(source: str, suffix: str) -> str | None:
+    """Writes a rejected source to a file and returns its path; None where no folder can be written."""
+    import tempfile
+
+    name = f"{diskcache.digest(source)[:16]}{suffix}"
+    for folder in (os.path.join(diskcache.cache_folder(), "failed"), tempfile.gettempdir()):
+        path = os.path.join(folder, name)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(source)
+        except OSError:
+            continue
+        return path
+    return None

@@ -1,0 +1,90 @@
+"""A cache on disk that several processes share: one checksummed file an entry, put in place by an atomic rename.
+
+A file that is truncated, damaged or from another format is deleted and counts as absent. Where the folder cannot be
+made or written (no home, a full disk), the cache is simply empty. Settings: ``CACHEDIR`` (default
+``$XDG_CACHE_HOME/tinytg`` or ``~/.cache/tinytg``) and ``CCACHE=0``, which turns it off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+
+from tg_lazy import ContextVar
+
+CACHEDIR: ContextVar[str] = ContextVar("CACHEDIR", "")
+CCACHE: ContextVar[int] = ContextVar("CCACHE", 1)
+
+_MAGIC = b"tgc1"
+_HEAD = len(_MAGIC) + 32
+
+
+def cache_folder() -> str:
+    """The folder of the cache; it need not exist."""
+    if CACHEDIR.value:
+        return CACHEDIR.value
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "tinytg")
+
+
+def digest(*parts: str | bytes) -> str:
+    """A key for :func:`get` and :func:`put`; parts that concatenate alike differ."""
+    h = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        h.update(len(data).to_bytes(8, "little"))
+        h.update(data)
+    return h.hexdigest()
+
+
+def _path(table: str, key: str) -> str:
+    return os.path.join(cache_folder(), table, key[:2], key[2:])
+
+
+def get(table: str, key: str) -> bytes | None:
+    """The entry's bytes, or None."""
+    if not CCACHE.value:
+        return None
+    path = _path(table, key)
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError:
+        return None
+    payload = content[_HEAD:]
+    if content[:4] == _MAGIC and content[4:_HEAD] == hashlib.sha256(payload).digest():
+        return payload
+    delete(table, key)
+    return None
+
+
+def put(table: str, key: str, payload: bytes) -> bool:
+    """Stores an entry; False where it could not be, which is no error."""
+    if not CCACHE.value:
+        return False
+    path = _path(table, key)
+    folder = os.path.dirname(path)
+    temporary = None
+    try:
+        os.makedirs(folder, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+        return False
+    return True
+
+
+def delete(table: str, key: str) -> None:
+    """Drops an entry, if it is there."""
+    try:
+        os.unlink(_path(table, key))
+    except OSError:
+        pass

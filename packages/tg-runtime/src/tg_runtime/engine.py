@@ -1,0 +1,219 @@
+"""Execution: schedule items to ExecItems, ExecItems to work done, and the realisation of graphs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import tg_lazy
+from tg_lazy import DEBUG, Ops
+from tg_shape import Variable
+
+from .buffer import Buffer, buffer_of
+from .counters import GlobalCounters, update_stats
+from .kernels import get_runner
+from .registry import Device
+from .runner import BufferCopy, BufferXfer, CustomOp, EmptyOp, Runner, Vars, ViewOp
+
+if TYPE_CHECKING:
+    from tg_lazy import LazyBuffer, ScheduleItem
+
+
+class ExecItem:
+    """A step that is ready to run: a runner and its buffers.
+
+    Attributes:
+      prg: the runner.
+      bufs: buffers in the runner's order; None where a captured graph puts one in later.
+    """
+
+    __slots__ = ("bufs", "prg")
+
+    def __init__(self, prg: Runner, bufs: Sequence[Buffer | None]) -> None:
+        self.prg, self.bufs = prg, list(bufs)
+
+    def run(
+        self, var_vals: Vars | None = None, wait: bool = False, jit: bool = False, do_update_stats: bool = True
+    ) -> float | None:
+        """Runs the step.
+
+        Args:
+          var_vals: the values of the variables.
+          wait: wait until it is done, and return how long it took.
+          jit: the step is replayed from a captured graph.
+          do_update_stats: count it in :class:`GlobalCounters`.
+
+        Returns:
+          Seconds, where it was waited for.
+
+        Raises:
+          RuntimeError: a buffer is still None.
+        """
+        bufs = self.bufs
+        ready: list[Buffer] = []
+        for buffer in bufs:
+            if buffer is None:
+                raise RuntimeError(f"{self.prg!r}: buffer {len(ready)} was not put in")
+            ready.append(buffer)
+        values = var_vals if var_vals is not None else {}
+        prg = self.prg
+        debug = DEBUG.value
+        seconds = prg(ready, values, wait or debug >= 2)
+        if do_update_stats:
+            ops, mem = prg.op_estimate, prg.mem_estimate
+            if debug < 2 and isinstance(ops, int) and isinstance(mem, int):
+                GlobalCounters.kernel_count += prg.num_kernels
+                GlobalCounters.global_ops += ops
+                GlobalCounters.global_mem += mem
+                if seconds is not None:
+                    GlobalCounters.time_sum_s += seconds
+            else:
+                update_stats(
+                    prg.name, ops, mem, values, seconds, len(bufs), jit, prg.num_kernels, None, prg.device,
+                    prg.first_run,
+                )  # fmt: skip
+        prg.first_run = False
+        return seconds
+
+    def __repr__(self) -> str:
+        return f"ExecItem({self.prg!r}, {self.bufs!r})"
+
+
+class _Capturing(threading.local):
+    into: list[ExecItem] | None = None
+
+
+_capturing = _Capturing()
+
+
+@contextmanager
+def capture(into: list[ExecItem]) -> Iterator[list[ExecItem]]:
+    """Appends every ExecItem that this thread executes inside the block to ``into``; they are executed too.
+
+    Raises:
+      RuntimeError: a capture is going on in this thread already.
+    """
+    if _capturing.into is not None:
+        raise RuntimeError("a capture is going on already in this thread: captures do not nest")
+    _capturing.into = into
+    try:
+        yield into
+    finally:
+        _capturing.into = None
+
+
+def capturing() -> bool:
+    """Whether this thread's executions are being captured."""
+    return _capturing.into is not None
+
+
+def lower(item: ScheduleItem) -> ExecItem:
+    """The ExecItem of a schedule item: compiles its kernel if this process has not yet.
+
+    Raises:
+      CompileError: the kernel does not compile; the message names the file that keeps its source, and a note the
+        line of the user's program that it stems from.
+    """
+    ast = item.ast
+    bufs = [buffer_of(storage) for storage in item.bufs]
+    device = bufs[0].device
+    try:
+        if ast.op is Ops.SINK:
+            return ExecItem(get_runner(Device[device], ast), bufs)
+        if ast.op is Ops.COPY:
+            return ExecItem(_copy_runner(bufs[0], bufs[1]), bufs)
+        if ast.op is Ops.BUFFER_VIEW:
+            return ExecItem(ViewOp(ast.arg, device), bufs)
+        if ast.op is Ops.EMPTY:
+            return ExecItem(EmptyOp(device), bufs)
+        if ast.op is Ops.CUSTOM:
+            return ExecItem(CustomOp(ast.arg, device), bufs)
+    except Exception as error:
+        if item.origin:
+            error.add_note(f"this kernel stems from {item.origin}")
+        raise
+    raise ValueError(f"a schedule item ends in SINK, COPY, BUFFER_VIEW, EMPTY or CUSTOM, not {ast.op.name}")
+
+
+def _copy_runner(dest: Buffer, src: Buffer) -> BufferCopy:
+    same_kind = dest.device.partition(":")[0] == src.device.partition(":")[0]
+    return (BufferXfer if same_kind else BufferCopy)(src.nbytes, dest.device, src.device)
+
+
+def lower_schedule(items: Iterable[ScheduleItem]) -> Iterator[ExecItem]:
+    """Lowers schedule items one by one, as they are asked for."""
+    for item in items:
+        yield lower(item)
+
+
+def _execute(exec_item: ExecItem, var_vals: Vars, do_update_stats: bool = True) -> None:
+    into = _capturing.into
+    exec_item.run(var_vals, do_update_stats=do_update_stats)
+    if into is not None:
+        into.append(exec_item)
+
+
+def run_schedule(
+    items: Iterable[ScheduleItem], var_vals: Vars | None = None, do_update_stats: bool = True
+) -> None:
+    """Lowers, runs and commits schedule items in order.
+
+    What was run before an exception stays done; the rest can be scheduled again.
+    """
+    values: dict[Variable, int] = dict(var_vals or {})
+    for item in items:
+        exec_item = lower(item)
+        if exec_item.prg.in_place:
+            with uninterrupted():
+                _execute(exec_item, values, do_update_stats)
+                item.commit()
+        else:
+            _execute(exec_item, values, do_update_stats)
+            item.commit()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delays KeyboardInterrupt to the end of the block: a step that overwrites its input must not run twice."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    import signal
+
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is None:  # installed by something else than Python: not ours to replace
+        yield
+        return
+    caught: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: caught.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        if caught:
+            signal.raise_signal(signal.SIGINT)
+
+
+_realizing = threading.RLock()
+
+
+def realize(outputs: Sequence[LazyBuffer]) -> None:
+    """Computes graphs: schedules, lowers, runs and commits. One thread at a time; others wait.
+
+    After an exception in the middle, what was computed stays, and ``outputs`` can be realised again.
+    """
+    with _realizing:
+        items, var_vals = tg_lazy.schedule(outputs)
+        if not items:
+            return
+        if DEBUG.value >= 3:
+            for item in items:
+                print(f"{item!r}")
+        before = GlobalCounters.kernel_count, GlobalCounters.compile_count, GlobalCounters.compile_time_s
+        run_schedule(items, var_vals)
+        if DEBUG.value == 1:
+            kernels, compiled = GlobalCounters.kernel_count - before[0], GlobalCounters.compile_count - before[1]
+            spent = GlobalCounters.compile_time_s - before[2]
+            print(f"realized {kernels} steps, {compiled} new ({spent * 1e3:.1f} ms to make)")

@@ -1,0 +1,322 @@
+"""Kernel ASTs executed op by op with numpy: the function of each op, memory through views, and the executor.
+
+A value is an array of the node's shape. Types that numpy has not (bfloat16, fp8) are held as float32 and rounded to
+their own precision after every op; in memory they are their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tg_dtype import ConstType, DType, dtypes, from_bits, interop
+from tg_lazy import LazyOp, Ops, identity
+from tg_shape import ShapeTracker, Variable, View, sint, sym_eval
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+Env = Mapping[Variable, int]
+
+
+def compute_dtype(dtype: DType) -> np.dtype[Any]:
+    """The numpy type in which values of ``dtype`` are computed."""
+    return np.dtype(interop.to_numpy_name(dtype) or "float32")
+
+
+def storage_dtype(dtype: DType) -> np.dtype[Any]:
+    """The numpy type of ``dtype`` in memory: its own, or its bits."""
+    return np.dtype(interop.to_numpy_name(dtype) or f"uint{dtype.itemsize * 8}")
+
+
+_DECODED: dict[DType, Array] = {}
+
+
+def _decoded(dtype: DType) -> Array:
+    """The value of every bit pattern of a small float type."""
+    if dtype not in _DECODED:
+        _DECODED[dtype] = np.array([from_bits(b, dtype) for b in range(1 << dtype.bits)], np.float32)
+    return _DECODED[dtype]
+
+
+def decode(bits: Array, dtype: DType) -> Array:
+    """Values from what is in memory."""
+    if interop.to_numpy_name(dtype) is not None:
+        return bits
+    if dtype is dtypes.bfloat16:
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    return _decoded(dtype)[bits]
+
+
+def encode(values: Array, dtype: DType) -> Array:
+    """What is in memory for values, rounded to nearest even."""
+    if interop.to_numpy_name(dtype) is not None:
+        return values
+    x = np.ascontiguousarray(values, np.float32)
+    if dtype is dtypes.bfloat16:
+        raw = x.view(np.uint32)
+        rounded = (raw + 0x7FFF + ((raw >> 16) & 1)) >> 16
+        return np.where(np.isnan(x), (raw >> 16) | 0x40, rounded).astype(np.uint16)
+    return _encode_fp8(x, dtype)
+
+
+def _encode_fp8(x: Array, dtype: DType) -> Array:
+    positive = _decoded(dtype)[:128].astype(np.float64)
+    count = int(np.isfinite(positive).sum())
+    finite = positive[:count]
+    # one step beyond the greatest value, to which what overflows is nearest
+    steps = np.append(finite, 2 * finite[-1] - finite[-2])
+    middle = (steps[1:] + steps[:-1]) / 2
+    size = np.abs(x.astype(np.float64))
+    low = np.searchsorted(middle, size, side="left")
+    tie = (low < count) & (size == middle[np.minimum(low, count - 1)]) & (low % 2 == 1)
+    code = np.where(tie, low + 1, low)
+    nan = 0x7F if dtype is dtypes.fp8e4m3 else 0x7E
+    overflow = nan if dtype is dtypes.fp8e4m3 else 0x7C
+    code = np.where(code >= count, overflow, code)
+    code = np.where(np.isnan(x), nan, code)
+    return (code | (np.signbit(x).astype(np.int64) << 7)).astype(np.uint8)
+
+
+def round_to(values: Array, dtype: DType) -> Array:
+    """Values of ``compute_dtype`` rounded to the precision of ``dtype``."""
+    return values if interop.to_numpy_name(dtype) is not None else decode(encode(values, dtype), dtype)
+
+
+def cast(x: Array, src: DType, dst: DType) -> Array:
+    """``x`` converted as :mod:`tg_dtype.cast` says: floats saturate into integers, NaN becomes 0."""
+    if dst is dtypes.bool:
+        return x != 0
+    if dtypes.is_float(src) and dtypes.is_int(dst):
+        low, high = int(dtypes.min(dst)), int(dtypes.max(dst))
+        wide = x.astype(np.float64)
+        inside = np.where((wide > float(low)) & (wide < float(high)), wide, 0).astype(storage_dtype(dst))
+        inside = np.where(wide >= float(high), np.array(high, inside.dtype), inside)
+        return np.where(wide <= float(low), np.array(low, inside.dtype), inside)
+    if interop.to_numpy_name(dst) is None and src in (dtypes.float64, dtypes.int64, dtypes.uint64):
+        x = _round_to_odd(x)
+    return round_to(x.astype(compute_dtype(dst)), dst)
+
+
+def _round_to_odd(x: Array) -> Array:
+    """float32 from a wider type such that rounding it once more to a narrow float gives what one rounding would."""
+    near = x.astype(np.float32)
+    if x.dtype == np.float64:
+        above = np.abs(near.astype(np.float64)) > np.abs(x)
+        exact = (near.astype(np.float64) == x) | ~np.isfinite(x) | ~np.isfinite(near)
+    else:
+        exact_value = x.astype(np.longdouble)
+        above = np.abs(near.astype(np.longdouble)) > np.abs(exact_value)
+        exact = near.astype(np.longdouble) == exact_value
+    down = np.where(above, np.nextafter(near, np.float32(0)), near)
+    return np.where(exact, near, (down.view(np.uint32) | 1).view(np.float32))
+
+
+def bitcast(x: Array, src: DType, dst: DType) -> Array:
+    """The bits of ``x`` taken as ``dst``."""
+    raw = np.ascontiguousarray(encode(x, src))
+    return decode(raw.view(storage_dtype(dst)).reshape(x.shape), dst)
+
+
+def _idiv(a: Array, b: Array) -> Array:
+    quotient = a // b
+    return quotient + ((np.fmod(a, b) != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+
+
+def _neg(x: Array) -> Array:
+    return x if x.dtype == np.bool_ else np.negative(x)
+
+
+def _sub(a: Array, b: Array) -> Array:
+    return a ^ b if a.dtype == np.bool_ else a - b
+
+
+def _bool_safe(divide: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    def apply(a: Array, b: Array) -> Array:
+        if a.dtype != np.bool_:
+            return divide(a, b)
+        return divide(a.astype(np.int8), b.astype(np.int8)) != 0
+
+    return apply
+
+
+fxn_for_op: dict[Ops, Callable[..., Any]] = {
+    Ops.NEG: _neg,
+    Ops.NOT: np.invert,
+    Ops.RECIP: np.reciprocal,
+    Ops.SQRT: np.sqrt,
+    Ops.EXP2: np.exp2,
+    Ops.LOG2: np.log2,
+    Ops.SIN: np.sin,
+    Ops.TRUNC: np.trunc,
+    Ops.CAST: cast,
+    Ops.BITCAST: bitcast,
+    Ops.ADD: np.add,
+    Ops.SUB: _sub,
+    Ops.MUL: np.multiply,
+    Ops.FDIV: np.divide,
+    Ops.IDIV: _bool_safe(_idiv),
+    Ops.MOD: _bool_safe(np.fmod),
+    Ops.MAX: np.maximum,
+    Ops.CMPLT: np.less,
+    Ops.CMPEQ: np.equal,
+    Ops.CMPNE: np.not_equal,
+    Ops.AND: np.bitwise_and,
+    Ops.OR: np.bitwise_or,
+    Ops.XOR: np.bitwise_xor,
+    Ops.SHL: np.left_shift,
+    Ops.SHR: np.right_shift,
+    Ops.WHERE: np.where,
+    Ops.MULACC: lambda a, b, c: a * b + c,
+    Ops.REDUCE: lambda x, op, axes, start: _REDUCE[op](x, axes, start),
+}
+
+_REDUCE: dict[Ops, Callable[[Array, tuple[int, ...], ConstType], Array]] = {
+    Ops.ADD: lambda x, axes, start: (
+        np.any(x, axes, keepdims=True) if x.dtype == np.bool_ else np.sum(x, axes, x.dtype, keepdims=True)
+    ),
+    Ops.MUL: lambda x, axes, start: (
+        np.all(x, axes, keepdims=True) if x.dtype == np.bool_ else np.prod(x, axes, x.dtype, keepdims=True)
+    ),
+    Ops.MAX: lambda x, axes, start: np.max(x, axes, keepdims=True, initial=start),
+}
+
+
+def _ints(values: Sequence[sint], env: Env) -> tuple[int, ...]:
+    return tuple(v if isinstance(v, int) else sym_eval(v, dict(env)) for v in values)
+
+
+def _concrete(view: View, env: Env) -> tuple[tuple[int, ...], tuple[int, ...], int, list[tuple[int, int]] | None]:
+    """shape, strides (elements), offset (elements) of the first valid element, and the valid range of each axis."""
+    shape, strides = _ints(view.shape, env), _ints(view.strides, env)
+    offset = _ints((view.offset,), env)[0]
+    mask = None
+    if view.mask is not None:
+        mask = []
+        for (first, last), dim in zip(view.mask, shape, strict=True):
+            low, high = _ints((first, last), env)
+            mask.append((max(low, 0), max(min(high, dim), max(low, 0))))
+        offset += sum(low * stride for (low, _), stride in zip(mask, strides, strict=True))
+    return shape, strides, offset, mask
+
+
+def _through(flat: Array, view: View, env: Env, fill: Any) -> Array:
+    """One view over a flat array; ``fill`` where masked."""
+    shape, strides, offset, mask = _concrete(view, env)
+    inner = shape if mask is None else tuple(high - low for low, high in mask)
+    if 0 in inner:
+        return np.full(shape, fill, flat.dtype)
+    steps = tuple(s * flat.itemsize for s in strides)
+    # the constructor checks that every element lies inside, as_strided would not
+    part: Array = np.ndarray(inner, flat.dtype, flat, offset * flat.itemsize, steps)
+    if mask is None:
+        return part
+    out = np.full(shape, fill, flat.dtype)
+    out[tuple(slice(low, high) for low, high in mask)] = part
+    return out
+
+
+def load_through(flat: Array, st: ShapeTracker, env: Env, fill: Any = 0) -> Array:
+    """A flat array seen through a ShapeTracker, shape ``st.shape``; ``fill`` where masked."""
+    value = flat
+    for number, view in enumerate(st.views):
+        value = _through(value if number == 0 else np.ascontiguousarray(value).reshape(-1), view, env, fill)
+    return value
+
+
+def indices_through(st: ShapeTracker, env: Env, fill: int) -> Array:
+    """The flat index that each index of ``st.shape`` maps to, int64; ``fill`` where masked."""
+    shape, strides, offset, mask = _concrete(st.views[0], env)
+    inner = shape if mask is None else tuple(high - low for low, high in mask)
+    value = np.full(inner, offset, np.int64)
+    for axis, (dim, stride) in enumerate(zip(inner, strides, strict=True)):
+        value = value + (np.arange(dim, dtype=np.int64) * stride).reshape((-1,) + (1,) * (len(inner) - 1 - axis))
+    if mask is not None:
+        part, value = value, np.full(shape, fill, np.int64)
+        value[tuple(slice(low, high) for low, high in mask)] = part
+    for view in st.views[1:]:
+        value = _through(np.ascontiguousarray(value).reshape(-1), view, env, fill)
+    return value
+
+
+def store_through(flat: Array, st: ShapeTracker, env: Env, value: Array) -> None:
+    """Writes ``value`` (shape ``st.shape``) to a flat array through a ShapeTracker; nothing where masked."""
+    if len(st.views) == 1 and st.views[0].mask is None:
+        _through(flat, st.views[0], env, 0)[...] = value
+        return
+    index = indices_through(st, env, -1)
+    keep = index >= 0
+    flat[index[keep]] = value[keep]
+
+
+class Executor:
+    """A kernel AST, ready to be executed on flat arrays of bytes."""
+
+    def __init__(self, ast: LazyOp, functions: Mapping[Ops, Callable[..., Any]] = fxn_for_op) -> None:
+        self.ast, self.functions = ast, functions
+        self.order = ast.toposort()[:-1]
+        self.uses: dict[LazyOp, int] = {}
+        for node in self.order:
+            for child in node.src:
+                self.uses[child] = self.uses.get(child, 0) + 1
+
+    def __call__(self, buffers: Sequence[Array], var_vals: Env) -> None:
+        """Executes the kernel.
+
+        Args:
+          buffers: one flat array of uint8 per slot.
+          var_vals: the values of the variables.
+        """
+        slots = [
+            raw[: arg.size * arg.dtype.itemsize].view(storage_dtype(arg.dtype))
+            for raw, arg in zip(buffers, self.ast.arg, strict=True)
+        ]
+        values: dict[LazyOp, Array] = {}
+        left = dict(self.uses)
+        stores = []
+        with np.errstate(all="ignore"):
+            for node in self.order:
+                operands = [values[child] for child in node.src]
+                if node.op is Ops.STORE:
+                    stores.append((node, operands[0]))
+                else:
+                    values[node] = self._value(node, operands, slots, var_vals)
+                for child in node.src:
+                    left[child] -= 1
+                    if left[child] == 0:
+                        del values[child]
+        for node, value in stores:
+            slot, st = node.arg
+            store_through(slots[slot], st, var_vals, np.asarray(encode(value, node.src[0].dtype)))
+
+    def _value(self, node: LazyOp, operands: list[Array], slots: list[Array], env: Env) -> Array:
+        op, dtype = node.op, node.dtype
+        if op is Ops.LOAD:
+            return decode(load_through(slots[node.arg[0]], node.arg[1], env), dtype)
+        if op is Ops.VIEW:
+            return load_through(np.ascontiguousarray(operands[0]).reshape(-1), node.arg, env)
+        if op is Ops.CONST:
+            return np.broadcast_to(np.array(node.arg, compute_dtype(dtype)), _ints(node.shape, env))
+        if op is Ops.SYM:
+            number = np.array(_ints((node.arg,), env)[0])
+            return np.broadcast_to(cast(number, dtypes.int64, dtype), _ints(node.shape, env))
+        if op is Ops.IOTA:
+            return cast(indices_through(node.arg, env, 0), dtypes.int64, dtype)
+        if op is Ops.GATHER:
+            table = decode(load_through(slots[node.arg[0]], node.arg[1], env), dtype)
+            index = operands[0]
+            inside = (index >= 0) & (index < len(table))
+            if not len(table):
+                return np.zeros(index.shape, table.dtype)
+            return np.where(inside, table[np.where(inside, index, 0).astype(np.int64)], table.dtype.type(0))
+        function = self.functions[op]
+        if op is Ops.REDUCE:
+            reduce_op, axes = node.arg
+            start = identity(reduce_op, dtype)
+            return round_to(np.asarray(function(operands[0], reduce_op, axes, start)), dtype)
+        if op in (Ops.CAST, Ops.BITCAST):
+            return np.asarray(function(operands[0], node.src[0].dtype, dtype))
+        return round_to(np.asarray(function(*operands)), dtype)

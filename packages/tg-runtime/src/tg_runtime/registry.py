@@ -1,0 +1,216 @@
+"""The registry of devices: found through entry points, loaded by name on first use, opened once.
+
+A package offers a device by an entry point in the group ``tg.devices``, whose value is a subclass of
+:class:`~tg_runtime.compiled.Compiled`. Listing devices loads their classes but opens nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+from tg_lazy import DEBUG
+
+from .compiled import Compiled
+from .dev import DEV, DevEntry, parse_dev
+from .errors import DeviceError, DeviceUnavailable, UnknownDevice
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "tg.devices"
+AUTOMATIC = "CPU"
+
+
+class DeviceRow(NamedTuple):
+    """A line of the table of devices.
+
+    Attributes:
+      name: device name.
+      source: distribution and class that offer it.
+      problem: why it cannot be opened here, None if it can.
+      renderers: its renderers, each with why it is unavailable, or None.
+    """
+
+    name: str
+    source: str
+    problem: str | None
+    renderers: dict[str, str | None]
+
+
+class Registry:
+    """``Device``: ``Device["CPU"]`` is the opened device, ``Device.DEFAULT`` the name of the default one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._points: dict[str, list[EntryPoint]] | None = None
+        self._classes: dict[str, type[Compiled]] = {}
+        self._opened: dict[tuple[str, DevEntry], Compiled] = {}
+        # what DEV said when _quick, _default and _entries were filled
+        self._seen: str | None = None
+        self._quick: dict[str, Compiled] = {}
+        self._default = AUTOMATIC
+        self._entries: dict[str, DevEntry] = {}
+
+    @property
+    def DEFAULT(self) -> str:
+        """The canonical name of the default device: the first that ``DEV`` names, else CPU."""
+        if self._seen is not DEV.value:
+            self._read_setting()
+        return self._default
+
+    def _read_setting(self) -> None:
+        with self._lock:
+            setting = DEV.value
+            parsed = parse_dev(setting)
+            default = parsed[0].device or AUTOMATIC if parsed else AUTOMATIC
+            self._entries = {entry.device or AUTOMATIC: entry for entry in parsed}
+            if parsed and default not in self.names():
+                raise UnknownDevice(f"DEV={setting!r}: {self._unknown(default)}")
+            self._default = default
+            self._quick = {}
+            self._seen = setting
+
+    def canonicalize(self, name: str | None) -> str:
+        """The canonical form of a device name: capitals, no ``:0``. None is the default device.
+
+        >>> Device.canonicalize("cpu:0"), Device.canonicalize("cpu:1")
+        ('CPU', 'CPU:1')
+
+        Raises:
+          ValueError: the name is empty or its number is negative.
+        """
+        if name is None:
+            return self.DEFAULT
+        base, colon, rest = name.partition(":")
+        if not base or (rest.startswith("-") and rest[1:].isdigit()):
+            raise ValueError(f"{name!r} is not a device name; write CPU or CPU:1")
+        base = base.upper()
+        if rest.isdigit():
+            return base if int(rest) == 0 else f"{base}:{int(rest)}"
+        return f"{base}{colon}{rest}"
+
+    def entry(self, name: str) -> DevEntry:
+        """How ``DEV`` says the device is to be opened."""
+        if self._seen is not DEV.value:
+            self._read_setting()
+        base = name.partition(":")[0].upper()
+        return self._entries.get(base) or DevEntry(base)
+
+    def __getitem__(self, name: str) -> Compiled:
+        """The device of that name, opened if need be.
+
+        Raises:
+          UnknownDevice: no package offers it; the message lists what there is.
+          DeviceUnavailable: this machine lacks what it needs; the message says what.
+        """
+        if self._seen is DEV.value:
+            found = self._quick.get(name)
+            if found is not None:
+                return found
+        return self._open(self.canonicalize(name), name)
+
+    def _open(self, canonical: str, name: str) -> Compiled:
+        entry = self.entry(canonical)
+        with self._lock:
+            device = self._opened.get((canonical, entry))
+            if device is None:
+                cls = self.load(canonical)
+                problem = cls.unavailable(entry)
+                if problem is not None:
+                    raise DeviceUnavailable(f"the device {canonical} is not available on this machine: {problem}")
+                device = cls(canonical, entry)  # type: ignore[call-arg, arg-type]
+                if DEBUG.value >= 1:
+                    print(f"opened device {canonical}{f' as {entry}' if str(entry) != canonical else ''}")
+                self._opened[canonical, entry] = device
+            self._quick[name] = device
+            return device
+
+    def opened(self) -> list[Compiled]:
+        """The devices that are open."""
+        return list(self._opened.values())
+
+    def names(self) -> list[str]:
+        """The names of all devices that installed packages offer."""
+        return sorted(self._entry_points())
+
+    def _entry_points(self) -> dict[str, list[EntryPoint]]:
+        if self._points is None:
+            from importlib.metadata import entry_points
+
+            points: dict[str, list[EntryPoint]] = {}
+            for point in entry_points(group=GROUP):
+                same = points.setdefault(point.name.upper(), [])
+                # an editable install may be found twice: by its own path and by the installer's
+                if all(_origin(point) != _origin(other) for other in same):
+                    same.append(point)
+            self._points = points
+        return self._points
+
+    def refresh(self) -> None:
+        """Looks again for packages that offer devices; devices already open stay open."""
+        with self._lock:
+            self._points, self._seen = None, None
+            self._classes.clear()
+
+    def load(self, name: str) -> type[Compiled]:
+        """The class of a device, imported if need be; the device is not opened.
+
+        Raises:
+          UnknownDevice: no package offers it.
+          DeviceError: two packages claim the name, or the class cannot be imported.
+        """
+        base = name.partition(":")[0].upper()
+        found = self._classes.get(base)
+        if found is not None:
+            return found
+        points = self._entry_points().get(base)
+        if not points:
+            raise UnknownDevice(self._unknown(base))
+        if len(points) > 1:
+            claims = " and ".join(f"{_distribution(p)} ({p.value})" for p in points)
+            raise DeviceError(f"the device {base} is claimed by {claims}; uninstall all but one")
+        try:
+            cls = points[0].load()
+        except (ImportError, AttributeError) as error:
+            raise DeviceError(f"the device {base} of {_distribution(points[0])} does not import: {error}") from error
+        if not (isinstance(cls, type) and issubclass(cls, Compiled)):
+            raise DeviceError(f"the device {base}: {points[0].value} is not a subclass of tg_runtime.Compiled")
+        self._classes[base] = cls
+        return cls
+
+    def table(self) -> list[DeviceRow]:
+        """All devices that installed packages offer, and why each cannot be opened here. Opens nothing."""
+        rows = []
+        for name, points in sorted(self._entry_points().items()):
+            source = ", ".join(f"{_distribution(p)} ({p.value})" for p in points)
+            try:
+                cls = self.load(name)
+                rows.append(DeviceRow(name, source, cls.unavailable(self.entry(name)), dict(cls.renderers())))
+            except DeviceError as error:
+                rows.append(DeviceRow(name, source, str(error), {}))
+        return rows
+
+    def available(self) -> list[str]:
+        """The names of the devices that can be opened here. Opens nothing."""
+        return [row.name for row in self.table() if row.problem is None]
+
+    def _unknown(self, name: str) -> str:
+        lines = [f"there is no device {name}. There are:"]
+        self._seen, seen = DEV.value, self._seen  # the table must not read the setting that is being refused
+        try:
+            lines += [f"  {row.name:<8} {row.problem or 'available'}" for row in self.table()]
+        finally:
+            self._seen = seen
+        return "\n".join(lines)
+
+
+def _distribution(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "an unnamed package"
+
+
+def _origin(point: EntryPoint) -> tuple[str, str]:
+    return _distribution(point), point.value
+
+
+Device = Registry()

@@ -1,0 +1,224 @@
+"""Runners: what executes one step of a schedule, and the cache of the programs that kernels became."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tg_codegen import ProgramSpec
+from tg_lazy import DEBUG, LazyOp, Ops
+from tg_shape import Expr, Variable, sint, sym_eval
+
+from .buffer import Buffer
+from .compiled import Compiled, Interpreted
+from .counters import GlobalCounters
+from .errors import DeviceError
+
+Vars = Mapping[Variable, int]
+
+
+class Runner(ABC):
+    """Executes one step on buffers.
+
+    Attributes:
+      name: what to call it in print.
+      device: canonical name of the device that it runs on.
+      op_estimate: arithmetic operations, symbolic where shapes are.
+      mem_estimate: bytes moved, symbolic where shapes are.
+      in_place: whether running it twice differs from running it once.
+      first_run: whether it has not run yet.
+      num_kernels: how many kernels a run stands for.
+    """
+
+    in_place = False
+    num_kernels = 1
+
+    def __init__(self, name: str, device: str, op_estimate: sint = 0, mem_estimate: sint = 0) -> None:
+        self.name, self.device = name, device
+        self.op_estimate, self.mem_estimate = op_estimate, mem_estimate
+        self.first_run = True
+
+    @abstractmethod
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Runs the step; with ``wait``, returns the seconds it took once it is done."""
+
+    def exec(self, bufs: Sequence[Buffer], var_vals: Vars | None = None) -> float | None:
+        """Runs the step on buffers, waits for it and returns the seconds it took."""
+        for buffer in bufs:
+            buffer.ensure_allocated()
+        return self(bufs, var_vals or {}, wait=True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} on {self.device}>"
+
+
+class CompiledRunner(Runner):
+    """A rendered kernel, compiled and loaded.
+
+    Attributes:
+      spec: the kernel.
+      program: the loaded program.
+    """
+
+    def __init__(self, spec: ProgramSpec, device: Compiled) -> None:
+        super().__init__(spec.name, device.device, spec.estimates.flops, spec.estimates.mem)
+        self.spec = spec
+        if device.compiler is None or device.runtime is None:
+            raise DeviceError(f"{device.device} holds memory only: it runs no kernels ({spec.name})")
+        if DEBUG.value >= 4:
+            print(spec.src)
+        self.lib = device.compiler.compile_cached(spec.src)
+        if DEBUG.value >= 7:
+            print(device.compiler.disassemble(self.lib))
+        self.program = device.runtime(spec.name, self.lib)
+        self.vars = spec.vars
+        self.in_place = bool(set(spec.outs) & set(spec.ins))
+        # a CPU's threads are its work-groups
+        self.global_size: tuple[sint, sint, sint] = (spec.threads, 1, 1) if spec.threads > 1 else spec.global_size
+        self.local_size = spec.local_size
+        self.symbolic = any(isinstance(g, Expr) for g in self.global_size)
+
+    def launch_size(self, var_vals: Vars) -> tuple[int, int, int]:
+        """Work-groups along x, y, z for these values of the variables."""
+        if not self.symbolic:
+            return self.global_size  # type: ignore[return-value]
+        x, y, z = (sym_eval(g, var_vals) for g in self.global_size)
+        return x, y, z
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Launches the kernel."""
+        return self.program(
+            *[b.opaque for b in bufs],
+            global_size=self.launch_size(var_vals),
+            local_size=self.local_size,
+            vals=[var_vals[v] for v in self.vars] if self.vars else (),
+            wait=wait,
+        )
+
+
+class InterpretedRunner(Runner):
+    """A kernel AST that an interpreted device executes op by op."""
+
+    def __init__(self, ast: LazyOp, device: Interpreted) -> None:
+        ops, mem = ast_estimates(ast)
+        super().__init__(ast_name(ast), device.device, ops, mem)
+        self.ast = ast
+        self.fxn: Callable[[Sequence[Any], Vars], None] = device.interpret(ast)
+        stored = {node.arg[0] for node in ast.src}
+        self.in_place = any(n.arg[0] in stored for n in ast.toposort() if n.op in (Ops.LOAD, Ops.GATHER))
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Executes the AST."""
+        start = time.perf_counter()
+        self.fxn([b.opaque for b in bufs], var_vals)
+        return time.perf_counter() - start if wait else None
+
+
+class BufferCopy(Runner):
+    """Copies a buffer to a buffer of another device, through the host. Buffers: destination, source."""
+
+    def __init__(self, nbytes: int, dest_device: str, src_device: str) -> None:
+        super().__init__(f"copy {nbytes} B, {dest_device} <- {src_device}", dest_device, 0, nbytes)
+        self.dest_device, self.src_device = dest_device, src_device
+
+    def copy(self, dest: Buffer, src: Buffer) -> None:
+        """Copies ``src`` to ``dest``, by the shortest way that the two allocators have."""
+        view = src.host_view()
+        if view is not None:
+            dest.copyin(view)
+            return
+        view = dest.host_view()
+        if view is not None:
+            src.copyout(view)
+            return
+        dest.copyin(src.copyout(memoryview(bytearray(src.nbytes))))
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Copies."""
+        dest, src = bufs
+        if dest.nbytes != src.nbytes:
+            raise ValueError(f"copy of {src!r} to {dest!r}: sizes differ")
+        start = time.perf_counter()
+        if dest.nbytes:
+            self.copy(dest, src)
+        return time.perf_counter() - start if wait else None
+
+
+class BufferXfer(BufferCopy):
+    """Copies between two devices whose allocators can do it without the host; falls back to BufferCopy's way."""
+
+    def copy(self, dest: Buffer, src: Buffer) -> None:
+        """Copies ``src`` to ``dest``."""
+        if not dest.allocator.transfer(dest.opaque, src.opaque, src.nbytes, src.allocator):
+            super().copy(dest, src)
+
+
+class ViewOp(Runner):
+    """Makes a buffer a part of another, without copying. Buffers: the view, its base."""
+
+    def __init__(self, offset: int, device: str) -> None:
+        super().__init__(f"view at byte {offset}", device)
+        self.offset = offset
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Points the view at its base."""
+        bufs[0].rebase(bufs[1], self.offset)
+        return 0.0 if wait else None
+
+
+class EmptyOp(Runner):
+    """Gives a buffer memory with undefined content."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__("empty", device)
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Allocates."""
+        bufs[0].ensure_allocated()
+        return 0.0 if wait else None
+
+
+class CustomOp(Runner):
+    """A caller's function on whole buffers: ``fxn(*buffers)``, outputs first."""
+
+    def __init__(self, fxn: Callable[..., object], device: str) -> None:
+        super().__init__(getattr(fxn, "__name__", "custom"), device)
+        self.fxn = fxn
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Calls the function."""
+        start = time.perf_counter()
+        self.fxn(*bufs)
+        return time.perf_counter() - start if wait else None
+
+
+def ast_name(ast: LazyOp) -> str:
+    """A short name for a kernel: its most telling op and the shapes it stores."""
+    ops = {node.op for node in ast.toposort()}
+    kind = "r" if Ops.REDUCE in ops else "g" if Ops.GATHER in ops else "e"
+    return "_".join([kind, *("x".join(str(d) for d in store.src[0].shape) or "1" for store in ast.src[:2])])
+
+
+def ast_estimates(ast: LazyOp) -> tuple[sint, sint]:
+    """Arithmetic operations, and bytes of the kernel's buffers."""
+    ops: sint = 0
+    for node in ast.toposort():
+        work = node.src[0] if node.op is Ops.REDUCE else node if node.src and node.op is not Ops.STORE else None
+        if work is not None and node.op not in (Ops.VIEW, Ops.GATHER, Ops.SINK):
+            size: sint = 1
+            for dim in work.shape:
+                size = size * dim
+            ops = ops + size
+    return ops, sum(arg.size * arg.dtype.itemsize for arg in ast.arg)
+
+
+def timed_compile(make: Callable[[], Runner]) -> Runner:
+    """Calls ``make`` and adds its time to the counters."""
+    start = time.perf_counter()
+    try:
+        return make()
+    finally:
+        GlobalCounters.compile_time_s += time.perf_counter() - start
+        GlobalCounters.compile_count += 1
