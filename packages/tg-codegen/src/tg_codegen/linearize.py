@@ -15,8 +15,8 @@ State
     it does not depend on (through AFTER or otherwise): kernels that work in place read old values.
   * A BARRIER counts as a store to all memory that other threads may write.
 
-In the linear form READ and AFTER name the node that ends their effect (an ENDRANGE or ENDIF), and an IF carries a number,
-so that every operand of a node stands before it in the list.
+In the linear form READ and AFTER name the node that ends their effect (an ENDRANGE or ENDIF), and an IF carries a
+number, so that every operand of a node stands before it in the list.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tg_dtype import AddrSpace, PtrDType, dtypes
 from tg_lazy import Ops
 
 from .bounds import Bounds
+from .facts import pointer_base
 from .uop import EFFECTS, UOp, UOps
 
 _FIRST = (UOps.PARAM, UOps.VAR, UOps.SPECIAL, UOps.SCRATCH, UOps.CONST)
@@ -39,6 +40,10 @@ class _Block:
     """A body: the kernel's, a LOOP's or an IF's. ``path`` has the bits of this block and of those around it."""
 
     __slots__ = ("bit", "depth", "effect", "live_in", "parent", "path")
+
+    parent: _Block | None
+    depth: int
+    path: int
 
     def __init__(self, effect: UOp, parent: _Block | None, number: int) -> None:
         self.effect = effect
@@ -71,13 +76,6 @@ def _common(a: _Block | None, b: _Block) -> _Block:
             assert b.parent is not None
             b = b.parent
     return a
-
-
-def pointer_base(u: UOp) -> UOp:
-    """The PARAM or SCRATCH behind a pointer."""
-    while u.op is UOps.AFTER:
-        u = u.src[0]
-    return u
 
 
 def _register_uses(u: UOp) -> tuple[UOp, ...]:
@@ -145,8 +143,7 @@ class _Placement:
         self.stored = {pointer_base(u.src[0]) for u in stores}
         shared = [p for p in self.stored if p.op is UOps.PARAM or _space(p) is AddrSpace.LOCAL]
         self.writes: dict[UOp, dict[UOp, int]] = {sink: {}}
-        for effect, body in self.body.items():
-            self.writes[effect] = {}
+        self.writes.update((effect, {}) for effect in self.body)
         for u in self.order:
             if u.op is UOps.STORE:
                 own = {pointer_base(u.src[0]): 1}
@@ -164,7 +161,8 @@ class _Placement:
 
     def _require(self) -> None:
         """Computes the blocks that each node must stay inside, as bits."""
-        need = self.need = {}
+        need: dict[UOp, int] = {}
+        self.need = need
         for u in self.order:
             bits = 0
             for s in u.src:
@@ -221,7 +219,7 @@ class _Placement:
         return self.bounds(counter.src[0])[1] < self.bounds(counter.src[1])[0]
 
     def _place(self) -> None:
-        late, self.block = self.block, {}
+        self.block = {}
         self.block[self.order[-1]] = self.root
         for u in reversed(self.order):
             where = self.listed.get(u)
@@ -244,7 +242,6 @@ class _Placement:
                 self._meet(u.src[0].src if u.op is UOps.LOOP else u.src[:1], block)
             elif u.op is not UOps.RANGE:
                 self._meet(u.src, block)
-        del late
         self._find_live_in()
 
     def _hoist(self, u: UOp, block: _Block) -> _Block:
@@ -361,7 +358,7 @@ class _Emitter:
 
     def _readers_before(self, effect: UOp) -> list[UOp]:
         """Values of this block that must be taken before ``effect`` overwrites what they read."""
-        ready = []
+        ready: list[UOp] = []
         for state in self.placed.writes.get(effect, ()):
             key = (self.placed.block[effect], state)
             waiting = [r for r in self.pending.get(key, ()) if r not in self.done]
@@ -392,8 +389,7 @@ class _Emitter:
         if u.op in _BLOCKS:
             if u.op is UOps.LOOP:
                 counter = u.src[0]
-                opened = counter.replace(tuple(self.done[s] for s in counter.src))
-                self.done[counter] = opened
+                opened = self.done[counter] = counter.replace(tuple(self.done[s] for s in counter.src))
             else:
                 opened = UOp(UOps.IF, u.dtype, (self.done[u.src[0]],), self.ifs)
                 self.ifs += 1
