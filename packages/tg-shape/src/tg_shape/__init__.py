@@ -2,6 +2,7 @@
 
 See `tg_shape.expr` for the form of expressions, `tg_shape.view` and `tg_shape.shapetracker` for views.
 """
+
 from . import render as _render
 from . import rules as _rules
 from . import walk as _walk
@@ -12,6 +13,25 @@ from .linear import coefficient, linear_terms
 from .shapetracker import ShapeTracker, unbind
 from .view import View
 
-__all__ = ["Bind", "Expr", "ShapeTracker", "Variable", "View", "as_sint", "bounds_of", "ceildiv", "coefficient", "is_nonnegative",
-           "linear_terms", "prod", "resolve", "sint", "smax", "smin", "sym_eval", "topological", "unbind"]
+__all__ = [
+    "Bind",
+    "Expr",
+    "ShapeTracker",
+    "Variable",
+    "View",
+    "as_sint",
+    "bounds_of",
+    "ceildiv",
+    "coefficient",
+    "is_nonnegative",
+    "linear_terms",
+    "prod",
+    "resolve",
+    "sint",
+    "smax",
+    "smin",
+    "sym_eval",
+    "topological",
+    "unbind",
+]
 del _render, _rules, _walk

@@ -1,4 +1,5 @@
 """What can be proved of an expression from the bounds of its variables, symbolic upper bounds included."""
+
 from __future__ import annotations
 
 from .expr import Expr, Variable, sint

@@ -28,6 +28,7 @@ op          args                             meaning and normal form
 
 An op on expressions is decided by the rules in `tg_shape.rules`, which fill the table `ENGINE` when the package is imported.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,8 +41,12 @@ sint = Union[int, "Expr"]
 Terms = tuple[tuple["Expr", int], ...]
 Order = tuple[Any, ...]
 
-_RANK = {op: i for i, op in enumerate(
-    ("var", "bind", "mul", "floordiv", "mod", "max", "min", "add", "lt", "eq", "ne", "and", "or"), start=1)}
+_RANK = {
+    op: i
+    for i, op in enumerate(
+        ("var", "bind", "mul", "floordiv", "mod", "max", "min", "add", "lt", "eq", "ne", "and", "or"), start=1
+    )
+}
 _DEEP = 64  # deeper than this, nodes are ordered by digest: comparing nested orders would recurse
 _DEEP_RANK = len(_RANK) + 1
 
@@ -52,8 +57,26 @@ _lock = Lock()
 class Engine:
     """The constructors that operators call. Filled by `tg_shape.rules` and `tg_shape.walk`; it breaks the import cycle."""
 
-    __slots__ = ("add", "mul", "floordiv", "mod", "lt", "eq", "ne", "conj", "disj", "invert", "maximum", "minimum", "rebuild",
-                 "substitute", "evaluate", "variables", "render", "key")
+    __slots__ = (
+        "add",
+        "mul",
+        "floordiv",
+        "mod",
+        "lt",
+        "eq",
+        "ne",
+        "conj",
+        "disj",
+        "invert",
+        "maximum",
+        "minimum",
+        "rebuild",
+        "substitute",
+        "evaluate",
+        "variables",
+        "render",
+        "key",
+    )
     add: Callable[[sint, sint], sint]
     mul: Callable[[sint, sint], sint]
     floordiv: Callable[[sint, sint], sint]
@@ -106,7 +129,19 @@ class Expr:
         (63, 0)
     """
 
-    __slots__ = ("op", "args", "vmin", "vmax", "order", "depth", "lin", "symbolic_bounds", "_vars", "_key", "__weakref__")
+    __slots__ = (
+        "op",
+        "args",
+        "vmin",
+        "vmax",
+        "order",
+        "depth",
+        "lin",
+        "symbolic_bounds",
+        "_vars",
+        "_key",
+        "__weakref__",
+    )
     op: str
     args: tuple[sint, ...]
     vmin: int
@@ -209,11 +244,15 @@ class Expr:
     def __bool__(self) -> bool:
         if self.vmin > 0 or self.vmax < 0:
             return True
-        raise TypeError(f"the truth of {self.render()} (between {self.vmin} and {self.vmax}) depends on its variables; "
-                        "use tg_shape.resolve(condition, default) to decide, or keep the expression")
+        raise TypeError(
+            f"the truth of {self.render()} (between {self.vmin} and {self.vmax}) depends on its variables; "
+            "use tg_shape.resolve(condition, default) to decide, or keep the expression"
+        )
 
     def __int__(self) -> int:
-        raise TypeError(f"{self.render()} (between {self.vmin} and {self.vmax}) has no single value; use .evaluate({{...}})")
+        raise TypeError(
+            f"{self.render()} (between {self.vmin} and {self.vmax}) has no single value; use .evaluate({{...}})"
+        )
 
     # -- queries ----------------------------------------------------------------------------------------------------------
     def substitute(self, mapping: Mapping[Expr, sint]) -> sint:
@@ -314,7 +353,9 @@ class Variable(Expr):
         """
         value = _as_index(value)
         if not self.vmin <= value <= self.vmax:
-            raise ValueError(f"bind: {value} is outside the bounds of variable {self.name!r}: {self.vmin} to {self.vmax}")
+            raise ValueError(
+                f"bind: {value} is outside the bounds of variable {self.name!r}: {self.vmin} to {self.vmax}"
+            )
         node = intern("bind", (self, value), self.vmin, self.vmax)
         assert isinstance(node, Bind)
         return node

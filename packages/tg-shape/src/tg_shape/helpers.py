@@ -1,4 +1,5 @@
 """Functions on integers that may be symbolic."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

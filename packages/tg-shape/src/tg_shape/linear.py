@@ -1,4 +1,5 @@
 """Expressions as integer combinations of atoms: what sums are made of."""
+
 from __future__ import annotations
 
 from .expr import Expr, Terms, intern, order_of, sint
@@ -106,4 +107,14 @@ def coefficient(e: sint, var: Expr) -> int | None:
     return found
 
 
-__all__ = ["build", "coefficient", "factors_of", "from_terms", "interval", "linear_terms", "order_of", "scaled", "terms_of"]
+__all__ = [
+    "build",
+    "coefficient",
+    "factors_of",
+    "from_terms",
+    "interval",
+    "linear_terms",
+    "order_of",
+    "scaled",
+    "terms_of",
+]

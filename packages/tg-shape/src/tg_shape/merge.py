@@ -4,6 +4,7 @@ Two views are composed symbolically: the index of the upper one, over fresh vari
 the simplified position is linear in the variables, and its validity is one interval a variable, that is the merged view. The
 test is exact; a merge that is not found leaves two views, which mean the same.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ def affine(views: Sequence[View]) -> View | None:
     idxs = loop_variables(shape)
     position, valid = index_views(views, idxs)
     if valid == 0:
+        if not shape:  # a mask needs a dimension to stand in
+            return None
         return View(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape))
     mask = intervals(valid, idxs, shape)
     if mask is None:
@@ -51,9 +54,10 @@ def affine(views: Sequence[View]) -> View | None:
 
 
 def loop_variables(shape: Sequence[sint]) -> list[sint]:
-    """One variable over each dimension; 0 for a dimension of size 1."""
-    return [0 if s == 1 else Variable(f"idx{i}", 0, s - 1) if isinstance(s, int) or s.vmin > 0
-            else Variable(f"idx{i}", 0, max(s.vmax - 1, 0)) for i, s in enumerate(shape)]
+    """One variable over each dimension; 0 for a dimension of size 1. Their names cannot be those of a user's variables."""
+    return [
+        0 if (s if isinstance(s, int) else s.vmax) <= 1 else Variable(f"#{i}", 0, s - 1) for i, s in enumerate(shape)
+    ]
 
 
 def slope(e: sint, x: sint) -> sint | None:
@@ -115,6 +119,8 @@ def index_views(views: Sequence[View], idxs: Sequence[sint]) -> tuple[sint, sint
     """Position and validity of an index through a stack of views, the lowest first."""
     position, valid = views[-1].index(idxs)
     for view in reversed(views[:-1]):
+        if view.size == 0:  # only padding is seen
+            return 0, 0
         position, here = view.index(unravelled(position, view.shape))
         valid = here if isinstance(valid, int) and valid else valid if isinstance(here, int) and here else valid & here
     return position, valid

@@ -1,4 +1,5 @@
 """The movement operations on one view, and their errors."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,7 +14,9 @@ Pairs = tuple[tuple[sint, sint], ...]
 
 def _check_length(op: str, shape: Shape, given: Sequence[object], what: str) -> None:
     if len(given) != len(shape):
-        raise ValueError(f"{op}: shape {shape} has {len(shape)} dimensions, but {len(given)} {what} were given: {tuple(given)}")
+        raise ValueError(
+            f"{op}: shape {shape} has {len(shape)} dimensions, but {len(given)} {what} were given: {tuple(given)}"
+        )
 
 
 def reshape(shape: Shape, new: Shape) -> View:
@@ -30,7 +33,9 @@ def reshape(shape: Shape, new: Shape) -> View:
 def permute(view: View, order: tuple[int, ...]) -> View:
     """See `ShapeTracker.permute`."""
     if sorted(order) != list(range(len(view.shape))):
-        raise ValueError(f"permute: {order} is not a permutation of the {len(view.shape)} dimensions of shape {view.shape}")
+        raise ValueError(
+            f"permute: {order} is not a permutation of the {len(view.shape)} dimensions of shape {view.shape}"
+        )
     mask = None if view.mask is None else [view.mask[i] for i in order]
     return View([view.shape[i] for i in order], [view.strides[i] for i in order], view.offset, mask)
 
@@ -41,13 +46,21 @@ def expand(view: View, new: tuple[sint, ...]) -> View:
     _check_length("expand", view.shape, new, "sizes")
     for i, (s, n) in enumerate(zip(view.shape, new, strict=True)):
         if s != n and s != 1:
-            raise ValueError(f"expand: cannot expand {view.shape} to {new}: dimension {i} has size {s}, only 1 can become {n}")
+            raise ValueError(
+                f"expand: cannot expand {view.shape} to {new}: dimension {i} has size {s}, only 1 can become {n}"
+            )
         if (n if isinstance(n, int) else n.vmin) < 0:
             raise ValueError(f"expand: cannot expand {view.shape} to {new}: the size {n!r} is negative")
     if any(s == 0 for s in view.shape):
         return View(new)
-    mask = None if view.mask is None else [m if s == n else (0, n) if m == (0, 1) else (0, 0)
-                                           for m, s, n in zip(view.mask, view.shape, new, strict=True)]
+    mask = (
+        None
+        if view.mask is None
+        else [
+            m if s == n else (0, n) if m == (0, 1) else (0, 0)
+            for m, s, n in zip(view.mask, view.shape, new, strict=True)
+        ]
+    )
     return View(new, view.strides, view.offset, mask)
 
 
@@ -82,7 +95,10 @@ def _window(view: View, bounds: Pairs) -> View:
     if any(s == 0 for s in view.shape):
         return View(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape))
     old: Mask = view.mask if view.mask is not None else tuple((0, s) for s in view.shape)
-    mask = [(smin(smax(lo - a, 0), n), smax(smin(hi - a, n), 0)) for (lo, hi), (a, _), n in zip(old, bounds, shape, strict=True)]
+    mask = [
+        (smin(smax(lo - a, 0), n), smax(smin(hi - a, n), 0))
+        for (lo, hi), (a, _), n in zip(old, bounds, shape, strict=True)
+    ]
     return View(shape, view.strides, offset, mask)
 
 
@@ -113,8 +129,10 @@ def stride(view: View, steps: tuple[int, ...]) -> View:
             offset = offset + (s - 1) * st
     if view.mask is None:
         return View(shape, strides, offset)
-    mask = [(ceildiv(lo if m > 0 else s - hi, abs(m)), ceildiv(hi if m > 0 else s - lo, abs(m)))
-            for (lo, hi), s, m in zip(view.mask, view.shape, steps, strict=True)]
+    mask = [
+        (ceildiv(lo if m > 0 else s - hi, abs(m)), ceildiv(hi if m > 0 else s - lo, abs(m)))
+        for (lo, hi), s, m in zip(view.mask, view.shape, steps, strict=True)
+    ]
     return View(shape, strides, offset, mask)
 
 
@@ -145,7 +163,11 @@ def inverted(source: T, view: View, target: Shape) -> T | None:
     steps = [view.strides[i] for i in axes]
     if any((s if isinstance(s, int) else s.vmin) <= 0 <= (s if isinstance(s, int) else s.vmax) for s in steps):
         return None
-    start = view.offset if view.mask is None else view.offset + sum_of(lo * st for (lo, _), st in zip(view.mask, view.strides, strict=True))
+    start = (
+        view.offset
+        if view.mask is None
+        else view.offset + sum_of(lo * st for (lo, _), st in zip(view.mask, view.strides, strict=True))
+    )
     reverse = [i for i in axes if not resolve(_at_least(view.strides[i], 0), False)]
     for i in reverse:
         start = start + (out.shape[i] - 1) * view.strides[i]
@@ -157,7 +179,7 @@ def inverted(source: T, view: View, target: Shape) -> T | None:
     order = [i for i in range(len(out.shape)) if i not in low] + ranked
     out = out.permute(order)
     positive = tuple(-view.strides[i] if i in reverse else view.strides[i] for i in ranked)
-    if positive != contiguous_strides(out.shape)[len(out.shape) - len(ranked):]:
+    if positive != contiguous_strides(out.shape)[len(out.shape) - len(ranked) :]:
         return None
     return out.reshape(target)
 

@@ -1,4 +1,5 @@
 """Expressions as text, in Python's syntax."""
+
 from __future__ import annotations
 
 from .expr import ENGINE, Bind, Expr, Variable, sint, topological

@@ -1,4 +1,5 @@
 """A stack of views: what movement operations make of a contiguous buffer."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -235,6 +236,7 @@ def unbind(x: sint) -> tuple[sint, dict[Variable, int]]:
         ValueError: if one variable is bound to two values.
     """
     from .expr import topological
+
     if isinstance(x, int):
         return x, {}
     binds = [n for n in topological(x) if isinstance(n, Bind)]
@@ -274,11 +276,11 @@ def _simplified(st: ShapeTracker) -> ShapeTracker:
     for length in range(len(views), 1, -1):  # the longest run first: a whole may be affine where no pair is
         at = 0
         while at + length <= len(views):
-            one = affine(views[at:at + length])
+            one = affine(views[at : at + length])
             if one is None:
                 at += 1
             else:
-                views[at:at + length] = [one]
+                views[at : at + length] = [one]
     return ShapeTracker(views)
 
 

@@ -1,4 +1,5 @@
 """One affine map from the indexes of a shape to positions in a flat buffer, with a mask."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -49,8 +50,13 @@ class View:
     contiguous: bool
     size: sint
 
-    def __new__(cls, shape: Sequence[sint], strides: Sequence[sint] | None = None, offset: sint = 0,
-                mask: Sequence[tuple[sint, sint]] | None = None) -> View:
+    def __new__(
+        cls,
+        shape: Sequence[sint],
+        strides: Sequence[sint] | None = None,
+        offset: sint = 0,
+        mask: Sequence[tuple[sint, sint]] | None = None,
+    ) -> View:
         dims = tuple([s if type(s) is int else as_sint(s) for s in shape])
         for s in dims:
             if (s if isinstance(s, int) else s.vmin) < 0:
@@ -67,7 +73,12 @@ class View:
     @property
     def key(self) -> tuple[object, ...]:
         """Shape, strides, offset and mask as nested tuples of integers and of keys of expressions."""
-        return (_key(self.shape), _key(self.strides), _key((self.offset,)), None if self.mask is None else tuple(map(_key, self.mask)))
+        return (
+            _key(self.shape),
+            _key(self.strides),
+            _key((self.offset,)),
+            None if self.mask is None else tuple(map(_key, self.mask)),
+        )
 
     def index(self, idxs: Sequence[sint]) -> tuple[sint, sint]:
         """Position and validity (0/1) of an index.
@@ -98,7 +109,9 @@ class View:
         return out
 
     def __repr__(self) -> str:
-        extra = ("" if self.offset == 0 else f", offset={self.offset}") + ("" if self.mask is None else f", mask={self.mask}")
+        extra = ("" if self.offset == 0 else f", offset={self.offset}") + (
+            "" if self.mask is None else f", mask={self.mask}"
+        )
         return f"View({self.shape}, {self.strides}{extra})"
 
 
@@ -112,7 +125,9 @@ def contiguous_strides(shape: Sequence[sint]) -> tuple[sint, ...]:
     return tuple(reversed(out))
 
 
-def _normal(shape: Shape, strides: tuple[sint, ...], offset: sint, mask: Mask | None) -> tuple[tuple[sint, ...], sint, Mask | None]:
+def _normal(
+    shape: Shape, strides: tuple[sint, ...], offset: sint, mask: Mask | None
+) -> tuple[tuple[sint, ...], sint, Mask | None]:
     zeros = (0,) * len(shape)
     if any(s == 0 for s in shape):
         return zeros, 0, None
@@ -129,7 +144,9 @@ def _normal(shape: Shape, strides: tuple[sint, ...], offset: sint, mask: Mask | 
             if high - low == 1 and steps[i] != 0:
                 offset = offset + low * steps[i]
                 steps[i] = 0
-        full = all(low == 0 and high is s or (low == 0 and high == s) for (low, high), s in zip(limits, shape, strict=True))
+        full = all(
+            (low == 0 and high is s) or (low == 0 and high == s) for (low, high), s in zip(limits, shape, strict=True)
+        )
         mask = None if full else tuple(limits)
     return tuple(0 if s == 1 else step for s, step in zip(shape, steps, strict=True)), offset, mask
 

@@ -1,4 +1,5 @@
 """What walks a whole expression: substitution, evaluation, its variables, its key. None of it recurses."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -103,7 +104,9 @@ def key(e: Expr) -> str:
         for node in topological(e):
             if node._key is None:
                 if isinstance(node, Variable):
-                    text = f"var {node.name} {node.vmin} {node.upper if isinstance(node.upper, int) else node.upper.key}"
+                    text = (
+                        f"var {node.name} {node.vmin} {node.upper if isinstance(node.upper, int) else node.upper.key}"
+                    )
                 else:
                     text = " ".join([node.op, *(str(a) if isinstance(a, int) else str(a._key) for a in node.args)])
                 node._key = blake2b(text.encode(), digest_size=16).hexdigest()

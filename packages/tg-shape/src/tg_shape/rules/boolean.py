@@ -3,11 +3,12 @@
 Both flatten, drop duplicates and absorb (``a & (a | b)`` is ``a``). Comparisons of one expression with constants are
 intersected (and) or united (or) as intervals; a contradiction is 0 and a tautology 1.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
 
-from ..expr import Expr, intern, sint
+from ..expr import Expr, intern, order_of, sint
 from ..linear import terms_of
 
 
@@ -15,8 +16,10 @@ def _checked(name: str, args: tuple[sint, ...]) -> None:
     for a in args:
         lo, hi = (a, a) if isinstance(a, int) else (a.vmin, a.vmax)
         if lo < 0 or hi > 1:
-            raise ValueError(f"{name}: operands must be booleans (0 or 1), got {a!r} with values from {lo} to {hi}; "
-                             "compare it with 0 first")
+            raise ValueError(
+                f"{name}: operands must be booleans (0 or 1), got {a!r} with values from {lo} to {hi}; "
+                "compare it with 0 first"
+            )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -47,7 +50,7 @@ def conj(args: tuple[sint, ...]) -> sint:
         return 1
     if len(parts) == 1:
         return parts[0]
-    return intern("and", tuple(sorted(parts, key=lambda p: p.order)), 0, 1)
+    return intern("and", tuple(sorted(parts, key=order_of)), 0, 1)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -82,7 +85,7 @@ def disj(args: tuple[sint, ...]) -> sint:
         return 0
     if len(parts) == 1:
         return parts[0]
-    return intern("or", tuple(sorted(parts, key=lambda p: p.order)), 0, 1)
+    return intern("or", tuple(sorted(parts, key=order_of)), 0, 1)
 
 
 @lru_cache(maxsize=1 << 14)

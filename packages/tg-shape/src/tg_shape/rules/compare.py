@@ -8,6 +8,7 @@
 ``g*x + r == g*q + s``, ``0 <= r < g``        ``x == q and r == s``
 ============================================= =================================================
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -78,7 +79,7 @@ def _without_quotient(pairs: Terms, c: int) -> tuple[Terms, int] | None:
     quotients = [(t, k) for t, k in pairs if t.op == "floordiv"]
     if len(quotients) != 1 or abs(quotients[0][1]) != 1:
         return None
-    (t, k), = quotients
+    ((t, k),) = quotients
     x, a = t.args
     if not isinstance(a, int):
         return None

@@ -18,12 +18,13 @@ negative divisor             ``x // -c``, ``x % -c``                      ``(-x)
 
 A symbolic divisor divides by the same rules where the comparisons they need can be proved (`tg_shape.bounds`).
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
 from math import gcd
 
-from ..bounds import is_nonnegative
+from ..bounds import bounds_of, is_nonnegative
 from ..expr import Expr, Terms, intern, sint
 from ..linear import from_terms, interval, terms_of
 from .symbolic_division import split_symbolic
@@ -77,22 +78,21 @@ def mod(num: sint, den: sint) -> sint:
             return -mod(-num, -den)
         if den == 1:
             return 0
-        _, g, inner, d, rest = split(num, den)
-        return g * _remainder(inner, d) + rest
+        _, g, left, d, rest = split(num, den)
+        return g * _remainder(left, d) + rest
     if den.vmax < 0:
         return -mod(-num, -den)
     if den.vmin <= 0:
         bound = max(abs(den.vmin), abs(den.vmax)) - 1
         return 0 if num == 0 else intern("mod", (num, den), -bound if den.vmin < 0 else 0, bound)
-    _, g, inner, over, rest = split_symbolic(num, den)
+    _, unit, inner, over, rest = split_symbolic(num, den)
     if isinstance(over, int):
-        return g * (inner % over) + rest
+        return unit * (inner % over) + rest
     if inner == 0:
         return rest
-    hi = over.vmax - 1
-    if not isinstance(inner, int) and inner.vmin >= 0:
-        hi = min(hi, inner.vmax)
-    return g * intern("mod", (inner, over), 0, hi) + rest
+    lo, hi = bounds_of(inner)
+    most = min(over.vmax - 1, hi) if lo >= 0 else over.vmax - 1
+    return unit * intern("mod", (inner, over), 0, most) + rest
 
 
 def split(num: Expr, c: int) -> tuple[sint, int, sint, int, sint]:
@@ -199,7 +199,7 @@ def _remainder(inner: sint, d: int) -> sint:
 
 
 def _quotient_bounds(num: sint, den: Expr) -> tuple[int, int]:
-    lo, hi = (num, num) if isinstance(num, int) else (num.vmin, num.vmax)
+    lo, hi = bounds_of(num)
     ends = lo // den.vmin, lo // den.vmax, hi // den.vmin, hi // den.vmax
     return min(ends), max(ends)
 
@@ -208,6 +208,6 @@ def _unbounded_quotient(num: sint, den: Expr) -> sint:
     """A quotient whose divisor may be 0 for some assignment: nothing is simplified."""
     if num == 0:
         return 0
-    lo, hi = (num, num) if isinstance(num, int) else (num.vmin, num.vmax)
+    lo, hi = bounds_of(num)
     most = max(abs(lo), abs(hi))
     return intern("floordiv", (num, den), -most, most)

@@ -1,4 +1,5 @@
 """Maximum and minimum: flatten, drop what another argument bounds, and compare arguments that differ by a known sign."""
+
 from __future__ import annotations
 
 from functools import lru_cache

@@ -1,4 +1,5 @@
 """Multiplication: constants scale every term, products of sums expand, squares of booleans collapse."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -5,6 +5,7 @@
 ``k*a*((x//a + y)%b) + k*(x%a)``    ``k*((x + a*y) % (a*b))``
 =================================== =====================================
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,7 +24,13 @@ def add(a: sint, b: sint) -> sint:
         return a + b
     pairs, const = terms_of(a)
     if isinstance(b, int):
-        return a if b == 0 and a.vmin != a.vmax else from_terms(dict(pairs), const + b) if len(pairs) == 1 else build(pairs, const + b)
+        return (
+            a
+            if b == 0 and a.vmin != a.vmax
+            else from_terms(dict(pairs), const + b)
+            if len(pairs) == 1
+            else build(pairs, const + b)
+        )
     terms = dict(pairs)
     more, extra = terms_of(b)
     for atom, c in more:
@@ -69,7 +76,9 @@ def collect(terms: dict[Expr, int], const: int) -> sint:
     return from_terms(terms, const)
 
 
-def _recombined(terms: dict[Expr, int], atom: Expr, c: int, at: int, rem: Expr) -> tuple[list[tuple[Expr, int]], sint] | None:
+def _recombined(
+    terms: dict[Expr, int], atom: Expr, c: int, at: int, rem: Expr
+) -> tuple[list[tuple[Expr, int]], sint] | None:
     """The terms that go with ``c * atom``, whose factor number ``at`` is ``rem = num % den``, and what all become."""
     num, den = rem.args
     scale: sint = c

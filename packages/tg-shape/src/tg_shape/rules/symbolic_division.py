@@ -1,4 +1,5 @@
 """Division by a symbolic divisor that is at least 1: a polynomial division whose remainder is proved to fit."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -78,17 +79,17 @@ def _without(atom: Expr, divisor: Expr) -> sint | None:
 
 def _exact(num: Expr, den: sint) -> sint | None:
     """``num / den`` for products, if it is exact."""
-    (atom, k), = terms_of(num)[0]
+    ((atom, k),) = terms_of(num)[0]
     if isinstance(den, int):
         return None if k % den else from_terms({atom: k // den}, 0)
-    (divisor, c), = terms_of(den)[0]
+    ((divisor, c),) = terms_of(den)[0]
     left = _without(atom, divisor)
     return None if left is None or k % c else left * (k // c)
 
 
 def _parts(den: Expr) -> list[sint]:
     """Divisors of a product that are at least 1 and may be taken out of a numerator, larger first."""
-    (atom, c), = terms_of(den)[0]
+    ((atom, c),) = terms_of(den)[0]
     factors = [f for f in factors_of(atom) if f.vmin >= 1]
     out: list[sint] = []
     if c != 1 and atom.vmin >= 1:
