@@ -1,0 +1,176 @@
+"""HCQAllocator: device memory, and copies to and from it that go through the device's own queues."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import ClassVar
+
+from tg_runtime.allocator import Allocator, BufferOptions, LRUAllocator
+from tg_runtime.errors import DeviceError
+
+from .buffer import HCQBuffer
+from .queue import HWQueue
+from .timeline import Timeline
+
+HOST_OPTIONS = BufferOptions(host=True, nolru=True)
+
+
+class HCQAllocator(LRUAllocator[HCQBuffer]):
+    """Memory of a device that is driven by queues. A subclass says how memory is mapped: ``_alloc`` and ``_unmap``.
+
+    Host memory is copied through staging slots that the device sees; each slot remembers the submission that used it
+    last, so filling one overlaps with the device's copying of another.
+
+    Attributes:
+        peer_group: devices of one group can address one another's memory.
+        staging_slots: number of slots.
+        staging_nbytes: size of each.
+    """
+
+    supports_offset = True
+    peer_group: ClassVar[str] = ""
+    staging_slots: ClassVar[int] = 32
+    staging_nbytes: ClassVar[int] = 2 << 20
+
+    def __init__(self, device: str = "", limit: int | None = None) -> None:
+        super().__init__(device, limit)
+        self._timeline: Timeline | None = None
+        self._compute_queue: Callable[[], HWQueue]
+        self._copy_queue: Callable[[], HWQueue] | None = None
+        self._slots: list[HCQBuffer] = []
+        self._last_use: list[tuple[int, int]] = []
+        self._next_slot = 0
+
+    def attach(
+        self, timeline: Timeline, compute_queue: Callable[[], HWQueue], copy_queue: Callable[[], HWQueue] | None
+    ) -> None:
+        """Says in which order copies happen, and on which queue; without one the host copies what it sees."""
+        self._timeline, self._compute_queue, self._copy_queue = timeline, compute_queue, copy_queue
+
+    @abstractmethod
+    def _unmap(self, opaque: HCQBuffer, options: BufferOptions) -> None:
+        """Gives memory back; the device is idle or stopped."""
+
+    def _free(self, opaque: HCQBuffer, options: BufferOptions) -> None:
+        if self._timeline is not None:
+            try:
+                self._timeline.synchronize()
+            except DeviceError:
+                # A stopped device runs nothing that could use the memory, and whoever waits for work is told.
+                pass
+        self._unmap(opaque, options)
+
+    @property
+    def timeline(self) -> Timeline:
+        """The order in which copies happen.
+
+        Raises:
+            DeviceError: if the allocator belongs to no device yet.
+        """
+        if self._timeline is None:
+            raise DeviceError(f"{self.device}: the allocator is not attached to a device")
+        return self._timeline
+
+    def copyin(self, dest: HCQBuffer, src: memoryview) -> None:
+        """Copies host memory to the device; ``src`` may be changed when this returns.
+
+        Raises:
+            ValueError: if ``src`` is larger than ``dest``.
+            DeviceFault: if the device is stopped.
+        """
+        data = _bytes_of(src, dest, "copyin")
+        if self._copy_queue is None:
+            self.timeline.synchronize()
+            dest.host_view().bytes()[: len(data)] = data
+            return
+        with self.timeline.lock:
+            for start in range(0, len(data), self.staging_nbytes):
+                part = data[start : start + self.staging_nbytes]
+                index, slot = self._slot()
+                slot.host_view().bytes()[: len(part)] = part
+                with self.timeline.submission(self._copy_queue()) as queue:
+                    queue.copy(dest.address + start, slot.address, len(part))
+                self._last_use[index] = self.timeline.point()
+
+    def copyout(self, dest: memoryview, src: HCQBuffer) -> None:
+        """Copies device memory to the host, after the work submitted before.
+
+        Raises:
+            ValueError: if ``dest`` is larger than ``src``.
+            DeviceFault: if the device is stopped.
+        """
+        data = _bytes_of(dest, src, "copyout")
+        if self._copy_queue is None:
+            self.timeline.synchronize()
+            data[:] = src.host_view().bytes()[: len(data)]
+            return
+        with self.timeline.lock:
+            waiting: list[tuple[int, HCQBuffer, int]] = []
+            for start in range(0, len(data), self.staging_nbytes):
+                index, slot = self._slot()
+                nbytes = min(self.staging_nbytes, len(data) - start)
+                with self.timeline.submission(self._copy_queue()) as queue:
+                    queue.copy(slot.address, src.address + start, nbytes)
+                self._last_use[index] = self.timeline.point()
+                waiting.append((index, slot, start))
+                if len(waiting) == max(1, self.staging_slots // 2):
+                    self._drain(data, waiting.pop(0))
+            for item in waiting:
+                self._drain(data, item)
+
+    def as_buffer(self, opaque: HCQBuffer, nbytes: int) -> memoryview | None:
+        """The memory itself, once the device is idle; None where the host does not see it."""
+        if opaque.view is None:
+            return None
+        self.timeline.synchronize()
+        return opaque.lend(nbytes)
+
+    def reusable(self, opaque: HCQBuffer) -> bool:
+        """Whether nobody on the host looks at the block any more."""
+        return not opaque.is_lent
+
+    def offset(self, opaque: HCQBuffer, nbytes: int, byte_offset: int) -> HCQBuffer:
+        """The part of ``opaque`` that begins at ``byte_offset``."""
+        return opaque.offset(byte_offset, nbytes)
+
+    def transfer(self, dest: HCQBuffer, src: HCQBuffer, nbytes: int, source: Allocator[object]) -> bool:
+        """Copies from another device of the same group by that device's copy queue; False where it cannot."""
+        if not isinstance(source, HCQAllocator) or source.peer_group != self.peer_group or source._copy_queue is None:
+            return False
+        here, there = self.timeline, source.timeline
+        with ExitStack() as locks:
+            # one order for all threads: two transfers in opposite directions must not wait for each other
+            for timeline in sorted((here, there), key=id):
+                locks.enter_context(timeline.lock)
+            with there.submission(source._copy_queue()) as queue:
+                if here is not there:
+                    queue.wait(here.signal, here.value - 1)
+                queue.copy(dest.address, src.address, nbytes)
+            if here is not there:
+                with here.submission(self._compute_queue()) as queue:
+                    queue.wait(there.signal, there.value - 1)
+        return True
+
+    def _slot(self) -> tuple[int, HCQBuffer]:
+        index = self._next_slot
+        if index == len(self._slots):
+            self._slots.append(self.alloc(self.staging_nbytes, HOST_OPTIONS))
+            self._last_use.append((-1, 0))
+        self._next_slot = (index + 1) % self.staging_slots
+        self.timeline.wait(self._last_use[index])
+        return index, self._slots[index]
+
+    def _drain(self, data: memoryview, item: tuple[int, HCQBuffer, int]) -> None:
+        index, slot, start = item
+        self.timeline.wait(self._last_use[index])
+        part = data[start : start + self.staging_nbytes]
+        part[:] = slot.host_view().bytes()[: len(part)]
+
+
+def _bytes_of(host: memoryview, device: HCQBuffer, what: str) -> memoryview:
+    data = host.cast("B") if host.format != "B" or host.ndim != 1 else host
+    if len(data) > device.nbytes:
+        raise ValueError(f"{what}: {len(data)} bytes on the host, {device!r} on the device")
+    return data

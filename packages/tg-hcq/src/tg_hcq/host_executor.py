@@ -1,0 +1,340 @@
+"""The command processor of the host-thread device: a thread that reads 32-bit words from a ring in memory.
+
+A packet is a header word, ``opcode | payload words << 8``, and its payload; 64-bit values take two words, the low one first:
+
+=========== ==================================================== ======================================================
+opcode      payload                                              meaning
+=========== ==================================================== ======================================================
+NOP         any                                                  nothing
+SIGNAL      address64, value64                                   store the 64-bit value
+WAIT        address64, value64                                   hold until the 64-bit word is >= value
+TIMESTAMP   address64                                            store the 64-bit clock, in nanoseconds
+BARRIER     none                                                 order memory (the host's threads need nothing more)
+EXEC        descriptor64, arguments64, global 3 x 32, local      call a function
+COPY        dest64, source64, nbytes64                           copy memory
+WRITE       dest64, words                                        store words
+POLL        address64, value32, mask32                           hold until (word & mask) == value
+INDIRECT    address64, words32                                   execute words elsewhere, then come back; not nested
+=========== ==================================================== ======================================================
+
+Every address is checked against the memory that the device may touch. Anything wrong stops the thread and is reported as a
+fault: unknown opcodes, packets of a wrong size or cut off, addresses outside, functions that raise.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Final
+
+from .errors import DeviceFault, DeviceTimeout
+from .fileio import MMIO
+from .host_memory import HostMemory
+
+
+class Opcode(IntEnum):
+    """What a packet does."""
+
+    NOP = 0
+    SIGNAL = 1
+    WAIT = 2
+    TIMESTAMP = 3
+    BARRIER = 4
+    EXEC = 5
+    COPY = 6
+    WRITE = 7
+    POLL = 8
+    INDIRECT = 9
+
+
+# A descriptor: entry64, number of buffers 32, number of scalars 32, flags 32, then one code of 32 bits a scalar.
+DESCRIPTOR_WORDS: Final = 5
+PASS_CORE_ID: Final = 1
+SCALARS: Final[tuple[type[ctypes._SimpleCData[int]] | type[ctypes._SimpleCData[float]], ...]] = (
+    ctypes.c_int8,
+    ctypes.c_uint8,
+    ctypes.c_int16,
+    ctypes.c_uint16,
+    ctypes.c_int32,
+    ctypes.c_uint32,
+    ctypes.c_int64,
+    ctypes.c_uint64,
+    ctypes.c_float,
+    ctypes.c_double,
+)
+
+_PAYLOAD: Final = {
+    Opcode.SIGNAL: 4,
+    Opcode.WAIT: 4,
+    Opcode.TIMESTAMP: 2,
+    Opcode.BARRIER: 0,
+    Opcode.EXEC: 10,
+    Opcode.COPY: 6,
+    Opcode.POLL: 4,
+    Opcode.INDIRECT: 3,
+}
+_MAX_SCALARS: Final = 4096
+_POLL_S: Final = 0.0005
+
+# Rings a bell on every store that a wait could be for, whichever device makes it.
+MEMORY_CHANGED: Final = threading.Condition()
+
+_thread = threading.local()
+
+
+def note_exception(error: BaseException) -> None:
+    """Called by a Python function that runs as a kernel, on the thread that runs it, to report an exception."""
+    _thread.error = error
+
+
+class Fault(Exception):
+    """A command that cannot be executed; becomes a ``DeviceFault``."""
+
+
+class HostExecutor:
+    """One hardware queue: a ring of words, a write pointer and a read pointer, and the thread behind them.
+
+    The pointers count words since the beginning and never wrap; a word's place is its count modulo the ring's size.
+
+    Attributes:
+        name: for messages.
+        executed: number of packets executed, by opcode.
+    """
+
+    def __init__(self, name: str, memory: HostMemory, on_fault: Callable[[DeviceFault], None], ring_words: int) -> None:
+        self.name, self._memory, self._on_fault = name, memory, on_fault
+        self._pages = memory.allocate(4 * ring_words)
+        self._ring = self._pages.view(0, 4 * ring_words, "I")
+        self._pointers = MMIO.of(bytearray(16), "Q")  # read, write
+        self._doorbell = threading.Condition()
+        self._submit_lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self.fault: DeviceFault | None = None
+        self.executed = [0] * len(Opcode)
+        self._functions: dict[tuple[int, ...], Callable[..., None]] = {}
+
+    @property
+    def ring_words(self) -> int:
+        """Size of the ring."""
+        return len(self._ring)
+
+    @property
+    def read_pointer(self) -> int:
+        """Words executed so far."""
+        return self._pointers[0]
+
+    @property
+    def write_pointer(self) -> int:
+        """Words submitted so far."""
+        return self._pointers[1]
+
+    def submit(self, words: array[int], timeout_ms: int) -> None:
+        """Puts words in the ring and rings the doorbell; waits while the ring is too full.
+
+        Raises:
+            ValueError: if there are more words than the ring holds.
+            DeviceTimeout: if the ring does not empty.
+            DeviceFault: if the queue is stopped.
+        """
+        size, count = len(self._ring), len(words)
+        if count > size:
+            raise ValueError(f"{self.name}: {count} words do not fit in a ring of {size}; bind the queue first")
+        with self._submit_lock:
+            self._wait_for_room(count, timeout_ms)
+            start = self._pointers[1] % size
+            first = min(count, size - start)
+            self._ring.write(start, words[:first].tobytes())
+            self._ring.write(0, words[first:].tobytes())
+            with self._doorbell:
+                self._pointers[1] += count
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+                    self._thread.start()
+                self._doorbell.notify_all()
+
+    def stop(self) -> None:
+        """Ends the thread, between two packets. What is left in the ring is not executed."""
+        with self._doorbell:
+            self._stopping = True
+            self._doorbell.notify_all()
+        with MEMORY_CHANGED:
+            MEMORY_CHANGED.notify_all()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        self._memory.unmap(self._pages.address, self._pages.nbytes)
+
+    def _wait_for_room(self, count: int, timeout_ms: int) -> None:
+        size = len(self._ring)
+        seen, moved = self._pointers[0], time.monotonic()
+        with self._doorbell:
+            while self._pointers[1] + count - self._pointers[0] > size:
+                if self.fault is not None:
+                    raise DeviceFault(*self.fault.args)
+                if self._pointers[0] != seen:
+                    seen, moved = self._pointers[0], time.monotonic()
+                elif (time.monotonic() - moved) * 1000 >= timeout_ms:
+                    raise DeviceTimeout(f"{self.name}: the ring of {size} words has been full for {timeout_ms} ms")
+                self._doorbell.wait(0.01)
+
+    # the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._doorbell:
+                while self._pointers[0] == self._pointers[1] and not self._stopping:
+                    self._doorbell.wait()
+                if self._stopping:
+                    return
+            at = self._pointers[0]
+            try:
+                consumed = self._packet(self._fetch, at, self._pointers[1], nested=False)
+            except Exception as error:
+                self._report(at, error)
+                return
+            if consumed < 0:
+                return
+            with self._doorbell:
+                self._pointers[0] = consumed
+                self._doorbell.notify_all()
+
+    def _report(self, at: int, error: Exception) -> None:
+        what = str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+        fault = DeviceFault(f"{self.name}: fault at word {at}: {what}")
+        fault.__cause__ = error
+        self.fault = fault
+        self._on_fault(fault)
+        for bell in (self._doorbell, MEMORY_CHANGED):
+            with bell:
+                bell.notify_all()
+
+    def _fetch(self, at: int, count: int) -> list[int]:
+        size = len(self._ring)
+        start = at % size
+        words = self._ring.read(start, min(count, size - start))
+        return words if len(words) == count else words + self._ring.read(0, count - len(words))
+
+    def _packet(self, fetch: Callable[[int, int], list[int]], at: int, end: int, nested: bool) -> int:
+        """Executes the packet at ``at``; returns where the next one begins, -1 if the thread is to stop."""
+        header = fetch(at, 1)[0]
+        try:
+            opcode = Opcode(header & 0xFF)
+        except ValueError:
+            raise Fault(f"unknown command {header & 0xFF:#x} (word {header:#010x})") from None
+        count = header >> 8
+        if at + 1 + count > end:
+            raise Fault(f"{opcode.name} is cut off: {count} words announced, {end - at - 1} there")
+        if _PAYLOAD.get(opcode, count) != count or (opcode is Opcode.WRITE and count < 2):
+            raise Fault(f"{opcode.name} with {count} words")
+        if nested and opcode is Opcode.INDIRECT:
+            raise Fault("INDIRECT inside of INDIRECT")
+        if not self._execute(opcode, fetch(at + 1, count)):
+            return -1
+        self.executed[opcode] += 1
+        return at + 1 + count
+
+    def _execute(self, opcode: Opcode, words: Sequence[int]) -> bool:
+        if opcode is Opcode.SIGNAL:
+            self._store(_long(words, 0), _long(words, 2))
+        elif opcode is Opcode.TIMESTAMP:
+            self._store(_long(words, 0), time.perf_counter_ns())
+        elif opcode is Opcode.WAIT:
+            target, value = self._at(_long(words, 0), 8, "WAIT").view(0, 8, "Q"), _long(words, 2)
+            return self._hold(lambda: target[0] >= value)
+        elif opcode is Opcode.POLL:
+            word, value, mask = self._at(_long(words, 0), 4, "POLL").view(0, 4, "I"), words[2], words[3]
+            return self._hold(lambda: word[0] & mask == value)
+        elif opcode is Opcode.COPY:
+            nbytes = _long(words, 4)
+            source = self._at(_long(words, 2), nbytes, "COPY from")
+            ctypes.memmove(self._at(_long(words, 0), nbytes, "COPY to").address, source.address, nbytes)
+        elif opcode is Opcode.WRITE:
+            payload = array("I", words[2:]).tobytes()
+            self._at(_long(words, 0), len(payload), "WRITE").write(0, payload)
+            with MEMORY_CHANGED:
+                MEMORY_CHANGED.notify_all()
+        elif opcode is Opcode.EXEC:
+            self._call(_long(words, 0), _long(words, 2), words[4], words[5] * words[6])
+        elif opcode is Opcode.INDIRECT:
+            return self._indirect(_long(words, 0), words[2])
+        return True
+
+    def _indirect(self, address: int, count: int) -> bool:
+        words = self._at(address, 4 * count, "INDIRECT").view(0, 4 * count, "I")
+        at = 0
+        while at < count:
+            try:
+                at = self._packet(words.read, at, count, nested=True)
+            except Fault as error:
+                raise Fault(f"in the bound queue at {address:#x}, word {at}: {error}") from error.__cause__
+            if at < 0:
+                return False
+        return True
+
+    def _call(self, descriptor: int, arguments: int, cores: int, others: int) -> None:
+        head = self._at(descriptor, 4 * DESCRIPTOR_WORDS, "EXEC descriptor").view(fmt="I").read(0, DESCRIPTOR_WORDS)
+        entry, buffers, scalars, flags = _long(head, 0), head[2], head[3], head[4]
+        if entry == 0 or scalars > _MAX_SCALARS or buffers > _MAX_SCALARS:
+            raise Fault(f"EXEC: no program at {descriptor:#x}")
+        codes = (
+            self._at(descriptor + 4 * DESCRIPTOR_WORDS, 4 * scalars, "EXEC descriptor").view(fmt="I").read(0, scalars)
+        )
+        if any(code >= len(SCALARS) for code in codes):
+            raise Fault(f"EXEC: unknown argument type in the program at {descriptor:#x}")
+        if others != 1 or (cores != 1 and not flags & PASS_CORE_ID):
+            raise Fault(f"EXEC: a program that knows no grid was launched on {cores} x {others} groups")
+        values = self._arguments(arguments, buffers, codes)
+        key = (entry, buffers, flags, *codes)
+        function = self._functions.get(key)
+        if function is None:
+            types = [ctypes.c_uint64] * buffers + [SCALARS[code] for code in codes]
+            types += [ctypes.c_int32] if flags & PASS_CORE_ID else []
+            function = self._functions[key] = ctypes.CFUNCTYPE(None, *types)(entry)
+        _thread.error = None
+        for core in range(cores):
+            function(*values, *((core,) if flags & PASS_CORE_ID else ()))
+            error = _thread.error
+            if error is not None:
+                raise Fault(f"EXEC: {type(error).__name__}: {error}") from error
+
+    def _arguments(self, address: int, buffers: int, codes: Sequence[int]) -> list[int | float]:
+        values: list[int | float] = []
+        at = 8 * buffers
+        for pointer in self._at(address, at, "EXEC arguments").view(fmt="Q").read(0, buffers):
+            self._at(pointer, 0, f"EXEC buffer {len(values)}")
+            values.append(pointer)
+        for code in codes:
+            kind = SCALARS[code]
+            size = ctypes.sizeof(kind)
+            at = -(-at // size) * size
+            values.append(kind.from_buffer_copy(self._at(address + at, size, "EXEC arguments").bytes()).value)
+            at += size
+        return values
+
+    def _store(self, address: int, value: int) -> None:
+        self._at(address, 8, "SIGNAL").view(0, 8, "Q")[0] = value
+        with MEMORY_CHANGED:
+            MEMORY_CHANGED.notify_all()
+
+    def _hold(self, condition: Callable[[], bool]) -> bool:
+        with MEMORY_CHANGED:
+            while not condition():
+                if self._stopping:
+                    return False
+                # the host stores without ringing the bell
+                MEMORY_CHANGED.wait(_POLL_S)
+        return True
+
+    def _at(self, address: int, nbytes: int, what: str) -> MMIO:
+        if not self._memory.holds(address, nbytes):
+            raise Fault(f"{what}: {nbytes} bytes at {address:#x} are not mapped")
+        return MMIO(address, nbytes)
+
+
+def _long(words: Sequence[int], at: int) -> int:
+    return words[at] | words[at + 1] << 32

@@ -1,0 +1,292 @@
+"""HOSTQ: a queue-driven device whose command processors are threads of this process.
+
+It is there to prove what hardware drivers stand on, with every mechanism that they use: rings, doorbells, signals, indirect
+words, address checks and faults. Kernels are functions of this process: those that the CPU device compiles, or any C function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from array import array
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal
+
+from tg_dtype import DType, dtypes
+from tg_runtime.allocator import BufferOptions
+from tg_runtime.dev import DevEntry
+from tg_shape import sint
+
+from .allocator import HOST_OPTIONS, HCQAllocator
+from .args import ArgsLayout, HCQArgsState
+from .buffer import HCQBuffer
+from .compiled import HCQCompiled
+from .errors import DeviceFault
+from .fileio import MMIO
+from .host_executor import (
+    MEMORY_CHANGED,
+    PASS_CORE_ID,
+    SCALARS,
+    HostExecutor,
+    Opcode,
+    note_exception,
+)
+from .host_memory import HostMemory
+from .program import HCQProgram
+from .queue import Dims, HWQueue, Launchable, QueueDevice
+from .timeline import LIMIT
+
+QueueKind = Literal["compute", "copy"]
+
+# One address space for all devices of the kind: they are one another's peers.
+MEMORY = HostMemory()
+
+_SCALAR_CODES = {
+    dtypes.int8: 0,
+    dtypes.uint8: 1,
+    dtypes.int16: 2,
+    dtypes.uint16: 3,
+    dtypes.int32: 4,
+    dtypes.uint32: 5,
+    dtypes.int64: 6,
+    dtypes.uint64: 7,
+    dtypes.float32: 8,
+    dtypes.float64: 9,
+}
+
+
+class HostQueue(HWQueue):
+    """Words for a :class:`~tg_hcq.host_executor.HostExecutor`."""
+
+    def __init__(self, kind: QueueKind = "compute") -> None:
+        super().__init__()
+        self.kind: QueueKind = kind
+
+    def _packet(self, opcode: Opcode, payload_words: int) -> None:
+        self.put(opcode | payload_words << 8)
+
+    def _signal(self, address: sint, value: sint) -> None:
+        self._packet(Opcode.SIGNAL, 4)
+        self.put64(address, value)
+
+    def _wait(self, address: sint, value: sint) -> None:
+        self._packet(Opcode.WAIT, 4)
+        self.put64(address, value)
+
+    def _timestamp(self, address: sint) -> None:
+        self._packet(Opcode.TIMESTAMP, 2)
+        self.put64(address)
+
+    def memory_barrier(self) -> HostQueue:
+        """Makes writes before it, by whomever, visible to what comes after it."""
+        self._packet(Opcode.BARRIER, 0)
+        return self
+
+    def copy(self, dest: sint, src: sint, nbytes: sint) -> HostQueue:
+        """Copies bytes between addresses."""
+        self._packet(Opcode.COPY, 6)
+        self.put64(dest, src, nbytes)
+        return self
+
+    def write(self, dest: sint, words: Sequence[sint]) -> HostQueue:
+        """Stores 32-bit words at an address."""
+        self._packet(Opcode.WRITE, 2 + len(words))
+        self.put64(dest)
+        self.put(*words)
+        return self
+
+    def poll(self, address: sint, value: sint, mask: int = 0xFFFFFFFF) -> HostQueue:
+        """Holds the queue until the 32-bit word at an address, under ``mask``, equals ``value``."""
+        self._packet(Opcode.POLL, 4)
+        self.put64(address)
+        self.put(value, mask)
+        return self
+
+    def _exec(self, program: Launchable, args: HCQArgsState, global_size: Dims, local_size: Dims) -> None:
+        if not isinstance(program, HostQueueProgram):
+            raise TypeError(f"exec: {program!r} is no program of a host-thread device")
+        self._packet(Opcode.EXEC, 10)
+        self.put64(program.descriptor.address, args.memory.address)
+        self.put(*global_size, *local_size)
+
+    def _submit(self, device: QueueDevice, words: array[int], memory: HCQBuffer | None) -> None:
+        if not isinstance(device, HostQueueDevice):
+            raise TypeError(f"submit: {device.device} is no host-thread device")
+        if memory is not None:
+            assert isinstance(memory.address, int)
+            low, high = memory.address & 0xFFFFFFFF, memory.address >> 32
+            words = array("I", (Opcode.INDIRECT | 3 << 8, low, high, len(words)))
+        device.executor(self.kind).submit(words, device.timeout_ms)
+
+
+class HostQueueAllocator(HCQAllocator):
+    """Pages of this process."""
+
+    peer_group = "HOSTQ"
+    staging_slots = 4
+    staging_nbytes = 1 << 20
+
+    def _alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+        if options.external_ptr is not None:
+            view = MMIO(options.external_ptr, nbytes)
+            MEMORY.map(view.address, nbytes)
+            return HCQBuffer(view.address, nbytes, view, (view.address, nbytes), mappings={self.peer_group})
+        pages = MEMORY.allocate(nbytes)
+        meta = pages.address, pages.nbytes
+        return HCQBuffer(pages.address, nbytes, pages.view(0, nbytes), meta, mappings={self.peer_group})
+
+    def _unmap(self, opaque: HCQBuffer, options: BufferOptions) -> None:
+        assert isinstance(opaque.meta, tuple)
+        MEMORY.unmap(*opaque.meta)
+
+
+class HostQueueProgram(HCQProgram):
+    """A C function ``void f(T *buffer, …, S scalar, …[, int32_t core_id])``.
+
+    With ``core_id``, it is called once for each value below ``global_size[0]``.
+
+    Attributes:
+        descriptor: what the command processor reads of it.
+    """
+
+    def __init__(
+        self,
+        device: HostQueueDevice,
+        name: str,
+        entry: int,
+        buffers: int,
+        scalars: Sequence[DType] = (),
+        core_id: bool = False,
+        keep: object = None,
+    ) -> None:
+        """Loads the function at address ``entry``; ``keep`` is kept alive with it.
+
+        Raises:
+            ValueError: if a scalar is of a dtype that C functions do not take.
+        """
+        super().__init__(device, name, ArgsLayout(buffers, scalars))
+        for dtype in scalars:
+            if dtype not in _SCALAR_CODES:
+                raise ValueError(f"{name} on {device.device}: a scalar argument cannot be {dtype.name}")
+        self._keep = keep
+        self._allocator = device.allocator
+        codes = [_SCALAR_CODES[dtype] for dtype in scalars]
+        flags = PASS_CORE_ID if core_id else 0
+        words = array("I", (entry & 0xFFFFFFFF, entry >> 32, buffers, len(codes), flags, *codes))
+        self.descriptor = device.allocator.alloc(4 * len(words), HOST_OPTIONS)
+        self.descriptor.host_view("I").write(0, words.tobytes())
+
+    @classmethod
+    def from_callable(
+        cls,
+        device: HostQueueDevice,
+        name: str,
+        function: Callable[..., object],
+        buffers: int,
+        scalars: Sequence[DType] = (),
+        core_id: bool = False,
+    ) -> HostQueueProgram:
+        """Loads a Python function, called with the buffers' addresses and the scalars. An exception becomes a fault."""
+
+        def call(*arguments: int | float) -> None:
+            try:
+                function(*arguments)
+            except Exception as error:
+                note_exception(error)
+
+        types = [ctypes.c_uint64] * buffers + [SCALARS[_SCALAR_CODES[dtype]] for dtype in scalars]
+        types += [ctypes.c_int32] if core_id else []
+        pointer = ctypes.CFUNCTYPE(None, *types)(call)
+        entry = ctypes.cast(pointer, ctypes.c_void_p).value
+        assert entry is not None
+        return cls(device, name, entry, buffers, scalars, core_id, pointer)
+
+    def __del__(self) -> None:
+        if hasattr(self, "descriptor"):
+            # waits for launches in flight, which read the descriptor and run the function
+            self._allocator.free(self.descriptor, self.descriptor.nbytes, HOST_OPTIONS)
+
+
+class HostQueueDevice(HCQCompiled):
+    """The device HOSTQ: a compute queue and a copy queue, each with a thread of its own."""
+
+    allocator: HostQueueAllocator
+    default_ring_words: ClassVar[int] = 1 << 14
+
+    def __init__(
+        self,
+        device: str = "HOSTQ",
+        entry: DevEntry | None = None,
+        *,
+        ring_words: int = default_ring_words,
+        timeline_limit: int = LIMIT,
+        memory_limit: int | None = None,
+    ) -> None:
+        """Opens the device. Its threads start with the first submission.
+
+        Args:
+            device: its name.
+            entry: how the setting ``DEV`` asks for it.
+            ring_words: size of each ring, in 32-bit words.
+            timeline_limit: see :class:`~tg_hcq.timeline.Timeline`.
+            memory_limit: most bytes that buffers may hold; None for what the system has.
+        """
+        self._ring_words = ring_words
+        self._executors: dict[str, HostExecutor] = {}
+        self._stop = weakref.finalize(self, _stop, self._executors)
+        super().__init__(
+            device,
+            HostQueueAllocator(device, memory_limit),
+            None,
+            None,
+            None,
+            compute_queue=HostQueue,
+            copy_queue=lambda: HostQueue("copy"),
+            ticks_per_us=1000.0,
+            timeline_limit=timeline_limit,
+        )
+        self._start(device)
+
+    def _start(self, device: str) -> None:
+        fail = weakref.WeakMethod(self.fail)
+
+        def on_fault(fault: DeviceFault) -> None:
+            alive = fail()
+            if alive is not None:
+                alive(fault)
+
+        for kind in ("compute", "copy"):
+            self._executors[kind] = HostExecutor(f"{device} {kind} queue", MEMORY, on_fault, self._ring_words)
+
+    def executor(self, kind: QueueKind) -> HostExecutor:
+        """The command processor behind a kind of queue."""
+        return self._executors[kind]
+
+    def sleep(self, waited_ms: float) -> None:
+        """Passes a little time, until some device of this kind stores to memory."""
+        if waited_ms < 1:
+            super().sleep(waited_ms)
+        else:
+            with MEMORY_CHANGED:
+                MEMORY_CHANGED.wait(0.0005)
+
+    def reset(self) -> None:
+        """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content.
+
+        Queues with symbolic values that were submitted before must be built anew.
+        """
+        with self.timeline.lock:
+            _stop(self._executors)
+            self._start(self.device)
+            self.error_state = None
+            self.timeline.restart()
+
+    def close(self) -> None:
+        """Stops the threads; what is queued is not executed."""
+        self._stop()
+
+
+def _stop(executors: dict[str, HostExecutor]) -> None:
+    for executor in executors.values():
+        executor.stop()
+    executors.clear()

@@ -1,0 +1,48 @@
+"""KernargsRing: short-lived argument blocks, taken in turn from one piece of memory."""
+
+from __future__ import annotations
+
+from tg_runtime.errors import DeviceError
+
+from .buffer import HCQBuffer
+from .timeline import Timeline
+
+
+class KernargsRing:
+    """A bump allocator that wraps around.
+
+    The memory is cut into segments. Leaving a segment notes what was submitted by then, and it is entered again only when the
+    device has come so far: a block is never overwritten while a launch may read it. A block is for one submission, put
+    together under the timeline's lock.
+
+    Attributes:
+        alignment: of every block, in bytes.
+    """
+
+    alignment = 64
+
+    def __init__(self, memory: HCQBuffer, timeline: Timeline, segments: int = 4) -> None:
+        self._memory, self._timeline = memory, timeline
+        self._segment_nbytes = memory.nbytes // segments // self.alignment * self.alignment
+        self._left = [(-1, 0)] * segments
+        self._segment = self._at = 0
+
+    def alloc(self, nbytes: int) -> HCQBuffer:
+        """A block of ``nbytes`` bytes.
+
+        Raises:
+            DeviceError: if it is larger than a segment.
+            DeviceTimeout: if the ring is full and the device makes no progress.
+        """
+        size = -(-max(nbytes, 1) // self.alignment) * self.alignment
+        if size > self._segment_nbytes:
+            raise DeviceError(f"kernel arguments of {nbytes} bytes; at most {self._segment_nbytes} are possible")
+        with self._timeline.lock:
+            if self._at + size > self._segment_nbytes:
+                self._left[self._segment] = self._timeline.point()
+                self._segment = (self._segment + 1) % len(self._left)
+                self._timeline.wait(self._left[self._segment])
+                self._at = 0
+            start = self._segment * self._segment_nbytes + self._at
+            self._at += size
+            return self._memory.offset(start, nbytes)

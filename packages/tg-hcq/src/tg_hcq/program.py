@@ -1,0 +1,79 @@
+"""HCQProgram: a kernel that is loaded on a queue-driven device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tg_shape import sint
+
+from .args import ArgsLayout, HCQArgsState
+from .buffer import HCQBuffer
+from .compiled import HCQCompiled
+
+
+class HCQProgram:
+    """A kernel and the layout of its arguments. What makes it run is the subclass's, and its queue's.
+
+    Attributes:
+        device: where it is loaded.
+        name: the kernel's name.
+        layout: the layout of its argument block.
+    """
+
+    def __init__(self, device: HCQCompiled, name: str, layout: ArgsLayout) -> None:
+        self.device, self.name, self.layout = device, name, layout
+
+    def fill_args(
+        self, bufs: Sequence[HCQBuffer], vals: Sequence[sint | float] = (), memory: HCQBuffer | None = None
+    ) -> HCQArgsState:
+        """An argument block: in ``memory``, or in a short-lived one, for one submission under the timeline's lock.
+
+        Raises:
+            ValueError: if the arguments are not those of the layout.
+        """
+        block = self.device.kernargs.alloc(self.layout.nbytes) if memory is None else memory
+        try:
+            return HCQArgsState(block, self.layout, bufs, vals)
+        except ValueError as error:
+            raise ValueError(f"{self.name} on {self.device.device}: {error}") from None
+
+    def __call__(
+        self,
+        *bufs: HCQBuffer,
+        global_size: tuple[int, int, int] = (1, 1, 1),
+        local_size: tuple[int, int, int] = (1, 1, 1),
+        vals: Sequence[int | float] = (),
+        wait: bool = False,
+    ) -> float | None:
+        """Launches the kernel after everything that was submitted before.
+
+        Args:
+            *bufs: the buffers, in the order of the kernel's arguments.
+            global_size: work-groups along x, y, z.
+            local_size: work-items in a group along x, y, z.
+            vals: the scalars.
+            wait: whether to wait for the end.
+
+        Returns:
+            with ``wait``, the seconds it ran by the device's clock; else None.
+
+        Raises:
+            ValueError: if the arguments are not those of the layout; nothing is submitted then.
+            DeviceFault: if the device is stopped, or stops while it is waited for.
+        """
+        device = self.device
+        start, stop = (device.new_signal(), device.new_signal()) if wait else (None, None)
+        with device.submission() as queue:
+            args = self.fill_args(bufs, vals)
+            if start is not None:
+                queue.timestamp(start)
+            queue.exec(self, args, global_size, local_size)
+            if stop is not None:
+                queue.timestamp(stop)
+        if start is None or stop is None:
+            return None
+        device.synchronize()
+        return (stop.timestamp - start.timestamp) * 1e-6
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} on {self.device.device}>"

@@ -1,0 +1,299 @@
+"""HWQueue: a list of command words for a hardware queue, built once and submitted any number of times."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Protocol, Self
+
+from tg_runtime.allocator import BufferOptions
+from tg_shape import Expr, Variable, sint
+
+from .args import HCQArgsState
+from .buffer import HCQBuffer
+from .patch import PatchTable, Words
+from .signal import HCQSignal, SignalOwner
+
+Dims = tuple[sint, sint, sint]
+
+SERIAL = Variable("queue_serial", 0, 2**31 - 1)
+
+_BOUND_OPTIONS = BufferOptions(host=True, nolru=True)
+
+
+class Launchable(Protocol):
+    """What a queue must know of a program to launch it; a device's queue takes the device's own programs only."""
+
+    name: str
+
+
+class QueueMemory(Protocol):
+    """Where a bound queue puts its words."""
+
+    def alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+        """Memory that the host can write."""
+
+    def free(self, opaque: HCQBuffer, nbytes: int, options: BufferOptions) -> None:
+        """Takes it back, once the device is done with it."""
+
+
+class QueueDevice(SignalOwner, Protocol):
+    """What a queue asks of the device that it is bound or submitted to."""
+
+    @property
+    def queue_memory(self) -> QueueMemory:
+        """Memory for bound queues."""
+
+    def new_signal(self, value: int = 0) -> HCQSignal:
+        """A signal of this device."""
+
+
+class HWQueue(ABC):
+    """Commands for one hardware queue, executed in order.
+
+    Each method appends commands and returns the queue, so that they chain. Any address, size or value may be symbolic: it is
+    given a number at each ``submit``, and only the words that hold changed values are written again. ``bind`` moves
+    the words to device memory, after which a submission is one jump.
+
+    A queue with symbolic values is fenced: before words are patched, the previous submission is waited for. A queue is sealed
+    by its first ``submit`` or ``bind``; nothing can be appended then.
+
+    A subclass says how each command looks, with :meth:`put` and :meth:`put64`, and how words reach the hardware.
+    """
+
+    def __init__(self) -> None:
+        self._words = array("I")
+        self._patches = PatchTable()
+        self._spaces: list[Words] = [self._words]
+        self._kept: list[object] = []
+        self._lock = threading.Lock()
+        self._sealed_for: QueueDevice | None = None
+        self._fence: HCQSignal | None = None
+        self._serial = 0
+        self._memory: HCQBuffer | None = None
+
+    # commands
+
+    def signal(self, signal: HCQSignal | Expr, value: sint) -> Self:
+        """Sets the signal (or the one at a symbolic address) to ``value`` once everything before it in the queue is done."""
+        self._signal(self._address(signal), value)
+        return self
+
+    def wait(self, signal: HCQSignal | Expr, value: sint) -> Self:
+        """Holds the queue until the signal (or the one at a symbolic address) is at least ``value``."""
+        self._wait(self._address(signal), value)
+        return self
+
+    def timestamp(self, signal: HCQSignal | Expr) -> Self:
+        """Writes the device's clock to the signal once everything before it in the queue is done."""
+        self._timestamp(self._address(signal) + HCQSignal.TIMESTAMP_OFFSET)
+        return self
+
+    @abstractmethod
+    def _signal(self, address: sint, value: sint) -> None:
+        """Appends the 64-bit store of a signal's value."""
+
+    @abstractmethod
+    def _wait(self, address: sint, value: sint) -> None:
+        """Appends the wait for a signal's value."""
+
+    @abstractmethod
+    def _timestamp(self, address: sint) -> None:
+        """Appends the store of the 64-bit clock."""
+
+    @abstractmethod
+    def memory_barrier(self) -> Self:
+        """Makes writes before it, by whomever, visible to what comes after it."""
+
+    @abstractmethod
+    def copy(self, dest: sint, src: sint, nbytes: sint) -> Self:
+        """Copies bytes between addresses."""
+
+    @abstractmethod
+    def write(self, dest: sint, words: Sequence[sint]) -> Self:
+        """Stores 32-bit words at an address."""
+
+    @abstractmethod
+    def poll(self, address: sint, value: sint, mask: int = 0xFFFFFFFF) -> Self:
+        """Holds the queue until the 32-bit word at an address, under ``mask``, equals ``value``."""
+
+    @abstractmethod
+    def _exec(self, program: Launchable, args: HCQArgsState, global_size: Dims, local_size: Dims) -> None:
+        """Appends the launch."""
+
+    def exec(
+        self,
+        program: Launchable,
+        args: HCQArgsState,
+        global_size: Dims = (1, 1, 1),
+        local_size: Dims = (1, 1, 1),
+    ) -> Self:
+        """Launches ``program``. Symbolic arguments are patched in ``args``' memory, which no other launch may use.
+
+        Raises:
+            TypeError: if the program is of another kind of device.
+        """
+        self._exec(program, args, global_size, local_size)
+        if args.symbolic:
+            space = self.add_space(args.memory.host_view("I"))
+            for offset, nbytes, value in args.symbolic:
+                self._patches.add_bytes(value, space, offset, nbytes)
+        self._kept += (program, args)
+        return self
+
+    # building blocks for subclasses
+
+    def put(self, *values: sint) -> None:
+        """Appends 32-bit words.
+
+        Raises:
+            ValueError: if the queue is sealed, or a value does not always fit in 32 bits.
+        """
+        self._check_open()
+        for value in values:
+            if isinstance(value, Expr):
+                if value.vmin < -(2**31) or value.vmax >= 2**32:
+                    raise ValueError(f"queue word: {value.render()} does not always fit in 32 bits")
+                self._patches.add(value, 0, len(self._words))
+                self._words.append(0)
+            else:
+                if not -(2**31) <= value < 2**32:
+                    raise ValueError(f"queue word: {value} does not fit in 32 bits")
+                self._words.append(value & 0xFFFFFFFF)
+
+    def put64(self, *values: sint) -> None:
+        """Appends 64-bit values, each as two words, the low one first.
+
+        Raises:
+            ValueError: if the queue is sealed, or a value does not always fit in 64 bits.
+        """
+        self._check_open()
+        for value in values:
+            low, high = (value.vmin, value.vmax) if isinstance(value, Expr) else (value, value)
+            if low < -(2**63) or high >= 2**64:
+                raise ValueError(f"queue words: {value} does not always fit in 64 bits")
+            if isinstance(value, Expr):
+                self._patches.add_bytes(value, 0, 4 * len(self._words), 8)
+                self._words.extend((0, 0))
+            else:
+                self._words.extend((value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF))
+
+    def put_field(self, word: int, value: sint, low: int, width: int) -> None:
+        """Sets bits ``low`` to ``low + width`` of a word that was appended before, counted from the queue's beginning.
+
+        Raises:
+            ValueError: if the queue is sealed, or the value does not always fit.
+        """
+        self._check_open()
+        least, most = (value.vmin, value.vmax) if isinstance(value, Expr) else (value, value)
+        if least < 0 or most >> width:
+            raise ValueError(f"queue word: {value} does not always fit in {width} bits")
+        if isinstance(value, Expr):
+            self._patches.add(value, 0, word, width=width, low=low)
+        else:
+            mask = ((1 << width) - 1) << low
+            self._words[word] = (self._words[word] & ~mask) | value << low
+
+    def add_space(self, words: Words) -> int:
+        """Registers memory outside of the queue that submissions patch; returns its number for the patch table."""
+        self._check_open()
+        self._spaces.append(words)
+        return len(self._spaces) - 1
+
+    def keep(self, *objects: object) -> None:
+        """Keeps objects alive as long as the queue."""
+        self._kept += objects
+
+    def __len__(self) -> int:
+        """Number of 32-bit words."""
+        return len(self._words)
+
+    @property
+    def patches(self) -> PatchTable:
+        """What a submission changes."""
+        return self._patches
+
+    @property
+    def bound(self) -> HCQBuffer | None:
+        """The device memory that holds the words, if the queue is bound."""
+        return self._memory
+
+    # submission
+
+    def bind(self, device: QueueDevice) -> Self:
+        """Moves the words to memory of ``device``, to which alone the queue can be submitted from now on.
+
+        Raises:
+            ValueError: if it is bound or was submitted to another device.
+            OutOfMemory: if there is no memory for the words.
+        """
+        with self._lock:
+            self._seal(device)
+            if self._memory is not None:
+                raise ValueError(f"the queue is bound to {device.device} already")
+            self._memory = device.queue_memory.alloc(4 * max(len(self._words), 1), _BOUND_OPTIONS)
+            words = self._memory.host_view("I")
+            words.write(0, self._words.tobytes())
+            self._spaces[0] = words
+        return self
+
+    def submit(self, device: QueueDevice, var_vals: Mapping[Variable, int] | None = None) -> Self:
+        """Sends the commands to the hardware, with values for their variables.
+
+        Args:
+            device: where to; the same one every time.
+            var_vals: a value for each variable in the queue.
+
+        Raises:
+            ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
+            DeviceFault: if the device is stopped.
+            DeviceTimeout: if the previous submission, whose words are to be patched, does not end.
+        """
+        with self._lock:
+            self._seal(device)
+            device.raise_error_state()
+            if self._fence is not None:
+                self._patch(self._fence, {} if var_vals is None else var_vals)
+            self._submit(device, self._words, self._memory)
+        return self
+
+    @abstractmethod
+    def _submit(self, device: QueueDevice, words: array[int], memory: HCQBuffer | None) -> None:
+        """Hands the words to the hardware: those in ``memory`` by reference if the queue is bound, else ``words``."""
+
+    def _patch(self, fence: HCQSignal, var_vals: Mapping[Variable, int]) -> None:
+        if self._serial == SERIAL.vmax:
+            fence.wait(self._serial)
+            fence.value = self._serial = 0
+        changed = self._patches.resolve({**var_vals, SERIAL: self._serial + 1})
+        # The words and argument blocks of the last submission may still be read: they are not to change under it.
+        fence.wait(self._serial)
+        self._serial += 1
+        self._patches.apply(changed, self._spaces)
+
+    def _address(self, signal: HCQSignal | Expr) -> sint:
+        if isinstance(signal, Expr):
+            return signal
+        self._kept.append(signal)
+        return signal.address
+
+    def _check_open(self) -> None:
+        if self._sealed_for is not None:
+            raise ValueError(f"the queue was submitted or bound to {self._sealed_for.device}: nothing can be appended")
+
+    def _seal(self, device: QueueDevice) -> None:
+        if self._sealed_for is None:
+            if len(self._patches):
+                self._fence = device.new_signal()
+                self.signal(self._fence, SERIAL)
+            self._patches.seal()
+            self._sealed_for = device
+        elif self._sealed_for is not device:
+            raise ValueError(f"the queue belongs to {self._sealed_for.device}, not {device.device}")
+
+    def __del__(self) -> None:
+        memory, device = getattr(self, "_memory", None), getattr(self, "_sealed_for", None)
+        if memory is not None and device is not None:
+            device.queue_memory.free(memory, memory.nbytes, _BOUND_OPTIONS)

@@ -1,0 +1,133 @@
+"""Timeline: the one order in which everything submitted to a device happens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from tg_shape import Variable
+
+from .queue import HWQueue, QueueDevice
+
+Q = TypeVar("Q", bound=HWQueue)
+
+LIMIT = 2**31 - 1  # hardware that compares 32 bits compares them signed
+
+SIGNAL = Variable("timeline_signal", 0, 2**64 - 1)
+VALUE = Variable("timeline_value", 1, LIMIT)
+
+
+class Timeline:
+    """A signal that counts submissions. Each waits for the one before it and sets the next value.
+
+    Values stay below ``limit``: beyond it the device is waited for, and counting begins again on a second signal, so that a
+    wait for an old value still passes.
+
+    Attributes:
+        signal: the signal now in use.
+        value: what the next submission will set it to.
+        limit: the greatest value.
+        lock: held while a submission is put together. Reentrant.
+    """
+
+    def __init__(self, device: QueueDevice, limit: int = LIMIT) -> None:
+        if not 1 <= limit <= LIMIT:
+            raise ValueError(f"timeline of {device.device}: the limit {limit} is not in 1 to {LIMIT}")
+        self._device = device
+        self.signal, self._other = device.new_signal(), device.new_signal()
+        self.value, self.limit = 1, limit
+        self.lock = threading.RLock()
+        self._epoch = 0
+
+    @contextmanager
+    def submission(self, queue: Q) -> Iterator[Q]:
+        """Submits what the block appends to ``queue``, after everything that was submitted before.
+
+        An exception in the block submits nothing.
+
+        Raises:
+            DeviceFault: if the device is stopped.
+        """
+        with self.lock:
+            self._device.raise_error_state()
+            self._make_room()
+            queue.wait(self.signal, self.value - 1).memory_barrier()
+            yield queue
+            queue.signal(self.signal, self.value).submit(self._device)
+            self.value += 1
+
+    @contextmanager
+    def recording(self, queue: Q) -> Iterator[Q]:
+        """Makes ``queue`` one that ``replay`` can submit: the block's commands, between a symbolic wait and signal."""
+        queue.wait(SIGNAL, VALUE - 1).memory_barrier()
+        yield queue
+        queue.signal(SIGNAL, VALUE)
+
+    def replay(self, queue: HWQueue, var_vals: Mapping[Variable, int] | None = None) -> None:
+        """Submits a recorded queue, after everything that was submitted before.
+
+        Raises:
+            ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
+            DeviceFault: if the device is stopped.
+        """
+        with self.lock:
+            self._device.raise_error_state()
+            self._make_room()
+            address = self.signal.address
+            assert isinstance(address, int)
+            queue.submit(self._device, {**(var_vals or {}), SIGNAL: address, VALUE: self.value})
+            self.value += 1
+
+    def point(self) -> tuple[int, int]:
+        """Everything submitted so far, for ``reached`` and ``wait``."""
+        with self.lock:
+            return self._epoch, self.value - 1
+
+    def latest(self) -> tuple[int, int]:
+        """As ``point``, without waiting for the lock: a submission that is being put together counts as submitted."""
+        if not self.lock.acquire(blocking=False):
+            return self._epoch, self.value
+        try:
+            return self._epoch, self.value - 1
+        finally:
+            self.lock.release()
+
+    def reached(self, point: tuple[int, int]) -> bool:
+        """Whether everything up to a point is done."""
+        epoch, value = point
+        return epoch < self._epoch or self.signal.value >= value
+
+    def wait(self, point: tuple[int, int], timeout_ms: int | None = None) -> None:
+        """Returns once everything up to a point is done.
+
+        Raises:
+            DeviceTimeout: if the device makes no progress for ``timeout_ms``.
+            DeviceFault: if the device is stopped.
+        """
+        with self.lock:
+            epoch, signal = self._epoch, self.signal
+        if point[0] == epoch:
+            signal.wait(point[1], timeout_ms)
+
+    def synchronize(self, timeout_ms: int | None = None) -> None:
+        """Returns once everything submitted so far is done.
+
+        Raises:
+            DeviceTimeout: if the device makes no progress for ``timeout_ms``.
+            DeviceFault: if the device is stopped.
+        """
+        self.wait(self.point(), timeout_ms)
+
+    def restart(self) -> None:
+        """Forgets what was submitted. For a device that was reset."""
+        with self.lock:
+            self._epoch += 1
+            self.signal, self._other = self._other, self.signal
+            self.signal.value, self.value = 0, 1
+
+    def _make_room(self) -> None:
+        if self.value > self.limit:
+            self.signal.wait(self.value - 1)
+            self.restart()
