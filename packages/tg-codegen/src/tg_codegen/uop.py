@@ -30,6 +30,10 @@ ENDRANGE     (range,)                       linear form: closes a RANGE
 ENDIF        (if,)                          linear form: closes an IF, which has then only its condition
 ===========  =============================  ===========================================================================
 
+The ASSIGNs of a LOOP are the last effects of its body and happen together: every value that they need is computed
+before the first of them. A value that uses an ACC directly belongs to the body of the LOOP that assigns it (or, where
+it initialises another ACC, to that ACC's place) and is never moved out of it.
+
 A gate is a bool, scalar or with one lane per element; where it is false nothing is read or written. An index counts
 elements of the pointer's base dtype and is an int32 or int64 scalar. The structured form is a DAG with one SINK;
 :func:`tg_codegen.linearize.linearize` turns it into the linear form, a list in execution order.

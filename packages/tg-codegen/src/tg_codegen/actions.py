@@ -1,0 +1,179 @@
+"""Optimisation actions: small serialisable changes to a nest's loops.
+
+Heuristics and search speak the same vocabulary: a sequence of actions, each of which refers to loops by name and either
+gives a new nest or raises :class:`ActionError`. ``str(action)`` and :func:`parse` are inverse.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+
+from tg_shape import ceildiv
+
+from .nest import LANE, REDUCING, Axis, Kind, Nest, Node, NodeOp, Stage, is_float_reduce
+
+
+class ActionError(ValueError):
+    """An action does not fit the nest; the message names the action and the loop."""
+
+
+class Action(ABC):
+    """A change to a nest."""
+
+    @abstractmethod
+    def apply(self, nest: Nest) -> Nest:
+        """The changed nest.
+
+        Raises:
+          ActionError: the action does not fit.
+        """
+
+    def __str__(self) -> str:
+        parts = ", ".join(str(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__.lower()}({parts})"
+
+
+def find(nest: Nest, name: str, action: Action) -> Axis:
+    """The loop called ``name``.
+
+    Raises:
+      ActionError: there is none.
+    """
+    try:
+        return nest.axis(name)
+    except KeyError as error:
+        raise ActionError(f"{action}: {error.args[0]}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Action):
+    """Cuts ``axis`` into an outer loop of the same name and an inner one, ``axis.N``, of ``factor`` iterations.
+
+    ``kind`` says what becomes of the inner loop. A factor that does not divide the extent leaves a partial last iteration.
+    """
+
+    axis: str
+    factor: int
+    kind: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        axis = find(nest, self.axis, self)
+        kind = Kind[self.kind]
+        if self.factor < 2:
+            raise ActionError(f"{self}: the factor must be at least 2")
+        if (kind in REDUCING) is not nest.roots[axis.root].reduce:
+            raise ActionError(f"{self}: {self.axis} is {'a' if nest.roots[axis.root].reduce else 'not a'} reduction")
+        if axis.kind not in (Kind.LOOP, Kind.REDUCE, Kind.GLOBAL, Kind.THREAD):
+            raise ActionError(f"{self}: {self.axis} is {axis.kind.name} already")
+        if isinstance(axis.extent, int) and self.factor > axis.extent:
+            raise ActionError(f"{self}: {self.axis} has only {axis.extent} iterations")
+        if kind in LANE and any(a.kind in LANE and a.root is axis.root for a in nest.axes):
+            raise ActionError(f"{self}: the dimension {axis.root.name} has vector lanes already")
+        parts = sum(a.root is axis.root for a in nest.axes)
+        outer = replace(axis, stride=axis.stride * self.factor, extent=ceildiv(axis.extent, self.factor))
+        inner = Axis(f"{axis.root.name}.{parts}", axis.root, axis.stride, self.factor, kind)
+        position = nest.axes.index(axis)
+        return nest.with_axes((*nest.axes[:position], outer, inner, *nest.axes[position + 1 :]), str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark(Action):
+    """Changes what becomes of the whole of ``axis``: unrolls a small loop, or spreads one over threads."""
+
+    axis: str
+    kind: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        axis = find(nest, self.axis, self)
+        kind = Kind[self.kind]
+        if (kind in REDUCING) is not nest.roots[axis.root].reduce:
+            raise ActionError(f"{self}: {self.axis} is {'a' if nest.roots[axis.root].reduce else 'not a'} reduction")
+        if kind is not Kind.THREAD and not isinstance(axis.extent, int):
+            raise ActionError(f"{self}: {self.axis} has the symbolic extent {axis.extent}")
+        if kind is Kind.THREAD and any(a.kind is Kind.THREAD for a in nest.axes):
+            raise ActionError(f"{self}: another loop is divided among the threads already")
+        axes = tuple(replace(a, kind=kind) if a is axis else a for a in nest.axes)
+        return nest.with_axes(axes, str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Outermost(Action):
+    """Moves ``axis`` outside of all other serial output loops."""
+
+    axis: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        axis = find(nest, self.axis, self)
+        rest = tuple(a for a in nest.axes if a is not axis)
+        return nest.with_axes((axis, *rest), str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Pack(Action):
+    """Keeps the ``number``-th load of the kernel in scratch memory, filled inside the loop ``axis`` (``-``: at the top)."""
+
+    number: int
+    axis: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        loads = loads_of(nest)
+        if not 0 <= self.number < len(loads):
+            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
+        if self.axis != "-":
+            find(nest, self.axis, self)
+        stage = Stage(loads[self.number], None if self.axis == "-" else self.axis)
+        if any(s.node is stage.node for s in nest.stages):
+            raise ActionError(f"{self}: that load is packed already")
+        return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(self)))
+
+
+def loads_of(nest: Nest) -> list[Node]:
+    """The kernel's loads, in the order that :class:`Pack` numbers them."""
+    return [n for n in nest.nodes() if n.op is NodeOp.LOAD]
+
+
+ACTIONS: dict[str, type[Action]] = {cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack)}
+
+
+def parse(text: str) -> Action:
+    """The action that ``text`` prints.
+
+    >>> str(parse("split(i0, 4, UPCAST)"))
+    'split(i0, 4, UPCAST)'
+
+    Raises:
+      ActionError: the text is not an action.
+    """
+    name, _, rest = text.strip().partition("(")
+    cls = ACTIONS.get(name)
+    words = [word.strip() for word in rest.removesuffix(")").split(",")]
+    if cls is None or not rest.endswith(")") or len(words) != len(fields(cls)):  # type: ignore[arg-type]
+        raise ActionError(f"not an action: {text!r}; these are: {', '.join(ACTIONS)}")
+    types = [f.type for f in fields(cls)]  # type: ignore[arg-type]
+    return cls(*(int(word) if kind == "int" else word for word, kind in zip(words, types, strict=True)))
+
+
+def apply(nest: Nest, actions: tuple[Action, ...] | list[Action]) -> Nest:
+    """``nest`` with all actions applied in order.
+
+    Raises:
+      ActionError: one does not fit.
+    """
+    for action in actions:
+        nest = action.apply(nest)
+    return nest
+
+
+def reorders(nest: Nest) -> bool:
+    """Whether a float reduction is computed in another order than its loops' (SPREAD, LANES or GROUP)."""
+    changed = {a.root for a in nest.axes if a.kind in (Kind.SPREAD, Kind.LANES, Kind.GROUP)}
+    return any(is_float_reduce(n) and changed & set(n.arg[1]) for n in nest.nodes())

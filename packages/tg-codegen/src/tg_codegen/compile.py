@@ -1,0 +1,85 @@
+"""From a kernel AST to a rendered program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tg_lazy import LazyOp
+from tg_shape import Variable
+
+from .actions import Action, apply
+from .emit import emit
+from .estimate import estimate
+from .heuristic import heuristic
+from .linearize import linearize
+from .lower import lower
+from .nest import Kind, Nest, NodeOp
+from .program import BufferParam, ProgramSpec
+from .renderer import Renderer
+from .rules import full_rewrite
+from .uop import UOp, UOps
+
+
+def compile_ast(
+    ast: LazyOp, renderer: Renderer, *, actions: Sequence[Action] | None = None, name: str | None = None
+) -> ProgramSpec:
+    """Renders a kernel.
+
+    Args:
+      ast: a SINK of :mod:`tg_lazy.ast`.
+      renderer: the language and machine.
+      actions: optimisations to apply; None asks the heuristic, an empty sequence applies none.
+      name: the function's name; by default one that tells the loops.
+
+    Raises:
+      InvalidAST: the AST breaks a rule.
+      ActionError: an action does not fit the kernel.
+      EmitError: the actions do not fit together.
+    """
+    nest = lower(ast)
+    return render_nest(apply(nest, list(heuristic(nest, renderer.target) if actions is None else actions)), renderer, name)
+
+
+def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
+    """Renders a kernel whose loops are decided."""
+    name = name or kernel_name(nest)
+    uops = tuple(linearize(full_rewrite(emit(nest, renderer.target), renderer)))
+    return ProgramSpec(
+        name=name,
+        src=renderer.render(name, uops),
+        uops=uops,
+        buffers=buffer_params(nest),
+        vars=tuple(sorted(kernel_variables(uops), key=lambda v: v.name)),
+        global_size=sizes(nest, (Kind.GLOBAL,)),
+        local_size=sizes(nest, (Kind.LOCAL, Kind.GROUP)),
+        threads=renderer.target.threads if any(a.kind is Kind.THREAD for a in nest.axes) else 1,
+        estimates=estimate(nest),
+        actions=nest.log,
+    )
+
+
+def kernel_name(nest: Nest) -> str:
+    """A name that tells the loops: ``r`` for reductions, ``e`` otherwise, then the extents."""
+    letter = "r" if any(n.op is NodeOp.REDUCE for n in nest.nodes()) else "e"
+    extents = [a.extent if isinstance(a.extent, int) else "_".join(sorted(v.name for v in a.extent.variables()))
+               for a in nest.axes]
+    return "_".join([letter, *map(str, extents)])
+
+
+def buffer_params(nest: Nest) -> tuple[BufferParam, ...]:
+    """The kernel's buffers and what it does with them."""
+    written = {s.slot for s in nest.stores}
+    read = {n.arg[0] for n in nest.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER)}
+    return tuple(
+        BufferParam(slot, b.dtype, b.size, slot in written, slot in read) for slot, b in enumerate(nest.buffers))
+
+
+def kernel_variables(uops: Sequence[UOp]) -> list[Variable]:
+    """The symbolic variables that the kernel takes."""
+    return [u.arg for u in uops if u.op is UOps.VAR]
+
+
+def sizes(nest: Nest, kinds: tuple[Kind, ...]) -> tuple[int, int, int]:
+    """The extents of the parallel loops of some kinds, along x, y, z."""
+    found = [a.extent for kind in kinds for a in nest.axes if a.kind is kind]
+    return tuple((*found, 1, 1, 1)[:3])  # type: ignore[return-value]

@@ -1,0 +1,309 @@
+"""The hand-coded heuristic: actions that make a kernel fast on its target without measuring anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from tg_shape import Variable, coefficient, sint
+
+from .actions import Action, Mark, Outermost, Pack, Split, loads_of
+from .nest import Axis, Kind, Nest, Node, NodeOp, Root
+from .target import Target
+
+THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
+UNROLL_MAX = 9
+
+
+def size(extent: sint) -> int:
+    """An extent as a number: the greatest it can be."""
+    return extent if isinstance(extent, int) else extent.vmax
+
+
+def power_below(n: int) -> int:
+    """The greatest power of two that is at most ``n``."""
+    return 1 << (n.bit_length() - 1)
+
+
+def step(node: Node, root: Variable) -> int | None:
+    """By how much a load's index grows with ``root``; None if unevenly."""
+    index = node.arg[1]
+    return 0 if isinstance(index, int) else coefficient(index, root)
+
+
+class Planner:
+    """Collects actions for one nest, applying each to see what the loops have become."""
+
+    def __init__(self, nest: Nest, target: Target) -> None:
+        self.nest, self.target = nest, target
+        self.actions: list[Action] = []
+        nodes = nest.nodes()
+        self.loads = loads_of(nest)
+        self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]
+        self.work = max(
+            (prod(size(nest.roots[r].extent) for r in n.free) for n in nodes), default=1) * max(1, len(nodes) // 4)
+        itemsize = max([n.dtype.itemsize for n in nodes if n.op is not NodeOp.INDEX] or [4])
+        self.lanes = max(1, target.vector_bytes // max(itemsize, 1 if itemsize == 1 else 2))
+        self.lanes = min(self.lanes, target.vector_bytes // 4) if itemsize < 4 else self.lanes
+        needed: set[Variable] = set()
+        for node in self.reductions:
+            needed |= node.free
+        self.rows = [r for r in nest.roots.values() if not r.reduce and (r.var in needed or not self.reductions)]
+        self.columns = [r for r in nest.roots.values() if not r.reduce and r not in self.rows]
+
+    def do(self, action: Action) -> None:
+        """Takes an action."""
+        self.nest = action.apply(self.nest)
+        self.actions.append(action)
+
+    def outer(self, root: Variable) -> Axis:
+        """The outermost loop of a root."""
+        return self.nest.of_root(root)[0]
+
+    def cut(self, root: Variable, factor: int, kind: Kind) -> bool:
+        """Gives the innermost ``factor`` iterations of a root's outer loop to ``kind``; False if there are too few."""
+        axis = self.outer(root)
+        extent = axis.extent
+        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE):
+            return False
+        if isinstance(extent, int) and extent <= factor:
+            if extent < 2 or (kind in (Kind.VECTOR, Kind.LANES) and extent & (extent - 1)):
+                return False
+            self.do(Mark(axis.name, kind.name))
+        else:
+            self.do(Split(axis.name, factor, kind.name))
+        return True
+
+    def width(self, root: Root) -> int:
+        """How many lanes suit a root: a power of two, no more than it has iterations."""
+        return min(self.lanes, power_below(max(size(root.extent), 1)))
+
+    def vectorize(self, root: Root, kind: Kind) -> bool:
+        """Puts a root's innermost iterations into vector lanes."""
+        width = self.width(root)
+        return width >= 2 and self.cut(root.var, width, kind)
+
+    def thread(self) -> None:
+        """Divides the outermost serial output loop that is long enough among the threads."""
+        threads = self.target.threads
+        if threads < 2 or self.work < THREAD_WORK:
+            return
+        serial = [a for a in self.nest.axes if a.kind is Kind.LOOP]
+        rows = {r.var for r in self.rows}
+        for axis in serial:
+            if axis.root in rows and size(axis.extent) >= threads:
+                if axis is not serial[0] and not self.nest.stages:
+                    self.do(Outermost(axis.name))
+                elif axis is not serial[0] and any(size(a.extent) > 1 for a in serial[: serial.index(axis)]):
+                    continue
+                self.do(Mark(axis.name, Kind.THREAD.name))
+                return
+
+    # families of kernels
+
+    def elementwise(self) -> None:
+        """No reduction: contiguous vectors, a few at a time."""
+        best, score = None, 0
+        for root in self.rows:
+            if size(root.extent) < 2:
+                continue
+            found = sum(4 for s in self.nest.stores if not isinstance(s.index, int) and coefficient(s.index, root.var) == 1)
+            found += sum(1 for load in self.loads if step(load, root.var) == 1)
+            found -= sum(1 for load in self.loads if step(load, root.var) not in (0, 1))
+            if found > score or best is None:
+                best, score = root, found
+        if best is None:
+            return
+        self.vectorize(best, Kind.VECTOR)
+        across = [
+            r for r in self.rows
+            if r is not best and any(step(load, r.var) == 1 and step(load, best.var) not in (0, 1) for load in self.loads)
+        ]
+        if across:
+            self.cut(across[0].var, self.width(across[0]), Kind.UPCAST)
+        elif len(self.nest.nodes()) <= 24 and size(self.outer(best.var).extent) >= 64:
+            self.cut(best.var, 4, Kind.UPCAST)
+
+    def reduce(self) -> None:
+        """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""
+        body = [n for r in self.reductions for n in r.toposort() if n.op is NodeOp.LOAD]
+        choice = self.vector_choice(body)
+        if choice is not None and not choice.reduce:
+            self.output_tile(choice, body)
+        else:
+            self.lane_tile(choice, body)
+        for root in self.columns[-1:]:
+            self.vectorize(root, Kind.VECTOR)
+
+    def vector_choice(self, body: list[Node]) -> Root | None:
+        """The dimension whose iterations become lanes; None if none gains."""
+        best: Root | None = None
+        best_cost = 1.0 * max(len(body), 1)
+        inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
+        for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
+            width = self.width(root)
+            if width < 2:
+                continue
+            extent = size(root.extent)
+            waste = -(-extent // width) * width / extent
+            cost = 0.0
+            for load in body:
+                by = step(load, root.var)
+                if by in (0, 1, -1):
+                    cost += waste / width
+                elif not root.reduce and self.reuse(load) >= 16:
+                    cost += 2 * waste / width
+                else:
+                    cost += 1.0
+            if not root.reduce and any(
+                    all(other.var not in n.free for n in body if root.var in n.free)
+                    for other in self.rows if other is not root and size(other.extent) >= 4):
+                cost *= 0.3  # a register tile reads each operand once for several results
+            if root.reduce:
+                cost += 4.0 / extent
+                if any(root.var not in n.arg[1] for n in self.reductions if n.level == 1):
+                    cost += 0.5
+            else:
+                if any(root.var not in n.free for n in self.reductions):
+                    cost += 1.0
+                if any(not isinstance(s.index, int) and coefficient(s.index, root.var) != 1 for s in self.nest.stores):
+                    cost += 2.0 / inner
+            if cost < best_cost - 1e-9:
+                best, best_cost = root, cost
+        return best
+
+    def reuse(self, load: Node) -> int:
+        """How often each element of a load is used by different outputs."""
+        return prod(size(r.extent) for r in self.rows if r.var not in load.free)
+
+    def output_tile(self, lanes: Root, body: list[Node]) -> None:
+        """Lanes run over an output dimension: tile it with another that reuses the vectors."""
+        self.vectorize(lanes, Kind.VECTOR)
+        vectors = [n for n in body if lanes.var in n.free]
+        reusing = [r for r in self.rows if r is not lanes and vectors and all(r.var not in n.free for n in vectors)]
+        tile = Tile(1, 1)
+        wide = size(self.outer(lanes.var).extent)
+        if reusing:
+            rows = max(reusing, key=lambda r: size(r.extent))
+            tile = best_tile(size(rows.extent), wide, self.target.registers)
+            self.cut(rows.var, tile.rows, Kind.UPCAST)
+            self.cut(lanes.var, tile.vectors, Kind.UPCAST)
+            self.pack(lanes, vectors)
+        else:
+            self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
+        self.unroll_small(tile.rows * tile.vectors)
+
+    def pack(self, lanes: Root, vectors: list[Node]) -> None:
+        """Keeps vector operands contiguous in cache where they are read again and again with large strides."""
+        level = self.outer(lanes.var)
+        for load in vectors:
+            local = [a for a in self.nest.axes if a.root in load.free and a is not level]
+            nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
+            if any(not isinstance(a.extent, int) for a in local) or nbytes > self.target.l2_bytes // 2:
+                continue
+            jumps = [
+                abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None
+            ]
+            far = step(load, lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
+            if not far or self.reuse(load) < 32:
+                continue
+            if level.kind is Kind.LOOP and self.nest.axes[0] is not level:
+                self.do(Outermost(level.name))
+            self.do(Pack(loads_of(self.nest).index(load), level.name))
+            level = self.outer(lanes.var)
+
+    def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
+        """Lanes run over a reduced dimension (or there are none): several accumulators hide latency."""
+        groups: dict[tuple[Variable, ...], int] = {}
+        for node in self.reductions:
+            groups[node.arg[1]] = groups.get(node.arg[1], 0) + 1
+        for roots, members in groups.items():
+            inner = [self.nest.roots[r] for r in roots]
+            contiguous = [
+                r for r in inner
+                if any(step(n, r.var) == 1 for n in body) or (lanes is not None and r is lanes) or not body
+            ]
+            if not contiguous:
+                continue
+            root = contiguous[-1]
+            if self.vectorize(root, Kind.LANES):
+                left = size(self.outer(root.var).extent)
+                spread = max(s for s in (1, 2, 4) if s * members <= max(4, members) and s <= left)
+                self.cut(root.var, spread, Kind.SPREAD)
+        self.unroll_small(4)
+
+    def unroll_small(self, copies: int) -> None:
+        """Unrolls short reduction loops, as a convolution's window."""
+        for root in reversed([r for r in self.nest.roots.values() if r.reduce]):
+            axis = self.outer(root.var)
+            if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
+                if copies * axis.extent > 96:
+                    return
+                copies *= axis.extent
+                self.do(Mark(axis.name, Kind.UNROLL.name))
+
+    def gpu(self) -> None:
+        """Outputs across work-groups and work-items."""
+        rows = sorted(self.rows, key=lambda r: -size(r.extent))[:3]
+        left = min(self.target.local_max or 1, 64)
+        for root in [r for r in reversed(self.rows) if r in rows]:
+            axis = self.outer(root.var)
+            width = min(left, power_below(max(size(root.extent), 1)))
+            if width >= 2:
+                if isinstance(axis.extent, int) and axis.extent == width:
+                    self.do(Mark(axis.name, Kind.LOCAL.name))
+                    left //= width
+                    continue
+                self.do(Split(axis.name, width, Kind.LOCAL.name))
+                left //= width
+            self.do(Mark(self.outer(root.var).name, Kind.GLOBAL.name))
+        self.unroll_small(4)
+
+    def plan(self) -> list[Action]:
+        """All actions for the nest."""
+        if self.target.kind == "gpu":
+            self.gpu()
+            return self.actions
+        if self.reductions:
+            self.reduce()
+        else:
+            self.elementwise()
+        self.thread()
+        return self.actions
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A register tile: ``rows`` scalars are multiplied with ``vectors`` vectors."""
+
+    rows: int
+    vectors: int
+
+
+def best_tile(rows: int, vectors: int, registers: int) -> Tile:
+    """The register tile with the fewest loads for each multiply-add that the extents do not waste.
+
+    ``rows`` and ``vectors`` are how many there are in all.
+    """
+    def cost(tile: Tile) -> tuple[float, int]:
+        waste = prod(-(-n // t) * t / n for n, t in ((rows, tile.rows), (vectors, tile.vectors)))
+        loads = (tile.rows + tile.vectors) / (tile.rows * tile.vectors)
+        latency = max(1.0, 8 / (tile.rows * tile.vectors))
+        return (1 + loads) * waste * latency, -tile.rows * tile.vectors
+
+    options = (
+        Tile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
+        if r <= rows and v <= vectors and r * v + v + 1 <= registers
+    )
+    return min(options, key=cost, default=Tile(1, 1))
+
+
+def heuristic(nest: Nest, target: Target) -> list[Action]:
+    """Actions for a nest on a target."""
+    return Planner(nest, target).plan()
+
+
+def names(actions: Iterable[Action]) -> tuple[str, ...]:
+    """The actions as text."""
+    return tuple(str(a) for a in actions)

@@ -1,0 +1,284 @@
+"""Lowering: a kernel AST over shapes becomes a loop nest over index variables.
+
+Every AST node is visited with the tuple of index expressions at which its value is wanted; movement has no code of
+its own, it is substitution of indices. A reduction opens fresh roots; two reductions of one nesting level and equal
+extents share them, so that one loop can serve both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tg_dtype import dtypes
+from tg_lazy import ALU, LazyOp, Ops
+from tg_lazy import ast as ast_module
+from tg_shape import Expr, Variable, coefficient, prod, sint
+
+from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+
+Index = tuple[sint, ...]
+
+
+class LowerError(ValueError):
+    """A kernel AST has no loop nest; the message names the node."""
+
+
+def vmax_of(x: sint) -> int:
+    """The greatest value."""
+    return x if isinstance(x, int) else x.vmax
+
+
+class Lowering:
+    """One kernel's lowering: the table of nodes, and what was visited."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self.memo: dict[tuple[LazyOp, Index], Node] = {}
+        self.outputs: dict[tuple[int, sint], Variable] = {}
+        self.reductions: dict[tuple[object, ...], tuple[Variable, ...]] = {}
+
+    def root(self, name: str, extent: sint, reduce: bool) -> Variable:
+        """A new dimension."""
+        var = Variable(name, 0, max(vmax_of(extent) - 1, 0))
+        self.table.roots[var] = Root(var, extent, reduce)
+        return var
+
+    def output_index(self, shape: Sequence[sint]) -> Index:
+        """Index variables over an output's shape; outputs share the dimensions in which their shapes agree."""
+        index: list[sint] = []
+        for position, dim in enumerate(shape):
+            if isinstance(dim, int) and dim == 1:
+                index.append(0)
+                continue
+            key = (position, dim)
+            if key not in self.outputs:
+                self.outputs[key] = self.root(f"i{len(self.outputs)}", dim, reduce=False)
+            index.append(self.outputs[key])
+        return tuple(index)
+
+    def reduction_index(self, dims: Sequence[sint], level: int) -> tuple[Variable, ...]:
+        """Index variables for the reduced dimensions of a reduction at nesting ``level``."""
+        key = (level, *dims)
+        if key not in self.reductions:
+            start = sum(len(v) for v in self.reductions.values())
+            self.reductions[key] = tuple(self.root(f"r{start + n}", dim, reduce=True) for n, dim in enumerate(dims))
+        return self.reductions[key]
+
+    def value(self, ast: LazyOp, index: Index) -> Node:
+        """The node for ``ast`` at ``index``."""
+        stack: list[tuple[LazyOp, Index]] = [(ast, index)]
+        levels = reduce_levels(ast)
+        while stack:
+            node, at = stack[-1]
+            if (node, at) in self.memo:
+                stack.pop()
+                continue
+            wanted = self.operands(node, at, levels)
+            missing = [w for w in wanted if w not in self.memo]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            self.memo[node, at] = self.build(node, at, tuple(self.memo[w] for w in wanted), levels)
+            stack.pop()
+        return self.memo[ast, index]
+
+    def operands(self, node: LazyOp, at: Index, levels: dict[LazyOp, int]) -> list[tuple[LazyOp, Index]]:
+        """The operands of ``node`` with the indices at which it wants them."""
+        if node.op is Ops.VIEW:
+            flat, _ = node.arg.index(at)
+            return [(node.src[0], unflatten(flat, node.src[0].shape))]
+        if node.op is Ops.REDUCE:
+            axes = [a for a in node.arg[1] if node.src[0].shape[a] != 1]
+            inner = self.reduction_index([node.src[0].shape[a] for a in axes], levels[node])
+            full = list(at)
+            for axis, var in zip(axes, inner, strict=True):
+                full[axis] = var
+            return [(node.src[0], tuple(full))]
+        return [(child, at) for child in node.src]
+
+    def build(self, node: LazyOp, at: Index, src: tuple[Node, ...], levels: dict[LazyOp, int]) -> Node:
+        """The node itself, its operands being there."""
+        make = self.table.make
+        op = node.op
+        if op in ALU:
+            return make(op, node.dtype, src)
+        if op is Ops.CONST:
+            return make(NodeOp.CONST, node.dtype, (), node.arg)
+        if op is Ops.SYM:
+            return make(NodeOp.INDEX, node.dtype, (), node.arg)
+        if op is Ops.IOTA:
+            flat, valid = node.arg.index(at)
+            return self.select(make(NodeOp.INDEX, node.dtype, (), flat), valid)
+        if op is Ops.LOAD:
+            slot, st = node.arg
+            flat, valid = st.index(at)
+            if isinstance(valid, int) and not valid:
+                return make(NodeOp.CONST, node.dtype, (), dtypes.as_const(0, node.dtype))
+            return make(NodeOp.LOAD, node.dtype, (), (slot, flat, valid))
+        if op is Ops.GATHER:
+            slot, st = node.arg
+            flat, valid = st.index((PLACE,))
+            if not (isinstance(valid, int) and valid):
+                raise LowerError(f"{node!r}: gather through a masked view")
+            return make(NodeOp.GATHER, node.dtype, src, (slot, flat, st.shape[0]))
+        if op is Ops.VIEW:
+            _, valid = node.arg.index(at)
+            return self.select(src[0], valid)
+        if op is Ops.REDUCE:
+            reducer, axes = node.arg
+            dims = [node.src[0].shape[a] for a in axes if node.src[0].shape[a] != 1]
+            if not dims:
+                return src[0]
+            return make(NodeOp.REDUCE, node.dtype, src, (reducer, self.reduction_index(dims, levels[node])))
+        raise LowerError(f"{node!r} does not belong in a kernel")
+
+    def select(self, x: Node, valid: sint) -> Node:
+        """``x`` where ``valid``, else 0."""
+        if isinstance(valid, int):
+            return x if valid else self.table.make(NodeOp.CONST, x.dtype, (), dtypes.as_const(0, x.dtype))
+        return self.table.make(NodeOp.SELECT, x.dtype, (x,), valid)
+
+
+def reduce_levels(ast: LazyOp) -> dict[LazyOp, int]:
+    """The nesting level of every REDUCE beneath ``ast``: one more than the deepest beneath it."""
+    depth: dict[LazyOp, int] = {}
+    for node in ast.toposort():
+        depth[node] = max((depth[child] for child in node.src), default=0) + (node.op is Ops.REDUCE)
+    return depth
+
+
+def unflatten(flat: sint, shape: Sequence[sint]) -> Index:
+    """The row-major multi-index of ``flat`` in ``shape``."""
+    index: list[sint] = []
+    for position, dim in enumerate(shape):
+        if isinstance(dim, int) and dim == 1:
+            index.append(0)
+            continue
+        place = flat // prod(shape[position + 1 :])
+        index.append(place % dim if any(d != 1 for d in shape[:position]) else place)
+    return tuple(index)
+
+
+def lower(ast: LazyOp) -> Nest:
+    """The loop nest of a kernel AST, every loop serial, adjacent dimensions joined where all accesses allow it.
+
+    Raises:
+      InvalidAST: the AST breaks a rule of :mod:`tg_lazy.ast`.
+      LowerError: a node has no place in a kernel.
+    """
+    ast_module.verify(ast)
+    lowering = Lowering()
+    stores = []
+    for node in ast.src:
+        slot, st = node.arg
+        at = lowering.output_index(node.shape)
+        index, valid = st.index(at)
+        value = lowering.value(node.src[0], at)
+        stores.append(Store(slot, index, valid, value, tuple(v for v in at if isinstance(v, Variable))))
+    roots = sorted(lowering.table.roots.values(), key=lambda root: root.reduce)
+    axes = tuple(
+        Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in roots
+    )
+    nest = Nest(tuple(stores), ast.arg, {r.var: r for r in roots}, axes)
+    used = {v for node in nest.nodes() for v in node.free} | {v for s in stores for v in s.roots}
+    used |= {v for node in nest.nodes() if node.op is NodeOp.REDUCE for v in node.arg[1]}
+    nest = Nest(nest.stores, nest.buffers, {v: r for v, r in nest.roots.items() if v in used},
+                tuple(a for a in axes if a.root in used))
+    return join_dimensions(order_outputs(nest))
+
+
+def order_outputs(nest: Nest) -> Nest:
+    """Puts the output loops that reductions depend on outside of those that they do not.
+
+    In a softmax, the rows come first: the maximum and the sum of a row are computed once, before the loop over its
+    columns.
+    """
+    needed: set[Variable] = set()
+    for node in nest.nodes():
+        if node.op is NodeOp.REDUCE:
+            needed |= node.free
+    outputs = [a for a in nest.axes if a.kind is Kind.LOOP]
+    outputs.sort(key=lambda a: bool(needed) and a.root not in needed)
+    rest = [a for a in nest.axes if a.kind is not Kind.LOOP]
+    return Nest(nest.stores, nest.buffers, nest.roots, (*outputs, *rest))
+
+
+def join_dimensions(nest: Nest) -> Nest:
+    """Joins neighbouring dimensions that every access walks as one.
+
+    ``out[i*B + j] = f(x[i*B + j])`` over i and j becomes one loop over ``i*B + j``.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for first, second in zip(nest.axes, nest.axes[1:], strict=False):
+            joined = join(nest, first, second)
+            if joined is not None:
+                nest, changed = joined, True
+                break
+    return nest
+
+
+def join(nest: Nest, outer: Axis, inner: Axis) -> Nest | None:
+    """The nest with two dimensions made one, or None where an access or a symbolic extent forbids it."""
+    if outer.kind is not inner.kind or not (isinstance(outer.extent, int) and isinstance(inner.extent, int)):
+        return None
+    a, b, width = outer.root, inner.root, inner.extent
+    for store in nest.stores:
+        if (a in store.roots) is not (b in store.roots) or not walks(store.index, store.valid, a, b, width):
+            return None
+    for node in nest.nodes():
+        if node.op is NodeOp.REDUCE and (a in node.arg[1]) is not (b in node.arg[1]):
+            return None
+        accesses: tuple[tuple[sint, sint], ...] = ()
+        if node.op is NodeOp.LOAD:
+            accesses = ((node.arg[1], node.arg[2]),)
+        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
+            accesses = ((node.arg, 1) if node.op is NodeOp.INDEX else (0, node.arg),)
+        if any(not walks(index, valid, a, b, width) for index, valid in accesses):
+            return None
+    joined = Variable(f"{a.name}{b.name}", 0, outer.extent * width - 1)
+    return rename(nest, a, b, joined, width, outer.extent * width)
+
+
+def walks(index: sint, valid: sint, a: Variable, b: Variable, width: int) -> bool:
+    """Whether an access depends on a and b only through ``a*width + b``, linearly."""
+    if isinstance(valid, Expr) and valid.variables() & {a, b}:
+        return False
+    if isinstance(index, int):
+        return True
+    outer, inner = coefficient(index, a), coefficient(index, b)
+    return outer is not None and inner is not None and outer == inner * width
+
+
+def rename(nest: Nest, a: Variable, b: Variable, joined: Variable, width: int, extent: int) -> Nest:
+    """Rebuilds the nest over ``joined`` in place of ``a`` and ``b``; every access walks them as one."""
+    table = NodeTable()
+    reduce = nest.roots[a].reduce
+    table.roots = {**{v: r for v, r in nest.roots.items() if v not in (a, b)}, joined: Root(joined, extent, reduce)}
+    swap: dict[Expr, sint] = {a: 0, b: joined}
+
+    def at(expr: sint) -> sint:
+        return expr if isinstance(expr, int) else expr.substitute(swap)
+
+    def over(roots: tuple[Variable, ...]) -> tuple[Variable, ...]:
+        return tuple(joined if v is b else v for v in roots if v is not a)
+
+    new: dict[Node, Node] = {}
+    for node in nest.nodes():
+        arg = node.arg
+        if node.op is NodeOp.LOAD:
+            arg = (arg[0], at(arg[1]), at(arg[2]))
+        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
+            arg = at(arg)
+        elif node.op is NodeOp.REDUCE:
+            arg = (arg[0], over(arg[1]))
+        new[node] = table.make(node.op, node.dtype, tuple(new[s] for s in node.src), arg)
+    stores = tuple(Store(s.slot, at(s.index), at(s.valid), new[s.value], over(s.roots)) for s in nest.stores)
+    kind = Kind.REDUCE if reduce else Kind.LOOP
+    axes = tuple(
+        Axis(joined.name, joined, 1, extent, kind) if x.root is b else x for x in nest.axes if x.root is not a
+    )
+    # the joined dimension keeps a's place among the roots
+    roots = {(joined if v is b else v): table.roots[joined if v is b else v] for v in nest.roots if v is not a}
+    return Nest(stores, nest.buffers, roots, axes)

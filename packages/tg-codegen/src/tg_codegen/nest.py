@@ -1,0 +1,236 @@
+"""The loop nest: a kernel as values over named index variables, with the loops that run through them.
+
+Lowering turns a kernel AST into *nodes*: scalar values at a point of the iteration space. Index variables
+(:class:`Root`) are the dimensions of that space; a node knows which ones it depends on. The nodes never change after
+lowering. What an optimisation changes is only the list of :class:`Axis`: how each root is cut into loops, in which
+order they nest and what becomes of each (a thread, a vector lane, an unrolled copy …), and which nodes are
+*staged*, that is, materialised in scratch memory at some loop. Code is emitted from nodes and axes together.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any
+
+from tg_dtype import DType, dtypes
+from tg_lazy import ALU, BufferArg, Ops
+from tg_shape import Variable, sint
+
+
+class NodeOp(Enum):
+    """Nodes that are not elementwise :class:`tg_lazy.Ops`."""
+
+    CONST = auto()  # arg: the value
+    INDEX = auto()  # arg: a symbolic integer over roots and variables
+    LOAD = auto()  # arg: (slot, index, valid): the element, 0 where not valid
+    GATHER = auto()  # src: (index,); arg: (slot, place, size): the element, 0 unless 0 <= index < size
+    SELECT = auto()  # src: (x,); arg: valid: x, 0 where not valid
+    REDUCE = auto()  # src: (x,); arg: (op, roots): x combined over all values of the roots
+
+
+PLACE = Variable("place", 0, 2**62)
+"""Stands for the computed index in the address expression of a GATHER."""
+
+
+class Node:
+    """A value at a point of the iteration space. Nodes are interned per :class:`NodeTable`.
+
+    Attributes:
+      op: an elementwise op or a :class:`NodeOp`.
+      free: roots on which the value depends.
+      level: nesting depth of reductions beneath and including this node.
+    """
+
+    __slots__ = ("arg", "dtype", "free", "level", "op", "src")
+
+    def __init__(
+        self, op: Ops | NodeOp, dtype: DType, src: tuple[Node, ...], arg: Any, free: frozenset[Variable], level: int
+    ) -> None:
+        self.op, self.dtype, self.src, self.arg, self.free, self.level = op, dtype, src, arg, free, level
+
+    def __repr__(self) -> str:
+        return f"<Node {self.op.name} {self.dtype.name} over {sorted(v.name for v in self.free)}>"
+
+    def toposort(self) -> list[Node]:
+        """Every node that this one depends on, operands first, itself last."""
+        order: dict[Node, None] = {}
+        stack: list[tuple[Node, bool]] = [(self, False)]
+        while stack:
+            node, done = stack.pop()
+            if done:
+                order[node] = None
+            elif node not in order:
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(node.src) if child not in order)
+        return list(order)
+
+
+class NodeTable:
+    """Makes nodes, equal ones once. ``roots`` tells index variables from kernel variables."""
+
+    def __init__(self) -> None:
+        self.roots: dict[Variable, Root] = {}
+        self._nodes: dict[tuple[object, ...], Node] = {}
+
+    def make(self, op: Ops | NodeOp, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None) -> Node:
+        """The node with these parts."""
+        key = (op, dtype, src, struct.pack("<d", arg) if isinstance(arg, float) else (type(arg), arg))
+        found = self._nodes.get(key)
+        if found is None:
+            free: frozenset[Variable] = frozenset().union(*(s.free for s in src))
+            level = max((s.level for s in src), default=0)
+            if op is NodeOp.REDUCE:
+                free -= frozenset(arg[1])
+                level += 1
+            elif op in (NodeOp.INDEX, NodeOp.SELECT):
+                free |= self._roots_of(arg)
+            elif op is NodeOp.LOAD:
+                free |= self._roots_of(arg[1]) | self._roots_of(arg[2])
+            found = self._nodes[key] = Node(op, dtype, src, arg, free, level)
+        return found
+
+    def _roots_of(self, expr: sint) -> frozenset[Variable]:
+        return frozenset() if isinstance(expr, int) else frozenset(v for v in expr.variables() if v in self.roots)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A dimension of the iteration space.
+
+    Attributes:
+      var: the index variable; its ``vmax`` is the greatest extent less one.
+      extent: number of values, symbolic where the shape is.
+      reduce: whether a REDUCE runs over it (else it indexes outputs).
+    """
+
+    var: Variable
+    extent: sint
+    reduce: bool
+
+
+class Kind(Enum):
+    """What becomes of a loop."""
+
+    LOOP = auto()  # output, serial
+    THREAD = auto()  # output, serial, its range divided among the CPU's threads
+    GLOBAL = auto()  # output, across work-groups
+    LOCAL = auto()  # output, across the work-items of a group
+    UPCAST = auto()  # output, unrolled: one register each
+    VECTOR = auto()  # output, one vector lane each
+    REDUCE = auto()  # reduction, serial
+    UNROLL = auto()  # reduction, unrolled into one accumulator, in order
+    SPREAD = auto()  # reduction, unrolled, one accumulator each
+    LANES = auto()  # reduction, one vector lane each
+    GROUP = auto()  # reduction, across the work-items of a group
+
+
+SERIAL = frozenset({Kind.LOOP, Kind.THREAD, Kind.REDUCE})
+LANE = frozenset({Kind.VECTOR, Kind.LANES})
+UNROLLED = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD})
+PARALLEL = frozenset({Kind.GLOBAL, Kind.LOCAL, Kind.GROUP})
+REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, Kind.SPREAD, Kind.LANES, Kind.GROUP})
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop: it contributes ``stride`` times its counter to its root.
+
+    Attributes:
+      name: unique in the kernel; derived from the root's name.
+      root: the dimension that it is part of.
+      stride: step in the root's values.
+      extent: iterations, the last of which may be partial for the axes inside it.
+      kind: what becomes of it.
+    """
+
+    name: str
+    root: Variable
+    stride: int
+    extent: sint
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """An output: ``value`` goes to element ``index`` of buffer ``slot`` where ``valid``, for all values of ``roots``."""
+
+    slot: int
+    index: sint
+    valid: sint
+    value: Node
+    roots: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A node kept in scratch memory, filled inside the loop ``axis`` (``None``: before all serial loops)."""
+
+    node: Node
+    axis: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A kernel between lowering and emission.
+
+    Attributes:
+      stores: the outputs.
+      buffers: one entry per slot.
+      roots: the dimensions, output ones first.
+      axes: the loops, outermost first.
+      stages: nodes kept in scratch memory.
+      log: the actions applied so far, as text.
+    """
+
+    stores: tuple[Store, ...]
+    buffers: tuple[BufferArg, ...]
+    roots: dict[Variable, Root]
+    axes: tuple[Axis, ...]
+    stages: tuple[Stage, ...] = ()
+    log: tuple[str, ...] = field(default=())
+
+    def axis(self, name: str) -> Axis:
+        """The loop called ``name``.
+
+        Raises:
+          KeyError: there is none; the message lists the loops.
+        """
+        for axis in self.axes:
+            if axis.name == name:
+                return axis
+        raise KeyError(f"no loop {name!r}; the kernel has {', '.join(a.name for a in self.axes)}")
+
+    def of_root(self, root: Variable) -> list[Axis]:
+        """The loops of one dimension, outermost first."""
+        return sorted((a for a in self.axes if a.root is root), key=lambda a: -a.stride)
+
+    def nodes(self) -> list[Node]:
+        """All nodes, operands first."""
+        order: dict[Node, None] = {}
+        for store in self.stores:
+            for node in store.value.toposort():
+                order[node] = None
+        return list(order)
+
+    def with_axes(self, axes: tuple[Axis, ...], entry: str) -> Nest:
+        """The nest with other loops, and one more line in its log."""
+        return replace(self, axes=axes, log=(*self.log, entry))
+
+    def render(self) -> str:
+        """The loops and outputs as text."""
+        lines = [f"for {a.name} in {a.extent} of {a.root.name} by {a.stride}: {a.kind.name.lower()}" for a in self.axes]
+        lines += [f"stage {s.node!r} in {s.axis or 'the kernel'}" for s in self.stages]
+        lines += [f"store {s.slot}[{s.index}] where {s.valid} = {s.value!r}" for s in self.stores]
+        return "\n".join(lines)
+
+
+def is_float_reduce(node: Node) -> bool:
+    """Whether the node is a reduction whose result depends on the order of its operands by rounding."""
+    return node.op is NodeOp.REDUCE and dtypes.is_float(node.dtype) and node.arg[0] is not Ops.MAX
+
+
+def is_alu(node: Node) -> bool:
+    """Whether the node is elementwise work."""
+    return node.op in ALU
