@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import ClassVar
 
-from tg_runtime.allocator import Allocator, BufferOptions, LRUAllocator
-from tg_runtime.errors import DeviceError
+from tg_runtime import Allocator, BufferOptions, DeviceError, LRUAllocator
 
 from .buffer import HCQBuffer
 from .queue import HWQueue
@@ -122,6 +121,13 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
 
     def as_buffer(self, opaque: HCQBuffer, nbytes: int) -> memoryview | None:
         """The memory itself, once the device is idle; None where the host does not see it."""
+        if opaque.view is None:
+            return None
+        self.timeline.synchronize()
+        return opaque.view.bytes()[:nbytes]
+
+    def export(self, opaque: HCQBuffer, nbytes: int) -> memoryview | None:
+        """As ``as_buffer``; the memory is not given to others while the view lives."""
         if opaque.view is None:
             return None
         self.timeline.synchronize()

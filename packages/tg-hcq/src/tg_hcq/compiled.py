@@ -10,9 +10,7 @@ from typing import Final
 
 from tg_codegen import Renderer
 from tg_lazy import ContextVar
-from tg_runtime.compiled import Compiled, Program
-from tg_runtime.compiler import Compiler
-from tg_runtime.errors import DeviceError
+from tg_runtime import Compiled, Compiler, DeviceError, Program
 
 from .allocator import HOST_OPTIONS, HCQAllocator
 from .buffer import HCQBuffer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_runtime.errors import DeviceError
+from tg_runtime import DeviceError
 
 
 class DeviceFault(DeviceError):

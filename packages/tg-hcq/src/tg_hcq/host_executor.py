@@ -1,6 +1,6 @@
 """The command processor of the host-thread device: a thread that reads 32-bit words from a ring in memory.
 
-A packet is a header word, ``opcode | payload words << 8``, and its payload; 64-bit values take two words, the low one first:
+A packet is a header word, ``opcode | payload words << 8``, and its payload; 64-bit values are two words, the low first:
 
 =========== ==================================================== ======================================================
 opcode      payload                                              meaning
@@ -17,8 +17,8 @@ POLL        address64, value32, mask32                           hold until (wor
 INDIRECT    address64, words32                                   execute words elsewhere, then come back; not nested
 =========== ==================================================== ======================================================
 
-Every address is checked against the memory that the device may touch. Anything wrong stops the thread and is reported as a
-fault: unknown opcodes, packets of a wrong size or cut off, addresses outside, functions that raise.
+Every address is checked against the memory that the device may touch. Anything wrong stops the thread and is reported
+as a fault: unknown opcodes, packets of a wrong size or cut off, addresses outside, functions that raise.
 """
 
 from __future__ import annotations
@@ -281,9 +281,8 @@ class HostExecutor:
         entry, buffers, scalars, flags = _long(head, 0), head[2], head[3], head[4]
         if entry == 0 or scalars > _MAX_SCALARS or buffers > _MAX_SCALARS:
             raise Fault(f"EXEC: no program at {descriptor:#x}")
-        codes = (
-            self._at(descriptor + 4 * DESCRIPTOR_WORDS, 4 * scalars, "EXEC descriptor").view(fmt="I").read(0, scalars)
-        )
+        tail = self._at(descriptor + 4 * DESCRIPTOR_WORDS, 4 * scalars, "EXEC descriptor")
+        codes = tail.view(fmt="I").read(0, scalars)
         if any(code >= len(SCALARS) for code in codes):
             raise Fault(f"EXEC: unknown argument type in the program at {descriptor:#x}")
         if others != 1 or (cores != 1 and not flags & PASS_CORE_ID):

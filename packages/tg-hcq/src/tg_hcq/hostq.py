@@ -1,7 +1,8 @@
 """HOSTQ: a queue-driven device whose command processors are threads of this process.
 
-It is there to prove what hardware drivers stand on, with every mechanism that they use: rings, doorbells, signals, indirect
-words, address checks and faults. Kernels are functions of this process: those that the CPU device compiles, or any C function.
+It is there to prove what hardware drivers stand on, with every mechanism that they use: rings, doorbells, signals,
+indirect words, address checks and faults. Kernels are functions of this process: those that the CPU device compiles, or
+any C function.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from tg_dtype import DType, dtypes
-from tg_runtime.allocator import BufferOptions
-from tg_runtime.dev import DevEntry
+from tg_runtime import BufferOptions, DevEntry
 from tg_shape import sint
 
 from .allocator import HOST_OPTIONS, HCQAllocator

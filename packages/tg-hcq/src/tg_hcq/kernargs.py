@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_runtime.errors import DeviceError
+from tg_runtime import DeviceError
 
 from .buffer import HCQBuffer
 from .timeline import Timeline
@@ -11,9 +11,9 @@ from .timeline import Timeline
 class KernargsRing:
     """A bump allocator that wraps around.
 
-    The memory is cut into segments. Leaving a segment notes what was submitted by then, and it is entered again only when the
-    device has come so far: a block is never overwritten while a launch may read it. A block is for one submission, put
-    together under the timeline's lock.
+    The memory is cut into segments. Leaving a segment notes what was submitted by then, and it is entered again only
+    when the device has come so far: a block is never overwritten while a launch may read it. A block is for one
+    submission, put together under the timeline's lock.
 
     Attributes:
         alignment: of every block, in bytes.

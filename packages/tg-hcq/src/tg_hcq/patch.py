@@ -1,7 +1,8 @@
 """What changes between replays, as plain data that native code can walk.
 
-A table lists the symbolic values of a queue. Every value is computed once a replay into a flat array of 64-bit integers,
-and the rows of those that changed are applied. In C, with ``spaces`` the base addresses of the memories to be patched::
+A table lists the symbolic values of a queue. Every value is computed once a replay into a flat array of 64-bit
+integers, and the rows of those that changed are applied. In C, with ``spaces`` the base addresses of the memories that
+are patched::
 
     for (i = 0; i < n_changed; i++)
       for (r = starts[changed[i]]; r < starts[changed[i] + 1]; r++) {

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Protocol, Self
 
-from tg_runtime.allocator import BufferOptions
+from tg_runtime import BufferOptions
 from tg_shape import Expr, Variable, sint
 
 from .args import HCQArgsState
@@ -53,12 +53,13 @@ class QueueDevice(SignalOwner, Protocol):
 class HWQueue(ABC):
     """Commands for one hardware queue, executed in order.
 
-    Each method appends commands and returns the queue, so that they chain. Any address, size or value may be symbolic: it is
-    given a number at each ``submit``, and only the words that hold changed values are written again. ``bind`` moves
-    the words to device memory, after which a submission is one jump.
+    Each method appends commands and returns the queue, so that they chain. Any address, size or value may be symbolic:
+    it is given a number at each ``submit``, and only the words that hold changed values are written again. ``bind``
+    moves the words to device memory, after which a submission is one jump.
 
-    A queue with symbolic values is fenced: before words are patched, the previous submission is waited for. A queue is sealed
-    by its first ``submit`` or ``bind``; nothing can be appended then.
+    A queue with symbolic values is fenced: before words are patched, the previous submission is waited for. A queue is
+    sealed by its first ``submit`` or ``bind``; nothing can be appended then. It keeps alive what its commands refer to,
+    so keep the queue until they are done; submissions through a timeline need no such care.
 
     A subclass says how each command looks, with :meth:`put` and :meth:`put64`, and how words reach the hardware.
     """
@@ -77,17 +78,17 @@ class HWQueue(ABC):
     # commands
 
     def signal(self, signal: HCQSignal | Expr, value: sint) -> Self:
-        """Sets the signal (or the one at a symbolic address) to ``value`` once everything before it in the queue is done."""
+        """Sets a signal, or the one at a symbolic address, to ``value`` once everything before it is done."""
         self._signal(self._address(signal), value)
         return self
 
     def wait(self, signal: HCQSignal | Expr, value: sint) -> Self:
-        """Holds the queue until the signal (or the one at a symbolic address) is at least ``value``."""
+        """Holds the queue until a signal, or the one at a symbolic address, is at least ``value``."""
         self._wait(self._address(signal), value)
         return self
 
     def timestamp(self, signal: HCQSignal | Expr) -> Self:
-        """Writes the device's clock to the signal once everything before it in the queue is done."""
+        """Writes the device's clock to a signal once everything before it is done."""
         self._timestamp(self._address(signal) + HCQSignal.TIMESTAMP_OFFSET)
         return self
 
@@ -268,8 +269,9 @@ class HWQueue(ABC):
             fence.wait(self._serial)
             fence.value = self._serial = 0
         changed = self._patches.resolve({**var_vals, SERIAL: self._serial + 1})
-        # The words and argument blocks of the last submission may still be read: they are not to change under it.
-        fence.wait(self._serial)
+        # Bound words and argument blocks of the last submission may still be read: they are not to change under it.
+        if self._memory is not None or len(self._spaces) > 1:
+            fence.wait(self._serial)
         self._serial += 1
         self._patches.apply(changed, self._spaces)
 

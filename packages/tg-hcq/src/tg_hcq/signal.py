@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final, Protocol
 
-from tg_runtime.errors import DeviceError
+from tg_runtime import DeviceError
 from tg_shape import sint
 
 from .buffer import HCQBuffer
@@ -95,8 +95,8 @@ class HCQSignal:
                 seen, moved = now, clock
             elif (clock - moved) * 1000 >= limit:
                 raise DeviceTimeout(
-                    f"{self.owner.device}: signal at {self.slot!r} is {now} and {value} is waited for; it has not moved "
-                    f"for {(clock - moved) * 1000:.0f} ms ({(clock - begin) * 1000:.0f} ms waited, limit {limit} ms)"
+                    f"{self.owner.device}: signal at {self.slot!r} is {now} and {value} is waited for; it has not moved"
+                    f" for {(clock - moved) * 1000:.0f} ms ({(clock - begin) * 1000:.0f} ms waited, limit {limit} ms)"
                 )
             self.owner.sleep((clock - begin) * 1000)
 

@@ -22,8 +22,8 @@ VALUE = Variable("timeline_value", 1, LIMIT)
 class Timeline:
     """A signal that counts submissions. Each waits for the one before it and sets the next value.
 
-    Values stay below ``limit``: beyond it the device is waited for, and counting begins again on a second signal, so that a
-    wait for an old value still passes.
+    Values stay below ``limit``: beyond it the device is waited for, and counting begins again on a second signal, so
+    that a wait for an old value still passes.
 
     Attributes:
         signal: the signal now in use.
