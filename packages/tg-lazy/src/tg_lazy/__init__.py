@@ -1,14 +1,16 @@
-"""The lazy graph: ops and their specification, kernel ASTs, storage, settings, and (as they land) the scheduler."""
+"""The lazy graph: ops and their specification, kernel ASTs, storage, settings, and the scheduler."""
 
 from . import ast
 from .ast import BufferArg, InvalidAST, LazyOp
 from .context import DEBUG, Context, ContextVar, getenv
+from .lazybuffer import LazyBuffer
 from .ops import ALU, COMMUTATIVE, KERNEL, REDUCIBLE, SPEC, TRANSCENDENTAL, DTypeRule, Ops, OpSpec, Trait, group
 from .ops import identity, result_dtype
+from .schedule import ScheduleItem, explain, schedule
 from .storage import Storage
 
 __all__ = [
     "ALU", "COMMUTATIVE", "DEBUG", "KERNEL", "REDUCIBLE", "SPEC", "TRANSCENDENTAL", "BufferArg", "Context",
-    "ContextVar", "DTypeRule", "InvalidAST", "LazyOp", "OpSpec", "Ops", "Storage", "Trait", "ast", "getenv", "group",
-    "identity", "result_dtype",
+    "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops", "ScheduleItem", "Storage",
+    "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
 ]

@@ -22,6 +22,8 @@ from tg_dtype import ConstType, DType, dtypes
 class Ops(Enum):
     """Operations of the lazy graph and of kernel ASTs."""
 
+    __hash__ = object.__hash__  # members are unique; Enum's own hash is a Python function, and slow
+
     # elementwise, one operand
     NEG = auto()
     NOT = auto()

@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import TYPE_CHECKING
 
 from tg_dtype import DType
 
+if TYPE_CHECKING:
+    from weakref import ref
+
+    from .lazybuffer import LazyBuffer
+
 _uids = count()
+
+
+class Readers(list["ref[LazyBuffer]"]):
+    """Weak references to the nodes that read some memory; dead ones are swept as the list grows."""
+
+    __slots__ = ("limit",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limit = 32
+
+    def sweep(self) -> None:
+        """Forgets what is gone."""
+        self[:] = [r for r in self if r() is not None]
+        self.limit = max(32, 2 * len(self))
+
+    def alive(self) -> list[LazyBuffer]:
+        """The readers that still exist, in the order in which they were made."""
+        return [node for r in self if (node := r()) is not None]
 
 
 class Storage:
@@ -19,15 +44,26 @@ class Storage:
       payload: what the runtime put here (its ``Buffer``), ``None`` until memory is asked for. Dropping the last
         reference to a Storage drops the payload, and so frees the memory.
       uid: number unique in this process, for printing.
+      root: the storage whose memory this one is a part of; itself, unless it was made by a BUFFER_VIEW.
+      readers: the nodes that read this memory.
     """
 
-    __slots__ = ("__weakref__", "device", "dtype", "payload", "size", "uid")
+    __slots__ = ("__weakref__", "_root", "device", "dtype", "payload", "readers", "size", "uid")
 
-    def __init__(self, device: str, size: int, dtype: DType, payload: object | None = None) -> None:
+    def __init__(
+        self, device: str, size: int, dtype: DType, payload: object | None = None, root: Storage | None = None
+    ) -> None:
         if size < 0:
             raise ValueError(f"a buffer cannot have {size} elements")
         self.device, self.size, self.dtype, self.payload = device, size, dtype, payload
+        self._root = root
         self.uid = next(_uids)
+        self.readers = Readers()
+
+    @property
+    def root(self) -> Storage:
+        """The storage whose memory this one is a part of, or itself."""
+        return self if self._root is None else self._root
 
     @property
     def nbytes(self) -> int:

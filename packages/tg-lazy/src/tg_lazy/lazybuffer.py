@@ -1,0 +1,503 @@
+"""The lazy graph: nodes that say what to compute, and views of them.
+
+A :class:`LazyBuffer` is a *base*, whose value is computed into a contiguous buffer, or a *view*: one base seen through
+a ShapeTracker. Equal graphs are one object. What owns memory that can be assigned to (EMPTY, CONTIGUOUS, COPY, ASSIGN,
+CUSTOM, BUFFER_VIEW and realised nodes) is an identity of its own and never shared.
+
+A node changes once in its life: when its value is in memory it becomes a BUFFER and lets go of its operands.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from threading import RLock
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+from tg_dtype import ConstType, DType, dtypes
+from tg_shape import Expr, ShapeTracker, View, prod, resolve, sint
+
+from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
+from .origin import caller
+from .storage import Readers, Storage
+
+MEMORY = frozenset({Ops.BUFFER, Ops.EMPTY, Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.CUSTOM, Ops.BUFFER_VIEW})
+"""Bases that own memory, now or once they are realised."""
+LEAVES = frozenset({Ops.CONST, Ops.IOTA, Ops.SYM})
+"""Bases that need neither memory nor operands."""
+
+Shape = tuple[sint, ...]
+
+_nodes: WeakValueDictionary[tuple[object, ...], LazyBuffer] = WeakValueDictionary()
+graph_lock = RLock()
+"""Held while nodes are made or realised."""
+
+_dtype_of = lru_cache(maxsize=4096)(result_dtype)
+
+
+def max_size(shape: Shape) -> int:
+    """The greatest number of elements of a shape."""
+    size = 1
+    for dim in shape:
+        size *= dim if isinstance(dim, int) else dim.vmax
+    return size
+
+
+class LazyBuffer:
+    """A node of the lazy graph, or a view of one. Made by the class methods and by operations on other nodes.
+
+    Attributes:
+      op: what a base computes; ``VIEW`` for a view.
+      device: canonical name of the device.
+      dtype: element dtype.
+      shape: sizes, symbolic ones included.
+      st: how the shape's indices map to the base's buffer.
+      base: the node whose buffer is seen; itself for a base.
+      srcs: operands.
+      arg: what else the op needs.
+      origin: file and line of the user's program that made the node.
+      shared: whether equal graphs were built more than once, so that several owners may hold this node.
+      stale: where the memory that this unrealised node reads was overwritten, if it was.
+      structural_hash: equal for equal graphs over any memory of equal sizes, in one process.
+
+    Example:
+      >>> from tg_dtype import dtypes
+      >>> a = LazyBuffer.empty((2, 3), dtypes.float32, "CPU")
+      >>> b = a.alu(Ops.ADD, a.const_like(1)).permute((1, 0))
+      >>> b.shape, b.base.op.name, b is a.alu(Ops.ADD, a.const_like(1)).permute((1, 0))
+      ((3, 2), 'ADD', True)
+    """
+
+    __slots__ = (
+        "__weakref__", "_key", "_storage", "arg", "base", "device", "dtype", "op", "origin", "readers", "shape",
+        "shared", "srcs", "st", "stale", "structural_hash",
+    )  # fmt: skip
+
+    op: Ops
+    device: str
+    dtype: DType
+    shape: Shape
+    st: ShapeTracker
+    base: LazyBuffer
+    srcs: tuple[LazyBuffer, ...]
+    arg: Any
+    origin: tuple[str, int]
+    shared: bool
+    stale: tuple[str, int] | None
+    structural_hash: int
+    readers: Readers
+    _storage: Storage | None
+    _key: tuple[object, ...] | None
+
+    # -- construction ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _new(
+        op: Ops,
+        device: str,
+        dtype: DType,
+        st: ShapeTracker,
+        srcs: tuple[LazyBuffer, ...] = (),
+        arg: Any = None,
+        base: LazyBuffer | None = None,
+    ) -> LazyBuffer:
+        arg_key = ("f", struct.pack("<d", arg)) if type(arg) is float else (type(arg), arg)
+        key = None if op in MEMORY else (op, device, dtype, st, srcs, arg_key)
+        with graph_lock:
+            if key is not None:
+                found = _nodes.get(key)
+                if found is not None:
+                    found.shared = True
+                    return found
+            self = object.__new__(LazyBuffer)
+            self.op, self.device, self.dtype, self.st, self.srcs, self.arg = op, device, dtype, st, srcs, arg
+            self.shape = st.shape
+            self.base = self if base is None else base
+            self.origin = caller(2)
+            self.shared, self.stale, self._storage, self._key = False, None, None, key
+            self.structural_hash = hash((op, device, dtype, st, arg_key, *[s.structural_hash for s in srcs]))
+            if base is None:
+                self.readers = Readers()
+                if srcs:
+                    weak = ref(self)
+                    for src in srcs:
+                        readers = src.base.readers
+                        readers.append(weak)
+                        if len(readers) > readers.limit:
+                            readers.sweep()
+            if key is not None:
+                _nodes[key] = self
+        return self
+
+    @staticmethod
+    def const(value: ConstType | sint, dtype: DType, shape: Sequence[sint], device: str) -> LazyBuffer:
+        """``value``, converted to ``dtype``, everywhere in ``shape``; a symbolic integer is taken as it is."""
+        if isinstance(value, Expr):
+            base = LazyBuffer.symbolic(value, dtype, device)
+        else:
+            base = LazyBuffer._new(
+                Ops.CONST, device, dtype, ShapeTracker.from_shape(()), (), dtypes.as_const(value, dtype)
+            )
+        return base._seen(ShapeTracker((View(tuple(shape), (0,) * len(shape)),))) if shape else base
+
+    @staticmethod
+    def symbolic(expr: sint, dtype: DType, device: str) -> LazyBuffer:
+        """The value of a symbolic integer, shape ()."""
+        if isinstance(expr, int):
+            return LazyBuffer.const(expr, dtype, (), device)
+        return LazyBuffer._new(Ops.SYM, device, dtype, ShapeTracker.from_shape(()), (), expr)
+
+    @staticmethod
+    def iota(n: sint, dtype: DType, device: str) -> LazyBuffer:
+        """The integers 0 to n-1 (shape (n,)).
+
+        Raises:
+          TypeError: ``dtype`` is not an integer dtype.
+        """
+        if not dtypes.is_int(dtype):
+            raise TypeError(f"IOTA counts in integers, not in {dtype.name}")
+        return LazyBuffer._new(Ops.IOTA, device, dtype, ShapeTracker.from_shape((n,)))
+
+    @staticmethod
+    def empty(shape: Sequence[sint], dtype: DType, device: str) -> LazyBuffer:
+        """New memory with undefined content."""
+        return LazyBuffer._new(Ops.EMPTY, device, dtype, ShapeTracker.from_shape(tuple(shape)))
+
+    @staticmethod
+    def from_storage(storage: Storage, shape: Sequence[sint] | None = None) -> LazyBuffer:
+        """Memory that exists, seen as ``shape`` (flat if it is not given).
+
+        Raises:
+          ValueError: ``shape`` needs more elements than the storage has.
+        """
+        shape = (storage.size,) if shape is None else tuple(shape)
+        if max_size(shape) > storage.size:
+            raise ValueError(f"BUFFER: shape {shape} needs {max_size(shape)} elements; {storage!r} has fewer")
+        self = LazyBuffer._new(Ops.BUFFER, storage.device, storage.dtype, ShapeTracker.from_shape(shape))
+        self._storage, self.readers = storage, storage.readers
+        return self
+
+    @staticmethod
+    def custom(
+        fxn: Callable[..., object], srcs: Sequence[LazyBuffer], shape: Sequence[sint], dtype: DType, device: str
+    ) -> LazyBuffer:
+        """The output of a host function on whole buffers: ``fxn(out, *srcs)``, each source contiguous in memory."""
+        inputs = tuple(src.in_memory() for src in srcs)
+        return LazyBuffer._new(Ops.CUSTOM, device, dtype, ShapeTracker.from_shape(tuple(shape)), inputs, fxn)
+
+    # -- properties --------------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> sint:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def storage(self) -> Storage | None:
+        """The base's memory; None until it is realised."""
+        return self.base._storage
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether the base's value is in memory."""
+        return self.base._storage is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the base's buffer is seen whole and row-major."""
+        return self.base is self or (self.st.contiguous and not resolve(self.size != self.base.size, True))
+
+    def __repr__(self) -> str:
+        what = self.op.name if self.base is self else f"VIEW of {self.base.op.name}"
+        return f"<LazyBuffer {what} {self.device} {self.dtype.name} {self.shape}>"
+
+    # -- elementwise -------------------------------------------------------------------------------------------------
+
+    def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
+        """An elementwise op with this node as first operand.
+
+        Raises:
+          ValueError: the operands' shapes or devices differ, or their number is wrong.
+          TypeError: the dtypes do not fit the op.
+        """
+        srcs = (self, *others)
+        dtype = _dtype_of(op, *[s.dtype for s in srcs])
+        if op not in ALU:
+            raise ValueError(f"{op.name} is not an elementwise op")
+        for other in others:
+            if other.shape != self.shape:
+                raise ValueError(f"{op.name}: operands differ in shape: {_describe(srcs)}")
+            if other.device != self.device:
+                raise ValueError(f"{op.name}: operands are on different devices: {', '.join(s.device for s in srcs)}")
+        return LazyBuffer._new(op, self.device, dtype, ShapeTracker.from_shape(self.shape), srcs)
+
+    def const_like(self, value: ConstType) -> LazyBuffer:
+        """``value`` everywhere in this node's shape, with its dtype and device."""
+        return LazyBuffer.const(value, self.dtype, self.shape, self.device)
+
+    def cast(self, dtype: DType) -> LazyBuffer:
+        """The values converted to ``dtype`` by the rules of :mod:`tg_dtype.cast`."""
+        if dtype is self.dtype:
+            return self
+        base = self.base
+        if base.op is Ops.CONST:
+            return LazyBuffer.const(base.arg, dtype, (), self.device)._seen(self.st)
+        # Converted before it is repeated: the smaller side is the cheaper one.
+        if base is not self and _repeats(self.st, base.size):
+            return base.cast(dtype)._seen(self.st)
+        return LazyBuffer._new(Ops.CAST, self.device, dtype, ShapeTracker.from_shape(self.shape), (self,))
+
+    def bitcast(self, dtype: DType) -> LazyBuffer:
+        """The bits of the elements taken as ``dtype``. With another item size the last dimension changes accordingly.
+
+        Raises:
+          ValueError: the last dimension does not divide.
+        """
+        if dtype is self.dtype:
+            return self
+        if dtype.itemsize == self.dtype.itemsize:
+            return LazyBuffer._new(Ops.BITCAST, self.device, dtype, ShapeTracker.from_shape(self.shape), (self,))
+        row = self.shape[-1] * self.dtype.itemsize if self.shape else 0
+        if not isinstance(row, int) or not self.shape or row % dtype.itemsize:
+            raise ValueError(
+                f"BITCAST: {self.dtype.name} of shape {self.shape} to {dtype.name}: the last dimension must divide"
+            )
+        src = self.in_memory()
+        shape = (*self.shape[:-1], row // dtype.itemsize)
+        return LazyBuffer._new(Ops.BUFFER_VIEW, self.device, dtype, ShapeTracker.from_shape(shape), (src,))
+
+    # -- reduction ---------------------------------------------------------------------------------------------------
+
+    def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
+        """The values combined along ``axes``, which stay with size 1. Narrow floats are added up in float32.
+
+        Raises:
+          ValueError: ``op`` cannot reduce, or an axis is out of range or given twice.
+        """
+        if op not in REDUCIBLE:
+            raise ValueError(f"{op.name} cannot reduce; shape {self.shape}, dtype {self.dtype.name}")
+        rank = len(self.shape)
+        if any(not -rank <= axis < rank for axis in axes):
+            raise ValueError(f"REDUCE {op.name}: axes {tuple(axes)} do not fit the shape {self.shape}")
+        wanted = sorted(axis % rank for axis in axes)
+        if len(set(wanted)) != len(wanted):
+            raise ValueError(f"REDUCE {op.name}: an axis is given twice in {tuple(axes)}, shape {self.shape}")
+        shape = tuple(1 if i in wanted else dim for i, dim in enumerate(self.shape))
+        if any(isinstance(self.shape[axis], int) and self.shape[axis] == 0 for axis in wanted):
+            return LazyBuffer.const(identity(op, self.dtype), self.dtype, shape, self.device)
+        wanted = [axis for axis in wanted if not (isinstance(self.shape[axis], int) and self.shape[axis] == 1)]
+        if not wanted:
+            return self
+        if op is not Ops.MAX and dtypes.is_float(self.dtype) and self.dtype.itemsize < 4:
+            return self.cast(dtypes.float32).reduce(op, wanted).cast(self.dtype)
+        st = ShapeTracker.from_shape(shape)
+        return LazyBuffer._new(Ops.REDUCE, self.device, self.dtype, st, (self,), (op, tuple(wanted)))
+
+    def gather(self, index: LazyBuffer) -> LazyBuffer:
+        """``out[i] = self.flat[index[i]]``, 0 where the index is not in ``0 <= index < size``; shape of ``index``.
+
+        Raises:
+          TypeError: the index is not an integer.
+          ValueError: the devices differ.
+        """
+        if not dtypes.is_int(index.dtype):
+            raise TypeError(f"GATHER takes an integer index, got {index.dtype.name} of shape {index.shape}")
+        if index.device != self.device:
+            raise ValueError(f"GATHER: data on {self.device}, index on {index.device}")
+        if isinstance(self.size, int) and self.size == 0:
+            return LazyBuffer.const(0, self.dtype, index.shape, self.device)
+        source = self.contiguous() if self.base.op in LEAVES or _masked(self.st) else self
+        source = source.reshape((self.size,))
+        st = ShapeTracker.from_shape(index.shape)
+        return LazyBuffer._new(Ops.GATHER, self.device, self.dtype, st, (source, index))
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def contiguous(self) -> LazyBuffer:
+        """The value in memory of its own, row-major; itself where it is that already."""
+        return self if self.base.op in MEMORY and self.is_whole else self.clone()
+
+    def clone(self) -> LazyBuffer:
+        """The value in new memory."""
+        return LazyBuffer._new(
+            Ops.CONTIGUOUS, self.device, self.dtype, ShapeTracker.from_shape(self.shape), (self,)
+        )
+
+    def in_memory(self) -> LazyBuffer:
+        """A node with this value that is, or will be, a contiguous range of memory."""
+        if self.base.op in LEAVES:
+            return self.clone()
+        return self if self.is_whole or byte_range(self) is not None else self.contiguous()
+
+    def copy_to(self, device: str) -> LazyBuffer:
+        """The value on another device."""
+        if device == self.device:
+            return self
+        base = self.base
+        if base.op in LEAVES:
+            return LazyBuffer._new(base.op, device, base.dtype, base.st, (), base.arg)._seen(self.st)
+        if base.op is Ops.BITCAST and base.srcs[0].base.op in MEMORY:
+            return base.srcs[0].copy_to(device).bitcast(base.dtype)._seen(self.st)
+        if resolve(self.size >= base.size, False) and base is not self:
+            return base.copy_to(device)._seen(self.st)
+        src = self.in_memory()
+        return LazyBuffer._new(Ops.COPY, device, self.dtype, ShapeTracker.from_shape(self.shape), (src,))
+
+    def assign(self, value: LazyBuffer) -> LazyBuffer:
+        """This (view of) memory with new content: the next version of the memory, seen as this node sees it.
+
+        Nodes built on the old version keep its values. Where the target is no memory yet, or memory that equal graphs
+        share, new memory takes its place.
+
+        Returns:
+          A node of this shape; its ``base`` is the new version of the whole memory.
+
+        Raises:
+          ValueError: shapes or devices differ, or the target shows an element twice or shows padding.
+          TypeError: the dtypes differ.
+        """
+        if value.shape != self.shape:
+            raise ValueError(f"ASSIGN: a value of shape {value.shape} to a target of shape {self.shape}")
+        if value.dtype is not self.dtype:
+            raise TypeError(f"ASSIGN: a value of {value.dtype.name} to a target of {self.dtype.name}, shape {self.shape}")
+        if value.device != self.device:
+            raise ValueError(f"ASSIGN: a value on {value.device} to a target on {self.device}, shape {self.shape}")
+        if not _writable(self.st):
+            raise ValueError(f"ASSIGN: the target of shape {self.shape} shows an element twice or shows padding")
+        base = self.base
+        if base.op not in MEMORY or base.shared:
+            if self.is_whole:
+                return value.clone()
+            base = base.clone()
+        elif value is self:
+            return self
+        target = base if self.base is self else base._seen(self.st)
+        new = LazyBuffer._new(Ops.ASSIGN, self.device, self.dtype, base.st, (target, value))
+        return new if self.base is self else new._seen(self.st)
+
+    def rebase(self, base: LazyBuffer) -> LazyBuffer:
+        """``base`` seen as this node sees its own base.
+
+        Raises:
+          ValueError: the two bases differ in shape.
+        """
+        if base.base.shape != self.base.shape:
+            raise ValueError(f"rebase: from a base of shape {self.base.shape} to one of shape {base.base.shape}")
+        return base.base._seen(self.st)
+
+    # -- movement ----------------------------------------------------------------------------------------------------
+
+    def _seen(self, st: ShapeTracker) -> LazyBuffer:
+        """The base of this node seen through ``st``."""
+        base = self.base
+        if st is base.st:
+            return base
+        return LazyBuffer._new(Ops.VIEW, base.device, base.dtype, st, (base,), None, base)
+
+    def reshape(self, shape: Sequence[sint]) -> LazyBuffer:
+        """The same elements in another shape.
+
+        Raises:
+          ValueError: the numbers of elements differ.
+        """
+        return self._seen(self.st.reshape(shape))
+
+    def permute(self, order: Sequence[int]) -> LazyBuffer:
+        """Dimension ``i`` of the result is dimension ``order[i]``.
+
+        Raises:
+          ValueError: ``order`` is no permutation of the dimensions.
+        """
+        return self._seen(self.st.permute(order))
+
+    def expand(self, shape: Sequence[sint]) -> LazyBuffer:
+        """Dimensions of size 1 repeated.
+
+        Raises:
+          ValueError: another dimension would change.
+        """
+        return self._seen(self.st.expand(shape))
+
+    def pad(self, widths: Sequence[tuple[sint, sint]]) -> LazyBuffer:
+        """Zeros before and after each dimension.
+
+        Raises:
+          ValueError: a width is negative or their number is wrong.
+        """
+        return self._seen(self.st.pad(widths))
+
+    def shrink(self, bounds: Sequence[tuple[sint, sint]]) -> LazyBuffer:
+        """A range of each dimension.
+
+        Raises:
+          ValueError: a range lies outside.
+        """
+        return self._seen(self.st.shrink(bounds))
+
+    def flip(self, axes: Sequence[int]) -> LazyBuffer:
+        """The given dimensions reversed.
+
+        Raises:
+          ValueError: an axis is out of range.
+        """
+        return self._seen(self.st.flip(axes))
+
+    def stride(self, steps: Sequence[int]) -> LazyBuffer:
+        """Every n-th element of each dimension; from the end for a negative step.
+
+        Raises:
+          ValueError: a step is 0 or their number is wrong.
+        """
+        return self._seen(self.st.stride(steps))
+
+    # -- realisation -------------------------------------------------------------------------------------------------
+
+    def realised_in(self, storage: Storage) -> None:
+        """The one transition: the value is in ``storage`` now, and the operands are let go."""
+        with graph_lock:
+            if self._key is not None and _nodes.get(self._key) is self:
+                del _nodes[self._key]
+            self.op, self.srcs, self.arg, self._key = Ops.BUFFER, (), None, None
+            self._storage = storage
+            storage.readers.extend(self.readers)
+            self.readers = storage.readers
+
+
+def _describe(srcs: Sequence[LazyBuffer]) -> str:
+    return ", ".join(f"{s.shape} {s.dtype.name}" for s in srcs)
+
+
+def _masked(st: ShapeTracker) -> bool:
+    return any(view.mask is not None for view in st.views)
+
+
+def _writable(st: ShapeTracker) -> bool:
+    """Whether a store through ``st`` writes each position at most once and only real ones."""
+    for view in st.views:
+        if view.mask is not None:
+            return False
+        if any(stride == 0 and not (isinstance(dim, int) and dim <= 1)
+               for dim, stride in zip(view.shape, view.strides, strict=True)):
+            return False
+    return True
+
+
+def _repeats(st: ShapeTracker, size: sint) -> bool:
+    """Whether ``st`` shows more elements than there are."""
+    return not _masked(st) and resolve(st.size > size, False)
+
+
+def byte_range(node: LazyBuffer) -> int | None:
+    """Where a node that is a row-major range of memory begins in it, in bytes; None if it is no such range."""
+    if node.base.op not in MEMORY:
+        return None
+    if len(node.st.views) != 1:
+        return None
+    view = node.st.views[0]
+    if view.mask is not None or not isinstance(view.offset, int):
+        return None
+    if View(view.shape, view.strides) is not View(view.shape):
+        return None
+    return view.offset * node.dtype.itemsize
