@@ -10,8 +10,9 @@ from .bounds import bounds_of, is_nonnegative
 from .expr import Bind, Expr, Variable, as_sint, sint, topological
 from .helpers import ceildiv, prod, resolve, smax, smin, sym_eval
 from .linear import coefficient, linear_terms
-from .shapetracker import ShapeTracker, unbind
+from .shapetracker import ShapeTracker
 from .view import View
+from .walk import unbind
 
 __all__ = [
     "Bind",

@@ -1,8 +1,8 @@
-"""One view for two, where the composed map is affine with an interval mask.
+"""One view for a stack of views, where the composed map is affine with an interval mask.
 
-Two views are composed symbolically: the index of the upper one, over fresh variables, becomes the index of the lower one. If
-the simplified position is linear in the variables, and its validity is one interval a variable, that is the merged view. The
-test is exact; a merge that is not found leaves two views, which mean the same.
+A stack is composed symbolically: the index of the top view, over loop variables, becomes the position in the buffer. If
+the simplified position is linear in the variables, and its validity is one interval a variable, that is the merged view.
+The test is exact; where it fails the stack stays, and means the same.
 """
 
 from __future__ import annotations
@@ -14,39 +14,44 @@ from .expr import Expr, Variable, sint
 from .linear import coefficient, terms_of
 from .view import View
 
+Function = tuple[sint, sint]
+"""Position in the buffer and validity, over `loop_variables`; the position is 0 where nothing is valid."""
+
 
 @lru_cache(maxsize=1 << 12)
 def merged(lower: View, upper: View) -> View | None:
     """``upper`` on top of ``lower`` as one view, or None."""
-    if lower.contiguous and upper.mask is None:
+    if lower.contiguous:
         return upper
     if upper.contiguous and upper.shape == lower.shape:
         return lower
-    return affine((lower, upper))
+    return affine(upper.shape, function_of((lower, upper)))
 
 
-def affine(views: Sequence[View]) -> View | None:
-    """A stack of views, the lowest first, as one view, or None."""
-    shape = views[-1].shape
-    if any(s == 0 for s in shape):
-        return View(shape)
-    idxs = loop_variables(shape)
-    position, valid = index_views(views, idxs)
+def function_of(views: Sequence[View]) -> Function:
+    """The map of a stack of views, the lowest first."""
+    if views[-1].size == 0:
+        return 0, 0
+    position, valid = index_views(views, loop_variables(views[-1].shape))
+    return (0, 0) if valid == 0 else (position, valid)
+
+
+def affine(shape: tuple[sint, ...], function: Function) -> View | None:
+    """The view of ``shape`` with a map, or None if no view has it."""
+    position, valid = function
     if valid == 0:
-        if not shape:  # a mask needs a dimension to stand in
-            return None
-        return View(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape))
+        # A mask needs a dimension to stand in.
+        return View(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape)) if shape else None
+    idxs = loop_variables(shape)
     mask = intervals(valid, idxs, shape)
     if mask is None:
         return None
+    loops = frozenset(x for x in idxs if isinstance(x, Variable))
     strides: list[sint] = []
     rest = position
-    for x, s in zip(idxs, shape, strict=True):
-        if isinstance(x, int):
-            strides.append(0)
-            continue
-        step = slope(rest, x)
-        if step is None:
+    for x in idxs:
+        step = 0 if isinstance(x, int) else slope(rest, x)
+        if step is None or (isinstance(step, Expr) and step.variables() & loops):
             return None
         strides.append(step)
         rest = rest - x * step
@@ -54,7 +59,7 @@ def affine(views: Sequence[View]) -> View | None:
 
 
 def loop_variables(shape: Sequence[sint]) -> list[sint]:
-    """One variable over each dimension; 0 for a dimension of size 1. Their names cannot be those of a user's variables."""
+    """One variable over each dimension, or 0 where the size is 1. No user's variable has their names."""
     return [
         0 if (s if isinstance(s, int) else s.vmax) <= 1 else Variable(f"#{i}", 0, s - 1) for i, s in enumerate(shape)
     ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from math import inf
+from typing import Any
 
-from .expr import Expr, as_sint, sint
+from .bounds import bounds_of
+from .expr import as_sint, sint
 from .helpers import ceildiv, prod, resolve, smax, smin
 from .view import Mask, Shape, View, contiguous_strides
 
@@ -21,6 +23,7 @@ def _check_length(op: str, shape: Shape, given: Sequence[object], what: str) -> 
 
 def reshape(shape: Shape, new: Shape) -> View:
     """The contiguous view to push for a reshape."""
+    new = tuple(as_sint(s) for s in new)
     for s in new:
         if (s if isinstance(s, int) else s.vmin) < 0:
             raise ValueError(f"reshape: cannot reshape {shape} to {new}: the size {s!r} is negative")
@@ -136,64 +139,32 @@ def stride(view: View, steps: tuple[int, ...]) -> View:
     return View(shape, strides, offset, mask)
 
 
-class _Tracker(Protocol):
-    """What `inverted` needs of a `ShapeTracker`."""
-
-    def shrink(self: T, bounds: Sequence[tuple[sint, sint]]) -> T: ...
-    def flip(self: T, axes: Sequence[int]) -> T: ...
-    def permute(self: T, order: Sequence[int]) -> T: ...
-    def reshape(self: T, shape: Sequence[sint]) -> T: ...
-    @property
-    def shape(self) -> Shape: ...
-
-
-T = TypeVar("T", bound=_Tracker)
-
-
-def inverted(source: T, view: View, target: Shape) -> T | None:
-    """Undoes ``view`` on ``source``, which holds the view's elements, to give a buffer of ``target``; None if it cannot."""
-    out = source.reshape(view.shape)
-    if view.size == 0 or prod(target) == 0:
-        return out.reshape(target) if view.size == prod(target) else None
+def undone(view: View, target: Shape) -> list[tuple[str, tuple[Any, ...]]] | None:
+    """The movements that restore a buffer of ``target`` from what ``view`` shows of it; None if none are found."""
+    if view.size == 0 or any(s == 0 for s in target):
+        return [("reshape", target)] if view.size == prod(target) else None
+    moves: list[tuple[str, tuple[Any, ...]]] = []
+    shape, start = view.shape, view.offset
     if view.mask is not None:
-        out = out.shrink(view.mask)
-    if prod(out.shape) != prod(target):
+        moves.append(("shrink", view.mask))
+        shape = tuple(hi - lo for lo, hi in view.mask)
+        for (lo, _), step in zip(view.mask, view.strides, strict=True):
+            start = start + lo * step
+    axes = [i for i, s in enumerate(shape) if s != 1]
+    if any(bounds_of(view.strides[i])[0] <= 0 <= bounds_of(view.strides[i])[1] for i in axes):
         return None
-    axes = [i for i, s in enumerate(out.shape) if s != 1]
-    steps = [view.strides[i] for i in axes]
-    if any((s if isinstance(s, int) else s.vmin) <= 0 <= (s if isinstance(s, int) else s.vmax) for s in steps):
-        return None
-    start = (
-        view.offset
-        if view.mask is None
-        else view.offset + sum_of(lo * st for (lo, _), st in zip(view.mask, view.strides, strict=True))
-    )
-    reverse = [i for i in axes if not resolve(_at_least(view.strides[i], 0), False)]
+    reverse = tuple(i for i in axes if bounds_of(view.strides[i])[1] < 0)
     for i in reverse:
-        start = start + (out.shape[i] - 1) * view.strides[i]
-    if start != 0:
+        start = start + (shape[i] - 1) * view.strides[i]
+    steps = [-s if i in reverse else s for i, s in enumerate(view.strides)]
+    # Larger steps are outer dimensions; the check below finds a wrong guess about symbolic ones.
+    order = sorted(range(len(shape)), key=lambda i: -bounds_of(steps[i])[0] if i in axes else -inf)
+    inner = [i for i in order if i in axes]
+    flat = contiguous_strides([shape[i] for i in inner])
+    if start != 0 or tuple(steps[i] for i in inner) != flat or prod(shape) != prod(target):
         return None
-    out = out.flip(reverse)
-    low = {i: abs(s) if isinstance(s, int) else min(abs(s.vmin), abs(s.vmax)) for i, s in zip(axes, steps, strict=True)}
-    ranked = sorted(axes, key=lambda i: -low[i])
-    order = [i for i in range(len(out.shape)) if i not in low] + ranked
-    out = out.permute(order)
-    positive = tuple(-view.strides[i] if i in reverse else view.strides[i] for i in ranked)
-    if positive != contiguous_strides(out.shape)[len(out.shape) - len(ranked) :]:
-        return None
-    return out.reshape(target)
-
-
-def sum_of(xs: object) -> sint:
-    """The sum; 0 of nothing."""
-    out: sint = 0
-    for x in xs:  # type: ignore[attr-defined]
-        out = out + x
-    return out
+    return [*moves, ("flip", reverse), ("permute", tuple(order)), ("reshape", target)]
 
 
 def _at_least(a: sint, b: sint) -> sint:
     return int(a >= b) if isinstance(a, int) and isinstance(b, int) else a >= b
-
-
-__all__ = ["Expr", "expand", "flip", "inverted", "pad", "permute", "reshape", "shrink", "stride"]

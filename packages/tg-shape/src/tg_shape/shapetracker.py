@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from threading import Lock
+from typing import Any
 from weakref import WeakValueDictionary
 
 from . import movement
-from .expr import Bind, Expr, Variable, as_sint, sint
-from .merge import affine, index_views, loop_variables, merged, slope
+from .expr import Expr, Variable, as_sint, sint
+from .merge import Function, affine, function_of, index_views, loop_variables, merged, slope
 from .view import Mask, Shape, View
+from .walk import unbind
 
 _trackers: WeakValueDictionary[tuple[View, ...], ShapeTracker] = WeakValueDictionary()
+_stacks: WeakValueDictionary[tuple[Shape, Function], ShapeTracker] = WeakValueDictionary()
 _lock = Lock()
 
 
@@ -34,22 +37,20 @@ class ShapeTracker:
         (2, [0, 3, 1, 4, 2, 5])
     """
 
-    __slots__ = ("views", "__weakref__")
+    __slots__ = ("__weakref__", "_function", "shape", "views")
     views: tuple[View, ...]
+    shape: Shape
+    _function: Function | None
 
     def __new__(cls, views: Sequence[View]) -> ShapeTracker:
-        key = tuple(views)
-        found = _trackers.get(key)
-        if found is not None:
-            return found
-        if not key:
-            raise ValueError("shapetracker: at least one view is needed")
-        with _lock:
-            found = _trackers.get(key)
-            if found is None:
-                found = object.__new__(cls)
-                found.views = key
-                _trackers[key] = found
+        stack = tuple(views)
+        found = _trackers.get(stack)
+        if found is None:
+            if not stack:
+                raise ValueError("shapetracker: at least one view is needed")
+            found = _normal(cls, stack)
+            with _lock:
+                found = _trackers.setdefault(stack, found)
         return found
 
     @staticmethod
@@ -63,11 +64,6 @@ class ShapeTracker:
 
     def __reduce__(self) -> tuple[type[ShapeTracker], tuple[object, ...]]:
         return ShapeTracker, (self.views,)
-
-    @property
-    def shape(self) -> Shape:
-        """Sizes of the dimensions."""
-        return self.views[-1].shape
 
     @property
     def size(self) -> sint:
@@ -84,15 +80,14 @@ class ShapeTracker:
         """The views as nested tuples; the same in every process."""
         return tuple(v.key for v in self.views)
 
-    # -- movement -----------------------------------------------------------------------------------------------------
+    # -- movement -----------------------------------------------------------------------------------------------
     def reshape(self, shape: Sequence[sint]) -> ShapeTracker:
         """The same elements, in row-major order, in another shape.
 
         Raises:
             ValueError: if the numbers of elements differ or a size is negative.
         """
-        new = tuple(as_sint(s) for s in shape)
-        return self if new == self.shape else _pushed(self, movement.reshape(self.shape, new))
+        return _moved(self, "reshape", tuple(shape))
 
     def permute(self, order: Sequence[int]) -> ShapeTracker:
         """Dimension ``i`` of the result is dimension ``order[i]``.
@@ -100,7 +95,7 @@ class ShapeTracker:
         Raises:
             ValueError: if ``order`` is not a permutation of the dimensions.
         """
-        return self._replaced(movement.permute(self.views[-1], tuple(order)))
+        return _moved(self, "permute", tuple(order))
 
     def expand(self, shape: Sequence[sint]) -> ShapeTracker:
         """Dimensions of size 1 repeated to the sizes of ``shape``; the others must agree.
@@ -108,7 +103,7 @@ class ShapeTracker:
         Raises:
             ValueError: if a size other than 1 would change, or the number of dimensions differs.
         """
-        return self._replaced(movement.expand(self.views[-1], tuple(shape)))
+        return _moved(self, "expand", tuple(shape))
 
     def pad(self, widths: Sequence[tuple[sint, sint]]) -> ShapeTracker:
         """``widths[i] = (before, after)`` invalid indexes added to each dimension.
@@ -116,7 +111,7 @@ class ShapeTracker:
         Raises:
             ValueError: if a width is negative or their number is not the number of dimensions.
         """
-        return self._replaced(movement.pad(self.views[-1], tuple(tuple(w) for w in widths)))  # type: ignore[misc]
+        return _moved(self, "pad", tuple(map(tuple, widths)))
 
     def shrink(self, bounds: Sequence[tuple[sint, sint]]) -> ShapeTracker:
         """The part ``bounds[i] = (begin, end)`` of each dimension.
@@ -124,7 +119,7 @@ class ShapeTracker:
         Raises:
             ValueError: if a range is not within its dimension, or their number is not the number of dimensions.
         """
-        return self._replaced(movement.shrink(self.views[-1], tuple(tuple(b) for b in bounds)))  # type: ignore[misc]
+        return _moved(self, "shrink", tuple(map(tuple, bounds)))
 
     def flip(self, axes: Sequence[int]) -> ShapeTracker:
         """The given dimensions reversed. Negative axes count from the end.
@@ -132,7 +127,7 @@ class ShapeTracker:
         Raises:
             ValueError: if an axis is out of range or given twice.
         """
-        return self._replaced(movement.flip(self.views[-1], tuple(axes)))
+        return _moved(self, "flip", tuple(axes))
 
     def stride(self, steps: Sequence[int]) -> ShapeTracker:
         """Every ``steps[i]``-th index of each dimension; a negative step begins at the end, as in a Python slice.
@@ -140,32 +135,33 @@ class ShapeTracker:
         Raises:
             ValueError: if a step is 0 or their number is not the number of dimensions.
         """
-        return self._replaced(movement.stride(self.views[-1], tuple(steps)))
-
-    def _replaced(self, top: View) -> ShapeTracker:
-        if len(self.views) == 1:
-            return ShapeTracker((top,))
-        return ShapeTracker(_settled((*self.views[:-1], top)))
+        return _moved(self, "stride", tuple(steps))
 
     # -- algebra --------------------------------------------------------------------------------------------------------
     def __add__(self, other: ShapeTracker) -> ShapeTracker:
         """``other`` viewed on top of this: its buffer is this tracker's elements in row-major order."""
-        return _composed(self, other)
+        return ShapeTracker(self.views + other.views)
 
     def simplify(self) -> ShapeTracker:
-        """The same map with as few views as are found."""
-        return _simplified(self)
+        """The same map with as few views as are found: the tracker itself, as construction merges already."""
+        return self
 
     def invert(self, out_shape: Sequence[sint]) -> ShapeTracker | None:
         """The tracker that undoes this one on a buffer of ``out_shape``.
 
-        If ``t = self`` applied to a buffer of ``out_shape``, then the result applied to ``t`` is that buffer. Exists where
-        every element of the buffer is seen at exactly one valid index.
+        If ``t`` is what this tracker shows of a buffer of ``out_shape``, the result shows that buffer when it is applied to
+        ``t``. It exists where every element of the buffer is seen at exactly one valid index.
 
         Returns:
-            The inverse, of shape ``out_shape``, or None if there is none (an expanded, cut or overlapping map).
+            The inverse, of shape ``out_shape``, or None: the map is expanded, cut or overlapping, or no chain of movements
+            is found that undoes it.
+
+        Example:
+            >>> st = ShapeTracker.from_shape((2, 3)).permute((1, 0)).pad(((0, 1), (0, 0)))
+            >>> st.shape, (st + st.invert((2, 3))).contiguous
+            ((4, 2), True)
         """
-        return movement_inverse(self, tuple(as_sint(s) for s in out_shape))
+        return _inverted(self, tuple(as_sint(s) for s in out_shape))
 
     def index(self, idxs: Sequence[sint]) -> tuple[sint, sint]:
         """Position in the buffer and validity (1, 0, or a 0/1 expression) of an index.
@@ -191,8 +187,21 @@ class ShapeTracker:
         return _real_strides(self, ignore_valid)
 
     def axis_is_masked(self, axis: int) -> bool:
-        """Whether the validity depends on the index of a dimension."""
-        return _masked_axes(self)[axis]
+        """Whether the validity depends on the index of a dimension.
+
+        Raises:
+            IndexError: if there is no such dimension.
+        """
+        valid = self.function[1]
+        x = loop_variables(self.shape)[axis]
+        return isinstance(valid, Expr) and isinstance(x, Variable) and x in valid.variables()
+
+    @property
+    def function(self) -> Function:
+        """Position and validity over `loop_variables` of the shape. Trackers with equal functions are equal maps."""
+        if self._function is None:
+            self._function = function_of(self.views)
+        return self._function
 
     # -- symbols ----------------------------------------------------------------------------------------------------------
     def vars(self) -> frozenset[Variable]:
@@ -217,8 +226,6 @@ class ShapeTracker:
 
 def _unbound(view: View, values: dict[Variable, int]) -> View:
     def free(x: sint) -> sint:
-        if isinstance(x, int):
-            return x
         out, found = unbind(x)
         for var, value in found.items():
             if values.setdefault(var, value) != value:
@@ -229,94 +236,70 @@ def _unbound(view: View, values: dict[Variable, int]) -> View:
     return View([free(s) for s in view.shape], [free(s) for s in view.strides], free(view.offset), mask)
 
 
-def unbind(x: sint) -> tuple[sint, dict[Variable, int]]:
-    """``x`` with bound variables replaced by the variables, and their values.
-
-    Raises:
-        ValueError: if one variable is bound to two values.
-    """
-    from .expr import topological
-
-    if isinstance(x, int):
-        return x, {}
-    binds = [n for n in topological(x) if isinstance(n, Bind)]
-    values: dict[Variable, int] = {}
-    for b in binds:
-        if values.setdefault(b.var, b.value) != b.value:
-            raise ValueError(f"unbind: variable {b.var.name!r} is bound to {values[b.var]} and to {b.value}")
-    return x.substitute({b: b.var for b in binds}), values
-
-
-def _settled(views: tuple[View, ...]) -> tuple[View, ...]:
-    """Merges the top views while it goes."""
-    while len(views) > 1:
-        one = merged(views[-2], views[-1])
-        if one is None:
-            break
-        views = (*views[:-2], one)
-    return views
+def _normal(cls: type[ShapeTracker], views: tuple[View, ...]) -> ShapeTracker:
+    """The one tracker for a stack: merged where that is exact, else the first that was made with the same map."""
+    stack: list[View] = []
+    for view in views:
+        stack.append(view)
+        while len(stack) > 1 and (one := merged(stack[-2], stack[-1])) is not None:
+            stack[-2:] = [one]
+    for length in range(len(stack), 2, -1):  # a run may be affine where no pair of it is
+        for at in range(len(stack) - length, -1, -1):
+            run = stack[at : at + length]
+            one = affine(run[-1].shape, function_of(run)) if len(run) == length else None
+            if one is not None:
+                stack[at : at + length] = [one]
+    shape = stack[-1].shape
+    function = function_of(stack) if len(stack) > 1 else None
+    made = object.__new__(cls)
+    made.views, made.shape, made._function = tuple(stack), shape, function
+    with _lock:
+        if function is None:
+            return _trackers.setdefault(made.views, made)
+        return _stacks.setdefault((shape, function), made)
 
 
-@lru_cache(maxsize=1 << 12)
-def _pushed(st: ShapeTracker, top: View) -> ShapeTracker:
-    return ShapeTracker(_settled((*st.views, top)))
+@lru_cache(maxsize=1 << 14)
+def _moved(st: ShapeTracker, op: str, arg: tuple[Any, ...]) -> ShapeTracker:
+    """A movement operation. Cached here since a graph repeats few movements many times."""
+    if op == "reshape":
+        top = movement.reshape(st.shape, arg)
+        return st if top.shape == st.shape else ShapeTracker((*st.views, top))
+    return ShapeTracker((*st.views[:-1], _MOVES[op](st.views[-1], arg)))
 
 
-@lru_cache(maxsize=1 << 12)
-def _composed(lower: ShapeTracker, upper: ShapeTracker) -> ShapeTracker:
-    views = lower.views
-    for v in upper.views:
-        views = _settled((*views, v))
-    return ShapeTracker(views)
-
-
-@lru_cache(maxsize=1 << 12)
-def _simplified(st: ShapeTracker) -> ShapeTracker:
-    views = list(st.views)
-    for length in range(len(views), 1, -1):  # the longest run first: a whole may be affine where no pair is
-        at = 0
-        while at + length <= len(views):
-            one = affine(views[at : at + length])
-            if one is None:
-                at += 1
-            else:
-                views[at : at + length] = [one]
-    return ShapeTracker(views)
+_MOVES: dict[str, Callable[[View, Any], View]] = {
+    "permute": movement.permute,
+    "expand": movement.expand,
+    "pad": movement.pad,
+    "shrink": movement.shrink,
+    "flip": movement.flip,
+    "stride": movement.stride,
+}
 
 
 @lru_cache(maxsize=1 << 12)
 def _real_strides(st: ShapeTracker, ignore_valid: bool) -> tuple[sint | None, ...]:
     idxs = loop_variables(st.shape)
-    position, valid = st.index(idxs)
+    loops = frozenset(x for x in idxs if isinstance(x, Variable))
+    position, valid = st.function
     out: list[sint | None] = []
     for x in idxs:
-        if isinstance(x, int):
-            out.append(0)
-        elif not ignore_valid and isinstance(valid, Expr) and x in valid.variables():
-            out.append(None)
-        else:
-            out.append(slope(position, x))
-    # A coefficient that holds another index is not a distance.
-    loops = frozenset(x for x in idxs if isinstance(x, Variable))
-    return tuple(None if isinstance(s, Expr) and s.variables() & loops else s for s in out)
+        step = 0 if isinstance(x, int) else slope(position, x)
+        masked = not ignore_valid and isinstance(valid, Expr) and x in valid.variables()
+        # A coefficient that holds another index is not a distance.
+        out.append(None if masked or (isinstance(step, Expr) and step.variables() & loops) else step)
+    return tuple(out)
 
 
 @lru_cache(maxsize=1 << 12)
-def _masked_axes(st: ShapeTracker) -> tuple[bool, ...]:
-    idxs = loop_variables(st.shape)
-    _, valid = st.index(idxs)
-    return tuple(isinstance(valid, Expr) and isinstance(x, Variable) and x in valid.variables() for x in idxs)
-
-
-@lru_cache(maxsize=1 << 12)
-def movement_inverse(st: ShapeTracker, out_shape: Shape) -> ShapeTracker | None:
-    """See `ShapeTracker.invert`."""
-    below = [*(v.shape for v in st.views[:-1]), out_shape]
-    below = [out_shape, *(v.shape for v in st.views[:-1])]
+def _inverted(st: ShapeTracker, out_shape: Shape) -> ShapeTracker | None:
     inverse = ShapeTracker.from_shape(st.shape)
-    for view, target in zip(reversed(st.views), reversed(below), strict=True):
-        found = movement.inverted(inverse, view, target)
-        if found is None:
+    targets = [out_shape, *(v.shape for v in st.views[:-1])]
+    for view, target in zip(reversed(st.views), reversed(targets), strict=True):
+        moves = movement.undone(view, target)
+        if moves is None:
             return None
-        inverse = found
+        for op, arg in moves:
+            inverse = _moved(inverse, op, arg)
     return inverse

@@ -114,6 +114,28 @@ def key(e: Expr) -> str:
     return e._key
 
 
+def unbind(x: sint) -> tuple[sint, dict[Variable, int]]:
+    """``x`` with bound variables replaced by the variables, and their values.
+
+    Raises:
+        ValueError: if one variable is bound to two values.
+
+    Example:
+        >>> from tg_shape import Variable
+        >>> n = Variable("n", 1, 10)
+        >>> unbind(n.bind(3) * 4 + 1)
+        (n*4 + 1, {n: 3})
+    """
+    if isinstance(x, int):
+        return x, {}
+    binds = [node for node in topological(x) if isinstance(node, Bind)]
+    values: dict[Variable, int] = {}
+    for bind in binds:
+        if values.setdefault(bind.var, bind.value) != bind.value:
+            raise ValueError(f"unbind: variable {bind.var.name!r} is bound to {values[bind.var]} and to {bind.value}")
+    return x.substitute({bind: bind.var for bind in binds}), values
+
+
 ENGINE.substitute = substitute
 ENGINE.variables = variables
 ENGINE.evaluate = evaluate
