@@ -13,8 +13,8 @@ nothing of this repository: another project copies the file as it is. The checks
   independent of one another by contract;
 * ``folders``: no folder that holds Python files lacks ``__init__.py``, and every package carries ``py.typed``;
 * ``declared``: every import of a sibling or of a third party is declared by the package that makes it, at the same
-  version where it is a sibling; a module-level import is a hard dependency, a function-level one may be an extra;
-  and a package under ``packages`` declares no sibling that it never imports.
+  version where it is a sibling; what ``import <package>`` itself imports is a hard dependency, what is imported later
+  may be an extra; and a package under ``packages`` declares no sibling that it never imports.
 
 The import name of a distribution is its name with underscores; exceptions are given in the root ``pyproject.toml``::
 
@@ -65,12 +65,15 @@ class Package:
 
 @dataclass(frozen=True)
 class Import:
-    """One imported top-level name: where, and whether the module can be imported without it."""
+    """One imported module, or name in a module: where, and whether the importing module can be loaded without it."""
 
-    path: Path
     line: int
     name: str
     lazy: bool
+
+    @property
+    def top(self) -> str:
+        return self.name.split(".")[0]
 
 
 @dataclass
@@ -156,12 +159,13 @@ def _pattern(expression: str) -> re.Pattern[str]:
     return re.compile(r"\.".join(parts.get(part, re.escape(part)) for part in expression.split(".")))
 
 
-def _modules(package: Package) -> set[str]:
+def _modules(package: Package) -> dict[str, Path]:
+    """Every module of a package by its dotted name."""
     source = package.root / "src"
-    names = set()
-    for path in package.source.rglob("*.py"):
+    names = {}
+    for path in sorted(package.source.rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts
-        names.add(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return names
 
 
@@ -172,7 +176,7 @@ def check_contract(root: Path, packages: list[Package]) -> Iterator[str]:
         yield f"{path.name}: missing"
         return
     contracts = read_contracts(path)
-    known = set().union(*(_modules(package) for package in packages)) if packages else set()
+    known = {name for package in packages for name in _modules(package)}
     for package in packages:
         if package.module not in contracts.roots:
             yield f"{path.name}: {package.module} is not among the root_packages"
@@ -212,44 +216,67 @@ def _imported_by_name(node: ast.Call) -> str | None:
     return target.value if isinstance(target, ast.Constant) and isinstance(target.value, str) else None
 
 
-def imports_of(path: Path) -> Iterator[Import]:
-    """Every absolute import that a file makes, those through ``import_module("literal")`` included."""
+def imports_of(path: Path, module: str) -> Iterator[Import]:
+    """Every import that a module makes, relative ones made absolute, and ``import_module("literal")`` included.
+
+    ``from a import b`` counts as an import of ``a.b``, whether that is a module or a name in one.
+    """
+    parents = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     pending: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8"), str(path)), False)]
     while pending:
         node, lazy = pending.pop()
+        names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [node.module]
+        elif isinstance(node, ast.ImportFrom):
+            base = parents[: len(parents) - node.level + 1] if node.level else []
+            base = [*base, *([node.module] if node.module else [])]
+            names = [".".join([*base, alias.name]) for alias in node.names]
         elif isinstance(node, ast.Call) and (target := _imported_by_name(node)) and not target.startswith("."):
             names = [target]
-        else:
-            names = []
         for name in names:
-            yield Import(path, getattr(node, "lineno", 0), name.split(".")[0], lazy)
+            yield Import(getattr(node, "lineno", 0), name, lazy)
         deferred = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             deferred = True
         pending.extend((child, deferred) for child in ast.iter_child_nodes(node))
 
 
+def _loaded_at_once(module: str, imports: dict[str, list[Import]]) -> set[str]:
+    """The modules of a package that importing it loads: what its ``__init__`` imports, and so on."""
+    loaded: set[str] = set()
+    pending = [module]
+    while pending:
+        name = pending.pop()
+        while name not in imports and "." in name:
+            name = name.rpartition(".")[0]
+        if name not in imports or name in loaded:
+            continue
+        loaded.add(name)
+        pending.extend(found.name for found in imports[name] if not found.lazy)
+        pending.append(name.rpartition(".")[0])
+    return loaded
+
+
 def check_declared(root: Path, packages: list[Package], distributions: dict[str, str]) -> Iterator[str]:
     """Violations of "what a package imports, it declares"."""
     siblings = {package.module: package for package in packages}
     for package in packages:
+        paths = _modules(package)
+        imports = {name: list(imports_of(path, name)) for name, path in paths.items()}
+        at_once = _loaded_at_once(package.module, imports)
         imported = set()
-        for path in sorted(package.source.rglob("*.py")):
-            for found in imports_of(path):
-                if found.name in sys.stdlib_module_names or found.name == package.module:
-                    continue
-                sibling = siblings.get(found.name)
-                name = sibling.name if sibling else normalize(distributions.get(found.name, found.name))
-                imported.add(name)
-                where = f"{path.relative_to(root)}:{found.line}: imports {found.name}"
-                if name not in package.required and name not in package.optional:
-                    yield f"{where}, but {package.name} does not declare {name}"
-                elif name not in package.required and not found.lazy:
-                    yield f"{where} at module level, but {name} is only an extra of {package.name}"
+        for module, found in ((module, found) for module, all_found in imports.items() for found in all_found):
+            if found.top in sys.stdlib_module_names or found.top == package.module:
+                continue
+            sibling = siblings.get(found.top)
+            name = sibling.name if sibling else normalize(distributions.get(found.top, found.top))
+            imported.add(name)
+            where = f"{paths[module].relative_to(root)}:{found.line}: imports {found.top}"
+            if name not in package.required and name not in package.optional:
+                yield f"{where}, but {package.name} does not declare {name}"
+            elif name not in package.required and not found.lazy and module in at_once:
+                yield f"{where} whenever {package.module} is imported, but {name} is only an extra of {package.name}"
         for sibling in siblings.values():
             specifier = package.required.get(sibling.name)
             if specifier is None:

@@ -2,8 +2,9 @@
 
     python -m tools.opencl pytest packages/tg-runtime
 
-The wheel ``intel-opencl-rt`` puts its libraries into this environment's ``lib``, where neither the dynamic linker nor the
-ICD loader looks, and its own vendor file names a path that is not there. The command is started with both pointed right.
+The wheel ``intel-opencl-rt`` puts its libraries into this environment's ``lib``, where neither the dynamic linker nor
+the ICD loader looks, and its own vendor file names a path that is not there. The command is started with both pointed
+right.
 """
 
 from __future__ import annotations
