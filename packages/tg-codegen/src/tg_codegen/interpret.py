@@ -8,16 +8,15 @@ some of them never reach are errors. MULACC rounds the product unless ``fused`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from fractions import Fraction
 from itertools import product
-from math import copysign, isfinite
 
-from tg_dtype import AddrSpace, ConstType, DType, PtrDType, dtypes, from_bits, to_bits, truncate
-from tg_lazy import SPEC, Ops
+from tg_dtype import AddrSpace, ConstType, DType, PtrDType, from_bits, to_bits, truncate
+from tg_lazy import Ops
 from tg_shape import Expr, Variable
 
 from .facts import pointer_base
 from .linearize import linearize
+from .scalar import scalar_function
 from .uop import UOp, UOps
 
 Lanes = tuple[ConstType, ...]
@@ -128,27 +127,6 @@ class _Item:
     def __init__(self, number: int, size: int, special: dict[str, int], memory: dict[UOp, _Memory]) -> None:
         self.number, self.special, self.memory = number, special, memory
         self.registers: list[Lanes] = [()] * size
-
-
-def _fused(a: float, b: float, c: float, dtype: DType) -> ConstType:
-    """``a * b + c`` with one rounding."""
-    if not (isfinite(a) and isfinite(b) and isfinite(c)):
-        return truncate(a * b + c, dtype)
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
-        return truncate(a * b + c, dtype)
-    return copysign(_round(abs(exact), dtype), exact)
-
-
-def _round(x: Fraction, dtype: DType) -> float:
-    """A positive rational rounded once to ``dtype``."""
-    exponent, mantissa = dtypes.finfo(dtype)
-    unit = x.numerator.bit_length() - x.denominator.bit_length() - mantissa - 1
-    unit = max(unit, 2 - (1 << (exponent - 1)) - mantissa)
-    if x >= Fraction(2) ** (unit + mantissa + 1):
-        unit += 1
-    steps = round(x / Fraction(2) ** unit)
-    return float(truncate(steps << unit, dtype)) if unit >= 0 else steps / (1 << -unit)
 
 
 class _Program:
@@ -272,7 +250,7 @@ class _Program:
         return step
 
     def _alu(self, at: int, u: UOp, src: list[int]) -> Step:
-        function = _function(u, self.fused)
+        function = scalar_function(u, self.fused)
         if len(src) == 1:
             only = src[0]
 
@@ -324,38 +302,6 @@ class _Program:
                     memory.write(u, start + lane, x, item)
 
         return store
-
-
-def _function(u: UOp, fused: bool) -> Callable[..., ConstType]:
-    """The op on Python scalars, with the result as the dtype holds it."""
-    scalar, source = u.dtype.scalar(), u.src[0].dtype.scalar()
-    if u.op is Ops.CAST:
-        return lambda x: truncate(x, scalar)
-    if u.op is Ops.BITCAST:
-        return lambda x: from_bits(to_bits(x, source), scalar)
-    assert isinstance(u.op, Ops)
-    python = SPEC[u.op].python
-    if python is None:
-        raise KernelFault(f"{u!r} cannot be executed")
-    exact = python
-    if u.op is Ops.MULACC and dtypes.is_float(scalar):
-        if fused:
-            return lambda a, b, c: _fused(a, b, c, scalar)
-        return lambda a, b, c: truncate(truncate(a * b, scalar) + c, scalar)
-    if u.op in (Ops.SHL, Ops.SHR):
-        bits = scalar.bits
-        return lambda a, b: truncate(exact(a, b), scalar) if 0 <= b < bits else 0
-    return lambda *operands: truncate(exact(*operands), scalar)
-
-
-def evaluate(u: UOp, *operands: ConstType, fused: bool = False) -> ConstType:
-    """One lane of an elementwise node, given one lane of each of its operands.
-
-    >>> from tg_codegen.uop import const
-    >>> evaluate(const(1, dtypes.uint8).alu(Ops.ADD, const(2, dtypes.uint8)), 250, 10)
-    4
-    """
-    return _function(u, fused)(*operands)
 
 
 def interpret(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_lazy import COMMUTATIVE, Ops, result_dtype
+from tg_lazy import COMMUTATIVE, SPEC, DTypeRule, Ops, result_dtype
 
 from .uop import KOp, UOp, UOps, const
 
@@ -38,6 +38,7 @@ class Pattern:
       name: captures the node; a name that occurs twice must be one node.
       value: for CONST, the number that it must be (converted to the node's dtype, zeros told apart by sign).
       dtype: the scalar dtype that the node must have (and gets, on a right side).
+      each: ops of which every operand must have one; empty for any.
     """
 
     ops: tuple[KOp, ...] = ()
@@ -45,6 +46,7 @@ class Pattern:
     name: str | None = None
     value: ConstType | None = None
     dtype: DType | None = None
+    each: tuple[KOp, ...] = ()
 
     def alu(self, op: Ops, *others: Pattern | ConstType) -> Pattern:
         """An elementwise op with this as its first operand."""
@@ -52,7 +54,7 @@ class Pattern:
 
     def named(self, name: str) -> Pattern:
         """The same pattern, captured under ``name``."""
-        return Pattern(self.ops, self.src, name, self.value, self.dtype)
+        return Pattern(self.ops, self.src, name, self.value, self.dtype, self.each)
 
     def cast(self, dtype: DType | None = None) -> Pattern:
         """A CAST of this, to any dtype or to a given one."""
@@ -147,9 +149,9 @@ def literal(value: ConstType, dtype: DType | None = None) -> Pattern:
     return Pattern((UOps.CONST,), None, None, value, dtype)
 
 
-def op(kind: KOp | tuple[KOp, ...], *src: Pattern, name: str | None = None) -> Pattern:
-    """A node of one of these ops; without ``src``, whatever its operands."""
-    return Pattern(kind if isinstance(kind, tuple) else (kind,), src or None, name)
+def op(kind: KOp | tuple[KOp, ...], *src: Pattern, name: str | None = None, each: tuple[KOp, ...] = ()) -> Pattern:
+    """A node of one of these ops; without ``src``, whatever its operands, or with each of the ops ``each``."""
+    return Pattern(kind if isinstance(kind, tuple) else (kind,), src or None, name, None, None, each)
 
 
 def _pattern(x: Pattern | ConstType) -> Pattern:
@@ -244,6 +246,8 @@ def _match(p: Pattern, u: UOp, captures: Captures) -> Iterator[Captures]:
             captures = {**captures, p.name: u}
         elif known is not u:
             return
+    if p.each and not all(s.op in p.each for s in u.src):
+        return
     if p.src is None:
         yield captures
         return
@@ -302,11 +306,17 @@ class PatternMatcher:
     def candidates(self, u: UOp) -> tuple[Rule, ...]:
         """The rules that the ops of the node and of its operands do not rule out."""
         src = u.src
-        key: tuple[object, ...] = (u.op, *[s.op for s in src]) if len(src) <= 3 else (u.op, len(src))
+        key: tuple[object, ...]
+        if len(src) == 2:
+            a, b = src
+            key = (u.op, a.op, b.op, b.dtype.kind, a is b)
+        elif src:
+            key = (u.op, src[-1].dtype.kind, *[s.op for s in src])
+        else:
+            key = (u.op, u.dtype.kind)
         found = self._candidates.get(key)
         if found is None:
-            found = tuple(rule for rule in self.rules if _may_match(rule.left, u))
-            self._candidates[key] = found
+            found = self._candidates[key] = tuple(rule for rule in self.rules if _may_apply(rule, u))
         return found
 
     def rewrite(self, u: UOp, ctx: object = None) -> UOp | None:
@@ -318,19 +328,33 @@ class PatternMatcher:
         return None
 
 
-def _may_match(p: Pattern, u: UOp) -> bool:
+def _may_apply(rule: Rule, u: UOp) -> bool:
+    """What of a match follows from the key of :meth:`PatternMatcher.candidates`."""
+    p = rule.left
     if p.ops and u.op not in p.ops:
         return False
+    if p.each and not all(s.op in p.each for s in u.src):
+        return False
     if p.src is None:
-        return True
+        return bool(u.src) or u.dtype.kind in rule.domain.kinds or p.name == "x"
     if len(p.src) != len(u.src):
         return False
-    if len(u.src) > 3:
-        return True
+    if p.src[-1].name == "x" and len(p.src) != 2 and u.src[-1].dtype.kind not in rule.domain.kinds:
+        return False
+    if len(p.src) == 2:
+        first, second = p.src
+        alike = u.op in COMMUTATIVE or u.op in _ALIKE
+        if (second.name == "x" or (first.name == "x" and alike)) and u.src[1].dtype.kind not in rule.domain.kinds:
+            return False
+        if first is second and u.src[0] is not u.src[1]:
+            return False
     orders = [u.src, u.src[::-1]] if len(u.src) == 2 and u.op in COMMUTATIVE else [u.src]
-    return any(
-        all(not q.ops or s.op in q.ops for q, s in zip(p.src, nodes, strict=True)) for nodes in orders
-    )
+    return any(all(not q.ops or s.op in q.ops for q, s in zip(p.src, nodes, strict=True)) for nodes in orders)
+
+
+# Ops whose operands have one dtype.
+_SAME = (DTypeRule.SAME, DTypeRule.SAME_INT, DTypeRule.SAME_FLOAT, DTypeRule.BOOL)
+_ALIKE = frozenset(op for op, row in SPEC.items() if row.rule in _SAME)
 
 
 class RewriteLoop(RuntimeError):
