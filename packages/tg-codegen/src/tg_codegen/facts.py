@@ -10,6 +10,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import ALU, Ops
 from tg_shape import Variable
 
+from .bounds import Bounds
 from .uop import UOp, UOps
 
 # Arithmetic that may be part of an address.
@@ -139,8 +140,7 @@ def _divisor(u: UOp, known: dict[UOp, int]) -> int:
     return 1
 
 
-def never_zero(u: UOp) -> bool:
-    """Whether an integer is seen to be neither 0 nor -1, so that dividing by it needs no guard."""
-    if u.op is UOps.CONST:
-        return u.arg not in (0, -1)
-    return u.op is UOps.VAR and u.arg.vmin > 0
+def nonzero_divisor(u: UOp) -> bool:
+    """Whether every lane of an integer is seen to be neither 0 nor -1, so that dividing by it needs no guard."""
+    low, high = Bounds()(u)
+    return low > 0 or high < -1

@@ -20,7 +20,7 @@ from typing import ClassVar
 from tg_dtype import ConstType, DType, PtrDType, dtypes, to_bits
 from tg_lazy import TRANSCENDENTAL, Ops
 
-from .facts import element, kernel_facts, never_zero
+from .facts import element, kernel_facts, nonzero_divisor
 from .renderer import Renderer
 from .target import Target
 from .uop import UOp, UOps, is_alu
@@ -121,7 +121,6 @@ class _Function:
         self.block = "entry"
         self.labels: dict[UOp, str] = {}
         self.serial = 0
-        # One distinct node describes every loop, so it is written once.
         self.contract = "" if renderer.strict else "contract "
 
     # text
@@ -137,11 +136,12 @@ class _Function:
             self.values[u] = f"%data{u.arg}"
             parameters.append(f"ptr noalias %data{u.arg}")
         for u in self.facts.variables:
-            self.values[u] = f"%{_identifier(u.arg.name)}"
+            self.values[u] = f"%var.{_identifier(u.arg.name)}"
             parameters.append(f"i32 {_bounds(u.arg.vmin, u.arg.vmax)}{self.values[u]}")
         if self.facts.core is not None:
             self.values[self.facts.core] = "%core_id"
-            parameters.append(f"i32 {_bounds(0, self.facts.core.arg[1] - 1)}%core_id")
+            size = self.facts.core.arg[1]
+            parameters.append(f"i32 {_bounds(0, (size if isinstance(size, int) else size.vmax) - 1)}%core_id")
         for u in self.uops:
             self.statement(u)
         lines = [
@@ -211,12 +211,12 @@ class _Function:
                 self.values[u] = self.values[u.src[0]]
             case UOps.SCRATCH:
                 name, size = u.arg
-                self.values[u] = f"%{_identifier(name)}"
+                self.values[u] = f"%buf.{_identifier(name)}"
                 self.allocas.append(f"{self.values[u]} = alloca [{size} x {_scalar(element(u), memory=True)}], align 64")
             case UOps.ACC:
-                self.values[u] = f"%acc{u.arg}"
-                self.allocas.append(f"%acc{u.arg} = alloca {_type(u.dtype)}")
-                self.line(f"store {self.typed(u.src[0])}, ptr %acc{u.arg}")
+                register = self.values[u] = f"%reg{len(self.allocas)}"
+                self.allocas.append(f"{register} = alloca {_type(u.dtype)}")
+                self.line(f"store {self.typed(u.src[0])}, ptr {register}")
             case UOps.ASSIGN:
                 self.line(f"store {self.typed(u.src[1])}, ptr {self.values[u.src[0]]}")
             case UOps.READ:
@@ -462,7 +462,7 @@ class _Function:
             case Ops.CMPNE:
                 return self.emit(f"icmp ne {kind} {v[0]}, {v[1]}")
             case Ops.IDIV | Ops.MOD:
-                return self.divide(u.op, dtype, v[0], v[1], guarded=not never_zero(u.src[1]))
+                return self.divide(u.op, dtype, v[0], v[1], guarded=not nonzero_divisor(u.src[1]))
         return None
 
     def int_binary(self, instruction: str, kind: str, a: str, b: str, exact: bool) -> str:

@@ -36,6 +36,7 @@ class HCQCompiled(Compiled):
         ticks_per_us: the device's clock rate.
         timeout_ms: how long a signal may stand still before it is given up; the setting ``HCQ_TIMEOUT_MS``.
         error_state: what stopped the device; None while it runs.
+        generation: how often the device was reset.
     """
 
     allocator: HCQAllocator
@@ -61,6 +62,7 @@ class HCQCompiled(Compiled):
         self.ticks_per_us = ticks_per_us
         self.timeout_ms = HCQ_TIMEOUT_MS.value
         self.error_state: DeviceError | None = None
+        self.generation = 0
         self._signal_pages: list[HCQBuffer] = []
         self._free_slots: deque[HCQBuffer] = deque()
         # slots whose signal is gone, with the last submission that may write to them

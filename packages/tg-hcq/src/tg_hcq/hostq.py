@@ -271,14 +271,12 @@ class HostQueueDevice(HCQCompiled):
                 MEMORY_CHANGED.wait(0.0005)
 
     def reset(self) -> None:
-        """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content.
-
-        Queues with symbolic values that were submitted before must be built anew.
-        """
+        """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content."""
         with self.timeline.lock:
             _stop(self._executors)
             self._start(self.device)
             self.error_state = None
+            self.generation += 1
             self.timeline.restart()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Protocol, Self
 
-from tg_runtime import BufferOptions
+from tg_runtime import BufferOptions, DeviceError
 from tg_shape import Expr, Variable, sint
 
 from .args import HCQArgsState
@@ -40,7 +40,13 @@ class QueueMemory(Protocol):
 
 
 class QueueDevice(SignalOwner, Protocol):
-    """What a queue asks of the device that it is bound or submitted to."""
+    """What a queue asks of the device that it is bound or submitted to.
+
+    Attributes:
+        generation: how often the device was reset, which forgets what was submitted.
+    """
+
+    generation: int
 
     @property
     def queue_memory(self) -> QueueMemory:
@@ -57,9 +63,10 @@ class HWQueue(ABC):
     it is given a number at each ``submit``, and only the words that hold changed values are written again. ``bind``
     moves the words to device memory, after which a submission is one jump.
 
-    A queue with symbolic values is fenced: before words are patched, the previous submission is waited for. A queue is
-    sealed by its first ``submit`` or ``bind``; nothing can be appended then. It keeps alive what its commands refer to,
-    so keep the queue until they are done; submissions through a timeline need no such care.
+    A queue that is bound or has symbolic values is fenced: before words or argument blocks are patched that the previous
+    submission may still read, it is waited for. A queue is sealed by its first ``submit`` or ``bind``; nothing can be
+    appended then. It keeps alive what its commands refer to, so keep the queue until they are done; submissions through
+    a timeline need no such care.
 
     A subclass says how each command looks, with :meth:`put` and :meth:`put64`, and how words reach the hardware.
     """
@@ -72,7 +79,7 @@ class HWQueue(ABC):
         self._lock = threading.Lock()
         self._sealed_for: QueueDevice | None = None
         self._fence: HCQSignal | None = None
-        self._serial = 0
+        self._serial = self._generation = 0
         self._memory: HCQBuffer | None = None
 
     # commands
@@ -227,13 +234,12 @@ class HWQueue(ABC):
         """Moves the words to memory of ``device``, to which alone the queue can be submitted from now on.
 
         Raises:
-            ValueError: if it is bound or was submitted to another device.
+            ValueError: if it was bound or submitted before.
             OutOfMemory: if there is no memory for the words.
         """
         with self._lock:
-            self._seal(device)
-            if self._memory is not None:
-                raise ValueError(f"the queue is bound to {device.device} already")
+            self._check_open()
+            self._seal(device, fenced=True)
             self._memory = device.queue_memory.alloc(4 * max(len(self._words), 1), _BOUND_OPTIONS)
             words = self._memory.host_view("I")
             words.write(0, self._words.tobytes())
@@ -253,7 +259,7 @@ class HWQueue(ABC):
             DeviceTimeout: if the previous submission, whose words are to be patched, does not end.
         """
         with self._lock:
-            self._seal(device)
+            self._seal(device, fenced=len(self._patches) > 0)
             device.raise_error_state()
             if self._fence is not None:
                 self._patch(self._fence, {} if var_vals is None else var_vals)
@@ -266,12 +272,12 @@ class HWQueue(ABC):
 
     def _patch(self, fence: HCQSignal, var_vals: Mapping[Variable, int]) -> None:
         if self._serial == SERIAL.vmax:
-            fence.wait(self._serial)
+            self._settle()
             fence.value = self._serial = 0
         changed = self._patches.resolve({**var_vals, SERIAL: self._serial + 1})
         # Bound words and argument blocks of the last submission may still be read: they are not to change under it.
         if self._memory is not None or len(self._spaces) > 1:
-            fence.wait(self._serial)
+            self._settle()
         self._serial += 1
         self._patches.apply(changed, self._spaces)
 
@@ -285,9 +291,19 @@ class HWQueue(ABC):
         if self._sealed_for is not None:
             raise ValueError(f"the queue was submitted or bound to {self._sealed_for.device}: nothing can be appended")
 
-    def _seal(self, device: QueueDevice) -> None:
+    def _settle(self) -> None:
+        """Waits for the last submission, unless the device was reset since and has forgotten it."""
+        device, fence = self._sealed_for, self._fence
+        if device is None or fence is None:
+            return
+        if self._generation == device.generation:
+            fence.wait(self._serial)
+        self._generation = device.generation
+
+    def _seal(self, device: QueueDevice, fenced: bool) -> None:
         if self._sealed_for is None:
-            if len(self._patches):
+            if fenced:
+                self._generation = device.generation
                 self._fence = device.new_signal()
                 self.signal(self._fence, SERIAL)
             self._patches.seal()
@@ -297,5 +313,10 @@ class HWQueue(ABC):
 
     def __del__(self) -> None:
         memory, device = getattr(self, "_memory", None), getattr(self, "_sealed_for", None)
-        if memory is not None and device is not None:
-            device.queue_memory.free(memory, memory.nbytes, _BOUND_OPTIONS)
+        if memory is None or device is None:
+            return
+        try:
+            self._settle()
+        except DeviceError:
+            return  # a device that hangs may still read the words: better lost than given to others
+        device.queue_memory.free(memory, memory.nbytes, _BOUND_OPTIONS)

@@ -1,32 +1,29 @@
 """Symbolic integers: immutable, interned nodes with bounds.
 
-A symbolic integer is an ``Expr``; ``sint`` is ``int | Expr``. An expression whose value is known *is* a Python ``int``:
-constructors never return a node for a constant. Equal expressions are the same object, so ``is`` (and the default ``==``)
-decides structural equality. Division and modulo floor, as Python's do.
+A symbolic integer is an `Expr`; ``sint`` is ``int | Expr``. An expression whose value is known *is* a Python ``int``:
+operators never return a node for a constant. Equal expressions are the same object, so ``is`` (and the default ``==``)
+decides structural equality.
 
-The structure is open: every node has ``op`` and ``args`` (a tuple of ``sint``). Constructors keep this normal form:
+The structure is open: every node has ``op`` and ``args`` (a tuple of ``sint``). Operators keep this normal form:
 
-=========== ================================ =========================================================================
-op          args                             meaning and normal form
-=========== ================================ =========================================================================
-``var``     ``()``                           a `Variable`: ``.name``, bounds ``.vmin`` and ``.vmax``
-``bind``    ``(variable, int)``              a `Bind`: a variable with the value of this run; bounds are the variable's
-``add``     ``(term, ..., int?)``            flat; at least two args; like terms collected; the constant last, if not 0
-``mul``     ``(factor, ..., int?)``          flat; at least two args; no factor is an ``add``; the coefficient last, if
-                                             it is not 1
-``floordiv````(num, den)``                   an ``int`` den is >= 2 and then ``0 <= num.vmin < den``: truncating
-                                             division gives the same result
-``mod``     ``(num, den)``                   as ``floordiv``
-``lt``      ``(e, int)``                     0/1: ``e < int``; e has no constant term, its coefficients have gcd 1
-``eq``      ``(e, int)``                     0/1: ``e == int``; as ``lt``, and e's first coefficient is positive
-``ne``      ``(e, int)``                     0/1: ``e != int``; as ``eq``
-``and``     ``(boolean, ...)``               0/1: flat, no duplicates, no constants
-``or``      ``(boolean, ...)``               0/1: as ``and``
-``max``     ``(e, ..., int?)``               flat, no duplicates, the constant last
-``min``     ``(e, ..., int?)``               as ``max``
-=========== ================================ =========================================================================
+| op | args | meaning and normal form |
+| --- | --- | --- |
+| `var` | `()` | a `Variable`: `.name`, `.vmin`, `.vmax` and `.upper`, the symbolic upper bound |
+| `bind` | `(variable, int)` | a `Bind`: a variable with this run's value; its bounds are the variable's |
+| `add` | `(term, ..., int?)` | flat, 2 args or more, like terms collected; the constant last, if it is not 0 |
+| `mul` | `(factor, ..., int?)` | flat, 2 args or more, no sum as a factor; the coefficient last, if it is not 1 |
+| `floordiv` | `(num, den)` | if `den` is an `int`: `den >= 2`, `num.vmin >= 0`, so truncating division is the same |
+| `mod` | `(num, den)` | as `floordiv` |
+| `lt` | `(e, int)` | 0/1: `e < int`; `e` has no constant term and coefficients without a common divisor |
+| `eq` | `(e, int)` | 0/1: `e == int`; as `lt`, and the first coefficient of `e` is positive |
+| `ne` | `(e, int)` | 0/1: `e != int`; as `eq` |
+| `and` | `(boolean, ...)` | 0/1: flat, no duplicates, no constants |
+| `or` | `(boolean, ...)` | 0/1: as `and` |
+| `max` | `(e, ..., int?)` | flat, no duplicates, the constant last |
+| `min` | `(e, ..., int?)` | as `max` |
 
-An op on expressions is decided by the rules in `tg_shape.rules`, which fill the table `ENGINE` when the package is imported.
+(A product of sums with more than 64 terms stays a product of sums.) Operators are decided by `tg_shape.rules`, which
+fills the table `ENGINE` when the package is imported.
 """
 
 from __future__ import annotations
@@ -55,7 +52,7 @@ _lock = Lock()
 
 
 class Engine:
-    """The constructors that operators call. Filled by `tg_shape.rules` and `tg_shape.walk`; it breaks the import cycle."""
+    """What operators and methods call; `tg_shape.rules`, `walk` and `render` fill it, so this module imports none."""
 
     __slots__ = (
         "add",
@@ -162,7 +159,7 @@ class Expr:
     def __deepcopy__(self, memo: object) -> Expr:
         return self
 
-    # -- arithmetic -------------------------------------------------------------------------------------------------
+    # -- arithmetic ------------------------------------------------------------------------------------------------------
     def __add__(self, other: sint) -> sint:
         return ENGINE.add(self, other if type(other) is int else as_sint(other))
 
@@ -196,7 +193,7 @@ class Expr:
     def __rmod__(self, other: sint) -> sint:
         return ENGINE.mod(as_sint(other), self)
 
-    # -- comparisons: 0/1 valued. == and != stay identity, which interning makes structural equality -------------------
+    # -- comparisons: 0/1 valued. == and != stay identity, which interning makes structural equality ---------------------
     def __lt__(self, other: sint) -> sint:
         return ENGINE.lt(self, as_sint(other))
 
@@ -225,7 +222,7 @@ class Expr:
         """Whether the values differ, as a 0/1 expression."""
         return ENGINE.ne(self, as_sint(other))
 
-    # -- booleans -------------------------------------------------------------------------------------------------------
+    # -- booleans --------------------------------------------------------------------------------------------------------
     def __and__(self, other: sint) -> sint:
         return ENGINE.conj((self, as_sint(other)))
 
@@ -254,13 +251,13 @@ class Expr:
             f"{self.render()} (between {self.vmin} and {self.vmax}) has no single value; use .evaluate({{...}})"
         )
 
-    # -- queries ----------------------------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------------------------
     def substitute(self, mapping: Mapping[Expr, sint]) -> sint:
         """The expression with nodes replaced, simplified again.
 
-        Every node that is a key is replaced by its value (all at once; a value is not searched again). A key that is a sum
-        matches that whole sum only. The replacement of a variable must lie within the variable's bounds for the result to
-        keep its meaning; tighter bounds simplify further.
+        Every node that is a key is replaced by its value (all at once; a value is not searched again). A key that is a
+        sum matches that whole sum only. The replacement of a variable must stay within the variable's bounds, on which
+        earlier simplification may have relied; tighter bounds simplify further.
 
         Args:
             mapping: nodes (usually variables) to expressions or integers.
@@ -309,8 +306,8 @@ class Variable(Expr):
     Args:
         name: identifies the variable (with the bounds) and names it in generated code.
         vmin: smallest value.
-        vmax: largest value. An expression is allowed: ``Variable("i", 0, n - 1)`` runs over a symbolic dimension and lets
-            ``i < n`` be decided.
+        vmax: largest value. It may be an expression: ``Variable("i", 0, n - 1)`` runs over a symbolic dimension, and
+            ``i < n`` is decided.
 
     Raises:
         ValueError: if ``vmin > vmax``.

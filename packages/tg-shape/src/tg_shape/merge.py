@@ -1,8 +1,8 @@
 """One view for a stack of views, where the composed map is affine with an interval mask.
 
 A stack is composed symbolically: the index of the top view, over loop variables, becomes the position in the buffer. If
-the simplified position is linear in the variables, and its validity is one interval a variable, that is the merged view.
-The test is exact; where it fails the stack stays, and means the same.
+the simplified position is linear in the variables, and its validity is one interval a variable, that is the merged
+view. The test is exact; where it fails the stack stays, and means the same.
 """
 
 from __future__ import annotations

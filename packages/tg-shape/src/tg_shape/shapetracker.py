@@ -22,8 +22,9 @@ _lock = Lock()
 class ShapeTracker:
     """A map from the indexes of ``shape`` to positions of a flat buffer, or to nothing where padding is.
 
-    The top view, ``views[-1]``, takes an index to a flat position in the shape of the view below it, and so on down to the
-    buffer. Views that can be one view are merged, but the meaning never depends on it. Trackers are immutable and interned.
+    The top view, ``views[-1]``, takes an index to a flat position in the shape of the view below it, and so on down to
+    the buffer. Views that can be one view are merged, but the meaning never depends on it. Trackers are immutable, and
+    interned by their map: chains of movements that are found to do the same give the same object.
 
     Args:
         views: the lowest first; at least one.
@@ -80,7 +81,7 @@ class ShapeTracker:
         """The views as nested tuples; the same in every process."""
         return tuple(v.key for v in self.views)
 
-    # -- movement -----------------------------------------------------------------------------------------------
+    # -- movement --------------------------------------------------------------------------------------------------------
     def reshape(self, shape: Sequence[sint]) -> ShapeTracker:
         """The same elements, in row-major order, in another shape.
 
@@ -137,7 +138,7 @@ class ShapeTracker:
         """
         return _moved(self, "stride", tuple(steps))
 
-    # -- algebra --------------------------------------------------------------------------------------------------------
+    # -- algebra ---------------------------------------------------------------------------------------------------------
     def __add__(self, other: ShapeTracker) -> ShapeTracker:
         """``other`` viewed on top of this: its buffer is this tracker's elements in row-major order."""
         return ShapeTracker(self.views + other.views)
@@ -149,12 +150,12 @@ class ShapeTracker:
     def invert(self, out_shape: Sequence[sint]) -> ShapeTracker | None:
         """The tracker that undoes this one on a buffer of ``out_shape``.
 
-        If ``t`` is what this tracker shows of a buffer of ``out_shape``, the result shows that buffer when it is applied to
-        ``t``. It exists where every element of the buffer is seen at exactly one valid index.
+        If ``t`` is what this tracker shows of a buffer of ``out_shape``, the result shows that buffer when it is
+        applied to ``t``. It exists where every element of the buffer is seen at exactly one valid index.
 
         Returns:
-            The inverse, of shape ``out_shape``, or None: the map is expanded, cut or overlapping, or no chain of movements
-            is found that undoes it.
+            The inverse, of shape ``out_shape``, or None: the map is expanded, cut or overlapping, or no chain of
+            movements is found that undoes it.
 
         Example:
             >>> st = ShapeTracker.from_shape((2, 3)).permute((1, 0)).pad(((0, 1), (0, 0)))
@@ -203,7 +204,7 @@ class ShapeTracker:
             self._function = function_of(self.views)
         return self._function
 
-    # -- symbols ----------------------------------------------------------------------------------------------------------
+    # -- symbols ---------------------------------------------------------------------------------------------------------
     def vars(self) -> frozenset[Variable]:
         """The variables in the views."""
         out: frozenset[Variable] = frozenset()

@@ -17,13 +17,14 @@ _lock = Lock()
 
 
 class View:
-    """``position = offset + sum(index[i] * strides[i])``, valid where ``mask[i][0] <= index[i] < mask[i][1]`` for every ``i``.
+    """``position = offset + sum(index[i] * strides[i])``, valid where all ``mask[i][0] <= index[i] < mask[i][1]``.
 
     Views are immutable and interned in a normal form, so two views with equal maps are the same object:
 
     - a dimension of size 1, or with one valid index, has stride 0 (its share is in the offset);
     - the mask is None if it hides nothing;
-    - a view with no valid index has strides 0, offset 0, and an empty mask in every dimension (None if it has no elements).
+    - a view with no valid index has strides 0, offset 0, and an empty mask in every dimension;
+    - a view with no elements has strides 0, offset 0, and no mask.
 
     Args:
         shape: sizes, ``int`` or symbolic, each at least 0.

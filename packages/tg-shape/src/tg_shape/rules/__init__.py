@@ -1,7 +1,7 @@
 """The simplification rules, one family of operators a module. Importing this package fills `tg_shape.expr.ENGINE`.
 
-A rule is sound for all integers that satisfy the bounds, division flooring as Python's. `tests/test_rules_z3.py` proves the
-division, modulo and comparison rules.
+A rule is sound for all integers that satisfy the bounds, division flooring as Python's. ``tests/test_rules_z3.py``
+proves the division, modulo and comparison rules.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Comparisons, valued 0 or 1. Every inequality becomes ``e < c`` with ``e`` free of constants and of a common divisor.
 
-============================================= =================================================
-``g*x < c``                                   ``x < ceil(c/g)``
-``g*x + r < g*q + s``, ``0 <= r < g``         ``x < q + 1`` if always ``r < s``; ``x < q`` if never
-``x//a + y < c``                              ``x + a*y < a*c``
-``-(x//a) + y < c``                           ``-x + a*y < a*c - a + 1``
-``g*x + r == g*q + s``, ``0 <= r < g``        ``x == q and r == s``
-============================================= =================================================
+| left | right |
+| --- | --- |
+| `g*x < c` | `x < ceil(c/g)` |
+| `g*x + r < g*q + s` where `0 <= r < g` | `x < q + 1` if always `r < s`; `x < q` if never |
+| `x//a + y < c` | `x + a*y < a*c` |
+| `-(x//a) + y < c` | `-x + a*y < a*c - a + 1` |
+| `g*x + r == g*q + s` where `0 <= r < g` | `x == q and r == s` |
 """
 
 from __future__ import annotations

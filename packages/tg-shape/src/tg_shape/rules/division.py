@@ -3,18 +3,16 @@
 One decomposition serves both: ``num = c*Q + g*N + R`` with ``0 <= R < g`` and ``c = g*d``, hence
 ``num // c = Q + N//d`` and ``num % c = g*(N%d) + R``. What it takes out, in order:
 
-============================ ============================================ =============================================
-rule                         left                                         right
-============================ ============================================ =============================================
-whole multiples              ``(c*a*x + y) // c``                         ``a*x + y//c``
-one period                   ``y // c`` if ``y`` stays in ``[q*c, q*c+c)``   ``q``
-partial multiples            ``(g*x + r) // (g*d)`` if ``0 <= r < g``        ``x // d``
-numerator from 0             ``y // c`` if ``y.vmin = q*c + s``              ``q + (y - q*c) // c``
-nested quotient              ``(x//a + y) // c``                          ``(x + a*y) // (a*c)``
-remainder in quotient        ``(x % (c*a)) // c``                         ``(x//c) % a``
-remainder in remainder       ``(k*(x%a) + y) % c`` if ``c`` divides ``k*a``    ``(k*x + y) % c``
-negative divisor             ``x // -c``, ``x % -c``                      ``(-x) // c``, ``-((-x) % c)``
-============================ ============================================ =============================================
+| rule | left | right |
+| --- | --- | --- |
+| whole multiples | `(c*a*x + y) // c` | `a*x + y//c` |
+| one period | `y // c` where `y` stays in `[q*c, q*c + c)` | `q` |
+| partial multiples | `(g*x + r) // (g*d)` where `0 <= r < g` | `x // d` |
+| numerator from 0 | `y // c` where `y.vmin = q*c + s` | `q + (y - q*c) // c` |
+| nested quotient | `(x//a + y) // c` | `(x + a*y) // (a*c)` |
+| remainder in quotient | `(x % (c*a)) // c` | `(x//c) % a` |
+| remainder in remainder | `(k*(x%a) + y) % c` where `c` divides `k*a` | `(k*x + y) % c` |
+| negative divisor | `x // -c`, `x % -c` | `(-x) // c`, `-((-x) % c)` |
 
 A symbolic divisor divides by the same rules where the comparisons they need can be proved (`tg_shape.bounds`).
 """
@@ -138,7 +136,7 @@ def split(num: Expr, c: int) -> tuple[sint, int, sint, int, sint]:
 
 
 def _in_one_period(pairs: Terms, const: int, c: int) -> tuple[sint, sint] | None:
-    """``(Q, R)`` with ``pairs + const = c*Q + R`` and ``0 <= R < c``, if found; Q takes multiples of ``c`` out of terms."""
+    """``(Q, R)`` with ``pairs + const = c*Q + R`` and ``0 <= R < c``, if found; ``Q`` may take from single terms."""
     lo, hi = interval(pairs, const)
     q = lo // c
     if hi // c == q:

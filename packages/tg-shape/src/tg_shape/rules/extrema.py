@@ -1,4 +1,4 @@
-"""Maximum and minimum: flatten, drop what another argument bounds, and compare arguments that differ by a known sign."""
+"""Maximum and minimum: flatten, and drop an argument if its difference to another has a known sign."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Addition: flatten, collect like terms, and recombine quotients with their remainders.
 
-=================================== =====================================
-``k*d*(x//d) + k*(x%d)``            ``k*x``
-``k*a*((x//a + y)%b) + k*(x%a)``    ``k*((x + a*y) % (a*b))``
-=================================== =====================================
+| left | right |
+| --- | --- |
+| `k*d*(x//d) + k*(x%d)` | `k*x` |
+| `k*a*((x//a + y) % b) + k*(x%a)` | `k*((x + a*y) % (a*b))` |
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _STEPS = 16
 
 
 def split_symbolic(num: sint, den: Expr) -> tuple[sint, sint, sint, sint, sint]:
-    """``(Q, g, N, d, R)`` with ``num = den*Q + g*N + R``, ``0 <= R < g`` and ``den = g*d``; ``N`` is 0 when all is divided.
+    """``(Q, g, N, d, R)`` with ``num = den*Q + g*N + R``, ``0 <= R < g``, ``den = g*d``; ``N`` is 0 if all is divided.
 
     Args:
         num: the numerator.

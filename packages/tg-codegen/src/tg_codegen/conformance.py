@@ -1,0 +1,539 @@
+"""What every renderer must get right: small kernels as linear UOps, their inputs, and what they must compute.
+
+A backend's test renders each case, compiles and runs it, and hands the buffers back to :meth:`Case.check`. The expected
+values come from the op table's Python semantics and the host casts of ``tg_dtype``.
+
+Example:
+    >>> from tg_codegen.conformance import cases
+    >>> from tg_codegen.render_c import ClangRenderer
+    >>> [case.name for case in cases(ClangRenderer(), lanes=4)][:2]
+    ['alu_bool', 'alu_bool_x4']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import TypeVar
+
+from tg_dtype import AddrSpace, ConstType, DType, bitcast_scalar, cast_scalar, dtypes, from_bits, to_bits, truncate
+from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, result_dtype
+from tg_shape import Variable
+
+from .renderer import Renderer
+from .uop import KOp, UOp, UOps, const
+
+
+class LinearBuilder:
+    """Writes a kernel in the linear form by hand: every method appends one UOp and returns it.
+
+    Example:
+        >>> from tg_dtype import dtypes
+        >>> from tg_lazy import Ops
+        >>> k = LinearBuilder()
+        >>> out, a = k.param(0, dtypes.float32), k.param(1, dtypes.float32)
+        >>> with k.range(16) as i:
+        ...     _ = k.store(out, i, k.alu(Ops.SQRT, k.load(a, i)))
+        >>> [u.op.name for u in k.uops if u.op is not UOps.CONST]
+        ['PARAM', 'PARAM', 'RANGE', 'LOAD', 'SQRT', 'STORE', 'ENDRANGE']
+    """
+
+    def __init__(self) -> None:
+        self.uops: list[UOp] = []
+        self._seen: set[UOp] = set()
+        self._numbers = 0
+
+    def add(self, op: KOp, dtype: DType = dtypes.void, src: Sequence[UOp] = (), arg: object = None) -> UOp:
+        """Any UOp; effects are appended again if repeated, values are not."""
+        u = UOp(op, dtype, tuple(src), arg)
+        if u not in self._seen or dtype is dtypes.void:
+            self._seen.add(u)
+            self.uops.append(u)
+        return u
+
+    def const(self, value: ConstType, dtype: DType = dtypes.int32) -> UOp:
+        u = const(value, dtype)
+        return self.add(u.op, u.dtype, (), u.arg)
+
+    def param(self, slot: int, dtype: DType) -> UOp:
+        return self.add(UOps.PARAM, dtype.ptr(), (), slot)
+
+    def variable(self, name: str, low: int, high: int) -> UOp:
+        return self.add(UOps.VAR, dtypes.int32, (), Variable(name, low, high))
+
+    def special(self, name: str, size: int) -> UOp:
+        return self.add(UOps.SPECIAL, dtypes.int32, (), (name, size))
+
+    def scratch(self, name: str, dtype: DType, size: int, space: AddrSpace = AddrSpace.REG) -> UOp:
+        return self.add(UOps.SCRATCH, dtype.ptr(size, space), (), (name, size))
+
+    def range(self, end: int | UOp, start: int | UOp = 0, step: int = 1, name: str = "i") -> _Open:
+        low, high = (self.const(bound) if isinstance(bound, int) else bound for bound in (start, end))
+        tail = () if step == 1 else (self.const(step),)
+        return _Open(self, self.add(UOps.RANGE, dtypes.int32, (low, high, *tail), name))
+
+    def iff(self, condition: UOp) -> _Open:
+        self._numbers += 1
+        return _Open(self, self.add(UOps.IF, dtypes.void, (condition,), self._numbers))
+
+    def acc(self, init: UOp) -> UOp:
+        self._numbers += 1
+        return self.add(UOps.ACC, init.dtype, (init,), self._numbers)
+
+    def assign(self, acc: UOp, value: UOp) -> UOp:
+        return self.add(UOps.ASSIGN, dtypes.void, (acc, value))
+
+    def read(self, acc: UOp) -> UOp:
+        """The register's value after the effect appended last."""
+        return self.add(UOps.READ, acc.dtype, (acc, self.uops[-1]))
+
+    def load(self, pointer: UOp, index: UOp, lanes: int = 1, gate: UOp | None = None, alt: UOp | None = None) -> UOp:
+        tail = () if gate is None else (gate,) if alt is None else (gate, alt)
+        return self.add(UOps.LOAD, pointer.dtype.base.vec(lanes), (pointer, index, *tail))
+
+    def store(self, pointer: UOp, index: UOp, value: UOp, gate: UOp | None = None) -> UOp:
+        return self.add(UOps.STORE, dtypes.void, (pointer, index, value, *(() if gate is None else (gate,))))
+
+    def alu(self, op: Ops, *src: UOp) -> UOp:
+        return self.add(op, result_dtype(op, *(s.dtype for s in src)), src)
+
+    def cast(self, x: UOp, dtype: DType) -> UOp:
+        return self.add(Ops.CAST, dtype.vec(x.dtype.count), (x,))
+
+    def bitcast(self, x: UOp, dtype: DType) -> UOp:
+        return self.add(Ops.BITCAST, dtype.vec(x.dtype.count), (x,))
+
+    def broadcast(self, x: UOp, lanes: int) -> UOp:
+        return self.add(UOps.BROADCAST, x.dtype.vec(lanes), (x,))
+
+    def vectorize(self, *lanes: UOp) -> UOp:
+        return self.add(UOps.VECTORIZE, lanes[0].dtype.vec(len(lanes)), lanes)
+
+    def gep(self, x: UOp, *lanes: int) -> UOp:
+        return self.add(UOps.GEP, x.dtype.scalar().vec(len(lanes)), (x,), lanes)
+
+
+class _Open:
+    """A RANGE or IF that a ``with`` statement closes."""
+
+    def __init__(self, kernel: LinearBuilder, opened: UOp) -> None:
+        self.kernel, self.opened = kernel, opened
+
+    def __enter__(self) -> UOp:
+        return self.opened
+
+    def __exit__(self, *_: object) -> None:
+        close = UOps.ENDRANGE if self.opened.op is UOps.RANGE else UOps.ENDIF
+        self.kernel.add(close, dtypes.void, (self.opened,))
+
+
+def encode(values: Sequence[ConstType], dtype: DType) -> bytearray:
+    """Numbers as the memory of a buffer.
+
+    >>> encode([1, -1], dtypes.int16).hex()
+    '0100ffff'
+    """
+    return bytearray(b"".join(to_bits(v, dtype).to_bytes(dtype.itemsize, "little") for v in values))
+
+
+def decode(raw: bytes | bytearray, dtype: DType) -> list[ConstType]:
+    """The numbers in a buffer's memory."""
+    size = dtype.itemsize
+    return [from_bits(int.from_bytes(raw[i : i + size], "little"), dtype) for i in range(0, len(raw), size)]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """An output: for each element the values that are right, and how far off an approximation may be (relative)."""
+
+    label: str
+    dtype: DType
+    accepted: Sequence[tuple[ConstType, ...]]
+    tolerance: float = 0.0
+    inputs: Sequence[tuple[ConstType, ...]] = ()
+
+    def wrong(self, raw: bytes | bytearray) -> list[str]:
+        """What is wrong with the memory ``raw``, one line for each element."""
+        found = []
+        for i, (got, accepted) in enumerate(zip(decode(raw, self.dtype), self.accepted, strict=True)):
+            if not any(_same(got, want, self.tolerance) for want in accepted):
+                given = f" of {self.inputs[i]}" if self.inputs else ""
+                found.append(f"{self.label} [{i}]{given}: got {got!r}, expected {' or '.join(map(repr, accepted))}")
+        return found
+
+
+def _same(got: ConstType, want: ConstType, tolerance: float) -> bool:
+    if got != got or want != want:
+        return got != got and want != want
+    if got == want:
+        return True
+    return tolerance > 0 and not math.isinf(want) and abs(got - want) <= tolerance * max(abs(want), 1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel, what to run it on, and what must come out.
+
+    Attributes:
+      name: also the kernel's name.
+      uops: the linear kernel.
+      outputs: what the leading slots must hold.
+      inputs: memory of the slots after the outputs; for an output that the kernel also reads, see ``initial``.
+      vals: values of the kernel's variables, in order, then of ``core_id`` if it takes one.
+      initial: memory of an output before the launch; zeros where it is not given.
+    """
+
+    name: str
+    uops: Sequence[UOp]
+    outputs: Sequence[Expected]
+    inputs: Sequence[bytes | bytearray] = ()
+    vals: Sequence[int] = ()
+    initial: dict[int, bytes] = field(default_factory=dict)
+
+    def buffers(self) -> list[bytearray]:
+        """Fresh memory for every slot."""
+        outputs = [
+            bytearray(self.initial.get(slot, bytes(len(o.accepted) * o.dtype.itemsize)))
+            for slot, o in enumerate(self.outputs)
+        ]
+        return [*outputs, *(bytearray(raw) for raw in self.inputs)]
+
+    def check(self, buffers: Sequence[bytes | bytearray]) -> None:
+        """Compares the buffers after the launch.
+
+        Raises:
+          AssertionError: an element is wrong; the message shows the first few.
+        """
+        wrong = [line for o, raw in zip(self.outputs, buffers, strict=False) for line in o.wrong(raw)]
+        if wrong:
+            more = f"\n… {len(wrong) - 8} more" if len(wrong) > 8 else ""
+            raise AssertionError(f"{self.name}: {len(wrong)} wrong\n" + "\n".join(wrong[:8]) + more)
+
+
+def cases(renderer: Renderer, lanes: int = 4, relaxed: float = 0.0) -> Iterator[Case]:
+    """Every case for the dtypes and ops that a renderer claims.
+
+    Args:
+      renderer: asked for what it supports.
+      lanes: width of the vector cases.
+      relaxed: relative error allowed in division and square root, where the target does not round them correctly.
+    """
+    supported = [d for d in dtypes.all if renderer.supports_dtype(d)]
+    for dtype in supported:
+        yield elementwise_case(renderer, dtype, 1, relaxed)
+        yield elementwise_case(renderer, dtype, lanes, relaxed)
+    for dtype in supported:
+        yield cast_case(supported, dtype, 1)
+        yield cast_case(supported, dtype, lanes)
+    yield from memory_cases(lanes)
+    yield from loop_cases(lanes)
+
+
+# elementwise
+
+_T = TypeVar("_T")
+_FLOATS = [0.0, -0.0, 1.0, -1.5, 0.1, 3.0, -2.75, 1e-3, 6e4, math.inf, -math.inf, math.nan]
+_DOMAIN = {Ops.SIN: 30.0, Ops.EXP2: 14.0}
+_INEXACT = frozenset({Ops.FDIV, Ops.RECIP, Ops.SQRT})
+
+
+def sample(dtype: DType) -> list[ConstType]:
+    """Values of a dtype that find mistakes: ordinary ones, extremes, zeros and NaN."""
+    if dtypes.is_bool(dtype):
+        return [False, True]
+    if dtypes.is_float(dtype):
+        return [truncate(v, dtype) for v in _FLOATS]
+    low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
+    return sorted({low, low + 1, high, high - 1, high // 3, 0, 1, 2, 7, truncate(-1, dtype), truncate(-7, dtype)})
+
+
+def elementwise_case(renderer: Renderer, dtype: DType, lanes: int, relaxed: float) -> Case:
+    """Every op that the dtype and the renderer have, each to an output of its own."""
+    rows = list(product(sample(dtype), repeat=2))
+    rows += [rows[0]] * (-len(rows) % lanes)
+    third = [row[1] for row in rows[3:] + rows[:3]]
+    chosen = [i % 3 == 0 for i in range(len(rows))]
+    ops = [op for op in sorted(ALU, key=lambda o: o.value) if _takes(op, dtype) and renderer.supports_op(op, dtype)]
+    k = LinearBuilder()
+    outs = [k.param(slot, _result(op, dtype)) for slot, op in enumerate(ops)]
+    a, b, c, m = (k.param(len(ops) + i, d) for i, d in enumerate((dtype, dtype, dtype, dtypes.bool)))
+    shifts = [abs(int(x)) % dtype.bits if dtypes.is_int(dtype) else 0 for _, x in rows]
+    s = k.param(len(ops) + 4, dtype)
+    with k.range(len(rows), step=lanes) as i:
+        x, y, z, p, n = (k.load(pointer, i, lanes) for pointer in (a, b, c, m, s))
+        for op, out in zip(ops, outs, strict=True):
+            k.store(out, i, k.alu(op, *_operands(op, x, y, z, p, n)))
+    outputs = []
+    for op in ops:
+        given = [_operands(op, *row) for row in zip(*zip(*rows, strict=True), third, chosen, shifts, strict=True)]
+        tolerance = relaxed if op in _INEXACT else 0.0
+        if op in TRANSCENDENTAL:
+            tolerance = 2e-2 if dtype.bits < 32 else 2e-5
+        accepted = [_accepted(op, dtype, row) for row in given]
+        outputs.append(Expected(op.name, _result(op, dtype), accepted, tolerance, given))
+    columns = [[row[0] for row in rows], [row[1] for row in rows], third]
+    memory = [encode(column, dtype) for column in columns]
+    inputs = [*memory, encode(chosen, dtypes.bool), encode(shifts, dtype)]
+    return Case(f"alu_{dtype.vec(lanes).name}", k.uops, outputs, inputs)
+
+
+def _takes(op: Ops, dtype: DType) -> bool:
+    if op in (Ops.CAST, Ops.BITCAST):
+        return False
+    try:
+        _result(op, dtype)
+    except TypeError:
+        return False
+    return True
+
+
+def _result(op: Ops, dtype: DType) -> DType:
+    operands = [dtype] * SPEC[op].arity
+    return result_dtype(op, *([dtypes.bool, *operands[1:]] if op is Ops.WHERE else operands))
+
+
+def _operands(op: Ops, a: _T, b: _T, c: _T, chosen: _T, shift: _T) -> tuple[_T, ...]:
+    if op is Ops.WHERE:
+        return chosen, a, b
+    if op in (Ops.SHL, Ops.SHR):
+        return a, shift
+    return (a, b, c)[: SPEC[op].arity]
+
+
+def _accepted(op: Ops, dtype: DType, given: tuple[ConstType, ...]) -> tuple[ConstType, ...]:
+    python = SPEC[op].python
+    assert python is not None
+    if abs(given[0]) > _DOMAIN.get(op, math.inf):
+        return (truncate(python(*given), _result(op, dtype)),) if not math.isfinite(given[0]) else (math.nan,)
+    if op is Ops.MULACC and dtypes.is_float(dtype):
+        a, b, c = given
+        apart = truncate(truncate(a * b, dtype) + c, dtype)
+        if all(math.isfinite(v) for v in given):
+            exact = Fraction(a) * Fraction(b) + Fraction(c)
+            return apart, truncate(float(exact), dtype)
+        return (apart, c) if math.isfinite(a) and math.isfinite(b) else (apart,)
+    return (truncate(python(*given), _result(op, dtype)),)
+
+
+# conversion
+
+
+def cast_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
+    """From one dtype to every other, by value and, where sizes agree, by bits."""
+    values = sample(src)
+    if dtypes.is_float(src):
+        values += [truncate(v, src) for v in (1e10, -1e10, 127.9, -128.9, 255.5, 2049.0, 65519.9, 1e-7, 1e20, 2.9802e-8)]
+        values += [truncate(v, src) for v in (1.0 + 2**-11 + 2**-40, 1.0 + 2**-11 - 2**-40, 2.0**31, 2.0**63, -(2.0**63))]
+    elif src.bits >= 32:
+        values += [truncate(v, src) for v in (16777217, 2049, 65519, 65520, (1 << 53) + 1)]
+    values += [values[0]] * (-len(values) % lanes)
+    same = [d for d in supported if d.itemsize == src.itemsize]
+    k = LinearBuilder()
+    outs = [k.param(slot, d) for slot, d in enumerate([*supported, *same])]
+    source = k.param(len(outs), src)
+    with k.range(len(values), step=lanes) as i:
+        x = k.load(source, i, lanes)
+        for out, dst in zip(outs, supported, strict=False):
+            k.store(out, i, k.cast(x, dst) if dst is not src else x)
+        for out, dst in zip(outs[len(supported) :], same, strict=True):
+            k.store(out, i, k.bitcast(x, dst) if dst is not src else x)
+    given = [(v,) for v in values]
+    outputs = [
+        *(Expected(f"cast to {d.name}", d, [(cast_scalar(v, src, d),) for v in values], 0.0, given) for d in supported),
+        *(Expected(f"bitcast to {d.name}", d, [(bitcast_scalar(v, src, d),) for v in values], 0.0, given) for d in same),
+    ]
+    return Case(f"cast_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
+
+
+# memory and lanes
+
+
+def _exactly(label: str, dtype: DType, values: Sequence[ConstType]) -> Expected:
+    return Expected(label, dtype, [(v,) for v in values])
+
+
+def memory_cases(lanes: int) -> Iterator[Case]:
+    """Gates, private arrays, lanes, and bools in memory."""
+    f32, i32 = dtypes.float32, dtypes.int32
+    n = 4 * lanes
+    numbers = [float(i) + 0.5 for i in range(n)]
+
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    with k.range(n + 4) as i:
+        at = k.alu(Ops.SUB, i, k.const(2))
+        inside = k.alu(Ops.AND, k.alu(Ops.CMPLT, k.const(-1), at), k.alu(Ops.CMPLT, at, k.const(n)))
+        k.store(out, i, k.load(a, at, 1, inside, k.const(-1.0, f32)))
+    padded = [-1.0, -1.0, *numbers, -1.0, -1.0]
+    yield Case("padded", k.uops, [_exactly("out", f32, padded)], [encode(numbers, f32)])
+
+    k = LinearBuilder()
+    out, a, gates = k.param(0, f32), k.param(1, f32), k.param(2, dtypes.bool)
+    with k.range(n, step=lanes) as i:
+        gate = k.load(gates, i, lanes)
+        x = k.load(a, i, lanes, gate, k.const(-1.0, f32.vec(lanes)))
+        k.store(out, i, k.alu(Ops.ADD, x, x), k.alu(Ops.NOT, k.alu(Ops.CMPEQ, x, k.const(2.5, f32.vec(lanes)))))
+    # Any nonzero byte is true.
+    raw = bytes((0x80, 1, 0, 2)[i % 4] if i >= lanes else 1 for i in range(n))
+    want = [0.0 if v == 2.5 else 2 * v if g else -2.0 for v, g in zip(numbers, raw, strict=True)]
+    yield Case("gated_lanes", k.uops, [_exactly("out", f32, want)], [encode(numbers, f32), raw])
+
+    k = LinearBuilder()
+    out, a = k.param(0, i32), k.param(1, i32)
+    limit = k.variable("limit", 0, n)
+    with k.range(n, step=lanes) as i:
+        fits = k.alu(Ops.CMPLT, i, limit)
+        x = k.load(a, i, lanes, fits, k.const(7, i32.vec(lanes)))
+        k.store(out, i, x, k.alu(Ops.CMPLT, i, k.const(3 * lanes)))
+    integers = list(range(100, 100 + n))
+    want = [integers[i] if i < lanes else 7 if i < 3 * lanes else 0 for i in range(n)]
+    yield Case("gated_blocks", k.uops, [_exactly("out", i32, want)], [encode(integers, i32)], [lanes])
+
+    k = LinearBuilder()
+    out, a, flags = k.param(0, f32), k.param(1, f32), k.param(2, dtypes.bool)
+    with k.range(n, step=lanes) as i:
+        x = k.load(a, i, lanes)
+        back = k.gep(x, *reversed(range(lanes)))
+        first = k.broadcast(k.gep(x, 0), lanes)
+        turned = k.vectorize(*(k.gep(x, (lane + 1) % lanes) for lane in range(lanes)))
+        total = k.alu(Ops.ADD, k.alu(Ops.ADD, back, first), turned)
+        k.store(out, i, total)
+        big = k.alu(Ops.CMPLT, k.const(10.0, f32.vec(lanes)), x)
+        last = k.gep(big, lanes - 1)
+        mixed = k.vectorize(*(k.gep(big, lane) if lane % 2 else last for lane in range(lanes)))
+        k.store(flags, i, k.alu(Ops.OR, mixed, k.broadcast(k.alu(Ops.CMPEQ, i, k.const(0)), lanes)))
+    want, want_flags = [], []
+    for block in range(0, n, lanes):
+        part = numbers[block : block + lanes]
+        want += [part[-1 - lane] + part[0] + part[(lane + 1) % lanes] for lane in range(lanes)]
+        want_flags += [block == 0 or (part[lane] if lane % 2 else part[-1]) > 10.0 for lane in range(lanes)]
+    # The slots of outputs come first: the input is slot 2.
+    swap = {1: 2, 2: 1}
+    uops = _renumber(k.uops, swap)
+    outputs = [_exactly("out", f32, want), _exactly("flags", dtypes.bool, want_flags)]
+    yield Case("lanes", uops, outputs, [encode(numbers, f32)])
+
+    k = LinearBuilder()
+    out, a = k.param(0, i32), k.param(1, i32)
+    tile, seen = k.scratch("tile", i32, n), k.scratch("seen", dtypes.bool, n)
+    with k.range(n, name="fill") as i:
+        x = k.load(a, i)
+        k.store(tile, i, k.alu(Ops.MUL, x, x))
+        k.store(seen, i, k.alu(Ops.CMPLT, x, k.const(103)))
+    ready = k.add(UOps.AFTER, tile.dtype, (tile, k.uops[-1]))
+    known = k.add(UOps.AFTER, seen.dtype, (seen, k.uops[-1]))
+    with k.range(n, name="drain") as j:
+        turned_at = k.alu(Ops.SUB, k.const(n - 1), j)
+        k.store(out, j, k.alu(Ops.WHERE, k.load(known, turned_at), k.const(-1), k.load(ready, turned_at)))
+    want_ints = [-1 if v < 103 else v * v for v in reversed(integers)]
+    yield Case("private_array", k.uops, [_exactly("out", i32, want_ints)], [encode(integers, i32)])
+
+    k = LinearBuilder()
+    out = k.param(0, dtypes.int64)
+    with k.range(n) as i:
+        wide = k.cast(i, dtypes.int64)
+        # Data arithmetic wraps even where it looks like an address.
+        k.store(out, wide, k.alu(Ops.MUL, wide, k.const(1 << 62, dtypes.int64)))
+    yield Case("wide_index", k.uops, [_exactly("out", dtypes.int64, [truncate(i << 62, dtypes.int64) for i in range(n)])])
+
+
+def _renumber(uops: Sequence[UOp], slots: dict[int, int]) -> list[UOp]:
+    """The kernel with its slots renamed, arguments in slot order first."""
+    new: dict[UOp, UOp] = {}
+    for u in uops:
+        arg = slots.get(u.arg, u.arg) if u.op is UOps.PARAM else u.arg
+        new[u] = UOp(u.op, u.dtype, tuple(new[s] for s in u.src), arg)
+    return list(new.values())
+
+
+# loops and registers
+
+
+def loop_cases(lanes: int) -> Iterator[Case]:
+    """Registers, nested loops, branches, variables and threads."""
+    f32, i32 = dtypes.float32, dtypes.int32
+    numbers = [float((7 * i) % 11) - 3.0 for i in range(24)]
+
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    with k.range(4, name="row") as row:
+        total = k.acc(k.const(0.0, f32))
+        with k.range(6, name="int") as col:  # a keyword, on purpose
+            at = k.alu(Ops.ADD, k.alu(Ops.MUL, row, k.const(6)), col)
+            k.assign(total, k.alu(Ops.ADD, total, k.load(a, at)))
+        k.store(out, row, k.read(total))
+    want: list[ConstType] = [sum(numbers[6 * r : 6 * r + 6]) for r in range(4)]
+    yield Case("row_sums", k.uops, [_exactly("out", f32, want)], [encode(numbers, f32)])
+
+    k = LinearBuilder()
+    out, where, a = k.param(0, f32), k.param(1, i32), k.param(2, f32)
+    best, at_best = k.acc(k.const(-math.inf, f32)), k.acc(k.const(-1))
+    with k.range(24) as i:
+        x = k.load(a, i)
+        greater = k.alu(Ops.CMPLT, best, x)
+        k.assign(best, k.alu(Ops.MAX, best, x))
+        k.assign(at_best, k.alu(Ops.WHERE, greater, i, at_best))
+    k.store(out, k.const(0), k.read(best))
+    k.store(where, k.const(0), k.read(at_best))
+    top = max(numbers)
+    outputs = [_exactly("max", f32, [top]), _exactly("argmax", i32, [numbers.index(top)])]
+    yield Case("argmax", k.uops, outputs, [encode(numbers, f32)])
+
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    running = k.acc(k.const(0.0, f32))
+    with k.range(24) as i:
+        k.assign(running, k.alu(Ops.ADD, running, k.load(a, i)))
+    before = k.read(running)
+    k.assign(running, k.alu(Ops.MUL, k.read(running), k.const(2.0, f32)))
+    after = k.read(running)
+    k.store(out, k.const(0), before)
+    k.store(out, k.const(1), after)
+    yield Case("snapshot", k.uops, [_exactly("out", f32, [sum(numbers), 2 * sum(numbers)])], [encode(numbers, f32)])
+
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    lane_sum = k.acc(k.const(0.0, f32.vec(lanes)))
+    n = lanes * 3
+    with k.range(n, step=lanes) as i:
+        k.assign(lane_sum, k.alu(Ops.MULACC, k.load(a, i, lanes), k.const(2.0, f32.vec(lanes)), lane_sum))
+    k.store(out, k.const(0), k.read(lane_sum))
+    data = [float(i % 5) for i in range(n)]
+    want = [2.0 * sum(data[lane::lanes]) for lane in range(lanes)]
+    yield Case("lane_sums", k.uops, [_exactly("out", f32, want)], [encode(data, f32)])
+
+    k = LinearBuilder()
+    out, a = k.param(0, i32), k.param(1, i32)
+    first, stop = k.variable("t1", 0, 8), k.variable("stop", 1, 16)
+    with k.range(stop, start=first) as i:
+        with k.iff(k.alu(Ops.CMPNE, k.alu(Ops.MOD, i, k.const(3)), k.const(0))):
+            k.store(out, i, k.alu(Ops.IDIV, k.load(a, i), stop))
+    integers: list[ConstType] = list(range(-8, 8))
+    want = [0] * 16
+    for i in range(2, 13):
+        if i % 3:
+            want[i] = int(integers[i] / 13)
+    # Variables are passed sorted by name: "stop" before "t1".
+    yield Case("branches", k.uops, [_exactly("out", i32, want)], [encode(integers, i32)], [13, 2])
+
+    k = LinearBuilder()
+    out = k.param(0, i32)
+    stop = k.variable("stop", 0, 4)
+    with k.range(stop) as i:
+        k.store(out, i, k.const(1))
+    yield Case("empty_range", k.uops, [_exactly("out", i32, [0, 0])], [], [0])
+
+
+def thread_case() -> Case:
+    """A CPU kernel that takes ``core_id``, run as its second thread of four."""
+    k = LinearBuilder()
+    out = k.param(0, dtypes.int32)
+    scale, core = k.variable("scale", 1, 10), k.special("core_id", 4)
+    with k.range(4) as i:
+        at = k.alu(Ops.ADD, k.alu(Ops.MUL, core, k.const(4)), i)
+        k.store(out, at, k.alu(Ops.MUL, at, scale))
+    want = [3 * i if 4 <= i < 8 else 0 for i in range(16)]
+    return Case("thread", k.uops, [_exactly("out", dtypes.int32, want)], [], [3, 1])

@@ -1,0 +1,169 @@
+"""BEAM search: better actions for one kernel, found by measuring.
+
+The search starts from the plain nest and from the heuristic's, tries every action on the best nests so far, renders the
+results and asks a callback how long each takes. The callback belongs to whoever can run kernels; this module cannot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tg_lazy import LazyOp
+from tg_shape import sint
+
+from .actions import Action, ActionError, Mark, Outermost, Pack, Split, apply, loads_of
+from .compile import render_nest
+from .emit import EmitError
+from .heuristic import heuristic
+from .lower import lower
+from .nest import Kind, Nest
+from .program import ProgramSpec
+from .renderer import Renderer
+from .target import Target
+
+MAX_UOPS = 3000
+MIN_GAIN = 0.01
+
+Measure = Callable[[ProgramSpec], float]
+Progress = Callable[["Step"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a search has come to.
+
+    Attributes:
+      round: rounds finished.
+      tried: programs measured.
+      best_s: the best program's time in seconds.
+      actions: the best program's actions.
+    """
+
+    round: int
+    tried: int
+    best_s: float
+    actions: tuple[str, ...]
+
+
+def candidates(nest: Nest, target: Target) -> Iterator[Action]:
+    """Actions that may be worth a try on a nest."""
+    gpu = target.kind == "gpu"
+    for axis in nest.axes:
+        if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
+            kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
+            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
+        if axis.kind is Kind.LOOP:
+            yield Outermost(axis.name)
+            if gpu:
+                yield Mark(axis.name, Kind.GLOBAL.name)
+            else:
+                if target.threads > 1:
+                    yield Mark(axis.name, Kind.THREAD.name)
+                yield from (Pack(number, axis.name) for number in range(len(loads_of(nest))))
+        if axis.kind is Kind.REDUCE:
+            kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
+            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
+            if isinstance(axis.extent, int) and axis.extent <= 16:
+                yield Mark(axis.name, Kind.UNROLL.name)
+
+
+def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
+    """Sizes to try for the inner part of a split."""
+    wide = (4, 8, 16) if kind in (Kind.VECTOR, Kind.LANES) else (8, 16, 32, 64) if kind in (Kind.LOCAL, Kind.GROUP) else (
+        2, 3, 4, 6, 8)
+    return tuple(f for f in wide if not isinstance(extent, int) or f < extent)
+
+
+def beam_search(
+    ast: LazyOp,
+    renderer: Renderer,
+    measure: Measure,
+    width: int = 4,
+    *,
+    max_rounds: int = 16,
+    progress: Progress | None = None,
+) -> ProgramSpec:
+    """The fastest program found for a kernel; never slower than the heuristic's by the same measure.
+
+    Args:
+      ast: a SINK of :mod:`tg_lazy.ast`.
+      renderer: the language and machine.
+      measure: seconds that a program takes; infinity, or an exception derived from ``ValueError`` or ``RuntimeError``,
+        rejects it.
+      width: how many nests each round goes on from.
+      max_rounds: rounds at the most.
+      progress: told of every round.
+
+    A ``KeyboardInterrupt`` ends the search with the best so far, if there is one.
+
+    Raises:
+      ValueError: ``width`` is not positive.
+      RuntimeError: not even the heuristic's program could be measured.
+    """
+    if width < 1:
+        raise ValueError(f"the beam's width must be positive, got {width}")
+    nest = lower(ast)
+    search = _Search(renderer, measure)
+    beam = [apply(nest, heuristic(nest, renderer.target)), nest]
+    try:
+        search.consider(beam)
+        for number in range(max_rounds):
+            before = search.best_s
+            grown = [n for start in search.front(width) for n in search.grow(start)]
+            search.consider(grown)
+            if progress is not None and search.best is not None:
+                progress(Step(number + 1, len(search.seen), search.best_s, search.best.actions))
+            if not search.best_s < before * (1 - MIN_GAIN):
+                break
+    except KeyboardInterrupt:
+        if search.best is None:
+            raise
+    if search.best is None:
+        raise RuntimeError(f"no program for the kernel could be measured; the last problem: {search.problem}")
+    return search.best
+
+
+class _Search:
+    """Programs tried so far, and the best."""
+
+    def __init__(self, renderer: Renderer, measure: Measure) -> None:
+        self.renderer, self.measure = renderer, measure
+        self.seen: set[str] = set()
+        self.ranked: list[tuple[float, int, Nest]] = []
+        self.expanded: set[tuple[str, ...]] = set()
+        self.best: ProgramSpec | None = None
+        self.best_s = math.inf
+        self.problem = "none"
+
+    def consider(self, nests: list[Nest]) -> None:
+        """Renders and measures nests whose text is new."""
+        for nest in nests:
+            try:
+                spec = render_nest(nest, self.renderer, "kernel")
+                if spec.src in self.seen or len(spec.uops) > MAX_UOPS:
+                    continue
+                self.seen.add(spec.src)
+                seconds = self.measure(spec)
+            except (ValueError, RuntimeError) as error:
+                self.problem = str(error)
+                continue
+            self.ranked.append((seconds, len(self.ranked), nest))
+            if seconds < self.best_s:
+                self.best, self.best_s = render_nest(nest, self.renderer), seconds
+        self.ranked.sort()
+
+    def front(self, width: int) -> list[Nest]:
+        """The best nests that were not expanded before."""
+        chosen = [nest for _, _, nest in self.ranked[:width] if nest.log not in self.expanded]
+        self.expanded.update(nest.log for nest in chosen)
+        return chosen
+
+    def grow(self, nest: Nest) -> Iterator[Nest]:
+        """The nests one action away."""
+        for action in candidates(nest, self.renderer.target):
+            try:
+                yield action.apply(nest)
+            except (ActionError, EmitError) as error:
+                self.problem = str(error)

@@ -1,0 +1,329 @@
+"""Lowering, actions and emission, checked by running what comes out in the reference interpreter against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from tg_codegen import ActionError, Mark, Outermost, Pack, Split, Target, interpret, linearize, parse
+from tg_codegen.actions import Action, apply
+from tg_codegen.emit import emit
+from tg_codegen.estimate import estimate
+from tg_codegen.heuristic import heuristic
+from tg_codegen.lower import lower
+from tg_codegen.nest import Kind, Nest
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker, Variable
+
+F32, I32 = dtypes.float32, dtypes.int32
+ST = ShapeTracker.from_shape
+Array = np.ndarray[Any, np.dtype[Any]]
+
+CPU = Target(kind="cpu", vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 15, l2_bytes=1 << 18)
+GPU = Target(kind="gpu", vector_bytes=16, registers=64, local_max=64, shared_bytes=1 << 14)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, its inputs by slot and what numpy says its outputs are."""
+
+    ast: LazyOp
+    inputs: dict[int, Array]
+    want: dict[int, Array]
+    values: dict[Variable, int]
+
+
+def case(ast: LazyOp, inputs: dict[int, Array], want: dict[int, Array], values: dict[Variable, int] | None = None) -> Case:
+    return Case(ast, inputs, want, values or {})
+
+
+def data(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).uniform(0.5, 2, shape).astype(np.float32)
+
+
+def buffers(*sizes: int, dtype: Any = F32) -> tuple[BufferArg, ...]:
+    return tuple(BufferArg(dtype, n) for n in sizes)
+
+
+def wide(x: LazyOp, shape: tuple[int, ...]) -> LazyOp:
+    return A.view(x, ST(tuple(x.shape)).expand(shape))
+
+
+def elementwise(n: int, m: int) -> Case:
+    x, y = data(n, m), data(m, seed=1)
+    a = A.load(1, F32, ST((n, m)))
+    b = A.load(2, F32, ST((1, m)).expand((n, m)))
+    out = A.alu(Ops.MAX, A.alu(Ops.MUL, a, b), A.const(1.5, F32, (n, m)))
+    return case(A.sink((A.store(0, ST((n, m)), out),), buffers(n * m, n * m, m)), {1: x, 2: y}, {0: np.maximum(x * y, 1.5)})
+
+
+def transpose(n: int, m: int) -> Case:
+    x = data(m, n)
+    a = A.load(1, F32, ST((m, n)).permute((1, 0)))
+    return case(A.sink((A.store(0, ST((n, m)), A.alu(Ops.ADD, a, a)),), buffers(n * m, n * m)), {1: x}, {0: 2 * x.T})
+
+
+def padded(n: int) -> Case:
+    x = data(n)
+    a = A.load(1, F32, ST((n,)).pad(((2, 3),)))
+    inside = A.view(A.alu(Ops.ADD, A.load(1, F32, ST((n,))), A.const(1, F32, (n,))), ST((n,)).pad(((2, 3),)))
+    want = np.pad(x, (2, 3)) * 10 + np.pad(x + 1, (2, 3))
+    out = A.alu(Ops.ADD, A.alu(Ops.MUL, a, A.const(10, F32, (n + 5,))), inside)
+    return case(A.sink((A.store(0, ST((n + 5,)), out),), buffers(n + 5, n)), {1: x}, {0: want})
+
+
+def flipped(n: int) -> Case:
+    x = data(n)
+    a = A.load(1, F32, ST((n,)).flip((0,)))
+    return case(A.sink((A.store(0, ST((n,)), A.alu(Ops.MUL, a, a)),), buffers(n, n)), {1: x}, {0: x[::-1] ** 2})
+
+
+def total(n: int, m: int, axis: int, op: Ops = Ops.ADD) -> Case:
+    x = data(n, m)
+    shape = (1, m) if axis == 0 else (n, 1)
+    r = A.reduce(A.load(1, F32, ST((n, m))), op, (axis,))
+    want = {Ops.ADD: np.sum, Ops.MAX: np.max, Ops.MUL: np.prod}[op](x.astype(np.float64), axis=axis)
+    return case(A.sink((A.store(0, ST(shape), r),), buffers(int(want.size), n * m)), {1: x}, {0: want})
+
+
+def everything(n: int) -> Case:
+    x = data(n)
+    r = A.reduce(A.load(1, F32, ST((n,))), Ops.ADD, (0,))
+    return case(A.sink((A.store(0, ST((1,)), r),), buffers(1, n)), {1: x}, {0: x.sum(dtype=np.float64)})
+
+
+def matmul(m: int, n: int, k: int) -> Case:
+    x, y = data(m, k), data(k, n, seed=1)
+    a = A.load(1, F32, ST((m, k)).reshape((m, 1, k)).expand((m, n, k)))
+    b = A.load(2, F32, ST((k, n)).permute((1, 0)).reshape((1, n, k)).expand((m, n, k)))
+    r = A.reduce(A.alu(Ops.MUL, a, b), Ops.ADD, (2,))
+    out = A.alu(Ops.ADD, r, A.load(3, F32, ST((1, n, 1)).expand((m, n, 1))))
+    bias = data(n, seed=2)
+    return case(
+        A.sink((A.store(0, ST((m, n, 1)), out),), buffers(m * n, m * k, k * n, n)), {1: x, 2: y, 3: bias}, {0: x @ y + bias})
+
+
+def normalise(n: int, m: int) -> Case:
+    """Two reductions of different levels and an output wider than they are: the shape of softmax and layernorm."""
+    x = data(n, m)
+    a = A.load(1, F32, ST((n, m)))
+    top = A.reduce(a, Ops.MAX, (1,))
+    centred = A.alu(Ops.SUB, a, wide(top, (n, m)))
+    square = A.reduce(A.alu(Ops.MUL, centred, centred), Ops.ADD, (1,))
+    out = A.alu(Ops.FDIV, centred, wide(A.alu(Ops.ADD, square, A.const(1, F32, (n, 1))), (n, m)))
+    c = x - x.max(1, keepdims=True)
+    return case(A.sink((A.store(0, ST((n, m)), out),), buffers(n * m, n * m)), {1: x}, {0: c / ((c * c).sum(1, keepdims=True) + 1)})
+
+
+def moments(n: int, m: int) -> Case:
+    """Two reductions over one loop, two outputs of different shapes."""
+    x = data(n, m)
+    a = A.load(3, F32, ST((n, m)))
+    first, second = A.reduce(a, Ops.ADD, (1,)), A.reduce(A.alu(Ops.MUL, a, a), Ops.ADD, (1,))
+    out = A.alu(Ops.MUL, a, wide(first, (n, m)))
+    stores = (A.store(0, ST((n, 1)), first), A.store(1, ST((n, 1)), second), A.store(2, ST((n, m)), out))
+    s = x.sum(1)
+    return case(A.sink(stores, buffers(n, n, n * m, n * m)), {3: x}, {0: s, 1: (x * x).sum(1), 2: x * s[:, None]})
+
+
+def convolution(c: int, h: int, o: int) -> Case:
+    x, w = data(c, h, h), data(o, c, 3, 3, seed=1)
+    view = ST((c, h, h)).pad(((0, 0), (1, 1), (1, 1)))
+    # windows: (c, h, 3, h, 3)
+    size = h + 2
+    rows = view.reshape((c, 1, size, 1, size)).expand((c, 4, size, 4, size)).reshape((c, 4 * size, 4 * size))
+    rows = rows.shrink(((0, c), (0, 3 * (size + 1)), (0, 3 * (size + 1)))).reshape((c, 3, size + 1, 3, size + 1))
+    rows = rows.shrink(((0, c), (0, 3), (0, h), (0, 3), (0, h))).permute((2, 4, 0, 1, 3))
+    shape = (o, h, h, c, 3, 3)
+    a = A.load(1, F32, rows.reshape((1, h, h, c, 3, 3)).expand(shape))
+    b = A.load(2, F32, ST((o, 1, 1, c, 3, 3)).expand(shape))
+    r = A.reduce(A.alu(Ops.MUL, a, b), Ops.ADD, (3, 4, 5))
+    padded_x = np.pad(x, ((0, 0), (1, 1), (1, 1)))
+    want = np.zeros((o, h, h))
+    for i in range(3):
+        for j in range(3):
+            want += np.einsum("oc,chw->ohw", w[:, :, i, j], padded_x[:, i : i + h, j : j + h])
+    ast = A.sink((A.store(0, ST((o, h, h, 1, 1, 1)), r),), buffers(o * h * h, c * h * h, o * c * 9))
+    return case(ast, {1: x, 2: w}, {0: want})
+
+
+def rows_by_index(n: int, vocabulary: int, width: int) -> Case:
+    table = data(vocabulary, width)
+    ids = np.random.default_rng(3).integers(-1, vocabulary + 1, n).astype(np.int32)
+    row = A.load(2, I32, ST((n, 1)).expand((n, width)))
+    column = A.iota(ST((1, width)).expand((n, width)))
+    index = A.alu(Ops.ADD, A.alu(Ops.MUL, row, A.const(width, I32, (n, width))), column)
+    out = A.gather(1, F32, ST((vocabulary * width,)), index)
+    want = np.array([table[i] if 0 <= i < vocabulary else np.zeros(width) for i in ids])
+    sizes = (BufferArg(F32, n * width), BufferArg(F32, vocabulary * width), BufferArg(I32, n))
+    return case(A.sink((A.store(0, ST((n, width)), out),), sizes), {1: table, 2: ids}, {0: want})
+
+
+def in_place(n: int) -> Case:
+    x, y = data(n), data(n, seed=1)
+    out = A.alu(Ops.SUB, A.load(0, F32, ST((n,))), A.load(1, F32, ST((n,))))
+    return case(A.sink((A.store(0, ST((n,)), out),), buffers(n, n)), {0: x, 1: y}, {0: x - y})
+
+
+def into_view(n: int) -> Case:
+    x, y = data(2 * n), data(n, seed=1)
+    want = x.copy()
+    want[1::2] = y
+    odd = ST((2 * n,)).shrink(((1, 2 * n),)).stride((2,))
+    return case(A.sink((A.store(0, odd, A.load(1, F32, ST((n,)))),), buffers(2 * n, n)), {0: x, 1: y}, {0: want})
+
+
+def symbolic(n: int, bound: int) -> Case:
+    v = Variable("n", 1, bound)
+    x = data(bound, 5)
+    a = A.load(2, F32, ST((bound, 5)).shrink(((0, v), (0, 5))))
+    stores = (A.store(0, ST((v, 5)), A.alu(Ops.ADD, a, a)), A.store(1, ST((1, 5)), A.reduce(a, Ops.ADD, (0,))))
+    doubled = np.zeros((bound, 5))
+    doubled[:n] = 2 * x[:n]
+    return case(A.sink(stores, buffers(5 * bound, 5, 5 * bound)), {2: x}, {0: doubled, 1: x[:n].sum(0)}, {v: n})
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "elementwise": lambda: elementwise(3, 37),
+    "elementwise, even": lambda: elementwise(8, 32),
+    "transpose": lambda: transpose(19, 9),
+    "pad": lambda: padded(13),
+    "flip": lambda: flipped(21),
+    "row sum": lambda: total(5, 70, 1),
+    "column sum": lambda: total(33, 19, 0),
+    "row max": lambda: total(3, 9, 1, Ops.MAX),
+    "row product": lambda: total(3, 17, 1, Ops.MUL),
+    "sum of all": lambda: everything(139),
+    "matmul": lambda: matmul(7, 18, 11),
+    "matmul, even": lambda: matmul(8, 32, 16),
+    "matmul, one row": lambda: matmul(1, 20, 9),
+    "matmul, one column": lambda: matmul(20, 1, 40),
+    "normalise": lambda: normalise(5, 43),
+    "moments": lambda: moments(4, 21),
+    "convolution": lambda: convolution(2, 6, 3),
+    "gather": lambda: rows_by_index(6, 5, 19),
+    "in place": lambda: in_place(27),
+    "store through a view": lambda: into_view(15),
+    "symbolic": lambda: symbolic(4, 9),
+}
+
+
+def check(nest: Nest, case: Case, target: Target) -> None:
+    memory = []
+    for slot, arg in enumerate(case.ast.arg):
+        raw = np.zeros(arg.size, np.dtype(arg.dtype.name))
+        if slot in case.inputs:
+            raw[:] = case.inputs[slot].reshape(-1)
+        memory.append(bytearray(raw.tobytes()))
+    interpret(linearize(emit(nest, target)), memory, case.values)
+    for slot, want in case.want.items():
+        got = np.frombuffer(memory[slot], np.dtype(case.ast.arg[slot].dtype.name))
+        np.testing.assert_allclose(got, np.asarray(want).reshape(-1), rtol=2e-5, atol=1e-5, err_msg=str(nest.log))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_plain(name: str) -> None:
+    made = CASES[name]()
+    check(lower(made.ast), made, Target())
+
+
+@pytest.mark.parametrize("target", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("name", CASES)
+def test_heuristic(name: str, target: Target) -> None:
+    made = CASES[name]()
+    nest = lower(made.ast)
+    check(apply(nest, heuristic(nest, target)), made, target)
+
+
+TRIES: list[tuple[str, str, Target]] = [
+    ("matmul", "split(i1, 4, VECTOR); split(i0, 3, UPCAST); split(i1, 2, UPCAST); outermost(i1); pack(1, i1)", CPU),
+    ("matmul", "split(i1, 4, VECTOR); split(r0, 4, UNROLL); split(i0, 2, UPCAST); mark(i0, THREAD)", CPU),
+    ("matmul", "split(r0, 4, LANES); split(r0, 2, SPREAD); split(i0, 2, UPCAST); split(i1, 5, UPCAST)", CPU),
+    ("matmul", "split(i0, 2, UPCAST); pack(0, -)", CPU),
+    ("matmul", "split(i0, 4, LOCAL); mark(i0, GLOBAL); split(r0, 4, GROUP)", GPU),
+    ("row sum", "split(r0, 8, GROUP); mark(i0, GLOBAL)", GPU),
+    ("row sum", "split(r0, 16, LANES); split(i0, 2, UPCAST); split(r0, 3, UNROLL)", CPU),
+    ("column sum", "split(i0, 8, VECTOR); split(r0, 4, SPREAD); mark(i0, THREAD)", CPU),
+    ("normalise", "split(r0, 8, LANES); split(r1, 4, LANES); split(i1, 16, VECTOR); split(i0, 2, UPCAST)", CPU),
+    ("normalise", "split(i0, 4, VECTOR); split(i1, 3, UPCAST)", CPU),
+    ("moments", "split(r0, 4, LANES); split(r0, 2, SPREAD); mark(i0, THREAD)", CPU),
+    ("convolution", "mark(r2, UNROLL); mark(r1, UNROLL); split(i2, 4, VECTOR); split(i1, 4, UPCAST)", CPU),
+    ("symbolic", "split(i0, 4, UPCAST); mark(i1, UPCAST)", CPU),
+    ("symbolic", "split(i0, 4, VECTOR); split(r0, 2, UNROLL)", CPU),
+    ("symbolic", "mark(i0, THREAD); split(r0, 4, SPREAD)", CPU),
+    ("transpose", "split(i1, 4, VECTOR); split(i0, 8, UPCAST)", CPU),
+    ("elementwise", "split(i1, 8, LOCAL); mark(i1, GLOBAL); mark(i0, GLOBAL)", GPU),
+    ("gather", "split(i1, 8, VECTOR); split(i0, 4, UPCAST)", CPU),
+    ("in place", "split(i0, 8, VECTOR); split(i0, 2, UPCAST); mark(i0, THREAD)", CPU),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "target"), TRIES, ids=[f"{n}: {t}" for n, t, _ in TRIES])
+def test_actions(name: str, text: str, target: Target) -> None:
+    made = CASES[name]()
+    actions = [parse(part) for part in text.split(";")]
+    assert [str(a) for a in actions] == [part.strip() for part in text.split(";")]
+    check(apply(lower(made.ast), actions), made, target)
+
+
+def test_all_cuts_of_a_small_matmul() -> None:
+    made = matmul(5, 6, 7)
+    for factor in (2, 3, 4, 5):
+        for kind in ("UPCAST", "VECTOR"):
+            for other in ("UNROLL", "SPREAD", "LANES", "REDUCE"):
+                actions: list[Action] = [Split("i0", factor, kind), Split("r0", factor, other)]
+                check(apply(lower(made.ast), actions), made, CPU)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (Split("i9", 4, "UPCAST"), "no loop 'i9'; the kernel has i0, i1, r0"),
+        (Split("i0", 1, "UPCAST"), "factor must be at least 2"),
+        (Split("i0", 4, "LANES"), "not a reduction"),
+        (Split("r0", 4, "VECTOR"), "is a reduction"),
+        (Split("i0", 100, "UPCAST"), "only 7 iterations"),
+        (Pack(7, "-"), "has 3 loads"),
+        (Outermost("x"), "no loop"),
+        (Mark("r0", "THREAD"), "is a reduction"),
+    ],
+)
+def test_actions_that_do_not_fit(action: Action, message: str) -> None:
+    with pytest.raises(ActionError, match=message):
+        action.apply(lower(matmul(7, 18, 11).ast))
+
+
+def test_actions_that_are_not() -> None:
+    for text in ("fly(i0)", "split(i0)", "split(i0, 4, UPCAST"):
+        with pytest.raises(ActionError, match="not an action"):
+            parse(text)
+
+
+def test_contiguous_dimensions_are_joined() -> None:
+    a = A.load(1, F32, ST((4, 5, 6)))
+    nest = lower(A.sink((A.store(0, ST((4, 5, 6)), A.alu(Ops.ADD, a, a)),), buffers(120, 120)))
+    assert [(axis.extent, axis.kind) for axis in nest.axes] == [(120, Kind.LOOP)]
+
+
+def test_softmax_rows_come_outside_of_columns() -> None:
+    nest = lower(normalise(5, 43).ast)
+    assert [axis.extent for axis in nest.axes if axis.kind is Kind.LOOP] == [5, 43]
+
+
+def test_a_register_tile_shares_its_loads() -> None:
+    made = matmul(8, 32, 16)
+    actions = [parse(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 4, UPCAST)", "split(i1, 2, UPCAST)")]
+    uops = linearize(emit(apply(lower(made.ast), actions), CPU))
+    loads = [u for u in uops if u.op.name == "LOAD" and u.src[0].arg in (1, 2)]
+    assert len(loads) == 4 + 2, "four scalars of one operand, two vectors of the other, once each"
+
+
+def test_estimates() -> None:
+    found = estimate(lower(matmul(8, 32, 16).ast))
+    assert found.flops == 2 * 8 * 32 * 16 + 8 * 32
+    assert found.mem == 4 * (8 * 16 + 16 * 32 + 32 + 8 * 32)

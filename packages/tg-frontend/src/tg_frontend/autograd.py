@@ -1,0 +1,153 @@
+"""Reverse-mode differentiation over the graph of applied functions, without recursion."""
+
+from __future__ import annotations
+
+from threading import local
+
+from tg_lazy import LazyBuffer, Ops
+
+from .function import Function, Grads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+    from typing import Any, ParamSpec, Protocol, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+    class Node(Protocol):
+        """A tensor, as far as differentiation is concerned."""
+
+        lazydata: LazyBuffer
+        requires_grad: bool | None
+        _ctx: Function | None
+
+
+class Mode(local):
+    """Settings of differentiation, for each thread its own.
+
+    Attributes:
+      recording: whether functions are recorded for a later ``backward``.
+    """
+
+    recording = True
+
+
+MODE = Mode()
+
+
+class Switch:
+    """Sets an attribute inside a ``with`` block or for the calls of a decorated function, then puts it back."""
+
+    __slots__ = ("_name", "_owner", "_saved", "_value")
+
+    def __init__(self, owner: Any, name: str, value: bool) -> None:
+        self._owner, self._name, self._value = owner, name, value
+        self._saved: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._saved.append(getattr(self._owner, self._name))
+        setattr(self._owner, self._name, self._value)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        setattr(self._owner, self._name, self._saved.pop())
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        from functools import wraps
+
+        @wraps(function)
+        def switched(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self:
+                return function(*args, **kwargs)
+
+        return switched
+
+
+class Freed(Function):
+    """What stands in a tensor's graph after its gradient was taken."""
+
+    __slots__ = ()
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        raise RuntimeError(
+            "backward: this part of the graph was freed by an earlier backward(); "
+            "call that one with retain_graph=True, or detach() what is carried over"
+        )
+
+
+FREED = Freed()
+FREED.parents = ()
+
+
+def operands_first(root: Node) -> list[Node]:
+    """Every recorded tensor on which ``root`` depends, ``root`` included, each after its operands."""
+    seen: set[int] = set()
+    done: list[Node] = []
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            done.append(node)
+            continue
+        if node._ctx is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        stack.extend((parent, False) for parent in node._ctx.parents if parent._ctx is not None)  # type: ignore[attr-defined]
+    return done
+
+
+def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None = None) -> list[tuple[Node, LazyBuffer]]:
+    """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
+
+    Returns:
+      The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
+
+    Raises:
+      RuntimeError: a part of the graph was freed.
+    """
+    grads: dict[int, LazyBuffer] = {id(root): seed}
+    leaves: dict[int, Node] = {} if root._ctx is not None else {id(root): root}
+    kept: dict[int, LazyBuffer] = {}
+    wanted = frozenset(id(t) for t in targets or ())
+    for node in reversed(operands_first(root)):
+        grad = grads.pop(id(node), None)
+        if grad is None:
+            continue
+        if id(node) in wanted:
+            kept[id(node)] = grad
+        function = node._ctx
+        assert function is not None
+        for parent, part in zip(function.parents, function.backward(grad), strict=not isinstance(function, Freed)):
+            _deposit(function, parent, part, grads, leaves)  # type: ignore[arg-type]
+    if targets is not None:
+        kept |= {key: grads[key] for key in leaves if key in wanted and key in grads}
+        return [(t, kept[id(t)]) for t in targets if id(t) in kept]
+    return [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
+
+
+def _deposit(
+    function: Function, parent: Node, part: LazyBuffer | None, grads: dict[int, LazyBuffer], leaves: dict[int, Node]
+) -> None:
+    if part is None or not parent.requires_grad:
+        return
+    like = parent.lazydata
+    if part.shape != like.shape or part.dtype is not like.dtype:
+        raise RuntimeError(
+            f"the gradient of {function.name} has shape {part.shape} and dtype {part.dtype.name}; "
+            f"its operand has {like.shape} and {like.dtype.name}"
+        )
+    if parent._ctx is None:
+        leaves[id(parent)] = parent
+    before = grads.get(id(parent))
+    grads[id(parent)] = part if before is None else before.alu(Ops.ADD, part)
+
+
+def free(root: Node) -> None:
+    """Drops the graph behind ``root``, and with it the intermediate results that only it kept."""
+    for node in operands_first(root):
+        node._ctx = FREED

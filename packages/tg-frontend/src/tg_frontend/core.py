@@ -1,0 +1,346 @@
+"""The ground floor of Tensor: what it holds, where its data comes from and goes to, and its gradient.
+
+``Tensor`` is built as a tower of classes, one module each. A class uses what the floors below offer and nothing
+above, so the modules import one another in one direction only.
+"""
+
+from __future__ import annotations
+
+from tg_dtype import ConstType, DType, dtypes
+from tg_lazy import LazyBuffer, schedule
+from tg_runtime import Device, realize
+from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
+
+from . import host
+from .autograd import MODE
+from .function import Contiguous, ContiguousBackward, Copy, Function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from tg_lazy import ScheduleItem
+
+DTypeLike = DType | str
+_REPR_LIMIT = 1000
+
+
+def to_dtype(dtype: DTypeLike) -> DType:
+    """A dtype, or the one of that name.
+
+    Raises:
+      TypeError: it is neither a dtype nor a name.
+      ValueError: no dtype has the name.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str):
+        return dtypes.from_name(dtype)
+    raise TypeError(f"a dtype or its name is wanted, got {dtype!r} of type {type(dtype).__name__}")
+
+
+class Core:
+    """Data, placement and differentiation."""
+
+    __slots__ = ("__weakref__", "_ctx", "grad", "lazydata", "requires_grad")
+
+    training: ClassVar[bool] = False
+
+    lazydata: LazyBuffer
+    requires_grad: bool | None
+    grad: Self | None
+    _ctx: Function | None
+
+    def __init__(
+        self,
+        data: Any = None,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> None:
+        """Makes a tensor of ``data``: see the class."""
+        wanted = None if dtype is None else to_dtype(dtype)
+        self.lazydata = _ingest(data, Device.canonicalize(device), wanted, device is None)
+        self.grad = self._ctx = None
+        self.requires_grad = None
+        if requires_grad is not None:
+            self.requires_grad_(requires_grad)
+
+    @classmethod
+    def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
+        self = object.__new__(cls)
+        self.lazydata, self.requires_grad, self.grad, self._ctx = lazy, requires_grad, None, None
+        return self
+
+    def _apply(self, function: Function, *others: Self) -> Self:
+        """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
+        out: Self = object.__new__(type(self))
+        out.grad = out._ctx = None
+        mine = self.requires_grad
+        if others:
+            out.lazydata = lazy = function.forward(self.lazydata, *(other.lazydata for other in others))
+            theirs = [other.requires_grad for other in others]
+            any_needs, any_open = mine or True in theirs, mine is None or None in theirs
+        else:
+            out.lazydata = lazy = function.forward(self.lazydata)
+            any_needs, any_open = mine, mine is None
+        if any_needs and MODE.recording and lazy.dtype.kind == "float":
+            function.parents = (self, *others)
+            function.needs = tuple(bool(parent.requires_grad) for parent in (self, *others))
+            out._ctx, out.requires_grad = function, True
+        else:
+            out.requires_grad = None if any_open and not any_needs else False
+        return out
+
+    # *** what it is ***
+
+    @property
+    def shape(self) -> tuple[sint, ...]:
+        """Sizes of the axes; symbolic ones are expressions."""
+        return self.lazydata.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Type of the elements."""
+        return self.lazydata.dtype
+
+    @property
+    def device(self) -> str:
+        """Canonical name of the device that holds or will hold the elements."""
+        return self.lazydata.device
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.lazydata.shape)
+
+    def numel(self) -> sint:
+        """Number of elements."""
+        return prod(self.lazydata.shape)
+
+    def size(self, dim: int | None = None) -> sint | tuple[sint, ...]:
+        """The shape, or the size of one axis.
+
+        Raises:
+          IndexError: the axis is out of range.
+        """
+        return self.shape if dim is None else self.shape[self._axis(dim, "size")]
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def nbytes(self) -> sint:
+        """Bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floats."""
+        return dtypes.is_float(self.dtype)
+
+    def _axis(self, axis: int, what: str, extra: int = 0) -> int:
+        """A non-negative axis; ``extra`` counts axes that the result will have more than the operand.
+
+        Raises:
+          TypeError: it is not an integer.
+          IndexError: it is out of range.
+        """
+        ndim = len(self.lazydata.shape) + extra
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise TypeError(f"{what}: an axis is an integer, got {axis!r}")
+        limit = ndim or 1
+        if not -limit <= axis < limit:
+            raise IndexError(f"{what}: axis {axis} is out of range for shape {self.shape} ({-limit} to {limit - 1})")
+        return axis + limit if axis < 0 else axis
+
+    def _ints(self) -> tuple[int, ...]:
+        """The shape, where every size is a number.
+
+        Raises:
+          ValueError: a size is symbolic and bound to no value.
+        """
+        return tuple(_value(dim, self) for dim in self.lazydata.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len: a tensor of shape () has no length")
+        return _value(self.shape[0], self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a tensor has no truth value; compare .item(), or use .any() or .all()")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        lazy = self.lazydata
+        head = f"<Tensor shape={lazy.shape} dtype={lazy.dtype.name} device={lazy.device}"
+        if not lazy.base.is_realized:
+            return f"{head}, not realized>"
+        whole = lazy.st.contiguous and all(isinstance(dim, int) for dim in lazy.shape)
+        if not whole or prod(lazy.shape).__gt__(_REPR_LIMIT):
+            return f"{head}, realized>"
+        return f"{head}, values={self._nested()}>"
+
+    # *** computing ***
+
+    def schedule_with_vars(self, *others: Self) -> tuple[list[ScheduleItem], dict[Variable, int]]:
+        """The kernels that would compute this tensor and ``others``, and the values of variables. Runs nothing."""
+        return schedule([tensor.lazydata for tensor in (self, *others)])
+
+    def schedule(self, *others: Self) -> list[ScheduleItem]:
+        """The kernels that would compute this tensor and ``others``. Runs nothing."""
+        return self.schedule_with_vars(*others)[0]
+
+    def realize(self, *others: Self) -> Self:
+        """Computes this tensor and ``others`` now, and returns this tensor.
+
+        Raises:
+          MemoryError: there is not enough memory; the message says how much was asked and is held.
+        """
+        realize([tensor.lazydata for tensor in (self, *others)])
+        return self
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether the elements (of the whole that this is a view of) are in memory."""
+        return self.lazydata.base.is_realized
+
+    def contiguous(self) -> Self:
+        """The same elements with memory of their own, row-major."""
+        return self._apply(Contiguous())
+
+    def contiguous_backward(self) -> Self:
+        """The tensor itself; its gradient is put in memory before it flows on."""
+        return self._apply(ContiguousBackward())
+
+    def to(self, device: str | None) -> Self:
+        """The tensor on another device; itself if it is there already. None is the default device."""
+        name = Device.canonicalize(device)
+        return self if name == self.device else self._apply(Copy(name))
+
+    def to_(self, device: str | None) -> Self:
+        """Moves this tensor, and its gradient, to another device. Returns it."""
+        name = Device.canonicalize(device)
+        if name != self.device:
+            self.lazydata = self.lazydata.copy_to(name)
+            if self.grad is not None:
+                self.grad = self.grad.to(name)
+        return self
+
+    def _host(self) -> LazyBuffer:
+        """This tensor's elements, realised and row-major.
+
+        Raises:
+          ValueError: the shape is symbolic and bound to no value.
+        """
+        shape = self._ints()
+        lazy = self.lazydata
+        if shape != lazy.shape:
+            raise ValueError(f"a tensor of symbolic shape {lazy.shape} is not read as a whole; shrink it to numbers")
+        if not (lazy.base.is_realized and lazy.st.contiguous):
+            lazy = lazy.contiguous()
+            realize([lazy])
+        return lazy
+
+    def data(self) -> memoryview:
+        """The elements as a memoryview of this shape (of bytes, flat, where Python has no such format).
+
+        It shares the device's memory where the host can address that: take what you need before computing on.
+        """
+        lazy = self._host()
+        flat = host.download(lazy)[: prod(lazy.shape) * lazy.dtype.itemsize]  # type: ignore[misc]
+        code, shape = lazy.dtype.fmt, self._ints()
+        if code is None or code == "e" or 0 in shape:
+            return flat
+        return flat.cast(code, shape) if shape else flat.cast(code)
+
+    def numpy(self) -> NDArray[Any]:
+        """The elements as a numpy array of its own; float32 for the floats that numpy has not.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([[1, 2], [3, 4]], device="NUMPY").numpy().sum()
+            10
+        """
+        if self.dtype.kind == "float" and self.dtype.fmt is None:
+            return self.detach().cast(dtypes.float32).numpy()
+        lazy = self._host()
+        count = prod(lazy.shape) * lazy.dtype.itemsize
+        return host.as_array(host.download(lazy)[:count], lazy.dtype, self._ints()).copy()  # type: ignore[misc]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        out = self.numpy()
+        return out if dtype is None else out.astype(dtype)
+
+    def _nested(self) -> Any:
+        lazy = self._host()
+        count = prod(lazy.shape) * lazy.dtype.itemsize
+        return host.nest(host.unpack(host.download(lazy)[:count], lazy.dtype), self._ints())  # type: ignore[misc]
+
+    def tolist(self) -> Any:
+        """The elements as nested lists; a number for the shape ()."""
+        return self._nested()
+
+    def item(self) -> ConstType:
+        """The only element as a Python number.
+
+        Raises:
+          ValueError: there is not exactly one.
+        """
+        if self.numel() != 1:
+            raise ValueError(f"item: a tensor of shape {self.shape} has not exactly one element")
+        values = self.lazydata.reshape(())
+        return type(self)._wrap(values)._nested()  # type: ignore[no-any-return]
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+
+def _value(dim: sint, tensor: Core) -> int:
+    if isinstance(dim, int):
+        return dim
+    free, values = unbind(dim)
+    if not isinstance(free, int) and not free.variables() <= values.keys():
+        raise ValueError(f"the size {dim} of a tensor of shape {tensor.shape} is bound to no value")
+    return sym_eval(free, values)
+
+
+def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool) -> LazyBuffer:
+    if isinstance(data, LazyBuffer):
+        if not device_is_default and data.device != device:
+            raise ValueError(f"Tensor: the LazyBuffer is on {data.device}, not on {device}; use .to()")
+        return data if dtype is None else data.cast(dtype)
+    if isinstance(data, (bool, int, float)):
+        return LazyBuffer.const(data, dtype or dtypes.from_py(data), (), device)
+    if isinstance(data, Expr):
+        return LazyBuffer.symbolic(data, dtype or dtypes.default_int, device)
+    if isinstance(data, (list, tuple)):
+        values, shape = host.flatten(data)
+        found = dtype or dtypes.from_py(values)
+        return host.upload(memoryview(host.pack(values, found)), found, shape, device)
+    if host.is_array(data):
+        view, found, shape = host.from_array(data, dtype)
+        lazy = host.upload(view, found, shape, device, borrow=True)
+        return lazy if dtype is None or found is dtype else lazy.cast(dtype)
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return _from_bytes(memoryview(data), device, dtype)
+    if data is None:
+        return LazyBuffer.const(0, dtype or dtypes.default_float, (0,), device)
+    if isinstance(data, Core):
+        raise TypeError("Tensor: data is a tensor already; use .to(), .cast() or .detach()")
+    raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array")
+
+
+def _from_bytes(data: memoryview, device: str, dtype: DType | None) -> LazyBuffer:
+    found = dtype or dtypes.uint8
+    if not data.c_contiguous:
+        raise ValueError("Tensor: a memoryview must be contiguous")
+    if data.nbytes % found.itemsize:
+        raise ValueError(f"Tensor: {data.nbytes} bytes are not a whole number of {found.name} ({found.itemsize} bytes)")
+    return host.upload(data.cast("B") if data.nbytes else memoryview(b""), found, (data.nbytes // found.itemsize,), device)

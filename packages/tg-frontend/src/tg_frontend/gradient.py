@@ -1,0 +1,215 @@
+"""Differentiation, conversion and replacement of a tensor's content."""
+
+from __future__ import annotations
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+
+
+from . import host
+from .autograd import MODE, Switch, differentiate, free
+from .core import Core, DTypeLike, to_dtype
+from .function import Cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+class Gradient(Core):
+    """Gradients, and the in-place operations."""
+
+    __slots__ = ()
+
+    @classmethod
+    def no_grad(cls) -> Switch:
+        """A ``with`` block (or decorator) in which nothing is recorded for gradients, in this thread.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> w = Tensor([1.0], requires_grad=True, device="NUMPY")
+            >>> with Tensor.no_grad():
+            ...     (w * 2).requires_grad
+            False
+        """
+        return Switch(MODE, "recording", False)
+
+    @classmethod
+    def train(cls, mode: bool = True) -> Switch:
+        """A ``with`` block (or decorator) in which :attr:`training` is ``mode``: dropout drops, BatchNorm learns."""
+        return Switch(cls, "training", mode)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Says whether ``backward`` is to give this tensor a ``grad``. Returns it.
+
+        Raises:
+          TypeError: the elements are not floats.
+        """
+        if requires_grad and not dtypes.is_float(self.dtype):
+            raise TypeError(f"requires_grad: a tensor of {self.dtype.name} has no gradient; only floats have")
+        self.requires_grad = requires_grad
+        return self
+
+    def detach(self) -> Self:
+        """The same elements, cut off from the graph: no gradient flows through."""
+        return self._wrap(self.lazydata)
+
+    def _seed(self, gradient: Self | None, what: str) -> Self:
+        if not self.requires_grad:
+            raise RuntimeError(
+                f"{what}: this tensor of shape {self.shape} depends on nothing that requires a gradient; "
+                "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
+            )
+        if gradient is None:
+            if self.shape != () and self.numel() != 1:
+                raise ValueError(f"{what}: a tensor of shape {self.shape} needs a gradient argument of that shape")
+            return self._wrap(self.lazydata.const(1, self.dtype, self.shape, self.device))
+        if gradient.shape != self.shape or gradient.device != self.device:
+            raise ValueError(
+                f"{what}: the gradient has shape {gradient.shape} on {gradient.device}, "
+                f"the tensor {self.shape} on {self.device}"
+            )
+        return self._wrap(gradient.lazydata.cast(self.dtype))
+
+    def backward(self, gradient: Self | None = None, retain_graph: bool = False) -> Self:
+        """Adds to ``grad`` of every leaf that requires one the gradient of this tensor. Returns this tensor.
+
+        The graph is freed, so that intermediate results may go, unless ``retain_graph``.
+
+        Args:
+          gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
+
+        Raises:
+          RuntimeError: nothing requires a gradient, or the graph was freed already.
+          ValueError: ``gradient`` is missing or has another shape.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> x = Tensor([1.0, 2.0], requires_grad=True, device="NUMPY")
+            >>> _ = (x * x).sum().backward()
+            >>> x.grad.tolist()
+            [2.0, 4.0]
+        """
+        seed = self._seed(gradient, "backward")
+        found = differentiate(self, seed.lazydata)
+        for leaf, grad in found:
+            assert isinstance(leaf, type(self))
+            before = leaf.grad
+            leaf.grad = self._wrap(grad if before is None else before.lazydata.alu(Ops.ADD, grad))
+        if not retain_graph:
+            free(self)
+        return self
+
+    def gradient(self, *targets: Self, gradient: Self | None = None) -> list[Self]:
+        """The gradient of this tensor at ``targets``, which may be intermediate results. Frees and changes nothing.
+
+        Raises:
+          RuntimeError: a target does not require a gradient, or this tensor does not depend on it.
+          ValueError: ``gradient`` is missing or has another shape.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> x = Tensor(3.0, requires_grad=True, device="NUMPY")
+            >>> y = x * x
+            >>> [g.item() for g in (y * y).gradient(x, y)]
+            [108.0, 18.0]
+        """
+        seed = self._seed(gradient, "gradient")
+        for position, target in enumerate(targets):
+            if not target.requires_grad:
+                raise RuntimeError(f"gradient: target {position}, of shape {target.shape}, does not require a gradient")
+        found = {id(node): grad for node, grad in differentiate(self, seed.lazydata, targets)}
+        for position, target in enumerate(targets):
+            if id(target) not in found:
+                raise RuntimeError(f"gradient: the result does not depend on target {position}, of shape {target.shape}")
+        return [self._wrap(found[id(target)]) for target in targets]
+
+    # *** types ***
+
+    def cast(self, dtype: DTypeLike) -> Self:
+        """The elements converted to ``dtype``: from float to integer truncated toward zero and saturated.
+
+        Raises:
+          TypeError: ``dtype`` is no type of elements.
+        """
+        wanted = to_dtype(dtype)
+        if wanted is self.dtype:
+            return self
+        if wanted.kind == "void" or wanted.count != 1:
+            raise TypeError(f"cast: {self.dtype.name} to {wanted.name}: elements are scalars")
+        return self._apply(Cast(wanted))
+
+    def bitcast(self, dtype: DTypeLike) -> Self:
+        """The bits of the elements taken as ``dtype``, of the same size.
+
+        Raises:
+          TypeError: the sizes differ; or a gradient would be wanted, and there is none.
+        """
+        wanted = to_dtype(dtype)
+        if wanted is self.dtype:
+            return self
+        if wanted.kind == "void" or wanted.count != 1 or wanted.itemsize != self.dtype.itemsize:
+            raise TypeError(
+                f"bitcast: {self.dtype.name} ({self.dtype.itemsize} bytes) to {wanted.name} ({wanted.itemsize} bytes): "
+                "elements must be scalars of one size"
+            )
+        if self.requires_grad and MODE.recording:
+            raise TypeError(f"bitcast: {self.dtype.name} to {wanted.name} has no gradient; detach() first")
+        return self._wrap(self.lazydata.bitcast(wanted))
+
+    def _as_value(self, value: Any, what: str) -> Self:
+        """``value`` as a tensor like this one: same device and dtype."""
+        if not isinstance(value, Core):
+            if isinstance(value, float) and self.dtype.kind != "float":
+                raise TypeError(f"{what}: a float into a tensor of {self.dtype.name}; cast one of them")
+            return type(self)(value, device=self.device, dtype=self.dtype)
+        if value.device != self.device:
+            raise ValueError(f"{what}: a value on {value.device} into a tensor on {self.device}; use .to({self.device!r})")
+        if value.dtype is not self.dtype:
+            raise TypeError(f"{what}: a value of {value.dtype.name} into a tensor of {self.dtype.name}; cast one of them")
+        return value  # type: ignore[return-value]
+
+    # *** replacing ***
+
+    def assign(self, value: Any) -> Self:
+        """Gives this tensor new elements, in the same memory where it has some. Returns it.
+
+        What was computed from the old elements keeps them. Memory borrowed from a numpy array or a file is never
+        written: the tensor gets memory of its own.
+
+        Args:
+          value: a tensor of the same shape, dtype and device, or data for one; a number fills.
+
+        Raises:
+          ValueError: the shapes or devices differ.
+          TypeError: the dtypes differ.
+          RuntimeError: ``value`` requires a gradient: ``detach()`` it.
+        """
+        new = self._as_value(value, "assign")
+        if new.shape != self.shape:
+            if new.shape != ():
+                raise ValueError(f"assign: a value of shape {new.shape} into a tensor of shape {self.shape}")
+            new = self._wrap(new.lazydata.reshape((1,) * self.ndim).expand(self.shape))
+        if new.requires_grad and MODE.recording:
+            raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
+        self._store(new)
+        return self
+
+    def _store(self, new: Self) -> None:
+        mine = self.lazydata
+        owns = mine.base.op is Ops.ASSIGN or (mine.base.storage is not None and not host.is_borrowed(mine.base.storage))
+        self.lazydata = mine.assign(new.lazydata) if owns and mine.st.contiguous else new.lazydata
+
+    def replace(self, other: Self) -> Self:
+        """Makes this tensor refer to what ``other`` refers to. Returns it.
+
+        Raises:
+          ValueError: the shapes differ.
+          TypeError: the dtypes differ.
+        """
+        if other.shape != self.shape:
+            raise ValueError(f"replace: a tensor of shape {other.shape} for one of shape {self.shape}")
+        if other.dtype is not self.dtype:
+            raise TypeError(f"replace: a tensor of {other.dtype.name} for one of {self.dtype.name}")
+        self.lazydata = other.lazydata
+        return self

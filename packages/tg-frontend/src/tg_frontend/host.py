@@ -1,0 +1,189 @@
+"""Data of the host: nested lists, bytes and arrays, as memory with a dtype and a shape, and back."""
+
+from __future__ import annotations
+
+import struct
+
+from tg_dtype import ConstType, DType, dtypes, float_format, interop, to_bits, truncate
+from tg_lazy import LazyBuffer, Storage
+from tg_runtime import Buffer, BufferOptions, Device, buffer_of
+from tg_shape import prod
+from weakref import WeakKeyDictionary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Whose memory a buffer borrows; the entry keeps it alive as long as the buffer.
+_lenders: WeakKeyDictionary[Buffer, object] = WeakKeyDictionary()
+_ADDRESSABLE = ("CPU", "NUMPY")
+_CODES = {2: "H", 1: "B"}
+
+
+def is_array(data: object) -> bool:
+    """Whether ``data`` is a numpy array or numpy scalar; numpy is not imported to find out."""
+    return type(data).__module__ == "numpy" and hasattr(data, "__array_interface__")
+
+
+def flatten(data: list[Any] | tuple[Any, ...]) -> tuple[list[ConstType], tuple[int, ...]]:
+    """The numbers of nested lists in order, and the shape.
+
+    Raises:
+      ValueError: the lists are ragged; the message says where.
+      TypeError: something is not a number.
+    """
+    level: list[Any] = [data]
+    shape: list[int] = []
+    while level and isinstance(level[0], (list, tuple)):
+        length = len(level[0])
+        for position, item in enumerate(level):
+            if not isinstance(item, (list, tuple)):
+                raise ValueError(f"Tensor: ragged data: a number stands beside a list at depth {len(shape)}")
+            if len(item) != length:
+                raise ValueError(
+                    f"Tensor: ragged data: at depth {len(shape)} list 0 has {length} elements, "
+                    f"list {position} has {len(item)}"
+                )
+        shape.append(length)
+        level = [value for item in level for value in item]
+    for value in level:
+        if isinstance(value, (list, tuple)):
+            raise ValueError(f"Tensor: ragged data: a list stands beside a number at depth {len(shape)}")
+        if not isinstance(value, (bool, int, float)):
+            if is_array(value) and getattr(value, "ndim", 1) == 0:
+                return flatten(_plain(data))
+            raise TypeError(
+                f"Tensor: data holds a {type(value).__name__}; it must be bool, int or float"
+                + (" (use Tensor.stack for a list of tensors)" if hasattr(value, "lazydata") else "")
+            )
+    return level, tuple(shape)
+
+
+def _plain(data: Any) -> Any:
+    """Nested lists with numpy scalars turned into Python numbers."""
+    if isinstance(data, (list, tuple)):
+        return [_plain(item) for item in data]
+    return data.item() if is_array(data) and data.ndim == 0 else data
+
+
+def pack(values: list[ConstType], dtype: DType) -> bytearray:
+    """The numbers as memory of ``dtype``, each converted as ``tg_dtype.truncate`` does."""
+    out = bytearray(len(values) * dtype.itemsize)
+    if dtype.fmt is None:
+        struct.pack_into(f"<{len(values)}{_CODES[dtype.itemsize]}", out, 0, *(to_bits(v, dtype) for v in values))
+        return out
+    try:
+        # A number of the wrong kind, or out of range, is refused here: only then is each one converted with care.
+        if dtype.kind != "float" and any(type(v) is float for v in values):
+            raise struct.error
+        struct.pack_into(f"<{len(values)}{dtype.fmt}", out, 0, *values)
+    except (struct.error, OverflowError):
+        struct.pack_into(f"<{len(values)}{dtype.fmt}", out, 0, *(truncate(v, dtype) for v in values))
+    return out
+
+
+def unpack(data: memoryview, dtype: DType) -> list[ConstType]:
+    """The Python numbers in memory of ``dtype``."""
+    count = data.nbytes // dtype.itemsize
+    if dtype.fmt is not None:
+        return list(struct.unpack(f"<{count}{dtype.fmt}", data))
+    decode = float_format(dtype).decode
+    return [decode(bits) for bits in struct.unpack(f"<{count}{_CODES[dtype.itemsize]}", data)]
+
+
+def nest(values: list[Any], shape: tuple[int, ...]) -> Any:
+    """A flat list as nested lists of ``shape``; the number itself where the shape is ()."""
+    if not shape:
+        return values[0]
+    for dim in reversed(shape[1:]):
+        outer = len(values) // dim if dim else prod(shape[: shape.index(0)])
+        assert isinstance(outer, int)
+        values = [values[i * dim : (i + 1) * dim] for i in range(outer)]
+    return values
+
+
+def from_array(array: NDArray[Any], dtype: DType | None) -> tuple[memoryview, DType, tuple[int, ...]]:
+    """An array's memory (the array's own where it lies row-major and keeps its dtype), dtype and shape.
+
+    Raises:
+      TypeError: the array holds something that is no dtype of ours.
+    """
+    import numpy as np
+
+    array = np.asarray(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    source = interop.from_numpy_name(array.dtype.name)
+    shape = array.shape
+    array = np.ascontiguousarray(array)
+    if dtype is not None and dtype is not source:
+        name = interop.to_numpy_name(dtype)
+        if name is not None and not (source.kind == "float" and dtype.kind != "float"):
+            array, source = array.astype(name), dtype
+    return memoryview(array.reshape(-1).view(np.uint8)), source, shape
+
+
+def upload(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, *, borrow: bool = False) -> LazyBuffer:
+    """Host bytes as a tensor's memory on a device.
+
+    Args:
+      data: row-major bytes.
+      borrow: use the memory in place where the device can address it; whoever owns it must leave it unchanged. It is
+        never written to.
+
+    Raises:
+      DeviceError: the device does not exist or cannot be opened here.
+    """
+    size = prod(shape)
+    assert isinstance(size, int)
+    storage = Storage(device, size, dtype)
+    Device[device]  # an unknown device must be named before memory is asked for
+    if borrow and size and device.partition(":")[0] in _ADDRESSABLE:
+        address = _address(data)
+        if address is not None and address % dtype.itemsize == 0:
+            buffer = Buffer(device, size, dtype, options=BufferOptions(external_ptr=address)).allocate()
+            _lenders[buffer] = data
+            storage.payload = buffer
+            return LazyBuffer.from_storage(storage, shape)
+    buffer_of(storage).allocate().copyin(data)
+    return LazyBuffer.from_storage(storage, shape)
+
+
+def _address(data: memoryview) -> int | None:
+    import ctypes
+
+    try:
+        if not data.readonly:
+            return ctypes.addressof(ctypes.c_char.from_buffer(data))
+        from numpy import frombuffer, uint8
+
+        return int(frombuffer(data, uint8).__array_interface__["data"][0])
+    except (ImportError, TypeError, ValueError):
+        return None
+
+
+def is_borrowed(storage: Storage) -> bool:
+    """Whether the memory belongs to somebody else, so that it may not be written."""
+    buffer = storage.payload
+    return isinstance(buffer, Buffer) and buffer.base in _lenders
+
+
+def download(lazy: LazyBuffer) -> memoryview:
+    """The bytes of a realised, contiguous tensor: the memory itself where the host can reach it."""
+    storage = lazy.base.storage
+    assert storage is not None
+    if prod(lazy.shape) == 0:
+        return memoryview(b"")
+    return buffer_of(storage).as_buffer()
+
+
+def as_array(data: memoryview, dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Bytes as a numpy array that shares them; of a dtype that numpy has."""
+    import numpy as np
+
+    name = interop.to_numpy_name(dtype)
+    assert name is not None
+    return np.frombuffer(data, dtype=name).reshape(shape) if data.nbytes else np.empty(shape, np.dtype(name))

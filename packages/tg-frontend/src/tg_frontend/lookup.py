@@ -1,0 +1,100 @@
+"""Reading at computed positions, with the gradient as a sum over a one-hot comparison."""
+
+from __future__ import annotations
+
+from tg_dtype import DType, dtypes
+from tg_lazy import LazyBuffer, Ops
+from tg_shape import prod, sint
+
+from .function import Function, Grads, splat, total
+
+_LARGEST_INT32 = (1 << 31) - 1
+
+
+def _index_dtype(size: sint) -> DType:
+    largest = size if isinstance(size, int) else size.vmax
+    return dtypes.int32 if largest <= _LARGEST_INT32 else dtypes.int64
+
+
+def _positions(shape: tuple[sint, ...], axis: int, dtype: DType, device: str) -> LazyBuffer:
+    """The index along ``axis`` at every place of ``shape``."""
+    dim = shape[axis]
+    single = tuple(dim if i == axis else 1 for i in range(len(shape)))
+    return LazyBuffer.iota(dim, dtype, device).reshape(single).expand(shape)
+
+
+def _guarded(flat: LazyBuffer, index: LazyBuffer, bound: sint) -> LazyBuffer:
+    """``flat`` where ``0 <= index < bound``, else -1, which reads as 0."""
+    negative = index.alu(Ops.CMPLT, splat(index, 0))
+    inside = index.alu(Ops.CMPLT, _scalar(index, bound))
+    ok = inside.alu(Ops.AND, negative.alu(Ops.NOT))
+    return ok.alu(Ops.WHERE, flat, splat(flat, -1))
+
+
+def _scalar(like: LazyBuffer, value: sint) -> LazyBuffer:
+    if isinstance(value, int):
+        return splat(like, value)
+    single = LazyBuffer.symbolic(value, like.dtype, like.device)
+    return single.reshape((1,) * len(like.shape)).expand(like.shape)
+
+
+class Take(Function):
+    """Whole slices along one axis: shape (pre, n, post) and an index of shape (m,) give (pre, m, post).
+
+    A position outside ``0 <= i < n`` reads as 0.
+    """
+
+    __slots__ = ("index", "shape")
+
+    def forward(self, x: LazyBuffer, index: LazyBuffer) -> LazyBuffer:
+        self.index, self.shape = index, x.shape
+        pre, n, post = x.shape
+        out = (pre, index.shape[0], post)
+        dtype = _index_dtype(prod(x.shape))
+        wide = index.cast(dtype).reshape((1, index.shape[0], 1)).expand(out)
+        row = wide
+        if pre != 1:
+            base = _positions(out, 0, dtype, x.device)
+            row = base.alu(Ops.MUL, _scalar(base, n)).alu(Ops.ADD, wide)
+        flat = row
+        if post != 1:
+            flat = row.alu(Ops.MUL, _scalar(row, post)).alu(Ops.ADD, _positions(out, 2, dtype, x.device))
+        return x.gather(_guarded(flat, wide, n))
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        pre, n, post = self.shape
+        m = self.index.shape[0]
+        full = (pre, m, n, post)
+        index = self.index.cast(_index_dtype(prod(self.shape)))
+        hit = index.reshape((1, m, 1, 1)).expand(full).alu(Ops.CMPEQ, _positions(full, 2, index.dtype, grad.device))
+        value = grad.reshape((pre, m, 1, post)).expand(full)
+        return total(hit.alu(Ops.WHERE, value, splat(value, 0)), (1,)).reshape(self.shape), None
+
+
+class TakeAlong(Function):
+    """One element for each place: (pre, n, post) at an index of (pre, m, post) gives (pre, m, post).
+
+    A position outside ``0 <= i < n`` reads as 0.
+    """
+
+    __slots__ = ("index", "shape")
+
+    def forward(self, x: LazyBuffer, index: LazyBuffer) -> LazyBuffer:
+        self.index, self.shape = index, x.shape
+        _, n, post = x.shape
+        dtype = _index_dtype(prod(x.shape))
+        wide = index.cast(dtype)
+        base = _positions(wide.shape, 0, dtype, x.device)
+        row = base.alu(Ops.MUL, _scalar(base, n)).alu(Ops.ADD, wide)
+        flat = row.alu(Ops.MUL, _scalar(row, post)).alu(Ops.ADD, _positions(wide.shape, 2, dtype, x.device))
+        return x.gather(_guarded(flat, wide, n))
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        pre, n, post = self.shape
+        m = self.index.shape[1]
+        full = (pre, m, n, post)
+        index = self.index.cast(_index_dtype(prod(self.shape)))
+        hit = index.reshape((pre, m, 1, post)).expand(full)
+        hit = hit.alu(Ops.CMPEQ, _positions(full, 2, index.dtype, grad.device))
+        value = grad.reshape((pre, m, 1, post)).expand(full)
+        return total(hit.alu(Ops.WHERE, value, splat(value, 0)), (1,)).reshape(self.shape), None

@@ -1,0 +1,33 @@
+"""Devices for the tests, closed when the test is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tg_hcq.hostq import HostQueueDevice
+
+MakeDevice = Callable[..., HostQueueDevice]
+
+
+@pytest.fixture
+def make_device() -> Iterator[MakeDevice]:
+    """Opens HOSTQ devices that give up waiting after two seconds."""
+    opened: list[HostQueueDevice] = []
+
+    def make(name: str = "HOSTQ", timeout_ms: int = 2000, **settings: int) -> HostQueueDevice:
+        device = HostQueueDevice(name, **settings)
+        device.timeout_ms = timeout_ms
+        opened.append(device)
+        return device
+
+    yield make
+    for device in opened:
+        device.close()
+
+
+@pytest.fixture
+def device(make_device: MakeDevice) -> HostQueueDevice:
+    """One device."""
+    return make_device()

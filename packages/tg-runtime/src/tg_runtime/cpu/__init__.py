@@ -1,0 +1,1 @@
+"""The host CPU as a device: memory, compilers, the loader, the worker pool, programs and graphs."""

@@ -1,0 +1,47 @@
+"""The C library of this process: the few calls that Python does not have, and the addresses of its functions."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+
+PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
+
+
+@functools.cache
+def libraries() -> tuple[ctypes.CDLL, ...]:
+    """Where symbols are looked for: the process, the math library, and the compiler's helpers (half floats …)."""
+    names = [None, ctypes.util.find_library("m") if os.name == "posix" else None, "libgcc_s.so.1"]
+    found = []
+    for name in dict.fromkeys(names):
+        try:
+            found.append(ctypes.CDLL(name, use_errno=True))
+        except (OSError, TypeError):
+            continue
+    return tuple(found)
+
+
+@functools.cache
+def address_of(symbol: str) -> int | None:
+    """The address of a C function, None if no library has it."""
+    for library in libraries():
+        try:
+            function = getattr(library, symbol)
+        except AttributeError:
+            continue
+        return ctypes.cast(function, ctypes.c_void_p).value
+    return None
+
+
+@functools.cache
+def libc() -> ctypes.CDLL:
+    """The C library, with the types of the calls that this package makes."""
+    c = ctypes.CDLL(None, use_errno=True)
+    c.posix_memalign.argtypes = (ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_size_t)
+    c.free.argtypes = (ctypes.c_void_p,)
+    c.free.restype = None
+    c.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    c.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return c

@@ -1,0 +1,129 @@
+"""LLVM IR text to an object file, in process, through llvmlite."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from typing import Any
+
+from ..compiler import Compiler, rejected
+from .host import CPUArch, cpu_identity
+from .tools import find_tool
+
+@functools.cache
+def version(distribution: str) -> str:
+    """The version of an installed distribution."""
+    from importlib.metadata import version as look_up
+
+    return look_up(distribution)
+
+
+MISSING = "llvmlite is not installed (pip install 'tg-runtime[llvm]')"
+
+
+def available() -> bool:
+    """Whether llvmlite can be imported; it is not imported."""
+    return find_spec("llvmlite") is not None
+
+
+@functools.cache
+def _binding() -> Any:
+    binding = importlib.import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@functools.cache
+def host() -> tuple[str, str, str]:
+    """The host's triple, CPU name and features, as LLVM writes them."""
+    binding = _binding()
+    features = binding.get_host_cpu_features()
+    return binding.get_process_triple(), binding.get_host_cpu_name(), features.flatten()
+
+
+class LLVMCompiler(Compiler):
+    """Compiles LLVM IR for the host, or for another machine.
+
+    Args:
+      arch: the processor; the host's with all its features if omitted.
+      triple: another machine to compile for.
+      level: how hard LLVM tries, 0 to 3.
+    """
+
+    def __init__(self, arch: CPUArch | None = None, triple: str = "", level: int = 2) -> None:
+        self.arch, self.triple, self.level = arch or CPUArch(), triple, level
+        # asking LLVM for the host's name would cost its loading, even where the binary is on disk already
+        native = "" if triple or self.arch.cpu else cpu_identity()
+        chosen = f"{triple}:{self.arch.cpu}:{','.join(self.arch.features)}:{native}"
+        super().__init__(f"llvm:{version('llvmlite')}:{level}:{chosen}")
+
+    @functools.cached_property
+    def machine(self) -> Any:
+        """The target machine."""
+        binding = _binding()
+        triple, cpu, features = host()
+        if self.triple:
+            binding.initialize_all_targets()
+            binding.initialize_all_asmprinters()
+            triple, cpu, features = self.triple, "", ""
+        elif self.arch.cpu:
+            cpu, features = self.arch.cpu, ""
+        features = ",".join(part for part in (features, *self.arch.features) if part)
+        target = binding.Target.from_triple(triple)
+        return target.create_target_machine(
+            cpu=cpu, features=features, opt=self.level, reloc="pic", codemodel="small"
+        )
+
+    def module(self, src: str) -> Any:
+        """The optimised module.
+
+        Raises:
+          CompileError: LLVM rejects the text.
+        """
+        binding = _binding()
+        try:
+            module = binding.parse_assembly(src)
+            module.verify()
+        except RuntimeError as error:
+            raise rejected("LLVM IR", str(error), src, ".ll") from None
+        module.triple = self.machine.triple
+        module.data_layout = str(self.machine.target_data)
+        options = binding.create_pipeline_tuning_options(speed_level=self.level)
+        builder = binding.create_pass_builder(self.machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return module
+
+    def compile(self, src: str) -> bytes:
+        """The object file of LLVM IR text.
+
+        Raises:
+          CompileError: LLVM rejects the text; it is kept in a file that the message names.
+        """
+        module = self.module(src)
+        lib: bytes = self.machine.emit_object(module)
+        return lib
+
+    def assembly(self, src: str) -> str:
+        """The assembly text of LLVM IR text."""
+        text: str = self.machine.emit_assembly(self.module(src))
+        return text
+
+    def disassemble(self, lib: bytes) -> str:
+        """The object as assembly, by the binutils or LLVM tool that is on the machine."""
+        return disassemble(lib)
+
+
+def disassemble(lib: bytes) -> str:
+    """An object file as assembly text, or a line that says why there is none."""
+    tool = find_tool("objdump", "llvm-objdump")
+    if tool is None:
+        return "no disassembly: neither objdump nor llvm-objdump is on the PATH"
+    with tempfile.NamedTemporaryFile(suffix=".o") as file:
+        file.write(lib)
+        file.flush()
+        done = subprocess.run([tool, "-d", "--no-show-raw-insn", file.name], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else f"no disassembly: {done.stderr.strip()}"

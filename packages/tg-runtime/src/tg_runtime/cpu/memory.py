@@ -1,0 +1,140 @@
+"""Host memory: aligned blocks, with huge pages for the large ones, and their allocator."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..allocator import Allocator, BufferOptions, LRUAllocator
+from .libc import libc
+
+ALIGNMENT = 64
+_HUGE = 2 << 20
+_MADV_HUGEPAGE = 14
+_READ, _READ_WRITE = 0x100, 0x200
+
+_from_memory = ctypes.pythonapi.PyMemoryView_FromMemory
+_from_memory.restype = ctypes.py_object
+_from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+
+
+class HostMemory:
+    """A block of this process's memory.
+
+    Attributes:
+      address: where it begins.
+      nbytes: its size.
+      owner: what keeps the memory alive; the block frees it itself if this is None.
+    """
+
+    __slots__ = ("__weakref__", "_exported", "address", "nbytes", "owner")
+
+    def __init__(self, address: int, nbytes: int, owner: object | None) -> None:
+        self.address, self.nbytes, self.owner = address, nbytes, owner
+        self._exported: weakref.ref[Any] | None = None
+
+    @classmethod
+    def allocate(cls, nbytes: int) -> HostMemory:
+        """``nbytes`` bytes, aligned to a cache line.
+
+        Raises:
+          MemoryError: the system has no such block.
+        """
+        found = ctypes.c_void_p()
+        large = nbytes >= 2 * _HUGE
+        if libc().posix_memalign(ctypes.byref(found), _HUGE if large else ALIGNMENT, max(nbytes, 1)) != 0:
+            raise MemoryError(f"the system refuses {nbytes} bytes")
+        assert found.value is not None
+        if large:
+            libc().madvise(found.value, nbytes // _HUGE * _HUGE, _MADV_HUGEPAGE)  # a hint: it may fail
+        return cls(found.value, nbytes, None)
+
+    def view(self, nbytes: int) -> memoryview:
+        """The first ``nbytes`` bytes, valid while the block lives."""
+        view: memoryview = _from_memory(self.address, nbytes, _READ_WRITE)
+        return view
+
+    def export(self, nbytes: int) -> memoryview:
+        """The first ``nbytes`` bytes as a view that keeps the block alive."""
+        array = (ctypes.c_uint8 * nbytes).from_address(self.address)
+        array._block = self
+        self._exported = weakref.ref(array)
+        return memoryview(array).cast("B")
+
+    @property
+    def exported(self) -> bool:
+        """Whether a view that :meth:`export` gave is alive."""
+        return self._exported is not None and self._exported() is not None
+
+    def __del__(self, libc: Callable[[], ctypes.CDLL] = libc) -> None:
+        # bound as a default because the module's names are gone when the interpreter ends
+        if self.owner is None:
+            libc().free(self.address)
+
+    def __repr__(self) -> str:
+        return f"<HostMemory {self.nbytes} bytes at {self.address:#x}>"
+
+
+def physical_memory() -> int | None:
+    """Bytes of memory that this process may use: the machine's, or the limit of its control group if that is less."""
+    found = []
+    try:
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (ValueError, OSError, AttributeError):
+        pass
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path, encoding="ascii") as file:
+                found.append(int(file.read()))
+        except (OSError, ValueError):
+            continue
+    return min(found, default=None)
+
+
+class HostAllocator(LRUAllocator[HostMemory]):
+    """Memory of the host."""
+
+    supports_offset = True
+
+    def __init__(self, device: str = "CPU") -> None:
+        limit = physical_memory()
+        super().__init__(device, limit, limit // 4 if limit else 1 << 62)
+
+    def _alloc(self, nbytes: int, options: BufferOptions) -> HostMemory:
+        if options.external_ptr is not None:
+            return HostMemory(options.external_ptr, nbytes, options)
+        return HostMemory.allocate(nbytes)
+
+    def reusable(self, opaque: HostMemory) -> bool:
+        """Not while a view of it is in other hands."""
+        return not opaque.exported
+
+    def copyin(self, dest: HostMemory, src: memoryview) -> None:
+        """Copies host memory."""
+        dest.view(src.nbytes)[:] = src
+
+    def copyout(self, dest: memoryview, src: HostMemory) -> None:
+        """Copies host memory."""
+        dest[:] = src.view(dest.nbytes)
+
+    def transfer(self, dest: HostMemory, src: HostMemory, nbytes: int, source: Allocator[Any]) -> bool:
+        """Copies between two CPU devices."""
+        if not isinstance(source, HostAllocator):
+            return False
+        ctypes.memmove(dest.address, src.address, nbytes)
+        return True
+
+    def as_buffer(self, opaque: HostMemory, nbytes: int) -> memoryview:
+        """The memory itself."""
+        return opaque.view(nbytes)
+
+    def export(self, opaque: HostMemory, nbytes: int) -> memoryview:
+        """The memory itself, kept from others while the view lives."""
+        return opaque.export(nbytes)
+
+    def offset(self, opaque: HostMemory, nbytes: int, byte_offset: int) -> HostMemory:
+        """A part of the block, which it keeps alive."""
+        return HostMemory(opaque.address + byte_offset, nbytes, opaque)

@@ -1,0 +1,108 @@
+"""CPUProgram: an object file in executable memory, called as a device program."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+
+from .execmem import ExecutableMemory
+from .memory import HostMemory
+from .pool import Pool, pool
+
+_WORD = 0xFFFFFFFFFFFFFFFF
+
+
+class CPUProgram:
+    """A function of an object file, in memory that can be executed.
+
+    It is called with the addresses of the buffers, then the variables, then, where it runs on several threads, the
+    number of the thread; all are integers to the calling convention.
+
+    Args:
+      name: the function's name.
+      lib: the object file.
+
+    Attributes:
+      mem: the executable memory.
+      fxn: the function, as ctypes calls it.
+
+    Raises:
+      elf.ELFError: the object is damaged, or does not define the function.
+
+    Example:
+        >>> from tg_runtime import Device
+        >>> cpu = Device["CPU"]
+        >>> ir = "define void @fill(ptr %p, i32 %x) { store i32 %x, ptr %p ret void }"
+        >>> from tg_runtime.cpu.pool import ir_compiler
+        >>> fill = CPUProgram("fill", ir_compiler().compile(ir))
+        >>> block = cpu.allocator.alloc(4)
+        >>> fill(block, vals=(7,))
+        >>> bytes(cpu.allocator.as_buffer(block, 4))
+        b'\\x07\\x00\\x00\\x00'
+    """
+
+    def __init__(self, name: str, lib: bytes) -> None:
+        self.name, self.lib = name, lib
+        self.memory = ExecutableMemory(lib)
+        self.mem = self.memory.mem
+        self.address = self.memory.function(name)
+        self._by_arity: dict[int, ctypes._FuncPointer] = {}
+        self.pool: Pool | None = pool()
+
+    @property
+    def fxn(self) -> ctypes._FuncPointer:
+        """The function without declared arguments."""
+        return ctypes.CFUNCTYPE(None)(self.address)
+
+    def _function(self, arity: int) -> ctypes._FuncPointer:
+        found = self._by_arity.get(arity)
+        if found is None:
+            found = self._by_arity[arity] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * arity)(self.address)
+        return found
+
+    def __call__(
+        self,
+        *bufs: HostMemory,
+        global_size: tuple[int, int, int] = (1, 1, 1),
+        local_size: tuple[int, int, int] = (1, 1, 1),
+        vals: Sequence[int] = (),
+        wait: bool = False,
+    ) -> float | None:
+        """Runs the function to its end.
+
+        Args:
+          bufs: memory of the CPU's allocator.
+          global_size: the number of threads, then ones.
+          local_size: ones.
+          vals: values of the variables.
+          wait: measure.
+
+        Returns:
+          Seconds, if ``wait``.
+        """
+        words = [b.address for b in bufs]
+        if vals:
+            words += [v & _WORD for v in vals]
+        threads = global_size[0]
+        start = time.perf_counter() if wait else 0.0
+        if threads == 1:
+            function = self._by_arity.get(len(words)) or self._function(len(words))
+            function(*words)
+        else:
+            self._on_threads(words, threads)
+        return time.perf_counter() - start if wait else None
+
+    def _on_threads(self, words: list[int], threads: int) -> None:
+        if self.pool is None:
+            function = self._function(len(words) + 1)
+            for core in range(threads):
+                function(*words, core)
+            return
+        if not self.pool.started:
+            self.pool.start()
+        arguments = (ctypes.c_uint64 * len(words))(*words)
+        entry = (ctypes.c_uint64 * 4)(
+            self.pool.thunk(len(words)), self.address, ctypes.addressof(arguments), threads
+        )  # fmt: skip
+        self.pool.run_table(self.pool.address, ctypes.addressof(entry), 1)
