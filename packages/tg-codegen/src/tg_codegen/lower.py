@@ -8,8 +8,9 @@ extents share them, so that one loop can serve both.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import ALU, LazyOp, Ops
 from tg_lazy import ast as ast_module
 from tg_shape import Expr, Variable, coefficient, prod, sint
@@ -17,6 +18,20 @@ from tg_shape import Expr, Variable, coefficient, prod, sint
 from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
 
 Index = tuple[sint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is wanted: at ``index``, and whether it is wanted there at all (0 or 1, symbolic).
+
+    What is not wanted may lie outside of a buffer: loads are masked with ``wanted``.
+    """
+
+    index: Index
+    wanted: sint = 1
+
+
+Wish = tuple[LazyOp, Place]
 
 
 class LowerError(ValueError):
@@ -33,7 +48,7 @@ class Lowering:
 
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.memo: dict[tuple[LazyOp, Index], Node] = {}
+        self.memo: dict[Wish, Node] = {}
         self.outputs: dict[tuple[int, sint], Variable] = {}
         self.reductions: dict[tuple[object, ...], tuple[Variable, ...]] = {}
 
@@ -66,37 +81,40 @@ class Lowering:
 
     def value(self, ast: LazyOp, index: Index) -> Node:
         """The node for ``ast`` at ``index``."""
-        stack: list[tuple[LazyOp, Index]] = [(ast, index)]
+        goal: Wish = (ast, Place(index))
+        stack = [goal]
         levels = reduce_levels(ast)
         while stack:
-            node, at = stack[-1]
-            if (node, at) in self.memo:
+            wish = stack[-1]
+            if wish in self.memo:
                 stack.pop()
                 continue
-            wanted = self.operands(node, at, levels)
+            wanted = self.operands(*wish, levels)
             missing = [w for w in wanted if w not in self.memo]
             if missing:
                 stack.extend(reversed(missing))
                 continue
-            self.memo[node, at] = self.build(node, at, tuple(self.memo[w] for w in wanted), levels)
+            self.memo[wish] = self.build(*wish, tuple(self.memo[w] for w in wanted), levels)
             stack.pop()
-        return self.memo[ast, index]
+        return self.memo[goal]
 
-    def operands(self, node: LazyOp, at: Index, levels: dict[LazyOp, int]) -> list[tuple[LazyOp, Index]]:
-        """The operands of ``node`` with the indices at which it wants them."""
+    def operands(self, node: LazyOp, place: Place, levels: dict[LazyOp, int]) -> list[Wish]:
+        """The operands of ``node`` with the places at which it wants them."""
         if node.op is Ops.VIEW:
-            flat, _ = node.arg.index(at)
-            return [(node.src[0], unflatten(flat, node.src[0].shape))]
+            flat, valid = node.arg.index(place.index)
+            if isinstance(valid, int) and not valid:
+                return []
+            return [(node.src[0], Place(unflatten(flat, node.src[0].shape), place.wanted & valid))]
         if node.op is Ops.REDUCE:
             axes = [a for a in node.arg[1] if node.src[0].shape[a] != 1]
             inner = self.reduction_index([node.src[0].shape[a] for a in axes], levels[node])
-            full = list(at)
+            full = list(place.index)
             for axis, var in zip(axes, inner, strict=True):
                 full[axis] = var
-            return [(node.src[0], tuple(full))]
-        return [(child, at) for child in node.src]
+            return [(node.src[0], Place(tuple(full), place.wanted))]
+        return [(child, place) for child in node.src]
 
-    def build(self, node: LazyOp, at: Index, src: tuple[Node, ...], levels: dict[LazyOp, int]) -> Node:
+    def build(self, node: LazyOp, place: Place, src: tuple[Node, ...], levels: dict[LazyOp, int]) -> Node:
         """The node itself, its operands being there."""
         make = self.table.make
         op = node.op
@@ -107,13 +125,14 @@ class Lowering:
         if op is Ops.SYM:
             return make(NodeOp.INDEX, node.dtype, (), node.arg)
         if op is Ops.IOTA:
-            flat, valid = node.arg.index(at)
+            flat, valid = node.arg.index(place.index)
             return self.select(make(NodeOp.INDEX, node.dtype, (), flat), valid)
         if op is Ops.LOAD:
             slot, st = node.arg
-            flat, valid = st.index(at)
+            flat, valid = st.index(place.index)
+            valid = valid & place.wanted
             if isinstance(valid, int) and not valid:
-                return make(NodeOp.CONST, node.dtype, (), dtypes.as_const(0, node.dtype))
+                return self.zero(node.dtype)
             return make(NodeOp.LOAD, node.dtype, (), (slot, flat, valid))
         if op is Ops.GATHER:
             slot, st = node.arg
@@ -122,8 +141,8 @@ class Lowering:
                 raise LowerError(f"{node!r}: gather through a masked view")
             return make(NodeOp.GATHER, node.dtype, src, (slot, flat, st.shape[0]))
         if op is Ops.VIEW:
-            _, valid = node.arg.index(at)
-            return self.select(src[0], valid)
+            _, valid = node.arg.index(place.index)
+            return self.select(src[0] if src else self.zero(node.dtype), valid)
         if op is Ops.REDUCE:
             reducer, axes = node.arg
             dims = [node.src[0].shape[a] for a in axes if node.src[0].shape[a] != 1]
@@ -132,10 +151,14 @@ class Lowering:
             return make(NodeOp.REDUCE, node.dtype, src, (reducer, self.reduction_index(dims, levels[node])))
         raise LowerError(f"{node!r} does not belong in a kernel")
 
+    def zero(self, dtype: DType) -> Node:
+        """The constant 0."""
+        return self.table.make(NodeOp.CONST, dtype, (), dtypes.as_const(0, dtype))
+
     def select(self, x: Node, valid: sint) -> Node:
         """``x`` where ``valid``, else 0."""
         if isinstance(valid, int):
-            return x if valid else self.table.make(NodeOp.CONST, x.dtype, (), dtypes.as_const(0, x.dtype))
+            return x if valid else self.zero(x.dtype)
         return self.table.make(NodeOp.SELECT, x.dtype, (x,), valid)
 
 

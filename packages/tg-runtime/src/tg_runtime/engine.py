@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-import tg_lazy
-from tg_lazy import DEBUG, Ops
+from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, schedule
 from tg_shape import Variable
 
 from .buffer import Buffer, buffer_of
@@ -16,9 +14,6 @@ from .counters import GlobalCounters, update_stats
 from .kernels import get_runner
 from .registry import Device
 from .runner import BufferCopy, BufferXfer, CustomOp, EmptyOp, Runner, Vars, ViewOp
-
-if TYPE_CHECKING:
-    from tg_lazy import LazyBuffer, ScheduleItem
 
 
 class ExecItem:
@@ -205,7 +200,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     After an exception in the middle, what was computed stays, and ``outputs`` can be realised again.
     """
     with _realizing:
-        items, var_vals = tg_lazy.schedule(outputs)
+        items, var_vals = schedule(outputs)
         if not items:
             return
         if DEBUG.value >= 3:

@@ -159,7 +159,7 @@ class Expr:
     def __deepcopy__(self, memo: object) -> Expr:
         return self
 
-    # -- arithmetic ------------------------------------------------------------------------------------------------------
+    # -- arithmetic ----------------------------------------------------------------------------------------------------
     def __add__(self, other: sint) -> sint:
         return ENGINE.add(self, other if type(other) is int else as_sint(other))
 
@@ -222,7 +222,7 @@ class Expr:
         """Whether the values differ, as a 0/1 expression."""
         return ENGINE.ne(self, as_sint(other))
 
-    # -- booleans --------------------------------------------------------------------------------------------------------
+    # -- booleans ------------------------------------------------------------------------------------------------------
     def __and__(self, other: sint) -> sint:
         return ENGINE.conj((self, as_sint(other)))
 
@@ -251,7 +251,7 @@ class Expr:
             f"{self.render()} (between {self.vmin} and {self.vmax}) has no single value; use .evaluate({{...}})"
         )
 
-    # -- queries ---------------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
     def substitute(self, mapping: Mapping[Expr, sint]) -> sint:
         """The expression with nodes replaced, simplified again.
 

@@ -81,7 +81,7 @@ class ShapeTracker:
         """The views as nested tuples; the same in every process."""
         return tuple(v.key for v in self.views)
 
-    # -- movement --------------------------------------------------------------------------------------------------------
+    # -- movement ------------------------------------------------------------------------------------------------------
     def reshape(self, shape: Sequence[sint]) -> ShapeTracker:
         """The same elements, in row-major order, in another shape.
 
@@ -138,7 +138,7 @@ class ShapeTracker:
         """
         return _moved(self, "stride", tuple(steps))
 
-    # -- algebra ---------------------------------------------------------------------------------------------------------
+    # -- algebra -------------------------------------------------------------------------------------------------------
     def __add__(self, other: ShapeTracker) -> ShapeTracker:
         """``other`` viewed on top of this: its buffer is this tracker's elements in row-major order."""
         return ShapeTracker(self.views + other.views)
@@ -204,7 +204,7 @@ class ShapeTracker:
             self._function = function_of(self.views)
         return self._function
 
-    # -- symbols ---------------------------------------------------------------------------------------------------------
+    # -- symbols -------------------------------------------------------------------------------------------------------
     def vars(self) -> frozenset[Variable]:
         """The variables in the views."""
         out: frozenset[Variable] = frozenset()

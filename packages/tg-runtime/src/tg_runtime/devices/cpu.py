@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-import tg_codegen
 from tg_codegen import Renderer
+from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_llvm import LLVMRenderer
 
 from ..compiled import Compiled
 from ..compiler import Compiler
@@ -49,9 +50,9 @@ class CPUDevice(Compiled):
         renderer: Renderer
         compiler: Compiler
         if name == "LLVM":
-            renderer, compiler = tg_codegen.LLVMRenderer(target), llvm.LLVMCompiler(arch)
+            renderer, compiler = LLVMRenderer(target), llvm.LLVMCompiler(arch)
         else:
-            renderer, compiler = tg_codegen.CRenderer(target), clang.ClangCompiler(arch)
+            renderer, compiler = ClangRenderer(target), clang.ClangCompiler(arch)
         super().__init__(device, _allocator(device), renderer, compiler, CPUProgram, CPUGraph)
 
     @classmethod
