@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, product
+from math import prod
 
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops, identity
@@ -762,21 +763,30 @@ class Reduction:
     def across_group(self, node: Node, partial: UOp) -> UOp:
         """Combines the partial results of a work-group's items through shared memory; every item has the result."""
         emitter, block = self.emitter, self.context.block
-        width = 1
-        place: sint = 0
+        width = prod(emitter.fixed(axis) for axis in self.group)
+        item: sint = 0
         for axis in self.group:
-            place = place * emitter.fixed(axis) + self.env.axis[axis.name]
-            width *= emitter.fixed(axis)
-        size = width * partial.dtype.count
-        scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.LOCAL), (), (f"group{next(emitter.numbers)}", size))
-        block.effects.append(UOp(UOps.STORE, dtypes.void, (scratch, emitter.address(place * partial.dtype.count), partial)))
+            item = item * emitter.fixed(axis) + self.env.axis[axis.name]
+        row: sint = 0
+        rows = 1
+        for axis in emitter.nest.axes:
+            if axis.kind is Kind.LOCAL:
+                row = row * emitter.fixed(axis) + self.env.axis[axis.name]
+                rows *= emitter.fixed(axis)
+        lanes = partial.dtype.count
+        name, size = f"group{next(emitter.numbers)}", rows * width * lanes
+        scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.LOCAL), (), (name, size))
+        place = (row * width + item) * lanes
+        block.effects.append(UOp(UOps.STORE, dtypes.void, (scratch, emitter.address(place), partial)))
         barrier = UOp(UOps.BARRIER, dtypes.void, (), next(emitter.numbers))
         block.effects.append(barrier)
         ready = UOp(UOps.AFTER, scratch.dtype, (scratch, barrier))
-        total = UOp(UOps.LOAD, partial.dtype, (ready, emitter.address(0)))
-        for number in range(1, width):
-            part = UOp(UOps.LOAD, partial.dtype, (ready, emitter.address(number * partial.dtype.count)))
-            total = total.alu(node.arg[0], part)
+        first = row * width * lanes
+        parts = [
+            UOp(UOps.LOAD, partial.dtype, (ready, emitter.address(first + number * lanes))) for number in range(width)]
+        total = combine(node.arg[0], parts)
+        if block is not emitter.top:  # the next iteration writes here again
+            block.effects.append(UOp(UOps.BARRIER, dtypes.void, (total,), next(emitter.numbers)))
         return total
 
 

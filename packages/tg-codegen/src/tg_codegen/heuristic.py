@@ -133,8 +133,9 @@ class Planner:
             self.output_tile(choice, body)
         else:
             self.lane_tile(choice, body)
-        for root in self.columns[-1:]:
-            self.vectorize(root, Kind.VECTOR)
+        if not any(a.kind is Kind.VECTOR for a in self.nest.axes):
+            for root in self.columns[-1:]:
+                self.vectorize(root, Kind.VECTOR)
 
     def vector_choice(self, body: list[Node]) -> Root | None:
         """The dimension whose iterations become lanes; None if none gains."""

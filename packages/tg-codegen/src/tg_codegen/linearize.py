@@ -265,7 +265,7 @@ class _Placement:
             if u.op is UOps.RANGE:
                 continue
             home = self.block[u]
-            for s in u.src:
+            for s in (*u.src[0].src, *u.src) if u.op is UOps.LOOP else u.src:
                 if s.op in _FIRST or s.op is UOps.RANGE:
                     continue
                 at = self.block[s]
