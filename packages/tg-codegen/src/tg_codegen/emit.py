@@ -22,7 +22,7 @@ from tg_lazy import Ops, identity
 from tg_shape import Expr, Variable, coefficient, sint
 
 from .index import IndexBuilder, index_dtype, ramp
-from .nest import LANE, PARALLEL, PLACE, SERIAL, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, Store, is_alu
+from .nest import LANE, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, Store, is_alu
 from .scope import Block, Context, Env
 from .target import Target
 from .uop import UOp, UOps, const, vectorize
@@ -44,6 +44,12 @@ class Span:
     exact: bool | None
     condition: sint = 1
     last: bool = False
+
+
+def below(a: sint, b: sint) -> sint:
+    """``a < b`` as a symbolic truth value."""
+    difference = a - b
+    return int(difference < 0) if isinstance(difference, int) else difference.lt(0)
 
 
 def splat(x: UOp, lanes: int) -> UOp:
@@ -82,7 +88,7 @@ class Emitter:
         for variable in sorted(self.kernel_variables(), key=lambda v: v.name):
             self.leaves[variable] = UOp(UOps.VAR, dtypes.int32, (), variable)
         exact = frozenset(root for root in self.nest.roots if self.divides(root))
-        context = Context(self.top, Env({root: 0 for root in self.nest.roots}, {}, exact))
+        context = Context(self.top, Env(dict.fromkeys(self.nest.roots, 0), {}, exact))
         env = context.env
         specials: dict[str, int] = {"gidx": 0, "lidx": 0}
         parallel: list[Axis] = []
@@ -139,8 +145,10 @@ class Emitter:
         axes = self.by_root[root]
         if not axes:
             return True
+        if len(axes) == 1 and axes[0].stride == 1:
+            return True
         whole = axes[0].extent * axes[0].stride
-        return isinstance(whole, int) and whole == self.nest.roots[root].extent or len(axes) == 1 and axes[0].stride == 1
+        return isinstance(whole, int) and whole == self.nest.roots[root].extent
 
     # loops
 
@@ -164,7 +172,7 @@ class Emitter:
     @staticmethod
     def positive(expr: Expr) -> sint:
         """``expr > 0`` as a symbolic truth value."""
-        return (-expr).lt(0) if isinstance(-expr, Expr) else int(-expr < 0)
+        return below(0, expr)
 
     def run(self, axis: Axis, span: Span, context: Context, body: Callable[[Context], None]) -> None:
         """Emits one copy of a loop whose effects ``body`` fills in."""
@@ -263,8 +271,7 @@ class Emitter:
         for root in roots:
             if root not in env.exact:
                 value, extent = env.root[root], self.nest.roots[root].extent
-                inside = value.lt(extent) if isinstance(value, Expr) else (
-                    int(value < extent) if isinstance(extent, int) else (value - extent).lt(0))
+                inside = below(value, extent)
                 result = result & inside
         return result
 
@@ -278,7 +285,7 @@ class Emitter:
                 idle = idle & self.counter_of(axis, context.env).eq(0)
         for env in self.replicas(context.env, store.roots):
             value = self.value(store.value, env, context)
-            swap = self.swap(env)
+            swap = env.root
             index = self.at(store.index, swap)
             valid = self.at(store.valid, swap) & self.guard(env, store.roots) & idle
             if isinstance(valid, int) and not valid:
@@ -321,10 +328,6 @@ class Emitter:
         return self.build.value(index, dtypes.int64 if self.index is dtypes.int64 else index_dtype(index))
 
     # values
-
-    def swap(self, env: Env) -> dict[Expr, sint]:
-        """The substitution of roots by their values."""
-        return dict(env.root)
 
     @staticmethod
     def at(expr: sint, swap: dict[Expr, sint]) -> sint:
@@ -396,10 +399,10 @@ class Emitter:
         if op is NodeOp.CONST:
             return const(node.arg, node.dtype)
         if op is NodeOp.INDEX:
-            expr = self.at(node.arg, self.swap(env))
+            expr = self.at(node.arg, env.root)
             return self.build.value(expr, index_dtype(expr)).cast(node.dtype)
         if op is NodeOp.LOAD:
-            swap = self.swap(env)
+            swap = env.root
             slot, index, valid = node.arg
             valid = self.at(valid, swap) & self.guard(env, tuple(node.free))
             return self.load(self.params[slot], node.dtype, self.at(index, swap), valid)
@@ -408,7 +411,7 @@ class Emitter:
             return self.gather(node, src[0], env)
         lanes = max((s.dtype.count for s in src), default=1)
         if op is NodeOp.SELECT:
-            valid = self.build.truth(self.at(node.arg, self.swap(env)))
+            valid = self.build.truth(self.at(node.arg, env.root))
             if valid.is_const:
                 return src[0] if valid.arg else const(0, node.dtype)
             lanes = max(lanes, valid.dtype.count)
@@ -500,7 +503,7 @@ class Emitter:
             if lane_free:
                 step = 0
             elif here.op is NodeOp.INDEX:
-                step = self.step(self.at(here.arg, self.swap(env)), lane, self.lanes[lane])
+                step = self.step(self.at(here.arg, env.root), lane, self.lanes[lane])
             elif here.op is Ops.CAST and dtypes.is_int(here.dtype) and dtypes.is_int(here.src[0].dtype):
                 step = src[0]
             elif here.op in (Ops.ADD, Ops.SUB) and src[0] is not None and src[1] is not None:
@@ -537,7 +540,7 @@ class Emitter:
         if key in self.memo:
             return self.memo[key]
         base = {name: value for name, value in env.axis.items() if self.nest.axis(name).kind not in (UNROLLED | LANE)}
-        outer = Env({root: 0 for root in env.root}, {}, env.exact)
+        outer = Env(dict.fromkeys(env.root, 0), {}, env.exact)
         for name, value in base.items():
             axis = self.nest.axis(name)
             outer = outer.open(name, axis.root, axis.stride, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tg_shape import Variable, sint
+from tg_shape import Expr, Variable, sint
 
 from .uop import UOp
 
@@ -36,7 +36,7 @@ class Env:
       exact: roots of which every remaining iteration is inside the extent.
     """
 
-    root: dict[Variable, sint] = field(default_factory=dict)
+    root: dict[Expr, sint] = field(default_factory=dict)
     axis: dict[str, sint] = field(default_factory=dict)
     exact: frozenset[Variable] = frozenset()
 
