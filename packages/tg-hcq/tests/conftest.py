@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tg_hcq.hostq import HostQueueDevice
+from tg_hcq.timeline import LIMIT
 
 MakeDevice = Callable[..., HostQueueDevice]
 
@@ -16,8 +17,10 @@ def make_device() -> Iterator[MakeDevice]:
     """Opens HOSTQ devices that give up waiting after two seconds."""
     opened: list[HostQueueDevice] = []
 
-    def make(name: str = "HOSTQ", timeout_ms: int = 2000, **settings: int) -> HostQueueDevice:
-        device = HostQueueDevice(name, **settings)
+    def make(
+        name: str = "HOSTQ", timeout_ms: int = 2000, ring_words: int = 1 << 14, timeline_limit: int = LIMIT
+    ) -> HostQueueDevice:
+        device = HostQueueDevice(name, ring_words=ring_words, timeline_limit=timeline_limit)
         device.timeout_ms = timeout_ms
         opened.append(device)
         return device

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import random
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,7 @@ from tg_dtype import DType, dtypes
 from tg_hcq import MMIO, ArgsLayout, HCQArgsState, HCQBuffer
 from tg_shape import Variable
 
-C_TYPES = {
+C_TYPES: dict[DType, type[ctypes._SimpleCData[Any]]] = {
     dtypes.int8: ctypes.c_int8,
     dtypes.uint8: ctypes.c_uint8,
     dtypes.int16: ctypes.c_int16,
@@ -36,12 +36,16 @@ def test_layout_and_content_are_those_of_the_c_struct(seed: int) -> None:
     rng = random.Random(seed)
     scalars = [rng.choice(list(C_TYPES)) for _ in range(rng.randrange(6))]
     buffers = rng.randrange(4)
-    fields = [(f"b{i}", ctypes.c_uint64) for i in range(buffers)]
+
+    fields: list[tuple[str, type[ctypes._SimpleCData[Any]]]] = [(f"b{i}", ctypes.c_uint64) for i in range(buffers)]
     fields += [(f"s{i}", C_TYPES[dtype]) for i, dtype in enumerate(scalars)]
-    struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+
+    class Arguments(ctypes.Structure):
+        _fields_ = fields
+
     layout = ArgsLayout(buffers, scalars)
-    assert layout.offsets == tuple(getattr(struct, f"s{i}").offset for i in range(len(scalars)))
-    assert layout.nbytes >= ctypes.sizeof(struct) and layout.nbytes % 8 == 0
+    assert layout.offsets == tuple(getattr(Arguments, f"s{i}").offset for i in range(len(scalars)))
+    assert layout.nbytes >= ctypes.sizeof(Arguments) and layout.nbytes % 8 == 0
     values = [
         float(rng.randrange(100)) / 4 if dtypes.is_float(d) else rng.randint(int(dtypes.min(d)), int(dtypes.max(d)))
         for d in scalars
@@ -49,7 +53,7 @@ def test_layout_and_content_are_those_of_the_c_struct(seed: int) -> None:
     bufs = [HCQBuffer(rng.getrandbits(64), 8) for _ in range(buffers)]
     memory = block(layout.nbytes)
     state = HCQArgsState(memory, layout, bufs, values)
-    there = struct.from_buffer_copy(memory.host_view().bytes())
+    there = Arguments.from_buffer_copy(memory.host_view().bytes())
     assert [getattr(there, f"b{i}") for i in range(buffers)] == [b.address for b in bufs]
     assert [getattr(there, f"s{i}") for i in range(len(scalars))] == values
     assert state.symbolic == []
@@ -73,8 +77,14 @@ def test_what_is_symbolic_is_listed() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "value"),
-    list(itertools.product((dtypes.int8,), (128, -129, Variable("v", 0, 128))))
-    + [(dtypes.uint32, -1), (dtypes.bool, 2), (dtypes.float32, Variable("v", 0, 1))],
+    [
+        (dtypes.int8, 128),
+        (dtypes.int8, -129),
+        (dtypes.int8, Variable("v", 0, 128)),
+        (dtypes.uint32, -1),
+        (dtypes.bool, 2),
+        (dtypes.float32, Variable("v", 0, 1)),
+    ],
 )
 def test_integers_that_do_not_fit(dtype: DType, value: int) -> None:
     layout = ArgsLayout(0, (dtype,))

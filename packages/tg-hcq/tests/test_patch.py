@@ -8,9 +8,14 @@ from array import array
 import pytest
 
 from tg_hcq import PatchTable
-from tg_shape import Expr, Variable
+from tg_shape import Expr, Variable, sint
 
 A, B = Variable("a", 0, 2**64 - 1), Variable("b", -100, 100)
+
+
+def expr(value: sint) -> Expr:
+    assert isinstance(value, Expr)
+    return value
 
 
 def walk(table: PatchTable, changed: list[int], spaces: list[array[int]]) -> None:
@@ -35,7 +40,7 @@ def test_fields_of_every_width_and_place() -> None:
         if low + width > 32:
             continue
         free[space, dword] = low + width
-        field = (rng.choice([A, B, A // 3, B * 5 + 1]), space, dword, width, low, rng.randrange(64))
+        field = (expr(rng.choice([A, B, A // 3, B * 5 + 1])), space, dword, width, low, rng.randrange(64))
         table.add(field[0], space, dword, width=width, low=low, shift=field[5])
         fields.append(field)
     table.seal()
@@ -47,8 +52,8 @@ def test_fields_of_every_width_and_place() -> None:
         table.apply(changed, mine)
         walk(table, changed, theirs)
         assert mine == theirs
-        for expr, space, dword, width, low, shift in fields:
-            value = (expr.evaluate(env) & 2**64 - 1) >> shift
+        for field_value, space, dword, width, low, shift in fields:
+            value = (field_value.evaluate(env) & 2**64 - 1) >> shift
             assert mine[space][dword] >> low & ((1 << width) - 1) == value & ((1 << width) - 1)
     for (space, dword), used in free.items():
         assert mine[space][dword] >> used == start[space][dword] >> used  # bits that nobody asked for stay
@@ -58,7 +63,7 @@ def test_only_what_changed_is_written() -> None:
     table = PatchTable()
     table.add_bytes(A, 0, 0, 8)
     table.add_bytes(B, 0, 8, 4)
-    table.add_bytes(A + 8, 0, 12, 2)
+    table.add_bytes(expr(A + 8), 0, 12, 2)
     table.seal()
     words = array("I", bytes(16))
     assert table.resolve({A: 1 << 40, B: -1}) == [0, 1, 2]
@@ -74,7 +79,7 @@ def test_only_what_changed_is_written() -> None:
 def test_a_value_is_computed_once() -> None:
     table = PatchTable()
     for dword in range(10):
-        table.add(A + 1, 0, dword)
+        table.add(expr(A + 1), 0, dword)
     assert len(table) == 1
 
 
@@ -95,7 +100,7 @@ def test_a_failed_resolve_changes_nothing() -> None:
 
 def test_an_expression_without_its_variable() -> None:
     table = PatchTable()
-    table.add(A + B, 0, 0)
+    table.add(expr(A + B), 0, 0)
     table.seal()
     with pytest.raises((ValueError, KeyError), match="b"):
         table.resolve({A: 2})

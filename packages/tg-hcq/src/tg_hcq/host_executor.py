@@ -330,9 +330,10 @@ class HostExecutor:
         return True
 
     def _at(self, address: int, nbytes: int, what: str) -> MMIO:
-        if not self._memory.holds(address, nbytes):
+        view = self._memory.view(address, nbytes)
+        if view is None:
             raise Fault(f"{what}: {nbytes} bytes at {address:#x} are not mapped")
-        return MMIO(address, nbytes)
+        return view
 
 
 def _long(words: Sequence[int], at: int) -> int:

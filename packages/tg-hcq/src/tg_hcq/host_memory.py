@@ -12,22 +12,27 @@ from .fileio import MMIO
 class HostMemory:
     """Ranges of this process that are mapped to a device: a software page table that knows valid from invalid.
 
+    Memory that was allocated here stays until it is unmapped, as on a device, whoever drops the buffer.
+
     Example:
         >>> memory = HostMemory()
-        >>> view = memory.allocate(100)
-        >>> memory.holds(view.address, 100), memory.holds(view.address, 5000)
-        (True, False)
+        >>> address = memory.allocate(100).address
+        >>> memory.view(address, 100)
+        <MMIO 100 bytes at ... as B>
+        >>> memory.view(address, 5000) is None
+        True
     """
 
     def __init__(self) -> None:
         # reentrant: the collector may free a buffer while this thread is mapping one
         self._lock = threading.RLock()
+        # sorted by address; parallel lists, so that the search compares numbers only
         self._starts: list[int] = []
         self._ends: list[int] = []
-        self._uses: list[int] = []
+        self._owners: list[object] = []
 
     def allocate(self, nbytes: int) -> MMIO:
-        """Zeroed, page-aligned memory, mapped to the device and kept by the view.
+        """Zeroed, page-aligned memory, mapped to the device.
 
         Raises:
             MemoryError: if the system has none.
@@ -35,22 +40,19 @@ class HostMemory:
         size = -(-max(nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
         try:
             pages = mmap.mmap(-1, size)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError) as error:
             raise MemoryError(str(error)) from None
         view = MMIO.of(memoryview(pages))
-        self.map(view.address, size)
+        self.map(view.address, size, view)
         return view
 
-    def map(self, address: int, nbytes: int) -> None:
-        """Lets the device touch a range. The same range may be mapped more than once."""
+    def map(self, address: int, nbytes: int, owner: object = None) -> None:
+        """Lets the device touch a range; ``owner`` is kept until it is unmapped. Ranges may repeat and nest."""
         with self._lock:
             at = bisect.bisect_left(self._starts, address)
-            if at < len(self._starts) and self._starts[at] == address and self._ends[at] == address + nbytes:
-                self._uses[at] += 1
-                return
             self._starts.insert(at, address)
             self._ends.insert(at, address + nbytes)
-            self._uses.insert(at, 1)
+            self._owners.insert(at, owner)
 
     def unmap(self, address: int, nbytes: int) -> None:
         """Takes back one mapping of exactly this range.
@@ -62,20 +64,18 @@ class HostMemory:
             at = bisect.bisect_left(self._starts, address)
             while at < len(self._starts) and self._starts[at] == address:
                 if self._ends[at] == address + nbytes:
-                    self._uses[at] -= 1
-                    if not self._uses[at]:
-                        del self._starts[at], self._ends[at], self._uses[at]
+                    del self._starts[at], self._ends[at], self._owners[at]
                     return
                 at += 1
         raise ValueError(f"{nbytes} bytes at {address:#x} are not mapped")
 
-    def holds(self, address: int, nbytes: int) -> bool:
-        """Whether one mapped range holds all of these bytes."""
+    def view(self, address: int, nbytes: int) -> MMIO | None:
+        """These bytes, which the view keeps alive; None unless one mapped range holds them all."""
         with self._lock:
             at = bisect.bisect_right(self._starts, address) - 1
-            # Ranges of callers may nest, so a wider one can begin before the nearest.
+            # ranges of callers may nest, so a wider one can begin before the nearest
             while at >= 0:
                 if address + nbytes <= self._ends[at]:
-                    return True
+                    return MMIO(address, nbytes, "B", self._owners[at])
                 at -= 1
-            return False
+            return None

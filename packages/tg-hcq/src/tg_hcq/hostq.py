@@ -129,7 +129,7 @@ class HostQueueAllocator(HCQAllocator):
     def _alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
         if options.external_ptr is not None:
             view = MMIO(options.external_ptr, nbytes)
-            MEMORY.map(view.address, nbytes)
+            MEMORY.map(view.address, nbytes, view)
             return HCQBuffer(view.address, nbytes, view, (view.address, nbytes), mappings={self.peer_group})
         pages = MEMORY.allocate(nbytes)
         meta = pages.address, pages.nbytes

@@ -63,7 +63,7 @@ class HWQueue(ABC):
     it is given a number at each ``submit``, and only the words that hold changed values are written again. ``bind``
     moves the words to device memory, after which a submission is one jump.
 
-    A queue that is bound or has symbolic values is fenced: before words or argument blocks are patched that the previous
+    A queue that is bound or has symbolic values is fenced: before words or argument blocks are patched that the last
     submission may still read, it is waited for. A queue is sealed by its first ``submit`` or ``bind``; nothing can be
     appended then. It keeps alive what its commands refer to, so keep the queue until they are done; submissions through
     a timeline need no such care.
@@ -274,10 +274,11 @@ class HWQueue(ABC):
         if self._serial == SERIAL.vmax:
             self._settle()
             fence.value = self._serial = 0
-        changed = self._patches.resolve({**var_vals, SERIAL: self._serial + 1})
         # Bound words and argument blocks of the last submission may still be read: they are not to change under it.
-        if self._memory is not None or len(self._spaces) > 1:
+        # The wait comes before the table takes the new values, so that one that fails leaves both as they are.
+        elif self._memory is not None or len(self._spaces) > 1:
             self._settle()
+        changed = self._patches.resolve({**var_vals, SERIAL: self._serial + 1})
         self._serial += 1
         self._patches.apply(changed, self._spaces)
 
