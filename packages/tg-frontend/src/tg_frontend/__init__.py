@@ -1,1 +1,5 @@
-"""Tensor, automatic differentiation, nn, optimisers, state files and TinyJit."""
+"""Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
+
+from .tensor import Tensor
+
+__all__ = ["Tensor"]

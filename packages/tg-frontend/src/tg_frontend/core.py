@@ -7,13 +7,14 @@ above, so the modules import one another in one direction only.
 from __future__ import annotations
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_lazy import LazyBuffer, schedule
-from tg_runtime import Device, realize
+from tg_lazy import LazyBuffer
+from tg_runtime import Device
 from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 
 from . import host
 from .autograd import MODE
 from .function import Contiguous, ContiguousBackward, Copy, Function
+from .realization import LIVE, realize_all, schedule_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,14 +65,16 @@ class Core:
         wanted = None if dtype is None else to_dtype(dtype)
         self.lazydata = _ingest(data, Device.canonicalize(device), wanted, device is None)
         self.grad = self._ctx = None
-        self.requires_grad = None
-        if requires_grad is not None:
-            self.requires_grad_(requires_grad)
+        if requires_grad and self.lazydata.dtype.kind != "float":
+            raise TypeError(f"requires_grad: a tensor of {self.lazydata.dtype.name} has no gradient; only floats have")
+        self.requires_grad = requires_grad
+        LIVE.add(self)
 
     @classmethod
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
         self.lazydata, self.requires_grad, self.grad, self._ctx = lazy, requires_grad, None, None
+        LIVE.add(self)
         return self
 
     def _apply(self, function: Function, *others: Self) -> Self:
@@ -92,6 +95,7 @@ class Core:
             out._ctx, out.requires_grad = function, True
         else:
             out.requires_grad = None if any_open and not any_needs else False
+        LIVE.add(out)
         return out
 
     # *** what it is ***
@@ -188,7 +192,7 @@ class Core:
 
     def schedule_with_vars(self, *others: Self) -> tuple[list[ScheduleItem], dict[Variable, int]]:
         """The kernels that would compute this tensor and ``others``, and the values of variables. Runs nothing."""
-        return schedule([tensor.lazydata for tensor in (self, *others)])
+        return schedule_all([tensor.lazydata for tensor in (self, *others)])
 
     def schedule(self, *others: Self) -> list[ScheduleItem]:
         """The kernels that would compute this tensor and ``others``. Runs nothing."""
@@ -200,7 +204,7 @@ class Core:
         Raises:
           MemoryError: there is not enough memory; the message says how much was asked and is held.
         """
-        realize([tensor.lazydata for tensor in (self, *others)])
+        realize_all([tensor.lazydata for tensor in (self, *others)])
         return self
 
     @property
@@ -242,7 +246,7 @@ class Core:
             raise ValueError(f"a tensor of symbolic shape {lazy.shape} is not read as a whole; shrink it to numbers")
         if not (lazy.base.is_realized and lazy.st.contiguous):
             lazy = lazy.contiguous()
-            realize([lazy])
+            realize_all([lazy])
         return lazy
 
     def data(self) -> memoryview:

@@ -150,6 +150,9 @@ class Elementwise(Movement):
         return remainder._crosses(b)._apply(Where(), quotient - 1, quotient)
 
     def _int_quotient(self, b: Self) -> Self:
+        divisor = b.lazydata.base
+        if divisor.op is Ops.CONST and divisor.arg not in (0, -1):
+            return self._alu(Ops.IDIV, b)
         # A division by 0, and the least integer by -1, trap on some machines.
         zero = b._splat(0, b.dtype, "div")
         by_zero = b._alu(Ops.CMPEQ, zero)

@@ -10,6 +10,7 @@ from . import host
 from .autograd import MODE, Switch, differentiate, free
 from .core import Core, DTypeLike, to_dtype
 from .function import Cast
+from .realization import note_assign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,9 +197,11 @@ class Gradient(Core):
         return self
 
     def _store(self, new: Self) -> None:
-        mine = self.lazydata
-        owns = mine.base.op is Ops.ASSIGN or (mine.base.storage is not None and not host.is_borrowed(mine.base.storage))
-        self.lazydata = mine.assign(new.lazydata) if owns and mine.st.contiguous else new.lazydata
+        storage = self.lazydata.storage
+        if storage is not None and host.is_borrowed(storage):
+            self.lazydata = self.lazydata.clone()
+        self.lazydata = self.lazydata.assign(new.lazydata)
+        note_assign(self.lazydata)
 
     def replace(self, other: Self) -> Self:
         """Makes this tensor refer to what ``other`` refers to. Returns it.

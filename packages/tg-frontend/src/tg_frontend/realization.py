@@ -1,0 +1,96 @@
+"""Computing tensors, and first what would otherwise lose the memory that it reads."""
+
+from __future__ import annotations
+
+from weakref import WeakSet, ref
+
+from tg_lazy import LazyBuffer, Ops, schedule
+from tg_runtime import realize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    from tg_lazy import ScheduleItem
+    from tg_shape import Variable
+
+    class Holder(Protocol):
+        """A tensor, as far as this module is concerned."""
+
+        lazydata: LazyBuffer
+
+        def __hash__(self) -> int: ...
+
+
+LIVE: WeakSet[Holder] = WeakSet()
+"""Every tensor that exists."""
+
+_assigns: list[ref[LazyBuffer]] = []
+
+
+def note_assign(lazy: LazyBuffer) -> None:
+    """Remembers an assignment that is not executed yet."""
+    _assigns.append(ref(lazy.base))
+
+
+def _pending() -> list[LazyBuffer]:
+    alive = [node for r in _assigns if (node := r()) is not None and not node.is_realized]
+    _assigns[:] = [ref(node) for node in alive]
+    return alive
+
+
+def _reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
+    seen: set[LazyBuffer] = set()
+    stack = [root.base for root in roots]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack.extend(src.base for src in node.srcs)
+    return seen
+
+
+def _target(node: LazyBuffer) -> LazyBuffer:
+    """The node whose memory an assignment overwrites, through versions that are not executed either."""
+    while node.op is Ops.ASSIGN:
+        node = node.srcs[0].base
+    return node
+
+
+def outputs_with_readers(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
+    """``outputs`` and, where they overwrite memory, every live tensor that has yet to read the old content."""
+    pending = _pending()
+    if not pending:
+        return list(outputs)
+    graph = _reachable(outputs)
+    late: set[LazyBuffer] = set()
+    for node in pending:
+        if node in graph:
+            readers = _target(node).readers.alive()
+            late.update(r for r in readers if r not in graph and r.op is not Ops.ASSIGN and not r.is_realized)
+    if not late:
+        return list(outputs)
+    # what depends on a late reader is found from the reader upward
+    dependent, stack = set(late), list(late)
+    while stack:
+        for reader in stack.pop().readers.alive():
+            if reader not in dependent and not reader.is_realized:
+                dependent.add(reader)
+                stack.append(reader)
+    held = dict.fromkeys(tensor.lazydata for tensor in list(LIVE) if tensor.lazydata.base in dependent)
+    return [*outputs, *held]
+
+
+def realize_all(outputs: Sequence[LazyBuffer]) -> None:
+    """Computes ``outputs`` now.
+
+    Raises:
+      MemoryError: there is not enough memory; the message says how much was asked and is held.
+    """
+    realize(outputs_with_readers(outputs))
+
+
+def schedule_all(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
+    """What :func:`realize_all` would execute."""
+    return schedule(outputs_with_readers(outputs))

@@ -1,0 +1,233 @@
+"""Functions of one number: roots, exponentials, trigonometry, rounding, classification.
+
+They take any dtype; integers and bools are computed as ``dtypes.default_float``. Floats narrower than 32 bits are
+computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+
+from .elementwise import Elementwise
+from .function import Exp, Exp2, Log, Log2, Sin, Sqrt
+from .special import Erf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+_ATAN_TERMS = 12
+
+
+class Transcendental(Elementwise):
+    """Functions of one number."""
+
+    __slots__ = ()
+
+    def _wide(self, compute: Callable[[Self], Self]) -> Self:
+        x = self._floating()
+        return compute(x) if x.dtype.itemsize >= 4 else compute(x.cast(dtypes.float32)).cast(x.dtype)
+
+    # *** powers and logarithms ***
+
+    def abs(self) -> Self:
+        """The absolute value; the gradient at 0 is 0."""
+        if self.dtype.kind in ("uint", "bool"):
+            return self
+        return self.maximum(-self)
+
+    def sign(self) -> Self:
+        """-1, 0 or 1; 0 for NaN. No gradient flows."""
+        if self.dtype.kind in ("uint", "bool"):
+            return self.ne(0).cast(self.dtype)
+        return (self > 0).cast(self.dtype) - (self < 0).cast(self.dtype)
+
+    def square(self) -> Self:
+        """self * self."""
+        return self.mul(self)
+
+    def sqrt(self) -> Self:
+        """The square root; NaN below 0."""
+        return self._floating()._apply(Sqrt())
+
+    def rsqrt(self) -> Self:
+        """1 over the square root."""
+        return self.sqrt().reciprocal()
+
+    def exp(self) -> Self:
+        """e ** self."""
+        return self._floating()._apply(Exp())
+
+    def exp2(self) -> Self:
+        """2 ** self."""
+        return self._floating()._apply(Exp2())
+
+    def log(self) -> Self:
+        """The logarithm, base e; -inf at 0, NaN below."""
+        return self._floating()._apply(Log())
+
+    def log2(self) -> Self:
+        """The logarithm, base 2; -inf at 0, NaN below."""
+        return self._floating()._apply(Log2())
+
+    def log10(self) -> Self:
+        """The logarithm, base 10; -inf at 0, NaN below."""
+        return self._wide(lambda x: x.log2() * math.log10(2))
+
+    def logaddexp(self, x: Any) -> Self:
+        """log(e ** self + e ** x), without overflow."""
+        a, b = self._pair(x, "logaddexp")
+        return a._floating()._logaddexp(b._floating())
+
+    def _logaddexp(self, b: Self) -> Self:
+        high = self.maximum(b).detach()
+        # two infinities of one sign differ by NaN
+        high = high.isinf().where(0, high)
+        return ((self - high).exp() + (b - high).exp()).log() + high
+
+    # *** trigonometry, in radians ***
+
+    def sin(self) -> Self:
+        """The sine."""
+        return self._floating()._apply(Sin())
+
+    def cos(self) -> Self:
+        """The cosine."""
+        return self._wide(lambda x: (math.pi / 2 - x)._apply(Sin()))
+
+    def tan(self) -> Self:
+        """The tangent."""
+        return self._wide(lambda x: x.sin() / x.cos())
+
+    def asin(self) -> Self:
+        """The inverse of the sine, from -pi/2 to pi/2; NaN outside of -1 to 1."""
+        return self._wide(lambda x: (x / ((1 - x) * (1 + x)).sqrt()).atan())
+
+    def acos(self) -> Self:
+        """The inverse of the cosine, from 0 to pi; NaN outside of -1 to 1."""
+        return self._wide(lambda x: ((1 - x) / (1 + x)).sqrt().atan() * 2)
+
+    def atan(self) -> Self:
+        """The inverse of the tangent, from -pi/2 to pi/2."""
+        return self._wide(lambda x: x._atan())
+
+    def _atan(self) -> Self:
+        far = (self > 1) | (self < -1)
+        # atan x = +-pi/2 - atan 1/x brings x into -1 to 1; atan x = 2 atan (x / (1 + sqrt(1 + x**2))), twice, into
+        # -0.2 to 0.2, where the power series converges fast.
+        x = far.where(far.where(self, 1).reciprocal(), self)
+        x = x / ((x * x + 1).sqrt() + 1)
+        x = x / ((x * x + 1).sqrt() + 1)
+        square = x * x
+        series = square * ((-1) ** _ATAN_TERMS / (2 * _ATAN_TERMS + 1))
+        for k in range(_ATAN_TERMS - 1, 0, -1):
+            series = (series + (-1) ** k / (2 * k + 1)) * square
+        near = (x + x * series) * 4
+        return far.where((self > 0).where(math.pi / 2, -math.pi / 2) - near, near)
+
+    # *** hyperbolic ***
+
+    def sinh(self) -> Self:
+        """The hyperbolic sine."""
+        return self._wide(lambda x: (x.exp() - (-x).exp()) * 0.5)
+
+    def cosh(self) -> Self:
+        """The hyperbolic cosine."""
+        return self._wide(lambda x: (x.exp() + (-x).exp()) * 0.5)
+
+    def asinh(self) -> Self:
+        """The inverse of the hyperbolic sine."""
+        return self._wide(lambda x: x._asinh())
+
+    def _asinh(self) -> Self:
+        negative = self < 0
+        x = negative.where(-self, self)
+        out = (x + (x * x + 1).sqrt()).log()
+        return negative.where(-out, out)
+
+    def acosh(self) -> Self:
+        """The inverse of the hyperbolic cosine; NaN below 1."""
+        return self._wide(lambda x: (x + ((x - 1) * (x + 1)).sqrt()).log())
+
+    def atanh(self) -> Self:
+        """The inverse of the hyperbolic tangent; NaN outside of -1 to 1."""
+        return self._wide(lambda x: ((1 + x) / (1 - x)).log() * 0.5)
+
+    def erf(self) -> Self:
+        """The error function."""
+        return self._floating()._apply(Erf())
+
+    # *** rounding: the gradient is 0 ***
+
+    def ceil(self) -> Self:
+        """The least whole number not below."""
+        if self.dtype.kind != "float":
+            return self
+        down = self.trunc()
+        return (down < self).where(down + 1, down)
+
+    def round(self) -> Self:
+        """The nearest whole number; of two, the even one."""
+        if self.dtype.kind != "float":
+            return self
+        down = self.floor()
+        rest = self.detach() - down.detach()
+        half = down * 0.5
+        even = half.floor().eq(half)
+        return ((rest > 0.5) | (rest.eq(0.5) & ~even)).where(down + 1, down)
+
+    # *** kinds of numbers ***
+
+    def isnan(self) -> Self:
+        """Where a float is not a number."""
+        return self._alu(Ops.CMPNE, self)
+
+    def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Self:
+        """Where a float is infinite, of the signs asked for."""
+        if self.dtype.kind != "float":
+            return self._splat(False, dtypes.bool, "isinf")
+        positive = self.eq(math.inf) if detect_positive else self._splat(False, dtypes.bool, "isinf")
+        return positive | self.eq(-math.inf) if detect_negative else positive
+
+    def isfinite(self) -> Self:
+        """Where a number is neither infinite nor NaN."""
+        return ~(self.isinf() | self.isnan())
+
+    def isclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Self:
+        """Where abs(self - other) <= atol + rtol * abs(other), or both are the same infinity."""
+        a, b = self.detach()._pair(other, "isclose")
+        a, b = a._floating(), b.detach()._floating()
+        near = (a - b).abs() <= atol + rtol * b.abs()
+        same = (a.isfinite() & b.isfinite() & near) | a.eq(b)
+        return same | (a.isnan() & b.isnan()) if equal_nan else same
+
+    # *** limits and mixtures ***
+
+    def clip(self, min_: Any = None, max_: Any = None) -> Self:
+        """The elements, not below ``min_`` and not above ``max_``.
+
+        Raises:
+          ValueError: neither bound is given.
+        """
+        if min_ is None and max_ is None:
+            raise ValueError("clip: at least one bound must be given")
+        out = self if min_ is None else (self < min_).where(min_, self)
+        return out if max_ is None else (out > max_).where(max_, out)
+
+    def clamp(self, min_: Any = None, max_: Any = None) -> Self:
+        """The same as :meth:`clip`."""
+        return self.clip(min_, max_)
+
+    def lerp(self, end: Any, weight: Any) -> Self:
+        """self + (end - self) * weight."""
+        return self + (self._tensor(end, "lerp") - self) * weight
+
+    def copysign(self, other: Any) -> Self:
+        """The magnitude of self with the sign of other, also where other is a zero or NaN is not asked about."""
+        a, b = self._floating()._pair(other, "copysign")
+        negative = (b < 0) | (b.eq(0) & b.reciprocal().eq(-math.inf))
+        return negative.where(-a.abs(), a.abs())
