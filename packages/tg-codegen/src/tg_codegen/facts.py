@@ -8,7 +8,6 @@ from math import gcd
 
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, Ops
-from tg_shape import Variable
 
 from .bounds import Bounds
 from .uop import UOp, UOps

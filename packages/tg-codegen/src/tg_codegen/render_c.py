@@ -21,7 +21,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
 from .facts import element
-from .render_cstyle import BINARY, COMPARISONS, LOGIC, CStyleKernel, bare, short, signed, unsigned
+from .render_cstyle import BINARY, COMPARISONS, CStyleKernel, bare, short, signed, unsigned
 from .renderer import Renderer
 from .target import Target
 from .uop import UOp
@@ -104,9 +104,7 @@ class _Kernel(CStyleKernel):
     # vectors
 
     def vector(self, lanes: Sequence[str], dtype: DType) -> str:
-        # In a list of initialisers an int does not become a smaller integer without a cast where it is no constant.
-        if dtypes.is_bool(dtype):
-            lanes = [{"0": "0", "1": "-1"}.get(lane, f"(signed char)-{lane}") for lane in lanes]
+        lanes = [self.pack_lane(lane) for lane in lanes] if dtypes.is_bool(dtype) else lanes
         return f"({self.type(dtype)}){{{', '.join(bare(lane) for lane in lanes)}}}"
 
     def lane(self, vector: str, index: int, count: int) -> str:
@@ -144,34 +142,15 @@ class _Kernel(CStyleKernel):
             return self.convert(f"({v[0]} {BINARY[op]} {v[1]})", signed(dtype), dtypes.int8.vec(dtype.count))
         return self.scalar_alu(op, dtype, v, exact, guarded)
 
-    def vector_logic(self, op: Ops, dtype: DType, v: list[str]) -> str | None:
-        if op in LOGIC:
-            return f"({v[0]} {LOGIC[op]} {v[1]})"
-        match op:
-            case Ops.NEG:
-                return v[0]
-            case Ops.NOT:
-                return f"(~{v[0]})"
-            case Ops.CMPLT:
-                return f"(~{v[0]} & {v[1]})"
-            case Ops.CMPEQ:
-                return f"(~({v[0]} ^ {v[1]}))"
-            case Ops.MOD:
-                return self.literal(False, dtype)
-            case Ops.MULACC:
-                return f"(({v[0]} & {v[1]}) | {v[2]})"
-        return None
-
     def convert(self, x: str, src: DType, dst: DType) -> str:
         return x if src is dst else f"__builtin_convertvector({bare(x)}, {self.type(dst)})"
 
     def select(self, dtype: DType) -> str:
         mask = dtypes.bool.vec(dtype.count)
         word = self.type(signed(dtype))
-        choose = f"({word})a & w | ({word})b & ~w".replace(f"({word})a & w", f"(({word})a & w)").replace(
-            f"({word})b & ~w", f"(({word})b & ~w)"
-        )
-        body = f"{word} w = {self.convert('m', dtypes.int8.vec(dtype.count), signed(dtype))}; return ({self.type(dtype)})({choose});"
+        chosen = f"({self.type(dtype)})((({word})a & w) | (({word})b & ~w))"
+        wide = self.convert("m", dtypes.int8.vec(dtype.count), signed(dtype))
+        body = f"{word} w = {wide}; return {chosen};"
         return self.function(f"select_{short(dtype)}", dtype, [(mask, "m"), (dtype, "a"), (dtype, "b")], body)
 
     def wrapping(self, operator: str, dtype: DType, a: str, b: str, exact: bool) -> str:
@@ -276,14 +255,15 @@ class _Kernel(CStyleKernel):
         low, high = int(dtypes.min(dst)), int(dtypes.max(dst))
         least, past = self.literal(float(low), wide.scalar()), self.literal(float(high + 1), wide.scalar())
         word, mask, byte = signed(wide), self.type(signed(wide)), dtypes.int8.vec(count)
+        above, below = (self.convert(test, word, byte) for test in (f"y >= {past}", f"y <= {least}"))
         inside = f"({self.type(wide)})(({mask})y & ok)"
         body = (
             f"{self.type(wide)} y = {self.convert('x', src, wide)}; {mask} ok = (y > {least}) & (y < {past}); "
             f"{self.type(dst)} r = {self.convert(inside, wide, dst)}; "
-            f"r = {self.select(dst)}({self.convert(f'y >= {past}', word, byte)}, {self.literal(high, dst)}, r); "
+            f"r = {self.select(dst)}({above}, {self.literal(high, dst)}, r); "
         )
         if low:
-            body += f"r = {self.select(dst)}({self.convert(f'y <= {least}', word, byte)}, {self.literal(low, dst)}, r); "
+            body += f"r = {self.select(dst)}({below}, {self.literal(low, dst)}, r); "
         return self.function(f"{short(src)}_to_{short(dst)}", dst, [(src, "x")], f"{body}return r;")
 
     def round_to_odd(self, count: int) -> str:
@@ -315,7 +295,7 @@ class _Kernel(CStyleKernel):
         if dtypes.is_bool(dst):
             return self.cast(x, src, dst)
         if dtypes.is_bool(src):
-            return self.cast(x, src, dst) if dtypes.is_int(dst) else self.bitcast(self.cast(x, src, dtypes.uint8), dtypes.uint8, dst)
+            return self.cast(x, src, dst)
         if src.count > 1 or (dtypes.is_int(src) and dtypes.is_int(dst)):
             return f"({self.type(dst)}){x}"
         body = f"union {{ {self.type(src)} a; {self.type(dst)} b; }} u; u.a = x; return u.b;"

@@ -337,12 +337,15 @@ class CStyleKernel:
         """One lane of a vector of ``count``: something that can be read and assigned."""
         raise NotImplementedError
 
+    def pack_lane(self, text: str) -> str:
+        """A scalar bool as a lane of a vector of bools."""
+        return {"0": "0", "1": "-1"}.get(text) or f"({self.scalars[dtypes.int8]})-{text}"
+
     def lanes(self, u: UOp) -> str:
         """A GEP."""
-        vector = self.value(u.src[0])
+        vector = self.atom(self.value(u.src[0]), u.src[0].dtype)
         if len(u.arg) == 1:
             return self.lane_value(vector, u.arg[0], u.src[0].dtype)
-        vector = self.atom(vector, u.src[0].dtype)
         return self.shuffle(vector, u.arg, u.src[0].dtype)
 
     def shuffle(self, vector: str, lanes: Sequence[int], dtype: DType) -> str:
@@ -362,7 +365,8 @@ class CStyleKernel:
         """The memory form of a register."""
         if not dtypes.is_bool(dtype) or dtype.count == 1:
             return text
-        return self.bitcast(f"({text} & {self.literal(1, dtypes.int8.vec(dtype.count))})", signed(dtype), unsigned(signed(dtype)))
+        byte = signed(dtype)
+        return self.bitcast(f"({text} & {self.literal(1, byte)})", byte, unsigned(byte))
 
     # memory
 
@@ -407,20 +411,21 @@ class CStyleKernel:
     def gated_load(self, u: UOp) -> str:
         """A helper ``(pointer, index, gate, other)`` that reads the lanes whose gate is set."""
         dtype, count = u.dtype, u.dtype.count
-        name = f"load_{short(dtype)}_{self.space(u.src[0]).name.lower()}"
+        name = f"load_{short(dtype)}_{self.space(u.src[0]).name.lower()}_{short(u.src[1].dtype)}"
 
         def define() -> str:
             index, gates = self.type(u.src[1].dtype), self.type(u.src[2].dtype)
             lines = [f"{self.type(dtype)} r = other;"]
             for i in range(count):
                 read = self.from_memory(f"p[i + {i}]", dtype.scalar())
-                read = f"(signed char)-{read}" if dtypes.is_bool(dtype) else read
+                read = self.pack_lane(read) if dtypes.is_bool(dtype) else read
                 lines.append(f"if ({self.lane('gate', i, count)}) {self.lane('r', i, count)} = {read};")
             body = "\n  ".join([*self.whole_load(u), *lines, "return r;"])
-            result, pointer = self.type(dtype), self.pointer_type(u.src[0])
-            return f"{self.helper_prefix}{result} tg_{name}(const {pointer} p, {index} i, {gates} gate, {result} other) {{\n  {body}\n}}"
+            result = self.type(dtype)
+            parameters = f"const {self.pointer_type(u.src[0])} p, {index} i, {gates} gate, {result} other"
+            return f"{self.helper_prefix}{result} tg_{name}({parameters}) {{\n  {body}\n}}"
 
-        return self.helper(f"{name}_{short(u.src[1].dtype)}" if u.src[1].dtype.bits != 32 else name, define)
+        return self.helper(name, define)
 
     def whole_load(self, u: UOp) -> list[str]:
         """Lines at the head of a gated load for when every gate is set."""
@@ -432,7 +437,8 @@ class CStyleKernel:
         place, at = self.values[pointer], self.value(index)
         gate = u.src[3] if len(u.src) > 3 else None
         if gate is not None and gate.dtype.count > 1:
-            self.gated_store(place, self.atom(at, index.dtype), self.atom(text, dtype), dtype, self.atom(self.value(gate), gate.dtype))
+            at, text = self.atom(at, index.dtype), self.atom(text, dtype)
+            self.gated_store(place, at, text, dtype, self.atom(self.value(gate), gate.dtype))
             return
         if gate is not None:
             self.line(f"if ({bare(self.value(gate))}) {{")
@@ -497,6 +503,25 @@ class CStyleKernel:
                 return f"({v[0]} == {v[1]})"
             case Ops.MOD:
                 return "0"
+            case Ops.MULACC:
+                return f"(({v[0]} & {v[1]}) | {v[2]})"
+        return None
+
+    def vector_logic(self, op: Ops, dtype: DType, v: list[str]) -> str | None:
+        """Ops on vectors whose lanes are 0 or -1."""
+        if op in LOGIC:
+            return f"({v[0]} {LOGIC[op]} {v[1]})"
+        match op:
+            case Ops.NEG:
+                return v[0]
+            case Ops.NOT:
+                return f"(~{v[0]})"
+            case Ops.CMPLT:
+                return f"(~{v[0]} & {v[1]})"
+            case Ops.CMPEQ:
+                return f"(~({v[0]} ^ {v[1]}))"
+            case Ops.MOD:
+                return self.literal(False, dtype)
             case Ops.MULACC:
                 return f"(({v[0]} & {v[1]}) | {v[2]})"
         return None

@@ -212,7 +212,8 @@ class _Function:
             case UOps.SCRATCH:
                 name, size = u.arg
                 self.values[u] = f"%buf.{_identifier(name)}"
-                self.allocas.append(f"{self.values[u]} = alloca [{size} x {_scalar(element(u), memory=True)}], align 64")
+                array = f"[{size} x {_scalar(element(u), memory=True)}]"
+                self.allocas.append(f"{self.values[u]} = alloca {array}, align 64")
             case UOps.ACC:
                 register = self.values[u] = f"%reg{len(self.allocas)}"
                 self.allocas.append(f"{register} = alloca {_type(u.dtype)}")

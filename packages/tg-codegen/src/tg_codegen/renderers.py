@@ -1,0 +1,13 @@
+"""The renderers by the name that ``DEV`` gives them."""
+
+from __future__ import annotations
+
+from .render_c import ClangRenderer
+from .render_cuda import CUDARenderer
+from .render_llvm import LLVMRenderer
+from .render_opencl import OpenCLRenderer
+from .renderer import Renderer
+
+RENDERERS: dict[str, type[Renderer]] = {
+    renderer.name: renderer for renderer in (ClangRenderer, LLVMRenderer, OpenCLRenderer, CUDARenderer)
+}
