@@ -8,6 +8,7 @@ from .buffer import HCQBuffer
 from .compiled import HCQCompiled
 from .errors import DeviceFault, DeviceTimeout
 from .fileio import MMIO, FileIO
+from .graph import HCQGraph
 from .kernargs import KernargsRing
 from .patch import PatchTable
 from .program import HCQProgram
@@ -25,6 +26,7 @@ __all__ = [
     "HCQArgsState",
     "HCQBuffer",
     "HCQCompiled",
+    "HCQGraph",
     "HCQProgram",
     "HCQSignal",
     "HWQueue",

@@ -10,11 +10,15 @@ from __future__ import annotations
 import ctypes
 import weakref
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
+from tg_codegen import Renderer
 from tg_dtype import DType, dtypes
-from tg_runtime import BufferOptions, DevEntry
+from tg_runtime import BufferOptions, Compiler, DevEntry, DeviceError
+from tg_runtime.cpu.execmem import ExecutableMemory
+from tg_runtime.devices.cpu import CPUDevice
 from tg_shape import sint
 
 from .allocator import HOST_OPTIONS, HCQAllocator
@@ -23,6 +27,7 @@ from .buffer import HCQBuffer
 from .compiled import HCQCompiled
 from .errors import DeviceFault
 from .fileio import MMIO
+from .graph import HCQGraph
 from .host_executor import (
     MEMORY_CHANGED,
     PASS_CORE_ID,
@@ -106,7 +111,7 @@ class HostQueue(HWQueue):
         if not isinstance(program, HostQueueProgram):
             raise TypeError(f"exec: {program!r} is no program of a host-thread device")
         self._packet(Opcode.EXEC, 10)
-        self.put64(program.descriptor.address, args.memory.address)
+        self.put64(program.descriptor(args.layout).address, args.memory.address)
         self.put(*global_size, *local_size)
 
     def _submit(self, device: QueueDevice, words: array[int], memory: HCQBuffer | None) -> None:
@@ -144,9 +149,6 @@ class HostQueueProgram(HCQProgram):
     """A C function ``void f(T *buffer, …, S scalar, …[, int32_t core_id])``.
 
     With ``core_id``, it is called once for each value below ``global_size[0]``.
-
-    Attributes:
-        descriptor: what the command processor reads of it.
     """
 
     def __init__(
@@ -154,8 +156,7 @@ class HostQueueProgram(HCQProgram):
         device: HostQueueDevice,
         name: str,
         entry: int,
-        buffers: int,
-        scalars: Sequence[DType] = (),
+        layout: ArgsLayout | None = None,
         core_id: bool = False,
         keep: object = None,
     ) -> None:
@@ -164,17 +165,25 @@ class HostQueueProgram(HCQProgram):
         Raises:
             ValueError: if a scalar is of a dtype that C functions do not take.
         """
-        super().__init__(device, name, ArgsLayout(buffers, scalars))
-        for dtype in scalars:
+        super().__init__(device, name, layout)
+        for dtype in () if layout is None else layout.scalars:
             if dtype not in _SCALAR_CODES:
                 raise ValueError(f"{name} on {device.device}: a scalar argument cannot be {dtype.name}")
-        self._keep = keep
+        self.entry, self.core_id, self._keep = entry, core_id, keep
         self._allocator = device.allocator
-        codes = [_SCALAR_CODES[dtype] for dtype in scalars]
-        flags = PASS_CORE_ID if core_id else 0
-        words = array("I", (entry & 0xFFFFFFFF, entry >> 32, buffers, len(codes), flags, *codes))
-        self.descriptor = device.allocator.alloc(4 * len(words), HOST_OPTIONS)
-        self.descriptor.host_view("I").write(0, words.tobytes())
+        self._descriptors: dict[tuple[int, int], HCQBuffer] = {}
+
+    def descriptor(self, layout: ArgsLayout) -> HCQBuffer:
+        """What the command processor reads of the function, for a call with arguments of this layout."""
+        key = layout.buffers, len(layout.scalars)
+        found = self._descriptors.get(key)
+        if found is None:
+            codes = [_SCALAR_CODES[dtype] for dtype in layout.scalars]
+            flags = PASS_CORE_ID if self.core_id else 0
+            words = array("I", (self.entry & 0xFFFFFFFF, self.entry >> 32, *key, flags, *codes))
+            found = self._descriptors[key] = self._allocator.alloc(4 * len(words), HOST_OPTIONS)
+            found.host_view("I").write(0, words.tobytes())
+        return found
 
     @classmethod
     def from_callable(
@@ -199,12 +208,22 @@ class HostQueueProgram(HCQProgram):
         pointer = ctypes.CFUNCTYPE(None, *types)(call)
         entry = ctypes.cast(pointer, ctypes.c_void_p).value
         assert entry is not None
-        return cls(device, name, entry, buffers, scalars, core_id, pointer)
+        return cls(device, name, entry, ArgsLayout(buffers, scalars), core_id, pointer)
+
+    @classmethod
+    def from_object(cls, device: HostQueueDevice, name: str, lib: bytes) -> HostQueueProgram:
+        """Loads a function of an object file, as the CPU device's compilers make them.
+
+        Raises:
+            ELFError: if the object is damaged, or does not define the function.
+        """
+        memory = ExecutableMemory(lib)
+        return cls(device, name, memory.function(name), keep=memory)
 
     def __del__(self) -> None:
-        if hasattr(self, "descriptor"):
+        for descriptor in getattr(self, "_descriptors", {}).values():
             # waits for launches in flight, which read the descriptor and run the function
-            self._allocator.free(self.descriptor, self.descriptor.nbytes, HOST_OPTIONS)
+            self._allocator.free(descriptor, descriptor.nbytes, HOST_OPTIONS)
 
 
 class HostQueueDevice(HCQCompiled):
@@ -231,21 +250,39 @@ class HostQueueDevice(HCQCompiled):
             timeline_limit: see :class:`~tg_hcq.timeline.Timeline`.
             memory_limit: most bytes that buffers may hold; None for what the system has.
         """
+        renderer, compiler = _code_generation(entry or DevEntry(device.partition(":")[0].upper()))
         self._ring_words = ring_words
         self._executors: dict[str, HostExecutor] = {}
         self._stop = weakref.finalize(self, _stop, self._executors)
         super().__init__(
             device,
             HostQueueAllocator(device, memory_limit),
-            None,
-            None,
-            None,
+            renderer,
+            compiler,
+            None if compiler is None else lambda name, lib: HostQueueProgram.from_object(self, name, lib),
             compute_queue=HostQueue,
             copy_queue=lambda: HostQueue("copy"),
             ticks_per_us=1000.0,
             timeline_limit=timeline_limit,
+            graph=HCQGraph,
         )
         self._start(device)
+
+    @classmethod
+    def renderers(cls) -> Mapping[str, str | None]:
+        """Those of the CPU device."""
+        return CPUDevice.renderers()
+
+    @classmethod
+    def unavailable(cls, entry: DevEntry) -> str | None:
+        """Needs what the CPU device needs; constructed directly, the device works without, and runs callables only."""
+        return CPUDevice.unavailable(entry)
+
+    def raise_error_state(self) -> None:
+        """Raises what stopped the device, if it is stopped or closed."""
+        super().raise_error_state()
+        if not self._stop.alive:
+            raise DeviceError(f"{self.device} is closed")
 
     def _start(self, device: str) -> None:
         fail = weakref.WeakMethod(self.fail)
@@ -282,6 +319,15 @@ class HostQueueDevice(HCQCompiled):
     def close(self) -> None:
         """Stops the threads; what is queued is not executed."""
         self._stop()
+
+
+def _code_generation(entry: DevEntry) -> tuple[Renderer | None, Compiler | None]:
+    if CPUDevice.unavailable(entry) is not None:
+        return None, None
+    cpu = CPUDevice("CPU", entry)
+    assert cpu.renderer is not None
+    # a queue has one thread
+    return type(cpu.renderer)(replace(cpu.renderer.target, threads=1)), cpu.compiler
 
 
 def _stop(executors: dict[str, HostExecutor]) -> None:

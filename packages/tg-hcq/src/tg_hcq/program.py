@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tg_dtype import dtypes
 from tg_shape import sint
 
 from .args import ArgsLayout, HCQArgsState
@@ -17,11 +18,15 @@ class HCQProgram:
     Attributes:
         device: where it is loaded.
         name: the kernel's name.
-        layout: the layout of its argument block.
+        layout: the layout of its argument block; None for buffers and then int32 scalars, as many as it is called with.
     """
 
-    def __init__(self, device: HCQCompiled, name: str, layout: ArgsLayout) -> None:
+    def __init__(self, device: HCQCompiled, name: str, layout: ArgsLayout | None = None) -> None:
         self.device, self.name, self.layout = device, name, layout
+
+    def layout_of(self, buffers: int, scalars: int) -> ArgsLayout:
+        """The layout of the argument block of a call with so many buffers and scalars."""
+        return ArgsLayout(buffers, [dtypes.int32] * scalars) if self.layout is None else self.layout
 
     def fill_args(
         self, bufs: Sequence[HCQBuffer], vals: Sequence[sint | float] = (), memory: HCQBuffer | None = None
@@ -31,9 +36,10 @@ class HCQProgram:
         Raises:
             ValueError: if the arguments are not those of the layout.
         """
-        block = self.device.kernargs.alloc(self.layout.nbytes) if memory is None else memory
+        layout = self.layout_of(len(bufs), len(vals))
+        block = self.device.kernargs.alloc(layout.nbytes) if memory is None else memory
         try:
-            return HCQArgsState(block, self.layout, bufs, vals)
+            return HCQArgsState(block, layout, bufs, vals)
         except ValueError as error:
             raise ValueError(f"{self.name} on {self.device.device}: {error}") from None
 

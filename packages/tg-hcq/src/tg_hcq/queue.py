@@ -263,7 +263,12 @@ class HWQueue(ABC):
             device.raise_error_state()
             if self._fence is not None:
                 self._patch(self._fence, {} if var_vals is None else var_vals)
-            self._submit(device, self._words, self._memory)
+            try:
+                self._submit(device, self._words, self._memory)
+            except BaseException:
+                # nothing was sent that would ever reach the fence
+                self._serial -= self._fence is not None
+                raise
         return self
 
     @abstractmethod
