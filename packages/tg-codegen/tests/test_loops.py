@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tg_codegen import ActionError, Mark, Outermost, Pack, Split, Target, interpret, linearize, parse
 from tg_codegen.actions import Action, apply
 from tg_codegen.emit import emit
@@ -38,7 +39,9 @@ class Case:
     values: dict[Variable, int]
 
 
-def case(ast: LazyOp, inputs: dict[int, Array], want: dict[int, Array], values: dict[Variable, int] | None = None) -> Case:
+def case(
+    ast: LazyOp, inputs: dict[int, Array], want: dict[int, Array], values: dict[Variable, int] | None = None
+) -> Case:
     return Case(ast, inputs, want, values or {})
 
 
@@ -59,7 +62,8 @@ def elementwise(n: int, m: int) -> Case:
     a = A.load(1, F32, ST((n, m)))
     b = A.load(2, F32, ST((1, m)).expand((n, m)))
     out = A.alu(Ops.MAX, A.alu(Ops.MUL, a, b), A.const(1.5, F32, (n, m)))
-    return case(A.sink((A.store(0, ST((n, m)), out),), buffers(n * m, n * m, m)), {1: x, 2: y}, {0: np.maximum(x * y, 1.5)})
+    ast = A.sink((A.store(0, ST((n, m)), out),), buffers(n * m, n * m, m))
+    return case(ast, {1: x, 2: y}, {0: np.maximum(x * y, 1.5)})
 
 
 def transpose(n: int, m: int) -> Case:
@@ -104,8 +108,8 @@ def matmul(m: int, n: int, k: int) -> Case:
     r = A.reduce(A.alu(Ops.MUL, a, b), Ops.ADD, (2,))
     out = A.alu(Ops.ADD, r, A.load(3, F32, ST((1, n, 1)).expand((m, n, 1))))
     bias = data(n, seed=2)
-    return case(
-        A.sink((A.store(0, ST((m, n, 1)), out),), buffers(m * n, m * k, k * n, n)), {1: x, 2: y, 3: bias}, {0: x @ y + bias})
+    ast = A.sink((A.store(0, ST((m, n, 1)), out),), buffers(m * n, m * k, k * n, n))
+    return case(ast, {1: x, 2: y, 3: bias}, {0: x @ y + bias})
 
 
 def normalise(n: int, m: int) -> Case:
@@ -117,7 +121,8 @@ def normalise(n: int, m: int) -> Case:
     square = A.reduce(A.alu(Ops.MUL, centred, centred), Ops.ADD, (1,))
     out = A.alu(Ops.FDIV, centred, wide(A.alu(Ops.ADD, square, A.const(1, F32, (n, 1))), (n, m)))
     c = x - x.max(1, keepdims=True)
-    return case(A.sink((A.store(0, ST((n, m)), out),), buffers(n * m, n * m)), {1: x}, {0: c / ((c * c).sum(1, keepdims=True) + 1)})
+    ast = A.sink((A.store(0, ST((n, m)), out),), buffers(n * m, n * m))
+    return case(ast, {1: x}, {0: c / ((c * c).sum(1, keepdims=True) + 1)})
 
 
 def moments(n: int, m: int) -> Case:

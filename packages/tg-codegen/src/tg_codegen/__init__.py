@@ -2,7 +2,7 @@
 
 from .actions import Action, ActionError, Mark, Outermost, Pack, Split, parse
 from .compile import compile_ast
-from .emit import EmitError
+from .access import EmitError
 from .interpret import interpret
 from .linearize import linearize
 from .lower import LowerError, lower

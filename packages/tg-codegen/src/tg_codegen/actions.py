@@ -50,7 +50,8 @@ def find(nest: Nest, name: str, action: Action) -> Axis:
 class Split(Action):
     """Cuts ``axis`` into an outer loop of the same name and an inner one, ``axis.N``, of ``factor`` iterations.
 
-    ``kind`` says what becomes of the inner loop. A factor that does not divide the extent leaves a partial last iteration.
+    ``kind`` says what becomes of the inner loop. A factor that does not divide the extent leaves a partial last
+    iteration.
     """
 
     axis: str
@@ -117,7 +118,7 @@ class Outermost(Action):
 
 @dataclass(frozen=True, slots=True)
 class Pack(Action):
-    """Keeps the ``number``-th load of the kernel in scratch memory, filled inside the loop ``axis`` (``-``: at the top)."""
+    """Keeps the ``number``-th load in scratch memory, filled inside the loop ``axis`` (``-``: at the top)."""
 
     number: int
     axis: str

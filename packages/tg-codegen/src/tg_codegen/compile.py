@@ -37,7 +37,8 @@ def compile_ast(
       EmitError: the actions do not fit together.
     """
     nest = lower(ast)
-    return render_nest(apply(nest, list(heuristic(nest, renderer.target) if actions is None else actions)), renderer, name)
+    chosen = heuristic(nest, renderer.target) if actions is None else list(actions)
+    return render_nest(apply(nest, chosen), renderer, name)
 
 
 def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:

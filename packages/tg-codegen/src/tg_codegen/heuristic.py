@@ -28,7 +28,11 @@ def power_below(n: int) -> int:
 
 def step(node: Node, root: Variable) -> int | None:
     """By how much a load's index grows with ``root``; None if unevenly."""
-    index = node.arg[1]
+    return grows(node.arg[1], root)
+
+
+def grows(index: sint, root: Variable) -> int | None:
+    """By how much an index grows with ``root``; None if unevenly."""
     return 0 if isinstance(index, int) else coefficient(index, root)
 
 
@@ -108,7 +112,7 @@ class Planner:
         for root in self.rows:
             if size(root.extent) < 2:
                 continue
-            found = sum(4 for s in self.nest.stores if not isinstance(s.index, int) and coefficient(s.index, root.var) == 1)
+            found = sum(4 for s in self.nest.stores if grows(s.index, root.var) == 1)
             found += sum(1 for load in self.loads if step(load, root.var) == 1)
             found -= sum(1 for load in self.loads if step(load, root.var) not in (0, 1))
             if found > score or best is None:
@@ -117,8 +121,8 @@ class Planner:
             return
         self.vectorize(best, Kind.VECTOR)
         across = [
-            r for r in self.rows
-            if r is not best and any(step(load, r.var) == 1 and step(load, best.var) not in (0, 1) for load in self.loads)
+            r for r in self.rows if r is not best
+            and any(step(load, r.var) == 1 and step(load, best.var) not in (0, 1) for load in self.loads)
         ]
         if across:
             self.cut(across[0].var, self.width(across[0]), Kind.UPCAST)
@@ -168,7 +172,7 @@ class Planner:
             else:
                 if any(root.var not in n.free for n in self.reductions):
                     cost += 1.0
-                if any(not isinstance(s.index, int) and coefficient(s.index, root.var) != 1 for s in self.nest.stores):
+                if any(grows(s.index, root.var) != 1 for s in self.nest.stores):
                     cost += 2.0 / inner
             if cost < best_cost - 1e-9:
                 best, best_cost = root, cost

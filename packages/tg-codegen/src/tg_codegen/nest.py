@@ -154,7 +154,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An output: ``value`` goes to element ``index`` of buffer ``slot`` where ``valid``, for all values of ``roots``."""
+    """An output: ``value`` goes to element ``index`` of ``slot`` where ``valid``, for all values of ``roots``."""
 
     slot: int
     index: sint

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from tg_lazy import LazyOp
 from tg_shape import sint
 
+from .access import EmitError
 from .actions import Action, ActionError, Mark, Outermost, Pack, Split, apply, loads_of
 from .compile import render_nest
-from .emit import EmitError
 from .heuristic import heuristic
 from .lower import lower
 from .nest import Kind, Nest
@@ -71,9 +71,10 @@ def candidates(nest: Nest, target: Target) -> Iterator[Action]:
 
 def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
     """Sizes to try for the inner part of a split."""
-    wide = (4, 8, 16) if kind in (Kind.VECTOR, Kind.LANES) else (8, 16, 32, 64) if kind in (Kind.LOCAL, Kind.GROUP) else (
-        2, 3, 4, 6, 8)
-    return tuple(f for f in wide if not isinstance(extent, int) or f < extent)
+    sizes = {
+        Kind.VECTOR: (4, 8, 16), Kind.LANES: (4, 8, 16), Kind.LOCAL: (8, 16, 32, 64), Kind.GROUP: (8, 16, 32, 64),
+    }.get(kind, (2, 3, 4, 6, 8))
+    return tuple(f for f in sizes if not isinstance(extent, int) or f < extent)
 
 
 def beam_search(

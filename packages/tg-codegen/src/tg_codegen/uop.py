@@ -14,8 +14,8 @@ SPECIAL      none                           ``(name, size)``: ``gidx0-2``, ``lid
 RANGE        (start, end[, step])           axis name, unique in the kernel: a loop counter
 LOOP         (range, \\*effects)             structured form: run the effects for every value of the range, in order
 IF           (condition, \\*effects)         structured form: run the effects if the condition holds
-ACC          (init, \\*outer ranges)         number: a mutable register, set to ``init`` where the outer ranges are open;
-                                            as an operand it is its present value
+ACC          (init, \\*outer ranges)         number: a mutable register, set to ``init`` where the outer ranges are
+                                            open; as an operand it is its present value
 ASSIGN       (acc, value)                   effect: sets the register
 READ         (acc, effect)                  the register's value once ``effect`` has run
 AFTER        (pointer, \\*effects)           the pointer, usable once the effects have run

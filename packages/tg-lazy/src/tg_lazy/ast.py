@@ -272,7 +272,8 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
     if node.op in ALU:
         if any(s.shape != node.shape for s in node.src):
             yield f"operands of shapes {[s.shape for s in node.src]}"
-        if node.op not in (Ops.CAST, Ops.BITCAST) and result_dtype(node.op, *(s.dtype for s in node.src)) is not node.dtype:
+        given = node.op in (Ops.CAST, Ops.BITCAST)
+        if not given and result_dtype(node.op, *(s.dtype for s in node.src)) is not node.dtype:
             yield f"dtype {node.dtype.name} from {[s.dtype.name for s in node.src]}"
     elif node.op in (Ops.LOAD, Ops.GATHER):
         slot, _ = node.arg

@@ -1,0 +1,175 @@
+"""Memory access: index expressions become loads and stores, of vectors where lanes are neighbours in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tg_dtype import DType, dtypes
+from tg_lazy import Ops
+from tg_shape import Expr, Variable, coefficient, sint
+
+from .index import IndexBuilder, index_dtype
+from .nest import PLACE
+from .target import Target
+from .uop import UOp, UOps, const, vectorize
+
+
+class EmitError(ValueError):
+    """A nest cannot be emitted; the message names the loop or node."""
+
+
+def splat(x: UOp, lanes: int) -> UOp:
+    """``x`` with ``lanes`` lanes."""
+    return x.broadcast(lanes)
+
+
+class Access:
+    """Builds addresses, loads and stores.
+
+    Attributes:
+      index: dtype of loop counters.
+      leaves: the UOp of each open variable.
+      lanes: variables that stand for all lanes of a vector at once, with the number of lanes.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.index = dtypes.int64 if target.kind == "cpu" else dtypes.int32
+        self.leaves: dict[Expr, UOp] = {}
+        self.build = IndexBuilder(self.leaves)
+        self.lanes: dict[Variable, int] = {}
+
+    @staticmethod
+    def at(expr: sint, swap: dict[Expr, sint]) -> sint:
+        """``expr`` with variables replaced."""
+        return expr if isinstance(expr, int) else expr.substitute(swap)
+
+    def lane_of(self, *exprs: sint) -> Variable | None:
+        """The lane variable on which expressions depend."""
+        found = {v for e in exprs if isinstance(e, Expr) for v in e.variables() if v in self.lanes}
+        if len(found) > 1:
+            raise EmitError(f"a value depends on two vector loops: {', '.join(v.name for v in found)}")
+        return next(iter(found), None)
+
+    def step(self, index: sint, lane: Variable, lanes: int) -> int | None:
+        """By how much ``index`` grows from lane to lane; None if unevenly."""
+        if isinstance(index, int):
+            return 0
+        step = coefficient(index, lane)
+        if step is not None:
+            return step
+        first = self.at(index, {lane: 0})
+        difference = self.at(index, {lane: 1}) - first
+        if not isinstance(difference, int):
+            return None
+        even = all(self.at(index, {lane: n}) - first == difference * n for n in range(2, lanes))
+        return difference if even else None
+
+    def address(self, index: sint) -> UOp:
+        """An element index as a UOp."""
+        return self.build.value(index, dtypes.int64 if self.index is dtypes.int64 else index_dtype(index))
+
+    def load(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> UOp:
+        """The element at ``index``, or all lanes of it; 0 where not valid."""
+        if isinstance(valid, int) and not valid:
+            return const(0, dtype)
+        lane = self.lane_of(index, valid)
+        if lane is None:
+            return self.read(pointer, dtype, index, valid)
+        lanes = self.lanes[lane]
+        step = self.step(index, lane, lanes)
+        if step == 1:
+            return self.read(pointer, dtype.vec(lanes), self.at(index, {lane: 0}), valid)
+        if step == 0 and isinstance(valid, int):
+            return self.read(pointer, dtype, index, valid)
+        if step == -1 and isinstance(valid, int):
+            whole = self.read(pointer, dtype.vec(lanes), self.at(index, {lane: lanes - 1}), valid)
+            return whole.gep(*reversed(range(lanes)))
+        return self.assemble(pointer, dtype, [
+            (self.at(index, {lane: n}), self.at(valid, {lane: n})) for n in range(lanes)])
+
+    def assemble(self, pointer: UOp, dtype: DType, places: list[tuple[sint, sint]]) -> UOp:
+        """A vector from scattered elements, neighbours in memory being read together."""
+        lanes: list[UOp] = []
+        while len(lanes) < len(places):
+            start = len(lanes)
+            index, valid = places[start]
+            run = 1
+            for near, wanted in places[start + 1 :]:
+                if near - index != run or wanted is not valid:
+                    break
+                run += 1
+            while run & (run - 1):
+                run &= run - 1
+            if isinstance(valid, int) and not valid:
+                lanes.append(const(0, dtype))
+            elif run == 1:
+                lanes.append(self.read(pointer, dtype, index, valid))
+            else:
+                part = self.read(pointer, dtype.vec(run), index, valid)
+                lanes.extend(part.gep(n) for n in range(run))
+        return vectorize(*lanes)
+
+    def read(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> UOp:
+        """One LOAD."""
+        if isinstance(valid, int):
+            return UOp(UOps.LOAD, dtype, (pointer, self.address(index)))
+        gate = splat(self.build.truth(valid), dtype.count)
+        return UOp(UOps.LOAD, dtype, (pointer, self.address(index), gate, const(0, dtype)))
+
+    def gather(self, pointer: UOp, dtype: DType, index: UOp, place: sint, size: sint, together: bool) -> UOp:
+        """Elements at computed indices, 0 unless ``0 <= index < size``.
+
+        Args:
+          pointer: the buffer.
+          dtype: its elements' dtype.
+          index: the indices, one a lane.
+          place: the address of an index, in terms of ``PLACE``.
+          size: how many there are.
+          together: whether the lanes are known to be neighbours.
+        """
+        wide = index.cast(dtypes.int64)
+        inside = within(wide, self.build.value(size, dtypes.int64))
+        lanes = index.dtype.count
+        if lanes == 1 or (together and place is PLACE):
+            return self.gather_one(pointer, dtype, place, wide.gep(0) if lanes > 1 else wide, inside, lanes)
+        return vectorize(*(
+            self.gather_one(pointer, dtype, place, wide.gep(n), inside.gep(n), 1) for n in range(lanes)))
+
+    def gather_one(self, pointer: UOp, dtype: DType, place: sint, index: UOp, inside: UOp, lanes: int) -> UOp:
+        """``lanes`` consecutive elements from a computed index."""
+        address = index
+        if place is not PLACE:
+            address = IndexBuilder({**self.leaves, PLACE: index}).value(place, dtypes.int64)
+        wide = dtype if lanes == 1 else dtype.vec(lanes)
+        return UOp(UOps.LOAD, wide, (pointer, address, inside, const(0, wide)))
+
+    def writes(self, pointer: UOp, index: sint, valid: sint, value: UOp) -> Iterator[UOp]:
+        """The STOREs of ``value``, one if its lanes are consecutive in memory."""
+        lane = self.lane_of(index, valid)
+        if lane is None:
+            if value.dtype.count > 1:
+                raise EmitError("a vector value for a scalar store")
+            yield self.write(pointer, index, valid, value)
+            return
+        lanes = self.lanes[lane]
+        value = splat(value, lanes)
+        if self.step(index, lane, lanes) == 1:
+            yield self.write(pointer, self.at(index, {lane: 0}), valid, value)
+            return
+        for number in range(lanes):
+            here = self.at(valid, {lane: number})
+            if not (isinstance(here, int) and not here):
+                yield self.write(pointer, self.at(index, {lane: number}), here, value.gep(number))
+
+    def write(self, pointer: UOp, index: sint, valid: sint, value: UOp) -> UOp:
+        """One STORE."""
+        gate = () if isinstance(valid, int) else (self.build.truth(valid),)
+        return UOp(UOps.STORE, dtypes.void, (pointer, self.address(index), value, *gate))
+
+
+def within(index: UOp, size: UOp) -> UOp:
+    """Whether 0 <= index < size, lane by lane."""
+    lanes = index.dtype.count
+    low = splat(const(-1, index.dtype.scalar()), lanes).alu(Ops.CMPLT, index)
+    return low.alu(Ops.AND, index.alu(Ops.CMPLT, splat(size, lanes)))

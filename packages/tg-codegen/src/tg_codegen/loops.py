@@ -1,0 +1,213 @@
+"""Opening loops: counters, partial last iterations, register copies and vector lanes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, product
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+from tg_shape import Expr, Variable, sint
+
+from .access import Access, EmitError
+from .index import ramp
+from .nest import LANE, UNROLLED, Axis, Kind, Nest, Node
+from .scope import Block, Context, Env
+from .target import Target
+from .uop import UOp, UOps, const
+
+CORE = "core_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One emitted copy of a loop: ``count`` iterations from 0, or, where ``count`` is None, the single value ``at``."""
+
+    count: sint | None
+    at: sint
+    exact: bool | None
+    condition: sint = 1
+    last: bool = False
+
+
+def below(a: sint, b: sint) -> sint:
+    """``a < b`` as a symbolic truth value."""
+    difference = a - b
+    return int(difference < 0) if isinstance(difference, int) else difference.lt(0)
+
+
+class Loops(Access):
+    """The loops of one nest.
+
+    Attributes:
+      owner: the block that each open counter belongs to.
+      by_root: the loops of each root, outermost first.
+      group: the work-item index of each GROUP loop.
+      memo: values emitted so far, by node and by all that they depend on.
+      numbers: makes names and registers unique.
+      top: the kernel's own block.
+    """
+
+    def __init__(self, nest: Nest, target: Target) -> None:
+        super().__init__(target)
+        self.nest = nest
+        self.owner: dict[Variable, Block] = {}
+        self.by_root = {root: nest.of_root(root) for root in nest.roots}
+        self.group: dict[str, Variable] = {}
+        self.memo: dict[tuple[object, ...], UOp] = {}
+        self.free: dict[Node, tuple[Variable, ...]] = {}
+        self.numbers = count()
+        self.top = Block()
+
+    @abstractmethod
+    def value(self, node: Node, env: Env, context: Context) -> UOp:
+        """The value of ``node`` with roots as in ``env``."""
+
+    def key(self, node: Node, env: Env) -> tuple[object, ...]:
+        """Under what a value is remembered: the node and all that it depends on here."""
+        free = self.free.get(node)
+        if free is None:
+            free = self.free[node] = tuple(sorted(node.free, key=lambda v: v.name))
+        return (node, *(env.root[root] for root in free))
+
+    def special(self, name: str, extent: sint) -> Variable:
+        """A parallel index, as a variable."""
+        bound = extent if isinstance(extent, int) else extent.vmax
+        variable = Variable(name, 0, max(bound - 1, 0))
+        self.leaves[variable] = UOp(UOps.SPECIAL, dtypes.int32, (), (name, extent))
+        self.owner[variable] = self.top
+        return variable
+
+    def divides(self, root: Variable) -> bool:
+        """Whether the loops of a root cover its extent with nothing over."""
+        axes = self.by_root[root]
+        if not axes:
+            return True
+        if len(axes) == 1 and axes[0].stride == 1:
+            return True
+        whole = axes[0].extent * axes[0].stride
+        return isinstance(whole, int) and whole == self.nest.roots[root].extent
+
+    def spans(self, axis: Axis, env: Env) -> list[Span]:
+        """The copies in which a loop is emitted."""
+        if axis.root in env.exact:
+            return [Span(axis.extent, 0, None)]
+        base = env.root[axis.root]
+        if not isinstance(base, int):
+            return [Span(axis.extent, 0, False)]
+        left = self.nest.roots[axis.root].extent - base
+        full = left // axis.stride
+        rest = left - full * axis.stride
+        spans = []
+        if not (isinstance(full, int) and full == 0):
+            spans.append(Span(full, 0, True))
+        if not (isinstance(rest, int) and rest == 0):
+            spans.append(Span(None, full, False, 1 if isinstance(rest, int) else below(0, rest), last=True))
+        return spans
+
+    def run(self, axis: Axis, span: Span, context: Context, body: Callable[[Context], None]) -> None:
+        """Emits one copy of a loop whose effects ``body`` fills in."""
+        threaded = axis.kind is Kind.THREAD
+        if span.count is None or span.count == 1:
+            value = span.at if span.count is None else 0
+            env = context.env.open(axis.name, axis.root, axis.stride, value, span.exact)
+            condition = self.build.truth(span.condition)
+            if threaded:
+                core = self.build.value(self.core(), dtypes.int32)
+                last = core.alu(Ops.CMPEQ, const(self.target.threads - 1, dtypes.int32))
+                condition = last if condition.is_const else condition.alu(Ops.AND, last)
+            if condition.is_const:
+                body(Context(context.block, env, axis.name, context))
+                return
+            block = Block(context.block)
+            body(Context(block, env, axis.name, context))
+            context.block.effects.append(UOp(UOps.IF, dtypes.void, (condition, *block.effects)))
+            return
+        block = Block(context.block)
+        variable = self.counter(axis, span.count, block)
+        env = context.env.open(axis.name, axis.root, axis.stride, variable, span.exact)
+        body(Context(block, env, axis.name, context))
+        if block.effects:
+            context.block.effects.append(UOp(UOps.LOOP, dtypes.void, (self.leaves[variable], *block.effects)))
+
+    def core(self) -> Variable:
+        """The CPU thread's number."""
+        return self.special(CORE, self.target.threads)
+
+    def counter(self, axis: Axis, extent: sint, block: Block) -> Variable:
+        """A loop counter with its RANGE, divided among threads where the axis says so."""
+        bound = extent if isinstance(extent, int) else extent.vmax
+        name = f"{axis.name}_{next(self.numbers)}"
+        variable = Variable(name, 0, max(bound - 1, 0))
+        start: sint = 0
+        end = extent
+        if axis.kind is Kind.THREAD:
+            core, threads = self.core(), self.target.threads
+            start, end = core * extent // threads, (core + 1) * extent // threads
+        ends = (self.build.value(start, self.index), self.build.value(end, self.index))
+        self.leaves[variable] = UOp(UOps.RANGE, self.index, ends, name)
+        self.owner[variable] = block
+        return variable
+
+    def open_counters(self, context: Context) -> list[Variable]:
+        """Counters of the loops around the block that is being filled."""
+        blocks = set()
+        block: Block | None = context.block
+        while block is not None:
+            blocks.add(block)
+            block = block.parent
+        return [v for v, owner in self.owner.items() if owner in blocks and v in self.leaves]
+
+    def replicas(self, env: Env, roots: Sequence[Variable]) -> Iterator[Env]:
+        """``env`` with every unrolled loop of ``roots`` at each of its values, and vector loops at all lanes."""
+        axes = [a for root in roots for a in self.by_root[root] if a.kind in UNROLLED and a.name not in env.axis]
+        vectors = [a for root in roots for a in self.by_root[root] if a.kind in LANE and a.name not in env.axis]
+        for values in product(*(range(self.fixed(a)) for a in axes)):
+            here = env
+            for axis, value in zip(axes, values, strict=True):
+                here = here.open(axis.name, axis.root, axis.stride, value)
+            for axis in vectors:
+                here = here.open(axis.name, axis.root, axis.stride, self.lane(axis))
+            if not any(self.beyond(here, root) for root in roots):
+                yield here
+
+    @staticmethod
+    def fixed(axis: Axis) -> int:
+        """The extent of an unrolled loop, which is a number."""
+        if not isinstance(axis.extent, int):
+            raise EmitError(f"the loop {axis.name} of symbolic extent {axis.extent} cannot be unrolled")
+        return axis.extent
+
+    def lane(self, axis: Axis) -> Variable:
+        """A vector loop's counter: a variable that stands for all lanes at once."""
+        lanes = self.fixed(axis)
+        variable = Variable(f"{axis.name}_lane", 0, lanes - 1)
+        if variable not in self.lanes:
+            self.lanes[variable] = lanes
+            self.leaves[variable] = ramp(lanes, self.index)
+        return variable
+
+    def beyond(self, env: Env, root: Variable) -> bool:
+        """Whether a root's value is certainly outside its extent."""
+        guard = self.guard(env, (root,))
+        return isinstance(guard, int) and not guard
+
+    def guard(self, env: Env, roots: Sequence[Variable]) -> sint:
+        """Whether the values of ``roots`` lie inside their extents."""
+        result: sint = 1
+        for root in roots:
+            if root not in env.exact:
+                value, extent = env.root[root], self.nest.roots[root].extent
+                inside = below(value, extent)
+                result = result & inside
+        return result
+
+    def counter_of(self, axis: Axis, env: Env) -> Expr:
+        """The number of the thread, work-group or work-item that ``axis`` runs across."""
+        if axis.kind is Kind.THREAD:
+            return self.core()
+        counter = self.group[axis.name] if axis.kind is Kind.GROUP else env.axis[axis.name]
+        assert isinstance(counter, Expr)
+        return counter

@@ -1,0 +1,191 @@
+"""Reductions: accumulators, the loops that update them, and how partial results are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from tg_dtype import AddrSpace, dtypes
+from tg_lazy import Ops, identity
+from tg_shape import Variable, sint
+
+from .access import splat
+from .loops import Loops
+from .nest import Axis, Kind, Node
+from .scope import Block, Context, Env
+from .uop import UOp, UOps, const
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One accumulator: which reduction, at which values of its free roots, in which spread copy."""
+
+    node: Node
+    env: Env
+    spread: tuple[tuple[str, int], ...]
+
+
+class Reduction:
+    """Emits the loops of reductions that run over the same roots in the same block."""
+
+    def __init__(
+        self, emitter: Loops, wanted: list[tuple[Node, Env]], roots: tuple[Variable, ...], outer: Env, context: Context
+    ) -> None:
+        self.emitter, self.roots, self.context = emitter, roots, context
+        axes = [a for a in emitter.nest.axes if a.root in roots]
+        self.serial = [a for a in axes if a.kind is Kind.REDUCE]
+        self.unrolled = [a for a in axes if a.kind is Kind.UNROLL]
+        self.spread = [a for a in axes if a.kind is Kind.SPREAD]
+        self.vectors = [a for a in axes if a.kind is Kind.LANES]
+        self.group = [a for a in axes if a.kind is Kind.GROUP]
+        env = Env({**outer.root, **dict.fromkeys(roots, 0)}, outer.axis, outer.exact)
+        for axis in self.group:
+            env = env.open(axis.name, axis.root, axis.stride, emitter.group[axis.name])
+        self.env = env
+        copies = list(product(*(range(emitter.fixed(a)) for a in self.spread)))
+        self.slots = [
+            Slot(node, here, tuple((a.name, v) for a, v in zip(self.spread, values, strict=True)))
+            for node, here in wanted for values in copies
+        ]
+
+    def has_lane(self, slot: Slot) -> bool:
+        """Whether the reduction's results are themselves lanes of a vector."""
+        return self.emitter.lane_of(*(slot.env.root[root] for root in slot.node.free)) is not None
+
+    def emit(self) -> None:
+        """Emits the loops and remembers every result."""
+        initial = [self.initial(slot) for slot in self.slots]
+        context = Context(self.context.block, self.env, None, self.context)
+        final = self.loops(self.serial, context, initial)
+        results: dict[tuple[object, ...], tuple[Slot, list[UOp]]] = {}
+        for slot, value in zip(self.slots, final, strict=True):
+            results.setdefault(self.emitter.key(slot.node, slot.env), (slot, []))[1].append(value)
+        for key, (slot, parts) in results.items():
+            total = combine(slot.node.arg[0], parts)
+            if self.vectors and not self.has_lane(slot):
+                total = horizontal(slot.node.arg[0], total)
+            if self.group:
+                total = self.across_group(slot.node, total)
+            self.emitter.memo[key] = total
+
+    def initial(self, slot: Slot) -> UOp:
+        """The identity, with the accumulator's lanes."""
+        dtype = slot.node.dtype
+        lane = self.emitter.lane_of(*(slot.env.root[root] for root in slot.node.free))
+        if lane is not None:
+            lanes = self.emitter.lanes[lane]
+        else:
+            lanes = self.emitter.fixed(self.vectors[0]) if self.vectors else 1
+        return const(identity(slot.node.arg[0], dtype), dtype if lanes == 1 else dtype.vec(lanes))
+
+    def loops(self, axes: Sequence[Axis], context: Context, carried: list[UOp]) -> list[UOp]:
+        """Runs the serial loops around the body; ``carried`` are the accumulators' values before, the result after."""
+        if not axes:
+            return [self.body(slot, value, context) for slot, value in zip(self.slots, carried, strict=True)]
+        emitter = self.emitter
+        axis, rest = axes[0], axes[1:]
+        for span in emitter.spans(axis, context.env):
+            if span.count is None and not isinstance(span.condition, int):
+                # a symbolic remainder: the guards of the body decide
+                env = context.env.open(axis.name, axis.root, axis.stride, span.at, False)
+                carried = self.loops(rest, Context(context.block, env, axis.name, context), carried)
+                continue
+            if span.count is None or span.count == 1:
+                value = span.at if span.count is None else 0
+                env = context.env.open(axis.name, axis.root, axis.stride, value, span.exact)
+                carried = self.loops(rest, Context(context.block, env, axis.name, context), carried)
+                continue
+            block = Block(context.block)
+            variable = emitter.counter(axis, span.count, block)
+            outer = tuple(
+                emitter.leaves[v] for v in emitter.open_counters(context) if emitter.leaves[v].op is UOps.RANGE)
+            accumulators = [
+                UOp(UOps.ACC, value.dtype, (value, *outer), next(emitter.numbers)) for value in carried]
+            env = context.env.open(axis.name, axis.root, axis.stride, variable, span.exact)
+            after = self.loops(rest, Context(block, env, axis.name, context), accumulators)
+            block.effects.extend(
+                UOp(UOps.ASSIGN, dtypes.void, pair) for pair in zip(accumulators, after, strict=True))
+            loop = UOp(UOps.LOOP, dtypes.void, (emitter.leaves[variable], *block.effects))
+            context.block.effects.append(loop)
+            carried = [UOp(UOps.READ, acc.dtype, (acc, loop)) for acc in accumulators]
+        return carried
+
+    def body(self, slot: Slot, total: UOp, context: Context) -> UOp:
+        """An accumulator after the innermost iteration."""
+        emitter, node = self.emitter, slot.node
+        lane = not self.has_lane(slot)
+        spread = dict(slot.spread)
+        base = context.env
+        for name, value in slot.env.axis.items():
+            if name not in base.axis:
+                axis = emitter.nest.axis(name)
+                base = base.open(name, axis.root, axis.stride, value)
+        for axis in self.spread:
+            base = base.open(axis.name, axis.root, axis.stride, spread[axis.name])
+        if lane:
+            for axis in self.vectors:
+                base = base.open(axis.name, axis.root, axis.stride, emitter.lane(axis))
+        unrolled = self.unrolled if lane else [*self.unrolled, *self.vectors]
+        for values in product(*(range(emitter.fixed(a)) for a in unrolled)):
+            env = base
+            for axis, value in zip(unrolled, values, strict=True):
+                env = env.open(axis.name, axis.root, axis.stride, value)
+            guard = emitter.guard(env, self.roots)
+            if isinstance(guard, int) and not guard:
+                continue
+            term = splat(emitter.value(node.src[0], env, context), total.dtype.count)
+            if not isinstance(guard, int):
+                neutral = const(identity(node.arg[0], node.dtype), term.dtype)
+                term = splat(emitter.build.truth(guard), total.dtype.count).alu(Ops.WHERE, term, neutral)
+            total = total.alu(node.arg[0], term)
+        return total
+
+    def across_group(self, node: Node, partial: UOp) -> UOp:
+        """Combines the partial results of a work-group's items through shared memory; every item has the result."""
+        emitter, block = self.emitter, self.context.block
+        width = prod(emitter.fixed(axis) for axis in self.group)
+        item: sint = 0
+        for axis in self.group:
+            item = item * emitter.fixed(axis) + self.env.axis[axis.name]
+        row: sint = 0
+        rows = 1
+        for axis in emitter.nest.axes:
+            if axis.kind is Kind.LOCAL:
+                row = row * emitter.fixed(axis) + self.env.axis[axis.name]
+                rows *= emitter.fixed(axis)
+        lanes = partial.dtype.count
+        name, size = f"group{next(emitter.numbers)}", rows * width * lanes
+        scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.LOCAL), (), (name, size))
+        place = (row * width + item) * lanes
+        block.effects.append(UOp(UOps.STORE, dtypes.void, (scratch, emitter.address(place), partial)))
+        barrier = UOp(UOps.BARRIER, dtypes.void, (), next(emitter.numbers))
+        block.effects.append(barrier)
+        ready = UOp(UOps.AFTER, scratch.dtype, (scratch, barrier))
+        first = row * width * lanes
+        parts = [
+            UOp(UOps.LOAD, partial.dtype, (ready, emitter.address(first + number * lanes))) for number in range(width)]
+        total = combine(node.arg[0], parts)
+        if block is not emitter.top:  # the next iteration writes here again
+            block.effects.append(UOp(UOps.BARRIER, dtypes.void, (total,), next(emitter.numbers)))
+        return total
+
+
+def combine(op: Ops, parts: list[UOp]) -> UOp:
+    """A balanced tree of ``op`` over ``parts``."""
+    while len(parts) > 1:
+        pairs = [parts[n].alu(op, parts[n + 1]) for n in range(0, len(parts) - 1, 2)]
+        parts = pairs + parts[len(parts) & ~1 :]
+    return parts[0]
+
+
+def horizontal(op: Ops, vector: UOp) -> UOp:
+    """The lanes of a vector combined, halves first."""
+    while vector.dtype.count > 1:
+        lanes = vector.dtype.count
+        if lanes % 2:
+            return combine(op, [vector.gep(n) for n in range(lanes)])
+        half = lanes // 2
+        vector = vector.gep(*range(half)).alu(op, vector.gep(*range(half, lanes)))
+    return vector
