@@ -193,7 +193,7 @@ class Expr:
     def __rmod__(self, other: sint) -> sint:
         return ENGINE.mod(as_sint(other), self)
 
-    # -- comparisons: 0/1 valued. == and != stay identity, which interning makes structural equality ---------------------
+    # -- comparisons: 0/1 valued. == and != stay identity, which interning makes structural equality ------------------
     def __lt__(self, other: sint) -> sint:
         return ENGINE.lt(self, as_sint(other))
 
