@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import struct
+import time
+from collections.abc import Callable
 
 import pytest
 
@@ -12,6 +14,7 @@ from tg_dtype import dtypes
 from tg_hcq import DeviceTimeout, HCQBuffer
 from tg_hcq.host_executor import Opcode
 from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
+from tg_hcq.queue import SERIAL
 from tg_shape import Variable
 
 ADDRESS = 2**64 - 1
@@ -73,8 +76,6 @@ def test_timestamps_are_monotonic_and_in_microseconds(device: HostQueueDevice) -
     assert times == sorted(times) and times[0] > 0
 
     def nap() -> None:
-        import time
-
         time.sleep(0.02)
 
     seconds = HostQueueProgram.from_callable(device, "nap", nap, 0)(wait=True)
@@ -97,7 +98,9 @@ def test_two_queues_play_ping_pong(device: HostQueueDevice) -> None:
     assert log == ["left", "right"] * rounds
 
 
-def test_queues_of_two_devices_wait_for_each_other(device: HostQueueDevice, make_device) -> None:  # type: ignore[no-untyped-def]
+def test_queues_of_two_devices_wait_for_each_other(
+    device: HostQueueDevice, make_device: Callable[..., HostQueueDevice]
+) -> None:
     other = make_device("HOSTQ:1")
     a, b = device.allocator.alloc(64), other.allocator.alloc(64)
     first, second = device.new_signal(), other.new_signal()
@@ -154,7 +157,7 @@ def test_replay_a_thousand_times_with_other_addresses_and_scalars(device: HostQu
     inputs, outputs = [[device.allocator.alloc(64) for _ in range(3)] for _ in range(2)]
     for k, buffer in enumerate(inputs):
         buffer.host_view("I").write(0, struct.pack("8i", *(10 * k + i for i in range(8))))
-    block = device.allocator.alloc(program.layout.nbytes)
+    block = device.allocator.alloc(program.layout_of(2, 2).nbytes)
     args = program.fill_args((HCQBuffer(dest, 64), HCQBuffer(src, 64)), (n, factor * 2), block)
     queue = HostQueue()
     with device.timeline.recording(queue):
@@ -200,14 +203,8 @@ def test_only_changed_words_are_patched(device: HostQueueDevice) -> None:
     a, b = Variable("a", 0, 2**31), Variable("b", 0, 2**31)
     queue = HostQueue().write(at(memory), (a, b, 3)).bind(device)
     queue.submit(device, {a: 1, b: 2})
-    resolved = [queue.patches.resolve({a: 1, b: 7, **serial(queue, 2)})]
-    assert [queue.patches.exprs[i] for i in resolved[0]][:1] == [b]
-
-
-def serial(queue: HostQueue, value: int) -> dict[Variable, int]:
-    from tg_hcq.queue import SERIAL
-
-    return {SERIAL: value}
+    changed = queue.patches.resolve({a: 1, b: 7, SERIAL: 2})
+    assert [queue.patches.exprs[i] for i in changed] == [b, SERIAL]
 
 
 def test_a_refused_submit_sends_nothing(device: HostQueueDevice) -> None:
@@ -226,7 +223,7 @@ def test_a_refused_submit_sends_nothing(device: HostQueueDevice) -> None:
     assert ints(memory)[0] == 4
 
 
-def test_a_sealed_queue_is_closed(device: HostQueueDevice, make_device) -> None:  # type: ignore[no-untyped-def]
+def test_a_sealed_queue_is_closed(device: HostQueueDevice, make_device: Callable[..., HostQueueDevice]) -> None:
     memory = device.allocator.alloc(64)
     queue = HostQueue().write(at(memory), [1]).submit(device)
     with pytest.raises(ValueError, match="submitted or bound to HOSTQ"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tg_runtime import Allocator, BufferOptions, DeviceError, LRUAllocator
 
@@ -141,7 +141,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """The part of ``opaque`` that begins at ``byte_offset``."""
         return opaque.offset(byte_offset, nbytes)
 
-    def transfer(self, dest: HCQBuffer, src: HCQBuffer, nbytes: int, source: Allocator[object]) -> bool:
+    def transfer(self, dest: HCQBuffer, src: HCQBuffer, nbytes: int, source: Allocator[Any]) -> bool:
         """Copies from another device of the same group by that device's copy queue; False where it cannot."""
         if not isinstance(source, HCQAllocator) or source.peer_group != self.peer_group or source._copy_queue is None:
             return False

@@ -167,8 +167,7 @@ class HostQueueProgram(HCQProgram):
         """
         super().__init__(device, name, layout)
         for dtype in () if layout is None else layout.scalars:
-            if dtype not in _SCALAR_CODES:
-                raise ValueError(f"{name} on {device.device}: a scalar argument cannot be {dtype.name}")
+            _scalar_code(name, dtype)
         self.entry, self.core_id, self._keep = entry, core_id, keep
         self._allocator = device.allocator
         self._descriptors: dict[tuple[int, int], HCQBuffer] = {}
@@ -178,7 +177,7 @@ class HostQueueProgram(HCQProgram):
         key = layout.buffers, len(layout.scalars)
         found = self._descriptors.get(key)
         if found is None:
-            codes = [_SCALAR_CODES[dtype] for dtype in layout.scalars]
+            codes = [_scalar_code(self.name, dtype) for dtype in layout.scalars]
             flags = PASS_CORE_ID if self.core_id else 0
             words = array("I", (self.entry & 0xFFFFFFFF, self.entry >> 32, *key, flags, *codes))
             found = self._descriptors[key] = self._allocator.alloc(4 * len(words), HOST_OPTIONS)
@@ -203,7 +202,7 @@ class HostQueueProgram(HCQProgram):
             except Exception as error:
                 note_exception(error)
 
-        types = [ctypes.c_uint64] * buffers + [SCALARS[_SCALAR_CODES[dtype]] for dtype in scalars]
+        types = [ctypes.c_uint64] * buffers + [SCALARS[_scalar_code(name, dtype)] for dtype in scalars]
         types += [ctypes.c_int32] if core_id else []
         pointer = ctypes.CFUNCTYPE(None, *types)(call)
         entry = ctypes.cast(pointer, ctypes.c_void_p).value
@@ -319,6 +318,13 @@ class HostQueueDevice(HCQCompiled):
     def close(self) -> None:
         """Stops the threads; what is queued is not executed."""
         self._stop()
+
+
+def _scalar_code(name: str, dtype: DType) -> int:
+    code = _SCALAR_CODES.get(dtype)
+    if code is None:
+        raise ValueError(f"{name}: a scalar argument of a host function cannot be {dtype.name}")
+    return code
 
 
 def _code_generation(entry: DevEntry) -> tuple[Renderer | None, Compiler | None]:

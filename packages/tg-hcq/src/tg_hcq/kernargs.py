@@ -39,10 +39,10 @@ class KernargsRing:
             raise DeviceError(f"kernel arguments of {nbytes} bytes; at most {self._segment_nbytes} are possible")
         with self._timeline.lock:
             if self._at + size > self._segment_nbytes:
+                following = (self._segment + 1) % len(self._left)
+                self._timeline.wait(self._left[following])
                 self._left[self._segment] = self._timeline.point()
-                self._segment = (self._segment + 1) % len(self._left)
-                self._timeline.wait(self._left[self._segment])
-                self._at = 0
+                self._segment, self._at = following, 0
             start = self._segment * self._segment_nbytes + self._at
             self._at += size
             return self._memory.offset(start, nbytes)

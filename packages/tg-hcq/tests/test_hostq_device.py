@@ -1,0 +1,174 @@
+"""HOSTQ as a device of the runtime: found by name, running schedules and graphs that the CPU's compilers made."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tg_dtype import dtypes
+from tg_hcq import DeviceFault, HCQGraph, HCQProgram
+from tg_hcq.hostq import HostQueueDevice
+from tg_lazy import LazyBuffer, Ops, Storage
+from tg_runtime import Buffer, CompiledRunner, DevEntry, Device, DeviceError, ExecItem, buffer_of, capture, realize
+
+PROBLEM = HostQueueDevice.unavailable(DevEntry("HOSTQ"))
+needs_compiler = pytest.mark.skipif(PROBLEM is not None, reason=f"HOSTQ compiles with what the CPU has: {PROBLEM}")
+
+Array = NDArray[np.float32]
+
+
+def buffer_from(array: Array, device: str = "HOSTQ") -> Buffer:
+    return Buffer(device, array.size, dtypes.float32).allocate().copyin(memoryview(array.tobytes()))
+
+
+def lazy(array: Array, device: str = "HOSTQ") -> LazyBuffer:
+    storage = Storage(device, array.size, dtypes.float32, buffer_from(array, device))
+    return LazyBuffer.from_storage(storage, array.shape)
+
+
+def read(node: LazyBuffer | Buffer) -> Array:
+    if isinstance(node, LazyBuffer):
+        assert node.storage is not None
+        node = buffer_of(node.storage)
+    return np.frombuffer(node.tobytes(), np.float32)
+
+
+def test_the_registry_finds_it() -> None:
+    row = next(row for row in Device.table() if row.name == "HOSTQ")
+    assert "tg_hcq" in row.source and set(row.renderers) == {"LLVM", "CLANG"}
+
+
+def test_importing_the_package_imports_no_device() -> None:
+    code = "import sys, tg_hcq; assert not {'tg_hcq.hostq', 'numpy', 'llvmlite'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@needs_compiler
+def test_a_schedule_runs() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((33, 17), np.float32), rng.standard_normal((17, 5), np.float32)
+    x, y = lazy(a), lazy(b)
+    product = x.reshape((33, 17, 1)).expand((33, 17, 5)).alu(Ops.MUL, y.reshape((1, 17, 5)).expand((33, 17, 5)))
+    z = product.reduce(Ops.ADD, (1,)).contiguous()
+    realize([z])
+    np.testing.assert_allclose(read(z).reshape(33, 5), a @ b, rtol=1e-4, atol=1e-5)
+
+
+@needs_compiler
+def test_copies_to_and_from_other_devices() -> None:
+    values = np.arange(1000, dtype=np.float32)
+    there = lazy(values, "CPU").copy_to("HOSTQ")
+    twice = there.alu(Ops.ADD, there).contiguous()
+    other = twice.copy_to("HOSTQ:1")
+    back = other.alu(Ops.ADD, other).contiguous().copy_to("CPU")
+    realize([back])
+    np.testing.assert_array_equal(read(back), 4 * values)
+
+
+def captured_chain(x: LazyBuffer, length: int) -> tuple[list[ExecItem], LazyBuffer]:
+    items: list[ExecItem] = []
+    node = x
+    for step in range(length):
+        with capture(items):
+            node = node.alu(Ops.ADD, node.const_like(float(step))).contiguous()
+            realize([node])
+    return items, node
+
+
+@needs_compiler
+def test_a_graph_is_replayed_with_other_inputs() -> None:
+    values = np.arange(64, dtype=np.float32)
+    source = lazy(values)
+    items, result = captured_chain(source, 10)
+    assert source.storage is not None
+    graph = HCQGraph(items, [buffer_of(source.storage)])
+    assert graph.num_kernels == len(items) == 10
+    inputs = [buffer_from(values * scale) for scale in range(5)]
+    for repeat in range(100):
+        scale = repeat % 5
+        seconds = graph([inputs[scale]], {}, wait=repeat % 2 == 0)
+        assert (seconds is not None and 0 < seconds < 5) == (repeat % 2 == 0)
+        np.testing.assert_array_equal(read(result), values * scale + 45)
+    with pytest.raises(ValueError, match="takes 1 buffers, got 2"):
+        graph(inputs[:2], {})
+
+
+@needs_compiler
+def test_graphs_refuse_what_they_cannot_run() -> None:
+    values = np.arange(64, dtype=np.float32)
+    items, _ = captured_chain(lazy(values), 1)
+    with pytest.raises(DeviceError, match="no kernels"):
+        HCQGraph([])
+    foreign, _ = captured_chain(lazy(values, "CPU"), 1)
+    with pytest.raises(DeviceError, match="is no kernel of a queue-driven device"):
+        HCQGraph(foreign)
+    second, _ = captured_chain(lazy(values, "HOSTQ:1"), 1)
+    with pytest.raises(DeviceError, match="cannot be part of a graph on HOSTQ"):
+        HCQGraph([*items, *second])
+    with pytest.raises(DeviceError, match="misses a buffer"):
+        HCQGraph([ExecItem(items[0].prg, [None, *items[0].bufs[1:]])])
+
+
+@needs_compiler
+def test_kernels_run_behind_the_callers_back() -> None:
+    device = Device["HOSTQ"]
+    assert isinstance(device, HostQueueDevice)
+    items, _ = captured_chain(lazy(np.ones(64, np.float32)), 1)
+    runner = items[0].prg
+    assert isinstance(runner, CompiledRunner) and isinstance(runner.program, HCQProgram)
+    gate = device.new_signal()
+    with device.submission() as queue:
+        queue.wait(gate, 1)
+    before = device.timeline.point()
+    items[0].run()  # returns though the device is held
+    assert not device.timeline.reached(before)
+    gate.value = 1
+    device.synchronize()
+    assert device.timeline.reached(device.timeline.point())
+
+
+@needs_compiler
+def test_a_user_sees_the_fault_and_may_reset() -> None:
+    device = Device["HOSTQ:2"]
+    assert isinstance(device, HostQueueDevice)
+    buffer = buffer_from(np.ones(4, np.float32), "HOSTQ:2")
+    with device.submission() as queue:
+        queue.write(0x1000, [1])
+    with pytest.raises(DeviceFault, match=r"HOSTQ:2 compute queue: fault .* WRITE: 4 bytes at 0x1000 are not mapped"):
+        buffer.tobytes()
+    with pytest.raises(DeviceFault):
+        buffer.copyin(memoryview(bytes(16)))
+    device.reset()
+    np.testing.assert_array_equal(read(buffer), np.ones(4))
+
+
+def test_leaving_with_work_queued_ends_the_process() -> None:
+    code = (
+        "from tg_hcq.hostq import HostQueue, HostQueueDevice\n"
+        "device = HostQueueDevice()\n"
+        "HostQueue().wait(device.new_signal(), 1).submit(device)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+def test_a_dropped_device_stops_its_threads() -> None:
+    before = threading.active_count()
+    device = HostQueueDevice("HOSTQ:8")
+    with device.submission():
+        pass
+    device.synchronize()
+    assert threading.active_count() == before + 1
+    del device
+    gc.collect()
+    for _ in range(200):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() == before
