@@ -68,11 +68,14 @@ def equations() -> Iterator[tuple[str, Term, list[Term]]]:
             yield f"g*x < c, {g} {c}", (g * X < c) == (-(-c // g) > X), []
             yield f"x//a + y < c, {g} {c}", (X / g + Y < c) == (X + g * Y < g * c), []
             yield f"-(x//a) + y < c, {g} {c}", (-(X / g) + Y < c) == (-X + g * Y < g * c - g + 1), []
-            q, s = divmod(c, g)
-            small = [R >= 0, g > R]
-            yield f"small terms below, {g} {c}", (g * X + R < c) == (q + 1 > X), [*small, s > R]
-            yield f"small terms above, {g} {c}", (g * X + R < c) == (q > X), [*small, s <= R]
-            yield f"digits, {g} {c}", (g * X + R == c) == z3.And(q == X, s == R), small
+            for lo, hi in ((0, 1), (-3, 0), (-1, 1), (2, 4), (0, 6)):
+                small = [lo <= R, hi >= R]
+                if (q := (c - 1 - hi) // g) == (c - 1 - lo) // g:
+                    yield f"small terms, {g} {c} {lo} {hi}", (g * X + R < c) == (q + 1 > X), small
+                if hi - lo < g:
+                    s = lo + (c - lo) % g
+                    both = z3.And((c - s) // g == X, s == R)
+                    yield f"digits, {g} {c} {lo} {hi}", (g * X + R == c) == (both if s <= hi else False), small
 
 
 @pytest.mark.parametrize("family", ["law", "multiples", "period", "numerator", "negative", "quotient", "remainder",

@@ -122,8 +122,9 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
             kept[id(node)] = grad
         function = node._ctx
         assert function is not None
-        for parent, part in zip(function.parents, function.backward(grad), strict=not isinstance(function, Freed)):
-            _deposit(function, parent, part, grads, leaves)  # type: ignore[arg-type]
+        for parent, part, need in zip(function.parents, function.backward(grad), function.needs, strict=True):
+            if part is not None and need:
+                _deposit(function, parent, part, grads, leaves)  # type: ignore[arg-type]
     if targets is not None:
         kept |= {key: grads[key] for key in leaves if key in wanted and key in grads}
         return [(t, kept[id(t)]) for t in targets if id(t) in kept]
@@ -131,10 +132,8 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
 
 
 def _deposit(
-    function: Function, parent: Node, part: LazyBuffer | None, grads: dict[int, LazyBuffer], leaves: dict[int, Node]
+    function: Function, parent: Node, part: LazyBuffer, grads: dict[int, LazyBuffer], leaves: dict[int, Node]
 ) -> None:
-    if part is None or not parent.requires_grad:
-        return
     like = parent.lazydata
     if part.shape != like.shape or part.dtype is not like.dtype:
         raise RuntimeError(

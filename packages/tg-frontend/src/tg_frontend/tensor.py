@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 
-from .reduction import Reduction as _Top
+from .indexing import Indexing as _Top
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from tg_dtype import DType
-from tg_shape import Expr, ShapeTracker, Variable, prod, sint, unbind
+from tg_shape import Expr, ShapeTracker, Variable, sint, unbind
 
+from .cost import limits_of
 from .lazybuffer import LazyBuffer, Shape, max_size
 from .ops import Ops
 from .storage import Storage
@@ -23,7 +24,7 @@ class Node:
       index: position in the graph's topological order.
       srcs: operands. Of an ASSIGN: the target, then the value.
       size: greatest number of elements.
-      lazy: the nodes that are realised with this one (none for a node that the scheduler made).
+      lazy: the node of the lazy graph that is realised with this one; None for one that the scheduler made.
       storage: the memory it is computed into, once that is decided.
       reason: why it is realised; empty while it is not.
     """
@@ -33,8 +34,8 @@ class Node:
     )  # fmt: skip
 
     def __init__(
-        self, op: Ops, device: str, dtype: DType, shape: Shape, srcs: tuple[Edge, ...], arg: Any,
-        origin: tuple[str, int], lazy: tuple[LazyBuffer, ...] = (),
+        self, op: Ops, device: str, dtype: DType, shape: Shape, srcs: tuple[Edge, ...], arg: Any = None,
+        origin: tuple[str, int] = ("", 0), lazy: LazyBuffer | None = None,
     ) -> None:  # fmt: skip
         self.op, self.device, self.dtype, self.shape, self.srcs, self.arg = op, device, dtype, shape, srcs, arg
         self.origin, self.lazy = origin, lazy
@@ -43,8 +44,19 @@ class Node:
         self.storage: Storage | None = None
         self.reason = ""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the value."""
+        return self.size * self.dtype.itemsize
+
     def __repr__(self) -> str:
         return f"<Node {self.index} {self.op.name} {self.dtype.name} {self.shape}>"
+
+
+def seen_shape(edge: Edge) -> Shape:
+    """The shape that an operand has for its user."""
+    node, st = edge
+    return node.shape if st is None else st.shape
 
 
 class Bindings:
@@ -82,7 +94,7 @@ class Bindings:
         out = self._trackers.get(st)
         if out is None:
             out = st
-            if st.vars() or any(isinstance(dim, Expr) for dim in st.shape):
+            if st.vars():
                 out, found = st.unbind()
                 self._record(found, origin)
             self._trackers[st] = out
@@ -94,34 +106,33 @@ class Graph:
 
     Attributes:
       nodes: operands before what uses them.
-      outputs: the nodes that were asked for.
       bindings: the values of the symbolic variables.
+      of: the node of each base of the lazy graph.
     """
 
-    def __init__(self, outputs: Sequence[LazyBuffer]) -> None:
+    def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.bindings = Bindings()
         self.of: dict[LazyBuffer, Node] = {}
-        for output in outputs:
-            self.reach(output.base)
-        self.outputs = [self.of[output.base] for output in outputs]
 
-    def reach(self, root: LazyBuffer) -> None:
-        """Adds ``root`` and what it depends on."""
+    def reach(self, outputs: Iterable[LazyBuffer], reason: str) -> None:
+        """Adds bases, to be realised for ``reason``, and what they depend on."""
         of = self.of
-        stack = [root]
-        while stack:
-            lazy = stack[-1]
-            if lazy in of:
+        for output in outputs:
+            stack = [output]
+            while stack:
+                lazy = stack[-1]
+                if lazy in of:
+                    stack.pop()
+                    continue
+                missing = [src.base for src in lazy.srcs if src.base not in of]
+                if missing:
+                    missing.reverse()
+                    stack.extend(missing)
+                    continue
                 stack.pop()
-                continue
-            missing = [src.base for src in lazy.srcs if src.base not in of]
-            if missing:
-                missing.reverse()
-                stack.extend(missing)
-                continue
-            stack.pop()
-            self._add(lazy)
+                self._add(lazy)
+            of[output].reason = of[output].reason or reason
 
     def _add(self, lazy: LazyBuffer) -> None:
         if lazy.stale is not None:
@@ -132,23 +143,49 @@ class Graph:
         bindings, origin = self.bindings, lazy.origin
         edges: list[Edge] = []
         for src in lazy.srcs:
-            base = src.base
-            edges.append((self.of[base], None if base is src else bindings.tracker(src.st, origin)))
+            if src.op is Ops.VIEW:
+                edges.append((self.of[src.srcs[0]], bindings.tracker(src.st, origin)))
+            else:
+                edges.append((self.of[src], None))
         arg = bindings.number(lazy.arg, origin) if lazy.op is Ops.SYM else lazy.arg
         shape = bindings.shape(lazy.shape, origin)
-        self.add(
-            Node(lazy.op, lazy.device, lazy.dtype, shape, tuple(edges), arg, origin, (lazy,)), lazy
-        ).storage = lazy.storage
+        node = Node(lazy.op, lazy.device, lazy.dtype, shape, tuple(edges), arg, origin, lazy)
+        if lazy.op is Ops.REDUCE:
+            self._split(node)
+        elif lazy.op is Ops.BUFFER:
+            node.storage, node.reason = lazy.storage, "memory"
+        self.of[lazy] = self.add(node)
 
-    def add(self, node: Node, lazy: LazyBuffer | None = None) -> Node:
+    def add(self, node: Node) -> Node:
         """Appends a node whose operands are in the graph."""
         node.index = len(self.nodes)
         self.nodes.append(node)
-        if lazy is not None:
-            self.of[lazy] = node
         return node
 
-
-def elements(shape: Shape) -> sint:
-    """Number of elements."""
-    return prod(shape)
+    def _split(self, node: Node) -> None:
+        """Puts a reduction of parts before a large reduction to few outputs, so that the parts can run in parallel."""
+        source, st = node.srcs[0]
+        shape = seen_shape(node.srcs[0])
+        op, axes = node.arg
+        limits = limits_of(node.device)
+        count = max_size(shape) // max(node.size, 1)
+        if count < limits.split_elements or node.size > limits.split_outputs:
+            return
+        if any(isinstance(dim, Expr) for dim in shape):
+            return
+        for axis in axes:
+            size = shape[axis]
+            assert isinstance(size, int)
+            parts = next((p for p in range(min(limits.split_parts, size), 7, -1) if size % p == 0), 0)
+            if not parts or count // parts < limits.split_parts:
+                continue
+            tracker = st or ShapeTracker.from_shape(shape)
+            cut = tracker.reshape((*shape[:axis], parts, size // parts, *shape[axis + 1 :]))
+            inner = tuple(a + (a >= axis) for a in axes)
+            kept = tuple(1 if a in inner else dim for a, dim in enumerate(cut.shape))
+            part = self.add(Node(Ops.REDUCE, node.device, node.dtype, kept, ((source, cut),), (op, inner), node.origin))
+            part.reason = f"{count} elements to each of {node.size} outputs: reduced in {parts} parts first"
+            whole = tuple(parts if a == axis else dim for a, dim in enumerate(node.shape))
+            node.srcs = ((part, ShapeTracker.from_shape(whole)),)
+            node.arg = (op, (axis,))
+            return

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import count
 from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary, ref
@@ -34,6 +35,7 @@ _nodes: WeakValueDictionary[tuple[object, ...], LazyBuffer] = WeakValueDictionar
 graph_lock = RLock()
 """Held while nodes are made or realised."""
 
+_serials = count()
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
@@ -54,7 +56,6 @@ class LazyBuffer:
       dtype: element dtype.
       shape: sizes, symbolic ones included.
       st: how the shape's indices map to the base's buffer.
-      base: the node whose buffer is seen; itself for a base.
       srcs: operands.
       arg: what else the op needs.
       origin: file and line of the user's program that made the node.
@@ -71,8 +72,8 @@ class LazyBuffer:
     """
 
     __slots__ = (
-        "__weakref__", "_key", "_storage", "arg", "base", "device", "dtype", "op", "origin", "readers", "shape",
-        "shared", "srcs", "st", "stale", "structural_hash",
+        "__weakref__", "_key", "_storage", "arg", "device", "dtype", "op", "origin", "readers", "shape", "shared", "srcs",
+        "st", "stale", "structural_hash",
     )  # fmt: skip
 
     op: Ops
@@ -80,7 +81,6 @@ class LazyBuffer:
     dtype: DType
     shape: Shape
     st: ShapeTracker
-    base: LazyBuffer
     srcs: tuple[LazyBuffer, ...]
     arg: Any
     origin: tuple[str, int]
@@ -101,7 +101,6 @@ class LazyBuffer:
         st: ShapeTracker,
         srcs: tuple[LazyBuffer, ...] = (),
         arg: Any = None,
-        base: LazyBuffer | None = None,
     ) -> LazyBuffer:
         arg_key = ("f", struct.pack("<d", arg)) if type(arg) is float else (type(arg), arg)
         key = None if op in MEMORY else (op, device, dtype, st, srcs, arg_key)
@@ -114,11 +113,10 @@ class LazyBuffer:
             self = object.__new__(LazyBuffer)
             self.op, self.device, self.dtype, self.st, self.srcs, self.arg = op, device, dtype, st, srcs, arg
             self.shape = st.shape
-            self.base = self if base is None else base
             self.origin = caller(2)
             self.shared, self.stale, self._storage, self._key = False, None, None, key
             self.structural_hash = hash((op, device, dtype, st, arg_key, *[s.structural_hash for s in srcs]))
-            if base is None:
+            if op is not Ops.VIEW:
                 self.readers = Readers()
                 if srcs:
                     weak = ref(self)
@@ -188,6 +186,11 @@ class LazyBuffer:
         return LazyBuffer._new(Ops.CUSTOM, device, dtype, ShapeTracker.from_shape(tuple(shape)), inputs, fxn)
 
     # -- properties --------------------------------------------------------------------------------------------------
+
+    @property
+    def base(self) -> LazyBuffer:
+        """The node whose buffer is seen; itself for a base."""
+        return self.srcs[0] if self.op is Ops.VIEW else self
 
     @property
     def size(self) -> sint:
@@ -374,7 +377,7 @@ class LazyBuffer:
         elif value is self:
             return self
         target = base if self.base is self else base._seen(self.st)
-        new = LazyBuffer._new(Ops.ASSIGN, self.device, self.dtype, base.st, (target, value))
+        new = LazyBuffer._new(Ops.ASSIGN, self.device, self.dtype, base.st, (target, value), next(_serials))
         return new if self.base is self else new._seen(self.st)
 
     def rebase(self, base: LazyBuffer) -> LazyBuffer:
@@ -394,7 +397,7 @@ class LazyBuffer:
         base = self.base
         if st is base.st:
             return base
-        return LazyBuffer._new(Ops.VIEW, base.device, base.dtype, st, (base,), None, base)
+        return LazyBuffer._new(Ops.VIEW, base.device, base.dtype, st, (base,))
 
     def reshape(self, shape: Sequence[sint]) -> LazyBuffer:
         """The same elements in another shape.

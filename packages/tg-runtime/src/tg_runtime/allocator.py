@@ -52,6 +52,7 @@ class Allocator(ABC, Generic[T]):
     """
 
     supports_offset: bool = False
+    counted: bool = True  # whether GlobalCounters.mem_used includes it
 
     def __init__(self, device: str = "", limit: int | None = None) -> None:
         self.device = device
@@ -138,7 +139,8 @@ class Allocator(ABC, Generic[T]):
         with _account:
             self.used += nbytes
             self.blocks += blocks
-            GlobalCounters.mem_used += nbytes
+            if self.counted:
+                GlobalCounters.mem_used += nbytes
 
     def _out_of_memory(self, nbytes: int, detail: str) -> OutOfMemory:
         largest = sorted((getattr(h, "nbytes", 0), repr(h)) for h in self.holders())[:-4:-1]

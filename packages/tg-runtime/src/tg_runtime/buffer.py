@@ -56,7 +56,7 @@ class Buffer:
         self._allocator: Allocator[Any] | None = None
         self._opaque: Any = None
         self._refs = 1
-        self._base = None
+        self._base: Buffer | None = None
         if base is not None:
             self._attach(base.base, offset + base.offset)
         elif opaque is not None:

@@ -78,7 +78,8 @@ def parse_dev(text: str) -> tuple[DevEntry, ...]:
 def _entry(part: str) -> DevEntry:
     if not part:
         raise DevSyntaxError("DEV has an empty entry; entries are separated by ';'")
-    iface, indices = "", ()
+    iface = ""
+    indices: tuple[int, ...] = ()
     device, *rest = part.split(":", 1)
     # a '+' belongs to the interface only in front of the device: an ARCH may hold one too
     front, plus, back = part.partition("+")

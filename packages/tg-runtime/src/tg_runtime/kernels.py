@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tg_codegen
-from tg_codegen import ProgramSpec
+from tg_codegen import ProgramSpec, compile_ast
 from tg_lazy import DEBUG, ContextVar, LazyOp
 
+from .beam import search
 from .compiled import Compiled, Interpreted
 from .errors import DeviceError
 from .runner import CompiledRunner, InterpretedRunner, Runner, timed_compile
@@ -18,10 +18,10 @@ def get_runner(device: Compiled, ast: LazyOp) -> Runner:
     """The runner of ``ast`` on ``device``: compiled once for each AST and setting of ``NOOPT`` and ``BEAM``."""
     # ASTs are interned, so identity stands for their key
     key = ast, NOOPT.value, BEAM.value
-    found = device.programs.get(key)
+    found: Runner | None = device.programs.get(key)
     if found is None:
         found = device.programs[key] = timed_compile(lambda: _make_runner(device, ast))
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
@@ -45,4 +45,8 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     """
     if device.renderer is None:
         raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
-    return tg_codegen.compile_ast(ast, device.renderer, actions=() if NOOPT.value else None)
+    if NOOPT.value:
+        return compile_ast(ast, device.renderer, actions=())
+    if BEAM.value:
+        return search(device, device.renderer, ast, BEAM.value)
+    return compile_ast(ast, device.renderer)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from tg_dtype import ConstType, DType, dtypes, from_bits, interop
 from tg_lazy import LazyOp, Ops, identity
 from tg_shape import ShapeTracker, Variable, View, sint, sym_eval
@@ -47,8 +48,10 @@ def decode(bits: Array, dtype: DType) -> Array:
     if interop.to_numpy_name(dtype) is not None:
         return bits
     if dtype is dtypes.bfloat16:
-        return (bits.astype(np.uint32) << 16).view(np.float32)
-    return _decoded(dtype)[bits]
+        wide: Array = (bits.astype(np.uint32) << 16).view(np.float32)
+        return wide
+    found: Array = _decoded(dtype)[bits]
+    return found
 
 
 def encode(values: Array, dtype: DType) -> Array:
@@ -57,9 +60,10 @@ def encode(values: Array, dtype: DType) -> Array:
         return values
     x = np.ascontiguousarray(values, np.float32)
     if dtype is dtypes.bfloat16:
-        raw = x.view(np.uint32)
+        raw: Array = x.view(np.uint32)
         rounded = (raw + 0x7FFF + ((raw >> 16) & 1)) >> 16
-        return np.where(np.isnan(x), (raw >> 16) | 0x40, rounded).astype(np.uint16)
+        halves: Array = np.where(np.isnan(x), (raw >> 16) | 0x40, rounded).astype(np.uint16)
+        return halves
     return _encode_fp8(x, dtype)
 
 
@@ -78,7 +82,8 @@ def _encode_fp8(x: Array, dtype: DType) -> Array:
     overflow = nan if dtype is dtypes.fp8e4m3 else 0x7C
     code = np.where(code >= count, overflow, code)
     code = np.where(np.isnan(x), nan, code)
-    return (code | (np.signbit(x).astype(np.int64) << 7)).astype(np.uint8)
+    signed: Array = (code | (np.signbit(x).astype(np.int64) << 7)).astype(np.uint8)
+    return signed
 
 
 def round_to(values: Array, dtype: DType) -> Array:
@@ -89,7 +94,8 @@ def round_to(values: Array, dtype: DType) -> Array:
 def cast(x: Array, src: DType, dst: DType) -> Array:
     """``x`` converted as :mod:`tg_dtype.cast` says: floats saturate into integers, NaN becomes 0."""
     if dst is dtypes.bool:
-        return x != 0
+        truth: Array = np.not_equal(x, 0)
+        return truth
     if dtypes.is_float(src) and dtypes.is_int(dst):
         low, high = int(dtypes.min(dst)), int(dtypes.max(dst))
         wide = x.astype(np.float64)
@@ -123,11 +129,15 @@ def bitcast(x: Array, src: DType, dst: DType) -> Array:
 
 def _idiv(a: Array, b: Array) -> Array:
     quotient = a // b
-    return quotient + ((np.fmod(a, b) != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+    toward_zero: Array = quotient + ((np.fmod(a, b) != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+    return toward_zero
 
 
 def _neg(x: Array) -> Array:
-    return x if x.dtype == np.bool_ else np.negative(x)
+    if x.dtype == np.bool_:
+        return x
+    negated: Array = np.negative(x)
+    return negated
 
 
 def _sub(a: Array, b: Array) -> Array:
@@ -138,7 +148,8 @@ def _bool_safe(divide: Callable[[Array, Array], Array]) -> Callable[[Array, Arra
     def apply(a: Array, b: Array) -> Array:
         if a.dtype != np.bool_:
             return divide(a, b)
-        return divide(a.astype(np.int8), b.astype(np.int8)) != 0
+        truth: Array = np.not_equal(divide(a.astype(np.int8), b.astype(np.int8)), 0)
+        return truth
 
     return apply
 

@@ -60,19 +60,31 @@ class CompiledRunner(Runner):
     Attributes:
       spec: the kernel.
       program: the loaded program.
+
+    Args:
+      spec: the kernel.
+      device: where it will run.
+      cached: take the binary from the cache on disk, and put it there.
     """
 
-    def __init__(self, spec: ProgramSpec, device: Compiled) -> None:
+    def __init__(self, spec: ProgramSpec, device: Compiled, cached: bool = True) -> None:
         super().__init__(spec.name, device.device, spec.estimates.flops, spec.estimates.mem)
         self.spec = spec
         if device.compiler is None or device.runtime is None:
             raise DeviceError(f"{device.device} holds memory only: it runs no kernels ({spec.name})")
-        if DEBUG.value >= 4:
+        compiler = device.compiler
+        if DEBUG.value >= 4 and cached:
             print(spec.src)
-        self.lib = device.compiler.compile_cached(spec.src)
-        if DEBUG.value >= 7:
-            print(device.compiler.disassemble(self.lib))
-        self.program = device.runtime(spec.name, self.lib)
+        self.lib = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
+        if DEBUG.value >= 7 and cached:
+            print(compiler.disassemble(self.lib))
+        try:
+            self.program = device.runtime(spec.name, self.lib)
+        except DeviceError:
+            # a binary from the disk that does not load, however its checksum: make it anew, once
+            compiler.forget(spec.src)
+            self.lib = compiler.compile(spec.src)
+            self.program = device.runtime(spec.name, self.lib)
         self.vars = spec.vars
         self.in_place = bool(set(spec.outs) & set(spec.ins))
         # a CPU's threads are its work-groups

@@ -410,8 +410,13 @@ def intern(op: str, args: tuple[sint, ...], vmin: int, vmax: int, lin: tuple[Ter
     return node
 
 
-def topological(root: Expr) -> list[Expr]:
-    """Every node under ``root``, each once, arguments before users. Iterative: depth does not matter."""
+def topological(root: Expr, finished: Callable[[Expr], bool] | None = None) -> list[Expr]:
+    """Every node under ``root``, each once, arguments before users. Iterative: depth does not matter.
+
+    Args:
+        root: where to begin.
+        finished: nodes for which it is true are left out, with what only they reach.
+    """
     seen: set[Expr] = set()
     out: list[Expr] = []
     stack: list[tuple[Expr, bool]] = [(root, False)]
@@ -419,7 +424,7 @@ def topological(root: Expr) -> list[Expr]:
         node, done = stack.pop()
         if done:
             out.append(node)
-        elif node not in seen:
+        elif node not in seen and not (finished is not None and finished(node)):
             seen.add(node)
             stack.append((node, True))
             stack.extend((a, False) for a in node.args if isinstance(a, Expr))

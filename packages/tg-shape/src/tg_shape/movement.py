@@ -86,17 +86,21 @@ def shrink(view: View, bounds: Pairs) -> View:
     for i, ((a, b), s) in enumerate(zip(bounds, view.shape, strict=True)):
         if not (resolve(_at_least(a, 0)) and resolve(_at_least(b, a)) and resolve(_at_least(s, b))):
             raise ValueError(f"shrink: range {(a, b)} is not within dimension {i} of shape {view.shape}")
-    return _window(view, bounds)
+    if all(a == 0 and b == s for (a, b), s in zip(bounds, view.shape, strict=True)):
+        return view
+    return _window(view, bounds, hides=False)
 
 
-def _window(view: View, bounds: Pairs) -> View:
-    """The indexes from ``begin`` to ``end`` of each dimension; those outside the shape are masked."""
+def _window(view: View, bounds: Pairs, hides: bool = True) -> View:
+    """The indexes from ``begin`` to ``end`` of each dimension; if it ``hides``, some are outside the shape."""
     shape = [b - a for a, b in bounds]
     offset = view.offset
     for (a, _), step in zip(bounds, view.strides, strict=True):
         offset = offset + a * step
     if any(s == 0 for s in view.shape):
         return View(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape))
+    if view.mask is None and not hides:
+        return View(shape, view.strides, offset)
     old: Mask = view.mask if view.mask is not None else tuple((0, s) for s in view.shape)
     mask = [
         (smin(smax(lo - a, 0), n), smax(smin(hi - a, n), 0))

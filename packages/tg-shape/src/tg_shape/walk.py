@@ -39,13 +39,12 @@ def substitute(e: sint, mapping: Mapping[Expr, sint]) -> sint:
 def variables(e: Expr) -> frozenset[Variable]:
     """See `Expr.variables`."""
     if e._vars is None:
-        for node in topological(e):
-            if node._vars is None:
-                if isinstance(node, Variable):
-                    node._vars = frozenset((node,))
-                else:
-                    sets = {a._vars for a in node.args if isinstance(a, Expr) and a._vars is not None}
-                    node._vars = sets.pop() if len(sets) == 1 else frozenset().union(*sets)
+        for node in topological(e, lambda n: n._vars is not None):
+            if isinstance(node, Variable):
+                node._vars = frozenset((node,))
+            else:
+                sets = {a._vars for a in node.args if isinstance(a, Expr) and a._vars is not None}
+                node._vars = sets.pop() if len(sets) == 1 else frozenset().union(*sets)
     assert e._vars is not None
     return e._vars
 
@@ -101,15 +100,12 @@ def _apply(op: str, args: list[int]) -> int:
 def key(e: Expr) -> str:
     """See `Expr.key`."""
     if e._key is None:
-        for node in topological(e):
-            if node._key is None:
-                if isinstance(node, Variable):
-                    text = (
-                        f"var {node.name} {node.vmin} {node.upper if isinstance(node.upper, int) else node.upper.key}"
-                    )
-                else:
-                    text = " ".join([node.op, *(str(a) if isinstance(a, int) else str(a._key) for a in node.args)])
-                node._key = blake2b(text.encode(), digest_size=16).hexdigest()
+        for node in topological(e, lambda n: n._key is not None):
+            if isinstance(node, Variable):
+                text = f"var {node.name} {node.vmin} {node.upper if isinstance(node.upper, int) else node.upper.key}"
+            else:
+                text = " ".join([node.op, *(str(a) if isinstance(a, int) else str(a._key) for a in node.args)])
+            node._key = blake2b(text.encode(), digest_size=16).hexdigest()
     assert e._key is not None
     return e._key
 

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from tg_dtype import dtypes
+from tg_dtype import DType
 from tg_lazy import Ops
 
 from ..bounds import Bounds
 from ..renderer import Renderer
 from ..rewrite import graph_rewrite
-from ..uop import UOp
+from ..uop import UOp, is_alu
+from .decompose import decompose
+from .legalize import legalize
 from .simplify import fuse_multiply_add, simplify
 
 
+def _lacks(sink: UOp, renderer: Renderer) -> bool:
+    """Whether the kernel has an elementwise op that the renderer does not."""
+    seen: set[tuple[Ops, DType]] = set()
+    for u in sink.toposort():
+        if is_alu(u):
+            assert isinstance(u.op, Ops)
+            seen.add((u.op, u.src[-1].dtype.scalar()))
+    return not all(renderer.supports_op(op, dtype) for op, dtype in seen)
+
+
 def full_rewrite(sink: UOp, renderer: Renderer) -> UOp:
-    """The structured form of a kernel, simplified and brought to what ``renderer`` has.
+    """The structured form of a kernel, simplified and brought to the dtypes and ops that ``renderer`` has.
+
+    Simplify; store and compute with dtypes that the renderer lacks through ones that it has; decompose missing ops;
+    simplify what that made; fuse multiplications with additions where the target has an instruction for it.
 
     Args:
       sink: a kernel as :mod:`tg_codegen.uop` describes it.
     """
     sink = graph_rewrite(sink, simplify, Bounds())
-    if renderer.target.fused_multiply_add and renderer.supports_op(Ops.MULACC, dtypes.float32):
-        sink = graph_rewrite(sink, fuse_multiply_add)
+    changed = legalize(sink, renderer)
+    if _lacks(changed, renderer):
+        changed = graph_rewrite(changed, decompose, renderer)
+    if changed is not sink:
+        sink = graph_rewrite(changed, simplify, Bounds())
+    if renderer.target.fused_multiply_add:
+        sink = graph_rewrite(sink, fuse_multiply_add, renderer)
     return sink

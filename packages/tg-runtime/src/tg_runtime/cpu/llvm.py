@@ -13,6 +13,7 @@ from ..compiler import Compiler, rejected
 from .host import CPUArch, cpu_identity
 from .tools import find_tool
 
+
 @functools.cache
 def version(distribution: str) -> str:
     """The version of an installed distribution."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tg_lazy import ContextVar
+
 from ..allocator import Allocator, BufferOptions, LRUAllocator
 from .libc import libc
+
+# a debugging aid: a kernel that reads or writes past the end of a buffer is stopped by the processor
+GUARD: ContextVar[int] = ContextVar("CPU_GUARD", 0)
 
 ALIGNMENT = 64
 _HUGE = 2 << 20
@@ -52,6 +58,23 @@ class HostMemory:
             libc().madvise(found.value, nbytes // _HUGE * _HUGE, _MADV_HUGEPAGE)  # a hint: it may fail
         return cls(found.value, nbytes, None)
 
+    @classmethod
+    def guarded(cls, nbytes: int) -> HostMemory:
+        """``nbytes`` bytes that end where a page begins that nobody may touch.
+
+        Raises:
+          MemoryError: the system has no such block.
+        """
+        page = mmap.PAGESIZE
+        whole = (nbytes + page - 1) // page * page
+        try:
+            block = mmap.mmap(-1, whole + page)
+        except (OSError, ValueError, OverflowError) as error:
+            raise MemoryError(str(error)) from None
+        address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+        libc().mprotect(address + whole, page, 0)
+        return cls(address + whole - (nbytes + 7) // 8 * 8, nbytes, block)
+
     def view(self, nbytes: int) -> memoryview:
         """The first ``nbytes`` bytes, valid while the block lives."""
         view: memoryview = _from_memory(self.address, nbytes, _READ_WRITE)
@@ -60,7 +83,7 @@ class HostMemory:
     def export(self, nbytes: int) -> memoryview:
         """The first ``nbytes`` bytes as a view that keeps the block alive."""
         array = (ctypes.c_uint8 * nbytes).from_address(self.address)
-        array._block = self
+        array._block = self  # type: ignore[attr-defined]
         self._exported = weakref.ref(array)
         return memoryview(array).cast("B")
 
@@ -106,7 +129,10 @@ class HostAllocator(LRUAllocator[HostMemory]):
     def _alloc(self, nbytes: int, options: BufferOptions) -> HostMemory:
         if options.external_ptr is not None:
             return HostMemory(options.external_ptr, nbytes, options)
-        return HostMemory.allocate(nbytes)
+        return HostMemory.guarded(nbytes) if GUARD.value else HostMemory.allocate(nbytes)
+
+    def _round(self, nbytes: int) -> int:
+        return nbytes if GUARD.value else super()._round(nbytes)
 
     def reusable(self, opaque: HostMemory) -> bool:
         """Not while a view of it is in other hands."""

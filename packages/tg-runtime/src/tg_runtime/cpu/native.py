@@ -276,7 +276,8 @@ end:
   ret void
 }
 
-define void @replay(ptr %pool, ptr %table, i64 %count, ptr %args, ptr %patches, i64 %patch.count, ptr %values) nounwind {
+define void @replay(ptr %pool, ptr %table, i64 %count, ptr %args, ptr %patches, i64 %patch.count,
+                    ptr %values) nounwind {
 entry:
   %any = icmp ne i64 %patch.count, 0
   br i1 %any, label %loop, label %run

@@ -29,7 +29,8 @@ class NumpyAllocator(Allocator["NDArray[np.uint8]"]):
         if options.external_ptr is not None:
             import ctypes
 
-            return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(options.external_ptr), np.uint8)
+            outside = (ctypes.c_uint8 * nbytes).from_address(options.external_ptr)
+            return np.frombuffer(memoryview(outside).cast("B"), np.uint8)
         try:
             return np.empty(nbytes, np.uint8)
         except (ValueError, MemoryError) as error:

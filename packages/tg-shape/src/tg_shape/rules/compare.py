@@ -3,10 +3,10 @@
 | left | right |
 | --- | --- |
 | `g*x < c` | `x < ceil(c/g)` |
-| `g*x + r < g*q + s` where `0 <= r < g` | `x < q + 1` if always `r < s`; `x < q` if never |
+| `g*x + r < c` where `(c-1-r)//g` is always `q` | `x < q + 1` |
 | `x//a + y < c` | `x + a*y < a*c` |
 | `-(x//a) + y < c` | `-x + a*y < a*c - a + 1` |
-| `g*x + r == g*q + s` where `0 <= r < g` | `x == q and r == s` |
+| `g*x + r == c` where of the values of `r` only `s` is `c` modulo `g` | `x == (c - s)/g and r == s` |
 """
 
 from __future__ import annotations
@@ -62,15 +62,12 @@ def _without_small_terms(pairs: Terms, c: int) -> tuple[Terms, int] | None:
     for g in sorted({abs(k) for _, k in pairs} - {1}, reverse=True):
         large = tuple((t, k // g) for t, k in pairs if k % g == 0)
         small = tuple((t, k) for t, k in pairs if k % g)
-        lo, hi = interval(small, 0)
-        base = lo // g
-        if not small or hi // g != base:
+        if not small:
             continue
-        q, s = divmod(c - base * g, g)
-        if hi - base * g < s:
+        lo, hi = interval(small, 0)
+        q = (c - 1 - hi) // g
+        if (c - 1 - lo) // g == q:
             return large, q + 1
-        if lo - base * g >= s:
-            return large, q
     return None
 
 
@@ -121,17 +118,17 @@ _BOOLEAN_OPS = frozenset(("lt", "eq", "ne", "and", "or"))
 
 
 def _digits(pairs: Terms, c: int) -> sint | None:
-    """``g*x + r == c`` with ``0 <= r < g`` as two equations, if the terms separate so."""
+    """``g*x + r == c`` as an equation for ``x`` and one for ``r``, if the range of ``r`` is shorter than ``g``."""
     for g in sorted({abs(k) for _, k in pairs} - {1}, reverse=True):
         small = tuple((t, k) for t, k in pairs if k % g)
         lo, hi = interval(small, 0)
-        base = lo // g
-        if not small or hi // g != base:
+        if not small or hi - lo >= g:
             continue
-        large = from_terms({t: k // g for t, k in pairs if k % g == 0}, base)
-        q, s = divmod(c, g)
-        rest = from_terms(dict(small), -base * g)
-        return _both(eq(large, q), eq(rest, s))
+        s = lo + (c - lo) % g
+        if s > hi:
+            return 0
+        large = from_terms({t: k // g for t, k in pairs if k % g == 0}, 0)
+        return _both(eq(large, (c - s) // g), eq(from_terms(dict(small), 0), s))
     return None
 
 

@@ -1,0 +1,177 @@
+"""Dtypes that a language cannot compute with: stored as integers of their size, computed with as fp32.
+
+A float16, bfloat16 or fp8 that the renderer lacks is loaded as bits, widened exactly, and rounded to nearest even when it
+is stored or cast to; in between it keeps the precision of fp32. Private scratch of such a dtype becomes fp32, so that
+a staged tile is widened once. Bool, where it is missing as memory, is stored as uint8.
+"""
+
+from __future__ import annotations
+
+from tg_dtype import AddrSpace, DType, FloatFormat, PtrDType, dtypes, float_format, to_bits
+from tg_lazy import Ops
+
+from ..renderer import Renderer
+from ..uop import UOp, UOps, const
+
+_STORAGE = {1: dtypes.uint8, 2: dtypes.uint16}
+_U32 = dtypes.uint32
+
+
+def _like(u: UOp, value: float) -> UOp:
+    return const(value, u.dtype)
+
+
+def _where(condition: UOp, yes: UOp, no: UOp) -> UOp:
+    return condition.alu(Ops.WHERE, yes, no)
+
+
+def decode(bits: UOp, dtype: DType) -> UOp:
+    """Bits of the float ``dtype``, in an unsigned integer of its size, as fp32. Exact."""
+    f = float_format(dtype)
+    wide = bits.cast(_U32)
+    if f.bias == 127:
+        return wide.alu(Ops.SHL, _like(wide, 23 - f.mantissa)).bitcast(dtypes.float32)
+    sign_bit = f.exponent + f.mantissa
+    sign = wide.alu(Ops.SHR, _like(wide, sign_bit)).alu(Ops.SHL, _like(wide, 31))
+    size = wide.alu(Ops.AND, _like(wide, (1 << sign_bit) - 1))
+    moved = size.alu(Ops.SHL, _like(wide, 23 - f.mantissa))
+    normal = moved.alu(Ops.ADD, _like(wide, (127 - f.bias) << 23))
+    tiny = size.cast(dtypes.float32)
+    tiny = tiny.alu(Ops.MUL, _like(tiny, 2.0 ** (1 - f.bias - f.mantissa))).bitcast(_U32)
+    result = _where(size.alu(Ops.CMPLT, _like(wide, 1 << f.mantissa)), tiny, normal)
+    special = to_bits(f.largest, dtype)
+    beyond = _like(wide, special).alu(Ops.CMPLT, size)
+    result = _where(beyond, moved.alu(Ops.OR, _like(wide, 0x7F800000)), result)
+    return result.alu(Ops.OR, sign).bitcast(dtypes.float32)
+
+
+def encode(x: UOp, dtype: DType) -> UOp:
+    """fp32 rounded to nearest even to ``dtype``, as its bits in an unsigned integer of its size."""
+    storage = _STORAGE[dtype.scalar().itemsize]
+    f = float_format(dtype)
+    if x.is_const:
+        return const(to_bits(x.arg, dtype), storage.vec(x.dtype.count))
+    bits = x.bitcast(_U32)
+    size = bits.alu(Ops.AND, _like(bits, 0x7FFFFFFF))
+    sign = bits.alu(Ops.SHR, _like(bits, 31)).alu(Ops.SHL, _like(bits, f.exponent + f.mantissa))
+    result = _round(size, f)
+    largest = to_bits(f.largest, dtype)
+    result = _where(_like(bits, largest).alu(Ops.CMPLT, result), _like(bits, largest + 1), result)
+    is_nan = _like(bits, 0x7F800000).alu(Ops.CMPLT, size)
+    result = _where(is_nan, _like(bits, to_bits(float("nan"), dtype)), result)
+    return result.alu(Ops.OR, sign).cast(storage)
+
+
+def _round(size: UOp, f: FloatFormat) -> UOp:
+    """The bits of a magnitude, rounded; what overflows is larger than the largest."""
+    drop = 23 - f.mantissa
+    odd = size.alu(Ops.SHR, _like(size, drop)).alu(Ops.AND, _like(size, 1))
+    up = size.alu(Ops.ADD, odd).alu(Ops.ADD, _like(size, (1 << (drop - 1)) - 1))
+    normal = up.alu(Ops.SHR, _like(size, drop))
+    if f.bias == 127:
+        return normal
+    normal = normal.alu(Ops.SUB, _like(size, (127 - f.bias) << f.mantissa))
+    # Adding the float whose unit is that of the subnormals lets the addition round.
+    x = size.bitcast(dtypes.float32)
+    unit = _like(x, 2.0 ** (24 - f.bias - f.mantissa))
+    tiny = x.alu(Ops.ADD, unit).bitcast(_U32).alu(Ops.SUB, _like(size, to_bits(unit.arg, dtypes.float32)))
+    below = size.alu(Ops.CMPLT, _like(size, to_bits(f.smallest_normal, dtypes.float32)))
+    return _where(below, tiny, normal)
+
+
+def _to_single(x: UOp, exact: bool) -> UOp:
+    """A number as fp32; if ``exact``, so that rounding it again is as good as rounding once: rounded to odd."""
+    if not exact:
+        return x.cast(dtypes.float32)
+    single = x.cast(dtypes.float32)
+    back = single.cast(x.dtype.scalar())
+    bits, wide_bits = single.bitcast(_U32), dtypes.uint64
+    mask = (1 << 63) - 1
+
+    def size(v: UOp) -> UOp:
+        raw = v.bitcast(wide_bits)
+        return raw.alu(Ops.AND, _like(raw, mask))
+
+    away = size(x).alu(Ops.CMPLT, size(back)).cast(_U32)
+    inexact = size(x).alu(Ops.CMPNE, size(back)).cast(_U32)
+    return bits.alu(Ops.SUB, away).alu(Ops.OR, inexact).bitcast(dtypes.float32)
+
+
+class _Legalizer:
+    def __init__(self, renderer: Renderer) -> None:
+        self.renderer = renderer
+        self.missing = frozenset(d for d in (*dtypes.floats, dtypes.bool) if not renderer.supports_dtype(d))
+        self.done: dict[UOp, UOp] = {}
+
+    def computed(self, dtype: DType) -> DType:
+        """The dtype in which values of ``dtype`` are kept."""
+        scalar = dtype.scalar()
+        return dtypes.float32.vec(dtype.count) if scalar in self.missing and not dtypes.is_bool(dtype) else dtype
+
+    def stored(self, dtype: DType) -> DType:
+        """The dtype in which values of ``dtype`` lie in memory."""
+        scalar = dtype.scalar()
+        return _STORAGE[scalar.itemsize].vec(dtype.count) if scalar in self.missing else dtype
+
+    def pointer(self, dtype: DType) -> DType:
+        if not isinstance(dtype, PtrDType) or dtype.base.scalar() not in self.missing:
+            return dtype
+        private = dtype.space is AddrSpace.REG and dtypes.is_float(dtype.base)
+        base = self.computed(dtype.base) if private else self.stored(dtype.base)
+        return base.ptr(dtype.size, dtype.space)
+
+    def pack(self, x: UOp, dtype: DType, memory: DType) -> UOp:
+        """A computed value of ``dtype`` as ``memory`` holds it."""
+        if memory.scalar() is x.dtype.scalar():
+            return x
+        return x.cast(dtypes.uint8) if dtypes.is_bool(dtype) else encode(x, dtype.scalar())
+
+    def unpack(self, x: UOp, dtype: DType) -> UOp:
+        """What was read from memory as a computed value of ``dtype``."""
+        if x.dtype.scalar() is self.computed(dtype).scalar():
+            return x
+        return x.alu(Ops.CMPNE, _like(x, 0)) if dtypes.is_bool(dtype) else decode(x, dtype.scalar())
+
+    def node(self, u: UOp, src: tuple[UOp, ...]) -> UOp:
+        narrow = u.dtype.scalar() in self.missing and dtypes.is_float(u.dtype)
+        if u.op in (UOps.PARAM, UOps.SCRATCH, UOps.AFTER):
+            return UOp(u.op, self.pointer(u.dtype), src, u.arg)
+        if u.op is UOps.LOAD:
+            memory = src[0].dtype.base.scalar()
+            rest = (*src[1:3], self.pack(src[3], u.dtype, memory)) if len(src) > 3 else src[1:]
+            return self.unpack(UOp(UOps.LOAD, memory.vec(u.dtype.count), (src[0], *rest)), u.dtype)
+        if u.op is UOps.STORE:
+            packed = self.pack(src[2], u.src[2].dtype, src[0].dtype.base)
+            return UOp(UOps.STORE, u.dtype, (*src[:2], packed, *src[3:]))
+        if u.op is Ops.CAST and narrow:
+            return self.rounded(src[0], u.src[0].dtype, u.dtype.scalar())
+        if u.op is Ops.CAST:
+            return src[0].cast(u.dtype.scalar())
+        if u.op is Ops.BITCAST:
+            bits = self.pack(src[0], u.src[0].dtype, self.stored(u.src[0].dtype)).bitcast(self.stored(u.dtype).scalar())
+            return self.unpack(bits, u.dtype)
+        if not narrow:
+            return u.replace(src)
+        return UOp(u.op, self.computed(u.dtype), src, u.arg)
+
+    def rounded(self, x: UOp, source: DType, dtype: DType) -> UOp:
+        """A value of the dtype ``source`` converted to the narrow ``dtype``, kept as fp32."""
+        double = self.renderer.supports_dtype(dtypes.float64)
+        if double and dtypes.is_int(source) and source.scalar().itemsize > 2:
+            x = x.cast(dtypes.float64)
+        single = _to_single(x, x.dtype.scalar() is dtypes.float64)
+        return decode(encode(single, dtype), dtype)
+
+    def run(self, sink: UOp) -> UOp:
+        for u in sink.toposort():
+            self.done[u] = self.node(u, tuple(self.done[s] for s in u.src))
+        return self.done[sink]
+
+
+def legalize(sink: UOp, renderer: Renderer) -> UOp:
+    """The kernel with no value of a dtype that ``renderer`` cannot compute with.
+
+    The dtype of a PARAM becomes that of the integers under which the buffer is read.
+    """
+    legalizer = _Legalizer(renderer)
+    return legalizer.run(sink) if legalizer.missing else sink

@@ -1,0 +1,68 @@
+"""What fusion weighs: arithmetic, bytes moved, launches, and the limits of a kernel.
+
+The unit is the byte. A node that is not realised is computed wherever it is used; realised, it is computed once,
+written once and read by each kernel that uses it. So it stays fused while
+
+    flops computed again / ``balance``  <=  bytes not moved + ``launch_bytes``
+
+with the numbers of :class:`Limits`. :func:`tg_lazy.explain` prints both sides for every boundary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .ops import SPEC, Ops, Trait
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A target as the scheduler sees it.
+
+    Attributes:
+      nodes: most nodes of a kernel's AST that are not loads.
+      buffers: most buffers of a kernel.
+      stages: most reductions in one kernel.
+      uses: most places at which a node is computed again.
+      balance: flops that take as long as moving a byte.
+      launch_bytes: bytes that take as long to move as launching a kernel.
+      cache_bytes: a row's data up to this size are read from memory once, however many stages of a kernel read them.
+      rows: fewer independent rows than this do not fill the machine.
+      serial_elements: work up to this many elements is done before a machine that is not filled matters.
+      split_elements: a reduction of this many elements to few outputs is cut into parts.
+      split_outputs: how many outputs are few.
+      split_parts: most parts that it is cut into.
+    """
+
+    nodes: int = 512
+    buffers: int = 31
+    stages: int = 6
+    uses: int = 12
+    balance: float = 8.0
+    launch_bytes: int = 32768
+    cache_bytes: int = 131072
+    rows: int = 16
+    serial_elements: int = 16384
+    split_elements: int = 32768
+    split_outputs: int = 64
+    split_parts: int = 256
+
+
+LIMITS: dict[str, Limits] = {}
+"""Limits by kind of device (``"WEBGPU"``), for those that differ from the default. Runtimes fill it."""
+_DEFAULT = Limits()
+
+
+def limits_of(device: str) -> Limits:
+    """The limits of a device such as ``"CUDA:1"``."""
+    return LIMITS.get(device.partition(":")[0], _DEFAULT)
+
+
+_SLOW = {Ops.RECIP: 4.0, Ops.SQRT: 4.0, Ops.FDIV: 4.0, Ops.IDIV: 8.0, Ops.MOD: 8.0, Ops.GATHER: 4.0}
+_FREE = frozenset({Ops.CAST, Ops.BITCAST})
+
+FLOPS: dict[Ops, float] = {
+    op: 0.0 if op in _FREE else 12.0 if Trait.TRANSCENDENTAL in row.traits else _SLOW.get(op, 1.0)
+    for op, row in SPEC.items()
+}
+"""Arithmetic of one element, in additions. Conversions count as part of the load or store that they accompany."""

@@ -1,0 +1,72 @@
+"""What is known of each node before any decision: arithmetic, bytes read, and which reduction it finishes."""
+
+from __future__ import annotations
+
+from .cost import FLOPS
+from .fold import masked
+from .graph import Graph, Node, seen_shape
+from .lazybuffer import LEAVES, MEMORY, max_size
+from .ops import Ops
+
+
+class Facts:
+    """Tables over a graph's nodes, by index.
+
+    Attributes:
+      flops: arithmetic of one element, from memory and reductions up to here.
+      reads: bytes read to compute the whole value once.
+      largest: elements of the largest memory operand or reduction that the value is computed from.
+      constant: whether the value is one number everywhere.
+      consumers: how many nodes use it.
+      finishes: the reduction that the value is an elementwise function of, element by element, where nothing else uses
+        what lies between.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        n = len(graph.nodes)
+        self.flops = [0.0] * n
+        self.reads = [0.0] * n
+        self.largest = [0] * n
+        self.constant = [False] * n
+        self.consumers = [0] * n
+        self.finishes: list[Node | None] = [None] * n
+        for node in graph.nodes:
+            for src in {src.index for src, _ in node.srcs}:
+                self.consumers[src] += 1
+        for node in graph.nodes:
+            self._survey(node)
+
+    def _survey(self, node: Node) -> None:
+        i, op = node.index, node.op
+        if op in LEAVES:
+            self.constant[i] = op is not Ops.IOTA
+            return
+        if op is Ops.REDUCE:
+            (source, st), = node.srcs
+            self.constant[i] = self.constant[source.index] and not (st is not None and masked(st))
+            self.finishes[i] = None if node.reason else node
+        if node.reason or op is Ops.REDUCE or op in MEMORY:
+            self.reads[i], self.largest[i] = float(node.nbytes), node.size
+            return
+        flops, reads, largest, constant = FLOPS[op], 0.0, 0, True
+        finishes: Node | None = None
+        for src, st in node.srcs if len(node.srcs) == 1 else dict.fromkeys(node.srcs):
+            j = src.index
+            flops += self.flops[j]
+            reads += self.reads[j]
+            if self.largest[j] > largest:
+                largest = self.largest[j]
+            constant = constant and self.constant[j] and not (st is not None and masked(st))
+            if (
+                finishes is None and self.finishes[j] is not None and self.consumers[j] == 1
+                and src.size == node.size and not (st is not None and masked(st))
+            ):  # fmt: skip
+                finishes = self.finishes[j]
+        self.flops[i], self.reads[i], self.largest[i], self.constant[i] = min(flops, 1e15), reads, largest, constant
+        self.finishes[i] = None if node.reason else finishes
+
+    def contracts(self, node: Node) -> bool:
+        """Whether a reduction uses its operands many times over, as a matrix product does."""
+        source, _ = node.srcs[0]
+        largest = self.largest[source.index] if not source.reason else source.size
+        return max_size(seen_shape(node.srcs[0])) > 2 * largest > 0

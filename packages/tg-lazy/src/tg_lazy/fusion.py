@@ -1,0 +1,237 @@
+"""Fusion: which nodes are realised, and which are computed inside the kernels that use them.
+
+One pass from the outputs back. When a node's turn comes, everything that uses it has been placed, so it is known in
+which loops of which kernels it would be evaluated, and how often. It is realised if it has to be (outputs, memory, what
+is read as a whole), if no single kernel could hold it (limits), if it is a reduction that its users do not see row by
+row, or if computing it again would cost more than memory (see :mod:`tg_lazy.cost`).
+"""
+
+from __future__ import annotations
+
+from tg_shape import ShapeTracker, prod
+
+from .cost import limits_of
+from .facts import Facts
+from .fold import masked
+from .graph import Edge, Graph, Node, seen_shape
+from .kernel import over
+from .lazybuffer import LEAVES, MEMORY
+from .ops import Ops
+from .step import Space, Step, Use, is_kernel
+
+
+class Fusion:
+    """The decisions for one graph.
+
+    Attributes:
+      steps: one per realised node, in the order in which operands come first.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        require(graph)
+        self.facts = Facts(graph)
+        self.uses: list[dict[Use, None] | None] = [None] * len(graph.nodes)
+        self.steps: list[Step] = []
+        for node in reversed(graph.nodes):
+            self._place(node)
+        self.steps.reverse()
+
+    def _place(self, node: Node) -> None:
+        if node.op in LEAVES and not node.reason:
+            return
+        if node.op is Ops.BUFFER:
+            self._note_reads(node)
+            return
+        uses = self.uses[node.index]
+        if not node.reason:
+            if uses is None:
+                return
+            node.reason = self._judge(node, uses)
+            if not node.reason:
+                self._fuse(node, uses)
+                return
+        self._start(node)
+        self._note_reads(node)
+
+    def _note_reads(self, node: Node) -> None:
+        for space, st in self.uses[node.index] or ():
+            step = space.step
+            step.inputs[node] = None
+            if space is not step.space or st is not None:
+                step.elsewhere.add(node)
+
+    # -- placing -----------------------------------------------------------------------------------------------------
+
+    def _start(self, node: Node) -> None:
+        step = Step(node)
+        self.steps.append(step)
+        if not is_kernel(node):
+            if node.op is not Ops.EMPTY and node.size:
+                step.inputs.update((src, None) for src, _ in node.srcs)
+            return
+        step.members[node] = None
+        space = step.space
+        if node.op is Ops.ASSIGN:
+            target, _ = node.srcs[0]
+            step.inputs[target] = None
+            self._use(node.srcs[1], space, None)
+        elif node.op is Ops.REDUCE:
+            self._open(node, space)
+        else:
+            self._operands(node, space, None)
+
+    def _fuse(self, node: Node, uses: dict[Use, None]) -> None:
+        for space, st in uses:
+            step = space.step
+            step.inputs.pop(node, None)
+            step.members[node] = None
+            if node.op is Ops.REDUCE:
+                self._open(node, space if st is None else self._apart(space))
+            else:
+                self._operands(node, space, st)
+
+    def _operands(self, node: Node, space: Space, st: ShapeTracker | None) -> None:
+        srcs = node.srcs
+        if node.op is Ops.GATHER:
+            source = srcs[0][0]
+            space.step.inputs[source] = None
+            space.step.elsewhere.add(source)
+            srcs = srcs[1:]
+        for edge in srcs:
+            self._use(edge, space, st)
+
+    def _open(self, node: Node, space: Space) -> None:
+        step = space.step
+        step.reductions.append(node)
+        if self.facts.contracts(node):
+            step.contraction = node
+        self._use(node.srcs[0], space.inside(node, seen_shape(node.srcs[0])), None)
+
+    def _apart(self, space: Space) -> Space:
+        """``space`` with rows of its own: what is evaluated there does not walk the rows in order."""
+        return Space(space.step, space.shape, space.order, space.units, {})
+
+    def _use(self, edge: Edge, space: Space, st: ShapeTracker | None) -> None:
+        """Notes that the operand ``edge`` of a node that ``space`` sees through ``st`` is evaluated there."""
+        src, own = edge
+        if src.op in LEAVES and not src.reason:
+            return
+        seen = over(own, st)
+        if seen is not None:
+            if seen.contiguous and seen.size == prod(src.shape):
+                seen = None
+            elif space.aligned(seen, prod(src.shape)):
+                space, seen = space.row(src.size), None
+        elif space.size != src.size:
+            space = space.row(src.size)
+        uses = self.uses[src.index]
+        if uses is None:
+            uses = self.uses[src.index] = {}
+        uses[space, seen] = None
+        space.step.inputs[src] = None
+
+    # -- judging -----------------------------------------------------------------------------------------------------
+
+    def _judge(self, node: Node, uses: dict[Use, None]) -> str:
+        """Why ``node`` is realised; empty if it is not."""
+        limits = limits_of(node.device)
+        if self.facts.constant[node.index]:
+            return ""
+        if len(uses) > limits.uses:
+            return f"it would be computed in {len(uses)} places, more than {limits.uses}"
+        for space, _ in uses:
+            step = space.step
+            if len(step.members) >= limits.nodes:
+                return f"a kernel holds at most {limits.nodes} nodes"
+            new = sum(1 for src, _ in node.srcs if src.op not in LEAVES and src not in step.inputs)
+            if len(step.inputs) + new > limits.buffers:
+                return f"a kernel takes at most {limits.buffers} buffers"
+        return self._judge_reduction(node, uses) if node.op is Ops.REDUCE else self._judge_value(node, uses)
+
+    def _judge_reduction(self, node: Node, uses: dict[Use, None]) -> str:
+        limits = limits_of(node.device)
+        if len(uses) > 1:
+            kernels = len({id(space.step) for space, _ in uses})
+            return f"a reduction used in {len(uses)} places of {kernels} kernel{'s' if kernels > 1 else ''}"
+        (space, st), = uses
+        step = space.step
+        count = self._work(node)
+        heavy = self.facts.contracts(node)
+        if st is not None:
+            if space is not step.space or step.reductions or not _injective(st):
+                return f"a reduction seen through a view that does not walk its {node.size} results row by row"
+        elif len(step.reductions) >= limits.stages:
+            return f"a kernel holds at most {limits.stages} reductions"
+        if heavy and (space is not step.space or step.reductions):
+            return f"a contraction ({count} products to {node.size} results) shares a kernel only with what follows it"
+        if space is step.space:
+            return ""
+        if step.contraction is not None:
+            return f"a row of {node.size} would wait inside a contraction"
+        units = min(space.units, step.space.units) if space.reduction is not None else space.size
+        if units < limits.rows and count > limits.serial_elements:
+            return (
+                f"{units} rows (fewer than {limits.rows}) would share {count} elements "
+                f"(more than {limits.serial_elements}) in one kernel"
+            )
+        return ""
+
+    def _work(self, node: Node) -> int:
+        size = 1
+        for dim in seen_shape(node.srcs[0]):
+            size *= dim if isinstance(dim, int) else dim.vmax
+        return size
+
+    def _judge_value(self, node: Node, uses: dict[Use, None]) -> str:
+        facts, i = self.facts, node.index
+        finished = facts.finishes[i]
+        if finished is not None:
+            if len(uses) > 1:
+                return f"it ends the epilogue of a reduction and is used in {len(uses)} places"
+            (space, st), = uses
+            if facts.contracts(finished) and (
+                space is not space.step.space or space.step.contraction is not None
+                or not (st is None or _injective(st))
+            ):  # fmt: skip
+                return "it ends the epilogue of a contraction"
+        evaluated = sum(space.evaluations(st) for space, st in uses)
+        again = evaluated - node.size
+        if again <= 0:
+            return ""
+        limits = limits_of(node.device)
+        steps = {space.step for space, _ in uses}
+        reads = facts.reads[i]
+        passes = len(steps)
+        if reads > limits.cache_bytes * max(1, min(space.units for space, _ in uses)):
+            passes = len(uses)
+        saved = node.nbytes * (1 + passes) - (passes - 1) * reads
+        balance, launch = limits.balance, limits.launch_bytes
+        if any(space.reduction is not None and facts.contracts(space.reduction) for space, _ in uses):
+            balance, launch = balance / 4, 0  # a contraction's inner loop has no time to spare
+        flops = facts.flops[i] * again
+        if flops <= balance * (saved + launch):
+            return ""
+        return (
+            f"computing {node.size} elements again {again / node.size:.3g} times costs {flops:.3g} flops; "
+            f"memory costs {max(saved + launch, 0):.3g} bytes at {balance:g} flops a byte"
+        )
+
+
+def _injective(st: ShapeTracker) -> bool:
+    """Whether ``st`` surely shows no element twice and no padding: a permutation, a part, a reversal."""
+    if len(st.views) != 1 or masked(st):
+        return False
+    view = st.views[0]
+    return all(stride != 0 or dim == 1 for dim, stride in zip(view.shape, view.strides, strict=True))
+
+
+def require(graph: Graph) -> None:
+    """Gives a reason to the nodes that are realised whatever it costs."""
+    for node in graph.nodes:
+        if node.op in MEMORY and not node.reason:
+            node.reason = f"{node.op.name} owns memory"
+        for n, (src, _) in enumerate(node.srcs):
+            whole = node.op in (Ops.COPY, Ops.CUSTOM, Ops.BUFFER_VIEW)
+            if (whole or (n == 0 and node.op in (Ops.GATHER, Ops.ASSIGN))) and not src.reason:
+                src.reason = f"{node.op.name} reads it as a whole"

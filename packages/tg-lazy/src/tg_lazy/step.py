@@ -1,0 +1,138 @@
+"""Steps, and the loops in which the nodes of a kernel are evaluated."""
+
+from __future__ import annotations
+
+from tg_shape import ShapeTracker, sint
+
+from .graph import Node
+from .lazybuffer import LEAVES, Shape, max_size
+from .ops import Ops
+
+Use = tuple["Space", ShapeTracker | None]
+"""Where a node is evaluated: the loops, and how their indices map to the node's elements (None: one by one)."""
+
+
+class Space:
+    """A loop nest of a kernel: that of its outputs, that of a reduction, or the outer loops that several nests share.
+
+    Attributes:
+      step: the kernel.
+      shape: what the loops run over.
+      order: the axes of ``shape``, outermost loop first.
+      size: greatest number of iterations.
+      units: iterations that can run in parallel.
+      rows: nests of outer loops by their size. Nests in one dictionary walk the same rows.
+      reduction: the node whose operand is evaluated here; None for outputs and rows.
+    """
+
+    __slots__ = ("order", "reduction", "rows", "shape", "size", "step", "units")
+
+    def __init__(
+        self, step: Step, shape: Shape, order: tuple[int, ...], units: int, rows: dict[int, Space],
+        reduction: Node | None = None,
+    ) -> None:  # fmt: skip
+        self.step, self.shape, self.order, self.rows, self.reduction = step, shape, order, rows, reduction
+        self.size = max_size(shape)
+        self.units = units
+
+    def evaluations(self, st: ShapeTracker | None) -> int:
+        """How often an expression that depends on the loops through ``st`` is evaluated, hoisted as far as it goes."""
+        if st is None or len(st.views) != 1:
+            return self.size
+        view = st.views[0]
+        count, last = 1, 1
+        for axis in self.order:
+            dim = self.shape[axis]
+            count *= dim if isinstance(dim, int) else dim.vmax
+            if view.strides[axis] != 0 or (view.mask is not None and view.mask[axis] != (0, dim)):
+                last = count
+        return last
+
+    def aligned(self, st: ShapeTracker, elements: sint) -> bool:
+        """Whether ``st`` shows each of ``elements`` to one run of the outer loops, in order."""
+        if len(st.views) != 1:
+            return False
+        view = st.views[0]
+        if view.mask is not None or view.offset != 0:
+            return False
+        expected: sint = 1
+        inner = True
+        for axis in reversed(self.order):
+            dim, stride = self.shape[axis], view.strides[axis]
+            if isinstance(dim, int) and dim == 1:
+                continue
+            if inner and stride == 0:
+                continue
+            inner = False
+            if stride != expected:
+                return False
+            expected = expected * dim
+        return expected == elements
+
+    def row(self, size: int) -> Space:
+        """The outer loops of ``size`` iterations."""
+        found = self.rows.get(size)
+        if found is None:
+            found = self.rows[size] = Space(self.step, (size,), (0,), size, self.rows)
+        return found
+
+    def inside(self, node: Node, shape: Shape) -> Space:
+        """The loops of a reduction that is evaluated here: what it keeps, then what it reduces."""
+        axes = node.arg[1]
+        order = (*(a for a in range(len(shape)) if a not in axes), *axes)
+        return Space(self.step, shape, order, self.units, self.rows, node)
+
+
+class Step:
+    """A kernel in the making, or a step that is none (COPY, CUSTOM, BUFFER_VIEW, EMPTY).
+
+    Attributes:
+      roots: the nodes that it realises.
+      space: the loops of the outputs.
+      inputs: the realised nodes that it reads.
+      elsewhere: those of them that it reads at another place than the one it is about to write.
+      members: nodes computed inside.
+      reductions: those of them that are reductions.
+      contraction: a reduction among them that uses its operands many times over.
+      swaps: nodes to be read from another node's memory.
+      position: place in the execution order.
+    """
+
+    __slots__ = (
+        "contraction", "elsewhere", "inputs", "members", "position", "reductions", "roots", "space", "swaps"
+    )  # fmt: skip
+
+    def __init__(self, root: Node) -> None:
+        self.roots = [root]
+        self.inputs: dict[Node, None] = {}
+        self.elsewhere: set[Node] = set()
+        self.members: dict[Node, None] = {}
+        self.reductions: list[Node] = []
+        self.contraction: Node | None = None
+        self.swaps: dict[Node, Node] = {}
+        self.position = root.index
+        shape = root.shape
+        if root.op is Ops.ASSIGN:
+            target, st = root.srcs[0]
+            shape = target.shape if st is None else st.shape
+        size = max_size(shape)
+        self.space = Space(self, shape, tuple(range(len(shape))), size, {})
+        self.space.rows[size] = self.space
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether this becomes a kernel."""
+        return is_kernel(self.roots[0])
+
+    def __repr__(self) -> str:
+        return f"<Step {self.position} of {', '.join(map(repr, self.roots))}>"
+
+
+def is_kernel(node: Node) -> bool:
+    """Whether realising ``node`` takes a kernel."""
+    return node.size > 0 and node.op not in (Ops.COPY, Ops.CUSTOM, Ops.BUFFER_VIEW, Ops.EMPTY)
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether ``node`` needs neither memory nor computation."""
+    return node.op in LEAVES

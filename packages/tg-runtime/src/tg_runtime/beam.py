@@ -1,0 +1,64 @@
+"""BEAM search on a real device: candidates are timed on buffers of their own, and the winner is kept on disk."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from tg_codegen import ActionError, EmitError, ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
+from tg_lazy import DEBUG, LazyOp
+
+from . import diskcache
+from .buffer import Buffer
+from .compiled import Compiled
+from .errors import DeviceError
+from .runner import CompiledRunner
+
+_RUNS = 5
+
+
+def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> ProgramSpec:
+    """The fastest program that a search of this width finds; from the disk if it was found before.
+
+    Raises:
+      DeviceError: the device runs no kernels.
+    """
+    if device.compiler is None or device.runtime is None:
+        raise DeviceError(f"{device.device} runs no kernels: it cannot be searched on")
+    key = diskcache.digest(ast.key, renderer.key, device.compiler.cachekey or "", str(width))
+    known = diskcache.get("beam", key)
+    if known is not None:
+        try:
+            return compile_ast(ast, renderer, actions=[parse(text) for text in json.loads(known)])
+        except (ActionError, EmitError, ValueError, TypeError):
+            diskcache.delete("beam", key)  # written by a version whose actions meant something else
+    spec = beam_search(ast, renderer, _Measure(device, ast), width, progress=_report if DEBUG.value >= 2 else None)
+    diskcache.put("beam", key, json.dumps(spec.actions).encode())
+    return spec
+
+
+def _report(step: Step) -> None:
+    print(f"BEAM round {step.round}: {step.tried} programs tried, the best takes {step.best_s * 1e6:.1f} us")
+
+
+class _Measure:
+    """Times programs for one AST on scratch buffers."""
+
+    def __init__(self, device: Compiled, ast: LazyOp) -> None:
+        self.device = device
+        self.buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in ast.arg]
+        for buffer in self.buffers:
+            buffer.copyin(memoryview(bytes(buffer.nbytes)))
+        self.values = {v: (v.vmin + v.vmax) // 2 for v in ast.variables()}
+        self.best = math.inf
+
+    def __call__(self, spec: ProgramSpec) -> float:
+        runner = CompiledRunner(spec, self.device, cached=False)
+        fastest = math.inf
+        for _ in range(_RUNS):
+            seconds = runner(self.buffers, self.values, wait=True)
+            fastest = min(fastest, math.inf if seconds is None else seconds)
+            if fastest > 3 * self.best:
+                break
+        self.best = min(self.best, fastest)
+        return fastest

@@ -1,0 +1,106 @@
+"""NULL: compiles everything for any target, allocates nothing and runs nothing: kernels to look at, no hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from tg_codegen import Renderer
+from tg_codegen.renderers import RENDERERS
+
+from ..allocator import Allocator, BufferOptions
+from ..compiled import Compiled
+from ..compiler import Compiler
+from ..cpu.host import CPUArch, host_target
+from ..dev import DevEntry
+from ..errors import DeviceUnavailable
+
+
+class NullMemory(NamedTuple):
+    """The size of what was not allocated."""
+
+    nbytes: int
+
+
+class NullAllocator(Allocator[NullMemory]):
+    """Accounts for memory without having any. What is copied out is zeros."""
+
+    supports_offset = True
+
+    def _alloc(self, nbytes: int, options: BufferOptions) -> NullMemory:
+        return NullMemory(nbytes)
+
+    def copyin(self, dest: NullMemory, src: memoryview) -> None:
+        """Does nothing."""
+
+    def copyout(self, dest: memoryview, src: NullMemory) -> None:
+        """Gives zeros."""
+        dest[:] = bytes(dest.nbytes)
+
+    def offset(self, opaque: NullMemory, nbytes: int, byte_offset: int) -> NullMemory:
+        """A part of nothing."""
+        return NullMemory(nbytes)
+
+
+class NullCompiler(Compiler):
+    """The binary is the source."""
+
+    def compile(self, src: str) -> bytes:
+        """The source's bytes."""
+        return src.encode()
+
+    def disassemble(self, lib: bytes) -> str:
+        """The source."""
+        return lib.decode()
+
+
+class NullProgram:
+    """A program that does nothing.
+
+    Attributes:
+      lib: its source.
+    """
+
+    def __init__(self, name: str, lib: bytes) -> None:
+        self.name, self.lib = name, lib
+
+    def __call__(
+        self,
+        *bufs: NullMemory,
+        global_size: tuple[int, int, int] = (1, 1, 1),
+        local_size: tuple[int, int, int] = (1, 1, 1),
+        vals: Sequence[int] = (),
+        wait: bool = False,
+    ) -> float | None:
+        """Does nothing, in no time."""
+        return 0.0 if wait else None
+
+
+class NullDevice(Compiled):
+    """A device without hardware: ``NULL`` (LLVM IR), ``NULL:CUDA:sm_90``, ``NULL:CL``, ``NULL:CLANG:znver2``."""
+
+    def __init__(self, device: str, entry: DevEntry) -> None:
+        problem = self.unavailable(entry)
+        if problem is not None:
+            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        super().__init__(device, NullAllocator(device), _renderer(entry), NullCompiler(), NullProgram)
+
+    @classmethod
+    def renderers(cls) -> Mapping[str, str | None]:
+        """Every renderer that the code generator has."""
+        return dict.fromkeys(("LLVM", *(name for name in RENDERERS if name != "LLVM")))
+
+    @classmethod
+    def unavailable(cls, entry: DevEntry) -> str | None:
+        """Needs nothing."""
+        if entry.renderer and entry.renderer not in RENDERERS:
+            return f"it has no renderer {entry.renderer}; there are {', '.join(cls.renderers())}"
+        return None
+
+
+def _renderer(entry: DevEntry) -> Renderer:
+    cls = RENDERERS[entry.renderer or "LLVM"]
+    if cls.name in ("LLVM", "CLANG"):
+        return cls(host_target(1, CPUArch.parse(entry.arch)))
+    make: Callable[..., Renderer] = cls  # each has its own first argument, and a default for it
+    return make(entry.arch) if entry.arch else make()
