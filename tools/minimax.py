@@ -92,8 +92,14 @@ def main() -> None:
     def exp2(t: Decimal) -> Decimal:
         return (t * LN2).exp()
 
+    def exp2_rest(t: Decimal) -> Decimal:
+        return (exp2(t) - 1) / t
+
     def log2_rest(t: Decimal) -> Decimal:
         return ((1 + t).ln() - t) / LN2 / (t * t)
+
+    def log2_weight(t: Decimal) -> Decimal:
+        return abs(t * t * LN2 / (1 + t).ln())
 
     def log_rest(z: Decimal) -> Decimal:
         s = z.sqrt()
@@ -105,8 +111,8 @@ def main() -> None:
 
     half_pi_squared = float(PI * PI / 4) * 1.0000001
     for bits, degree in ((32, 5), (64, 10)):
-        show(f"exp2 fp{bits}: (2**t - 1) / t", lambda t: (exp2(t) - 1) / t, lambda t: abs(t) / exp2(t), -0.5001, 0.5001, degree)
-    show("log2 fp32: (log2(1 + t) - t / ln 2) / t**2", log2_rest, lambda t: abs(t * t * LN2 / (1 + t).ln()), -0.2932, 0.4143, 7)
+        show(f"exp2 fp{bits}: (2**t - 1) / t", exp2_rest, lambda t: abs(t) / exp2(t), -0.5001, 0.5001, degree)
+    show("log2 fp32: (log2(1 + t) - t / ln 2) / t**2", log2_rest, log2_weight, -0.2932, 0.4143, 7)
     show("log2 fp64: (log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2", log_rest, lambda z: z, 0.0, 0.02945, 6)
     for bits, degree in ((32, 3), (64, 7)):
         show(f"sin fp{bits}: (sin(r) - r) / r**3 in r**2", sin_rest, lambda z: z * z.sqrt() / sin(z.sqrt()), 0.0,

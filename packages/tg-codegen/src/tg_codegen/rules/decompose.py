@@ -146,21 +146,42 @@ def _transcendental(root: UOp, ctx: Renderer) -> UOp | None:
     return None if ctx.supports_op(root.op, root.dtype.scalar()) else transcendental(root, ctx)
 
 
+def _multiply_then_add(root: UOp) -> UOp:
+    a, b, c = root.src
+    return a.alu(Ops.MUL, b).alu(Ops.ADD, c)
+
+
+def _reciprocal(root: UOp) -> UOp:
+    return _like(root, 1.0).alu(Ops.FDIV, root.src[0])
+
+
+def _subtract(root: UOp) -> UOp:
+    return root.src[0].alu(Ops.ADD, root.src[1].alu(Ops.NEG))
+
+
+def _invert(root: UOp) -> UOp:
+    return root.src[0].alu(Ops.XOR, _like(root, -1))
+
+
+def _equal(root: UOp) -> UOp:
+    return root.src[0].alu(Ops.CMPNE, root.src[1]).alu(Ops.NOT)
+
+
+_NUMBER = INT | FLOAT
 decompose = PatternMatcher([
-    *(Rule(kind.name.lower(), op(kind), _transcendental, FLOAT, law=f"{kind.name.lower()}(x) -> polynomial")
+    *(Rule(kind.name.lower(), op(kind), _transcendental, FLOAT, law=f"{kind.name.lower()}(x) -> arithmetic")
       for kind in sorted(TRANSCENDENTAL, key=lambda kind: kind.name)),
-    _if_missing("mulacc", Ops.MULACC, lambda root: root.src[0].alu(Ops.MUL, root.src[1]).alu(Ops.ADD, root.src[2]), VALUE,
-                "mulacc(a, b, c) -> a * b + c"),
-    _if_missing("recip", Ops.RECIP, lambda root: _like(root, 1.0).alu(Ops.FDIV, root.src[0]), FLOAT, "recip(x) -> 1 / x"),
+    _if_missing("mulacc", Ops.MULACC, _multiply_then_add, _NUMBER, "mulacc(a, b, c) -> a * b + c"),
+    _if_missing("recip", Ops.RECIP, _reciprocal, FLOAT, "recip(x) -> 1 / x"),
     _if_missing("max", Ops.MAX, _maximum, VALUE, "max(a, b) -> where(b != b, b, where(a < b, b, a))"),
-    _if_missing("trunc", Ops.TRUNC, _truncate, FLOAT, "trunc(x) -> float(int(x)), where x is small enough to have a fraction"),
+    _if_missing("trunc", Ops.TRUNC, _truncate, FLOAT, "trunc(x) -> float(int(x)), where x can have a fraction"),
     _if_missing("sqrt", Ops.SQRT, _square_root, FLOAT, "sqrt(x) -> Newton's method"),
     _if_missing("mod", Ops.MOD, _remainder, INT, "a % b -> a - a // b * b"),
     _if_missing("idiv", Ops.IDIV, _divide, INT, "a // b -> long division"),
     _if_missing("where", Ops.WHERE, _choose, VALUE, "where(c, a, b) -> a & -c | b & ~-c"),
-    _if_missing("sub", Ops.SUB, lambda root: root.src[0].alu(Ops.ADD, root.src[1].alu(Ops.NEG)), INT | FLOAT, "a - b -> a + -b"),
-    _if_missing("neg", Ops.NEG, _negate, INT | FLOAT, "-x -> 0 - x; x * -1 of floats"),
-    _if_missing("not", Ops.NOT, lambda root: root.src[0].alu(Ops.XOR, _like(root, -1)), INT | BOOL, "~x -> x ^ -1"),
-    _if_missing("cmpeq", Ops.CMPEQ, lambda root: root.src[0].alu(Ops.CMPNE, root.src[1]).alu(Ops.NOT), VALUE, "a == b -> ~(a != b)"),
+    _if_missing("sub", Ops.SUB, _subtract, _NUMBER, "a - b -> a + -b"),
+    _if_missing("neg", Ops.NEG, _negate, _NUMBER, "-x -> 0 - x; x * -1 of floats"),
+    _if_missing("not", Ops.NOT, _invert, INT | BOOL, "~x -> x ^ -1"),
+    _if_missing("cmpeq", Ops.CMPEQ, _equal, VALUE, "a == b -> ~(a != b)"),
     _if_missing("shl", Ops.SHL, _shift_left, INT, "x << c -> x * 2**c"),
 ])  # fmt: skip

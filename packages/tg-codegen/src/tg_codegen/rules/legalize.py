@@ -1,8 +1,8 @@
 """Dtypes that a language cannot compute with: stored as integers of their size, computed with as fp32.
 
-A float16, bfloat16 or fp8 that the renderer lacks is loaded as bits, widened exactly, and rounded to nearest even when it
-is stored or cast to; in between it keeps the precision of fp32. Private scratch of such a dtype becomes fp32, so that
-a staged tile is widened once. Bool, where it is missing as memory, is stored as uint8.
+A float16, bfloat16 or fp8 that the renderer lacks is loaded as bits, widened exactly, and rounded to nearest even when
+it is stored or cast to; in between it keeps the precision of fp32. Private scratch of such a dtype becomes fp32, so
+that a staged tile is widened once. Bool, where it is missing as memory, is stored as uint8.
 """
 
 from __future__ import annotations

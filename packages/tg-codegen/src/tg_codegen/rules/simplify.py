@@ -13,6 +13,7 @@ from tg_dtype import can_safe_cast, dtypes
 from tg_lazy import ALU, Ops
 
 from ..bounds import Bounds
+from ..renderer import Renderer
 from ..rewrite import ANY, BOOL, FLOAT, INT, VALUE, PatternMatcher, Rule, constant, literal, op, var
 from ..scalar import evaluate
 from ..uop import UOp, UOps, const, vectorize
@@ -279,9 +280,13 @@ memory = PatternMatcher([
 
 simplify = folding + identities + reassociation + logic + casts + bounded + lanes + memory
 
+
+def _fuse(x: UOp, y: UOp, z: UOp, ctx: Renderer) -> UOp | None:
+    return x.alu(Ops.MULACC, y, z) if ctx.supports_op(Ops.MULACC, x.dtype.scalar()) else None
+
+
 fuse_multiply_add = PatternMatcher([
-    Rule("multiply_add", x * y + z, op(Ops.MULACC, x, y, z), FLOAT,
-         law="x * y + z -> mulacc(x, y, z), rounded as it may"),
+    Rule("multiply_add", x * y + z, _fuse, FLOAT, law="x * y + z -> mulacc(x, y, z), rounded as it may"),
 ])  # fmt: skip
 
 RULE_SETS = (folding, identities, reassociation, logic, casts, bounded, lanes, memory, fuse_multiply_add)
