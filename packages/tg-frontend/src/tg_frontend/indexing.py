@@ -144,33 +144,26 @@ class Indexing(Scan):
         """
         terms = self._index_terms(indices, "getitem")
         out = self._basic(terms, "getitem")
-        advanced = [i for i, term in enumerate(terms) if isinstance(term, Core)]
-        if advanced:
-            out, place, count = out._look_up(terms, advanced)
-            gone = [i for i, term in enumerate(terms) if isinstance(term, (int, Expr))]
-            # the axes of integers stand where they stood, before or behind those that were looked up
-            left = [i for i in range(len(terms)) if i not in advanced]
-            shape = [dim for i, dim in zip(left, out[1], strict=True) if i not in gone]
-            before = sum(1 for i in left[:place] if i not in gone)
-            return out[0].reshape((*shape[:before], *count, *shape[before:]))
-        kept = tuple(
-            dim for term, dim in zip(terms, out.shape, strict=True) if not isinstance(term, (int, Expr))
-        )
-        return out.reshape(kept)
+        single = [isinstance(term, (int, Expr)) for term in terms]
+        if any(isinstance(term, Core) for term in terms):
+            return out._look_up(terms, single)
+        return out.reshape(tuple(dim for one, dim in zip(single, out.shape, strict=True) if not one))
 
-    def _look_up(self, terms: list[Any], advanced: list[int]) -> Any:
-        """Whole slices at the positions that index tensors give."""
-        used = [i for i, term in enumerate(terms) if isinstance(term, (Core, int, Expr))]
-        together = used == list(range(used[0], used[-1] + 1))
-        rest = [i for i in range(self.ndim) if i not in advanced]
-        place = sum(1 for i in rest if i < used[0]) if together else 0
+    def _look_up(self, terms: list[Any], single: list[bool]) -> Self:
+        """Whole slices at the positions that index tensors give; without the axes of integers."""
+        advanced = [i for i, term in enumerate(terms) if isinstance(term, Core)]
+        used = [i for i, term in enumerate(terms) if isinstance(term, Core) or single[i]]
+        rest = [i for i in range(self.ndim) if i not in used]
+        # numpy puts the looked up axes where they were if they stood together, else in front
+        place = sum(1 for i in rest if i < used[0]) if used == list(range(used[0], used[-1] + 1)) else 0
         shape = broadcast_shape("getitem", *(terms[i].shape for i in advanced))
         flat, size = _flat_index([terms[i]._stretch(shape) for i in advanced], [self.shape[i] for i in advanced])
-        moved = self.permute(*rest[:place], *advanced, *rest[place:])
+        gone = [i for i in used if single[i]]
+        moved = self.permute(*rest[:place], *gone, *advanced, *rest[place:])
         kept = [self.shape[i] for i in rest]
         before, after = prod(kept[:place]), prod(kept[place:])
         found = moved.reshape((before, size, after))._apply(Take(), flat.reshape((prod(shape),)))
-        return (found, kept), place, shape
+        return found.reshape((*kept[:place], *shape, *kept[place:]))
 
     # *** writing ***
 

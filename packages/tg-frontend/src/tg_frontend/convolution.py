@@ -1,0 +1,277 @@
+"""Convolution and pooling over any number of spatial axes."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes
+from tg_shape import sint
+
+from .function import Max
+from .linear import Linear
+from .windows import Correlate, spread, window_counts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self
+
+    Numbers = int | Sequence[int]
+
+
+def per_axis(value: Any, n: int, what: str, least: int) -> tuple[int, ...]:
+    """One integer an axis, from one for all or one each.
+
+    Raises:
+      ValueError: there are not ``n``, or one is below ``least``.
+    """
+    numbers = (value,) * n if isinstance(value, int) else tuple(value)
+    if len(numbers) != n or any(not isinstance(v, int) or v < least for v in numbers):
+        raise ValueError(f"{what}: {value!r}: one number, {least} or more, or {n} of them")
+    return numbers
+
+
+class Convolution(Linear):
+    """Convolutions and pools. Shapes are (batch, channels, *spatial)."""
+
+    __slots__ = ()
+
+    def _paddings(self, padding: Any, n: int, what: str) -> list[tuple[int, int]]:
+        """(before, after) for each spatial axis, from PyTorch's forms: p, (p, …), or (left, right, top, bottom, …)."""
+        if isinstance(padding, int):
+            return [(padding, padding)] * n
+        amounts = tuple(padding)
+        if len(amounts) == n and all(isinstance(p, int) for p in amounts):
+            return [(p, p) for p in amounts]
+        if len(amounts) == n and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in amounts):
+            return [(p[0], p[1]) for p in amounts]
+        if len(amounts) == 2 * n and all(isinstance(p, int) for p in amounts):
+            return [(amounts[i], amounts[i + 1]) for i in range(0, 2 * n, 2)][::-1]
+        raise ValueError(f"{what}: padding {padding!r} for {n} spatial axes")
+
+    def conv2d(
+        self,
+        weight: Self,
+        bias: Self | None = None,
+        groups: int = 1,
+        stride: Numbers = 1,
+        dilation: Numbers = 1,
+        padding: Any = 0,
+    ) -> Self:
+        """Windows times kernels, summed (no kernel is turned around), over as many axes as the weight has.
+
+        Args:
+          weight: shape (outputs, channels / groups, *kernel).
+          bias: shape (outputs,).
+          stride: distance of windows, one number or one an axis.
+          dilation: distance of the elements of a window.
+          padding: zeros around: one number, one an axis, a pair an axis, or (left, right, top, bottom, …).
+
+        Returns:
+          shape (batch, outputs, *counts).
+
+        Raises:
+          ValueError: the shapes do not fit, or no window does.
+        """
+        what = "conv2d"
+        n = weight.ndim - 2
+        if n < 1 or self.ndim != weight.ndim:
+            raise ValueError(f"{what}: input of shape {self.shape} and weight of shape {weight.shape}: axes differ")
+        if not isinstance(groups, int) or groups < 1:
+            raise ValueError(f"{what}: {groups!r} groups")
+        outputs, inputs = weight.shape[0], weight.shape[1]
+        if self.shape[1] != groups * inputs or outputs % groups != 0:
+            raise ValueError(
+                f"{what}: input of shape {self.shape} with weight of shape {weight.shape} and {groups} groups: "
+                f"{groups} * {inputs} channels are wanted, and outputs that divide by {groups}"
+            )
+        steps, gaps = per_axis(stride, n, f"{what}: stride", 1), per_axis(dilation, n, f"{what}: dilation", 1)
+        x, w = self._operands(weight, what)
+        x = x.pad([(0, 0), (0, 0), *self._paddings(padding, n, what)])
+        kernel = w._ints()[2:]
+        self._windows_fit(x.shape[2:], kernel, steps, gaps, what)
+        if bias is not None and bias.shape != (outputs,):
+            raise ValueError(f"{what}: bias of shape {bias.shape} for {outputs} outputs")
+        if 0 in (*x.shape, *w.shape):
+            counts = window_counts(x.shape[2:], kernel, steps, gaps)
+            out = type(self).zeros(x.shape[0], outputs, *counts, dtype=x.dtype, device=x.device)
+        else:
+            out = x._apply(Correlate(groups, steps, gaps), w)
+        return out if bias is None else out + bias.reshape((1, -1, *(1,) * n))
+
+    def _windows_fit(
+        self, spatial: tuple[sint, ...], kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...],
+        what: str,
+    ) -> None:  # fmt: skip
+        counts = window_counts(spatial, kernel, stride, dilation)
+        if any(isinstance(c, int) and c < 1 for c in counts) or 0 in kernel:
+            raise ValueError(
+                f"{what}: input of shape {self.shape}: kernel {kernel} with dilation {dilation} does not fit the "
+                f"padded size {spatial}"
+            )
+
+    def conv_transpose2d(
+        self,
+        weight: Self,
+        bias: Self | None = None,
+        groups: int = 1,
+        stride: Numbers = 1,
+        dilation: Numbers = 1,
+        padding: Any = 0,
+        output_padding: Numbers = 0,
+    ) -> Self:
+        """The transpose of :meth:`conv2d` as a linear map, as PyTorch has it.
+
+        Args:
+          weight: shape (channels, outputs / groups, *kernel).
+          bias: shape (outputs,).
+          output_padding: zeros added at the end of each axis of the result.
+
+        Raises:
+          ValueError: the shapes do not fit.
+        """
+        what = "conv_transpose2d"
+        n = weight.ndim - 2
+        if n < 1 or self.ndim != weight.ndim or self.shape[1] != weight.shape[0] or weight.shape[0] % groups != 0:
+            raise ValueError(
+                f"{what}: input of shape {self.shape} with weight of shape {weight.shape} and {groups} groups"
+            )
+        steps, gaps = per_axis(stride, n, f"{what}: stride", 1), per_axis(dilation, n, f"{what}: dilation", 1)
+        extra = per_axis(output_padding, n, f"{what}: output_padding", 0)
+        kernel = weight._ints()[2:]
+        w = weight.unflatten(0, (groups, -1)).transpose(1, 2).flip(*range(3, 3 + n)).flatten(0, 1)
+        around = [
+            (d * (k - 1) - before, d * (k - 1) - after + e)
+            for k, d, (before, after), e in zip(kernel, gaps, self._paddings(padding, n, what), extra, strict=True)
+        ]
+        return spread(self, steps).conv2d(w, bias, groups, 1, gaps, around)
+
+    # *** pools ***
+
+    def _pool_arguments(
+        self, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any, ceil_mode: bool, what: str
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], list[tuple[int, int]], list[tuple[int, int]]]:
+        n = 2 if isinstance(kernel_size, int) else len(kernel_size)
+        if self.ndim < n:
+            raise ValueError(f"{what}: input of shape {self.shape} for a kernel of {n} axes")
+        kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
+        steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
+        gaps = per_axis(dilation, n, f"{what}: dilation", 1)
+        pads = self._paddings(padding, n, what)
+        whole = list(pads)
+        if ceil_mode:
+            for i, size in enumerate(self._ints()[-n:]):
+                before, after = pads[i]
+                reach = gaps[i] * (kernel[i] - 1) + 1
+                count = -(-(size + before + after - reach) // steps[i]) + 1
+                if (count - 1) * steps[i] >= size + before:  # a window may not lie in the padding alone
+                    count -= 1
+                whole[i] = (before, max(after, (count - 1) * steps[i] + reach - size - before))
+        spatial = tuple(d + b + a for d, (b, a) in zip(self.shape[-n:], whole, strict=True))
+        self._windows_fit(spatial, kernel, steps, gaps, what)
+        return kernel, steps, gaps, pads, whole
+
+    def max_pool2d(
+        self,
+        kernel_size: Numbers = (2, 2),
+        stride: Numbers | None = None,
+        dilation: Numbers = 1,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+    ) -> Self:
+        """The maximum of each window of the last axes. Padding never wins; ties share the gradient evenly.
+
+        Args:
+          kernel_size: one number for each of the last axes (two, if it is one number).
+          stride: distance of windows; the kernel size if not given.
+          ceil_mode: windows may hang over at the end.
+
+        Raises:
+          ValueError: no window fits.
+        """
+        arguments = self._pool_arguments(kernel_size, stride, dilation, padding, ceil_mode, "max_pool2d")
+        kernel, steps, gaps, _, pads = arguments
+        n = len(kernel)
+        x = self.pad([*((0, 0),) * (self.ndim - n), *pads], value=dtypes.min(self.dtype))
+        x = x._windows(kernel, steps, gaps)
+        axes = tuple(range(self.ndim, self.ndim + n))
+        return x._apply(Max(axes))._kept(axes, False)
+
+    def avg_pool2d(
+        self,
+        kernel_size: Numbers = (2, 2),
+        stride: Numbers | None = None,
+        dilation: Numbers = 1,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> Self:
+        """The mean of each window of the last axes.
+
+        Args:
+          kernel_size: one number for each of the last axes (two, if it is one number).
+          stride: distance of windows; the kernel size if not given.
+          ceil_mode: windows may hang over at the end; what hangs over is not counted.
+          count_include_pad: whether padding is counted.
+
+        Raises:
+          ValueError: no window fits.
+        """
+        arguments = self._pool_arguments(kernel_size, stride, dilation, padding, ceil_mode, "avg_pool2d")
+        kernel, steps, gaps, pads, whole = arguments
+        n = len(kernel)
+        lead = [(0, 0)] * (self.ndim - n)
+        axes = tuple(range(self.ndim, self.ndim + n))
+        x = self._floating()
+        total = x.pad([*lead, *whole])._windows(kernel, steps, gaps).sum(axes)
+        if whole == pads and (count_include_pad or all(p == (0, 0) for p in pads)):
+            return total / math.prod(kernel)
+        ones = x.detach().ones_like()
+        if count_include_pad:
+            ones = ones.pad([*lead, *pads], value=1)
+            ones = ones.pad([*lead, *((0, w[1] - p[1]) for w, p in zip(whole, pads, strict=True))])
+        else:
+            ones = ones.pad([*lead, *whole])
+        return total / ones._windows(kernel, steps, gaps).sum(axes)
+
+    def interpolate(
+        self, size: Sequence[int], mode: str = "linear", align_corners: bool = False
+    ) -> Self:
+        """The last axes resampled to ``size``.
+
+        Args:
+          mode: ``"nearest"``, ``"nearest-exact"``, or ``"linear"`` (bilinear and so on, by the number of axes).
+          align_corners: of ``linear``: whether the first and last elements keep their places.
+
+        Raises:
+          ValueError: there is no such mode, or ``size`` has more numbers than there are axes.
+        """
+        sizes = tuple(size)
+        if mode not in ("nearest", "nearest-exact", "linear"):
+            raise ValueError(f"interpolate: mode {mode!r}; there are nearest, nearest-exact, linear")
+        if not 1 <= len(sizes) <= self.ndim or any(not isinstance(s, int) or s < 1 for s in sizes):
+            raise ValueError(f"interpolate: size {sizes} for shape {self.shape}")
+        out = self
+        for axis, new in enumerate(sizes, start=self.ndim - len(sizes)):
+            old = self._ints()[axis]
+            i = self._iota(new, dtypes.int32, self.device).cast(dtypes.default_float)
+            if mode == "linear":
+                out = out._linear_axis(axis, i, old, new, align_corners)
+                continue
+            at = i * (old / new) if mode == "nearest" else (i + 0.5) * (old / new)
+            out = out._rows(axis, at.floor().cast(dtypes.int32).clip(0, old - 1))
+        return out
+
+    def _rows(self, axis: int, index: Self) -> Self:
+        return self[(*(slice(None),) * axis, index)]
+
+    def _linear_axis(self, axis: int, i: Self, old: int, new: int, align_corners: bool) -> Self:
+        if align_corners:
+            at = i * ((old - 1) / max(new - 1, 1))
+        else:
+            at = ((i + 0.5) * (old / new) - 0.5).clip(0, old - 1)
+        low = at.floor().cast(dtypes.int32)
+        part = (at - low).reshape((-1, *(1,) * (self.ndim - 1 - axis)))
+        a, b = self._rows(axis, low), self._rows(axis, (low + 1).clip(0, old - 1))
+        x = a._floating()
+        return x + (b - a) * part.cast(x.dtype)
