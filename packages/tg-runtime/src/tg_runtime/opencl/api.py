@@ -1,0 +1,182 @@
+"""The OpenCL functions that we call, bound with ctypes to the ICD loader or to a vendor's library.
+
+Names, values and signatures: the OpenCL 3.0 API specification (Khronos), ``CL/cl.h`` of OpenCL-Headers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import glob
+import os
+import sys
+from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+
+from ..errors import DeviceError
+
+# Objects are opaque pointers.
+_OBJECTS, _SIZES, _STATUS = POINTER(c_void_p), POINTER(c_size_t), POINTER(c_int32)
+_EVENT_LIST = (c_uint32, c_void_p, c_void_p)  # events to wait for, and the one to return
+_PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
+    "clGetPlatformIDs": (c_int32, (c_uint32, _OBJECTS, POINTER(c_uint32))),
+    "clGetPlatformInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
+    "clGetDeviceIDs": (c_int32, (c_void_p, c_uint64, c_uint32, _OBJECTS, POINTER(c_uint32))),
+    "clGetDeviceInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
+    "clCreateContext": (c_void_p, (c_void_p, c_uint32, _OBJECTS, c_void_p, c_void_p, _STATUS)),
+    "clCreateCommandQueue": (c_void_p, (c_void_p, c_void_p, c_uint64, _STATUS)),
+    "clCreateBuffer": (c_void_p, (c_void_p, c_uint64, c_size_t, c_void_p, _STATUS)),
+    "clCreateSubBuffer": (c_void_p, (c_void_p, c_uint64, c_uint32, c_void_p, _STATUS)),
+    "clReleaseMemObject": (c_int32, (c_void_p,)),
+    "clEnqueueReadBuffer": (c_int32, (c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_EVENT_LIST)),
+    "clEnqueueWriteBuffer": (c_int32, (c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_EVENT_LIST)),
+    "clCreateProgramWithSource": (c_void_p, (c_void_p, c_uint32, POINTER(c_char_p), _SIZES, _STATUS)),
+    "clCreateProgramWithBinary": (
+        c_void_p,
+        (c_void_p, c_uint32, _OBJECTS, _SIZES, POINTER(c_char_p), _STATUS, _STATUS),
+    ),
+    "clBuildProgram": (c_int32, (c_void_p, c_uint32, _OBJECTS, c_char_p, c_void_p, c_void_p)),
+    "clGetProgramBuildInfo": (c_int32, (c_void_p, c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
+    "clGetProgramInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
+    "clReleaseProgram": (c_int32, (c_void_p,)),
+    "clCreateKernel": (c_void_p, (c_void_p, c_char_p, _STATUS)),
+    "clReleaseKernel": (c_int32, (c_void_p,)),
+    "clSetKernelArg": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p)),
+    "clEnqueueNDRangeKernel": (c_int32, (c_void_p, c_void_p, c_uint32, _SIZES, _SIZES, _SIZES, *_EVENT_LIST)),
+    "clFlush": (c_int32, (c_void_p,)),
+    "clFinish": (c_int32, (c_void_p,)),
+    "clWaitForEvents": (c_int32, (c_uint32, _OBJECTS)),
+    "clGetEventProfilingInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
+    "clReleaseEvent": (c_int32, (c_void_p,)),
+}
+# Since OpenCL 2.0; a library may lack them.
+_SINCE_2_0: dict[str, tuple[object, tuple[object, ...]]] = {
+    "clSVMAlloc": (c_void_p, (c_void_p, c_uint64, c_size_t, c_uint32)),
+    "clSVMFree": (None, (c_void_p, c_void_p)),
+    "clEnqueueSVMMemcpy": (c_int32, (c_void_p, c_uint32, c_void_p, c_void_p, c_size_t, *_EVENT_LIST)),
+    "clSetKernelArgSVMPointer": (c_int32, (c_void_p, c_uint32, c_void_p)),
+}
+
+PLATFORM_VERSION, PLATFORM_NAME = 0x0901, 0x0902
+DEVICE_TYPE, DEVICE_MAX_WORK_GROUP_SIZE, DEVICE_MAX_MEM_ALLOC_SIZE = 0x1000, 0x1004, 0x1010
+DEVICE_MAX_PARAMETER_SIZE, DEVICE_MEM_BASE_ADDR_ALIGN, DEVICE_SINGLE_FP_CONFIG = 0x1017, 0x1019, 0x101B
+DEVICE_GLOBAL_MEM_SIZE, DEVICE_LOCAL_MEM_SIZE = 0x101F, 0x1023
+DEVICE_NAME, DEVICE_DRIVER_VERSION, DEVICE_VERSION, DEVICE_EXTENSIONS = 0x102B, 0x102D, 0x102F, 0x1030
+DEVICE_DOUBLE_FP_CONFIG, DEVICE_SVM_CAPABILITIES = 0x1032, 0x1053
+PROGRAM_BINARY_SIZES, PROGRAM_BINARIES, PROGRAM_BUILD_LOG = 0x1165, 0x1166, 0x1183
+PROFILING_COMMAND_START, PROFILING_COMMAND_END = 0x1282, 0x1283
+DEVICE_TYPE_ALL, DEVICE_TYPE_CPU = 0xFFFFFFFF, 1 << 1
+MEM_READ_WRITE, MEM_SVM_FINE_GRAIN_BUFFER = 1, 1 << 10
+BUFFER_CREATE_TYPE_REGION = 0x1220
+QUEUE_PROFILING_ENABLE = 1 << 1
+FP_FMA = 1 << 5
+SVM_FINE_GRAIN_BUFFER = 1 << 1
+
+SUCCESS, DEVICE_NOT_FOUND, PLATFORM_NOT_FOUND = 0, -1, -1001
+NO_MEMORY = frozenset({-4, -5, -6, -61})  # allocation failed, no resources, no host memory, larger than allowed
+_ERRORS = {
+    -1: "DEVICE_NOT_FOUND", -2: "DEVICE_NOT_AVAILABLE", -3: "COMPILER_NOT_AVAILABLE",
+    -4: "MEM_OBJECT_ALLOCATION_FAILURE", -5: "OUT_OF_RESOURCES", -6: "OUT_OF_HOST_MEMORY",
+    -11: "BUILD_PROGRAM_FAILURE", -13: "MISALIGNED_SUB_BUFFER_OFFSET",
+    -14: "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", -30: "INVALID_VALUE", -33: "INVALID_DEVICE",
+    -34: "INVALID_CONTEXT", -36: "INVALID_COMMAND_QUEUE", -38: "INVALID_MEM_OBJECT", -42: "INVALID_BINARY",
+    -43: "INVALID_BUILD_OPTIONS", -44: "INVALID_PROGRAM", -45: "INVALID_PROGRAM_EXECUTABLE",
+    -46: "INVALID_KERNEL_NAME", -48: "INVALID_KERNEL", -49: "INVALID_ARG_INDEX", -50: "INVALID_ARG_VALUE",
+    -51: "INVALID_ARG_SIZE", -52: "INVALID_KERNEL_ARGS", -53: "INVALID_WORK_DIMENSION",
+    -54: "INVALID_WORK_GROUP_SIZE", -55: "INVALID_WORK_ITEM_SIZE", -56: "INVALID_GLOBAL_OFFSET",
+    -58: "INVALID_EVENT", -59: "INVALID_OPERATION", -61: "INVALID_BUFFER_SIZE", -63: "INVALID_GLOBAL_WORK_SIZE",
+    -1001: "PLATFORM_NOT_FOUND",
+}  # fmt: skip
+
+_NAMES = {
+    "darwin": ("/System/Library/Frameworks/OpenCL.framework/OpenCL",),
+    "win32": ("OpenCL.dll",),
+}.get(sys.platform, ("libOpenCL.so.1", "libOpenCL.so"))
+LOADER_MISSING = (
+    f"no OpenCL loader: {' nor '.join(_NAMES)} found (Debian: apt install ocl-icd-libopencl1; "
+    "or name the library in OPENCL_LIBRARY)"
+)
+
+
+class CLError(DeviceError):
+    """An OpenCL function failed.
+
+    Attributes:
+      code: its status.
+    """
+
+    def __init__(self, what: str, code: int) -> None:
+        super().__init__(f"OpenCL: {what}: {_ERRORS.get(code, 'error')} ({code})")
+        self.code = code
+
+
+def check(code: int, what: str) -> None:
+    """Does nothing if the status is success.
+
+    Raises:
+      CLError: it is not; the message says what was attempted.
+    """
+    if code != SUCCESS:
+        raise CLError(what, code)
+
+
+@functools.cache
+def _open() -> ctypes.CDLL | None:
+    chosen = os.environ.get("OPENCL_LIBRARY")
+    for name in (chosen,) if chosen else _NAMES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+def problem() -> str | None:
+    """Why OpenCL cannot be used here, as far as is seen without asking a driver; None if it may work."""
+    found = _open()
+    if found is None:
+        chosen = os.environ.get("OPENCL_LIBRARY")
+        return f"the library that OPENCL_LIBRARY names cannot be loaded: {chosen}" if chosen else LOADER_MISSING
+    if not hasattr(found, "clGetICDLoaderInfoOCLICD"):
+        return None  # a vendor's own library, or a loader that does not say so
+    folder = os.environ.get("OCL_ICD_VENDORS") or os.environ.get("OPENCL_VENDOR_PATH") or "/etc/OpenCL/vendors"
+    if os.environ.get("OCL_ICD_FILENAMES") or folder.endswith(".icd") or glob.glob(f"{glob.escape(folder)}/*.icd"):
+        return None
+    return f"no OpenCL driver is registered: {folder} has no .icd file (Debian: apt install pocl-opencl-icd)"
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The library with its prototypes declared.
+
+    Raises:
+      DeviceError: it is absent.
+    """
+    found = _open()
+    if found is None:
+        raise DeviceError(problem() or LOADER_MISSING)
+    for name, (result, arguments) in {**_PROTOTYPES, **_SINCE_2_0}.items():
+        if name in _SINCE_2_0 and not hasattr(found, name):
+            continue
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+def info(function: str, handles: tuple[int, ...], parameter: int) -> bytes:
+    """The raw value of a ``clGet…Info`` parameter; empty where the library does not know it."""
+    get, size = getattr(library(), function), c_size_t()
+    if get(*handles, parameter, 0, None, ctypes.byref(size)) != SUCCESS or size.value == 0:
+        return b""
+    raw = ctypes.create_string_buffer(size.value)
+    check(get(*handles, parameter, size.value, raw, None), f"{function} {parameter:#x}")
+    return raw.raw
+
+
+def info_text(function: str, handles: tuple[int, ...], parameter: int) -> str:
+    """A text parameter."""
+    return info(function, handles, parameter).split(b"\0")[0].decode(errors="replace").strip()
+
+
+def info_number(function: str, handles: tuple[int, ...], parameter: int) -> int:
+    """An integer parameter, 0 where the library does not know it."""
+    return int.from_bytes(info(function, handles, parameter), sys.byteorder)

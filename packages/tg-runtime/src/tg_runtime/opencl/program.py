@@ -1,0 +1,149 @@
+"""OpenCL C to a device binary, and a binary as a program that can be launched."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+
+from ..compiler import Compiler, rejected
+from . import api
+from .memory import CLMemory
+from .queue import Queue
+
+
+class CLCompiler(Compiler):
+    """Builds OpenCL C for one device.
+
+    Args:
+      queue: of the device.
+      options: build options, as ``clBuildProgram`` takes them.
+    """
+
+    def __init__(self, queue: Queue, options: str = "") -> None:
+        self.queue, self.options = queue, options
+        physical = queue.physical
+        super().__init__(f"cl:{physical.platform}:{physical.name}:{physical.driver}:{options}")
+
+    def compile(self, src: str) -> bytes:
+        """The device's binary.
+
+        Raises:
+          CompileError: the source is rejected; it is kept in a file that the message names.
+        """
+        cl, status, device = api.library(), ctypes.c_int32(), self.queue.physical.handle
+        text = src.encode()
+        program = cl.clCreateProgramWithSource(
+            self.queue.context, 1, (ctypes.c_char_p * 1)(text), (ctypes.c_size_t * 1)(len(text)), ctypes.byref(status)
+        )
+        api.check(status.value, "a program from source")
+        try:
+            code = cl.clBuildProgram(program, 1, (ctypes.c_void_p * 1)(device), self.options.encode(), None, None)
+            if code != api.SUCCESS:
+                log = api.info_text("clGetProgramBuildInfo", (program, device), api.PROGRAM_BUILD_LOG)
+                raise rejected(f"OpenCL on {self.queue.physical.name}", log or f"status {code}", src, ".cl")
+            size = api.info_number("clGetProgramInfo", (program,), api.PROGRAM_BINARY_SIZES)
+            binary = ctypes.create_string_buffer(size)
+            pointers = (ctypes.c_void_p * 1)(ctypes.addressof(binary))
+            code = cl.clGetProgramInfo(program, api.PROGRAM_BINARIES, ctypes.sizeof(pointers), pointers, None)
+            api.check(code, "the program's binary")
+            return binary.raw
+        finally:
+            cl.clReleaseProgram(program)
+
+
+class CLProgram:
+    """A kernel of a binary.
+
+    Args:
+      queue: where it will run.
+      name: the kernel's name.
+      lib: the device's binary.
+
+    Raises:
+      DeviceError: the binary does not load, or has no such kernel.
+    """
+
+    def __init__(self, queue: Queue, name: str, lib: bytes) -> None:
+        cl, status, found = api.library(), ctypes.c_int32(), ctypes.c_int32()
+        self.queue, self.name, self.lib = queue, name, lib
+        self.kernel = 0
+        # Setting arguments and launching are one step: a kernel object has one set of arguments.
+        self._lock = threading.Lock()
+        devices = (ctypes.c_void_p * 1)(queue.physical.handle)
+        self.program: int = cl.clCreateProgramWithBinary(
+            queue.context, 1, devices, (ctypes.c_size_t * 1)(len(lib)), (ctypes.c_char_p * 1)(lib),
+            ctypes.byref(found), ctypes.byref(status),
+        )  # fmt: skip
+        if status.value != api.SUCCESS or found.value != api.SUCCESS:
+            raise api.CLError(f"loading the binary of {name}", status.value or found.value)
+        api.check(cl.clBuildProgram(self.program, 1, devices, None, None, None), f"loading the binary of {name}")
+        self.kernel = cl.clCreateKernel(self.program, name.encode(), ctypes.byref(status))
+        api.check(status.value, f"the kernel {name}")
+
+    def __call__(
+        self,
+        *bufs: CLMemory,
+        global_size: tuple[int, int, int] = (1, 1, 1),
+        local_size: tuple[int, int, int] = (1, 1, 1),
+        vals: Sequence[int] = (),
+        wait: bool = False,
+    ) -> float | None:
+        """Queues the kernel.
+
+        Args:
+          bufs: memory of the device's allocator.
+          global_size: work-groups along x, y, z.
+          local_size: work-items in a group along x, y, z.
+          vals: values of the variables, int32.
+          wait: wait for the end, and measure.
+
+        Returns:
+          Seconds that the kernel ran, if ``wait``.
+
+        Raises:
+          CLError: the launch is refused.
+        """
+        cl = api.library()
+        items = (ctypes.c_size_t * 3)(*(g * n for g, n in zip(global_size, local_size, strict=True)))
+        group = (ctypes.c_size_t * 3)(*local_size)
+        event = ctypes.c_void_p()
+        with self._lock:
+            for index, buf in enumerate(bufs):
+                self._check(buf.bind(self.kernel, index), f"argument {index} of {len(bufs) + len(vals)}")
+            for index, value in enumerate(vals, len(bufs)):
+                number = ctypes.c_int32(value)
+                code = cl.clSetKernelArg(self.kernel, index, 4, ctypes.byref(number))
+                self._check(code, f"argument {index} of {len(bufs) + len(vals)}, the value {value}")
+            code = cl.clEnqueueNDRangeKernel(
+                self.queue.handle, self.kernel, 3, None, items, group, 0, None, ctypes.byref(event) if wait else None
+            )
+        self._check(code, f"launch of {global_size} groups of {local_size}")
+        if not wait:
+            # Without it some drivers hold commands back until somebody waits.
+            cl.clFlush(self.queue.handle)
+            return None
+        return self._seconds(event)
+
+    def _check(self, code: int, what: str) -> None:
+        if code != api.SUCCESS:
+            raise api.CLError(f"kernel {self.name}: {what}", code)
+
+    def _seconds(self, event: ctypes.c_void_p) -> float:
+        cl = api.library()
+        try:
+            self._check(cl.clWaitForEvents(1, ctypes.byref(event)), "waiting for its end")
+            assert event.value is not None
+            start, end = (
+                api.info_number("clGetEventProfilingInfo", (event.value,), moment)
+                for moment in (api.PROFILING_COMMAND_START, api.PROFILING_COMMAND_END)
+            )
+            return (end - start) * 1e-9
+        finally:
+            cl.clReleaseEvent(event)
+
+    def __del__(self) -> None:
+        if getattr(self, "kernel", 0):
+            api.library().clReleaseKernel(self.kernel)
+        if getattr(self, "program", 0):
+            api.library().clReleaseProgram(self.program)
