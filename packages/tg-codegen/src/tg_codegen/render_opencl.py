@@ -208,7 +208,7 @@ class _Kernel(CStyleKernel):
             return x
         byte = dtypes.int8.vec(src.count)
         if dtypes.is_float(src) and dtypes.is_int(dst):
-            return self.convert(x, src, dst, saturate=True)
+            return f"{self.saturating(src, dst)}({bare(x)})"
         if src.count == 1:
             return self.scalar_cast(x, src, dst)
         if dtypes.is_bool(dst):
@@ -216,6 +216,13 @@ class _Kernel(CStyleKernel):
         if dtypes.is_bool(src):
             return self.convert(f"({x} & {self.literal(1, byte)})", byte, dst)
         return self.convert(x, src, dst)
+
+    def saturating(self, src: DType, dst: DType) -> str:
+        # That NaN becomes 0 is only a recommendation to drivers.
+        zero = self.literal(0.0, src)
+        number = f"x == x ? x : {zero}" if src.count == 1 else f"select({zero}, x, x == x)"
+        body = f"return {self.convert(number, src, dst, saturate=True)};"
+        return self.function(f"{short(src)}_to_{short(dst)}", dst, [(src, "x")], body)
 
     def bitcast(self, x: str, src: DType, dst: DType) -> str:
         if src is dst:
