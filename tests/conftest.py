@@ -43,18 +43,23 @@ def tree(tmp_path: Path) -> Path:
 def run() -> Run:
     """Run a program in a folder whose packages come first on the import path; returns the completed process.
 
-    ``run(folder, "name", *arguments)``: a name without a slash is looked up beside this interpreter; ``python`` is this
-    interpreter. Standard output and error come back as one text.
+    ``run(folder, "name", *arguments)``: a program is looked up beside this interpreter, then on the path; ``python`` is
+    this interpreter. Standard output and error come back as one text. Hatch makes its environments in the folder, and
+    finds only what they hold.
     """
 
     def run_in(folder: Path, program: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         sources = [str(path) for path in (*sorted(folder.glob("packages/*/src")), folder / "src")]
+        if program == "hatch":
+            variables = {"HATCH_DATA_DIR": str(folder / ".hatch"), "PYTHONPATH": ""}
+        else:
+            variables = {"PYTHONPATH": os.pathsep.join(sources)}
         beside = Path(sys.executable).with_name(program)
         command = sys.executable if program == "python" else str(beside) if beside.exists() else program
         return subprocess.run(
             [command, *(str(argument) for argument in arguments)],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sources), "COLUMNS": "200"},
+            env={**os.environ, **variables, "COLUMNS": "200"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
