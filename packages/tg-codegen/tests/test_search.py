@@ -1,0 +1,107 @@
+"""BEAM search with measures that are made up, and the programs that compilation gives."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render_opencl import OpenCLRenderer
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+F32 = dtypes.float32
+ST = ShapeTracker.from_shape
+CPU = LLVMRenderer(Target(kind="cpu", vector_bytes=32, registers=16, threads=2))
+
+
+def row_sums(n: int = 64, m: int = 96) -> LazyOp:
+    r = A.reduce(A.load(1, F32, ST((n, m))), Ops.ADD, (1,))
+    return A.sink((A.store(0, ST((n, 1)), r),), (BufferArg(F32, n), BufferArg(F32, n * m)))
+
+
+def test_the_search_follows_the_measure() -> None:
+    best = beam_search(row_sums(), CPU, lambda spec: 1.0 / (1 + sum("UPCAST" in a for a in spec.actions)), width=2)
+    assert sum("UPCAST" in action for action in best.actions) >= 2
+
+
+def test_never_worse_than_the_heuristic() -> None:
+    heuristic = compile_ast(row_sums(), CPU)
+    best = beam_search(row_sums(), CPU, lambda spec: 1.0 if spec.actions == heuristic.actions else 2.0)
+    assert best.actions == heuristic.actions
+    assert best.src == heuristic.src
+
+
+def test_programs_that_cannot_be_measured_are_passed_over() -> None:
+    def measure(spec: ProgramSpec) -> float:
+        if any("VECTOR" in a or "LANES" in a for a in spec.actions):
+            raise RuntimeError("does not compile")
+        return 1.0
+
+    assert not any("LANES" in a for a in beam_search(row_sums(), CPU, measure).actions)
+
+
+def test_nothing_can_be_measured() -> None:
+    def measure(spec: ProgramSpec) -> float:
+        raise RuntimeError("no such device")
+
+    with pytest.raises(RuntimeError, match="no such device"):
+        beam_search(row_sums(), CPU, measure)
+
+
+def test_an_interrupt_gives_the_best_so_far() -> None:
+    tried: list[ProgramSpec] = []
+
+    def measure(spec: ProgramSpec) -> float:
+        tried.append(spec)
+        if len(tried) == 4:
+            raise KeyboardInterrupt
+        return float(len(tried))
+
+    name = compile_ast(row_sums(), CPU).name
+    assert beam_search(row_sums(), CPU, measure).src == tried[0].src.replace("kernel", name)
+
+
+def test_progress_is_told() -> None:
+    steps: list[Step] = []
+    beam_search(row_sums(), CPU, lambda spec: 1.0, progress=steps.append)
+    assert [s.round for s in steps] == [1]
+    assert steps[0].tried > 5
+    assert math.isclose(steps[0].best_s, 1.0)
+
+
+def test_a_beam_has_a_width() -> None:
+    with pytest.raises(ValueError, match="width must be positive, got 0"):
+        beam_search(row_sums(), CPU, lambda spec: 1.0, width=0)
+
+
+def test_a_program_on_a_cpu() -> None:
+    spec = compile_ast(row_sums(1024, 512), CPU)
+    assert spec.threads == 2
+    assert [(b.slot, b.written, b.read) for b in spec.buffers] == [(0, True, False), (1, False, True)]
+    assert spec.estimates.mem == 4 * (1024 * 512 + 1024)
+    assert (spec.outs, spec.ins) == ((0,), (1,))
+    assert spec.name in spec.src
+
+
+def test_a_program_on_a_gpu() -> None:
+    spec = compile_ast(row_sums(1024, 512), OpenCLRenderer())
+    assert math.prod(int(n) for n in spec.global_size) * math.prod(spec.local_size) == 1024
+    out, data = bytearray(4 * 8), memoryview(bytearray(4 * 8 * 5)).cast("f")
+    data[:] = memoryview(bytearray(memoryview(data))).cast("f")
+    small = compile_ast(row_sums(8, 5), OpenCLRenderer())
+    for n in range(40):
+        data[n] = float(n)
+    interpret(small.uops, [out, data.cast("B")])
+    assert memoryview(out).cast("f").tolist() == [float(sum(range(5 * r, 5 * r + 5))) for r in range(8)]
+
+
+def test_actions_are_applied_as_given() -> None:
+    spec = compile_ast(row_sums(), CPU, actions=[Split("i0", 4, "UPCAST")], name="mine")
+    assert spec.actions == ("split(i0, 4, UPCAST)",)
+    assert spec.name == "mine"
+    assert compile_ast(row_sums(), CPU, actions=()).actions == ()
