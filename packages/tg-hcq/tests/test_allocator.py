@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import gc
 import random
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
-from tg_hcq import DeviceFault, HCQAllocator, KernargsRing
+from tg_hcq import HCQAllocator, HCQBuffer, KernargsRing
 from tg_hcq.host_executor import Opcode
 from tg_hcq.hostq import MEMORY, HostQueue, HostQueueAllocator, HostQueueDevice, HostQueueProgram
 from tg_runtime import BufferOptions, DeviceError, OutOfMemory
@@ -126,20 +127,51 @@ def test_memory_is_unmapped_when_it_is_given_back(device: HostQueueDevice) -> No
     buffer = device.allocator.alloc(100, options)
     assert isinstance(buffer.address, int) and MEMORY.view(buffer.address, 100) is not None
     device.allocator.free(buffer, 100, options)
+    device.synchronize()
     assert MEMORY.view(buffer.address, 100) is None
 
 
-def test_giving_back_waits_for_the_device(device: HostQueueDevice) -> None:
+def test_memory_given_back_stays_mapped_while_the_device_uses_it(device: HostQueueDevice) -> None:
     options = BufferOptions(nolru=True)
-    buffer = device.allocator.alloc(4096, options)
-    for _ in range(50):
-        with device.submission() as queue:
-            queue.write(buffer.address, range(1000))
-    device.allocator.free(buffer, 4096, options)
+    buffer, gate = device.allocator.alloc(4096, options), device.new_signal()
+    with device.submission() as queue:
+        queue.wait(gate, 1).write(buffer.address, range(1000))
+    device.allocator.free(buffer, 4096, options)  # returns at once
+    device.allocator.free(device.allocator.alloc(64, options), 64, options)
+    assert isinstance(buffer.address, int) and MEMORY.view(buffer.address, 4096) is not None
+    gate.value = 1
     device.synchronize()  # no fault
-    device.fail(DeviceFault("stopped"))
-    another = device.allocator.alloc(64, options)
-    device.allocator.free(another, 64, options)  # a stopped device does not keep memory
+    assert MEMORY.view(buffer.address, 4096) is None
+
+
+class Scarce(HostQueueAllocator):
+    """Has memory for one large block at a time."""
+
+    room = 1 << 20
+
+    def _map(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+        if nbytes > self.room:
+            raise MemoryError("scarce")
+        self.room -= nbytes
+        return super()._map(nbytes, options)
+
+    def _unmap(self, opaque: HCQBuffer, options: BufferOptions) -> None:
+        self.room += opaque.nbytes
+        super()._unmap(opaque, options)
+
+
+def test_memory_pressure_waits_for_what_was_given_back(device: HostQueueDevice) -> None:
+    allocator = Scarce("HOSTQ")
+    allocator.attach(device.timeline, HostQueue, None)
+    gate = device.new_signal()
+    buffer = allocator.alloc(900_000)
+    with device.submission() as queue:
+        queue.wait(gate, 1).write(buffer.address, range(1000))
+    allocator.free(buffer, 900_000)
+    threading.Timer(0.05, lambda: setattr(gate, "value", 1)).start()
+    assert allocator.alloc(800_000)  # the cache is emptied, and then the device waited for
+    with pytest.raises(OutOfMemory, match=r"781\.25 KiB held"):
+        allocator.alloc(800_000)
 
 
 def test_memory_of_the_caller(device: HostQueueDevice) -> None:
@@ -150,6 +182,7 @@ def test_memory_of_the_caller(device: HostQueueDevice) -> None:
     device.allocator.copyout(memoryview(out), buffer)
     assert out == bytes(range(100))
     device.allocator.free(buffer, 100, options)
+    device.synchronize()
     assert MEMORY.view(ctypes.addressof(memory), 100) is None
 
 

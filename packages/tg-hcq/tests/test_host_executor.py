@@ -12,7 +12,7 @@ from tg_dtype import dtypes
 from tg_hcq import ArgsLayout, DeviceFault, DeviceTimeout, HCQBuffer
 from tg_hcq.host_executor import Opcode
 from tg_hcq.host_memory import HostMemory
-from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
+from tg_hcq.hostq import MEMORY, HostQueue, HostQueueDevice, HostQueueProgram
 
 
 def at(buffer: HCQBuffer) -> int:
@@ -189,11 +189,13 @@ def test_c_functions_run_too(device: HostQueueDevice) -> None:
 def test_closing_ends_queues_that_are_held(make_device: Callable[..., HostQueueDevice]) -> None:
     device = make_device()
     never = device.new_signal()
+    assert isinstance(never.address, int) and MEMORY.view(never.address, 8) is not None
     HostQueue("compute").wait(never, 1).submit(device)
     HostQueue("copy").wait(never, 1).submit(device)
     device.close()
     with pytest.raises(RuntimeError, match="HOSTQ is closed"):
         device.synchronize()
+    assert MEMORY.view(never.address, 8) is None
     device.close()
 
 

@@ -249,7 +249,7 @@ def test_a_queue_may_be_submitted_again(device: HostQueueDevice) -> None:
     assert len(count) == 40
 
 
-def test_dropping_a_bound_queue_waits_for_it(device: HostQueueDevice) -> None:
+def test_a_bound_queue_may_be_dropped_in_flight(device: HostQueueDevice) -> None:
     done, memory = device.new_signal(), device.allocator.alloc(64)
     for i in range(50):
         queue = HostQueue()
@@ -260,6 +260,29 @@ def test_dropping_a_bound_queue_waits_for_it(device: HostQueueDevice) -> None:
         gc.collect()
     done.wait(50)
     assert device.error_state is None and ints(memory)[0] == 49
+
+
+def test_the_collector_may_run_on_the_devices_own_thread(device: HostQueueDevice) -> None:
+    # Finalisers of queues, programs, signals and memory run inside of a kernel: one that waited would wait for itself.
+    def collect() -> None:
+        rubbish.clear()
+        gc.collect()
+
+    rubbish: list[object] = []
+    program = HostQueueProgram.from_callable(device, "collect", collect, 0)
+    for i in range(20):
+        gate = device.new_signal()
+        dying = HostQueueProgram.from_callable(device, "dying", lambda: None, 0)
+        queue = HostQueue()
+        with device.timeline.recording(queue):
+            queue.wait(gate, 1).exec(dying, dying.fill_args((), (), device.allocator.alloc(64)))
+        device.timeline.replay(queue.bind(device))
+        rubbish += [queue, dying, device.new_signal()]
+        gate.value = 1
+        del queue, dying, gate
+        seconds = program(wait=True)
+        assert seconds is not None and seconds < 1, i
+    assert device.error_state is None
 
 
 def test_programs_of_other_devices_are_refused(device: HostQueueDevice) -> None:

@@ -39,13 +39,13 @@ def test_progress_keeps_a_wait_alive(device: HostQueueDevice) -> None:
     signal = device.new_signal()
 
     def count() -> None:
-        for value in range(1, 11):
+        for value in range(1, 21):
             time.sleep(0.05)
             signal.value = value
 
     thread = threading.Thread(target=count)
     thread.start()
-    signal.wait(10, timeout_ms=400)  # 500 ms in all, but never 400 without a step
+    signal.wait(20, timeout_ms=800)  # a second in all, but never so long without a step
     thread.join()
 
 

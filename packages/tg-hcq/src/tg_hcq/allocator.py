@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, ClassVar
@@ -17,7 +18,10 @@ HOST_OPTIONS = BufferOptions(host=True, nolru=True)
 
 
 class HCQAllocator(LRUAllocator[HCQBuffer]):
-    """Memory of a device that is driven by queues. A subclass says how memory is mapped: ``_alloc`` and ``_unmap``.
+    """Memory of a device that is driven by queues. A subclass says how memory is mapped: ``_map`` and ``_unmap``.
+
+    Freeing never waits: the collector may do it at any moment and on any thread, that of a software device included.
+    What the device may still use is retired, and unmapped when more is allocated or the device is synchronised.
 
     Host memory is copied through staging slots that the device sees; each slot remembers the submission that used it
     last, so filling one overlaps with the device's copying of another.
@@ -41,6 +45,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self._slots: list[HCQBuffer] = []
         self._last_use: list[tuple[int, int]] = []
         self._next_slot = 0
+        self._retired: deque[tuple[Callable[[], bool], HCQBuffer, BufferOptions, object]] = deque()
 
     def attach(
         self, timeline: Timeline, compute_queue: Callable[[], HWQueue], copy_queue: Callable[[], HWQueue] | None
@@ -49,17 +54,56 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self._timeline, self._compute_queue, self._copy_queue = timeline, compute_queue, copy_queue
 
     @abstractmethod
+    def _map(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+        """Takes memory from the system and lets the device see it; raises MemoryError if there is none."""
+
+    @abstractmethod
     def _unmap(self, opaque: HCQBuffer, options: BufferOptions) -> None:
-        """Gives memory back; the device is idle or stopped."""
+        """Gives memory back, which the device uses no more."""
+
+    def _alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+        self.reap()
+        try:
+            return self._map(nbytes, options)
+        except MemoryError:
+            if not self._retired or self._timeline is None:
+                raise
+            self._timeline.synchronize()
+            self.reap()
+            return self._map(nbytes, options)
 
     def _free(self, opaque: HCQBuffer, options: BufferOptions) -> None:
-        if self._timeline is not None:
+        if self._timeline is None:
+            self._unmap(opaque, options)
+        else:
+            self._retired.append((self._timeline.here(), opaque, options, None))
+
+    def retire(
+        self, opaque: HCQBuffer, options: BufferOptions, done: Callable[[], bool] | None = None, keep: object = None
+    ) -> None:
+        """Frees what :meth:`alloc` gave, once the device is done with it; it is not kept for other requests.
+
+        Args:
+            opaque: the memory.
+            options: those it was allocated with.
+            done: whether the device is done; if None, everything submitted by now must be.
+            keep: kept alive until then.
+        """
+        self._account(-opaque.nbytes, -1)
+        self._retired.append((done or self.timeline.here(), opaque, options, keep))
+
+    def reap(self) -> None:
+        """Unmaps what was freed and is done with."""
+        for _ in range(len(self._retired)):
             try:
-                self._timeline.synchronize()
-            except DeviceError:
-                # A stopped device runs nothing that could use the memory, and whoever waits for work is told.
-                pass
-        self._unmap(opaque, options)
+                item = self._retired.popleft()
+            except IndexError:  # another thread was faster
+                return
+            done, opaque, options, _keep = item
+            if done():
+                self._unmap(opaque, options)
+            else:
+                self._retired.append(item)
 
     @property
     def timeline(self) -> Timeline:

@@ -91,6 +91,7 @@ class HCQCompiled(Compiled):
             self.fail(error)
             raise
         self.raise_error_state()
+        self.allocator.reap()
 
     # faults
 

@@ -105,10 +105,8 @@ class HCQGraph(Runner):
 
     def __del__(self) -> None:
         arguments = self.__dict__.pop("_arguments", None)
-        # the queue first: it waits for the replay that may still read the arguments
-        self.__dict__.pop("_queue", None)
         if arguments is not None:
-            self._device.allocator.free(arguments, arguments.nbytes, HOST_OPTIONS)
+            self._device.allocator.retire(arguments, HOST_OPTIONS)
 
 
 def _program(runner: Runner) -> HCQProgram:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from array import array
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -131,18 +132,26 @@ class HostQueueAllocator(HCQAllocator):
     staging_slots = 4
     staging_nbytes = 1 << 20
 
-    def _alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+    def __init__(self, device: str = "", limit: int | None = None) -> None:
+        super().__init__(device, limit)
+        self.mapped: Counter[tuple[int, int]] = Counter()
+
+    def _map(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
         if options.external_ptr is not None:
             view = MMIO(options.external_ptr, nbytes)
             MEMORY.map(view.address, nbytes, view)
-            return HCQBuffer(view.address, nbytes, view, (view.address, nbytes), mappings={self.peer_group})
-        pages = MEMORY.allocate(nbytes)
-        meta = pages.address, pages.nbytes
-        return HCQBuffer(pages.address, nbytes, pages.view(0, nbytes), meta, mappings={self.peer_group})
+        else:
+            view = MEMORY.allocate(nbytes)
+        meta = view.address, view.nbytes
+        self.mapped[meta] += 1
+        return HCQBuffer(view.address, nbytes, view.view(0, nbytes), meta, mappings={self.peer_group})
 
     def _unmap(self, opaque: HCQBuffer, options: BufferOptions) -> None:
-        assert isinstance(opaque.meta, tuple)
-        MEMORY.unmap(*opaque.meta)
+        meta = opaque.meta
+        assert isinstance(meta, tuple)
+        if self.mapped[meta] > 0:  # not after the device was closed
+            self.mapped[meta] -= 1
+            MEMORY.unmap(*meta)
 
 
 class HostQueueProgram(HCQProgram):
@@ -221,8 +230,8 @@ class HostQueueProgram(HCQProgram):
 
     def __del__(self) -> None:
         for descriptor in getattr(self, "_descriptors", {}).values():
-            # waits for launches in flight, which read the descriptor and run the function
-            self._allocator.free(descriptor, descriptor.nbytes, HOST_OPTIONS)
+            # launches in flight read the descriptor and run the function
+            self._allocator.retire(descriptor, HOST_OPTIONS, keep=self._keep)
 
 
 class HostQueueDevice(HCQCompiled):
@@ -252,10 +261,11 @@ class HostQueueDevice(HCQCompiled):
         renderer, compiler = _code_generation(entry or DevEntry(device.partition(":")[0].upper()))
         self._ring_words = ring_words
         self._executors: dict[str, HostExecutor] = {}
-        self._stop = weakref.finalize(self, _stop, self._executors)
+        allocator = HostQueueAllocator(device, memory_limit)
+        self._close = weakref.finalize(self, _close, self._executors, allocator.mapped)
         super().__init__(
             device,
-            HostQueueAllocator(device, memory_limit),
+            allocator,
             renderer,
             compiler,
             None if compiler is None else lambda name, lib: HostQueueProgram.from_object(self, name, lib),
@@ -280,7 +290,7 @@ class HostQueueDevice(HCQCompiled):
     def raise_error_state(self) -> None:
         """Raises what stopped the device, if it is stopped or closed."""
         super().raise_error_state()
-        if not self._stop.alive:
+        if not self._close.alive:
             raise DeviceError(f"{self.device} is closed")
 
     def _start(self, device: str) -> None:
@@ -316,8 +326,8 @@ class HostQueueDevice(HCQCompiled):
             self.timeline.restart()
 
     def close(self) -> None:
-        """Stops the threads; what is queued is not executed."""
-        self._stop()
+        """Stops the threads and unmaps the memory; what is queued is not executed."""
+        self._close()
 
 
 def _scalar_code(name: str, dtype: DType) -> int:
@@ -334,6 +344,13 @@ def _code_generation(entry: DevEntry) -> tuple[Renderer | None, Compiler | None]
     assert cpu.renderer is not None
     # a queue has one thread
     return type(cpu.renderer)(replace(cpu.renderer.target, threads=1)), cpu.compiler
+
+
+def _close(executors: dict[str, HostExecutor], mapped: Counter[tuple[int, int]]) -> None:
+    _stop(executors)
+    for address, nbytes in mapped.elements():
+        MEMORY.unmap(address, nbytes)
+    mapped.clear()
 
 
 def _stop(executors: dict[str, HostExecutor]) -> None:

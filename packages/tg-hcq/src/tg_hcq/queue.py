@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self
 
-from tg_runtime import BufferOptions, DeviceError
+from tg_runtime import BufferOptions
 from tg_shape import Expr, Variable, sint
 
 from .args import HCQArgsState
@@ -35,8 +35,8 @@ class QueueMemory(Protocol):
     def alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
         """Memory that the host can write."""
 
-    def free(self, opaque: HCQBuffer, nbytes: int, options: BufferOptions) -> None:
-        """Takes it back, once the device is done with it."""
+    def retire(self, opaque: HCQBuffer, options: BufferOptions, done: Callable[[], bool]) -> None:
+        """Takes it back once ``done()``, without waiting."""
 
 
 class QueueDevice(SignalOwner, Protocol):
@@ -319,10 +319,10 @@ class HWQueue(ABC):
 
     def __del__(self) -> None:
         memory, device = getattr(self, "_memory", None), getattr(self, "_sealed_for", None)
-        if memory is None or device is None:
+        fence = getattr(self, "_fence", None)
+        if memory is None or device is None or fence is None:
             return
-        try:
-            self._settle()
-        except DeviceError:
-            return  # a device that hangs may still read the words: better lost than given to others
-        device.queue_memory.free(memory, memory.nbytes, _BOUND_OPTIONS)
+        serial, generation = self._serial, self._generation
+        device.queue_memory.retire(
+            memory, _BOUND_OPTIONS, lambda: device.generation != generation or fence.value >= serial
+        )

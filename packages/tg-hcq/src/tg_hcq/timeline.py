@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -93,6 +93,11 @@ class Timeline:
             return self._epoch, self.value - 1
         finally:
             self.lock.release()
+
+    def here(self) -> Callable[[], bool]:
+        """A function that says whether everything submitted by now is done."""
+        point = self.latest()
+        return lambda: self.reached(point)
 
     def reached(self, point: tuple[int, int]) -> bool:
         """Whether everything up to a point is done."""
