@@ -27,12 +27,13 @@ from tg_lazy import Ops
 from .bounds import Bounds
 from .facts import pointer_base
 from .uop import EFFECTS, UOp, UOps
+from .verify import InvalidIR
 
 _FIRST = (UOps.PARAM, UOps.VAR, UOps.SPECIAL, UOps.SCRATCH, UOps.CONST)
 _BLOCKS = frozenset({UOps.LOOP, UOps.IF})
 
 
-class LinearizeError(ValueError):
+class LinearizeError(InvalidIR):
     """The structured form has no order of execution; the message names the node."""
 
 
@@ -284,6 +285,17 @@ def _space(pointer: UOp) -> AddrSpace:
     return pointer.dtype.space
 
 
+def _constants(uops: list[UOp]) -> list[UOp]:
+    """The constants, in the order in which they are first used."""
+    return list(dict.fromkeys(s for u in uops for s in u.src if s.is_const))
+
+
+def _first_key(u: UOp) -> tuple[int, str | int]:
+    """The order of what stands before everything: by op, then by slot or name."""
+    arg = u.arg if u.op is UOps.PARAM else u.arg.name if u.op is UOps.VAR else u.arg[0]
+    return _FIRST.index(u.op), arg
+
+
 class _Emitter:
     """Writes the list, block by block, operands of each effect depth-first just before it."""
 
@@ -308,13 +320,8 @@ class _Emitter:
                 self.pending.setdefault((placed.block[u], state), []).append(u)
 
     def run(self) -> list[UOp]:
-        first = [u for u in self.placed.order if u.op in _FIRST]
-        first.sort(key=lambda u: _FIRST.index(u.op))
-        first[: sum(u.op is UOps.PARAM for u in first)] = sorted(
-            (u for u in first if u.op is UOps.PARAM), key=lambda u: int(u.arg)
-        )
-        self.out.extend(first)
-        self.done.update((u, u) for u in first)
+        first = [u for u in self.placed.order if u.op in _FIRST and not u.is_const]
+        self.done.update((u, u) for u in self.placed.order if u.op in _FIRST)
         stack: list[tuple[str, UOp]] = [("list", u) for u in reversed(self.placed.order[-1].src)]
         while stack:
             step, u = stack.pop()
@@ -341,7 +348,7 @@ class _Emitter:
                     self._emit(u, stack)
             else:
                 self._close(u)
-        return self.out
+        return [*sorted(first, key=_first_key), *_constants(self.out), *self.out]
 
     def _operands(self, u: UOp) -> list[UOp]:
         """What must be emitted before the node, in its own block."""
