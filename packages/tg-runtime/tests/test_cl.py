@@ -13,6 +13,7 @@ from tg_runtime import Buffer, CompileError, DevEntry, Device, DeviceUnavailable
 from tg_runtime.devices.cl import CLDevice
 from tg_runtime.opencl import api
 from tg_runtime.opencl.discovery import physical_devices
+from tg_runtime.testing import DeviceConformance
 
 _PROBLEM = api.problem()
 pytestmark = pytest.mark.skipif(_PROBLEM is not None, reason=f"OpenCL: {_PROBLEM}")
@@ -60,3 +61,13 @@ def test_renderer_conforms(name: str) -> None:
     if case is None:
         pytest.skip(f"OpenCL: {opened('').physical.name} has no {name.split('_')[1].split('x')[0]}")
     case.check(run(opened(""), case))
+
+
+class TestShared(DeviceConformance):
+    device = "CL"
+    dtypes = tuple(d for d in dtypes.all)
+
+
+class TestBuffers(DeviceConformance):
+    device = "CL"
+    dev = "CL::buffers"

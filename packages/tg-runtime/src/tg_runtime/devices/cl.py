@@ -43,7 +43,6 @@ class CLDevice(Compiled):
             shared,
             limit=physical.number(api.DEVICE_GLOBAL_MEM_SIZE),
             largest=physical.number(api.DEVICE_MAX_MEM_ALLOC_SIZE),
-            alignment=max(physical.number(api.DEVICE_MEM_BASE_ADDR_ALIGN) // 8, 1),
         )
         renderer = OpenCLRenderer(physical.target(), half=physical.half, double=physical.double)
         super().__init__(device, allocator, renderer, CLCompiler(queue), functools.partial(CLProgram, queue))

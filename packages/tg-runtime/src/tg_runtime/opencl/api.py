@@ -29,6 +29,10 @@ _PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     "clReleaseMemObject": (c_int32, (c_void_p,)),
     "clEnqueueReadBuffer": (c_int32, (c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_EVENT_LIST)),
     "clEnqueueWriteBuffer": (c_int32, (c_void_p, c_void_p, c_uint32, c_size_t, c_size_t, c_void_p, *_EVENT_LIST)),
+    "clEnqueueCopyBuffer": (
+        c_int32,
+        (c_void_p, c_void_p, c_void_p, c_size_t, c_size_t, c_size_t, *_EVENT_LIST),
+    ),
     "clCreateProgramWithSource": (c_void_p, (c_void_p, c_uint32, POINTER(c_char_p), _SIZES, _STATUS)),
     "clCreateProgramWithBinary": (
         c_void_p,

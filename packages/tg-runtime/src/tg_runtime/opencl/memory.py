@@ -50,17 +50,23 @@ class CLMemory(ABC):
 
     Attributes:
       nbytes: its size.
+      owner: the block that it is a part of.
+      detached: whether a launch works on a copy, which :meth:`attach` writes back.
     """
 
-    __slots__ = ("__weakref__", "nbytes", "owner")
+    __slots__ = ("__weakref__", "detached", "nbytes", "owner")
 
     def __init__(self, nbytes: int, owner: CLMemory | None = None) -> None:
         self.nbytes = nbytes
-        self.owner = owner  # keeps the memory that this is a part of
+        self.owner = owner
+        self.detached = False
 
     @abstractmethod
-    def bind(self, kernel: int, index: int) -> int:
+    def bind(self, queue: Queue, kernel: int, index: int) -> int:
         """Makes it an argument of a kernel; returns the status."""
+
+    def attach(self, queue: Queue) -> None:
+        """Queues what a launch on a detached range must be followed by."""
 
     @abstractmethod
     def write(self, queue: Queue, address: int, nbytes: int, blocking: bool) -> None:
@@ -71,8 +77,8 @@ class CLMemory(ABC):
         """Copies to the host, after all that is queued."""
 
     @abstractmethod
-    def part(self, nbytes: int, byte_offset: int) -> CLMemory:
-        """A range of it."""
+    def part(self, queue: Queue, nbytes: int, byte_offset: int) -> CLMemory:
+        """A range of a whole block."""
 
     @abstractmethod
     def release(self, queue: Queue) -> None:
@@ -84,49 +90,67 @@ class CLMemory(ABC):
 
 
 class BufferMemory(CLMemory):
-    """A ``cl_mem``. Its parts are sub-buffers, which begin where the device's alignment allows."""
+    """A ``cl_mem``, or a range of one.
 
-    __slots__ = ("argument", "handle")
+    For a kernel a range is a sub-buffer where the device's alignment allows one to begin there. Elsewhere the kernel
+    is given a copy, which is written back after it.
+    """
 
-    def __init__(self, handle: int, nbytes: int, owner: CLMemory | None = None) -> None:
+    __slots__ = ("_argument", "begin", "handle")
+
+    def __init__(self, handle: int, nbytes: int, owner: CLMemory | None = None, begin: int = 0) -> None:
         super().__init__(nbytes, owner)
-        self.handle = handle
-        self.argument = ctypes.c_void_p(handle)
+        self.handle, self.begin = handle, begin
+        self._argument: ctypes.c_void_p | None = ctypes.c_void_p(handle) if owner is None else None
 
     @classmethod
     def allocate(cls, queue: Queue, nbytes: int) -> BufferMemory:
-        status = ctypes.c_int32()
-        handle = api.library().clCreateBuffer(
-            queue.context, api.MEM_READ_WRITE, max(nbytes, 1), None, ctypes.byref(status)
-        )
-        if status.value in api.NO_MEMORY:
-            raise MemoryError(f"clCreateBuffer: {status.value}")
-        api.check(status.value, f"a buffer of {nbytes} bytes")
-        return cls(handle, nbytes)
+        return cls(_create_buffer(queue, nbytes), nbytes)
 
-    def bind(self, kernel: int, index: int) -> int:
-        status: int = api.library().clSetKernelArg(kernel, index, 8, ctypes.byref(self.argument))
+    def bind(self, queue: Queue, kernel: int, index: int) -> int:
+        if self._argument is None:
+            self._argument = ctypes.c_void_p(self._sub_buffer(queue))
+        if self.detached:
+            self._copy(queue, self.handle, self._argument.value, self.begin, 0)
+        status: int = api.library().clSetKernelArg(kernel, index, 8, ctypes.byref(self._argument))
         return status
+
+    def _sub_buffer(self, queue: Queue) -> int:
+        if self.begin % queue.alignment:
+            self.detached = True
+            return _create_buffer(queue, self.nbytes)
+        region = (ctypes.c_size_t * 2)(self.begin, max(self.nbytes, 1))
+        status = ctypes.c_int32()
+        handle: int = api.library().clCreateSubBuffer(
+            self.handle, api.MEM_READ_WRITE, api.BUFFER_CREATE_TYPE_REGION, region, ctypes.byref(status)
+        )
+        api.check(status.value, f"a part of {self.nbytes} bytes at byte {self.begin}")
+        return handle
+
+    def attach(self, queue: Queue) -> None:
+        assert self._argument is not None
+        self._copy(queue, self._argument.value, self.handle, 0, self.begin)
+
+    def _copy(self, queue: Queue, src: int | None, dest: int | None, src_begin: int, dest_begin: int) -> None:
+        status = api.library().clEnqueueCopyBuffer(
+            queue.handle, src, dest, src_begin, dest_begin, self.nbytes, 0, None, None
+        )
+        api.check(status, f"copying {self.nbytes} bytes on the device")
 
     def write(self, queue: Queue, address: int, nbytes: int, blocking: bool) -> None:
         status = api.library().clEnqueueWriteBuffer(
-            queue.handle, self.handle, blocking, 0, nbytes, address, 0, None, None
+            queue.handle, self.handle, blocking, self.begin, nbytes, address, 0, None, None
         )
-        api.check(status, f"copying {nbytes} bytes to a buffer of {self.nbytes}")
+        api.check(status, f"copying {nbytes} bytes to the device")
 
     def read(self, queue: Queue, address: int, nbytes: int) -> None:
-        status = api.library().clEnqueueReadBuffer(queue.handle, self.handle, True, 0, nbytes, address, 0, None, None)
-        api.check(status, f"copying {nbytes} bytes from a buffer of {self.nbytes}")
-
-    def part(self, nbytes: int, byte_offset: int) -> BufferMemory:
-        region = (ctypes.c_size_t * 2)(byte_offset, max(nbytes, 1))
-        status = ctypes.c_int32()
-        # A sub-buffer has no sub-buffers: Buffer gives offsets from the base, never from a view.
-        handle = api.library().clCreateSubBuffer(
-            self.handle, api.MEM_READ_WRITE, api.BUFFER_CREATE_TYPE_REGION, region, ctypes.byref(status)
+        status = api.library().clEnqueueReadBuffer(
+            queue.handle, self.handle, True, self.begin, nbytes, address, 0, None, None
         )
-        api.check(status.value, f"a part of {nbytes} bytes at byte {byte_offset} of a buffer of {self.nbytes}")
-        return BufferMemory(handle, nbytes, self)
+        api.check(status, f"copying {nbytes} bytes from the device")
+
+    def part(self, queue: Queue, nbytes: int, byte_offset: int) -> BufferMemory:
+        return BufferMemory(self.handle, nbytes, self, byte_offset)
 
     def release(self, queue: Queue) -> None:
         handle, self.handle = self.handle, 0
@@ -134,10 +158,20 @@ class BufferMemory(CLMemory):
             api.library().clReleaseMemObject(handle)
 
     def __del__(self) -> None:
-        # Parts are freed with their last reference; whole blocks go through the allocator.
-        if self.owner is not None and self.handle:
-            api.library().clReleaseMemObject(self.handle)
-            self.handle = 0
+        # What a range made for kernels goes with it; whole blocks go back through the allocator.
+        if self.owner is not None and self._argument is not None:
+            api.library().clReleaseMemObject(self._argument)
+
+
+def _create_buffer(queue: Queue, nbytes: int) -> int:
+    status = ctypes.c_int32()
+    handle: int = api.library().clCreateBuffer(
+        queue.context, api.MEM_READ_WRITE, max(nbytes, 1), None, ctypes.byref(status)
+    )
+    if status.value in api.NO_MEMORY:
+        raise MemoryError(f"clCreateBuffer: {status.value}")
+    api.check(status.value, f"a buffer of {nbytes} bytes")
+    return handle
 
 
 class SharedMemory(CLMemory):
@@ -157,7 +191,7 @@ class SharedMemory(CLMemory):
             raise MemoryError(f"clSVMAlloc refuses {nbytes} bytes")
         return cls(address, nbytes)
 
-    def bind(self, kernel: int, index: int) -> int:
+    def bind(self, queue: Queue, kernel: int, index: int) -> int:
         status: int = api.library().clSetKernelArgSVMPointer(kernel, index, self.address)
         return status
 
@@ -171,7 +205,7 @@ class SharedMemory(CLMemory):
         status = api.library().clEnqueueSVMMemcpy(queue.handle, blocking, dest, src, nbytes, 0, None, None)
         api.check(status, f"copying {nbytes} bytes")
 
-    def part(self, nbytes: int, byte_offset: int) -> SharedMemory:
+    def part(self, queue: Queue, nbytes: int, byte_offset: int) -> SharedMemory:
         return SharedMemory(self.address + byte_offset, nbytes, self)
 
     def release(self, queue: Queue) -> None:
@@ -194,14 +228,13 @@ class CLAllocator(LRUAllocator[CLMemory]):
       shared: use memory that host and device share.
       limit: bytes that the device has.
       largest: bytes of the largest single block, 0 if the device does not say.
-      alignment: bytes at multiples of which a part may begin.
     """
 
     supports_offset = True
 
-    def __init__(self, device: str, queue: Queue, shared: bool, limit: int, largest: int, alignment: int) -> None:
+    def __init__(self, device: str, queue: Queue, shared: bool, limit: int, largest: int) -> None:
         super().__init__(device, limit or None)
-        self.queue, self.shared, self.largest, self.alignment = queue, shared, largest, alignment
+        self.queue, self.shared, self.largest = queue, shared, largest
 
     def _alloc(self, nbytes: int, options: BufferOptions) -> CLMemory:
         if options.external_ptr is not None:
@@ -236,14 +269,5 @@ class CLAllocator(LRUAllocator[CLMemory]):
         return None
 
     def offset(self, opaque: CLMemory, nbytes: int, byte_offset: int) -> CLMemory:
-        """A part of a block.
-
-        Raises:
-          TypeError: the device cannot begin a part there.
-        """
-        if not self.shared and byte_offset % self.alignment:
-            raise TypeError(
-                f"{self.device}: a part of a buffer begins at a multiple of {self.alignment} bytes, not at {byte_offset}; "
-                "make the operand contiguous first"
-            )
-        return opaque.part(nbytes, byte_offset)
+        """A part of a block."""
+        return opaque.part(self.queue, nbytes, byte_offset)

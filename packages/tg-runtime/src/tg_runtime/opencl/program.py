@@ -110,7 +110,7 @@ class CLProgram:
         event = ctypes.c_void_p()
         with self._lock:
             for index, buf in enumerate(bufs):
-                self._check(buf.bind(self.kernel, index), f"argument {index} of {len(bufs) + len(vals)}")
+                self._check(buf.bind(self.queue, self.kernel, index), f"argument {index} of {len(bufs) + len(vals)}")
             for index, value in enumerate(vals, len(bufs)):
                 number = ctypes.c_int32(value)
                 code = cl.clSetKernelArg(self.kernel, index, 4, ctypes.byref(number))
@@ -118,7 +118,10 @@ class CLProgram:
             code = cl.clEnqueueNDRangeKernel(
                 self.queue.handle, self.kernel, 3, None, items, group, 0, None, ctypes.byref(event) if wait else None
             )
-        self._check(code, f"launch of {global_size} groups of {local_size}")
+            self._check(code, f"launch of {global_size} groups of {local_size}")
+            for buf in bufs:
+                if buf.detached:
+                    buf.attach(self.queue)
         if not wait:
             # Without it some drivers hold commands back until somebody waits.
             cl.clFlush(self.queue.handle)

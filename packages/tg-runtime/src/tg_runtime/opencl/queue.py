@@ -18,6 +18,7 @@ class Queue:
     Attributes:
       context: ``cl_context``.
       handle: ``cl_command_queue``.
+      alignment: bytes at multiples of which a sub-buffer may begin.
     """
 
     def __init__(self, physical: PhysicalDevice) -> None:
@@ -30,6 +31,7 @@ class Queue:
             self.context, physical.handle, api.QUEUE_PROFILING_ENABLE, ctypes.byref(status)
         )
         api.check(status.value, f"a command queue for {physical.name}")
+        self.alignment = max(physical.number(api.DEVICE_MEM_BASE_ADDR_ALIGN) // 8, 1)
         self._kept: list[object] = []
         self._kept_bytes = 0
         self._lock = threading.Lock()
