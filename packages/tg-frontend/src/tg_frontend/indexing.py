@@ -67,8 +67,7 @@ class Indexing(Scan):
         place = 0
         for i, term in enumerate(terms):
             if isinstance(term, _Mask):
-                wanted = self.shape[place - term.axis]
-                if wanted != term.size:
+                if self.shape[place] != term.size:
                     raise IndexError(f"{what}: a mask of shape {term.shape} does not fit shape {self.shape}")
                 terms[i] = term.positions
             place += term is not None
