@@ -6,7 +6,8 @@ from .context import DEBUG, Context, ContextVar, getenv
 from .lazybuffer import LazyBuffer
 from .ops import ALU, COMMUTATIVE, KERNEL, REDUCIBLE, SPEC, TRANSCENDENTAL, DTypeRule, Ops, OpSpec, Trait, group
 from .ops import identity, result_dtype
-from .schedule import ScheduleItem, explain, schedule
+from .explain import explain
+from .schedule import ScheduleItem, schedule
 from .storage import Storage
 
 __all__ = [

@@ -17,7 +17,7 @@ from .graph import Edge, Graph, Node, seen_shape
 from .kernel import over
 from .lazybuffer import LEAVES, MEMORY
 from .ops import Ops
-from .step import Space, Step, Use, is_kernel
+from .step import ELSEWHERE, Space, Step, Use, is_kernel
 
 
 class Fusion:
@@ -58,8 +58,7 @@ class Fusion:
         for space, st in self.uses[node.index] or ():
             step = space.step
             step.inputs[node] = None
-            if space is not step.space or st is not None:
-                step.elsewhere.add(node)
+            step.places.setdefault(node, set()).add(st if space is step.space else ELSEWHERE)
 
     # -- placing -----------------------------------------------------------------------------------------------------
 
@@ -87,6 +86,8 @@ class Fusion:
             step.inputs.pop(node, None)
             step.members[node] = None
             if node.op is Ops.REDUCE:
+                if space is step.space:
+                    step.finished = None if step.reductions else (node, st)
                 self._open(node, space if st is None else self._apart(space))
             else:
                 self._operands(node, space, st)
@@ -96,7 +97,7 @@ class Fusion:
         if node.op is Ops.GATHER:
             source = srcs[0][0]
             space.step.inputs[source] = None
-            space.step.elsewhere.add(source)
+            space.step.places.setdefault(source, set()).add(ELSEWHERE)
             srcs = srcs[1:]
         for edge in srcs:
             self._use(edge, space, st)
@@ -110,7 +111,7 @@ class Fusion:
 
     def _apart(self, space: Space) -> Space:
         """``space`` with rows of its own: what is evaluated there does not walk the rows in order."""
-        return Space(space.step, space.shape, space.order, space.units, {})
+        return Space(space.step, space.shape, space.order, space.units, {}, space.reduction)
 
     def _use(self, edge: Edge, space: Space, st: ShapeTracker | None) -> None:
         """Notes that the operand ``edge`` of a node that ``space`` sees through ``st`` is evaluated there."""
@@ -119,12 +120,13 @@ class Fusion:
             return
         seen = over(own, st)
         if seen is not None:
-            if seen.contiguous and seen.size == prod(src.shape):
+            elements = prod(src.shape)
+            if seen.shape != space.shape:
+                seen = seen.reshape(space.shape)
+            if seen.contiguous and seen.size == elements:
                 seen = None
-            elif space.aligned(seen, prod(src.shape)):
-                space, seen = space.row(src.size), None
-        elif space.size != src.size:
-            space = space.row(src.size)
+            elif space.aligned(seen, elements):
+                space, seen = space.row(elements), None
         uses = self.uses[src.index]
         if uses is None:
             uses = self.uses[src.index] = {}
@@ -145,7 +147,7 @@ class Fusion:
             if len(step.members) >= limits.nodes:
                 return f"a kernel holds at most {limits.nodes} nodes"
             new = sum(1 for src, _ in node.srcs if src.op not in LEAVES and src not in step.inputs)
-            if len(step.inputs) + new > limits.buffers:
+            if len(step.inputs) + new >= limits.buffers:
                 return f"a kernel takes at most {limits.buffers} buffers"
         return self._judge_reduction(node, uses) if node.op is Ops.REDUCE else self._judge_value(node, uses)
 
@@ -165,10 +167,10 @@ class Fusion:
             return f"a kernel holds at most {limits.stages} reductions"
         if heavy and (space is not step.space or step.reductions):
             return f"a contraction ({count} products to {node.size} results) shares a kernel only with what follows it"
+        if step.contraction is not None:
+            return f"a reduction to {node.size} results would wait inside a contraction"
         if space is step.space:
             return ""
-        if step.contraction is not None:
-            return f"a row of {node.size} would wait inside a contraction"
         units = min(space.units, step.space.units) if space.reduction is not None else space.size
         if units < limits.rows and count > limits.serial_elements:
             return (

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tg_dtype import DType
-from tg_shape import Expr, ShapeTracker, Variable, sint, unbind
+from tg_shape import Expr, ShapeTracker, Variable, prod, sint, unbind
 
 from .cost import limits_of
-from .lazybuffer import LazyBuffer, Shape, max_size
+from .lazybuffer import LazyBuffer, Shape, max_size, row_major_offset
 from .ops import Ops
 from .storage import Storage
 
@@ -152,6 +152,11 @@ class Graph:
         node = Node(lazy.op, lazy.device, lazy.dtype, shape, tuple(edges), arg, origin, lazy)
         if lazy.op is Ops.REDUCE:
             self._split(node)
+        elif lazy.op is Ops.BUFFER_VIEW:
+            st = node.srcs[0][1]
+            node.arg = 0 if st is None else row_major_offset(st, node.srcs[0][0].dtype)
+        elif lazy.op in (Ops.COPY, Ops.CUSTOM):
+            node.srcs = tuple(self._range(edge, origin) for edge in node.srcs)
         elif lazy.op is Ops.BUFFER:
             node.storage, node.reason = lazy.storage, "memory"
         self.of[lazy] = self.add(node)
@@ -161,6 +166,17 @@ class Graph:
         node.index = len(self.nodes)
         self.nodes.append(node)
         return node
+
+    def _range(self, edge: Edge, origin: tuple[str, int]) -> Edge:
+        """An operand that is read as a whole: a part of a buffer becomes a buffer of its own over the same memory."""
+        source, st = edge
+        if st is None or (st.contiguous and st.size == prod(source.shape)):
+            return edge
+        part = Node(Ops.BUFFER_VIEW, source.device, source.dtype, st.shape, (edge,), None, origin)
+        part.arg = row_major_offset(st, source.dtype)
+        part.reason = "a range of memory that is read as a whole"
+        source.reason = source.reason or "a part of it is read as a whole"
+        return self.add(part), None
 
     def _split(self, node: Node) -> None:
         """Puts a reduction of parts before a large reduction to few outputs, so that the parts can run in parallel."""

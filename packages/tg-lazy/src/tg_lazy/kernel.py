@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tg_dtype import DType, dtypes
+from tg_dtype import dtypes
 from tg_shape import ShapeTracker
 
 from . import ast, fold
 from .ast import BufferArg, LazyOp
-from .graph import Node
+from .graph import Edge, Node, seen_shape
 from .ops import ALU, Ops
 from .storage import Storage
 
@@ -23,150 +23,148 @@ def over(lower: ShapeTracker | None, upper: ShapeTracker | None) -> ShapeTracker
     return upper if lower is None else lower + upper
 
 
-def masked(st: ShapeTracker) -> bool:
-    """Whether some index may be padding."""
-    return any(view.mask is not None for view in st.views)
-
-
 class Former:
     """Builds one kernel's AST.
 
+    A masked view is pushed through an op too: where the op does not give 0 for operands that are 0, a select puts the
+    padding's 0 back.
+
     Attributes:
-      bufs: the kernel's memory in slot order.
+      slots: the kernel's memory, in slot order: outputs first.
     """
 
-    def __init__(self, roots: Sequence[Node]) -> None:
-        self.roots = roots
-        self.inside = frozenset(roots)
+    def __init__(self, roots: Sequence[Node], swaps: dict[Node, Node]) -> None:
+        self.roots, self.swaps = roots, swaps
+        self.frames: dict[Node, ShapeTracker] = {}
         self.slots: dict[Storage, int] = {}
         self.memo: dict[Seen, LazyOp] = {}
 
-    def form(self) -> tuple[LazyOp, tuple[Storage, ...]]:
-        """The SINK and the memory that its slots stand for."""
-        for root in self.roots:
+    def form(self, frames: Sequence[ShapeTracker | None]) -> LazyOp:
+        """The SINK.
+
+        Args:
+          frames: for each root how the kernel's loops map to its elements; None: as they are.
+        """
+        for root, frame in zip(self.roots, frames, strict=True):
             self.slot(root)
-        stores = [self.store(root) for root in self.roots]
-        bufs = tuple(self.slots)
-        return ast.sink(tuple(stores), tuple(BufferArg(s.dtype, s.size) for s in bufs)), bufs
+            self.frames[root] = frame or ShapeTracker.from_shape(seen_shape(target_of(root)))
+        stores = [self.store(root, frame) for root, frame in zip(self.roots, frames, strict=True)]
+        return ast.sink(tuple(stores), tuple(BufferArg(s.dtype, s.size) for s in self.slots))
 
     def slot(self, node: Node) -> int:
         """The slot of a realised node."""
-        assert node.storage is not None, f"{node!r} is read before it has memory"
-        return self.slots.setdefault(node.storage, len(self.slots))
+        storage = self.swaps.get(node, node).storage
+        assert storage is not None, f"{node!r} is read before it has memory"
+        return self.slots.setdefault(storage, len(self.slots))
 
-    def store(self, root: Node) -> LazyOp:
+    def store(self, root: Node, frame: ShapeTracker | None) -> LazyOp:
         """The store that realises ``root``."""
-        st = ShapeTracker.from_shape(root.shape)
-        if root.op is Ops.ASSIGN:
-            (_, target), (source, seen) = root.srcs
-            st = st if target is None else target
-            if seen is None and st.shape != source.shape:
-                seen = ShapeTracker.from_shape(source.shape).reshape(st.shape)
-            value = self.value(source, seen)
-        elif root.op is Ops.CONTIGUOUS:
-            value = self.value(*root.srcs[0])
-        else:
-            value = self.compute(root, None, root.shape)
-        return ast.store(self.slot(root), st, value)
+        st = over(target_of(root)[1], frame) or ShapeTracker.from_shape(root.shape)
+        return ast.store(self.slot(root), st, self.value(root, frame))
 
     def value(self, node: Node, st: ShapeTracker | None) -> LazyOp:
         """``node`` seen through ``st``."""
-        found = self.memo.get((node, st))
-        if found is not None:
-            return found
-        stack: list[Seen] = [(node, st)]
         memo = self.memo
+        stack: list[Seen] = [(node, st)]
         while stack:
             top = stack[-1]
             if top in memo:
                 stack.pop()
                 continue
-            missing = [need for need in self.needs(*top) if need not in memo]
+            needs = self.needs(*top)
+            missing = [need for need in needs if need not in memo]
             if missing:
                 missing.reverse()
                 stack.extend(missing)
                 continue
-            memo[top] = self.build(*top)
+            memo[top] = self.build(*top, [memo[need] for need in needs])
             stack.pop()
         return memo[node, st]
 
+    def computed(self, node: Node, st: ShapeTracker | None) -> bool:
+        """Whether ``node`` is computed in this kernel, not read from memory."""
+        if not node.reason:
+            return True
+        frame = self.frames.get(node)
+        return frame is not None and frame is (st or ShapeTracker.from_shape(seen_shape(target_of(node))))
+
     def needs(self, node: Node, st: ShapeTracker | None) -> list[Seen]:
-        """The operands that ``node`` seen through ``st`` is built from."""
-        if node.reason and not (st is None and node in self.inside):
+        """The operands of ``node`` seen through ``st``, each with how it is seen."""
+        if not self.computed(node, st):
             return []
-        if node.op in ALU:
-            return [(src, over(own, st)) for src, own in node.srcs]
-        if node.op is Ops.GATHER:
-            src, own = node.srcs[1]
-            return [(src, over(own, st))]
         if node.op is Ops.REDUCE:
             return [node.srcs[0]]
-        if node.op is Ops.CONTIGUOUS:
-            return [node.srcs[0]]
-        if node.op is Ops.ASSIGN:
-            return [node.srcs[1]]
-        return []
+        srcs = node.srcs[1:] if node.op in (Ops.GATHER, Ops.ASSIGN) else node.srcs
+        return [(src, over(own, st)) for src, own in srcs]
 
-    def build(self, node: Node, st: ShapeTracker | None) -> LazyOp:
+    def build(self, node: Node, st: ShapeTracker | None, src: list[LazyOp]) -> LazyOp:
         """``node`` seen through ``st``, its operands being there."""
-        shape = node.shape if st is None else st.shape
-        if node.reason and not (st is None and node in self.inside):
-            return ast.load(self.slot(node), node.dtype, st or ShapeTracker.from_shape(shape))
-        return self.compute(node, st, shape)
-
-    def compute(self, node: Node, st: ShapeTracker | None, shape: tuple[object, ...]) -> LazyOp:
-        """The node's own op."""
-        op = node.op
-        if op is Ops.CONST:
-            return fold.view(ast.const(node.arg, node.dtype), st)
-        if op is Ops.IOTA:
-            return ast.iota(st or ShapeTracker.from_shape(node.shape), node.dtype)
-        if op is Ops.SYM:
-            return self.select(ast.symbol(node.arg, node.dtype, node.shape if st is None else st.shape), st)
+        op, shape = node.op, node.shape if st is None else st.shape
+        if not self.computed(node, st):
+            return fold.load(self.slot(node), node.dtype, st or ShapeTracker.from_shape(shape))
         if op is Ops.REDUCE:
-            src = self.value(*node.srcs[0])
-            return fold.view(fold.reduce(src, *node.arg), st)
-        if op is Ops.CONTIGUOUS:
-            return self.value(*node.srcs[0])
-        if op is Ops.ASSIGN:
-            return self.value(*node.srcs[1])
+            return fold.view(fold.reduce(src[0], *node.arg), st)
+        if op in (Ops.CONTIGUOUS, Ops.ASSIGN):
+            return src[0]
+        if op is Ops.IOTA:
+            return ast.iota(st or ShapeTracker.from_shape(shape), node.dtype)
+        if op in (Ops.CONST, Ops.SYM):
+            value = LazyOp(op, node.dtype, (), (), node.arg)
+            return fold.splat(value, st or ShapeTracker.from_shape(shape))
         if op is Ops.GATHER:
             source, own = node.srcs[0]
             tracker = own or ShapeTracker.from_shape(source.shape)
-            index = self.value(*self.needs(node, st)[0])
-            return self.select(ast.gather(self.slot(source), node.dtype, tracker, index), st)
-        src = [self.value(*need) for need in self.needs(node, st)]
+            return self.select(ast.gather(self.slot(source), node.dtype, tracker, src[0]), st)
         if op is Ops.CAST:
-            return self.select(fold.cast(src[0], node.dtype), st, fold.keeps_zero(op, node))
+            return fold.cast(src[0], node.dtype)
         if op is Ops.BITCAST:
             return fold.bitcast(src[0], node.dtype)
-        if st is not None and op in (Ops.IDIV, Ops.MOD) and masked(st):
-            src[1] = fold.alu(Ops.WHERE, valid(st), src[1], ast.const(1, src[1].dtype, src[1].shape))
-        return self.select(fold.alu(op, *src), st, fold.keeps_zero(op, node))
+        assert op in ALU, node
+        if st is None or not fold.masked(st):
+            return fold.alu(op, *src)
+        if op in (Ops.IDIV, Ops.MOD):  # padding must not divide by its 0
+            src[1] = fold.alu(Ops.WHERE, valid(st), src[1], ast.const(1, src[1].dtype, shape))
+        return fold.alu(op, *src) if fold.keeps_zero(op, node.dtype) else self.select(fold.alu(op, *src), st)
 
-    def select(self, x: LazyOp, st: ShapeTracker | None, keeps_zero: bool = False) -> LazyOp:
-        """``x``, whose operands are seen through ``st``, with 0 where ``st`` is padding."""
-        if st is None or keeps_zero or not masked(st):
+    def select(self, x: LazyOp, st: ShapeTracker | None) -> LazyOp:
+        """``x``, whose operands are seen through ``st``, with 0 where ``st`` shows padding."""
+        if st is None or not fold.masked(st):
             return x
         return fold.alu(Ops.WHERE, valid(st), x, ast.const(0, x.dtype, x.shape))
 
 
 def valid(st: ShapeTracker) -> LazyOp:
-    """True where ``st`` is not padding, over its shape."""
-    return ast.view(ast.const(True, dtypes.bool, ()), _splat(st))
+    """True where ``st`` shows no padding, over its shape."""
+    return fold.splat(ast.const(True, dtypes.bool), st)
 
 
-def _splat(st: ShapeTracker) -> ShapeTracker:
-    """``st``'s mask over a single element."""
-    from tg_shape import View
-
-    if len(st.views) == 1:
-        view = st.views[0]
-        return ShapeTracker((View(view.shape, (0,) * len(view.shape), 0, view.mask),))
-    scalar = ShapeTracker((View(st.views[0].shape, (0,) * len(st.views[0].shape), 0, st.views[0].mask),))
-    return ShapeTracker((*scalar.views, *st.views[1:]))
+def target_of(root: Node) -> Edge:
+    """What an output is stored to: itself, or the part of the memory that an ASSIGN names."""
+    return root.srcs[0] if root.op is Ops.ASSIGN else (root, None)
 
 
-def dtype_of(node: Node) -> DType:
-    """The node's dtype."""
-    return node.dtype
+def frames_of(roots: Sequence[Node], finished: Edge | None) -> list[ShapeTracker | None]:
+    """Over which loops a kernel is formed: its first output's, or those of the reduction that it finishes.
+
+    Args:
+      roots: the outputs, all of one size.
+      finished: a reduction of which the first output sees each result once, and how; None if there is no such.
+
+    Returns:
+      For each root how the loops map to its elements; None: one by one, over its own shape.
+    """
+    shape = loops = seen_shape(target_of(roots[0]))
+    frame: ShapeTracker | None = None
+    if finished is not None:
+        reduction, seen = finished
+        frame = (seen or ShapeTracker.from_shape(shape)).invert(reduction.shape)
+        if frame is not None:
+            loops = reduction.shape
+    out: list[ShapeTracker | None] = []
+    for root in roots:
+        own = seen_shape(target_of(root))
+        if frame is None or (frame.contiguous and own == loops):
+            out.append(None if own == loops else ShapeTracker.from_shape(own).reshape(loops))
+        else:
+            out.append(frame)
+    return out

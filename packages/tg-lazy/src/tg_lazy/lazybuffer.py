@@ -376,6 +376,8 @@ class LazyBuffer:
             base = base.clone()
         elif value is self:
             return self
+        if isinstance(self.size, int) and self.size == 0:
+            return self
         target = base if self.base is self else base._seen(self.st)
         new = LazyBuffer._new(Ops.ASSIGN, self.device, self.dtype, base.st, (target, value), next(_serials))
         return new if self.base is self else new._seen(self.st)
@@ -496,11 +498,16 @@ def byte_range(node: LazyBuffer) -> int | None:
     """Where a node that is a row-major range of memory begins in it, in bytes; None if it is no such range."""
     if node.base.op not in MEMORY:
         return None
-    if len(node.st.views) != 1:
+    return row_major_offset(node.st, node.dtype)
+
+
+def row_major_offset(st: ShapeTracker, dtype: DType) -> int | None:
+    """Where the range of memory that ``st`` shows row-major begins, in bytes; None if it shows none, or not an exact one."""
+    if len(st.views) != 1 or any(not isinstance(dim, int) for dim in st.shape):
         return None
-    view = node.st.views[0]
+    view = st.views[0]
     if view.mask is not None or not isinstance(view.offset, int):
         return None
     if View(view.shape, view.strides) is not View(view.shape):
         return None
-    return view.offset * node.dtype.itemsize
+    return view.offset * dtype.itemsize

@@ -1,4 +1,4 @@
-"""From a graph to steps: which nodes share a kernel, in which order the kernels run."""
+"""From a graph to steps: which nodes share a kernel, and in which order the kernels run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from tg_shape import Variable
 
 from .ast import LazyOp
-from .graph import Graph, Node
-from .kernel import Former
-from .lazybuffer import LEAVES, MEMORY, LazyBuffer, byte_range, graph_lock
-from .ops import ALU, Ops
+from .fusion import Fusion
+from .graph import Graph
+from .hazards import READER, held, reach_readers
+from .kernel import Former, frames_of
+from .lazybuffer import LEAVES, LazyBuffer, graph_lock
+from .merge import Merging
+from .ops import Ops
+from .order import Ordering, allocate
 from .origin import Origin
+from .step import Step
 from .storage import Storage
 
 
@@ -19,99 +24,123 @@ class ScheduleItem:
     """One step: a kernel, a copy, a view, an allocation or a host function, and the memory it works on.
 
     Attributes:
-      ast: SINK of a kernel, or a COPY, BUFFER_VIEW (``arg``: offset in bytes), EMPTY or CUSTOM (``arg``: the function)
-        without operands.
+      ast: the SINK of a kernel; or a COPY, BUFFER_VIEW (``arg``: offset in bytes), EMPTY or CUSTOM (``arg``: the
+        function) without operands.
       bufs: memory in slot order, outputs first.
-      nodes: the nodes of the lazy graph that the step realises.
-      reason: why these nodes are in memory.
-      origin: the line of the user's program that made the first of them.
+      reason: why the outputs are in memory.
+      origin: the line of the user's program that made the first output.
+      fused: how many nodes of the graph are computed inside.
     """
 
-    __slots__ = ("_commits", "ast", "bufs", "origin", "reason")
+    __slots__ = ("_commits", "ast", "bufs", "fused", "origin", "reason")
 
     def __init__(
         self, ast: LazyOp, bufs: tuple[Storage, ...], reason: str, origin: Origin,
-        commits: tuple[tuple[LazyBuffer, Storage], ...] = (),
+        commits: tuple[tuple[LazyBuffer, Storage], ...] = (), fused: int = 0,
     ) -> None:  # fmt: skip
-        self.ast, self.bufs, self.reason, self.origin = ast, bufs, reason, origin
+        self.ast, self.bufs, self.reason, self.origin, self.fused = ast, bufs, reason, origin, fused
         self._commits = commits
 
     @property
     def nodes(self) -> tuple[LazyBuffer, ...]:
-        """The nodes of the lazy graph that the step realises."""
+        """The nodes of the lazy graph that the step realises and that are not committed yet."""
         return tuple(node for node, _ in self._commits)
 
     def commit(self) -> None:
-        """Marks the nodes realised; to be called once the step was executed (or enqueued in order)."""
+        """Marks the nodes realised; to be called once the step was executed, or enqueued in order.
+
+        An unrealised node that still reads memory that the step has overwritten is marked stale: it cannot be
+        scheduled any more, and says so.
+        """
         for node, storage in self._commits:
-            if node.op is Ops.ASSIGN:
-                for reader in storage.readers.alive():
-                    if reader is not node and not reader.is_realized and reader.op is not Ops.ASSIGN:
-                        reader.stale = node.origin
+            overwrites, origin = node.op is Ops.ASSIGN, node.origin
+            before = list(storage.readers) if overwrites else []
             node.realised_in(storage)
+            for weak in before:
+                reader = weak()
+                if reader is not None and not reader.is_realized and reader.op is not Ops.ASSIGN:
+                    reader.stale = origin
         self._commits = ()
 
     def __repr__(self) -> str:
-        return f"<ScheduleItem {self.ast.op.name} {[b.uid for b in self.bufs]} {self.reason} ({self.origin})>"
+        return f"<ScheduleItem {describe(self.ast)} on {', '.join(str(b.uid) for b in self.bufs)}: {self.reason}>"
 
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
-    """The steps that realise ``outputs``, in order, and the values of the symbolic variables in them."""
+    """The steps that realise ``outputs``, in execution order, and the values of the symbolic variables in them.
+
+    What is realised is each output's base. A base that is a constant, or in memory already, takes no step.
+
+    Raises:
+      ValueError: a symbolic variable is bound to two values.
+      RuntimeError: a node reads memory that was overwritten since it was made, while nothing kept it from that.
+    """
     with graph_lock:
-        graph = Graph(outputs)
-        items: list[ScheduleItem] = []
-        _decide(graph)
-        for node in graph.nodes:
-            if node.reason and node.op is not Ops.BUFFER:
-                items.append(_item(node))
-        return items, graph.bindings.values
+        return _scheduled([out.base for out in outputs if out.base.op not in LEAVES and not out.is_realized])
 
 
-def _decide(graph: Graph) -> None:
-    uses: dict[Node, int] = {}
-    for node in graph.nodes:
-        for src, _ in node.srcs:
-            uses[src] = uses.get(src, 0) + 1
-    for node in graph.nodes:
-        if node.op is Ops.BUFFER:
-            node.reason = "memory"
-        elif node.op in MEMORY:
-            node.reason = "memory op"
-    for node in graph.outputs:
-        if node.op not in LEAVES:
-            node.reason = "output"
-    fused: set[Node] = set()
-    for node in graph.nodes:
-        for n, (src, st) in enumerate(node.srcs):
-            if node.op in (Ops.COPY, Ops.CUSTOM, Ops.BUFFER_VIEW) or (node.op is Ops.GATHER and n == 0):
-                src.reason = src.reason or "read whole"
-            elif uses[src] == 1 and src.op in ALU and st is None and node.op in ALU:
-                fused.add(src)
-    for node in graph.nodes:
-        if not node.reason and node.op not in LEAVES and node not in fused:
-            node.reason = "realised"
-        if node.reason and node.storage is None:
-            node.storage = node.srcs[0][0].storage if node.op is Ops.ASSIGN else None
-            node.storage = node.storage or Storage(node.device, node.size, node.dtype)
+def _scheduled(bases: list[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
+    graph, fusion = _fuse(bases, [])
+    kept = held(graph)
+    if kept:
+        graph, fusion = _fuse(bases, [node.lazy for node in kept if node.lazy is not None])
+    allocate(graph)
+    ordering = Ordering(graph, fusion.steps)
+    ordering.run()
+    Merging(ordering).run()
+    return [item(step) for step in ordering.steps], graph.bindings.values
 
 
-def _item(node: Node) -> ScheduleItem:
-    assert node.storage is not None
-    commits = tuple((lazy, node.storage) for lazy in node.lazy)
-    origin = Origin(node.origin)
-    if node.size == 0 or node.op is Ops.EMPTY:
-        return ScheduleItem(LazyOp(Ops.EMPTY, node.dtype, node.shape), (node.storage,), node.reason, origin, commits)
-    if node.op in (Ops.COPY, Ops.CUSTOM, Ops.BUFFER_VIEW):
-        srcs = tuple(src.storage for src, _ in node.srcs if src.storage is not None)
-        arg = node.arg if node.op is not Ops.BUFFER_VIEW else byte_range(node.lazy[0].srcs[0])
-        return ScheduleItem(
-            LazyOp(node.op, node.dtype, node.shape, (), arg), (node.storage, *srcs), node.reason, origin, commits
-        )
-    former = Former((node,))
-    ast, bufs = former.form()
-    return ScheduleItem(ast, bufs, node.reason, origin, commits)
+def _fuse(bases: list[LazyBuffer], kept: list[LazyBuffer]) -> tuple[Graph, Fusion]:
+    graph = Graph()
+    graph.reach(bases, "output")
+    graph.reach(kept, READER)
+    reach_readers(graph)
+    return graph, Fusion(graph)
 
 
-def explain(items: Sequence[ScheduleItem]) -> str:
-    """Each step and why it is one."""
-    return "\n".join(repr(item) for item in items)
+def item(step: Step) -> ScheduleItem:
+    """The schedule item of a step."""
+    root = step.roots[0]
+    commits = tuple(
+        (node.lazy, node.storage) for node in step.roots if node.lazy is not None and node.storage is not None
+    )
+    reason = "; ".join(dict.fromkeys(node.reason for node in step.roots))
+    origin = Origin(root.origin)
+    if not step.is_kernel:
+        op = root.op if root.size else Ops.EMPTY
+        srcs = [src.storage for src, _ in root.srcs] if root.size else []
+        bufs = tuple(storage for storage in (root.storage, *srcs) if storage is not None)
+        arg = root.arg if op is not Ops.EMPTY else None
+        return ScheduleItem(LazyOp(op, root.dtype, root.shape, (), arg), bufs, reason, origin, commits)
+    ast, bufs = form(step)
+    return ScheduleItem(ast, bufs, reason, origin, commits, len(step.members))
+
+
+def form(step: Step) -> tuple[LazyOp, tuple[Storage, ...]]:
+    """A kernel's AST and memory: over the loops of the reduction that it finishes, if that keeps reads simple."""
+    former = Former(step.roots, step.swaps)
+    sink = former.form(frames_of(step.roots, step.finished))
+    if step.finished is not None and _views(sink) > len(former.slots):
+        plain = Former(step.roots, step.swaps)
+        other = plain.form(frames_of(step.roots, None))
+        if _views(other) < _views(sink):
+            return other, tuple(plain.slots)
+    return sink, tuple(former.slots)
+
+
+def _views(sink: LazyOp) -> int:
+    return sum(len(n.arg[1].views) for n in sink.toposort() if n.op in (Ops.LOAD, Ops.STORE))
+
+
+def describe(ast: LazyOp) -> str:
+    """A kernel in a few words."""
+    if ast.op is not Ops.SINK:
+        return f"{ast.op.name} {ast.dtype.name}{list(ast.shape)}"
+    counts: dict[str, int] = {}
+    for node in ast.toposort():
+        if node.op not in (Ops.CONST, Ops.SINK, Ops.STORE, Ops.LOAD):
+            counts[node.op.name] = counts.get(node.op.name, 0) + 1
+    ops = " ".join(f"{name}*{n}" if n > 1 else name for name, n in counts.items())
+    shapes = " ".join(f"{s.src[0].dtype.name}{list(s.shape)}" for s in ast.src)
+    return f"{shapes} = {ops or 'LOAD'}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tg_shape import ShapeTracker, sint
+from tg_shape import ShapeTracker, prod, sint
 
-from .graph import Node
-from .lazybuffer import LEAVES, Shape, max_size
+from .graph import Edge, Node, seen_shape
+from .lazybuffer import Shape, max_size
 from .ops import Ops
 
 Use = tuple["Space", ShapeTracker | None]
@@ -21,19 +21,20 @@ class Space:
       order: the axes of ``shape``, outermost loop first.
       size: greatest number of iterations.
       units: iterations that can run in parallel.
-      rows: nests of outer loops by their size. Nests in one dictionary walk the same rows.
+      rows: the outer loops that are known here, by their number of iterations.
       reduction: the node whose operand is evaluated here; None for outputs and rows.
     """
 
-    __slots__ = ("order", "reduction", "rows", "shape", "size", "step", "units")
+    __slots__ = ("_inner_rows", "order", "reduction", "rows", "shape", "size", "step", "units")
 
     def __init__(
-        self, step: Step, shape: Shape, order: tuple[int, ...], units: int, rows: dict[int, Space],
+        self, step: Step, shape: Shape, order: tuple[int, ...], units: int, rows: dict[sint, Space],
         reduction: Node | None = None,
     ) -> None:  # fmt: skip
         self.step, self.shape, self.order, self.rows, self.reduction = step, shape, order, rows, reduction
         self.size = max_size(shape)
         self.units = units
+        self._inner_rows: dict[sint, Space] | None = None
 
     def evaluations(self, st: ShapeTracker | None) -> int:
         """How often an expression that depends on the loops through ``st`` is evaluated, hoisted as far as it goes."""
@@ -69,18 +70,29 @@ class Space:
             expected = expected * dim
         return expected == elements
 
-    def row(self, size: int) -> Space:
-        """The outer loops of ``size`` iterations."""
-        found = self.rows.get(size)
+    def row(self, count: sint) -> Space:
+        """The outer loops of ``count`` iterations."""
+        found = self.rows.get(count)
         if found is None:
-            found = self.rows[size] = Space(self.step, (size,), (0,), size, self.rows)
+            size = count if isinstance(count, int) else count.vmax
+            found = self.rows[count] = Space(self.step, (count,), (0,), size, self.rows)
         return found
 
     def inside(self, node: Node, shape: Shape) -> Space:
         """The loops of a reduction that is evaluated here: what it keeps, then what it reduces."""
+        if self.reduction is None:
+            rows = self.rows
+        else:
+            if self._inner_rows is None:
+                self._inner_rows = {**self.rows, prod(self.shape): self}
+            rows = self._inner_rows
         axes = node.arg[1]
         order = (*(a for a in range(len(shape)) if a not in axes), *axes)
-        return Space(self.step, shape, order, self.units, self.rows, node)
+        return Space(self.step, shape, order, self.units, rows, node)
+
+
+ELSEWHERE = "elsewhere"
+"""Stands for a place in memory other than the one that the kernel is about to write."""
 
 
 class Step:
@@ -90,34 +102,34 @@ class Step:
       roots: the nodes that it realises.
       space: the loops of the outputs.
       inputs: the realised nodes that it reads.
-      elsewhere: those of them that it reads at another place than the one it is about to write.
+      places: how it sees each of them from the loops of the outputs (None: one by one), or ELSEWHERE.
       members: nodes computed inside.
       reductions: those of them that are reductions.
       contraction: a reduction among them that uses its operands many times over.
+      finished: the reduction of which the outputs are elementwise functions, and how they see it.
       swaps: nodes to be read from another node's memory.
       position: place in the execution order.
     """
 
     __slots__ = (
-        "contraction", "elsewhere", "inputs", "members", "position", "reductions", "roots", "space", "swaps"
+        "contraction", "finished", "inputs", "members", "places", "position", "reductions", "roots", "space", "swaps"
     )  # fmt: skip
 
     def __init__(self, root: Node) -> None:
         self.roots = [root]
         self.inputs: dict[Node, None] = {}
-        self.elsewhere: set[Node] = set()
+        self.places: dict[Node, set[ShapeTracker | str | None]] = {}
         self.members: dict[Node, None] = {}
         self.reductions: list[Node] = []
         self.contraction: Node | None = None
+        self.finished: Edge | None = None
         self.swaps: dict[Node, Node] = {}
         self.position = root.index
         shape = root.shape
         if root.op is Ops.ASSIGN:
-            target, st = root.srcs[0]
-            shape = target.shape if st is None else st.shape
-        size = max_size(shape)
-        self.space = Space(self, shape, tuple(range(len(shape))), size, {})
-        self.space.rows[size] = self.space
+            shape = seen_shape(root.srcs[0])
+        self.space = Space(self, shape, tuple(range(len(shape))), max_size(shape), {})
+        self.space.rows[prod(shape)] = self.space
 
     @property
     def is_kernel(self) -> bool:
@@ -128,11 +140,14 @@ class Step:
         return f"<Step {self.position} of {', '.join(map(repr, self.roots))}>"
 
 
+def stored_through(root: Node) -> ShapeTracker | None:
+    """How the loops of an output map to its memory; None: one by one."""
+    if root.op is not Ops.ASSIGN:
+        return None
+    target, st = root.srcs[0]
+    return None if st is not None and st.contiguous and st.size == prod(target.shape) else st
+
+
 def is_kernel(node: Node) -> bool:
     """Whether realising ``node`` takes a kernel."""
     return node.size > 0 and node.op not in (Ops.COPY, Ops.CUSTOM, Ops.BUFFER_VIEW, Ops.EMPTY)
-
-
-def is_leaf(node: Node) -> bool:
-    """Whether ``node`` needs neither memory nor computation."""
-    return node.op in LEAVES

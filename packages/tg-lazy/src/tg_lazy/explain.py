@@ -1,0 +1,36 @@
+"""A schedule as text: what each step does, what it fuses, and why its outputs are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .lazybuffer import LazyBuffer
+from .schedule import ScheduleItem, describe, schedule
+
+
+def explain(what: Sequence[ScheduleItem] | Sequence[LazyBuffer]) -> str:
+    """Describes a schedule, or the schedule that some nodes would have; nothing is executed.
+
+    Example:
+      >>> from tg_dtype import dtypes
+      >>> from tg_lazy import LazyBuffer, Ops
+      >>> x = LazyBuffer.empty((4, 8), dtypes.float32, "CPU").contiguous()
+      >>> print(explain([x.alu(Ops.MUL, x).reduce(Ops.ADD, (1,))]).splitlines()[1])  # doctest: +ELLIPSIS
+      1  float32[4, 1] = MUL REDUCE, 2 nodes in one kernel
+    """
+    items: list[ScheduleItem] = []
+    nodes: list[LazyBuffer] = []
+    for one in what:
+        if isinstance(one, LazyBuffer):
+            nodes.append(one)
+        else:
+            items.append(one)
+    if nodes:
+        items += schedule(nodes)[0]
+    lines = []
+    for number, item in enumerate(items):
+        fused = f", {item.fused} nodes in one kernel" if item.fused > 1 else ""
+        lines.append(f"{number}  {describe(item.ast)}{fused}")
+        lines.append(f"     buffers {' '.join(f'#{b.uid}:{b.nbytes}B' for b in item.bufs)}  made at {item.origin}")
+        lines.append(f"     in memory because: {item.reason}")
+    return "\n".join(lines)

@@ -1,0 +1,102 @@
+"""Values that an assignment would destroy: unrealised nodes that read memory which this schedule overwrites.
+
+A node that somebody still holds keeps the values of the version that it was built on. So it is realised in the same
+schedule, before the memory is overwritten: nodes outside the graph, found through the weak references that memory keeps
+to its readers, and nodes inside the graph that would have been fused away, where something other than the graph holds
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from sys import getrefcount
+
+from .graph import Graph, Node
+from .lazybuffer import LazyBuffer
+from .ops import Ops
+
+READER = "it reads memory that this schedule overwrites"
+
+
+def overwritten(graph: Graph) -> list[Node]:
+    """The versions of memory that the graph's ASSIGNs end."""
+    return list(dict.fromkeys(node.srcs[0][0] for node in graph.nodes if node.op is Ops.ASSIGN))
+
+
+def reach_readers(graph: Graph) -> None:
+    """Adds the readers outside the graph, until there are none."""
+    seen: set[LazyBuffer] = set()
+    start = 0
+    while start < len(graph.nodes):
+        fresh = [node for node in graph.nodes[start:] if node.op is Ops.ASSIGN]
+        start = len(graph.nodes)
+        for node in fresh:
+            version = node.srcs[0][0].lazy
+            if version is not None and version not in seen:
+                seen.add(version)
+                graph.reach(list(_outside(version, graph)), READER)
+
+
+def _outside(version: LazyBuffer, graph: Graph) -> Iterable[LazyBuffer]:
+    stack = version.readers.alive()
+    seen: set[LazyBuffer] = set(stack)
+    while stack:
+        reader = stack.pop()
+        if reader in graph.of or reader.is_realized or reader.stale is not None:
+            continue
+        if reader.op is Ops.ASSIGN and reader.srcs[0].base is version:
+            continue  # another write, which comes later
+        above = [r for r in reader.readers.alive() if not r.is_realized] if _inflates(reader) else []
+        if above:
+            stack.extend(r for r in above if r not in seen)
+            seen.update(above)
+        else:
+            yield reader
+
+
+def _inflates(lazy: LazyBuffer) -> bool:
+    """Whether a value is much larger than what it is made of, so that its users are what should be kept."""
+    return _elements(lazy) > 2 * max((_elements(src.base) for src in lazy.srcs), default=0)
+
+
+def _elements(lazy: LazyBuffer) -> int:
+    size = lazy.size
+    return size if isinstance(size, int) else size.vmax
+
+
+def held(graph: Graph) -> list[Node]:
+    """The nodes inside the graph that are not realised, depend on overwritten memory, and are held from outside."""
+    ended = set(overwritten(graph))
+    dirty: list[Node] = []
+    tainted: set[Node] = set()
+    for node in graph.nodes:
+        if node.reason or node.lazy is None:
+            continue
+        if any(src in ended or src in tainted for src, _ in node.srcs):
+            tainted.add(node)
+            dirty.append(node)
+    if not dirty:
+        return []
+    extra = _held_from_outside(graph)
+    return [node for node in dirty if node.lazy in extra and not _inflates(node.lazy)]
+
+
+def _held_from_outside(graph: Graph) -> set[LazyBuffer]:
+    """The bases in the graph to which, or to a view of which, there are more references than the graph's own."""
+    known: dict[LazyBuffer, int] = {}
+    for lazy in graph.of:
+        known[lazy] = known.get(lazy, 0) + 2  # keyed in Graph.of, and Node.lazy
+        for src in lazy.srcs:
+            count = known.get(src, 0)
+            known[src] = count + 1
+            if not count and src.op is Ops.VIEW:
+                known[src.srcs[0]] = known.get(src.srcs[0], 0) + 1
+    return {lazy.base for lazy, count in known.items() if getrefcount(lazy) > count + _SCAN}
+
+
+def _overhead() -> int:
+    """References to a key of a dictionary, while it is being walked, that nothing else holds."""
+    return next(getrefcount(key) - value for key, value in {object(): 0}.items())
+
+
+_SCAN = _overhead()

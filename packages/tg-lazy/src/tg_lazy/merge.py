@@ -1,0 +1,125 @@
+"""Kernels with several outputs: kernels over the same loops that share memory become one.
+
+Two steps are merged if they run over the same elements and reduce the same ranges, read a common input or one reads
+what the other writes, and every direct dependency between them is on the same element. They must also be neighbours in
+the order, or can be made so without a cycle.
+"""
+
+from __future__ import annotations
+
+from .cost import limits_of
+from .graph import Node, seen_shape
+from .ops import Ops
+from .order import Ordering, in_place
+from .step import Step, stored_through
+
+Signature = tuple[object, ...]
+
+
+def signature(step: Step) -> Signature:
+    """Steps with equal signatures have the same loops."""
+    loops = tuple(dim for dim in step.space.shape if not (isinstance(dim, int) and dim == 1))
+    return step.roots[0].device, loops
+
+
+def reduced(step: Step) -> frozenset[object]:
+    """What the reductions of a step run over."""
+    return frozenset((seen_shape(r.srcs[0]), r.arg[1]) for r in step.reductions)
+
+
+class Merging:
+    """Merges the steps of an ordering, which stays valid."""
+
+    def __init__(self, ordering: Ordering) -> None:
+        self.ordering = ordering
+        self.gone: set[Step] = set()
+
+    def run(self) -> None:
+        """Merges what can be merged."""
+        latest: dict[tuple[Node, Signature], Step] = {}
+        for step in list(self.ordering.steps):
+            if not step.is_kernel:
+                continue
+            mark = signature(step)
+            candidates: dict[Step, None] = {}
+            for node in step.inputs:
+                maker = self.ordering.maker.get(node)
+                if maker is not None and maker.is_kernel and signature(maker) == mark:
+                    candidates[maker] = None
+                sibling = latest.get((node, mark))
+                if sibling is not None:
+                    candidates[sibling] = None
+            for other in candidates:
+                if other not in self.gone and other is not step and self._fits(other, step) and self._merge(other, step):
+                    step = other
+                    break
+            for node in step.inputs:
+                if 4 * node.size >= step.space.size:
+                    latest[node, mark] = step
+        self.ordering.steps = sorted((s for s in self.ordering.steps if s not in self.gone), key=lambda s: s.position)
+
+    def _fits(self, first: Step, second: Step) -> bool:
+        """Whether the two can share a kernel, the order aside."""
+        limits = limits_of(first.roots[0].device)
+        outputs = [*first.roots, *second.roots]
+        if len({*first.inputs, *second.inputs, *outputs}) > limits.buffers:
+            return False
+        if len(first.members) + len(second.members) > limits.nodes:
+            return False
+        if any(stored_through(root) is not None or root.srcs[:1] and _partial(root) for root in outputs):
+            return False
+        if first.swaps or second.swaps:
+            return False
+        vertical = any(root in second.inputs for root in first.roots)
+        if second.contraction is not None or (first.contraction is not None and (second.reductions or not vertical)):
+            return False
+        if first.reductions and second.reductions and reduced(first) != reduced(second):
+            return False
+        if len(first.reductions) + len(second.reductions) > limits.stages:
+            return False
+        # whatever passes between the two must pass on the same element
+        for one, two in ((first, second), (second, first)):
+            for root in one.roots:
+                if root in two.places and two.places[root] != {None}:
+                    return False
+                if root.op is Ops.ASSIGN and not in_place(two, root):
+                    return False
+        return True
+
+    def _merge(self, first: Step, second: Step) -> bool:
+        """Makes the two one, if a place in the order allows it."""
+        before, after = self.ordering.before, self.ordering.after
+        if all(step is first or step.position < first.position for step in before[second]):
+            position = first.position
+        elif all(step is second or step.position > second.position for step in after[first]):
+            position = second.position
+        else:
+            return False
+        for step in before.pop(second):
+            del after[step][second]
+            if step is not first:
+                before[first][step] = None
+                after[step][first] = None
+        for step in after.pop(second):
+            before[step].pop(second)
+            if step is not first:
+                after[first][step] = None
+                before[step][first] = None
+        first.position = position
+        for node, places in second.places.items():
+            if node not in first.roots:
+                places = {place if place is None else place for place in places}
+                first.places.setdefault(node, set()).update(places)
+        first.inputs.update((node, None) for node in second.inputs if node not in first.roots)
+        first.roots += second.roots
+        first.members.update(second.members)
+        first.reductions += second.reductions
+        for root in second.roots:
+            self.ordering.maker[root] = first
+        self.gone.add(second)
+        return True
+
+
+def _partial(root: Node) -> bool:
+    """Whether an ASSIGN writes a part of its memory only."""
+    return root.op is Ops.ASSIGN and root.srcs[0][1] is not None and stored_through(root) is not None
