@@ -21,6 +21,8 @@ number, so that every operand of a node stands before it in the list.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tg_dtype import AddrSpace, PtrDType, dtypes
 from tg_lazy import Ops
 
@@ -79,6 +81,15 @@ def _common(a: _Block | None, b: _Block) -> _Block:
     return a
 
 
+def _waits_of(pointer: UOp) -> list[UOp]:
+    """The effects that a pointer waits for."""
+    found: dict[UOp, None] = {}
+    while pointer.op is UOps.AFTER:
+        found.update(dict.fromkeys(pointer.src[1:]))
+        pointer = pointer.src[0]
+    return list(found)
+
+
 def _register_uses(u: UOp) -> tuple[UOp, ...]:
     """The ACC operands whose present value the node takes."""
     if u.op in (UOps.READ, UOps.ACC):
@@ -122,7 +133,11 @@ class _Placement:
                 else:
                     self.of_range[u.src[0]] = body
                     self._meet(u.src[0].src, late[u])
-            elif u.op is not UOps.RANGE:
+            elif u.op is UOps.RANGE:
+                if u not in self.of_range:
+                    raise LinearizeError(f"RANGE {u.arg!r} has no loop")
+                late[u] = self.of_range[u]
+            else:
                 self._meet(u.src, late[u])
 
     def _list(self, effects: tuple[UOp, ...], block: _Block) -> None:
@@ -172,17 +187,15 @@ class _Placement:
             if u.op in _BLOCKS:
                 bits &= ~self.body[u].bit
             elif u.op is UOps.RANGE:
-                if u not in self.of_range:
-                    raise LinearizeError(f"RANGE {u.arg!r} has no loop")
                 bits |= self.of_range[u].bit
             elif u.op is UOps.LOAD:
                 memory = pointer_base(u.src[0])
                 if memory in self.stored:
-                    bits |= self._writer(late, memory, 0)
+                    bits |= self._writer(late, memory, self._awaited(_waits_of(u.src[0]), memory))
                 if len(u.src) == 2:
                     bits |= self._guard(late)
             elif u.op is UOps.READ:
-                bits |= self._writer(late, u.src[0], 0)
+                bits |= self._writer(late, u.src[0], self._awaited([u.src[1]], u.src[0]))
             elif u.op in (Ops.IDIV, Ops.MOD) and not self._divisor_is_safe(u.src[1]):
                 bits |= self._guard(late)
             for register in _register_uses(u):
@@ -207,6 +220,10 @@ class _Placement:
             if self.writes[b.effect].get(state, 0) > own:
                 return b.bit
         return 0
+
+    def _awaited(self, effects: Sequence[UOp], state: UOp) -> int:
+        """How often effects that move along with what waits for them write ``state``."""
+        return sum(self.writes.get(e, {}).get(state, 0) for e in effects if e not in self.listed)
 
     def _guard(self, block: _Block) -> int:
         """The innermost block around whose body may not run."""

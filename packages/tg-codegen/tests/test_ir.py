@@ -1,0 +1,137 @@
+"""The textual tests in ``ir/``: a kernel, the pass that the file is named after, and lines that must come out.
+
+``// CASE: name`` begins a test. ``// CHECK: text`` is found on a line after the last found one, ``// CHECK-NEXT: text`` on
+the very next, ``// CHECK-NOT: text`` on no line; ``// LACKS: ops and dtypes`` describes the renderer. In ``invalid/``,
+``// ERROR: text`` is part of the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tg_codegen.bounds import Bounds
+from tg_codegen.linearize import linearize
+from tg_codegen.renderer import Renderer
+from tg_codegen.rewrite import graph_rewrite
+from tg_codegen.rules import full_rewrite, fuse_multiply_add, simplify
+from tg_codegen.rules.decompose import decompose
+from tg_codegen.rules.legalize import legalize
+from tg_codegen.target import Target
+from tg_codegen.text import parse, print_uops
+from tg_codegen.uop import UOp
+from tg_codegen.verify import verify
+from tg_dtype import DType
+from tg_lazy import Ops
+
+Kernel = UOp | Sequence[UOp]
+
+
+class Partial(Renderer):
+    """A language without some ops and dtypes."""
+
+    name = "PARTIAL"
+
+    def __init__(self, lacks: frozenset[str]) -> None:
+        super().__init__(Target())
+        self.lacks = lacks
+
+    def render(self, name: str, uops: Sequence[UOp]) -> str:
+        return print_uops(uops)
+
+    def supports_op(self, op: Ops, dtype: DType) -> bool:
+        return op.name.lower() not in self.lacks
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        return dtype.name not in self.lacks
+
+
+def _same(kernel: Kernel, renderer: Renderer) -> Kernel:
+    verify(kernel)
+    return kernel
+
+
+def _on_sink(run: Callable[[UOp, Renderer], Kernel]) -> Callable[[Kernel, Renderer], Kernel]:
+    def go(kernel: Kernel, renderer: Renderer) -> Kernel:
+        return run(kernel if isinstance(kernel, UOp) else kernel[-1], renderer)
+
+    return go
+
+
+PASSES: dict[str, Callable[[Kernel, Renderer], Kernel]] = {
+    "linearize": _on_sink(lambda sink, renderer: linearize(sink)),
+    "simplify": _on_sink(lambda sink, renderer: graph_rewrite(sink, simplify, Bounds())),
+    "fuse_multiply_add": _on_sink(lambda sink, renderer: graph_rewrite(sink, fuse_multiply_add, renderer)),
+    "decompose": _on_sink(lambda sink, renderer: graph_rewrite(sink, decompose, renderer)),
+    "legalize": _on_sink(legalize),
+    "full_rewrite": _on_sink(full_rewrite),
+    "parse": _same,
+    "verify": _same,
+}
+
+FOLDER = Path(__file__).parent / "ir"
+
+
+def _cases(pattern: str) -> Iterator[object]:
+    files = sorted(FOLDER.glob(pattern))
+    assert files, f"no textual tests match {pattern}"
+    for file in files:
+        for text in file.read_text().split("// CASE: ")[1:]:
+            name, _, body = text.partition("\n")
+            yield pytest.param(file.stem, body, id=f"{file.stem}: {name}")
+
+
+def _directives(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        word, colon, rest = line.partition(":")
+        if line.startswith("// ") and colon and word[3:].replace("-", "").isupper():
+            yield word[3:], rest.strip()
+
+
+def _renderer(text: str) -> Renderer:
+    lacks = ",".join(rest for word, rest in _directives(text) if word == "LACKS")
+    return Partial(frozenset(part.strip() for part in lacks.split(",")))
+
+
+def check(output: str, text: str) -> None:
+    """Asserts that the CHECK lines of ``text`` hold of ``output``."""
+    lines = [line.strip() for line in output.splitlines()]
+    at = -1
+    for word, wanted in _directives(text):
+        if word == "CHECK":
+            at = next((n for n in range(at + 1, len(lines)) if wanted in lines[n]), -2)
+            assert at != -2, f"not found: {wanted}\n{output}"
+        elif word == "CHECK-NEXT":
+            at += 1
+            assert at < len(lines) and wanted in lines[at], f"not next: {wanted}\n{output}"
+        elif word == "CHECK-NOT":
+            assert all(wanted not in line for line in lines), f"found: {wanted}\n{output}"
+        else:
+            assert word == "LACKS", word
+
+
+@pytest.mark.parametrize(("name", "text"), list(_cases("*.tgir")))
+def test_pass(name: str, text: str) -> None:
+    before = parse(text)
+    verify(before)
+    after = PASSES[name](before, _renderer(text))
+    verify(after)
+    assert any(word.startswith("CHECK") for word, _ in _directives(text))
+    check(print_uops(after), text)
+    assert parse(print_uops(after)) == after
+
+
+@pytest.mark.parametrize(("name", "text"), list(_cases("invalid/*.tgir")))
+def test_invalid(name: str, text: str) -> None:
+    (wanted,) = [rest for word, rest in _directives(text) if word == "ERROR"]
+    with pytest.raises(ValueError) as raised:
+        PASSES[name](parse(text), _renderer(text))
+    assert wanted in str(raised.value)
+
+
+def test_the_checker_can_fail() -> None:
+    for wrong in ("// CHECK: c", "// CHECK: b\n// CHECK: a", "// CHECK: a\n// CHECK-NEXT: a", "// CHECK-NOT: b"):
+        with pytest.raises(AssertionError):
+            check("a\nb\n", wrong)
