@@ -1,8 +1,8 @@
 """The textual tests in ``ir/``: a kernel, the pass that the file is named after, and lines that must come out.
 
-``// CASE: name`` begins a test. ``// CHECK: text`` is found on a line after the last found one, ``// CHECK-NEXT: text`` on
-the very next, ``// CHECK-NOT: text`` on no line; ``// LACKS: ops and dtypes`` describes the renderer. In ``invalid/``,
-``// ERROR: text`` is part of the message.
+``// CASE: name`` begins a test. ``// CHECK: text`` is found on a line after the last found one, ``// CHECK-NEXT: text``
+on the very next, ``// CHECK-NOT: text`` on no line; ``// LACKS: ops and dtypes`` describes the renderer. In
+``invalid/``, ``// ERROR: text`` is part of the message.
 """
 
 from __future__ import annotations
