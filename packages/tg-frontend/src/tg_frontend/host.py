@@ -28,6 +28,11 @@ def is_array(data: object) -> bool:
     return type(data).__module__ == "numpy" and hasattr(data, "__array_interface__")
 
 
+def is_addressable(device: str) -> bool:
+    """Whether the device computes on the host's own memory."""
+    return device.partition(":")[0] in _ADDRESSABLE
+
+
 def flatten(data: list[Any] | tuple[Any, ...]) -> tuple[list[ConstType], tuple[int, ...]]:
     """The numbers of nested lists in order, and the shape.
 
@@ -141,7 +146,7 @@ def upload(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, 
     assert isinstance(size, int)
     storage = Storage(device, size, dtype)
     Device[device]  # an unknown device must be named before memory is asked for
-    if borrow and size and device.partition(":")[0] in _ADDRESSABLE:
+    if borrow and size and is_addressable(device):
         address = _address(data)
         if address is not None and address % dtype.itemsize == 0:
             buffer = Buffer(device, size, dtype, options=BufferOptions(external_ptr=address)).allocate()

@@ -1,0 +1,225 @@
+"""Optimisers: SGD, Adam, AdamW."""
+
+from __future__ import annotations
+
+from tg_dtype import dtypes
+
+from ..autograd import MODE, Switch
+from ..realization import realize_all
+from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return list({id(tensor): tensor for tensor in tensors}.values())
+
+
+class Optimizer:
+    """What optimisers share. A subclass implements :meth:`_step`.
+
+    Args:
+      params: tensors; those that leave ``requires_grad`` open get it. Those that require none, and integers, are only
+        realised with each step (running statistics, for instance).
+      lr: learning rate.
+
+    Attributes:
+      params: the tensors that are optimised.
+      buffers: the others.
+      lr: the learning rate, a tensor of shape (1,): ``lr.assign([0.1])`` changes it, also inside of a TinyJit.
+
+    Raises:
+      ValueError: there is no tensor to optimise, one is the result of operations that require a gradient, or the
+        tensors are on different devices.
+      TypeError: something is no tensor.
+    """
+
+    def __init__(self, params: Sequence[Tensor], lr: float) -> None:
+        name = type(self).__name__
+        for position, param in enumerate(params):
+            if not isinstance(param, Tensor):
+                raise TypeError(f"{name}: parameter {position} is a {type(param).__name__}, not a Tensor")
+            if param.requires_grad is None:
+                param.requires_grad = param.is_floating_point()
+            if param._ctx is not None:
+                raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is a result, not a leaf")
+        self.params = _dedupe([param for param in params if param.requires_grad])
+        self.buffers = _dedupe([param for param in params if not param.requires_grad])
+        if not self.params:
+            raise ValueError(f"{name}: none of the {len(params)} parameters requires a gradient")
+        self.device = self.params[0].device
+        elsewhere = {param.device for param in self.params} - {self.device}
+        if elsewhere:
+            raise ValueError(f"{name}: parameters on {self.device} and {', '.join(sorted(elsewhere))}")
+        self.lr = Tensor([lr], device=self.device, dtype=dtypes.float32, requires_grad=False)
+
+    def zero_grad(self) -> None:
+        """Forgets the gradients."""
+        for param in self.params:
+            param.grad = None
+
+    def _state(self, param: Tensor) -> Tensor:
+        """Zeros in memory, of the shape of a parameter and at least float32."""
+        dtype = dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32
+        return Tensor.zeros(*param.shape, dtype=dtype, device=param.device, requires_grad=False).contiguous()
+
+    def schedule_step(self) -> list[Tensor]:
+        """Makes one step without computing it. Parameters without a gradient stay as they are.
+
+        Returns:
+          What is to be realised: parameters, state and buffers.
+
+        Raises:
+          RuntimeError: no parameter has a gradient.
+        """
+        ready = [(param, param.grad) for param in self.params if param.grad is not None]
+        if not ready:
+            raise RuntimeError(f"{type(self).__name__}: no parameter has a gradient; call backward() before step()")
+        with Switch(MODE, "recording", False):
+            changed = self._step(ready)
+        return [*changed, *(param for param, _ in ready), *self.buffers]
+
+    def step(self) -> None:
+        """Makes one step: what was computed from the old parameters, a loss for instance, is computed with it.
+
+        Raises:
+          RuntimeError: no parameter has a gradient.
+        """
+        realize_all([tensor.lazydata for tensor in self.schedule_step()])
+
+    def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        """Assigns to the parameters; returns the other tensors that it assigned to."""
+        raise TypeError(f"{type(self).__name__} does not say how to make a step")
+
+
+class OptimizerGroup(Optimizer):
+    """Several optimisers as one.
+
+    Raises:
+      ValueError: there is none.
+    """
+
+    def __init__(self, *optimizers: Optimizer) -> None:
+        if not optimizers:
+            raise ValueError("OptimizerGroup: at least one optimiser is wanted")
+        self.optimizers = list(optimizers)
+        self.params = _dedupe([param for optimizer in optimizers for param in optimizer.params])
+        self.buffers = _dedupe([param for optimizer in optimizers for param in optimizer.buffers])
+        self.device, self.lr = optimizers[0].device, optimizers[0].lr
+
+    def __getitem__(self, position: int) -> Optimizer:
+        return self.optimizers[position]
+
+    def schedule_step(self) -> list[Tensor]:
+        """Makes one step of each optimiser without computing it."""
+        return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
+
+
+class SGD(Optimizer):
+    """Gradient descent with momentum, as PyTorch has it.
+
+    Args:
+      params: see :class:`Optimizer`.
+      lr: learning rate.
+      momentum: share of the last step's velocity that is kept.
+      weight_decay: times the parameter, added to its gradient.
+      nesterov: look ahead along the velocity.
+
+    Raises:
+      ValueError: ``nesterov`` without momentum, or a negative number.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float = 0.001,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:
+        super().__init__(params, lr)
+        if momentum < 0 or weight_decay < 0 or (nesterov and momentum == 0):
+            raise ValueError(f"SGD: momentum {momentum}, weight_decay {weight_decay}, nesterov {nesterov}")
+        self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
+        self.b = [self._state(param) for param in self.params] if momentum else []
+
+    def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        velocity = {id(param): b for param, b in zip(self.params, self.b, strict=False)}
+        changed = []
+        for param, gradient in ready:
+            wide = param.detach().cast(dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32)
+            step = gradient.cast(wide.dtype)
+            if self.weight_decay:
+                step = step + wide * self.weight_decay
+            if self.momentum:
+                b = velocity[id(param)]
+                b.assign(b * self.momentum + step)
+                changed.append(b)
+                step = step + b * self.momentum if self.nesterov else b
+            param.assign((wide - step * self.lr.cast(wide.dtype)).cast(param.dtype))
+        return changed
+
+
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+
+    Args:
+      params: see :class:`Optimizer`.
+      lr: learning rate.
+      b1: share of the running mean of the gradient that is kept.
+      b2: share of the running mean of its square that is kept.
+      eps: added to the root of the mean square.
+      weight_decay: times learning rate and parameter, taken off the parameter.
+
+    Raises:
+      ValueError: ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float = 0.001,
+        b1: float = 0.9,
+        b2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:
+        super().__init__(params, lr)
+        if not 0 <= b1 < 1 or not 0 <= b2 < 1 or eps < 0 or weight_decay < 0:
+            raise ValueError(f"{type(self).__name__}: b1 {b1}, b2 {b2}, eps {eps}, weight_decay {weight_decay}")
+        self.b1, self.b2, self.eps, self.weight_decay = b1, b2, eps, weight_decay
+        # the powers of b1 and b2 so far: tensors, so that a TinyJit follows them
+        self.b1_t = Tensor([1.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
+        self.b2_t = Tensor([1.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
+        self.m = [self._state(param) for param in self.params]
+        self.v = [self._state(param) for param in self.params]
+
+    def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        state = {id(param): (m, v) for param, m, v in zip(self.params, self.m, self.v, strict=True)}
+        self.b1_t.assign(self.b1_t * self.b1)
+        self.b2_t.assign(self.b2_t * self.b2)
+        changed = [self.b1_t, self.b2_t]
+        for param, gradient in ready:
+            m, v = state[id(param)]
+            g = gradient.cast(m.dtype)
+            m.assign(m * self.b1 + g * (1 - self.b1))
+            v.assign(v * self.b2 + g * g * (1 - self.b2))
+            changed += [m, v]
+            wide, lr = param.detach().cast(m.dtype), self.lr.cast(m.dtype)
+            m_hat, v_hat = m / (1 - self.b1_t).cast(m.dtype), v / (1 - self.b2_t).cast(m.dtype)
+            step = m_hat / (v_hat.sqrt() + self.eps)
+            if self.weight_decay:
+                step = step + wide * self.weight_decay
+            param.assign((wide - lr * step).cast(param.dtype))
+        return changed
+
+
+class Adam(AdamW):
+    """Adam (Kingma and Ba, 2015): :class:`AdamW` without weight decay."""
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, lr, b1, b2, eps, 0.0)

@@ -1,0 +1,114 @@
+"""The tensors of a model by name, and files of tensors (safetensors)."""
+
+from __future__ import annotations
+
+from ..safetensors import safe_load, safe_load_metadata, safe_save
+from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save"]
+
+
+def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
+    """The tensors in an object, by path: attributes, list positions and keys, joined with dots.
+
+    A tensor that is reached twice has two names; an object that contains itself is entered once.
+
+    Args:
+      obj: a model, or anything that holds tensors in attributes, lists, tuples and dicts.
+      prefix: put in front of every name, with a dot.
+
+    Example:
+        >>> from tg_frontend import nn
+        >>> sorted(nn.state.get_state_dict([nn.Linear(2, 3)]))
+        ['0.bias', '0.weight']
+    """
+    found: dict[str, Tensor] = {}
+    stack: list[tuple[str, Any, tuple[int, ...]]] = [(prefix, obj, ())]
+    while stack:
+        path, value, inside = stack.pop()
+        if isinstance(value, Tensor):
+            found[path] = value
+            continue
+        if id(value) in inside:
+            continue
+        below = (*inside, id(value))
+        parts = [(f"{path}.{name}" if path else str(name), part, below) for name, part in _parts(value)]
+        stack.extend(reversed(parts))
+    return found
+
+
+def _parts(value: Any) -> list[tuple[Any, Any]]:
+    if hasattr(value, "_asdict"):
+        return list(value._asdict().items())
+    if isinstance(value, (list, tuple)):
+        return list(enumerate(value))
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(vars(value).items()) if hasattr(value, "__dict__") and not isinstance(value, type) else []
+
+
+def get_parameters(obj: Any) -> list[Tensor]:
+    """The tensors in an object, each once."""
+    return list({id(tensor): tensor for tensor in get_state_dict(obj).values()}.values())
+
+
+def load_state_dict(
+    model: Any,
+    state_dict: Mapping[str, Tensor],
+    strict: bool = True,
+    verbose: bool = False,
+    consume: bool = False,
+    realize: bool = True,
+) -> list[Tensor]:
+    """Puts tensors into a model by name, converted to the dtype and moved to the device of the model's.
+
+    Nothing is changed if something does not fit.
+
+    Args:
+      model: see :func:`get_state_dict`.
+      state_dict: the new tensors.
+      strict: both must have the same names; otherwise what is only on one side is left alone.
+      verbose: print each tensor, and what is left alone.
+      consume: take the tensors out of ``state_dict``, which must be a dict, so that they do not stay in memory.
+      realize: compute the tensors now.
+
+    Returns:
+      The tensors that were put in.
+
+    Raises:
+      KeyError: a name is missing on one side, with ``strict``; the message lists the names.
+      ValueError: shapes differ; the message names each.
+    """
+    own = get_state_dict(model)
+    missing = [name for name in own if name not in state_dict]
+    unknown = [name for name in state_dict if name not in own]
+    if strict and (missing or unknown):
+        raise KeyError(
+            "load_state_dict: " + "; ".join(
+                f"{what}: {', '.join(names[:8])}{f' and {len(names) - 8} more' if len(names) > 8 else ''}"
+                for what, names in (("not in the state", missing), ("not in the model", unknown)) if names
+            )
+        )  # fmt: skip
+    pairs = [(name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict]
+    wrong = [f"{name}: {new.shape} for {old.shape}" for name, old, new in pairs if new.shape != old.shape]
+    if wrong:
+        raise ValueError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
+    for name, old, new in pairs:
+        old.replace(new.detach().to(old.device).cast(old.dtype))
+        if verbose:
+            print(f"{name}: {old.shape} {old.dtype.name}")
+        if consume and isinstance(state_dict, dict):
+            del state_dict[name]
+    if verbose:
+        for what, names in (("not in the state", missing), ("not in the model", unknown)):
+            for name in names:
+                print(f"{name}: {what}, left alone")
+    loaded = [old for _, old, _ in pairs]
+    if realize and loaded:
+        loaded[0].realize(*loaded[1:])
+    return loaded

@@ -1,0 +1,218 @@
+"""Files of tensors in the safetensors format, read by mapping and written atomically.
+
+A file is 8 bytes of little-endian header length, a JSON header, and the tensors' bytes. The header maps names to
+``{"dtype", "shape", "data_offsets": [begin, end]}``, and ``__metadata__`` to strings. Source: the format's README,
+version 0.4. Everything is checked before any tensor is made: a hostile file gives an error, not memory.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+
+from tg_dtype import DType, interop
+from tg_lazy import LazyBuffer, Storage
+from tg_runtime import Buffer, Device
+from tg_runtime.devices.disk import FileMemory
+from tg_shape import prod
+
+from . import host
+from .tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+Entry = tuple[str, DType, tuple[int, ...], int, int]
+"""Name, dtype, shape, and where the bytes begin and end."""
+
+MAX_HEADER = 100_000_000
+_MAX_AXES = 64
+_METADATA = "__metadata__"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in out:
+            raise ValueError(f"the key {key!r} stands twice")
+        out[key] = value
+    return out
+
+
+def _natural(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _header(data: memoryview, what: str) -> tuple[int, dict[str, Any]]:
+    """Where the tensors' bytes begin, and the parsed header."""
+    if data.nbytes < 8:
+        raise ValueError(f"{what}: {data.nbytes} bytes are too few for a header length")
+    length = int.from_bytes(data[:8], "little")
+    if length > MAX_HEADER:
+        raise ValueError(f"{what}: a header of {length} bytes; at most {MAX_HEADER} are read")
+    if 8 + length > data.nbytes:
+        raise ValueError(f"{what}: a header of {length} bytes in a file of {data.nbytes}: the file is truncated")
+    try:
+        header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{what}: the header cannot be read: {error}") from None
+    if not isinstance(header, dict):
+        raise ValueError(f"{what}: the header is a JSON {type(header).__name__}, not an object")
+    return 8 + length, header
+
+
+def _entry(name: str, row: Any, size: int, what: str) -> Entry:
+    label = f"{what}: tensor {name!r}"
+    if not isinstance(row, dict) or not {"dtype", "shape", "data_offsets"} <= row.keys():
+        raise ValueError(f"{label}: dtype, shape and data_offsets are wanted, got {row!r:.200}")
+    shape, offsets = row["shape"], row["data_offsets"]
+    try:
+        dtype = interop.from_safetensors_name(row["dtype"])
+    except TypeError:
+        raise ValueError(f"{label}: the dtype {row['dtype']!r:.50} is unknown") from None
+    if not isinstance(shape, list) or len(shape) > _MAX_AXES or not all(_natural(dim) for dim in shape):
+        raise ValueError(f"{label}: {shape!r:.200} is no shape")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(_natural(at) for at in offsets):
+        raise ValueError(f"{label}: data_offsets {offsets!r:.200} are not [begin, end]")
+    begin, end = offsets
+    if begin > end or end > size:
+        raise ValueError(f"{label}: data_offsets {offsets} lie outside of {size} bytes of data: truncated or damaged")
+    wanted = prod(shape) * dtype.itemsize
+    if wanted != end - begin:
+        raise ValueError(f"{label}: shape {tuple(shape)} of {dtype.name} has {wanted} bytes, data_offsets {end - begin}")
+    return name, dtype, tuple(shape), begin, end
+
+
+def _entries(header: dict[str, Any], size: int, what: str) -> list[Entry]:
+    metadata = header.get(_METADATA, {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError(f"{what}: {_METADATA} must map strings to strings")
+    entries = [_entry(name, row, size, what) for name, row in header.items() if name != _METADATA]
+    place, last = 0, "the beginning of the data"
+    for name, _, _, begin, end in sorted(entries, key=lambda entry: entry[3:]):
+        if begin != place:
+            problem = "overlaps" if begin < place else "leaves a hole after"
+            raise ValueError(f"{what}: tensor {name!r} at {begin} to {end} {problem} {last}, which ends at {place}")
+        place, last = end, f"tensor {name!r}"
+    if place != size:
+        raise ValueError(f"{what}: the tensors end at {place} of {size} bytes of data")
+    return entries
+
+
+def _open(source: str | os.PathLike[str] | bytes | memoryview) -> tuple[memoryview, str]:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return memoryview(source).cast("B"), "safe_load"
+    path = os.fspath(source)
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return memoryview(b""), f"safe_load {path}"
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), f"safe_load {path}"
+
+
+def safe_load_metadata(source: str | os.PathLike[str] | bytes | memoryview) -> tuple[int, dict[str, Any]]:
+    """Where the tensors' bytes begin in a file (or its bytes), and its header, checked.
+
+    Raises:
+      ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
+      OSError: the file cannot be read.
+    """
+    data, what = _open(source)
+    begin, header = _header(data, what)
+    _entries(header, data.nbytes - begin, what)
+    return begin, header
+
+
+def safe_load(
+    source: str | os.PathLike[str] | bytes | memoryview, device: str | None = None
+) -> dict[str, Tensor]:
+    """The tensors of a safetensors file (or its bytes), by name.
+
+    The file is mapped, not read: a page comes from the disk when a tensor on it is computed with. On devices that
+    address the host's memory nothing is copied; assigning to such a tensor gives it memory of its own, the file is
+    never written. To other devices a tensor is copied when it is first computed with.
+
+    Raises:
+      ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
+      OSError: the file cannot be read.
+    """
+    data, what = _open(source)
+    begin, header = _header(data, what)
+    name = Device.canonicalize(device)
+    out = {}
+    for key, dtype, shape, start, stop in _entries(header, data.nbytes - begin, what):
+        out[key] = Tensor(_mapped(data[begin + start : begin + stop], dtype, shape, name, what), requires_grad=None)
+    return out
+
+
+def _mapped(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, what: str) -> LazyBuffer:
+    if host.is_addressable(device):
+        return host.upload(data, dtype, shape, device, borrow=True)
+    size = prod(shape)
+    assert isinstance(size, int)
+    disk = f"DISK:{what}"
+    storage = Storage(disk, size, dtype, Buffer(disk, size, dtype, opaque=FileMemory(data)))
+    return LazyBuffer.from_storage(storage, shape).copy_to(device)
+
+
+def safe_save(
+    tensors: Mapping[str, Tensor], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Writes tensors to a safetensors file. The file appears whole or not at all; one that was there stays until then.
+
+    Raises:
+      TypeError: something is no tensor, a name or metadata is no string, or a dtype has no name in the format.
+      ValueError: a tensor is named ``__metadata__``.
+      OSError: the file cannot be written.
+
+    Example:
+        >>> import os, tempfile
+        >>> from tg_frontend import Tensor, nn
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "t.safetensors")
+        ...     nn.state.safe_save({"t": Tensor([1, 2], device="NUMPY")}, path)
+        ...     nn.state.safe_load(path, device="NUMPY")["t"].tolist()
+        [1, 2]
+    """
+    header: dict[str, Any] = {}
+    if metadata is not None:
+        if not all(isinstance(key, str) and isinstance(value, str) for key, value in metadata.items()):
+            raise TypeError("safe_save: metadata maps strings to strings")
+        header[_METADATA] = dict(metadata)
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise TypeError(f"safe_save: {name!r}: names are strings and values tensors, not {type(tensor).__name__}")
+        if name == _METADATA:
+            raise ValueError(f"safe_save: no tensor can be named {_METADATA}")
+        if interop.to_safetensors_name(tensor.dtype) is None:
+            raise TypeError(f"safe_save: {name!r}: {tensor.dtype.name} has no name in the format")
+    # wide elements first, so that each begins at a multiple of its size
+    order = sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    place = 0
+    for name, tensor in order:
+        end = place + prod(tensor._ints()) * tensor.dtype.itemsize
+        shape = list(tensor._ints())
+        header[name] = {"dtype": interop.to_safetensors_name(tensor.dtype), "shape": shape, "data_offsets": [place, end]}
+        place = end
+    text = json.dumps(header, separators=(",", ":")).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    whole = [tensor.detach().contiguous() for _, tensor in order]
+    if whole:
+        whole[0].realize(*whole[1:])
+    target = os.fspath(path)
+    draft = f"{target}.{os.getpid()}.part"
+    try:
+        with open(draft, "wb") as file:
+            file.write(len(text).to_bytes(8, "little"))
+            file.write(text)
+            for tensor in whole:
+                file.write(host.download(tensor._host())[: prod(tensor._ints()) * tensor.dtype.itemsize])
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+    except BaseException:
+        if os.path.exists(draft):
+            os.unlink(draft)
+        raise
