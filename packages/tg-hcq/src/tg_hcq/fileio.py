@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from typing import Final, Literal, Self, TypeAlias
 
 Format: TypeAlias = Literal["B", "H", "I", "Q"]
@@ -236,7 +237,7 @@ class FileIO:
         return f"<FileIO {self.path} fd {self.fd}>"
 
 
-_MAP_ANONYMOUS: Final = 0x1000 if os.uname().sysname == "Darwin" else 0x20
+_MAP_ANONYMOUS: Final = 0x1000 if sys.platform == "darwin" else 0x20
 
 
 def _libc() -> ctypes.CDLL:
