@@ -158,14 +158,14 @@ def test_aliases() -> None:
 
 def test_import_is_light(tmp_path: Path) -> None:
     code = (
-        "import sys, time; before = set(sys.modules); start = time.perf_counter(); import tg_dtype;"
-        "took = time.perf_counter() - start; print(took, *sorted(set(sys.modules) - before))"
+        "import sys, time; before = set(sys.modules); start = time.process_time(); import tg_dtype;"
+        "took = time.process_time() - start; print(took, *sorted(set(sys.modules) - before))"
     )
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env |= {"PYTHONPATH": str(Path(tg_dtype.__file__).parent.parent), "PYTHONPYCACHEPREFIX": str(tmp_path)}
     best, modules = 1.0, set[str]()
-    for _ in range(6):  # the first one compiles
+    for _ in range(10):  # the first one compiles
         took, *names = subprocess.check_output([sys.executable, "-S", "-c", code], text=True, env=env).split()
         best, modules = min(best, float(took)), set(names)
     assert not modules & {"typing", "dataclasses", "inspect", "re", "numpy", "ctypes", "decimal", "fractions"}
-    assert best < 0.015  # 4 ms on an idle machine; the bound leaves room for a busy one
+    assert best < 0.015  # 4 ms of the processor on an idle machine; a busy one has slower ones
