@@ -74,6 +74,13 @@ class LinearBuilder:
         """The register's value after the effect appended last."""
         return self.add(UOps.READ, acc.dtype, (acc, self.uops[-1]))
 
+    def after(self, pointer: UOp) -> UOp:
+        """The pointer, once the effect appended last has run."""
+        return self.add(UOps.AFTER, pointer.dtype, (pointer, self.uops[-1]))
+
+    def barrier(self) -> UOp:
+        return self.add(UOps.BARRIER)
+
     def load(self, pointer: UOp, index: UOp, lanes: int = 1, gate: UOp | None = None, alt: UOp | None = None) -> UOp:
         tail = () if gate is None else (gate,) if alt is None else (gate, alt)
         return self.add(UOps.LOAD, pointer.dtype.base.vec(lanes), (pointer, index, *tail))

@@ -319,8 +319,8 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         x = k.load(a, i)
         k.store(tile, i, k.alu(Ops.MUL, x, x))
         k.store(seen, i, k.alu(Ops.CMPLT, x, k.const(103)))
-    ready = k.add(UOps.AFTER, tile.dtype, (tile, k.uops[-1]))
-    known = k.add(UOps.AFTER, seen.dtype, (seen, k.uops[-1]))
+    ready = k.after(tile)
+    known = k.add(UOps.AFTER, seen.dtype, (seen, ready.src[1]))
     with k.range(n, name="drain") as j:
         turned_at = k.alu(Ops.SUB, k.const(n - 1), j)
         k.store(out, j, k.alu(Ops.WHERE, k.load(known, turned_at), k.const(-1), k.load(ready, turned_at)))

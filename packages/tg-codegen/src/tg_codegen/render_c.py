@@ -105,6 +105,8 @@ class _Kernel(CStyleKernel):
 
     def vector(self, lanes: Sequence[str], dtype: DType) -> str:
         lanes = [self.pack_lane(lane) for lane in lanes] if dtypes.is_bool(dtype) else lanes
+        if all(lane in ("0", "0.0", "0.0f") for lane in lanes):
+            return f"({self.type(dtype)}){{0}}"
         return f"({self.type(dtype)}){{{', '.join(bare(lane) for lane in lanes)}}}"
 
     def lane(self, vector: str, index: int, count: int) -> str:

@@ -68,7 +68,7 @@ def decimal(value: float) -> str:
     """A finite float exactly, in decimal where that is short, else in hexadecimal."""
     text = f"{value:.6g}"
     if float(text) != value:
-        return value.hex()
+        return f"{value:.1f}" if value.is_integer() and abs(value) < 1e16 else value.hex()
     return text if "." in text or "e" in text else f"{text}.0"
 
 
@@ -80,6 +80,7 @@ class CStyleKernel:
     bool_name: ClassVar[str] = "bool"
     helper_prefix: ClassVar[str] = "static inline "
     long_suffix: ClassVar[str] = "ll"
+    name_constants: ClassVar[bool] = True  # whether a constant vector is worth a variable
 
     def __init__(self, name: str, uops: Sequence[UOp], fused: bool, strict: bool) -> None:
         self.name, self.uops, self.fused, self.strict = name, uops, fused, strict
@@ -203,15 +204,19 @@ class CStyleKernel:
 
     def value(self, u: UOp) -> str:
         """What stands for the node as an operand."""
-        return self.literal(u.arg, u.dtype) if u.is_const else self.values[u]
+        found = self.values.get(u)
+        return self.literal(u.arg, u.dtype) if found is None and u.is_const else self.values[u]
 
     def statement(self, u: UOp) -> None:
         if is_alu(u):
             self.define(u, "alu", self.alu(u))
             return
         match u.op:
-            case UOps.CONST | UOps.PARAM | UOps.VAR:
+            case UOps.PARAM | UOps.VAR:
                 pass
+            case UOps.CONST:
+                if u.dtype.count > 1 and self.name_constants:
+                    self.values[u] = self.variable("c", u.dtype, self.literal(u.arg, u.dtype))
             case UOps.SPECIAL:
                 if u is not self.facts.core:
                     self.values[u] = self.claim(u.arg[0])
@@ -226,7 +231,7 @@ class CStyleKernel:
             case UOps.ASSIGN:
                 self.line(f"{self.values[u.src[0]]} = {bare(self.value(u.src[1]))};")
             case UOps.READ:
-                self.values[u] = self.variable("sum", u.dtype, self.values[u.src[0]])
+                self.values[u] = self.variable("res", u.dtype, self.values[u.src[0]])
             case UOps.RANGE:
                 name = self.values[u] = self.claim(u.arg)
                 step = f"{name} += {self.value(u.src[2])}" if len(u.src) > 2 and u.src[2].arg != 1 else f"{name}++"

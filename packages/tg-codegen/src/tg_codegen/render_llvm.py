@@ -174,11 +174,11 @@ class _Function:
         self.body.append(f"{label}:")
         self.block = label
 
-    def call(self, intrinsic: str, result: str, *arguments: tuple[str, str]) -> str:
+    def call(self, intrinsic: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
         """A call of an intrinsic with (type, value) arguments; ``result`` is its type, ``void`` for none."""
         types = ", ".join(t for t, _ in arguments)
         self.declarations[f"declare {result} @{intrinsic}({types})"] = None
-        text = f"call {result} @{intrinsic}({', '.join(f'{t} {v}' for t, v in arguments)})"
+        text = f"call {flags}{result} @{intrinsic}({', '.join(f'{t} {v}' for t, v in arguments)})"
         if result == "void":
             self.line(text)
             return ""
@@ -414,11 +414,10 @@ class _Function:
             case Ops.MULACC:
                 return self.call(f"llvm.fmuladd.{name}", kind, *((kind, x) for x in v))
             case Ops.MAX:
-                # x86's max gives its second operand when either is NaN, so only a NaN in the first needs mending:
-                # max, compare, blend. llvm.maximum, which also orders the zeros, is three times as long.
-                greater = self.emit(f"fcmp ogt {kind} {v[0]}, {v[1]}")
-                larger = self.select(greater, v[0], v[1], dtype)
-                return self.select(self.emit(f"fcmp uno {kind} {v[0]}, {v[0]}"), v[0], larger, dtype)
+                # On x86 this is max, compare, blend: max gives its second operand when either is NaN, so only a NaN in
+                # the first needs mending. Without nsz the zeros would be ordered too, at twice the price; two nested
+                # selects come out one instruction longer, because LLVM merges their conditions.
+                return self.call(f"llvm.maximum.{name}", kind, *((kind, x) for x in v), flags="nsz ")
         return None
 
     def bool_alu(self, op: object, dtype: DType, v: list[str]) -> str | None:
@@ -506,6 +505,8 @@ class _Function:
         if dtypes.is_float(src):
             if dtypes.is_float(dst):
                 return self.cast_float(value, src, dst)
+            if src.count > 1:
+                return self.saturate(value, src, dst)
             kind = "ui" if dtypes.is_unsigned(dst) else "si"
             return self.call(f"llvm.fpto{kind}.sat.{_overload(dst)}.{_overload(src)}", to_type, (from_type, value))
         unsigned = dtypes.is_unsigned(src) or dtypes.is_bool(src)
@@ -518,6 +519,34 @@ class _Function:
             return value
         instruction = "trunc" if dst.bits < src.bits else "zext" if unsigned else "sext"
         return self.emit(f"{instruction} {from_type} {value} to {to_type}")
+
+    def saturate(self, value: str, src: DType, dst: DType) -> str:
+        """Vectors of floats to integers. LLVM has an intrinsic, but makes scalars of it on x86."""
+        if src.bits < 32:
+            value, src = self.cast(value, src, dtypes.float32.vec(src.count)), dtypes.float32.vec(src.count)
+        kind, low, high = _type(src), int(dtypes.min(dst)), int(dtypes.max(dst))
+        # Narrow integers are converted as 32 bits.
+        via = dst if dst.bits >= 32 else dtypes.int32.vec(dst.count)
+        least = _literal(float(low), src)
+        if dst.bits <= dtypes.finfo(src)[1] + 1:  # the greatest value is a float: clamp, and mend NaN
+            greatest = _literal(float(high), src)
+            value = self.select(self.emit(f"fcmp uno {kind} {value}, {value}"), _literal(0.0, src), value, src)
+            value = self.select(self.emit(f"fcmp ogt {kind} {value}, {least}"), value, least, src)
+            value = self.select(self.emit(f"fcmp olt {kind} {value}, {greatest}"), value, greatest, src)
+            number = self.to_int(value, src, via)
+            return self.cast(number, via, dst)
+        past = _literal(float(high + 1), src)
+        above, below = self.emit(f"fcmp oge {kind} {value}, {past}"), self.emit(f"fcmp ole {kind} {value}, {least}")
+        flags = _type(dtypes.bool.vec(src.count))
+        unfit = self.emit(f"or {flags} {self.emit(f'fcmp uno {kind} {value}, {value}')}, {above}")
+        unfit = self.emit(f"or {flags} {unfit}, {below}")
+        number = self.to_int(self.select(unfit, _literal(0.0, src), value, src), src, dst)
+        if low:
+            number = self.select(below, _literal(low, dst), number, dst)
+        return self.select(above, _literal(high, dst), number, dst)
+
+    def to_int(self, value: str, src: DType, dst: DType) -> str:
+        return self.emit(f"fpto{'ui' if dtypes.is_unsigned(dst) else 'si'} {_type(src)} {value} to {_type(dst)}")
 
     def cast_float(self, value: str, src: DType, dst: DType) -> str:
         if dst.bits > src.bits:

@@ -77,6 +77,7 @@ class _Kernel(CStyleKernel):
     language = "OpenCL"
     scalars = _NAMES
     long_suffix = "L"
+    name_constants = False
 
     def preamble(self) -> list[str]:
         lines = [

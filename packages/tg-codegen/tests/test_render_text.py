@@ -1,0 +1,259 @@
+"""The text of renderers: one small kernel in each language, literals, names, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tg_codegen.builder import LinearBuilder
+from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_cstyle import bare, decimal
+from tg_codegen.render_cuda import CUDARenderer
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.renderer import Renderer
+from tg_codegen.renderers import RENDERERS
+from tg_codegen.target import Target
+from tg_codegen.uop import UOp
+from tg_dtype import DType, dtypes
+from tg_lazy import Ops
+
+f32 = dtypes.float32
+
+
+def row_maxima() -> list[UOp]:
+    """out[row] = first + last lane of the maxima over the columns of a row, for at most 60 rows."""
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    n = k.variable("n", 1, 64)
+    with k.range(n, name="row") as row:
+        most = k.acc(k.const(0.5, f32.vec(4)))
+        with k.range(32, step=4, name="col") as col:
+            at = k.alu(Ops.ADD, k.alu(Ops.MUL, row, k.const(32)), col)
+            k.assign(most, k.alu(Ops.MAX, most, k.load(a, at, 4)))
+        best = k.read(most)
+        k.store(out, row, k.alu(Ops.ADD, k.gep(best, 0), k.gep(best, 3)), k.alu(Ops.CMPLT, row, k.const(60)))
+    return k.uops
+
+
+TEXT = {
+    "CLANG": """
+#ifdef __clang__
+#pragma clang fp contract(fast)
+#endif
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef float f32x4u __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int i32x4 __attribute__((vector_size(16)));
+typedef signed char i8x4 __attribute__((vector_size(4)));
+static inline f32x4 tg_select_f32x4(i8x4 m, f32x4 a, f32x4 b) { i32x4 w = __builtin_convertvector(m, i32x4); return \\
+(f32x4)(((i32x4)a & w) | ((i32x4)b & ~w)); }
+static inline f32x4 tg_max_f32x4(f32x4 a, f32x4 b) { return tg_select_f32x4(__builtin_convertvector(a != a, i8x4), \\
+a, tg_select_f32x4(__builtin_convertvector(a > b, i8x4), a, b)); }
+void rows(float* restrict data0, const float* restrict data1, const int n) {
+  for (int row = 0; row < n; row++) {
+    f32x4 c4 = (f32x4){0.5f, 0.5f, 0.5f, 0.5f};
+    f32x4 acc5 = c4;
+    for (int col = 0; col < 32; col += 4) {
+      f32x4 val9 = *(const f32x4u*)(data1 + ((row * 32) + col));
+      acc5 = tg_max_f32x4(acc5, val9);
+    }
+    f32x4 res11 = acc5;
+    if (row < 60) {
+      data0[row] = res11[0] + res11[3];
+    }
+  }
+}
+""",
+    "LLVM": """
+define void @rows(ptr noalias %data0, ptr noalias %data1, i32 range(i32 1, 65) %var.n) #0 {
+entry:
+  %reg0 = alloca <4 x float>
+  br label %row.loop1
+row.loop1:
+  %row.loop1.i = phi i32 [ 0, %entry ], [ %row.loop1.i.next, %row.loop1.latch ]
+  %row.loop1.i.go = icmp slt i32 %row.loop1.i, %var.n
+  br i1 %row.loop1.i.go, label %row.loop1.body, label %row.loop1.end
+row.loop1.body:
+  store <4 x float> splat (float 0x3FE0000000000000), ptr %reg0
+  br label %col.loop2
+col.loop2:
+  %col.loop2.i = phi i32 [ 0, %row.loop1.body ], [ %col.loop2.i.next, %col.loop2.latch ]
+  %t3 = mul nsw i32 %row.loop1.i, 32
+  %t4 = add nsw i32 %t3, %col.loop2.i
+  %p5 = getelementptr inbounds float, ptr %data1, i32 %t4
+  %val6 = load <4 x float>, ptr %p5, align 4
+  %acc7 = load <4 x float>, ptr %reg0
+  %t8 = call nsz <4 x float> @llvm.maximum.v4f32(<4 x float> %acc7, <4 x float> %val6)
+  store <4 x float> %t8, ptr %reg0
+  br label %col.loop2.latch
+col.loop2.latch:
+  %col.loop2.i.next = add nsw i32 %col.loop2.i, 4
+  %col.loop2.i.go = icmp slt i32 %col.loop2.i.next, 32
+  br i1 %col.loop2.i.go, label %col.loop2, label %col.loop2.end, !llvm.loop !2
+col.loop2.end:
+  %acc9 = load <4 x float>, ptr %reg0
+  %t10 = extractelement <4 x float> %acc9, i32 0
+  %t11 = extractelement <4 x float> %acc9, i32 3
+  %t12 = fadd contract float %t10, %t11
+  %t13 = icmp slt i32 %row.loop1.i, 60
+  br i1 %t13, label %store14, label %store14.end
+store14:
+  %p15 = getelementptr inbounds float, ptr %data0, i32 %row.loop1.i
+  store float %t12, ptr %p15, align 4
+  br label %store14.end
+store14.end:
+  br label %row.loop1.latch
+row.loop1.latch:
+  %row.loop1.i.next = add nsw i32 %row.loop1.i, 1
+  br label %row.loop1, !llvm.loop !3
+row.loop1.end:
+  ret void
+}
+declare <4 x float> @llvm.maximum.v4f32(<4 x float>, <4 x float>)
+attributes #0 = { nounwind "no-builtins" }
+!0 = !{!"llvm.loop.unroll.disable"}
+!1 = !{!"llvm.loop.vectorize.enable", i1 false}
+!2 = distinct !{!2, !0, !1}
+!3 = distinct !{!3, !0, !1}
+""",
+    "CL": """
+static inline float4 tg_max_f32x4(float4 a, float4 b) { return select(select(b, a, a > b), a, a != a); }
+__kernel void rows(__global float* restrict data0, __global const float* restrict data1, const int n) {
+  for (int row = 0; row < n; row++) {
+    float4 acc4 = (float4)(0.5f);
+    for (int col = 0; col < 32; col += 4) {
+      float4 val8 = vload4(0, data1 + ((row * 32) + col));
+      acc4 = tg_max_f32x4(acc4, val8);
+    }
+    float4 res10 = acc4;
+    if (row < 60) {
+      data0[row] = res10.s0 + res10.s3;
+    }
+  }
+}
+""",
+    "CUDA": """
+struct __align__(16) f32x4 { float v[4]; };
+static __device__ __forceinline__ float tg_max_f32(float a, float b) { return a != a ? a : a > b ? a : b; }
+extern "C" __global__ void rows(float* __restrict__ data0, const float* __restrict__ data1, const int n) {
+  for (int row = 0; row < n; row++) {
+    f32x4 c4 = f32x4{{0.5f, 0.5f, 0.5f, 0.5f}};
+    f32x4 acc5 = c4;
+    for (int col = 0; col < 32; col += 4) {
+      f32x4 val9 = *(const f32x4*)(data1 + ((row * 32) + col));
+      f32x4 alu10 = f32x4{{tg_max_f32(acc5.v[0], val9.v[0]), tg_max_f32(acc5.v[1], val9.v[1]), tg_max_f32(acc5.v[2], \\
+val9.v[2]), tg_max_f32(acc5.v[3], val9.v[3])}};
+      acc5 = alu10;
+    }
+    f32x4 res11 = acc5;
+    if (row < 60) {
+      data0[row] = res11.v[0] + res11.v[3];
+    }
+  }
+}
+""",
+}
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+def test_text(name: str) -> None:
+    renderer = RENDERERS[name]()  # type: ignore[call-arg]
+    assert "\n" + renderer.render("rows", row_maxima()) == TEXT[name]
+
+
+def test_registry() -> None:
+    assert sorted(RENDERERS) == ["CL", "CLANG", "CUDA", "LLVM"]
+    assert all(cls.name == name for name, cls in RENDERERS.items())
+
+
+def test_keys_tell_renderers_apart() -> None:
+    renderers: list[Renderer] = [
+        ClangRenderer(), ClangRenderer(strict=True), ClangRenderer(Target(vector_bytes=64)), LLVMRenderer(),
+        LLVMRenderer(strict=True), OpenCLRenderer(), OpenCLRenderer(half=True), OpenCLRenderer(double=False),
+        CUDARenderer(), CUDARenderer("sm_90"), CUDARenderer(strict=True),
+    ]  # fmt: skip
+    assert len({r.key for r in renderers}) == len(renderers)
+    assert ClangRenderer().key == ClangRenderer().key
+
+
+@pytest.mark.parametrize("renderer", [cls() for cls in RENDERERS.values()], ids=list(RENDERERS))  # type: ignore[call-arg]
+def test_claims(renderer: Renderer) -> None:
+    """Integers, bool and float32 everywhere; float8 and bfloat16 nowhere; transcendental functions on GPUs only."""
+    assert all(renderer.supports_dtype(d) for d in (*dtypes.ints, dtypes.bool, f32, f32.vec(4)))
+    assert not any(renderer.supports_dtype(d) for d in (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2))
+    assert renderer.supports_op(Ops.EXP2, f32) == (renderer.target.kind == "gpu")
+    assert renderer.supports_op(Ops.SQRT, f32)
+
+
+def unary(op: Ops, dtype: DType, lanes: int = 1) -> list[UOp]:
+    k = LinearBuilder()
+    out, a = k.param(0, dtype), k.param(1, dtype)
+    zero = k.const(0)
+    k.store(out, zero, k.alu(op, k.load(a, zero, lanes)))
+    return k.uops
+
+
+@pytest.mark.parametrize(
+    ("renderer", "uops", "message"),
+    [
+        (ClangRenderer(), unary(Ops.EXP2, f32), "C: EXP2 of float32 has no form"),
+        (LLVMRenderer(), unary(Ops.SIN, f32), "LLVM: SIN of float32 has no instruction"),
+        (ClangRenderer(), unary(Ops.NEG, dtypes.bfloat16), "C: bfloat16 has no arithmetic"),
+        (LLVMRenderer(), unary(Ops.NEG, dtypes.fp8e4m3), "LLVM: fp8e4m3 has no arithmetic"),
+        (OpenCLRenderer(), unary(Ops.NEG, f32, 5), "OpenCL: float32x5 has 5 lanes"),
+    ],
+    ids=["C EXP2", "LLVM SIN", "C bf16", "LLVM fp8", "CL 5 lanes"],
+)
+def test_refusals(renderer: Renderer, uops: list[UOp], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        renderer.render("kernel", uops)
+
+
+@pytest.mark.parametrize("renderer", [ClangRenderer(), LLVMRenderer()], ids=["C", "LLVM"])
+def test_a_cpu_has_no_work_groups(renderer: Renderer) -> None:
+    k = LinearBuilder()
+    k.store(k.param(0, dtypes.int32), k.const(0), k.special("gidx0", 4))
+    with pytest.raises(ValueError, match="SPECIAL gidx0 has no meaning on a CPU"):
+        renderer.render("kernel", k.uops)
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_decimal_is_exact(value: float) -> None:
+    text = decimal(value)
+    back = float.fromhex(text) if "x" in text else float(text)
+    assert (back, math.copysign(1.0, back)) == (value, math.copysign(1.0, value))
+    assert "." in text or "e" in text
+
+
+def test_bare() -> None:
+    samples = ("(a + b)", "(a) + (b)", "x", "((a))", "f(x)")
+    assert [bare(text) for text in samples] == ["a + b", "(a) + (b)", "x", "(a)", "f(x)"]
+
+
+def test_address_arithmetic_is_told_from_data() -> None:
+    """The same product as an address may not overflow; as data it wraps."""
+    k = LinearBuilder()
+    out, a = k.param(0, dtypes.int32), k.param(1, dtypes.int32)
+    with k.range(8) as i:
+        at = k.alu(Ops.MUL, i, k.const(3))
+        x = k.load(a, at)
+        k.store(out, i, k.alu(Ops.MUL, x, k.const(5)))
+    ir = LLVMRenderer().render("kernel", k.uops)
+    assert "mul nsw i32 %i.loop1.i, 3" in ir
+    assert "mul i32 %val" in ir
+    assert "(int)((unsigned)val" in ClangRenderer().render("kernel", k.uops)
+
+
+def test_cuda_loads_whole_vectors_only_where_aligned() -> None:
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    with k.range(8, step=4) as i:
+        odd = k.alu(Ops.ADD, i, k.const(1))
+        k.store(out, i, k.alu(Ops.ADD, k.load(a, i, 4), k.load(a, odd, 4)))
+    text = CUDARenderer().render("kernel", k.uops)
+    assert "*(const f32x4*)(data1 + i)" in text
+    assert "*(f32x4*)(data0 + i)" in text
+    assert text.count("*(const f32x4*)") == 1
