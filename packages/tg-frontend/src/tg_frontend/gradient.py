@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
+from tg_lazy.lazybuffer import MEMORY
 
 
 from . import host
@@ -197,10 +198,12 @@ class Gradient(Core):
         return self
 
     def _store(self, new: Self) -> None:
-        storage = self.lazydata.storage
-        if storage is not None and host.is_borrowed(storage):
-            self.lazydata = self.lazydata.clone()
-        self.lazydata = self.lazydata.assign(new.lazydata)
+        lazy = self.lazydata
+        if lazy.base.op not in MEMORY or (lazy.storage is not None and host.is_borrowed(lazy.storage)):
+            # memory of its own: a node that equal graphs share could not be written in place next time
+            self.lazydata = new.lazydata.clone()
+            return
+        self.lazydata = lazy.assign(new.lazydata)
         note_assign(self.lazydata)
 
     def replace(self, other: Self) -> Self:

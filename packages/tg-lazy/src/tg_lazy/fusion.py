@@ -74,7 +74,7 @@ class Fusion:
         if node.op is Ops.ASSIGN:
             target, _ = node.srcs[0]
             step.inputs[target] = None
-            self._use(node.srcs[1], space, None)
+            self._use(node, node.srcs[1], space, None)
         elif node.op is Ops.REDUCE:
             self._open(node, space)
         else:
@@ -86,7 +86,7 @@ class Fusion:
             step.inputs.pop(node, None)
             step.members[node] = None
             if node.op is Ops.REDUCE:
-                if space is step.space:
+                if space is step.space and not self.facts.constant[node.index]:
                     step.finished = None if step.reductions else (node, st)
                 self._open(node, space if st is None else self._apart(space))
             else:
@@ -98,26 +98,29 @@ class Fusion:
             source = srcs[0][0]
             space.step.inputs[source] = None
             space.step.places.setdefault(source, set()).add(ELSEWHERE)
+            space.step.nested.add(source)
             srcs = srcs[1:]
         for edge in srcs:
-            self._use(edge, space, st)
+            self._use(node, edge, space, st)
 
     def _open(self, node: Node, space: Space) -> None:
         step = space.step
         step.reductions.append(node)
         if self.facts.contracts(node):
             step.contraction = node
-        self._use(node.srcs[0], space.inside(node, seen_shape(node.srcs[0])), None)
+        self._use(node, node.srcs[0], space.inside(node, seen_shape(node.srcs[0])), None)
 
     def _apart(self, space: Space) -> Space:
         """``space`` with rows of its own: what is evaluated there does not walk the rows in order."""
         return Space(space.step, space.shape, space.order, space.units, {}, space.reduction)
 
-    def _use(self, edge: Edge, space: Space, st: ShapeTracker | None) -> None:
-        """Notes that the operand ``edge`` of a node that ``space`` sees through ``st`` is evaluated there."""
+    def _use(self, node: Node, edge: Edge, space: Space, st: ShapeTracker | None) -> None:
+        """Notes that the operand ``edge`` of ``node``, which ``space`` sees through ``st``, is evaluated there."""
         src, own = edge
         if src.op in LEAVES and not src.reason:
             return
+        if space is not space.step.space or node in space.step.nested:
+            space.step.nested.add(src)
         seen = over(own, st)
         if seen is not None:
             elements = prod(src.shape)

@@ -15,6 +15,8 @@ from .graph import Graph, Node
 from .lazybuffer import LazyBuffer
 from .ops import Ops
 
+LARGE = 1 << 22
+"""Bytes up to which a value may take more memory than what it is made of."""
 READER = "it reads memory that this schedule overwrites"
 
 
@@ -55,8 +57,9 @@ def _outside(version: LazyBuffer, graph: Graph) -> Iterable[LazyBuffer]:
 
 
 def _inflates(lazy: LazyBuffer) -> bool:
-    """Whether a value is much larger than what it is made of, so that its users are what should be kept."""
-    return _elements(lazy) > 2 * max((_elements(src.base) for src in lazy.srcs), default=0)
+    """Whether a value is large, and much larger than what it is made of, so that its users are what should be kept."""
+    size = _elements(lazy)
+    return size * lazy.dtype.itemsize > LARGE and size > 2 * max((_elements(src.base) for src in lazy.srcs), default=0)
 
 
 def _elements(lazy: LazyBuffer) -> int:
@@ -83,6 +86,12 @@ def held(graph: Graph) -> list[Node]:
 
 def _held_from_outside(graph: Graph) -> set[LazyBuffer]:
     """The bases in the graph to which, or to a view of which, there are more references than the graph's own."""
+    known = _references(graph)  # counted in a function of its own, whose variables hold nothing any more
+    return {lazy.base for lazy, count in known.items() if getrefcount(lazy) > count + _SCAN}
+
+
+def _references(graph: Graph) -> dict[LazyBuffer, int]:
+    """How often the graph itself refers to each base and view."""
     known: dict[LazyBuffer, int] = {}
     for lazy in graph.of:
         known[lazy] = known.get(lazy, 0) + 2  # keyed in Graph.of, and Node.lazy
@@ -91,7 +100,7 @@ def _held_from_outside(graph: Graph) -> set[LazyBuffer]:
             known[src] = count + 1
             if not count and src.op is Ops.VIEW:
                 known[src.srcs[0]] = known.get(src.srcs[0], 0) + 1
-    return {lazy.base for lazy, count in known.items() if getrefcount(lazy) > count + _SCAN}
+    return known
 
 
 def _overhead() -> int:

@@ -35,7 +35,7 @@ class Former:
 
     def __init__(self, roots: Sequence[Node], swaps: dict[Node, Node]) -> None:
         self.roots, self.swaps = roots, swaps
-        self.frames: dict[Node, ShapeTracker] = {}
+        self.inside = frozenset(roots)
         self.slots: dict[Storage, int] = {}
         self.memo: dict[Seen, LazyOp] = {}
 
@@ -45,9 +45,8 @@ class Former:
         Args:
           frames: for each root how the kernel's loops map to its elements; None: as they are.
         """
-        for root, frame in zip(self.roots, frames, strict=True):
+        for root in self.roots:
             self.slot(root)
-            self.frames[root] = frame or ShapeTracker.from_shape(seen_shape(target_of(root)))
         stores = [self.store(root, frame) for root, frame in zip(self.roots, frames, strict=True)]
         return ast.sink(tuple(stores), tuple(BufferArg(s.dtype, s.size) for s in self.slots))
 
@@ -81,16 +80,13 @@ class Former:
             stack.pop()
         return memo[node, st]
 
-    def computed(self, node: Node, st: ShapeTracker | None) -> bool:
+    def computed(self, node: Node) -> bool:
         """Whether ``node`` is computed in this kernel, not read from memory."""
-        if not node.reason:
-            return True
-        frame = self.frames.get(node)
-        return frame is not None and frame is (st or ShapeTracker.from_shape(seen_shape(target_of(node))))
+        return not node.reason or node in self.inside
 
     def needs(self, node: Node, st: ShapeTracker | None) -> list[Seen]:
         """The operands of ``node`` seen through ``st``, each with how it is seen."""
-        if not self.computed(node, st):
+        if not self.computed(node):
             return []
         if node.op is Ops.REDUCE:
             return [node.srcs[0]]
@@ -100,7 +96,7 @@ class Former:
     def build(self, node: Node, st: ShapeTracker | None, src: list[LazyOp]) -> LazyOp:
         """``node`` seen through ``st``, its operands being there."""
         op, shape = node.op, node.shape if st is None else st.shape
-        if not self.computed(node, st):
+        if not self.computed(node):
             return fold.load(self.slot(node), node.dtype, st or ShapeTracker.from_shape(shape))
         if op is Ops.REDUCE:
             return fold.view(fold.reduce(src[0], *node.arg), st)

@@ -77,6 +77,11 @@ class Merging:
             return False
         if len(first.reductions) + len(second.reductions) > limits.stages:
             return False
+        # what an ASSIGN overwrites must not be read again while the other's reductions run
+        if any(root in second.nested for root in first.roots):
+            ended = {root.storage for root in outputs if root.op is Ops.ASSIGN}
+            if any(node.storage in ended for node in first.inputs):
+                return False
         # whatever passes between the two must pass on the same element
         for one, two in ((first, second), (second, first)):
             for root in one.roots:
@@ -113,6 +118,9 @@ class Merging:
         first.inputs.update((node, None) for node in second.inputs if node not in first.roots)
         first.roots += second.roots
         first.members.update(second.members)
+        if any(root in second.nested for root in first.roots):
+            first.nested.update(first.inputs)
+        first.nested |= second.nested
         first.reductions += second.reductions
         for root in second.roots:
             self.ordering.maker[root] = first

@@ -215,6 +215,6 @@ def in_place(step: Step, root: Node) -> bool:
     through = stored_through(root)
     for node, places in step.places.items():
         if node.storage is not None and node.storage.root is _memory(root):
-            if node.storage is not root.storage or any(place is not through for place in places):
+            if node.storage is not root.storage or node in step.nested or any(p is not through for p in places):
                 return False
     return True

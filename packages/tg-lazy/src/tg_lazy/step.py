@@ -103,6 +103,7 @@ class Step:
       space: the loops of the outputs.
       inputs: the realised nodes that it reads.
       places: how it sees each of them from the loops of the outputs (None: one by one), or ELSEWHERE.
+      nested: nodes that are evaluated inside reductions.
       members: nodes computed inside.
       reductions: those of them that are reductions.
       contraction: a reduction among them that uses its operands many times over.
@@ -112,13 +113,15 @@ class Step:
     """
 
     __slots__ = (
-        "contraction", "finished", "inputs", "members", "places", "position", "reductions", "roots", "space", "swaps"
+        "contraction", "finished", "inputs", "members", "nested", "places", "position", "reductions", "roots", "space",
+        "swaps",
     )  # fmt: skip
 
     def __init__(self, root: Node) -> None:
         self.roots = [root]
         self.inputs: dict[Node, None] = {}
         self.places: dict[Node, set[ShapeTracker | str | None]] = {}
+        self.nested: set[Node] = set()
         self.members: dict[Node, None] = {}
         self.reductions: list[Node] = []
         self.contraction: Node | None = None

@@ -178,9 +178,13 @@ class LRUAllocator(Allocator[T]):
     def _round(self, nbytes: int) -> int:
         return (nbytes + self.granularity - 1) // self.granularity * self.granularity
 
-    def reusable(self, opaque: T) -> bool:
-        """Whether a freed block may be given to somebody else."""
-        return True
+    def recycle(self, opaque: T) -> T | None:
+        """What the cache keeps of a freed block, None if it may not be given to somebody else.
+
+        An opaque that frees itself (``__del__``) must hand its memory to a new object here: when the collector breaks a
+        cycle it finalizes a buffer and its opaque in any order, and an opaque that is revived is not finalized again.
+        """
+        return opaque
 
     def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> T:
         """A block from the cache or a new one; on MemoryError empties the cache and tries again.
@@ -213,12 +217,13 @@ class LRUAllocator(Allocator[T]):
             super().free(opaque, nbytes, options)
             return
         nbytes = self._round(nbytes)
-        if not LRU.value or options.nolru or not self.reusable(opaque):
+        kept = None if not LRU.value or options.nolru else self.recycle(opaque)
+        if kept is None:
             super().free(opaque, nbytes, options)
             return
         with _account:
             self._account(-nbytes, -1)
-            self._cache.setdefault((nbytes, options), []).append(opaque)
+            self._cache.setdefault((nbytes, options), []).append(kept)
             self._cached += nbytes
         if self._cached > self.cache_limit:
             self.free_cache()

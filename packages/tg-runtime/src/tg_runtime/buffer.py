@@ -152,12 +152,13 @@ class Buffer:
         base, self._base = self._base, None
         opaque, self._opaque = self._opaque, None
         if base is not None:
-            base.release()
+            if base._refs > 0:  # the collector may have finalized the base first
+                base.release()
         elif opaque is not None and self._allocator is not None:
             self._allocator.free(opaque, self.nbytes, self.options)
 
     def __del__(self) -> None:
-        # views hold their base, so none is left
+        # views hold their base, so none is left (or all are garbage together)
         if getattr(self, "_refs", 0) > 0:
             self._refs = 0
             self._free()

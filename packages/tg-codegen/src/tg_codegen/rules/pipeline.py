@@ -39,6 +39,8 @@ def full_rewrite(sink: UOp, renderer: Renderer) -> UOp:
         changed = graph_rewrite(changed, decompose, renderer)
     if changed is not sink:
         sink = graph_rewrite(changed, simplify, Bounds())
+        if _lacks(sink, renderer):  # simplification may bring back what is missing: a - b for a + -b
+            sink = graph_rewrite(sink, decompose, renderer)
     if renderer.target.fused_multiply_add:
         sink = graph_rewrite(sink, fuse_multiply_add, renderer)
     return sink

@@ -14,7 +14,7 @@ from tg_lazy import ContextVar
 from ..allocator import Allocator, BufferOptions, LRUAllocator
 from .libc import libc
 
-# a debugging aid: a kernel that reads or writes past the end of a buffer is stopped by the processor
+# a debugging aid: a kernel that reads or writes outside of a buffer is stopped by the processor
 GUARD: ContextVar[int] = ContextVar("CPU_GUARD", 0)
 
 ALIGNMENT = 64
@@ -27,6 +27,9 @@ _from_memory.restype = ctypes.py_object
 _from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 
 
+_GONE = "freed, or handed to another object"
+
+
 class HostMemory:
     """A block of this process's memory.
 
@@ -36,11 +39,11 @@ class HostMemory:
       owner: what keeps the memory alive; the block frees it itself if this is None.
     """
 
-    __slots__ = ("__weakref__", "_exported", "address", "nbytes", "owner")
+    __slots__ = ("__weakref__", "_exports", "address", "nbytes", "owner")
 
     def __init__(self, address: int, nbytes: int, owner: object | None) -> None:
         self.address, self.nbytes, self.owner = address, nbytes, owner
-        self._exported: weakref.ref[Any] | None = None
+        self._exports: list[weakref.ref[Any]] = []
 
     @classmethod
     def allocate(cls, nbytes: int) -> HostMemory:
@@ -60,7 +63,7 @@ class HostMemory:
 
     @classmethod
     def guarded(cls, nbytes: int) -> HostMemory:
-        """``nbytes`` bytes that end where a page begins that nobody may touch.
+        """``nbytes`` bytes with a page that nobody may touch right behind them (``CPU_GUARD=1``) or before (``2``).
 
         Raises:
           MemoryError: the system has no such block.
@@ -68,12 +71,13 @@ class HostMemory:
         page = mmap.PAGESIZE
         whole = (nbytes + page - 1) // page * page
         try:
-            block = mmap.mmap(-1, whole + page)
+            block = mmap.mmap(-1, whole + 2 * page)
         except (OSError, ValueError, OverflowError) as error:
             raise MemoryError(str(error)) from None
-        address = ctypes.addressof(ctypes.c_char.from_buffer(block))
-        libc().mprotect(address + whole, page, 0)
-        return cls(address + whole - (nbytes + 7) // 8 * 8, nbytes, block)
+        first = ctypes.addressof(ctypes.c_char.from_buffer(block)) + page
+        libc().mprotect(first - page, page, 0)
+        libc().mprotect(first + whole, page, 0)
+        return cls(first if GUARD.value == 2 else first + whole - (nbytes + 7) // 8 * 8, nbytes, block)
 
     def view(self, nbytes: int) -> memoryview:
         """The first ``nbytes`` bytes, valid while the block lives."""
@@ -84,17 +88,26 @@ class HostMemory:
         """The first ``nbytes`` bytes as a view that keeps the block alive."""
         array = (ctypes.c_uint8 * nbytes).from_address(self.address)
         array._block = self  # type: ignore[attr-defined]
-        self._exported = weakref.ref(array)
+        root = self.owner if isinstance(self.owner, HostMemory) else self
+        root._exports = [*(e for e in root._exports if e() is not None), weakref.ref(array)]
         return memoryview(array).cast("B")
 
     @property
     def exported(self) -> bool:
-        """Whether a view that :meth:`export` gave is alive."""
-        return self._exported is not None and self._exported() is not None
+        """Whether a view that :meth:`export` gave, of the block or of a part of it, is alive."""
+        return any(e() is not None for e in self._exports)
+
+    def moved(self) -> HostMemory | None:
+        """A new object that owns this one's memory, which is left without; None if it is freed, or not its own."""
+        if self.owner is not None:
+            return None
+        self.owner = _GONE
+        return HostMemory(self.address, self.nbytes, None)
 
     def __del__(self, libc: Callable[[], ctypes.CDLL] = libc) -> None:
         # bound as a default because the module's names are gone when the interpreter ends
         if self.owner is None:
+            self.owner = _GONE
             libc().free(self.address)
 
     def __repr__(self) -> str:
@@ -134,9 +147,9 @@ class HostAllocator(LRUAllocator[HostMemory]):
     def _round(self, nbytes: int) -> int:
         return nbytes if GUARD.value else super()._round(nbytes)
 
-    def reusable(self, opaque: HostMemory) -> bool:
-        """Not while a view of it is in other hands."""
-        return not opaque.exported
+    def recycle(self, opaque: HostMemory) -> HostMemory | None:
+        """The block's memory, unless a view of it is in other hands."""
+        return None if opaque.exported else opaque.moved()
 
     def copyin(self, dest: HostMemory, src: memoryview) -> None:
         """Copies host memory."""
@@ -163,4 +176,5 @@ class HostAllocator(LRUAllocator[HostMemory]):
 
     def offset(self, opaque: HostMemory, nbytes: int, byte_offset: int) -> HostMemory:
         """A part of the block, which it keeps alive."""
-        return HostMemory(opaque.address + byte_offset, nbytes, opaque)
+        root = opaque.owner if isinstance(opaque.owner, HostMemory) else opaque
+        return HostMemory(opaque.address + byte_offset, nbytes, root)
