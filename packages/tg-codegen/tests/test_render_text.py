@@ -48,9 +48,9 @@ typedef float f32x4 __attribute__((vector_size(16)));
 typedef float f32x4u __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int i32x4 __attribute__((vector_size(16)));
 typedef signed char i8x4 __attribute__((vector_size(4)));
-static inline f32x4 tg_select_f32x4(i8x4 m, f32x4 a, f32x4 b) { i32x4 w = __builtin_convertvector(m, i32x4); return \\
+static inline f32x4 tg_select_f32x4(i8x4 m, f32x4 a, f32x4 b) { i32x4 w = __builtin_convertvector(m, i32x4); return \
 (f32x4)(((i32x4)a & w) | ((i32x4)b & ~w)); }
-static inline f32x4 tg_max_f32x4(f32x4 a, f32x4 b) { return tg_select_f32x4(__builtin_convertvector(a != a, i8x4), \\
+static inline f32x4 tg_max_f32x4(f32x4 a, f32x4 b) { return tg_select_f32x4(__builtin_convertvector(a != a, i8x4), \
 a, tg_select_f32x4(__builtin_convertvector(a > b, i8x4), a, b)); }
 void rows(float* restrict data0, const float* restrict data1, const int n) {
   for (int row = 0; row < n; row++) {
@@ -144,7 +144,7 @@ extern "C" __global__ void rows(float* __restrict__ data0, const float* __restri
     f32x4 acc5 = c4;
     for (int col = 0; col < 32; col += 4) {
       f32x4 val9 = *(const f32x4*)(data1 + ((row * 32) + col));
-      f32x4 alu10 = f32x4{{tg_max_f32(acc5.v[0], val9.v[0]), tg_max_f32(acc5.v[1], val9.v[1]), tg_max_f32(acc5.v[2], \\
+      f32x4 alu10 = f32x4{{tg_max_f32(acc5.v[0], val9.v[0]), tg_max_f32(acc5.v[1], val9.v[1]), tg_max_f32(acc5.v[2], \
 val9.v[2]), tg_max_f32(acc5.v[3], val9.v[3])}};
       acc5 = alu10;
     }
