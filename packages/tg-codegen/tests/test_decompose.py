@@ -105,6 +105,8 @@ def worst(got: Array, exact: Array) -> float:
 def test_transcendental(
     op: Ops, exact: Callable[..., Array], bound: tuple[float, float], dtype: DType, fused: bool, on_arrays: OnArrays
 ) -> None:
+    if dtype is dtypes.float64 and np.finfo(np.longdouble).nmant < 60:
+        pytest.skip("numpy has no wider float here to compare with")
     x = operand(dtype)
     data = arguments(dtype, op)
     with np.errstate(all="ignore"):
