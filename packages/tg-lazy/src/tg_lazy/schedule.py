@@ -52,14 +52,16 @@ class ScheduleItem:
         An unrealised node that still reads memory that the step has overwritten is marked stale: it cannot be
         scheduled any more, and says so.
         """
+        before = [
+            (weak, node.origin)
+            for node, storage in self._commits if node.op is Ops.ASSIGN for weak in storage.readers
+        ]  # fmt: skip
         for node, storage in self._commits:
-            overwrites, origin = node.op is Ops.ASSIGN, node.origin
-            before = list(storage.readers) if overwrites else []
             node.realised_in(storage)
-            for weak in before:
-                reader = weak()
-                if reader is not None and not reader.is_realized and reader.op is not Ops.ASSIGN:
-                    reader.stale = origin
+        for weak, origin in before:
+            reader = weak()
+            if reader is not None and not reader.is_realized and reader.op is not Ops.ASSIGN:
+                reader.stale = origin
         self._commits = ()
 
     def __repr__(self) -> str:
