@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyBuffer
-from tg_runtime import Device
+from tg_runtime import Device, capturing
 from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 
 from . import host
@@ -240,6 +240,11 @@ class Core:
         Raises:
           ValueError: the shape is symbolic and bound to no value.
         """
+        if capturing():
+            raise RuntimeError(
+                f"a tensor of shape {self.shape} was read inside of a function while TinyJit records it; "
+                "a replay would not read it again: return it instead"
+            )
         shape = self._ints()
         lazy = self.lazydata
         if shape != lazy.shape:

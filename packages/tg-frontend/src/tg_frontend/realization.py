@@ -40,6 +40,11 @@ def _pending() -> list[LazyBuffer]:
     return alive
 
 
+def unfinished_assigns() -> list[LazyBuffer]:
+    """The assignments that are not executed yet."""
+    return _pending()
+
+
 def _reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
     seen: set[LazyBuffer] = set()
     stack = [root.base for root in roots]
