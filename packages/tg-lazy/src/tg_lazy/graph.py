@@ -9,7 +9,7 @@ from tg_dtype import DType
 from tg_shape import Expr, ShapeTracker, Variable, prod, sint, unbind
 
 from .cost import limits_of
-from .lazybuffer import LazyBuffer, Shape, max_size, row_major_offset
+from .lazybuffer import LazyBuffer, Shape, contiguous, max_size, row_major_offset
 from .ops import Ops
 from .storage import Storage
 
@@ -195,13 +195,13 @@ class Graph:
             parts = next((p for p in range(min(limits.split_parts, size), 7, -1) if size % p == 0), 0)
             if not parts or count // parts < limits.split_parts:
                 continue
-            tracker = st or ShapeTracker.from_shape(shape)
+            tracker = st or contiguous(shape)
             cut = tracker.reshape((*shape[:axis], parts, size // parts, *shape[axis + 1 :]))
             inner = tuple(a + (a >= axis) for a in axes)
             kept = tuple(1 if a in inner else dim for a, dim in enumerate(cut.shape))
             part = self.add(Node(Ops.REDUCE, node.device, node.dtype, kept, ((source, cut),), (op, inner), node.origin))
             part.reason = f"{count} elements to each of {node.size} outputs: reduced in {parts} parts first"
             whole = tuple(parts if a == axis else dim for a, dim in enumerate(node.shape))
-            node.srcs = ((part, ShapeTracker.from_shape(whole)),)
+            node.srcs = ((part, contiguous(whole)),)
             node.arg = (op, (axis,))
             return

@@ -10,6 +10,7 @@ from tg_shape import ShapeTracker
 from . import ast, fold
 from .ast import BufferArg, LazyOp
 from .graph import Edge, Node, seen_shape
+from .lazybuffer import contiguous
 from .ops import ALU, Ops
 from .storage import Storage
 
@@ -58,7 +59,7 @@ class Former:
 
     def store(self, root: Node, frame: ShapeTracker | None) -> LazyOp:
         """The store that realises ``root``."""
-        st = over(target_of(root)[1], frame) or ShapeTracker.from_shape(root.shape)
+        st = over(target_of(root)[1], frame) or contiguous(root.shape)
         return ast.store(self.slot(root), st, self.value(root, frame))
 
     def value(self, node: Node, st: ShapeTracker | None) -> LazyOp:
@@ -97,19 +98,19 @@ class Former:
         """``node`` seen through ``st``, its operands being there."""
         op, shape = node.op, node.shape if st is None else st.shape
         if not self.computed(node):
-            return fold.load(self.slot(node), node.dtype, st or ShapeTracker.from_shape(shape))
+            return fold.load(self.slot(node), node.dtype, st or contiguous(shape))
         if op is Ops.REDUCE:
             return fold.view(fold.reduce(src[0], *node.arg), st)
         if op in (Ops.CONTIGUOUS, Ops.ASSIGN):
             return src[0]
         if op is Ops.IOTA:
-            return ast.iota(st or ShapeTracker.from_shape(shape), node.dtype)
+            return ast.iota(st or contiguous(shape), node.dtype)
         if op in (Ops.CONST, Ops.SYM):
             value = LazyOp(op, node.dtype, (), (), node.arg)
-            return fold.splat(value, st or ShapeTracker.from_shape(shape))
+            return fold.splat(value, st or contiguous(shape))
         if op is Ops.GATHER:
             source, own = node.srcs[0]
-            tracker = own or ShapeTracker.from_shape(source.shape)
+            tracker = own or contiguous(source.shape)
             return self.select(ast.gather(self.slot(source), node.dtype, tracker, src[0]), st)
         if op is Ops.CAST:
             return fold.cast(src[0], node.dtype)
@@ -153,14 +154,14 @@ def frames_of(roots: Sequence[Node], finished: Edge | None) -> list[ShapeTracker
     frame: ShapeTracker | None = None
     if finished is not None:
         reduction, seen = finished
-        frame = (seen or ShapeTracker.from_shape(shape)).invert(reduction.shape)
+        frame = (seen or contiguous(shape)).invert(reduction.shape)
         if frame is not None:
             loops = reduction.shape
     out: list[ShapeTracker | None] = []
     for root in roots:
         own = seen_shape(target_of(root))
         if frame is None or (frame.contiguous and own == loops):
-            out.append(None if own == loops else ShapeTracker.from_shape(own).reshape(loops))
+            out.append(None if own == loops else contiguous(own).reshape(loops))
         else:
             out.append(frame)
     return out

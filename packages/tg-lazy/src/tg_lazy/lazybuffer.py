@@ -39,6 +39,19 @@ _serials = count()
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
+@lru_cache(maxsize=4096)
+def contiguous(shape: Shape) -> ShapeTracker:
+    """The tracker of a row-major buffer of ``shape``."""
+    return ShapeTracker.from_shape(shape)
+
+
+@lru_cache(maxsize=4096)
+def repeated(shape: Shape) -> ShapeTracker:
+    """The tracker that shows one element at every index of ``shape``."""
+    return ShapeTracker((View(shape, (0,) * len(shape)),)) if shape else contiguous(())
+
+
+@lru_cache(maxsize=4096)
 def max_size(shape: Shape) -> int:
     """The greatest number of elements of a shape."""
     size = 1
@@ -136,16 +149,16 @@ class LazyBuffer:
             base = LazyBuffer.symbolic(value, dtype, device)
         else:
             base = LazyBuffer._new(
-                Ops.CONST, device, dtype, ShapeTracker.from_shape(()), (), dtypes.as_const(value, dtype)
+                Ops.CONST, device, dtype, contiguous(()), (), dtypes.as_const(value, dtype)
             )
-        return base._seen(ShapeTracker((View(tuple(shape), (0,) * len(shape)),))) if shape else base
+        return base._seen(repeated(tuple(shape)))
 
     @staticmethod
     def symbolic(expr: sint, dtype: DType, device: str) -> LazyBuffer:
         """The value of a symbolic integer, shape ()."""
         if isinstance(expr, int):
             return LazyBuffer.const(expr, dtype, (), device)
-        return LazyBuffer._new(Ops.SYM, device, dtype, ShapeTracker.from_shape(()), (), expr)
+        return LazyBuffer._new(Ops.SYM, device, dtype, contiguous(()), (), expr)
 
     @staticmethod
     def iota(n: sint, dtype: DType, device: str) -> LazyBuffer:
@@ -156,12 +169,12 @@ class LazyBuffer:
         """
         if not dtypes.is_int(dtype):
             raise TypeError(f"IOTA counts in integers, not in {dtype.name}")
-        return LazyBuffer._new(Ops.IOTA, device, dtype, ShapeTracker.from_shape((n,)))
+        return LazyBuffer._new(Ops.IOTA, device, dtype, contiguous((n,)))
 
     @staticmethod
     def empty(shape: Sequence[sint], dtype: DType, device: str) -> LazyBuffer:
         """New memory with undefined content."""
-        return LazyBuffer._new(Ops.EMPTY, device, dtype, ShapeTracker.from_shape(tuple(shape)))
+        return LazyBuffer._new(Ops.EMPTY, device, dtype, contiguous(tuple(shape)))
 
     @staticmethod
     def from_storage(storage: Storage, shape: Sequence[sint] | None = None) -> LazyBuffer:
@@ -173,7 +186,7 @@ class LazyBuffer:
         shape = (storage.size,) if shape is None else tuple(shape)
         if max_size(shape) > storage.size:
             raise ValueError(f"BUFFER: shape {shape} needs {max_size(shape)} elements; {storage!r} has fewer")
-        self = LazyBuffer._new(Ops.BUFFER, storage.device, storage.dtype, ShapeTracker.from_shape(shape))
+        self = LazyBuffer._new(Ops.BUFFER, storage.device, storage.dtype, contiguous(shape))
         self._storage, self.readers = storage, storage.readers
         return self
 
@@ -183,7 +196,7 @@ class LazyBuffer:
     ) -> LazyBuffer:
         """The output of a host function on whole buffers: ``fxn(out, *srcs)``, each source contiguous in memory."""
         inputs = tuple(src.in_memory() for src in srcs)
-        return LazyBuffer._new(Ops.CUSTOM, device, dtype, ShapeTracker.from_shape(tuple(shape)), inputs, fxn)
+        return LazyBuffer._new(Ops.CUSTOM, device, dtype, contiguous(tuple(shape)), inputs, fxn)
 
     # -- properties --------------------------------------------------------------------------------------------------
 
@@ -226,7 +239,7 @@ class LazyBuffer:
           TypeError: the dtypes do not fit the op.
         """
         srcs = (self, *others)
-        dtype = _dtype_of(op, *[s.dtype for s in srcs])
+        dtype = _dtype_of(op, self.dtype, *[s.dtype for s in others])
         if op not in ALU:
             raise ValueError(f"{op.name} is not an elementwise op")
         for other in others:
@@ -234,7 +247,7 @@ class LazyBuffer:
                 raise ValueError(f"{op.name}: operands differ in shape: {_describe(srcs)}")
             if other.device != self.device:
                 raise ValueError(f"{op.name}: operands are on different devices: {', '.join(s.device for s in srcs)}")
-        return LazyBuffer._new(op, self.device, dtype, ShapeTracker.from_shape(self.shape), srcs)
+        return LazyBuffer._new(op, self.device, dtype, contiguous(self.shape), srcs)
 
     def const_like(self, value: ConstType) -> LazyBuffer:
         """``value`` everywhere in this node's shape, with its dtype and device."""
@@ -250,7 +263,7 @@ class LazyBuffer:
         # Converted before it is repeated: the smaller side is the cheaper one.
         if base is not self and _repeats(self.st, base.size):
             return base.cast(dtype)._seen(self.st)
-        return LazyBuffer._new(Ops.CAST, self.device, dtype, ShapeTracker.from_shape(self.shape), (self,))
+        return LazyBuffer._new(Ops.CAST, self.device, dtype, contiguous(self.shape), (self,))
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
         """The bits of the elements taken as ``dtype``. With another item size the last dimension changes accordingly.
@@ -261,7 +274,7 @@ class LazyBuffer:
         if dtype is self.dtype:
             return self
         if dtype.itemsize == self.dtype.itemsize:
-            return LazyBuffer._new(Ops.BITCAST, self.device, dtype, ShapeTracker.from_shape(self.shape), (self,))
+            return LazyBuffer._new(Ops.BITCAST, self.device, dtype, contiguous(self.shape), (self,))
         row = self.shape[-1] * self.dtype.itemsize if self.shape else 0
         if not isinstance(row, int) or not self.shape or row % dtype.itemsize:
             raise ValueError(
@@ -269,7 +282,7 @@ class LazyBuffer:
             )
         src = self.in_memory()
         shape = (*self.shape[:-1], row // dtype.itemsize)
-        return LazyBuffer._new(Ops.BUFFER_VIEW, self.device, dtype, ShapeTracker.from_shape(shape), (src,))
+        return LazyBuffer._new(Ops.BUFFER_VIEW, self.device, dtype, contiguous(shape), (src,))
 
     # -- reduction ---------------------------------------------------------------------------------------------------
 
@@ -295,8 +308,7 @@ class LazyBuffer:
             return self
         if op is not Ops.MAX and dtypes.is_float(self.dtype) and self.dtype.itemsize < 4:
             return self.cast(dtypes.float32).reduce(op, wanted).cast(self.dtype)
-        st = ShapeTracker.from_shape(shape)
-        return LazyBuffer._new(Ops.REDUCE, self.device, self.dtype, st, (self,), (op, tuple(wanted)))
+        return LazyBuffer._new(Ops.REDUCE, self.device, self.dtype, contiguous(shape), (self,), (op, tuple(wanted)))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
         """``out[i] = self.flat[index[i]]``, 0 where the index is not in ``0 <= index < size``; shape of ``index``.
@@ -313,8 +325,7 @@ class LazyBuffer:
             return LazyBuffer.const(0, self.dtype, index.shape, self.device)
         source = self.contiguous() if self.base.op in LEAVES or _masked(self.st) else self
         source = source.reshape((self.size,))
-        st = ShapeTracker.from_shape(index.shape)
-        return LazyBuffer._new(Ops.GATHER, self.device, self.dtype, st, (source, index))
+        return LazyBuffer._new(Ops.GATHER, self.device, self.dtype, contiguous(index.shape), (source, index))
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
@@ -325,7 +336,7 @@ class LazyBuffer:
     def clone(self) -> LazyBuffer:
         """The value in new memory."""
         return LazyBuffer._new(
-            Ops.CONTIGUOUS, self.device, self.dtype, ShapeTracker.from_shape(self.shape), (self,)
+            Ops.CONTIGUOUS, self.device, self.dtype, contiguous(self.shape), (self,)
         )
 
     def in_memory(self) -> LazyBuffer:
@@ -346,7 +357,7 @@ class LazyBuffer:
         if resolve(self.size >= base.size, False) and base is not self:
             return base.copy_to(device)._seen(self.st)
         src = self.in_memory()
-        return LazyBuffer._new(Ops.COPY, device, self.dtype, ShapeTracker.from_shape(self.shape), (src,))
+        return LazyBuffer._new(Ops.COPY, device, self.dtype, contiguous(self.shape), (src,))
 
     def assign(self, value: LazyBuffer) -> LazyBuffer:
         """This (view of) memory with new content: the next version of the memory, seen as this node sees it.
