@@ -21,7 +21,10 @@ from tg_lazy import Ops
 
 Array = Any
 OnArrays = Callable[..., Any]
-FLOATS = {dtypes.float32: (np.float32, np.uint32), dtypes.float64: (np.float64, np.uint64)}
+FLOATS: dict[DType, tuple[Any, Any]] = {
+    dtypes.float32: (np.float32, np.uint32),
+    dtypes.float64: (np.float64, np.uint64),
+}
 
 
 class Lacking(Renderer):
@@ -132,8 +135,8 @@ def test_exp2_of_integers_is_exact(on_arrays: OnArrays) -> None:
 
 def test_exp2_is_short() -> None:
     x = operand(dtypes.float32)
-    work = [u for u in without(x.alu(Ops.EXP2), Ops.EXP2).toposort() if isinstance(u.op, Ops) and u.op is not Ops.BITCAST]
-    assert len(work) <= 21
+    made = without(x.alu(Ops.EXP2), Ops.EXP2)
+    assert len([u for u in made.toposort() if isinstance(u.op, Ops) and u.op is not Ops.BITCAST]) <= 21
 
 
 def test_vectors_are_served_too() -> None:

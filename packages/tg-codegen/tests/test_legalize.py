@@ -121,7 +121,8 @@ def test_casts_round_once(source: DType, on_arrays: OnArrays) -> None:
     legal = legalize(UOp(UOps.SINK, dtypes.void, (store,)), Without(dtypes.bfloat16))
     (bits,) = [u.src[2] for u in legal.src]
     if source is dtypes.float64:
-        data = np.array([1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8, -(1 + 3 * 2.0**-8) + 2.0**-40, 1e300, np.inf, np.nan, 0.1])
+        tie = 1 + 2.0**-8
+        data = np.array([tie + 2.0**-40, tie, -tie - 2.0**-7 + 2.0**-40, 1e300, np.inf, np.nan, 0.1])
     else:
         data = np.array([(1 << 30) + (1 << 22) + 1, (1 << 30) + (1 << 22), 5, 0], dtype=source.name)
     got = on_arrays(bits, {x: data})
@@ -131,7 +132,8 @@ def test_casts_round_once(source: DType, on_arrays: OnArrays) -> None:
 
 
 def test_bool_without_bool_in_memory() -> None:
-    sink = parse_sink("%0 = param[0] bool*2\n%x = load bool (%0, 0)\n%y = not bool (%x)\n%s = store (%0, 1, %y)\nsink (%s)")
+    text = "%0 = param[0] bool*2\n%x = load bool (%0, 0)\n%y = not bool (%x)\n%s = store (%0, 1, %y)\nsink (%s)"
+    sink = parse_sink(text)
     legal = legalize(sink, Without(dtypes.bool))
     verify(legal)
     out = bytearray([0, 7])
@@ -149,8 +151,8 @@ def test_transcendental_of_a_missing_dtype() -> None:
         def supports_op(self, op: Ops, dtype: DType) -> bool:
             return op is not Ops.EXP2
 
-    text = "%0 = param[0] bfloat16*2\n%x = load bfloat16 (%0, 0)\n%y = exp2 bfloat16 (%x)\n%s = store (%0, 1, %y)\nsink (%s)"
-    made = full_rewrite(parse_sink(text), Plain(dtypes.bfloat16))
+    text = "%0 = param[0] bfloat16*2\n%x = load bfloat16 (%0, 0)\n%y = exp2 bfloat16 (%x)\n%s = store (%0, 1, %y)\n"
+    made = full_rewrite(parse_sink(text + "sink (%s)"), Plain(dtypes.bfloat16))
     verify(made)
     out = bytearray(to_bits(3.0, dtypes.bfloat16).to_bytes(2, "little") + bytes(2))
     interpret(made, [out])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import copysign, inf, isfinite, ldexp
+from math import inf, isfinite, ldexp
 
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits, truncate
 from tg_lazy import SPEC, Ops
@@ -78,4 +78,4 @@ def multiply_add(a: float, b: float, c: float, dtype: DType) -> ConstType:
         rounded = ldexp(steps, unit)
     except OverflowError:
         rounded = inf
-    return truncate(copysign(rounded, numerator), dtype)
+    return truncate(rounded if numerator > 0 else -rounded, dtype)
