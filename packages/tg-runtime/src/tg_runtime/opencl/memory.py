@@ -65,6 +65,7 @@ class CLMemory(ABC):
     def bind(self, queue: Queue, kernel: int, index: int) -> int:
         """Makes it an argument of a kernel; returns the status."""
 
+    @abstractmethod
     def attach(self, queue: Queue) -> None:
         """Queues what a launch on a detached range must be followed by."""
 
@@ -194,6 +195,9 @@ class SharedMemory(CLMemory):
     def bind(self, queue: Queue, kernel: int, index: int) -> int:
         status: int = api.library().clSetKernelArgSVMPointer(kernel, index, self.address)
         return status
+
+    def attach(self, queue: Queue) -> None:
+        """Nothing: a range is never detached."""
 
     def write(self, queue: Queue, address: int, nbytes: int, blocking: bool) -> None:
         self._copy(queue, self.address, address, nbytes, blocking)
