@@ -35,6 +35,7 @@ class KernelFacts:
       divisors: for integers, a number that divides the value (0 for the constant 0): what alignment follows from.
       stored: slots that are written.
       lanes: the widest vector in the kernel, 1 if it has none.
+      bounds: of integer nodes.
     """
 
     params: tuple[UOp, ...] = ()
@@ -46,6 +47,12 @@ class KernelFacts:
     divisors: dict[UOp, int] = field(default_factory=dict)
     stored: frozenset[int] = frozenset()
     lanes: int = 1
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def divides_safely(self, divisor: UOp) -> bool:
+        """Whether every lane of an integer is seen to be neither 0 nor -1, so that dividing by it needs no guard."""
+        low, high = self.bounds(divisor)
+        return low > 0 or high < -1
 
     def work_group(self) -> tuple[int, int, int] | None:
         """Work-items along x, y, z, or None if the kernel asks for no ``lidx``."""
@@ -137,9 +144,3 @@ def _divisor(u: UOp, known: dict[UOp, int]) -> int:
     if u.op is Ops.SHL and u.src[1].is_const:
         return of[0] << int(u.src[1].arg)
     return 1
-
-
-def nonzero_divisor(u: UOp) -> bool:
-    """Whether every lane of an integer is seen to be neither 0 nor -1, so that dividing by it needs no guard."""
-    low, high = Bounds()(u)
-    return low > 0 or high < -1

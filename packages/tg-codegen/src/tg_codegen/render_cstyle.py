@@ -20,7 +20,7 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, ConstType, DType, PtrDType, dtypes
 from tg_lazy import Ops
 
-from .facts import element, kernel_facts, nonzero_divisor, pointer_base
+from .facts import element, kernel_facts, pointer_base
 from .uop import UOp, UOps, is_alu
 
 KEYWORDS = frozenset(
@@ -473,7 +473,7 @@ class CStyleKernel:
             return self.bitcast(values[0], dtype, u.dtype)
         if op is Ops.WHERE and u.src[0].dtype.count == 1:
             return f"({values[0]} ? {values[1]} : {values[2]})"
-        guarded = op in (Ops.IDIV, Ops.MOD) and not nonzero_divisor(u.src[1])
+        guarded = op in (Ops.IDIV, Ops.MOD) and not self.facts.divides_safely(u.src[1])
         found = self.elementwise(op, dtype, values, u in self.facts.address, guarded)
         if found is None:
             raise ValueError(f"{self.language}: {op.name} of {dtype.name} has no form; it must be decomposed")

@@ -12,6 +12,7 @@ Example:
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from typing import ClassVar
 from tg_dtype import ConstType, DType, PtrDType, dtypes, to_bits
 from tg_lazy import TRANSCENDENTAL, Ops
 
-from .facts import element, kernel_facts, nonzero_divisor
+from .facts import element, kernel_facts
 from .renderer import Renderer
 from .target import Target
 from .uop import UOp, UOps, is_alu
@@ -79,6 +80,7 @@ def _scalar(dtype: DType, memory: bool = False) -> str:
     return found
 
 
+@functools.cache
 def _type(dtype: DType, memory: bool = False) -> str:
     """The LLVM type of a value in a register, or in memory."""
     if isinstance(dtype, PtrDType):
@@ -87,6 +89,7 @@ def _type(dtype: DType, memory: bool = False) -> str:
     return scalar if dtype.count == 1 else f"<{dtype.count} x {scalar}>"
 
 
+@functools.cache
 def _overload(dtype: DType, memory: bool = False) -> str:
     """The type as it stands in the name of an intrinsic."""
     scalar = _scalar(dtype.scalar(), memory)
@@ -462,7 +465,7 @@ class _Function:
             case Ops.CMPNE:
                 return self.emit(f"icmp ne {kind} {v[0]}, {v[1]}")
             case Ops.IDIV | Ops.MOD:
-                return self.divide(u.op, dtype, v[0], v[1], guarded=not nonzero_divisor(u.src[1]))
+                return self.divide(u.op, dtype, v[0], v[1], guarded=not self.facts.divides_safely(u.src[1]))
         return None
 
     def int_binary(self, instruction: str, kind: str, a: str, b: str, exact: bool) -> str:
