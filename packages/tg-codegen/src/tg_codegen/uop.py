@@ -53,6 +53,8 @@ from tg_lazy import ALU, Ops, result_dtype
 class UOps(Enum):
     """Structure and memory operations of kernels; see the module's table."""
 
+    __hash__ = object.__hash__  # members are unique; Enum's own hash is a Python function, and slow
+
     CONST = auto()
     PARAM = auto()
     VAR = auto()
