@@ -94,7 +94,7 @@ class Mark(Action):
         kind = Kind[self.kind]
         if (kind in REDUCING) is not nest.roots[axis.root].reduce:
             raise ActionError(f"{self}: {self.axis} is {'a' if nest.roots[axis.root].reduce else 'not a'} reduction")
-        if kind is not Kind.THREAD and not isinstance(axis.extent, int):
+        if kind not in (Kind.THREAD, Kind.GLOBAL) and not isinstance(axis.extent, int):
             raise ActionError(f"{self}: {self.axis} has the symbolic extent {axis.extent}")
         if kind is Kind.THREAD and any(a.kind is Kind.THREAD for a in nest.axes):
             raise ActionError(f"{self}: another loop is divided among the threads already")
