@@ -200,23 +200,27 @@ class Planner:
         self.unroll_small(tile.rows * tile.vectors)
 
     def pack(self, lanes: Root, vectors: list[Node]) -> None:
-        """Keeps vector operands contiguous in cache where they are read again and again with large strides."""
-        level = self.outer(lanes.var)
+        """Keeps a vector operand contiguous in cache where it is read again and again with large strides.
+
+        The serial loops that the operand depends on go outermost; it is packed inside the last of them, and read by all
+        iterations of the others.
+        """
         for load in vectors:
-            local = [a for a in self.nest.axes if a.root in load.free and a is not level]
+            serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and size(a.extent) > 1]
+            around = [a for a in serial if a.root in load.free]
+            local = [a for a in self.nest.axes if a.root in load.free and a not in around]
+            again = prod(size(a.extent) for a in serial if a not in around)
             nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
-            if any(not isinstance(a.extent, int) for a in local) or nbytes > self.target.l2_bytes // 2:
+            if again < 8 or any(not isinstance(a.extent, int) for a in local) or nbytes > self.target.l2_bytes // 2:
                 continue
-            jumps = [
-                abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None
-            ]
-            far = step(load, lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
-            if not far or self.reuse(load) < 32:
+            jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
+            if step(load, lanes.var) == 1 and max(jumps, default=0) * load.dtype.itemsize < 1024:
                 continue
-            if level.kind is Kind.LOOP and self.nest.axes[0] is not level:
-                self.do(Outermost(level.name))
-            self.do(Pack(loads_of(self.nest).index(load), level.name))
-            level = self.outer(lanes.var)
+            for axis in reversed(around):
+                if serial[: len(around)] != around:
+                    self.do(Outermost(axis.name))
+            self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
+            return
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
         """Lanes run over a reduced dimension (or there are none): several accumulators hide latency."""
