@@ -97,7 +97,8 @@ def operands_first(root: Node) -> list[Node]:
             continue
         seen.add(id(node))
         stack.append((node, True))
-        stack.extend((parent, False) for parent in node._ctx.parents if parent._ctx is not None)  # type: ignore[attr-defined]
+        parents: Any = node._ctx.parents
+        stack.extend((parent, False) for parent in parents if parent._ctx is not None)
     return done
 
 

@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Self
 
-    import numpy as np
     from numpy.typing import NDArray
+
     from tg_lazy import ScheduleItem
 
 DTypeLike = DType | str
@@ -85,10 +85,10 @@ class Core:
         if others:
             out.lazydata = lazy = function.forward(self.lazydata, *(other.lazydata for other in others))
             theirs = [other.requires_grad for other in others]
-            any_needs, any_open = mine or True in theirs, mine is None or None in theirs
+            any_needs, any_open = mine is True or True in theirs, mine is None or None in theirs
         else:
             out.lazydata = lazy = function.forward(self.lazydata)
-            any_needs, any_open = mine, mine is None
+            any_needs, any_open = mine is True, mine is None
         if any_needs and MODE.recording and lazy.dtype.kind == "float":
             function.parents = (self, *others)
             function.needs = tuple(bool(parent.requires_grad) for parent in (self, *others))
@@ -260,11 +260,11 @@ class Core:
         It shares the device's memory where the host can address that: take what you need before computing on.
         """
         lazy = self._host()
-        flat = host.download(lazy)[: prod(lazy.shape) * lazy.dtype.itemsize]  # type: ignore[misc]
+        flat = host.download(lazy)
         code, shape = lazy.dtype.fmt, self._ints()
         if code is None or code == "e" or 0 in shape:
             return flat
-        return flat.cast(code, shape) if shape else flat.cast(code)
+        return host.shaped(flat, code, shape)
 
     def numpy(self) -> NDArray[Any]:
         """The elements as a numpy array of its own; float32 for the floats that numpy has not.
@@ -275,10 +275,9 @@ class Core:
             10
         """
         if self.dtype.kind == "float" and self.dtype.fmt is None:
-            return self.detach().cast(dtypes.float32).numpy()
+            return self._wrap(self.lazydata.cast(dtypes.float32)).numpy()
         lazy = self._host()
-        count = prod(lazy.shape) * lazy.dtype.itemsize
-        return host.as_array(host.download(lazy)[:count], lazy.dtype, self._ints()).copy()  # type: ignore[misc]
+        return host.as_array(host.download(lazy), lazy.dtype, self._ints()).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         out = self.numpy()
@@ -286,8 +285,7 @@ class Core:
 
     def _nested(self) -> Any:
         lazy = self._host()
-        count = prod(lazy.shape) * lazy.dtype.itemsize
-        return host.nest(host.unpack(host.download(lazy)[:count], lazy.dtype), self._ints())  # type: ignore[misc]
+        return host.nest(host.unpack(host.download(lazy), lazy.dtype), self._ints())
 
     def tolist(self) -> Any:
         """The elements as nested lists; a number for the shape ()."""

@@ -10,8 +10,8 @@ from tg_runtime import Device
 from tg_shape import Expr, ceildiv, prod, sint
 
 from .core import DTypeLike, to_dtype
-from .transcendental import Transcendental
 from .movement import args_to_tuple
+from .transcendental import Transcendental
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

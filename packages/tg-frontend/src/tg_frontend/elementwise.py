@@ -12,12 +12,11 @@ from tg_shape import Expr
 
 from . import host
 from .core import Core
-from .function import Add, Cat, Div, Maximum, Mul, Neg, Pow, Reciprocal, Sub, Trunc, Where
+from .function import Add, Div, Maximum, Mul, Neg, Pow, Reciprocal, Sqrt, Sub, Trunc, Where
 from .movement import Movement, broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any, Self
 
 _LARGEST_UNROLLED_POWER = 32
@@ -40,9 +39,6 @@ class Elementwise(Movement):
     """Operations on corresponding elements."""
 
     __slots__ = ()
-
-    # numpy leaves `array + tensor` to this class
-    __array_ufunc__ = None
 
     # *** operands ***
 
@@ -147,7 +143,7 @@ class Elementwise(Movement):
         if rounding_mode == "trunc" or a.dtype.kind == "uint":
             return quotient
         remainder = a._apply(Sub(), quotient._apply(Mul(), b))
-        return remainder._crosses(b)._apply(Where(), quotient - 1, quotient)
+        return remainder._crosses(b)._apply(Where(), quotient.sub(1), quotient)
 
     def _int_quotient(self, b: Self) -> Self:
         divisor = b.lazydata.base
@@ -213,7 +209,7 @@ class Elementwise(Movement):
     def _fixed_power(self, x: ConstType) -> Self | None:
         dtype = weak_dtype(self.dtype, x)
         if x == 0.5 and dtype.kind == "float":
-            return self.cast(dtype).sqrt()
+            return self.cast(dtype)._apply(Sqrt())
         if isinstance(x, float) and not x.is_integer():
             return None
         n = int(x)
@@ -258,7 +254,7 @@ class Elementwise(Movement):
     def floor(self) -> Self:
         """The greatest whole number not above."""
         down = self.trunc()
-        return (self < down).where(down - 1, down) if self.dtype.kind == "float" else self
+        return self._compare(Ops.CMPLT, down, "floor").where(down.sub(1), down) if self.dtype.kind == "float" else self
 
     # *** choosing ***
 
@@ -361,188 +357,3 @@ class Elementwise(Movement):
     def rshift(self, x: Any, reverse: bool = False) -> Self:
         """self >> x, keeping the sign. Amounts in a tensor outside 0 to bits - 1 give anything."""
         return self._shift(Ops.SHR, x, "rshift", reverse)
-
-    # *** joining: the parts are promoted like operands ***
-
-    def cat(self, *others: Self, dim: int = 0) -> Self:
-        """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``.
-
-        Raises:
-          ValueError: sizes other than that of the axis, or devices, differ.
-        """
-        axis = self._axis(dim, "cat")
-        parts = [self, *others]
-        for part in parts:
-            self._tensor(part, "cat")
-            same = part.ndim == self.ndim and all(
-                i == axis or a == b for i, (a, b) in enumerate(zip(part.shape, self.shape, strict=True))
-            )
-            if not same or self.ndim == 0:
-                shapes = " and ".join(str(p.shape) for p in parts)
-                raise ValueError(f"cat: the shapes {shapes} do not join along axis {dim}")
-            if part.device != self.device:
-                raise ValueError(f"cat: tensors on {self.device} and {part.device}; use .to()")
-        dtype = least_upper_dtype(*(part.dtype for part in parts))
-        first, *rest = (part.cast(dtype) for part in parts)
-        return first._apply(Cat(axis), *rest) if rest else first
-
-    def stack(self, *others: Self, dim: int = 0) -> Self:
-        """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``.
-
-        Raises:
-          ValueError: the shapes or devices differ.
-        """
-        for other in others:
-            if self._tensor(other, "stack").shape != self.shape:
-                raise ValueError(f"stack: the shapes {self.shape} and {other.shape} differ")
-        axis = self._axis(dim, "stack", extra=1)
-        return self.unsqueeze(axis).cat(*(other.unsqueeze(axis) for other in others), dim=axis)
-
-    # *** operators ***
-
-    def _in_place(self, result: Self, what: str) -> Self:
-        if result.requires_grad:
-            return result
-        if result.shape != self.shape or result.dtype is not self.dtype:
-            raise ValueError(
-                f"{what}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
-                f"into {self.shape} and {self.dtype.name}"
-            )
-        return self.assign(result)
-
-    def __neg__(self) -> Self:
-        return self.neg()
-
-    def __invert__(self) -> Self:
-        return self.bitwise_not()
-
-    def __abs__(self) -> Self:
-        return self.maximum(-self)
-
-    def __add__(self, x: Any) -> Self:
-        return self.add(x)
-
-    def __sub__(self, x: Any) -> Self:
-        return self.sub(x)
-
-    def __mul__(self, x: Any) -> Self:
-        return self.mul(x)
-
-    def __truediv__(self, x: Any) -> Self:
-        return self.div(x)
-
-    def __floordiv__(self, x: Any) -> Self:
-        return self.div(x, rounding_mode="floor")
-
-    def __mod__(self, x: Any) -> Self:
-        return self.mod(x)
-
-    def __pow__(self, x: Any) -> Self:
-        return self.pow(x)
-
-    def __and__(self, x: Any) -> Self:
-        return self.bitwise_and(x)
-
-    def __or__(self, x: Any) -> Self:
-        return self.bitwise_or(x)
-
-    def __xor__(self, x: Any) -> Self:
-        return self.bitwise_xor(x)
-
-    def __lshift__(self, x: Any) -> Self:
-        return self.lshift(x)
-
-    def __rshift__(self, x: Any) -> Self:
-        return self.rshift(x)
-
-    def __radd__(self, x: Any) -> Self:
-        return self.add(x, True)
-
-    def __rsub__(self, x: Any) -> Self:
-        return self.sub(x, True)
-
-    def __rmul__(self, x: Any) -> Self:
-        return self.mul(x, True)
-
-    def __rtruediv__(self, x: Any) -> Self:
-        return self.div(x, True)
-
-    def __rfloordiv__(self, x: Any) -> Self:
-        return self.div(x, True, rounding_mode="floor")
-
-    def __rmod__(self, x: Any) -> Self:
-        return self.mod(x, True)
-
-    def __rpow__(self, x: Any) -> Self:
-        return self.pow(x, True)
-
-    def __rand__(self, x: Any) -> Self:
-        return self.bitwise_and(x, True)
-
-    def __ror__(self, x: Any) -> Self:
-        return self.bitwise_or(x, True)
-
-    def __rxor__(self, x: Any) -> Self:
-        return self.bitwise_xor(x, True)
-
-    def __rlshift__(self, x: Any) -> Self:
-        return self.lshift(x, True)
-
-    def __rrshift__(self, x: Any) -> Self:
-        return self.rshift(x, True)
-
-    def __lt__(self, x: Any) -> Self:
-        return self._compare(Ops.CMPLT, x, "lt")
-
-    def __gt__(self, x: Any) -> Self:
-        return self._compare(Ops.CMPLT, x, "gt", reverse=True)
-
-    def __ge__(self, x: Any) -> Self:
-        return self._at_least(x, "ge", reverse=False)
-
-    def __le__(self, x: Any) -> Self:
-        return self._at_least(x, "le", reverse=True)
-
-    def __eq__(self, x: Any) -> Self:  # type: ignore[override]
-        return self.eq(x)
-
-    def __ne__(self, x: Any) -> Self:  # type: ignore[override]
-        return self.ne(x)
-
-    __hash__ = Core.__hash__
-
-    def __iadd__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.add(x), "+=")
-
-    def __isub__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.sub(x), "-=")
-
-    def __imul__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.mul(x), "*=")
-
-    def __itruediv__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.div(x), "/=")
-
-    def __ifloordiv__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self // x, "//=")
-
-    def __imod__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self % x, "%=")
-
-    def __ipow__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.pow(x), "**=")
-
-    def __iand__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self & x, "&=")
-
-    def __ior__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self | x, "|=")
-
-    def __ixor__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self ^ x, "^=")
-
-    def __ilshift__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self << x, "<<=")
-
-    def __irshift__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self >> x, ">>=")

@@ -6,7 +6,6 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_lazy.lazybuffer import MEMORY
 
-
 from . import host
 from .autograd import MODE, Switch, differentiate, free
 from .core import Core, DTypeLike, to_dtype

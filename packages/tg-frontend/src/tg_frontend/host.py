@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import struct
+from weakref import WeakKeyDictionary
 
-from tg_dtype import ConstType, DType, dtypes, float_format, interop, to_bits, truncate
+from tg_dtype import ConstType, DType, float_format, interop, to_bits, truncate
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, BufferOptions, Device, buffer_of
 from tg_shape import prod
-from weakref import WeakKeyDictionary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    import numpy as np
     from numpy.typing import NDArray
 
 # Whose memory a buffer borrows; the entry keeps it alive as long as the buffer.
@@ -128,7 +127,8 @@ def from_array(array: NDArray[Any], dtype: DType | None) -> tuple[memoryview, DT
         name = interop.to_numpy_name(dtype)
         if name is not None and not (source.kind == "float" and dtype.kind != "float"):
             array, source = array.astype(name), dtype
-    return memoryview(array.reshape(-1).view(np.uint8)), source, shape
+    flat: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(flat), source, shape
 
 
 def upload(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, *, borrow: bool = False) -> LazyBuffer:
@@ -178,11 +178,18 @@ def is_borrowed(storage: Storage) -> bool:
 
 def download(lazy: LazyBuffer) -> memoryview:
     """The bytes of a realised, contiguous tensor: the memory itself where the host can reach it."""
-    storage = lazy.base.storage
-    assert storage is not None
-    if prod(lazy.shape) == 0:
+    storage, size = lazy.base.storage, prod(lazy.shape)
+    assert storage is not None and isinstance(size, int)
+    if size == 0:
         return memoryview(b"")
-    return buffer_of(storage).as_buffer()
+    return buffer_of(storage).as_buffer()[: size * lazy.dtype.itemsize]
+
+
+def shaped(flat: memoryview, code: str, shape: tuple[int, ...]) -> memoryview:
+    """Bytes as elements of a :mod:`struct` format, in a shape."""
+    cast: Any = flat.cast
+    out: memoryview = cast(code, shape) if shape else cast(code)
+    return out
 
 
 def as_array(data: memoryview, dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:

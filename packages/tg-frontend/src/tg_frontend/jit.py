@@ -9,10 +9,22 @@ is what it was when the record was made.
 from __future__ import annotations
 
 from threading import RLock
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from tg_lazy import ContextVar, LazyBuffer, Storage
 from tg_lazy.lazybuffer import LEAVES
-from tg_runtime import Buffer, CompiledRunner, Device, DeviceError, EmptyOp, ExecItem, ViewOp, buffer_of, capture, capturing
+from tg_runtime import (
+    Buffer,
+    CompiledRunner,
+    Device,
+    DeviceError,
+    EmptyOp,
+    ExecItem,
+    ViewOp,
+    buffer_of,
+    capture,
+    capturing,
+)
 from tg_shape import Bind, Variable
 
 from .autograd import MODE
@@ -20,21 +32,11 @@ from .random import RECORDING, renew
 from .realization import LIVE, realize_all, unfinished_assigns
 from .tensor import Tensor
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, Generic, ParamSpec, TypeVar
 
-    P = ParamSpec("P")
-    R = TypeVar("R")
-    Base = Generic[P, R]
-else:
-
-    class Base:
-        def __class_getitem__(cls, item: object) -> type:
-            return cls
-
-    P = R = None
+P = ParamSpec("P")
+R = TypeVar("R")
 
 JIT: ContextVar[int] = ContextVar("JIT", 1)
 """0: TinyJit only calls. 1: records, and condenses the record for devices that can. 2: records only."""
@@ -301,7 +303,7 @@ class _Record:
         return tensor
 
 
-class TinyJit(Base[P, R]):
+class TinyJit(Generic[P, R]):
     """Records the kernels that a function executes in its second call, and replays them from the third on.
 
     Tensors are recognised as arguments, and in lists, tuples and dicts that are arguments; so are bound variables,

@@ -7,15 +7,15 @@ from tg_shape import sint
 
 from .core import Core, DTypeLike, to_dtype
 from .function import Mul, Sum
-from .indexing import Indexing
 from .movement import broadcast_shape
+from .placement import Placement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
 
-class Linear(Indexing):
+class Linear(Placement):
     """Matrix products."""
 
     __slots__ = ()
@@ -75,7 +75,7 @@ class Linear(Indexing):
     def __rmatmul__(self, x: Any) -> Self:
         return self.matmul(x, reverse=True)
 
-    def __imatmul__(self, x: Any) -> Self:  # type: ignore[misc]
+    def __imatmul__(self, x: Any) -> Self:
         return self._in_place(self.dot(x), "@=")
 
     def linear(self, weight: Self, bias: Self | None = None, dtype: DTypeLike | None = None) -> Self:
@@ -129,7 +129,8 @@ class Linear(Indexing):
                     )
         order = [*output, *sorted(set(sizes) - set(output))]
         full = tuple(sizes[letter] for letter in order)
-        first, *rest = (_aligned(x, letters, order)._stretch(full) for x, letters in zip(tensors, terms, strict=True))
+        aligned: list[Self] = [_aligned(x, letters, order) for x, letters in zip(tensors, terms, strict=True)]
+        first, *rest = (x._stretch(full) for x in aligned)
         summed = tuple(range(len(output), len(order)))
         for position, x in enumerate(rest):
             a, b = first._operands(x, "einsum")
@@ -155,7 +156,7 @@ def _parse(formula: str, operands: tuple[Any, ...]) -> tuple[list[str], str]:
     spare = [chr(code) for code in range(0x3B1, 0x3B1 + 24)]
     widest = 0
     for i, (letters, x) in enumerate(zip(terms, operands, strict=True)):
-        if letters.count("...") > 1 or not letters.replace("...", "").isalpha() and letters.replace("...", ""):
+        if letters.count("...") > 1 or (not letters.replace("...", "").isalpha() and letters.replace("...", "")):
             raise ValueError(f"einsum: {letters!r} in {formula!r} is not made of letters and one '...'")
         if "..." in letters:
             extra = x.ndim - len(letters) + 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, dtypes
 from tg_lazy import LazyBuffer
-from tg_shape import Expr, ceildiv, prod, sint, smax
+from tg_shape import Expr, prod, sint, smax
 
 from . import windows as sliding
 from .function import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, Where
@@ -150,7 +150,7 @@ class Movement(Gradient):
         full = tuple((0, dim) if b is None else (b[0], b[1]) for b, dim in zip(bounds, self.shape, strict=True))
         for (start, stop), dim in zip(full, self.shape, strict=True):
             numbers = isinstance(start, int) and isinstance(stop, int) and isinstance(dim, int)
-            if numbers and not 0 <= start <= stop <= dim:  # type: ignore[operator]
+            if numbers and not 0 <= start <= stop <= dim:
                 raise ValueError(f"shrink: {tuple(bounds)} does not lie inside shape {self.shape}")
         return self if full == tuple((0, dim) for dim in self.shape) else self._apply(Shrink(full))
 

@@ -185,13 +185,15 @@ class Neural(Activation):
         """
         what = "scaled_dot_product_attention"
         query, shapes = self, f"query {self.shape}, key {key.shape}, value {value.shape}"
-        if min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        flat = min(query.ndim, key.ndim, value.ndim) < 2
+        if flat or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
             raise ValueError(f"{what}: {shapes}: query and key share the last axis, key and value the one before")
         if enable_gqa:
-            if min(query.ndim, key.ndim) < 3 or query.shape[-3] % key.shape[-3] != 0 or key.shape[-3] != value.shape[-3]:
+            flat = min(query.ndim, key.ndim, value.ndim) < 3
+            if flat or query.shape[-3] % key.shape[-3] != 0 or key.shape[-3] != value.shape[-3]:
                 raise ValueError(f"{what}: {shapes}: the heads of the query must divide by those of key and value")
-            times = query.shape[-3] // key.shape[-3]
-            key, value = key.repeat_interleave(times, dim=-3), value.repeat_interleave(times, dim=-3)  # type: ignore[arg-type]
+            times = query._ints()[-3] // key._ints()[-3]
+            key, value = key.repeat_interleave(times, dim=-3), value.repeat_interleave(times, dim=-3)
         factor = 1 / math.sqrt(query._ints()[-1]) if scale is None else scale
         scores = query.dot(key.transpose(-2, -1), dtype=sum_acc_dtype(query.dtype)) * factor
         if is_causal:

@@ -29,6 +29,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF
 _KEY_WORDS = 3
+Words = tuple[LazyBuffer, LazyBuffer]
 
 
 class Streams:
@@ -81,7 +82,7 @@ def _stream(device: str) -> LazyBuffer:
     return lazy
 
 
-def threefry(key: tuple[LazyBuffer, LazyBuffer], counter: tuple[LazyBuffer, LazyBuffer]) -> tuple[LazyBuffer, LazyBuffer]:
+def threefry(key: Words, counter: Words) -> Words:
     """Two random words for each pair of counter words; all of one shape and uint32."""
     parity = key[0].alu(Ops.XOR, key[1]).alu(Ops.XOR, key[0].const_like(_PARITY))
     keys = (*key, parity)
@@ -96,7 +97,7 @@ def threefry(key: tuple[LazyBuffer, LazyBuffer], counter: tuple[LazyBuffer, Lazy
     return x0, x1
 
 
-def random_words(shape: tuple[sint, ...], device: str) -> tuple[LazyBuffer, LazyBuffer]:
+def random_words(shape: tuple[sint, ...], device: str) -> Words:
     """Two independent uniform words for each element, uint32, from a stream of their own.
 
     Raises:
@@ -113,7 +114,7 @@ def random_words(shape: tuple[sint, ...], device: str) -> tuple[LazyBuffer, Lazy
     return low.reshape(shape), high.reshape(shape)
 
 
-def _uniform(words: tuple[LazyBuffer, LazyBuffer], dtype: DType) -> LazyBuffer:
+def _uniform(words: Words, dtype: DType) -> LazyBuffer:
     """As many random bits as the dtype has digits, as a fraction from 0 to below 1."""
     digits = dtypes.finfo(dtype)[1] + 1
     low, high = words

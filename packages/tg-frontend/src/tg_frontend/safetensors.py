@@ -15,7 +15,7 @@ from tg_dtype import DType, interop
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, Device
 from tg_runtime.devices.disk import FileMemory
-from tg_shape import prod
+from tg_shape import prod, sint
 
 from . import host
 from .tensor import Tensor
@@ -82,7 +82,7 @@ def _entry(name: str, row: Any, size: int, what: str) -> Entry:
         raise ValueError(f"{label}: data_offsets {offsets} lie outside of {size} bytes of data: truncated or damaged")
     wanted = prod(shape) * dtype.itemsize
     if wanted != end - begin:
-        raise ValueError(f"{label}: shape {tuple(shape)} of {dtype.name} has {wanted} bytes, data_offsets {end - begin}")
+        raise ValueError(f"{label}: {tuple(shape)} of {dtype.name} has {wanted} bytes, data_offsets {end - begin}")
     return name, dtype, tuple(shape), begin, end
 
 
@@ -190,11 +190,11 @@ def safe_save(
             raise TypeError(f"safe_save: {name!r}: {tensor.dtype.name} has no name in the format")
     # wide elements first, so that each begins at a multiple of its size
     order = sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    place = 0
+    place: sint = 0
     for name, tensor in order:
-        end = place + prod(tensor._ints()) * tensor.dtype.itemsize
-        shape = list(tensor._ints())
-        header[name] = {"dtype": interop.to_safetensors_name(tensor.dtype), "shape": shape, "data_offsets": [place, end]}
+        shape, kind = list(tensor._ints()), interop.to_safetensors_name(tensor.dtype)
+        end = place + prod(shape) * tensor.dtype.itemsize
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [place, end]}
         place = end
     text = json.dumps(header, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
@@ -208,7 +208,7 @@ def safe_save(
             file.write(len(text).to_bytes(8, "little"))
             file.write(text)
             for tensor in whole:
-                file.write(host.download(tensor._host())[: prod(tensor._ints()) * tensor.dtype.itemsize])
+                file.write(host.download(tensor._host()))
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

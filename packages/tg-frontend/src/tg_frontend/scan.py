@@ -77,7 +77,8 @@ class Scan(Reduction):
         axis = self._axis(dim, "normalize")
         if p == 0:
             raise ValueError("normalize: p must not be 0")
-        norm = (self * self).sum(axis, keepdim=True).sqrt() if p == 2 else self.abs().pow(p).sum(axis, keepdim=True).pow(1 / p)
+        powers = self * self if p == 2 else self.abs().pow(p)
+        norm = powers.sum(axis, keepdim=True).pow(1 / p)
         return self / norm.maximum(eps)
 
     # *** running reductions ***

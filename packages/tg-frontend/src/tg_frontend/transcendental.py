@@ -11,8 +11,8 @@ import math
 from tg_dtype import dtypes
 from tg_lazy import Ops
 
-from .elementwise import Elementwise
 from .function import Exp, Exp2, Log, Log2, Sin, Sqrt
+from .operators import Operators
 from .special import Erf
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ATAN_TERMS = 12
 
 
-class Transcendental(Elementwise):
+class Transcendental(Operators):
     """Functions of one number."""
 
     __slots__ = ()
@@ -36,9 +36,7 @@ class Transcendental(Elementwise):
 
     def abs(self) -> Self:
         """The absolute value; the gradient at 0 is 0."""
-        if self.dtype.kind in ("uint", "bool"):
-            return self
-        return self.maximum(-self)
+        return abs(self)
 
     def sign(self) -> Self:
         """-1, 0 or 1; 0 for NaN. No gradient flows."""
@@ -201,7 +199,7 @@ class Transcendental(Elementwise):
         """Where abs(self - other) <= atol + rtol * abs(other), or both are the same infinity."""
         a, b = self.detach()._pair(other, "isclose")
         a, b = a._floating(), b.detach()._floating()
-        near = (a - b).abs() <= atol + rtol * b.abs()
+        near: Self = (a - b).abs() <= b.abs() * rtol + atol
         same = (a.isfinite() & b.isfinite() & near) | a.eq(b)
         return same | (a.isnan() & b.isnan()) if equal_nan else same
 

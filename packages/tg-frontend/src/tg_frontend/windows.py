@@ -159,7 +159,7 @@ class Correlate(Function):
 
 
 def _ints(dims: list[sint]) -> Ints:
-    return tuple(int(dim) for dim in dims)  # type: ignore[arg-type]
+    return tuple(int(dim) for dim in dims)
 
 
 def _contract(a: LazyBuffer, b: LazyBuffer, axes: Ints) -> LazyBuffer:

@@ -161,6 +161,12 @@ class Graph:
             node.storage, node.reason = lazy.storage, "memory"
         self.of[lazy] = self.add(node)
 
+    def release(self) -> None:
+        """Lets go of the lazy graph, which this graph must not keep alive once it is scheduled."""
+        for node in self.nodes:
+            node.lazy = None
+        self.of.clear()
+
     def add(self, node: Node) -> Node:
         """Appends a node whose operands are in the graph."""
         node.index = len(self.nodes)

@@ -82,23 +82,39 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
 
 
 def _scheduled(bases: list[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
-    graph, fusion = _fuse(bases, [])
-    kept = held(graph)
-    if kept:
-        graph, fusion = _fuse(bases, [node.lazy for node in kept if node.lazy is not None])
-    allocate(graph)
-    ordering = Ordering(graph, fusion.steps)
-    ordering.run()
-    Merging(ordering).run()
-    return [item(step) for step in ordering.steps], graph.bindings.values
+    with _Plan(bases) as first:
+        kept = [node.lazy for node in held(first.graph) if node.lazy is not None]
+        if not kept:
+            return first.items(), first.graph.bindings.values
+    with _Plan(bases, kept) as second:
+        return second.items(), second.graph.bindings.values
 
 
-def _fuse(bases: list[LazyBuffer], kept: list[LazyBuffer]) -> tuple[Graph, Fusion]:
-    graph = Graph()
-    graph.reach(bases, "output")
-    graph.reach(kept, READER)
-    reach_readers(graph)
-    return graph, Fusion(graph)
+class _Plan:
+    """A graph and its fusion, let go of at the end of a ``with`` block: nothing here may keep the lazy graph alive."""
+
+    def __init__(self, bases: list[LazyBuffer], kept: Sequence[LazyBuffer] = ()) -> None:
+        self.graph = Graph()
+        self.graph.reach(bases, "output")
+        self.graph.reach(kept, READER)
+        reach_readers(self.graph)
+        self.fusion = Fusion(self.graph)
+
+    def __enter__(self) -> _Plan:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.graph.release()
+        for step in self.fusion.steps:
+            step.release()
+
+    def items(self) -> list[ScheduleItem]:
+        """The steps in order."""
+        allocate(self.graph)
+        ordering = Ordering(self.graph, self.fusion.steps)
+        ordering.run()
+        Merging(ordering).run()
+        return [item(step) for step in ordering.steps]
 
 
 def item(step: Step) -> ScheduleItem:

@@ -35,6 +35,7 @@ class Space:
         self.size = max_size(shape)
         self.units = units
         self._inner_rows: dict[sint, Space] | None = None
+        step.spaces.append(self)
 
     def evaluations(self, st: ShapeTracker | None) -> int:
         """How often an expression that depends on the loops through ``st`` is evaluated, hoisted as far as it goes."""
@@ -103,6 +104,7 @@ class Step:
       space: the loops of the outputs.
       inputs: the realised nodes that it reads.
       places: how it sees each of them from the loops of the outputs (None: one by one), or ELSEWHERE.
+      spaces: its loop nests.
       nested: nodes that are evaluated inside reductions.
       members: nodes computed inside.
       reductions: those of them that are reductions.
@@ -114,7 +116,7 @@ class Step:
 
     __slots__ = (
         "contraction", "finished", "inputs", "members", "nested", "places", "position", "reductions", "roots", "space",
-        "swaps",
+        "spaces", "swaps",
     )  # fmt: skip
 
     def __init__(self, root: Node) -> None:
@@ -131,6 +133,7 @@ class Step:
         shape = root.shape
         if root.op is Ops.ASSIGN:
             shape = seen_shape(root.srcs[0])
+        self.spaces: list[Space] = []
         self.space = Space(self, shape, tuple(range(len(shape))), max_size(shape), {})
         self.space.rows[prod(shape)] = self.space
 
@@ -138,6 +141,14 @@ class Step:
     def is_kernel(self) -> bool:
         """Whether this becomes a kernel."""
         return is_kernel(self.roots[0])
+
+    def release(self) -> None:
+        """Breaks the reference cycles between a step and its loop nests."""
+        for space in self.spaces:
+            space.rows.clear()
+            if space._inner_rows is not None:
+                space._inner_rows.clear()
+        self.spaces.clear()
 
     def __repr__(self) -> str:
         return f"<Step {self.position} of {', '.join(map(repr, self.roots))}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 from tg_codegen import ActionError, EmitError, ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
@@ -29,11 +28,11 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
     known = diskcache.get("beam", key)
     if known is not None:
         try:
-            return compile_ast(ast, renderer, actions=[parse(text) for text in json.loads(known)])
-        except (ActionError, EmitError, ValueError, TypeError):
+            return compile_ast(ast, renderer, actions=[parse(line) for line in known.decode().splitlines()])
+        except (ActionError, EmitError, ValueError):
             diskcache.delete("beam", key)  # written by a version whose actions meant something else
     spec = beam_search(ast, renderer, _Measure(device, ast), width, progress=_report if DEBUG.value >= 2 else None)
-    diskcache.put("beam", key, json.dumps(spec.actions).encode())
+    diskcache.put("beam", key, "\n".join(spec.actions).encode())
     return spec
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 
 from tg_lazy import ContextVar
 
@@ -68,8 +67,8 @@ def put(table: str, key: str, payload: bytes) -> bool:
     temporary = None
     try:
         os.makedirs(folder, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
-        with os.fdopen(handle, "wb") as file:
+        temporary = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}")
+        with open(temporary, "xb") as file:
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
         os.replace(temporary, path)
     except OSError:

@@ -1,0 +1,208 @@
+"""Operators, and joining tensors."""
+
+from __future__ import annotations
+
+from tg_dtype import least_upper_dtype
+from tg_lazy import Ops
+
+from .core import Core
+from .elementwise import Elementwise
+from .function import Cat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+class Operators(Elementwise):
+    """What Python's operators mean. In-place ones assign to the same memory, unless a gradient must flow through."""
+
+    __slots__ = ()
+
+    # numpy leaves `array + tensor` to this class
+    __array_ufunc__ = None
+
+    # *** joining: the parts are promoted like operands ***
+
+    def cat(self, *others: Self, dim: int = 0) -> Self:
+        """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``.
+
+        Raises:
+          ValueError: sizes other than that of the axis, or devices, differ.
+        """
+        axis = self._axis(dim, "cat")
+        parts = [self, *others]
+        for part in parts:
+            self._tensor(part, "cat")
+            same = part.ndim == self.ndim and all(
+                i == axis or a == b for i, (a, b) in enumerate(zip(part.shape, self.shape, strict=True))
+            )
+            if not same or self.ndim == 0:
+                shapes = " and ".join(str(p.shape) for p in parts)
+                raise ValueError(f"cat: the shapes {shapes} do not join along axis {dim}")
+            if part.device != self.device:
+                raise ValueError(f"cat: tensors on {self.device} and {part.device}; use .to()")
+        dtype = least_upper_dtype(*(part.dtype for part in parts))
+        first, *rest = (part.cast(dtype) for part in parts)
+        return first._apply(Cat(axis), *rest) if rest else first
+
+    def stack(self, *others: Self, dim: int = 0) -> Self:
+        """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``.
+
+        Raises:
+          ValueError: the shapes or devices differ.
+        """
+        for other in others:
+            if self._tensor(other, "stack").shape != self.shape:
+                raise ValueError(f"stack: the shapes {self.shape} and {other.shape} differ")
+        axis = self._axis(dim, "stack", extra=1)
+        return self.unsqueeze(axis).cat(*(other.unsqueeze(axis) for other in others), dim=axis)
+
+    # *** operators ***
+
+    def _in_place(self, result: Self, what: str) -> Self:
+        if result.requires_grad:
+            return result
+        if result.shape != self.shape or result.dtype is not self.dtype:
+            raise ValueError(
+                f"{what}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
+                f"into {self.shape} and {self.dtype.name}"
+            )
+        return self.assign(result)
+
+    def __neg__(self) -> Self:
+        return self.neg()
+
+    def __invert__(self) -> Self:
+        return self.bitwise_not()
+
+    def __abs__(self) -> Self:
+        return self if self.dtype.kind in ("uint", "bool") else self.maximum(-self)
+
+    def __add__(self, x: Any) -> Self:
+        return self.add(x)
+
+    def __sub__(self, x: Any) -> Self:
+        return self.sub(x)
+
+    def __mul__(self, x: Any) -> Self:
+        return self.mul(x)
+
+    def __truediv__(self, x: Any) -> Self:
+        return self.div(x)
+
+    def __floordiv__(self, x: Any) -> Self:
+        return self.div(x, rounding_mode="floor")
+
+    def __mod__(self, x: Any) -> Self:
+        return self.mod(x)
+
+    def __pow__(self, x: Any) -> Self:
+        return self.pow(x)
+
+    def __and__(self, x: Any) -> Self:
+        return self.bitwise_and(x)
+
+    def __or__(self, x: Any) -> Self:
+        return self.bitwise_or(x)
+
+    def __xor__(self, x: Any) -> Self:
+        return self.bitwise_xor(x)
+
+    def __lshift__(self, x: Any) -> Self:
+        return self.lshift(x)
+
+    def __rshift__(self, x: Any) -> Self:
+        return self.rshift(x)
+
+    def __radd__(self, x: Any) -> Self:
+        return self.add(x, True)
+
+    def __rsub__(self, x: Any) -> Self:
+        return self.sub(x, True)
+
+    def __rmul__(self, x: Any) -> Self:
+        return self.mul(x, True)
+
+    def __rtruediv__(self, x: Any) -> Self:
+        return self.div(x, True)
+
+    def __rfloordiv__(self, x: Any) -> Self:
+        return self.div(x, True, rounding_mode="floor")
+
+    def __rmod__(self, x: Any) -> Self:
+        return self.mod(x, True)
+
+    def __rpow__(self, x: Any) -> Self:
+        return self.pow(x, True)
+
+    def __rand__(self, x: Any) -> Self:
+        return self.bitwise_and(x, True)
+
+    def __ror__(self, x: Any) -> Self:
+        return self.bitwise_or(x, True)
+
+    def __rxor__(self, x: Any) -> Self:
+        return self.bitwise_xor(x, True)
+
+    def __rlshift__(self, x: Any) -> Self:
+        return self.lshift(x, True)
+
+    def __rrshift__(self, x: Any) -> Self:
+        return self.rshift(x, True)
+
+    def __lt__(self, x: Any) -> Self:
+        return self._compare(Ops.CMPLT, x, "lt")
+
+    def __gt__(self, x: Any) -> Self:
+        return self._compare(Ops.CMPLT, x, "gt", reverse=True)
+
+    def __ge__(self, x: Any) -> Self:
+        return self._at_least(x, "ge", reverse=False)
+
+    def __le__(self, x: Any) -> Self:
+        return self._at_least(x, "le", reverse=True)
+
+    def __eq__(self, x: Any) -> Self:  # type: ignore[override]
+        return self.eq(x)
+
+    def __ne__(self, x: Any) -> Self:  # type: ignore[override]
+        return self.ne(x)
+
+    __hash__ = Core.__hash__
+
+    def __iadd__(self, x: Any) -> Self:
+        return self._in_place(self.add(x), "+=")
+
+    def __isub__(self, x: Any) -> Self:
+        return self._in_place(self.sub(x), "-=")
+
+    def __imul__(self, x: Any) -> Self:
+        return self._in_place(self.mul(x), "*=")
+
+    def __itruediv__(self, x: Any) -> Self:
+        return self._in_place(self.div(x), "/=")
+
+    def __ifloordiv__(self, x: Any) -> Self:
+        return self._in_place(self.div(x, rounding_mode="floor"), "//=")
+
+    def __imod__(self, x: Any) -> Self:
+        return self._in_place(self.mod(x), "%=")
+
+    def __ipow__(self, x: Any) -> Self:
+        return self._in_place(self.pow(x), "**=")
+
+    def __iand__(self, x: Any) -> Self:
+        return self._in_place(self.bitwise_and(x), "&=")
+
+    def __ior__(self, x: Any) -> Self:
+        return self._in_place(self.bitwise_or(x), "|=")
+
+    def __ixor__(self, x: Any) -> Self:
+        return self._in_place(self.bitwise_xor(x), "^=")
+
+    def __ilshift__(self, x: Any) -> Self:
+        return self._in_place(self.lshift(x), "<<=")
+
+    def __irshift__(self, x: Any) -> Self:
+        return self._in_place(self.rshift(x), ">>=")

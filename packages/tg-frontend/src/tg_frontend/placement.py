@@ -1,0 +1,178 @@
+"""Reading and writing at computed positions along an axis: gather, scatter, one-hot.
+
+A position outside of the axis reads as 0 and is not written: it cannot be checked before it is computed.
+"""
+
+from __future__ import annotations
+
+from tg_dtype import dtypes, least_upper_dtype
+from tg_shape import prod, sint
+
+from .core import Core
+from .function import Max
+from .indexing import Indexing
+from .lookup import TakeAlong
+from .movement import broadcast_shape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+_REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+class Placement(Indexing):
+    """Gather and scatter."""
+
+    __slots__ = ()
+
+    def _along(self, dim: int, index: Any, what: str) -> tuple[int, Self]:
+        axis = self._axis(dim, what)
+        if not isinstance(index, Core):
+            raise TypeError(f"{what}: the index is a tensor, got a {type(index).__name__}")
+        if not dtypes.is_int(index.dtype):
+            raise TypeError(f"{what}: indices are integers, got a tensor of {index.dtype.name}")
+        if index.device != self.device:
+            raise ValueError(f"{what}: an index on {index.device} for a tensor on {self.device}; use .to()")
+        fits = index.ndim == self.ndim and all(
+            i == axis or _not_above(a, b) for i, (a, b) in enumerate(zip(index.shape, self.shape, strict=True))
+        )
+        if not fits:
+            raise ValueError(f"{what}: an index of shape {index.shape} does not fit shape {self.shape} along axis {dim}")
+        return axis, self._wrap(index.lazydata)
+
+    def gather(self, dim: int, index: Self) -> Self:
+        """One element for each element of ``index``: its own place, with the position along ``dim`` replaced.
+
+        Raises:
+          ValueError: the index has another number of axes, or is larger than this tensor along other axes.
+          TypeError: the index holds no integers.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> t = Tensor([[1, 2], [3, 4]], device="NUMPY")
+            >>> t.gather(1, Tensor([[0, 0], [1, 0]], device="NUMPY")).tolist()
+            [[1, 1], [4, 3]]
+        """
+        axis, at = self._along(dim, index, "gather")
+        if self.ndim == 0:
+            return self
+        box = self.shrink([None if i == axis else (0, d) for i, d in enumerate(at.shape)])
+        pre, post = prod(at.shape[:axis]), prod(at.shape[axis + 1 :])
+        found = box.reshape((pre, box.shape[axis], post))._apply(TakeAlong(), at.reshape((pre, at.shape[axis], post)))
+        return found.reshape(at.shape)
+
+    def _one_hots(self, axis: int, at: Self, src: Any, what: str) -> tuple[Self, Self]:
+        """Where element m goes to position k, (pre, m, k, post), and the sources, (pre, m, 1, post)."""
+        value = self._as_value(src, what)
+        if value.shape == ():
+            value = value._stretch(at.shape)
+        if value.ndim != self.ndim or any(not _not_above(a, b) for a, b in zip(at.shape, value.shape, strict=True)):
+            raise ValueError(f"{what}: a source of shape {value.shape} is smaller than the index of shape {at.shape}")
+        value = value.shrink([(0, d) for d in at.shape])
+        around = [(0, 0) if i == axis else (0, d - a) for i, (d, a) in enumerate(zip(self.shape, at.shape, strict=True))]
+        at, value = at.pad(around, value=-1), value.pad(around)
+        pre, post = prod(self.shape[:axis]), prod(self.shape[axis + 1 :])
+        m, n = at.shape[axis], self.shape[axis]
+        targets = self._iota(n, at.dtype if at.dtype.itemsize > 4 else dtypes.int32, self.device).reshape((1, 1, n, 1))
+        hit = at.reshape((pre, m, 1, post)).eq(targets)
+        return hit, value.reshape((pre, m, 1, post))
+
+    def scatter(self, dim: int, index: Self, src: Any, reduce: str | None = None) -> Self:
+        """This tensor with ``src`` at the positions ``index`` along ``dim``; of several for one place the last stays.
+
+        Positions outside of the axis are left out.
+
+        Args:
+          reduce: ``"add"`` or ``"multiply"`` combines with what is there instead.
+
+        Raises:
+          ValueError: the shapes do not fit, or there is no such ``reduce``.
+          TypeError: the index holds no integers, or the source has another dtype.
+        """
+        if reduce not in (None, "add", "multiply"):
+            raise ValueError(f"scatter: reduce {reduce!r}; there are 'add' and 'multiply'")
+        if reduce is not None:
+            return self.scatter_reduce(dim, index, src, "sum" if reduce == "add" else "prod")
+        axis, at = self._along(dim, index, "scatter")
+        hit, value = self._one_hots(axis, at, src, "scatter")
+        pre, m, n, post = broadcast_shape("scatter", hit.shape, value.shape)
+        order = self._iota(m, dtypes.int32, self.device).reshape((1, m, 1, 1)) + 1
+        last = hit.where(order, 0)._stretch((pre, m, n, post))._apply(Max((1,))) if m != 0 else None
+        if last is None:
+            return self
+        last = last.reshape((pre, n, post))
+        found = value.reshape((pre, m, post))._apply(TakeAlong(), last - 1)
+        return (last > 0).where(found, self.reshape((pre, n, post))).reshape(self.shape)
+
+    def scatter_reduce(self, dim: int, index: Self, src: Any, reduce: str, include_self: bool = True) -> Self:
+        """This tensor with the sources that go to one place combined: ``sum``, ``prod``, ``mean``, ``amax``, ``amin``.
+
+        Args:
+          include_self: combine with what is there, too; places to which nothing goes stay in either case.
+
+        Raises:
+          ValueError: the shapes do not fit, or there is no such ``reduce``.
+          TypeError: the index holds no integers, or the source has another dtype.
+        """
+        if reduce not in _REDUCTIONS:
+            raise ValueError(f"scatter_reduce: reduce {reduce!r}; there are {', '.join(_REDUCTIONS)}")
+        axis, at = self._along(dim, index, "scatter_reduce")
+        if at.numel() == 0:
+            return self
+        hit, value = self._one_hots(axis, at, src, "scatter_reduce")
+        pre, n, post = hit.shape[0], self.shape[axis], hit.shape[3]
+        mine = self.reshape((pre, n, post))
+        reached = hit.any(1)
+        if reduce in ("sum", "mean"):
+            out = hit.where(value, 0).sum(1).cast(self.dtype)
+            out = mine + out if include_self else out
+            if reduce == "mean":
+                count = hit.sum(1) + (1 if include_self else 0)
+                exact = self.dtype.kind == "float"
+                out = out / count.maximum(1).cast(self.dtype) if exact else out // count.maximum(1).cast(self.dtype)
+        elif reduce == "prod":
+            out = hit.where(value, 1).prod(1).cast(self.dtype)
+            out = mine * out if include_self else out
+        elif reduce == "amax":
+            out = hit.where(value, dtypes.min(self.dtype)).max(1)
+            out = mine.maximum(out) if include_self else out
+        else:
+            out = hit.where(value, dtypes.max(self.dtype)).min(1)
+            out = mine.minimum(out) if include_self else out
+        return reached.where(out, mine).reshape(self.shape)
+
+    def one_hot(self, num_classes: int = -1) -> Self:
+        """A new last axis: 1 at the position that the element names, 0 elsewhere (int32).
+
+        Args:
+          num_classes: length of the axis; -1 is one more than the greatest element, which is computed at once.
+
+        Raises:
+          TypeError: the elements are no integers.
+        """
+        if not dtypes.is_int(self.dtype):
+            raise TypeError(f"one_hot: integers are wanted, got a tensor of {self.dtype.name}")
+        if num_classes == -1:
+            num_classes = int(self.max().item()) + 1
+        if num_classes < 0:
+            raise ValueError(f"one_hot: {num_classes} is not a number of classes")
+        wide = least_upper_dtype(self.dtype, dtypes.int32)
+        classes = self._iota(num_classes, wide, self.device)
+        return self.cast(wide).unsqueeze(-1).eq(classes).cast(dtypes.int32)
+
+    def masked_select(self, mask: Self) -> Self:
+        """The elements where the mask is true, in order, flat. The mask is computed at once."""
+        shape = broadcast_shape("masked_select", self.shape, mask.shape)
+        return self._stretch(shape)[mask._stretch(shape)]
+
+    def nonzero(self) -> Self:
+        """The positions of the elements that are not 0: shape (count, ndim), int32. Computed at once."""
+        found = self.ne(0)._true_positions() if self.dtype.kind != "bool" else self._true_positions()
+        if not found:
+            return type(self).zeros(int(self.ne(0).item()), 0, device=self.device, dtype=dtypes.int32)
+        return found[0].stack(*found[1:], dim=-1)
+
+
+def _not_above(a: sint, b: sint) -> bool:
+    return a == b or (isinstance(a, int) and isinstance(b, int) and a <= b)
