@@ -1,1 +1,18 @@
-"""tinytg: a tensor compiler, from dtypes to a PyTorch-like Tensor."""
+"""tinytg: a tensor compiler, from dtypes to a PyTorch-like Tensor.
+
+The names that a person types, from the layers that own them:
+
+>>> from tinytg import Tensor
+>>> (Tensor([1.0, 2.0, 3.0]) * 2).tolist()
+[2.0, 4.0, 6.0]
+"""
+
+from tg_dtype import dtypes
+from tg_frontend import Tensor, TinyJit
+from tg_lazy import Context
+from tg_runtime import Device, GlobalCounters
+from tg_shape import Variable
+
+from . import nn
+
+__all__ = ["Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "dtypes", "nn"]
