@@ -48,7 +48,7 @@ def load(seed: int) -> Data:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        sys.exit(f"digits.py needs the images that come with scikit-learn ({error}); install it:\n  pip install scikit-learn")
+        sys.exit(f"digits.py needs the images that come with scikit-learn ({error}):\n  pip install scikit-learn")
     images, digits = load_digits(return_X_y=True)
     order = list(range(len(images)))
     random.Random(seed).shuffle(order)
@@ -126,7 +126,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=12, help="passes over the images (default %(default)s)")
     parser.add_argument("--batch", type=int, default=64, help="images a step (default %(default)s)")
     parser.add_argument("--lr", type=float, default=0.003, help="learning rate (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of split, order, weights and dropout (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (default %(default)s)")
     arguments = parser.parse_args()
     if arguments.epochs < 1 or arguments.batch < 1:
         parser.error("--epochs and --batch must be at least 1")

@@ -350,4 +350,5 @@ def _from_bytes(data: memoryview, device: str, dtype: DType | None) -> LazyBuffe
         raise ValueError("Tensor: a memoryview must be contiguous")
     if data.nbytes % found.itemsize:
         raise ValueError(f"Tensor: {data.nbytes} bytes are not a whole number of {found.name} ({found.itemsize} bytes)")
-    return host.upload(data.cast("B") if data.nbytes else memoryview(b""), found, (data.nbytes // found.itemsize,), device)
+    flat = data.cast("B") if data.nbytes else memoryview(b"")
+    return host.upload(flat, found, (data.nbytes // found.itemsize,), device)

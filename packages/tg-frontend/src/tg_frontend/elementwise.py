@@ -54,7 +54,7 @@ class Elementwise(Movement):
             return self._wrap(single.reshape((1,) * len(lazy.shape)).expand(lazy.shape))
         if dtype.kind != "float" and type(value) is int and not dtypes.min(dtype) <= value <= dtypes.max(dtype):
             raise OverflowError(
-                f"{what}: {value} is no {dtype.name} ({dtypes.min(dtype)} to {dtypes.max(dtype)}); cast the tensor first"
+                f"{what}: {value} is no {dtype.name} ({dtypes.min(dtype)} to {dtypes.max(dtype)}); cast first"
             )
         return self._wrap(LazyBuffer.const(value, dtype, lazy.shape, lazy.device))
 
@@ -171,7 +171,7 @@ class Elementwise(Movement):
         return self.div(x, reverse, rounding_mode="trunc")
 
     def mod(self, x: Any, reverse: bool = False) -> Self:
-        """The remainder of the floored quotient: it has the sign of the divisor, as in Python. Of x = 0 integers: self."""
+        """The remainder of the floored quotient, with the sign of the divisor, as in Python. Integers by 0: self."""
         a, b = self._pair(x, "mod", reverse)
         if a.dtype.kind == "float":
             return a._apply(Sub(), a._apply(Div(), b).floor()._apply(Mul(), b))
@@ -222,7 +222,8 @@ class Elementwise(Movement):
             base = base.reciprocal()
         out: Self | None = None
         for bit in bin(abs(n))[2:]:
-            out = base if out is None else out._apply(Mul(), out) if bit == "0" else out._apply(Mul(), out)._apply(Mul(), base)
+            square = None if out is None else out._apply(Mul(), out)
+            out = base if square is None else square if bit == "0" else square._apply(Mul(), base)
         return out
 
     def _int_power(self, exponent: Self) -> Self:

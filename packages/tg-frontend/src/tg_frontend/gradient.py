@@ -122,7 +122,7 @@ class Gradient(Core):
         found = {id(node): grad for node, grad in differentiate(self, seed.lazydata, targets)}
         for position, target in enumerate(targets):
             if id(target) not in found:
-                raise RuntimeError(f"gradient: the result does not depend on target {position}, of shape {target.shape}")
+                raise RuntimeError(f"gradient: nothing depends on target {position}, of shape {target.shape}")
         return [self._wrap(found[id(target)]) for target in targets]
 
     # *** types ***
@@ -165,9 +165,9 @@ class Gradient(Core):
                 raise TypeError(f"{what}: a float into a tensor of {self.dtype.name}; cast one of them")
             return type(self)(value, device=self.device, dtype=self.dtype)
         if value.device != self.device:
-            raise ValueError(f"{what}: a value on {value.device} into a tensor on {self.device}; use .to({self.device!r})")
+            raise ValueError(f"{what}: a value on {value.device} into a tensor on {self.device}; use .to()")
         if value.dtype is not self.dtype:
-            raise TypeError(f"{what}: a value of {value.dtype.name} into a tensor of {self.dtype.name}; cast one of them")
+            raise TypeError(f"{what}: a value of {value.dtype.name} into a tensor of {self.dtype.name}; cast it")
         return value  # type: ignore[return-value]
 
     # *** replacing ***

@@ -12,8 +12,7 @@ from tg_shape import Expr, prod, sint
 from . import host
 from .autograd import MODE
 from .core import Core
-from .function import Max
-from .lookup import Take
+from .function import Max, Take
 from .movement import broadcast_shape
 from .realization import note_assign
 from .scan import Scan

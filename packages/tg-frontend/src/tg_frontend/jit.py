@@ -103,7 +103,7 @@ class _Call:
 
     def _bind(self, var: Variable, value: int) -> None:
         if self.values.setdefault(var, value) != value:
-            raise JitError(f"TinyJit: the variable {var.name} is bound to {self.values[var]} and to {value} in one call")
+            raise JitError(f"TinyJit: one call binds the variable {var.name} to {self.values[var]} and to {value}")
 
     def _add(self, name: str, tensor: Tensor) -> None:
         lazy = tensor.lazydata

@@ -64,7 +64,7 @@ class Loss(Random):
         if not dtypes.is_int(classes.dtype):
             raise TypeError(f"{what}: classes are integers, got a tensor of {classes.dtype.name}")
         if classes.shape != rest:
-            raise ValueError(f"{what}: classes of shape {classes.shape} for scores of shape {self.shape}; {rest} is wanted")
+            raise ValueError(f"{what}: classes of shape {classes.shape} for scores of shape {self.shape}, not {rest}")
         if classes.device != self.device:
             raise ValueError(f"{what}: classes on {classes.device} for scores on {self.device}; use .to()")
         hit = self._counter(axis).eq(classes.cast(dtypes.int32).unsqueeze(axis))

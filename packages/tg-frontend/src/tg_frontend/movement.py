@@ -171,7 +171,7 @@ class Movement(Gradient):
         amounts = self._amounts(padding)
         if mode != "constant":
             return self._pad_around(amounts, mode)
-        cut = [(smax(0, -before), dim - smax(0, -after)) for (before, after), dim in zip(amounts, self.shape, strict=True)]
+        cut = [(smax(0, -pair[0]), dim - smax(0, -pair[1])) for pair, dim in zip(amounts, self.shape, strict=True)]
         if any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in cut):
             raise ValueError(f"pad: {tuple(amounts)} cuts more than shape {self.shape} has")
         inner = self.shrink(cut)
@@ -188,7 +188,7 @@ class Movement(Gradient):
     def _amounts(self, padding: Sequence[Any]) -> list[tuple[sint, sint]]:
         if all(isinstance(p, (int, Expr)) for p in padding):
             if len(padding) % 2 or len(padding) > 2 * self.ndim:
-                raise ValueError(f"pad: {tuple(padding)} is not (before, after) for the last axes of shape {self.shape}")
+                raise ValueError(f"pad: {tuple(padding)} is not (before, after) of the last axes of shape {self.shape}")
             pairs = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
             return [(0, 0)] * (self.ndim - len(pairs)) + pairs[::-1]
         if len(padding) != self.ndim:
@@ -203,7 +203,7 @@ class Movement(Gradient):
                 raise ValueError(f"pad: mode {mode!r} needs numbers, got {(before, after)} for shape {self.shape}")
             most = {"reflect": dim - 1, "circular": dim, "replicate": max(before, after) if dim else 0}[mode]
             if max(before, after) > most:
-                raise ValueError(f"pad: mode {mode!r} cannot add {(before, after)} to axis {axis} of shape {self.shape}")
+                raise ValueError(f"pad: {mode!r} cannot add {(before, after)} to axis {axis} of shape {self.shape}")
             parts = [out]
             if before > 0:
                 parts.insert(0, out._edge(axis, mode, before, first=True))
@@ -218,15 +218,15 @@ class Movement(Gradient):
     def _edge(self, axis: int, mode: str, count: int, first: bool) -> Self:
         dim = self.shape[axis]
         if mode == "replicate":
-            bounds, repeat, turn = ((0, 1) if first else (dim - 1, dim)), count, False
+            bounds = (0, 1) if first else (dim - 1, dim)
         elif mode == "circular":
-            bounds, repeat, turn = ((dim - count, dim) if first else (0, count)), 1, False
+            bounds = (dim - count, dim) if first else (0, count)
         else:
-            bounds, repeat, turn = ((1, count + 1) if first else (dim - 1 - count, dim - 1)), 1, True
+            bounds = (1, count + 1) if first else (dim - 1 - count, dim - 1)
         part = self.shrink([bounds if i == axis else None for i in range(self.ndim)])
-        if turn:
-            return part.flip(axis)
-        return part._stretch(tuple(repeat if i == axis else d for i, d in enumerate(part.shape))) if repeat > 1 else part
+        if mode == "replicate":
+            return part._stretch(tuple(count if i == axis else d for i, d in enumerate(part.shape)))
+        return part.flip(axis) if mode == "reflect" else part
 
     # *** made of them ***
 
@@ -351,7 +351,7 @@ class Movement(Gradient):
         return moved.permute(*back, self.ndim)
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Self:
-        """The elements moved along axes; those that leave at one end come in at the other. None rolls the flat tensor."""
+        """The elements moved along axes; those that leave at one end come in at the other. None: of the flat tensor."""
         if dims is None:
             if not isinstance(shifts, int):
                 raise ValueError(f"roll: {shifts!r} places need axes")

@@ -9,9 +9,8 @@ from tg_dtype import dtypes, least_upper_dtype
 from tg_shape import prod, sint
 
 from .core import Core
-from .function import Max
+from .function import Max, TakeAlong
 from .indexing import Indexing
-from .lookup import TakeAlong
 from .movement import broadcast_shape
 
 TYPE_CHECKING = False
@@ -38,7 +37,7 @@ class Placement(Indexing):
             i == axis or _not_above(a, b) for i, (a, b) in enumerate(zip(index.shape, self.shape, strict=True))
         )
         if not fits:
-            raise ValueError(f"{what}: an index of shape {index.shape} does not fit shape {self.shape} along axis {dim}")
+            raise ValueError(f"{what}: an index of shape {index.shape} for shape {self.shape} along axis {dim}")
         return axis, self._wrap(index.lazydata)
 
     def gather(self, dim: int, index: Self) -> Self:
@@ -70,7 +69,7 @@ class Placement(Indexing):
         if value.ndim != self.ndim or any(not _not_above(a, b) for a, b in zip(at.shape, value.shape, strict=True)):
             raise ValueError(f"{what}: a source of shape {value.shape} is smaller than the index of shape {at.shape}")
         value = value.shrink([(0, d) for d in at.shape])
-        around = [(0, 0) if i == axis else (0, d - a) for i, (d, a) in enumerate(zip(self.shape, at.shape, strict=True))]
+        around = [(0, 0) if i == axis else (0, d - at.shape[i]) for i, d in enumerate(self.shape)]
         at, value = at.pad(around, value=-1), value.pad(around)
         pre, post = prod(self.shape[:axis]), prod(self.shape[axis + 1 :])
         m, n = at.shape[axis], self.shape[axis]

@@ -7,8 +7,6 @@ version 0.4. Everything is checked before any tensor is made: a hostile file giv
 
 from __future__ import annotations
 
-import json
-import mmap
 import os
 
 from tg_dtype import DType, interop
@@ -55,8 +53,10 @@ def _header(data: memoryview, what: str) -> tuple[int, dict[str, Any]]:
         raise ValueError(f"{what}: a header of {length} bytes; at most {MAX_HEADER} are read")
     if 8 + length > data.nbytes:
         raise ValueError(f"{what}: a header of {length} bytes in a file of {data.nbytes}: the file is truncated")
+    from json import loads
+
     try:
-        header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_unique)
+        header = loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{what}: the header cannot be read: {error}") from None
     if not isinstance(header, dict):
@@ -105,6 +105,8 @@ def _entries(header: dict[str, Any], size: int, what: str) -> list[Entry]:
 def _open(source: str | os.PathLike[str] | bytes | memoryview) -> tuple[memoryview, str]:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return memoryview(source).cast("B"), "safe_load"
+    import mmap
+
     path = os.fspath(source)
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
@@ -196,7 +198,9 @@ def safe_save(
         end = place + prod(shape) * tensor.dtype.itemsize
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": [place, end]}
         place = end
-    text = json.dumps(header, separators=(",", ":")).encode("utf-8")
+    from json import dumps
+
+    text = dumps(header, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
     whole = [tensor.detach().contiguous() for _, tensor in order]
     if whole:

@@ -11,9 +11,8 @@ import math
 from tg_dtype import dtypes
 from tg_lazy import Ops
 
-from .function import Exp, Exp2, Log, Log2, Sin, Sqrt
+from .function import Erf, Exp, Exp2, Log, Log2, Sin, Sqrt
 from .operators import Operators
-from .special import Erf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Transcendental(Operators):
 
     def abs(self) -> Self:
         """The absolute value; the gradient at 0 is 0."""
-        return abs(self)
+        return self.__abs__()
 
     def sign(self) -> Self:
         """-1, 0 or 1; 0 for NaN. No gradient flows."""
@@ -222,7 +221,7 @@ class Transcendental(Operators):
 
     def lerp(self, end: Any, weight: Any) -> Self:
         """self + (end - self) * weight."""
-        return self + (self._tensor(end, "lerp") - self) * weight
+        return self + (self._tensor(end, "lerp") - self).mul(weight)
 
     def copysign(self, other: Any) -> Self:
         """The magnitude of self with the sign of other, also where other is a zero or NaN is not asked about."""

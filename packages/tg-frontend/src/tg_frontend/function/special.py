@@ -6,7 +6,7 @@ import math
 
 from tg_lazy import LazyBuffer, Ops
 
-from .function import Function, Grads, splat, widened
+from .base import Function, Grads, splat, widened
 
 # erfc(z) = t * exp(-z**2 + p(2*t - 1)) with t = 2 / (2 + z), z >= 0. The polynomials are Chebyshev interpolants of
 # log(erfc(z) / t) + z**2 in 400 nodes, in powers of 2*t - 1: absolute errors of erfc below 6e-8 and 2e-15.

@@ -6,7 +6,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import prod, sint
 
-from .function import Function, Grads, splat, total
+from .base import Function, Grads, splat, total
 
 _LARGEST_INT32 = (1 << 31) - 1
 

@@ -1,0 +1,63 @@
+"""The differentiable functions: what the lazy graph computes forward, and which gradient flows back.
+
+Every differentiable method of ``Tensor`` is made of these. A function is a small object: its constructor takes the
+parameters that are not tensors, :meth:`Function.forward` takes the operands' ``LazyBuffer`` and keeps what the
+gradient needs, :meth:`Function.backward` takes the gradient of the result and gives one gradient an operand.
+Operands arrive with the shapes and dtypes that the graph needs (broadcast, promoted); checking what a person typed
+is the business of the methods.
+
+Gradients at points where there is more than one: ``Max`` and ``Maximum`` split evenly between ties, ``Relu`` gives 0
+at 0, ``Trunc`` gives 0 everywhere.
+"""
+
+from .arithmetic import Add, Div, Maximum, Mul, Pow, Sub, Where
+from .base import Function, Grads, splat, total, widened
+from .lookup import Take, TakeAlong
+from .memory import Cast, Contiguous, ContiguousBackward, Copy
+from .movement import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink
+from .reduction import Max, Prod, Sum
+from .special import Erf
+from .unary import Exp, Exp2, Log, Log2, Neg, Reciprocal, Relu, Sigmoid, Sin, Sqrt, Trunc
+
+__all__ = [
+    "Add",
+    "Cast",
+    "Cat",
+    "Contiguous",
+    "ContiguousBackward",
+    "Copy",
+    "Div",
+    "Erf",
+    "Exp",
+    "Exp2",
+    "Expand",
+    "Flip",
+    "Function",
+    "Grads",
+    "Log",
+    "Log2",
+    "Max",
+    "Maximum",
+    "Mul",
+    "Neg",
+    "Pad",
+    "Permute",
+    "Pow",
+    "Prod",
+    "Reciprocal",
+    "Relu",
+    "Reshape",
+    "Shrink",
+    "Sigmoid",
+    "Sin",
+    "Sqrt",
+    "Sub",
+    "Sum",
+    "Take",
+    "TakeAlong",
+    "Trunc",
+    "Where",
+    "splat",
+    "total",
+    "widened",
+]

@@ -1,0 +1,55 @@
+"""What differentiable functions share."""
+
+from __future__ import annotations
+
+from tg_dtype import ConstType, DType, dtypes, sum_acc_dtype
+from tg_lazy import LazyBuffer, Ops
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Grads = tuple[LazyBuffer | None, ...]
+
+
+def splat(like: LazyBuffer, value: ConstType, dtype: DType | None = None) -> LazyBuffer:
+    """``value`` everywhere in the shape of ``like``, on its device, in its dtype unless another is given."""
+    return LazyBuffer.const(value, dtype or like.dtype, like.shape, like.device)
+
+
+def widened(x: LazyBuffer, compute: Callable[[LazyBuffer], LazyBuffer]) -> LazyBuffer:
+    """``compute(x)``, in float32 where ``x`` is a narrower float, rounded once to the dtype of ``x``."""
+    if x.dtype.itemsize >= 4:
+        return compute(x)
+    return compute(x.cast(dtypes.float32)).cast(x.dtype)
+
+
+def total(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
+    """The sum over ``axes``, kept with size 1, accumulated in at least 32 bits and returned in the dtype of ``x``."""
+    if not axes:
+        return x
+    return x.cast(sum_acc_dtype(x.dtype)).reduce(Ops.ADD, axes).cast(x.dtype)
+
+
+class Function:
+    """A differentiable function applied once.
+
+    Attributes:
+      parents: the operands, as the tensors that they were; set only when a gradient will be wanted.
+      needs: for each operand, whether its gradient is wanted.
+    """
+
+    __slots__ = ("needs", "parents")
+
+    parents: tuple[object, ...]
+    needs: tuple[bool, ...]
+    forward: Callable[..., LazyBuffer]
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        """One gradient an operand, of its shape and dtype; None where it is not wanted or there is none."""
+        raise TypeError(f"{type(self).__name__} has no gradient")
+
+    @property
+    def name(self) -> str:
+        """The function's name, for messages."""
+        return type(self).__name__.lower()

@@ -1,0 +1,64 @@
+"""Where elements lie, and their type."""
+
+from __future__ import annotations
+
+from tg_dtype import DType
+from tg_lazy import LazyBuffer
+
+from .base import Function, Grads
+
+
+class Contiguous(Function):
+    """The operand in memory, row-major."""
+
+    __slots__ = ()
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        return x.contiguous()
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad,)
+
+
+class ContiguousBackward(Function):
+    """The operand itself; its gradient is put in memory before it flows on."""
+
+    __slots__ = ()
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        return x
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad.contiguous(),)
+
+
+class Copy(Function):
+    """The operand on another device."""
+
+    __slots__ = ("device", "source")
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        self.source = x.device
+        return x.copy_to(self.device)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad.copy_to(self.source),)
+
+
+class Cast(Function):
+    """The operand converted to another dtype."""
+
+    __slots__ = ("dtype", "source")
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        self.source = x.dtype
+        return x.cast(self.dtype)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad.cast(self.source),)
