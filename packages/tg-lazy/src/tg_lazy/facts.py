@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cost import FLOPS
+from .cost import FLOPS, limits_of
 from .fold import masked
 from .graph import Graph, Node, seen_shape
 from .lazybuffer import LEAVES, MEMORY, max_size
@@ -52,7 +52,7 @@ class Facts:
         finishes: Node | None = None
         for src, st in node.srcs if len(node.srcs) == 1 else dict.fromkeys(node.srcs):
             j = src.index
-            flops += self.flops[j]
+            flops += self.flops[j] if src.size >= node.size else self.flops[j] * src.size / node.size
             reads += self.reads[j]
             if self.largest[j] > largest:
                 largest = self.largest[j]
@@ -66,7 +66,8 @@ class Facts:
         self.finishes[i] = None if node.reason else finishes
 
     def contracts(self, node: Node) -> bool:
-        """Whether a reduction uses its operands many times over, as a matrix product does."""
+        """Whether a reduction uses its operands many times over, as a matrix product does, and often enough to matter."""
         source, _ = node.srcs[0]
         largest = self.largest[source.index] if not source.reason else source.size
-        return max_size(seen_shape(node.srcs[0])) > 2 * largest > 0
+        count = max_size(seen_shape(node.srcs[0]))
+        return count > 2 * largest > 0 and count > limits_of(node.device).serial_elements

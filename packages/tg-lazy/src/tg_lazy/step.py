@@ -149,6 +149,7 @@ class Step:
             if space._inner_rows is not None:
                 space._inner_rows.clear()
         self.spaces.clear()
+        del self.space
 
     def __repr__(self) -> str:
         return f"<Step {self.position} of {', '.join(map(repr, self.roots))}>"
