@@ -7,19 +7,8 @@ import time
 import pytest
 
 from tg_codegen.bounds import Bounds
-from tg_codegen.rewrite import (
-    FLOAT,
-    INT,
-    PatternMatcher,
-    RewriteLoop,
-    Rule,
-    constant,
-    graph_rewrite,
-    instantiate,
-    literal,
-    op,
-    var,
-)
+from tg_codegen.pattern import FLOAT, INT, constant, instantiate, literal, op, var
+from tg_codegen.rewrite import PatternMatcher, RewriteLoop, Rule, graph_rewrite
 from tg_codegen.rules import simplify
 from tg_codegen.uop import UOp, UOps, const
 from tg_dtype import dtypes

@@ -10,8 +10,9 @@ import pytest
 
 from tg_codegen.bounds import Bounds
 from tg_codegen.interpret import interpret
+from tg_codegen.pattern import FLOAT, Pattern, var
 from tg_codegen.renderer import Renderer
-from tg_codegen.rewrite import FLOAT, Pattern, Rule, var
+from tg_codegen.rewrite import Rule
 from tg_codegen.rules.simplify import RULE_SETS
 from tg_codegen.scalar import evaluate
 from tg_codegen.target import Target

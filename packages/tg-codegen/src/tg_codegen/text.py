@@ -47,8 +47,14 @@ def _size(size: sint) -> str:
     """A size; a symbolic one with the bounds of its variables."""
     if isinstance(size, int):
         return str(size)
-    variables = sorted(size.variables(), key=lambda v: v.name)
-    return ", ".join([size.render().replace(", ", ","), *map(_variable, variables)])
+    variables: list[Variable] = []
+    pending = sorted(size.variables(), key=lambda v: v.name)
+    while pending:  # a variable comes after those that its upper bound names
+        variable = pending.pop()
+        variables.insert(0, variable)
+        if isinstance(variable.upper, Expr):
+            pending.extend(variable.upper.variables())
+    return ", ".join([size.render().replace(", ", ","), *map(_variable, dict.fromkeys(variables))])
 
 
 def _arg(u: UOp) -> str:
@@ -181,7 +187,8 @@ def _parse_size(text: str) -> sint:
     value, *bounds = [part.strip() for part in text.split(", ")]
     variables: dict[str, Variable] = {}
     for bound in bounds:
-        variables |= {v.name: v for v in [_parse_variable(bound, variables)]}
+        variable = _parse_variable(bound, variables)
+        variables[variable.name] = variable
     size: sint = _expression(ast.parse(value, mode="eval").body, variables)
     return size
 

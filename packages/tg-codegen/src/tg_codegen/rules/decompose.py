@@ -11,8 +11,9 @@ from math import inf, nan
 from tg_dtype import DType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
+from ..pattern import BOOL, FLOAT, INT, VALUE, Domain, op
 from ..renderer import Renderer
-from ..rewrite import BOOL, FLOAT, INT, VALUE, Domain, PatternMatcher, Rule, op
+from ..rewrite import PatternMatcher, Rule
 from ..uop import UOp, const
 from .transcendental import transcendental
 

@@ -163,7 +163,10 @@ class _Legalizer:
         return decode(encode(single, dtype), dtype)
 
     def run(self, sink: UOp) -> UOp:
-        for u in sink.toposort():
+        order = sink.toposort()
+        if self.missing.isdisjoint({u.dtype.base.scalar() for u in order}):
+            return sink
+        for u in order:
             self.done[u] = self.node(u, tuple(self.done[s] for s in u.src))
         return self.done[sink]
 
@@ -173,5 +176,4 @@ def legalize(sink: UOp, renderer: Renderer) -> UOp:
 
     The dtype of a PARAM becomes that of the integers under which the buffer is read.
     """
-    legalizer = _Legalizer(renderer)
-    return legalizer.run(sink) if legalizer.missing else sink
+    return _Legalizer(renderer).run(sink)

@@ -13,8 +13,9 @@ from tg_dtype import can_safe_cast, dtypes
 from tg_lazy import ALU, Ops
 
 from ..bounds import Bounds
+from ..pattern import ANY, BOOL, FLOAT, INT, VALUE, constant, literal, op, var
 from ..renderer import Renderer
-from ..rewrite import ANY, BOOL, FLOAT, INT, VALUE, PatternMatcher, Rule, constant, literal, op, var
+from ..rewrite import PatternMatcher, Rule
 from ..scalar import evaluate
 from ..uop import UOp, UOps, const, vectorize
 

@@ -244,8 +244,8 @@ def _half_turns(magnitude: UOp, f: _Format, wide: DType) -> tuple[UOp, UOp]:
     else:
         part = _or(_shl(turns, 1), _shr(below, 63)).bitcast(dtypes.int64).cast(wide)
         part = _fma(_shl(below, 1).cast(wide), 2.0**-64, part)
-    high = float(dtypes.as_const(pi, wide))
-    return _fma(part, ldexp(high, -64), _mul(part, ldexp(pi - high + _PI_REST, -64))), odd
+    near_pi = float(dtypes.as_const(pi, wide))
+    return _fma(part, ldexp(near_pi, -64), _mul(part, ldexp(pi - near_pi + _PI_REST, -64))), odd
 
 
 def _sin(x: UOp, f: _Format, wide: DType) -> UOp:
