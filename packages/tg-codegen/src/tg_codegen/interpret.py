@@ -324,6 +324,7 @@ def interpret(
       fused: whether MULACC rounds once.
 
     >>> from tg_codegen.uop import const
+    >>> from tg_dtype import dtypes
     >>> data = UOp(UOps.PARAM, dtypes.int32.ptr(4), (), 0)
     >>> i = UOp(UOps.RANGE, dtypes.int32, (const(0, dtypes.int32), const(4, dtypes.int32)), "i")
     >>> store = UOp(UOps.STORE, dtypes.void, (data, i, i.alu(Ops.MUL, i)))

@@ -189,14 +189,15 @@ def _same_constant(u: UOp, value: ConstType) -> bool:
     return bool(u.arg == wanted) and (wanted != 0 or str(u.arg) == str(wanted))
 
 
-def match(p: Pattern, u: UOp, captures: Captures) -> Iterator[Captures]:
-    """Every way in which ``u`` matches, as captures."""
+def match(p: Pattern, u: UOp, captures: Captures | None = None) -> Iterator[Captures]:
+    """Every way in which ``u`` matches, as captures, given those made so far."""
     if p.ops and u.op not in p.ops:
         return
     if p.dtype is not None and u.dtype.scalar() is not p.dtype:
         return
     if p.value is not None and not _same_constant(u, p.value):
         return
+    captures = captures or {}
     if p.name is not None:
         known = captures.get(p.name)
         if known is None:
