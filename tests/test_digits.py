@@ -1,0 +1,86 @@
+"""The demonstration: real handwriting learnt through every layer."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+needs_sklearn = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="needs scikit-learn's digits")
+
+
+def accuracy(printed: str) -> float:
+    """The share, in per cent, that the summary states."""
+    found = re.search(r"^accuracy +([\d.]+)%", printed, re.MULTILINE)
+    assert found is not None, printed
+    return float(found[1])
+
+
+@needs_sklearn
+def test_the_held_out_fifth_is_learnt(run: Run, repository: Path) -> None:
+    done = run(repository, "python", "examples/digits.py")
+    assert done.returncode == 0, done.stdout
+    assert accuracy(done.stdout) >= 97.0
+    lines = done.stdout.splitlines()
+    assert sum(line.startswith("epoch ") for line in lines) == 12
+    for name in ("speed", "kernels", "compile time", "whole run"):
+        assert any(line.startswith(name) for line in lines), name
+
+
+@needs_sklearn
+def test_a_seed_makes_it_reproducible(run: Run, repository: Path) -> None:
+    losses = []
+    for seed in ("1", "1", "2"):
+        done = run(repository, "python", "examples/digits.py", "--epochs", "1", "--seed", seed)
+        assert done.returncode == 0, done.stdout
+        losses.append(re.findall(r"loss [\d.]+ +held out [\d.]+", done.stdout))
+    assert losses[0] == losses[1] != losses[2]
+
+
+@needs_sklearn
+def test_ctrl_c_prints_the_summary(repository: Path) -> None:
+    sources = [str(path) for path in (*sorted(repository.glob("packages/*/src")), repository / "src")]
+    process = subprocess.Popen(
+        [sys.executable, "-u", "examples/digits.py", "--epochs", "1000"],
+        cwd=repository,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sources)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    printed = ""
+    try:
+        for line in process.stdout:
+            printed += line
+            if line.startswith("epoch  2"):
+                process.send_signal(signal.SIGINT)
+                break
+        printed += process.communicate(timeout=60)[0]
+    finally:
+        process.kill()
+    assert process.returncode == 0, printed
+    assert "stopped" in printed and accuracy(printed) > 50
+
+
+def test_without_scikit_learn_it_says_what_to_install(run: Run, repository: Path) -> None:
+    hidden = "import sys; sys.modules['sklearn'] = sys.modules['sklearn.datasets'] = None; sys.argv = ['digits.py']; "
+    code = hidden + "import runpy; runpy.run_path('examples/digits.py', run_name='__main__')"
+    done = run(repository, "python", "-c", code)
+    assert done.returncode == 1
+    assert "pip install scikit-learn" in done.stdout
+
+
+def test_help_names_the_options(run: Run, repository: Path) -> None:
+    done = run(repository, "python", "examples/digits.py", "--help")
+    assert done.returncode == 0
+    assert all(option in done.stdout for option in ("--epochs", "--batch", "--lr", "--seed"))
