@@ -27,6 +27,7 @@ import hashlib
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -34,6 +35,8 @@ from tg_dtype import ConstType, DType, dtypes
 from tg_shape import Expr, ShapeTracker, Variable, sint
 
 from .ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
+
+_dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +197,12 @@ def alu(op: Ops, *src: LazyOp) -> LazyOp:
       ValueError: the shapes differ, or the number of operands is wrong.
       TypeError: the dtypes do not fit.
     """
-    dtype = result_dtype(op, *(s.dtype for s in src))
-    if any(s.shape != src[0].shape for s in src):
-        raise ValueError(f"{op.name} takes operands of one shape, got {', '.join(str(s.shape) for s in src)}")
-    return LazyOp(op, dtype, src[0].shape, src)
+    dtype = _dtype_of(op, *[s.dtype for s in src])
+    shape = src[0].shape
+    for s in src:
+        if s.shape != shape:
+            raise ValueError(f"{op.name} takes operands of one shape, got {', '.join(str(s.shape) for s in src)}")
+    return LazyOp(op, dtype, shape, src)
 
 
 def cast(x: LazyOp, dtype: DType) -> LazyOp:

@@ -84,14 +84,14 @@ class Context:
     def __enter__(self) -> Context:
         self._saved.append({key: ContextVar.registry[key].value for key in self._values})
         for key, value in self._values.items():
-            ContextVar.registry[key].value = value  # type: ignore[assignment]
+            ContextVar.registry[key].value = value
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for key, value in self._saved.pop().items():
-            ContextVar.registry[key].value = value  # type: ignore[assignment]
+            ContextVar.registry[key].value = value
 
 
 DEBUG: ContextVar[int] = ContextVar("DEBUG", 0)

@@ -55,7 +55,7 @@ _DEFAULT = Limits()
 
 def limits_of(device: str) -> Limits:
     """The limits of a device such as ``"CUDA:1"``."""
-    return LIMITS.get(device.partition(":")[0], _DEFAULT)
+    return LIMITS.get(device.partition(":")[0], _DEFAULT) if LIMITS else _DEFAULT
 
 
 _SLOW = {Ops.RECIP: 4.0, Ops.SQRT: 4.0, Ops.FDIV: 4.0, Ops.IDIV: 8.0, Ops.MOD: 8.0, Ops.GATHER: 4.0}

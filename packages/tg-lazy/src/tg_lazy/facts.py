@@ -66,7 +66,7 @@ class Facts:
         self.finishes[i] = None if node.reason else finishes
 
     def contracts(self, node: Node) -> bool:
-        """Whether a reduction uses its operands many times over, as a matrix product does, and often enough to matter."""
+        """Whether a reduction uses its operands many times over, as a large matrix product does."""
         source, _ = node.srcs[0]
         largest = self.largest[source.index] if not source.reason else source.size
         count = max_size(seen_shape(node.srcs[0]))

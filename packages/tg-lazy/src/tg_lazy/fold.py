@@ -70,6 +70,11 @@ def _right(value: float) -> Apply:
     return lambda x: x.src[0] if _is(x.src[1], value) else None
 
 
+def _minus_zero(x: LazyOp) -> LazyOp | None:
+    zero = x.src[1]
+    return x.src[0] if _is(zero, 0) and math.copysign(1, zero.arg) > 0 else None
+
+
 def _inverse(x: LazyOp) -> LazyOp | None:
     inner = x.src[0]
     return inner.src[0] if inner.op is x.op else None
@@ -108,6 +113,9 @@ def _cast_cast(x: LazyOp) -> LazyOp | None:
     inner = x.src[0]
     if inner.op is not Ops.CAST or not can_safe_cast(inner.src[0].dtype, inner.dtype):
         return None
+    first = inner.src[0].dtype
+    if dtypes.is_float(inner.dtype) and dtypes.is_int(first) and dtypes.is_int(x.dtype) and not can_safe_cast(first, x.dtype):
+        return None  # a float saturates where an integer wraps
     return cast(inner.src[0], x.dtype)
 
 
@@ -131,7 +139,7 @@ _ANY, _INT, _EXACT = "every dtype", "integers and bool", "every dtype, exactly, 
 RULES: tuple[Rule, ...] = (
     Rule("evaluate", _EVALUATED, "f(c, ...) = the value", "every dtype, rounded once from double", _evaluate),
     Rule("add zero", (Ops.ADD,), "x + 0 = x", "every dtype; a float -0.0 stays -0.0", lambda x: _either(x, 0)),
-    Rule("subtract zero", (Ops.SUB,), "x - 0 = x", _EXACT, _right(0)),
+    Rule("subtract zero", (Ops.SUB,), "x - 0 = x", _EXACT, _minus_zero),
     Rule("times one", (Ops.MUL,), "x * 1 = x", _EXACT, lambda x: _either(x, 1)),
     Rule("times zero", (Ops.MUL,), "x * 0 = 0", _INT, _times_zero),
     Rule("divide by one", (Ops.FDIV, Ops.IDIV), "x / 1 = x", _EXACT, _right(1)),

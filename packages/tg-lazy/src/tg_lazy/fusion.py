@@ -149,9 +149,10 @@ class Fusion:
             step = space.step
             if len(step.members) >= limits.nodes:
                 return f"a kernel holds at most {limits.nodes} nodes"
-            new = sum(1 for src, _ in node.srcs if src.op not in LEAVES and src not in step.inputs)
-            if len(step.inputs) + new >= limits.buffers:
-                return f"a kernel takes at most {limits.buffers} buffers"
+            if len(step.inputs) + len(node.srcs) >= limits.buffers:
+                new = sum(1 for src, _ in node.srcs if src.op not in LEAVES and src not in step.inputs)
+                if len(step.inputs) + new >= limits.buffers:
+                    return f"a kernel takes at most {limits.buffers} buffers"
         return self._judge_reduction(node, uses) if node.op is Ops.REDUCE else self._judge_value(node, uses)
 
     def _judge_reduction(self, node: Node, uses: dict[Use, None]) -> str:
@@ -200,6 +201,8 @@ class Fusion:
                 or not (st is None or _injective(st))
             ):  # fmt: skip
                 return "it ends the epilogue of a contraction"
+        elif len(uses) == 1 and next(iter(uses))[1] is None:
+            return ""
         evaluated = sum(space.evaluations(st) for space, st in uses)
         again = evaluated - node.size
         if again <= 0:
@@ -234,9 +237,11 @@ def _injective(st: ShapeTracker) -> bool:
 def require(graph: Graph) -> None:
     """Gives a reason to the nodes that are realised whatever it costs."""
     for node in graph.nodes:
-        if node.op in MEMORY and not node.reason:
-            node.reason = f"{node.op.name} owns memory"
-        for n, (src, _) in enumerate(node.srcs):
-            whole = node.op in (Ops.COPY, Ops.CUSTOM, Ops.BUFFER_VIEW)
-            if (whole or (n == 0 and node.op in (Ops.GATHER, Ops.ASSIGN))) and not src.reason:
-                src.reason = f"{node.op.name} reads it as a whole"
+        op = node.op
+        if op in MEMORY:
+            node.reason = node.reason or f"{op.name} owns memory"
+            read = node.srcs[:1] if op is Ops.ASSIGN else () if op is Ops.CONTIGUOUS else node.srcs
+        else:
+            read = node.srcs[:1] if op is Ops.GATHER else ()
+        for src, _ in read:
+            src.reason = src.reason or f"{op.name} reads it as a whole"

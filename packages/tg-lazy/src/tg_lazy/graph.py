@@ -125,13 +125,15 @@ class Graph:
                 if lazy in of:
                     stack.pop()
                     continue
-                missing = [src.base for src in lazy.srcs if src.base not in of]
-                if missing:
-                    missing.reverse()
-                    stack.extend(missing)
-                    continue
-                stack.pop()
-                self._add(lazy)
+                ready = len(stack)
+                for src in lazy.srcs:
+                    if src.op is Ops.VIEW:
+                        src = src.srcs[0]
+                    if src not in of:
+                        stack.append(src)
+                if len(stack) == ready:
+                    stack.pop()
+                    self._add(lazy)
             of[output].reason = of[output].reason or reason
 
     def _add(self, lazy: LazyBuffer) -> None:

@@ -65,20 +65,22 @@ class Former:
     def value(self, node: Node, st: ShapeTracker | None) -> LazyOp:
         """``node`` seen through ``st``."""
         memo = self.memo
-        stack: list[Seen] = [(node, st)]
+        stack: list[tuple[Seen, list[Seen] | None]] = [((node, st), None)]
         while stack:
-            top = stack[-1]
+            top, needs = stack[-1]
             if top in memo:
                 stack.pop()
                 continue
-            needs = self.needs(*top)
-            missing = [need for need in needs if need not in memo]
-            if missing:
-                missing.reverse()
-                stack.extend(missing)
-                continue
-            memo[top] = self.build(*top, [memo[need] for need in needs])
-            stack.pop()
+            if needs is None:
+                needs = self.needs(*top)
+                stack[-1] = top, needs
+            ready = len(stack)
+            for need in reversed(needs):
+                if need not in memo:
+                    stack.append((need, None))
+            if len(stack) == ready:
+                memo[top] = self.build(*top, [memo[need] for need in needs])
+                stack.pop()
         return memo[node, st]
 
     def computed(self, node: Node) -> bool:

@@ -85,8 +85,8 @@ class LazyBuffer:
     """
 
     __slots__ = (
-        "__weakref__", "_key", "_storage", "arg", "device", "dtype", "op", "origin", "readers", "shape", "shared", "srcs",
-        "st", "stale", "structural_hash",
+        "__weakref__", "_key", "_storage", "arg", "device", "dtype", "op", "origin", "readers", "shape", "shared",
+        "srcs", "st", "stale", "structural_hash",
     )  # fmt: skip
 
     op: Ops
@@ -239,9 +239,12 @@ class LazyBuffer:
           TypeError: the dtypes do not fit the op.
         """
         srcs = (self, *others)
-        dtype = _dtype_of(op, self.dtype, *[s.dtype for s in others])
         if op not in ALU:
             raise ValueError(f"{op.name} is not an elementwise op")
+        try:
+            dtype = _dtype_of(op, self.dtype, *[s.dtype for s in others])
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}; operands: {_describe(srcs)}") from None
         for other in others:
             if other.shape != self.shape:
                 raise ValueError(f"{op.name}: operands differ in shape: {_describe(srcs)}")
@@ -378,6 +381,8 @@ class LazyBuffer:
             raise TypeError(f"ASSIGN: a value of {value.dtype.name} to a target of {self.dtype.name}, shape {self.shape}")
         if value.device != self.device:
             raise ValueError(f"ASSIGN: a value on {value.device} to a target on {self.device}, shape {self.shape}")
+        if self.base.op in LEAVES:
+            return value.clone()
         if not _writable(self.st):
             raise ValueError(f"ASSIGN: the target of shape {self.shape} shows an element twice or shows padding")
         base = self.base

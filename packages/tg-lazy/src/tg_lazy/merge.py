@@ -50,7 +50,7 @@ class Merging:
                 if sibling is not None:
                     candidates[sibling] = None
             for other in candidates:
-                if other not in self.gone and other is not step and self._fits(other, step) and self._merge(other, step):
+                if other not in self.gone and self._fits(other, step) and self._merge(other, step):
                     step = other
                     break
             for node in step.inputs:
@@ -66,7 +66,7 @@ class Merging:
             return False
         if len(first.members) + len(second.members) > limits.nodes:
             return False
-        if any(stored_through(root) is not None or root.srcs[:1] and _partial(root) for root in outputs):
+        if any(stored_through(root) is not None for root in outputs):
             return False
         if first.swaps or second.swaps:
             return False
@@ -113,7 +113,6 @@ class Merging:
         first.position = position
         for node, places in second.places.items():
             if node not in first.roots:
-                places = {place if place is None else place for place in places}
                 first.places.setdefault(node, set()).update(places)
         first.inputs.update((node, None) for node in second.inputs if node not in first.roots)
         first.roots += second.roots
@@ -126,8 +125,3 @@ class Merging:
             self.ordering.maker[root] = first
         self.gone.add(second)
         return True
-
-
-def _partial(root: Node) -> bool:
-    """Whether an ASSIGN writes a part of its memory only."""
-    return root.op is Ops.ASSIGN and root.srcs[0][1] is not None and stored_through(root) is not None

@@ -134,7 +134,7 @@ def _sqrt(x: float) -> float:
 
 def _exp2(x: float) -> float:
     try:
-        return 2.0**x
+        return math.pow(2.0, x)
     except OverflowError:
         return math.inf
 

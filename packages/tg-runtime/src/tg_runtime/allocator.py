@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tg_lazy import ContextVar
 
 from .counters import GlobalCounters, human
 from .errors import OutOfMemory
+from .locks import fork_safe_lock
 
 LRU: ContextVar[int] = ContextVar("LRU", 1)
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _MAX_BYTES = 2**62
 # reentrant: the collector may free a buffer while this thread is allocating one
-_account = threading.RLock()
+_account = fork_safe_lock()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, schedule
+from tg_lazy.lazybuffer import graph_lock
 from tg_shape import Variable
 
 from .buffer import Buffer, buffer_of
@@ -191,7 +193,22 @@ def uninterrupted() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
+def _lock_for_fork() -> None:
+    _realizing.acquire()
+    graph_lock.acquire()
+
+
+def _unlock_after_fork() -> None:
+    graph_lock.release()
+    _realizing.release()
+
+
 _realizing = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # not in the middle of a realisation: the compiler's own locks would stay taken in the child for ever
+    os.register_at_fork(
+        before=_lock_for_fork, after_in_parent=_unlock_after_fork, after_in_child=_unlock_after_fork
+    )
 
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:

@@ -31,7 +31,7 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
         return InterpretedRunner(ast, device)
     spec = make_spec(device, ast)
     if DEBUG.value >= 3:
-        print(f"{spec.name}: {', '.join(spec.actions) or 'no actions'}")
+        print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:
         print("\n".join(repr(u) for u in spec.uops))
     return CompiledRunner(spec, device)

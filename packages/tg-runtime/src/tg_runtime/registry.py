@@ -6,7 +6,6 @@ A package offers a device by an entry point in the group ``tg.devices``, whose v
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from tg_lazy import DEBUG
@@ -14,6 +13,7 @@ from tg_lazy import DEBUG
 from .compiled import Compiled
 from .dev import DEV, DevEntry, parse_dev
 from .errors import DeviceError, DeviceUnavailable, UnknownDevice
+from .locks import fork_safe_lock
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -42,7 +42,7 @@ class Registry:
     """``Device``: ``Device["CPU"]`` is the opened device, ``Device.DEFAULT`` the name of the default one."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
         self._points: dict[str, list[EntryPoint]] | None = None
         self._classes: dict[str, type[Compiled]] = {}
         self._opened: dict[tuple[str, DevEntry], Compiled] = {}

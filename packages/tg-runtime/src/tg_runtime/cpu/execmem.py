@@ -30,7 +30,7 @@ class ExecutableMemory:
         expected = {"x86_64": elf.EM_X86_64, "AMD64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64}
         if layout.obj.machine != expected.get(platform.machine()):
             raise elf.ELFError(f"an object for machine {layout.obj.machine} cannot run on {platform.machine()}")
-        self.mem = mmap.mmap(-1, layout.nbytes)
+        self.mem = mmap.mmap(-1, layout.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.mem))
         self.mem[:] = layout.image(self.address, resolve)
         code = layout.writable

@@ -71,7 +71,7 @@ class HostMemory:
         page = mmap.PAGESIZE
         whole = (nbytes + page - 1) // page * page
         try:
-            block = mmap.mmap(-1, whole + 2 * page)
+            block = mmap.mmap(-1, whole + 2 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except (OSError, ValueError, OverflowError) as error:
             raise MemoryError(str(error)) from None
         first = ctypes.addressof(ctypes.c_char.from_buffer(block)) + page

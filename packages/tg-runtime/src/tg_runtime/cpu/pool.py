@@ -12,6 +12,7 @@ import threading
 from tg_lazy import ContextVar
 
 from ..compiler import Compiler
+from ..locks import fork_safe_lock
 from . import clang, llvm, native
 from .execmem import ExecutableMemory
 from .host import core_count
@@ -119,7 +120,7 @@ class Pool:
 
 
 _pools: list[Pool] = []
-_making = threading.Lock()
+_making = fork_safe_lock()
 
 
 def pool() -> Pool | None:
@@ -137,8 +138,6 @@ def pool() -> Pool | None:
 
 
 def _after_fork() -> None:
-    global _making
-    _making = threading.Lock()
     for one in _pools:
         one.forked()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 
 from tg_codegen import Renderer
@@ -19,9 +18,10 @@ from ..cpu.program import CPUProgram
 from ..cpu.tools import c_compiler
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable
+from ..locks import fork_safe_lock
 
 _allocators: dict[str, HostAllocator] = {}
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def _allocator(device: str) -> HostAllocator:

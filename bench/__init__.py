@@ -1,0 +1,1 @@
+"""Speed, measured beside the other frameworks: ``python -m bench``."""

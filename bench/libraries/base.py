@@ -1,0 +1,203 @@
+"""A library, as workloads see it: arrays in and out, compilation, and the operations that the workloads are made of.
+
+Each operation is the one call that a user of that library would write. Arguments and results are the library's own
+tensors, hence untyped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from ..case import Array, Case, Unsupported
+
+Tensor = Any
+Params = dict[str, Tensor]
+Loss = Callable[["Library", Params, Tensor, Tensor], Tensor]
+Step = Callable[["Library", Params, list[Tensor], Tensor, Any], tuple[Tensor, list[Tensor]]]
+
+
+class Library(ABC):
+    """One of the libraries.
+
+    Attributes:
+      name: what it is called in tables.
+      mode: how :meth:`program` executes: ``eager``, ``jit`` or ``compiled``.
+      version: of the installed library.
+
+    Args:
+      threads: how many threads it may use.
+    """
+
+    name: ClassVar[str]
+    mode: str = "eager"
+    version: str
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    # what a library must have
+
+    @abstractmethod
+    def array(self, values: Array, dtype: str = "") -> Tensor:
+        """A tensor of ``values``, converted to ``dtype`` (``bfloat16``) if that is given."""
+
+    @abstractmethod
+    def host(self, x: Tensor) -> Array:
+        """The values of a tensor."""
+
+    @abstractmethod
+    def program(self, fn: Callable[..., Tensor], arguments: Sequence[Tensor]) -> Callable[[], Tensor]:
+        """``fn`` of ``arguments`` as a call that does the work and waits for it, compiled where the library can."""
+
+    def case(self, fn: Callable[..., Tensor], arrays: Sequence[Array], dtype: str = "") -> Case:
+        """A function of arrays as a case."""
+        call = self.program(fn, [self.array(values, dtype) for values in arrays])
+        return Case(call, lambda: [self.host(call())], self.mode)
+
+    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
+        """Steps of Adam on one batch. The results are the losses of the first three steps."""
+        raise Unsupported(f"{self.name} differentiates nothing")
+
+    def decoding(
+        self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
+    ) -> Case:
+        """One token after the other. The results are the output of the first three.
+
+        Args:
+          step: (library, params, caches, token, position) to the output and the caches.
+          params: the weights.
+          caches: shapes of the caches, which start as zeros.
+          tokens: the token of each position.
+          start: the first position; after the last token decoding starts there again.
+        """
+        raise Unsupported(f"{self.name} has no caches here")
+
+    def chain(self, count: int, size: int) -> Case:
+        """``count`` kernels, each adding 1 to ``size`` elements of the one before, recorded where the library can."""
+        raise Unsupported(f"{self.name} has no such chain")
+
+    def tiny(self) -> Case:
+        """One addition of 16 elements, outside of anything recorded or compiled."""
+        raise Unsupported(f"{self.name} has no eager execution")
+
+    # operations
+
+    def matmul(self, a: Tensor, b: Tensor) -> Tensor:
+        """The matrix product."""
+        return a @ b
+
+    def transposed(self, x: Tensor) -> Tensor:
+        """The last two axes exchanged, as a view."""
+        return x.T
+
+    def materialized(self, x: Tensor) -> Tensor:
+        """A view, in memory of its own."""
+        raise Unsupported(f"{self.name} decides itself what is in memory")
+
+    def reshape(self, x: Tensor, *shape: int) -> Tensor:
+        """The same elements in another shape."""
+        return x.reshape(*shape)
+
+    def permute(self, x: Tensor, *order: int) -> Tensor:
+        """The axes in another order."""
+        return x.permute(*order)
+
+    @abstractmethod
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x @ weight.T + bias, the weight being (outputs, inputs)."""
+
+    @abstractmethod
+    def conv2d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        """Convolution of (N, C, H, W) with (O, C, KH, KW)."""
+
+    @abstractmethod
+    def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
+        """The greatest of each window."""
+
+    @abstractmethod
+    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """softmax(q @ k.T / sqrt(width)) @ v."""
+
+    @abstractmethod
+    def softmax(self, x: Tensor) -> Tensor:
+        """Over the last axis."""
+
+    @abstractmethod
+    def layernorm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Over the last axis, eps 1e-5."""
+
+    @abstractmethod
+    def rmsnorm(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Over the last axis, eps 1e-5."""
+
+    @abstractmethod
+    def channel_norm(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Batch normalisation as inference does it, with running statistics; eps 1e-5."""
+
+    def batch_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Batch normalisation as training does it, with the statistics of the batch; eps 1e-5."""
+        raise Unsupported(f"{self.name} trains nothing here")
+
+    def cross_entropy(self, logits: Tensor, classes: Tensor) -> Tensor:
+        """The mean loss of (N, C) logits and N classes."""
+        raise Unsupported(f"{self.name} trains nothing here")
+
+    @abstractmethod
+    def relu(self, x: Tensor) -> Tensor:
+        """max(x, 0)."""
+
+    @abstractmethod
+    def gelu(self, x: Tensor) -> Tensor:
+        """The approximation through tanh."""
+
+    @abstractmethod
+    def silu(self, x: Tensor) -> Tensor:
+        """x * sigmoid(x)."""
+
+    @abstractmethod
+    def sum(self, x: Tensor) -> Tensor:
+        """All elements."""
+
+    @abstractmethod
+    def mean(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        """Over axes, which go."""
+
+    @abstractmethod
+    def rotate(self, x: Tensor, cos: Tensor, sin: Tensor, position: Any) -> Tensor:
+        """Rotary embedding of (heads, 1, width) by row ``position`` of two tables; halves are pairs."""
+
+    def cached_attention(
+        self, q: Tensor, k: Tensor, v: Tensor, cache: Tensor, position: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Writes k and v to a cache and attends to what it holds so far.
+
+        Args:
+          q: shape (heads, 1, width).
+          k: shape (groups, 1, width).
+          v: like ``k``.
+          cache: shape (2, groups, positions, width).
+          position: where this token goes.
+
+        Returns:
+          shape (heads, 1, width), and the cache.
+        """
+        raise Unsupported(f"{self.name} has no caches here")
+
+    def embed(self, table: Tensor, token: Tensor) -> Tensor:
+        """A row of a table, shape (1, width)."""
+        raise Unsupported(f"{self.name} has no caches here")
+
+    def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
+        """x @ w.T, where w comes in blocks of 32 along the inputs, each with a scale and a minimum.
+
+        Args:
+          x: shape (1, inputs).
+          packed: bytes, (outputs, blocks, 16): the low nibbles are the block's first half.
+          scale: shape (outputs, blocks).
+          least: like ``scale``.
+        """
+        raise Unsupported(f"{self.name} would unpack the weights in memory first")

@@ -1,0 +1,177 @@
+"""JAX on the CPU, everything under ``jax.jit``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..case import Array, Case
+from .base import Library, Loss, Step, Tensor
+
+
+class Jax(Library):
+    """JAX. How many threads it uses is in the environment and the affinity that the worker is started with."""
+
+    name = "jax"
+    mode = "jit"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.jax = import_module("jax")
+        self.np = import_module("jax.numpy")
+        self.lax = import_module("jax.lax")
+        self.nn = import_module("jax.nn")
+        self.version = str(self.jax.__version__)
+
+    def array(self, values: Array, dtype: str = "") -> Tensor:
+        return self.np.asarray(values, dtype or None).block_until_ready()
+
+    def host(self, x: Tensor) -> Array:
+        return np.asarray(x.astype("float32") if x.dtype == "bfloat16" else x)
+
+    def program(self, fn: Callable[..., Tensor], arguments: Sequence[Tensor]) -> Callable[[], Tensor]:
+        jitted = self.jax.jit(fn)
+        return lambda: jitted(*arguments).block_until_ready()
+
+    def chain(self, count: int, size: int) -> Case:
+        def chained(x: Tensor) -> Tensor:
+            for _ in range(count):
+                x = x + 1
+            return x
+
+        call = self.program(chained, [self.np.zeros(size)])
+        return Case(call, lambda: [self.host(call())], self.mode)
+
+    def tiny(self) -> Case:
+        a, b = self.np.ones(16), self.np.ones(16)
+        return Case(lambda: (a + b).block_until_ready(), lambda: [self.host(a + b)], "eager")
+
+    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
+        tree = self.jax.tree_util.tree_map
+        held = {name: self.array(values) for name, values in params.items()}
+        zeros = tree(self.np.zeros_like, held)
+        state = (held, zeros, tree(self.np.zeros_like, held), self.np.zeros((), "float32"))
+        batch, classes = self.array(x), self.array(y)
+
+        @partial(self.jax.jit, donate_argnums=0)
+        def update(state: Any, batch: Tensor, classes: Tensor) -> Any:
+            weights, m, v, t = state
+            value, grads = self.jax.value_and_grad(lambda w: loss(self, w, batch, classes))(weights)
+            t = t + 1
+            m = tree(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+            v = tree(lambda v, g: 0.999 * v + 0.001 * g * g, v, grads)
+            a, b = 1 - 0.9**t, 1 - 0.999**t
+            weights = tree(lambda w, m, v: w - lr * (m / a) / (self.np.sqrt(v / b) + 1e-8), weights, m, v)
+            return (weights, m, v, t), value
+
+        def step() -> Tensor:
+            nonlocal state
+            state, value = update(state, batch, classes)
+            return value.block_until_ready()
+
+        return Case(step, lambda: [self.host(step()) for _ in range(3)], self.mode)
+
+    def decoding(
+        self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
+    ) -> Case:
+        held = {name: self.array(values) for name, values in params.items()}
+        state: list[Any] = [self.np.zeros(shape, "float32") for shape in caches]
+        jitted = self.jax.jit(partial(step, self), donate_argnums=1)
+        position = start
+
+        def run() -> Tensor:
+            nonlocal position, state
+            out, state = jitted(held, state, self.np.asarray([tokens[position]]), self.np.asarray(position))
+            position = position + 1 if position + 1 < len(tokens) else start
+            return out.block_until_ready()
+
+        return Case(run, lambda: [self.host(run()) for _ in range(3)], self.mode)
+
+    def materialized(self, x: Tensor) -> Tensor:
+        return x + 0
+
+    def permute(self, x: Tensor, *order: int) -> Tensor:
+        return x.transpose(order)
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        out = x @ weight.T
+        return out if bias is None else out + bias
+
+    def conv2d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        out = self.lax.conv_general_dilated(x, weight, (stride, stride), ((padding, padding),) * 2)
+        return out if bias is None else out + bias[:, None, None]
+
+    def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
+        around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+        return self.lax.reduce_window(
+            x, -self.np.inf, self.lax.max, (1, 1, kernel, kernel), (1, 1, stride, stride), around
+        )
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        # its own order of axes is (batch, positions, heads, width)
+        q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+        return self.nn.dot_product_attention(q, k, v).swapaxes(1, 2)
+
+    def softmax(self, x: Tensor) -> Tensor:
+        return self.nn.softmax(x, -1)
+
+    def layernorm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return self.nn.standardize(x, -1, epsilon=1e-5) * weight + bias
+
+    def rmsnorm(self, x: Tensor, weight: Tensor) -> Tensor:
+        return x * self.lax.rsqrt(self.np.mean(x * x, -1, keepdims=True) + 1e-5) * weight
+
+    def channel_norm(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        scale = weight * self.lax.rsqrt(var + 1e-5)
+        return x * scale[:, None, None] + (bias - mean * scale)[:, None, None]
+
+    def batch_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return self.channel_norm(x, x.mean((0, 2, 3)), x.var((0, 2, 3)), weight, bias)
+
+    def cross_entropy(self, logits: Tensor, classes: Tensor) -> Tensor:
+        chosen = self.np.take_along_axis(self.nn.log_softmax(logits, -1), classes[:, None], 1)
+        return -chosen.mean()
+
+    def relu(self, x: Tensor) -> Tensor:
+        return self.nn.relu(x)
+
+    def gelu(self, x: Tensor) -> Tensor:
+        return self.nn.gelu(x, approximate=True)
+
+    def silu(self, x: Tensor) -> Tensor:
+        return self.nn.silu(x)
+
+    def sum(self, x: Tensor) -> Tensor:
+        return x.sum()
+
+    def mean(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return x.mean(axes)
+
+    def rotate(self, x: Tensor, cos: Tensor, sin: Tensor, position: Any) -> Tensor:
+        a, b = self.np.split(x, 2, -1)
+        c, s = cos[position], sin[position]
+        return self.np.concatenate([a * c - b * s, b * c + a * s], -1)
+
+    def cached_attention(
+        self, q: Tensor, k: Tensor, v: Tensor, cache: Tensor, position: Any
+    ) -> tuple[Tensor, Tensor]:
+        cache = self.lax.dynamic_update_slice(cache, self.np.stack([k, v]), (0, 0, position, 0))
+        # shapes are fixed here: positions that are still empty are masked
+        seen = (self.np.arange(cache.shape[2]) <= position)[None, None, None, :]
+        keys, values = (x.swapaxes(0, 1)[None] for x in cache)
+        out = self.nn.dot_product_attention(q.swapaxes(0, 1)[None], keys, values, mask=seen)
+        return out[0].swapaxes(0, 1), cache
+
+    def embed(self, table: Tensor, token: Tensor) -> Tensor:
+        return table[token]
+
+    def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
+        digits = self.np.concatenate([packed & 15, packed >> 4], -1).astype("float32")
+        weight = digits * scale[..., None].astype("float32") + least[..., None].astype("float32")
+        return x @ weight.reshape(packed.shape[0], -1).T

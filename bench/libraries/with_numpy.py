@@ -1,0 +1,145 @@
+"""NumPy: also what the others are checked against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..case import Array, Case, Unsupported
+from .base import Library, Step, Tensor
+
+
+class Numpy(Library):
+    """NumPy, with whatever BLAS it was built with; convolution is windows times weights."""
+
+    name = "numpy"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.version = np.__version__
+
+    def array(self, values: Array, dtype: str = "") -> Tensor:
+        if dtype:
+            raise Unsupported(f"numpy has no {dtype}")
+        return values
+
+    def host(self, x: Tensor) -> Array:
+        return np.asarray(x)
+
+    def program(self, fn: Callable[..., Tensor], arguments: Sequence[Tensor]) -> Callable[[], Tensor]:
+        return lambda: fn(*arguments)
+
+    def chain(self, count: int, size: int) -> Case:
+        start = np.zeros(size, np.float32)
+
+        def run() -> Array:
+            x = start
+            for _ in range(count):
+                x = x + 1
+            return x
+
+        return Case(run, lambda: [run()], self.mode)
+
+    def tiny(self) -> Case:
+        a, b = np.ones(16, np.float32), np.ones(16, np.float32)
+        return Case(lambda: a + b, lambda: [a + b], self.mode)
+
+    def decoding(
+        self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
+    ) -> Case:
+        held: list[Any] = [np.zeros(shape, np.float32) for shape in caches]
+        position = start
+
+        def run() -> Array:
+            nonlocal position, held
+            out, held = step(self, params, held, np.array([tokens[position]], np.int32), position)
+            position = position + 1 if position + 1 < len(tokens) else start
+            return out  # type: ignore[no-any-return]
+
+        return Case(run, lambda: [run() for _ in range(3)], self.mode)
+
+    def materialized(self, x: Tensor) -> Tensor:
+        return np.ascontiguousarray(x)
+
+    def transposed(self, x: Tensor) -> Tensor:
+        return np.swapaxes(x, -1, -2)
+
+    def permute(self, x: Tensor, *order: int) -> Tensor:
+        return x.transpose(order)
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        out = x @ weight.T
+        return out if bias is None else out + bias
+
+    def conv2d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        windows = self._windows(x, weight.shape[2:], stride, padding, 0)
+        out = np.tensordot(windows, weight, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
+        return out if bias is None else out + bias[:, None, None]
+
+    def _windows(self, x: Tensor, kernel: tuple[int, int], stride: int, padding: int, fill: float) -> Tensor:
+        around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+        padded = np.pad(x, around, constant_values=fill) if padding else x
+        windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))
+        return windows[:, :, ::stride, ::stride]
+
+    def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
+        return self._windows(x, (kernel, kernel), stride, padding, -math.inf).max((4, 5))
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return self.softmax(q @ np.swapaxes(k, -1, -2) * np.float32(1 / math.sqrt(q.shape[-1]))) @ v
+
+    def softmax(self, x: Tensor) -> Tensor:
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def layernorm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+    def rmsnorm(self, x: Tensor, weight: Tensor) -> Tensor:
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight
+
+    def channel_norm(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        scale = weight / np.sqrt(var + 1e-5)
+        return x * scale[:, None, None] + (bias - mean * scale)[:, None, None]
+
+    def relu(self, x: Tensor) -> Tensor:
+        return np.maximum(x, 0)
+
+    def gelu(self, x: Tensor) -> Tensor:
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+    def silu(self, x: Tensor) -> Tensor:
+        return x / (1 + np.exp(-x))
+
+    def sum(self, x: Tensor) -> Tensor:
+        return x.sum()
+
+    def mean(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return x.mean(axes)
+
+    def rotate(self, x: Tensor, cos: Tensor, sin: Tensor, position: Any) -> Tensor:
+        a, b = np.split(x, 2, -1)
+        c, s = cos[position], sin[position]
+        return np.concatenate([a * c - b * s, b * c + a * s], -1)
+
+    def cached_attention(
+        self, q: Tensor, k: Tensor, v: Tensor, cache: Tensor, position: Any
+    ) -> tuple[Tensor, Tensor]:
+        cache[0, :, position], cache[1, :, position] = k[:, 0], v[:, 0]
+        keys, values = cache[:, :, : position + 1]
+        grouped = q.reshape(k.shape[0], -1, q.shape[-1])
+        return self.attention(grouped, keys, values).reshape(q.shape), cache
+
+    def embed(self, table: Tensor, token: Tensor) -> Tensor:
+        return table[token]
+
+    def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
+        digits = np.concatenate([packed & 15, packed >> 4], -1).astype(np.float32)
+        weight = digits * scale[..., None].astype(np.float32) + least[..., None].astype(np.float32)
+        return x @ weight.reshape(packed.shape[0], -1).T

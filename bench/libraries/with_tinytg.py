@@ -1,0 +1,194 @@
+"""tinytg, through TinyJit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from ..case import Array, Case
+from .base import Library, Loss, Step, Tensor
+
+
+class Tensors(Library):
+    """What tinytg and tinygrad, whose users write alike, have in common."""
+
+    mode = "jit"
+    tensor: Any
+    nn: Any
+    jit: Any
+    variable: Any
+
+    def wait(self) -> None:
+        """Waits until the device has done what it was given."""
+
+    def parameter(self, values: Array) -> Tensor:
+        """A tensor that is trained."""
+        return self.array(values)
+
+    def array(self, values: Array, dtype: str = "") -> Tensor:
+        tensor = self.tensor(values)
+        return (tensor.cast(dtype) if dtype else tensor).realize()
+
+    def host(self, x: Tensor) -> Array:
+        values: Array = x.float().numpy() if x.is_floating_point() else x.numpy()
+        return values
+
+    def program(self, fn: Callable[..., Tensor], arguments: Sequence[Tensor]) -> Callable[[], Tensor]:
+        jitted = self.jit(lambda *tensors: fn(*tensors).realize())
+
+        def call() -> Tensor:
+            out = jitted(*arguments)
+            self.wait()
+            return out
+
+        return call
+
+    def chain(self, count: int, size: int) -> Case:
+        def chained(x: Tensor) -> Tensor:
+            for _ in range(count):
+                x = (x + 1).contiguous()
+            return x
+
+        call = self.program(chained, [self.tensor.zeros(size).contiguous().realize()])
+        return Case(call, lambda: [self.host(call())], self.mode)
+
+    def tiny(self) -> Case:
+        a, b = (self.tensor.ones(16).contiguous().realize() for _ in range(2))
+
+        def run() -> Tensor:
+            out = (a + b).realize()
+            self.wait()
+            return out
+
+        return Case(run, lambda: [self.host(run())], "eager")
+
+    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
+        held = {name: self.parameter(values) for name, values in params.items()}
+        batch, classes = self.array(x), self.array(y)
+        adam = self.nn.optim.Adam(list(held.values()), lr=lr)
+
+        def update(batch: Tensor, classes: Tensor) -> Tensor:
+            adam.zero_grad()
+            out = loss(self, held, batch, classes).backward()
+            return out.realize(*adam.schedule_step())
+
+        jitted = self.jit(update)
+
+        def step() -> Tensor:
+            with self.training_mode():
+                out = jitted(batch, classes)
+            self.wait()
+            return out
+
+        return Case(step, lambda: [self.host(step()) for _ in range(3)], self.mode)
+
+    def training_mode(self) -> Any:
+        """A block in which layers behave as in training."""
+        return self.tensor.train()
+
+    def decoding(
+        self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
+    ) -> Case:
+        held = {name: self.array(values) for name, values in params.items()}
+        state = [self.tensor.zeros(*shape).contiguous().realize() for shape in caches]
+        variable = self.variable("position", 0, len(tokens) - 1)
+        jitted = self.jit(lambda token, position: step(self, held, state, token, position)[0].realize())
+        each = [self.array(np.array([token], np.int32)) for token in tokens]
+        position = start
+
+        def run() -> Tensor:
+            nonlocal position
+            out = jitted(each[position], variable.bind(position))
+            self.wait()
+            position = position + 1 if position + 1 < len(tokens) else start
+            return out
+
+        return Case(run, lambda: [self.host(run()) for _ in range(3)], self.mode)
+
+    def materialized(self, x: Tensor) -> Tensor:
+        return x.contiguous()
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return x.linear(weight.T, bias)
+
+    def conv2d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        return x.conv2d(weight, bias, stride=stride, padding=padding)
+
+    def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
+        return x.max_pool2d((kernel, kernel), stride, padding=padding)
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return q.scaled_dot_product_attention(k, v)
+
+    def softmax(self, x: Tensor) -> Tensor:
+        return x.softmax(-1)
+
+    def layernorm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return x.layernorm(-1, 1e-5) * weight + bias
+
+    def rmsnorm(self, x: Tensor, weight: Tensor) -> Tensor:
+        return x * ((x * x).mean(-1, keepdim=True) + 1e-5).rsqrt() * weight
+
+    def channel_norm(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return x.batchnorm(weight, bias, mean, (var + 1e-5).rsqrt())
+
+    def batch_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        var, mean = x.var_mean(axis=(0, 2, 3), correction=0)
+        return self.channel_norm(x, mean, var, weight, bias)
+
+    def cross_entropy(self, logits: Tensor, classes: Tensor) -> Tensor:
+        return logits.sparse_categorical_crossentropy(classes)
+
+    def relu(self, x: Tensor) -> Tensor:
+        return x.relu()
+
+    def gelu(self, x: Tensor) -> Tensor:
+        return x.gelu()
+
+    def silu(self, x: Tensor) -> Tensor:
+        return x.silu()
+
+    def sum(self, x: Tensor) -> Tensor:
+        return x.sum()
+
+    def mean(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return x.mean(axes)
+
+    def rotate(self, x: Tensor, cos: Tensor, sin: Tensor, position: Any) -> Tensor:
+        a, b = x.chunk(2, -1)
+        c, s = cos[position : position + 1], sin[position : position + 1]
+        return (a * c - b * s).cat(b * c + a * s, dim=-1)
+
+    def cached_attention(
+        self, q: Tensor, k: Tensor, v: Tensor, cache: Tensor, position: Any
+    ) -> tuple[Tensor, Tensor]:
+        cache[:, :, position : position + 1, :].assign(k.stack(v)).realize()
+        held = cache[:, :, : position + 1, :]
+        grouped = q.reshape(k.shape[0], -1, q.shape[-1])
+        return grouped.scaled_dot_product_attention(held[0], held[1]).reshape(q.shape), cache
+
+    def embed(self, table: Tensor, token: Tensor) -> Tensor:
+        return table[token]
+
+    def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
+        digits = (packed & 15).cat(packed >> 4, dim=-1).cast("float32")
+        weight = digits * scale.unsqueeze(-1).float() + least.unsqueeze(-1).float()
+        return x @ weight.reshape(packed.shape[0], -1).T
+
+
+class TinyTG(Tensors):
+    """This repository. How many threads it uses is in the environment that the worker is started with."""
+
+    name = "tinytg"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        tinytg = import_module("tinytg")
+        self.tensor, self.nn, self.jit, self.variable = tinytg.Tensor, tinytg.nn, tinytg.TinyJit, tinytg.Variable
+        self.version = version("tinytg")

@@ -1,0 +1,161 @@
+"""PyTorch, eager or through ``torch.compile``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..case import Array, Case
+from .base import Library, Loss, Step, Tensor
+
+
+class Torch(Library):
+    """PyTorch, as it executes by itself."""
+
+    name = "torch"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.torch = import_module("torch")
+        self.f = import_module("torch.nn.functional")
+        self.torch.set_num_threads(threads)
+        self.version = str(self.torch.__version__)
+
+    def array(self, values: Array, dtype: str = "") -> Tensor:
+        tensor = self.torch.from_numpy(values)
+        return tensor.to(getattr(self.torch, dtype)) if dtype else tensor
+
+    def host(self, x: Tensor) -> Array:
+        values: Array = (x.float() if x.is_floating_point() else x).detach().numpy()
+        return values
+
+    def program(self, fn: Callable[..., Tensor], arguments: Sequence[Tensor]) -> Callable[[], Tensor]:
+        def call() -> Tensor:
+            with self.torch.inference_mode():
+                return fn(*arguments)
+
+        return call
+
+    def chain(self, count: int, size: int) -> Case:
+        start = self.torch.zeros(size)
+
+        def run() -> Tensor:
+            x = start
+            for _ in range(count):
+                x = x + 1
+            return x
+
+        return Case(run, lambda: [self.host(run())], self.mode)
+
+    def tiny(self) -> Case:
+        a, b = self.torch.ones(16), self.torch.ones(16)
+        return Case(lambda: a + b, lambda: [self.host(a + b)], self.mode)
+
+    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
+        held = {name: self.array(values).clone().requires_grad_() for name, values in params.items()}
+        batch, classes = self.array(x), self.array(y.astype(np.int64))
+        adam = self.torch.optim.Adam(list(held.values()), lr=lr)
+
+        def step() -> Tensor:
+            adam.zero_grad()
+            out = loss(self, held, batch, classes)
+            out.backward()
+            adam.step()
+            return out
+
+        return Case(step, lambda: [self.host(step()) for _ in range(3)], self.mode)
+
+    def decoding(
+        self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
+    ) -> Case:
+        held = {name: self.array(values) for name, values in params.items()}
+        state: list[Any] = [self.torch.zeros(shape) for shape in caches]
+        position = start
+
+        def run() -> Tensor:
+            nonlocal position, state
+            with self.torch.inference_mode():
+                out, state = step(self, held, state, self.torch.tensor([tokens[position]]), position)
+            position = position + 1 if position + 1 < len(tokens) else start
+            return out
+
+        return Case(run, lambda: [self.host(run()) for _ in range(3)], self.mode)
+
+    def materialized(self, x: Tensor) -> Tensor:
+        return x.contiguous()
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return self.f.linear(x, weight, bias)
+
+    def conv2d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        return self.f.conv2d(x, weight, bias, stride, padding)
+
+    def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
+        return self.f.max_pool2d(x, kernel, stride, padding)
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return self.f.scaled_dot_product_attention(q, k, v)
+
+    def softmax(self, x: Tensor) -> Tensor:
+        return self.torch.softmax(x, -1)
+
+    def layernorm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return self.f.layer_norm(x, (x.shape[-1],), weight, bias, 1e-5)
+
+    def rmsnorm(self, x: Tensor, weight: Tensor) -> Tensor:
+        return self.f.rms_norm(x, (x.shape[-1],), weight, 1e-5)
+
+    def channel_norm(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return self.f.batch_norm(x, mean, var, weight, bias, eps=1e-5)
+
+    def batch_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return self.f.batch_norm(x, None, None, weight, bias, training=True, eps=1e-5)
+
+    def cross_entropy(self, logits: Tensor, classes: Tensor) -> Tensor:
+        return self.f.cross_entropy(logits, classes)
+
+    def relu(self, x: Tensor) -> Tensor:
+        return self.torch.relu(x)
+
+    def gelu(self, x: Tensor) -> Tensor:
+        return self.f.gelu(x, approximate="tanh")
+
+    def silu(self, x: Tensor) -> Tensor:
+        return self.f.silu(x)
+
+    def sum(self, x: Tensor) -> Tensor:
+        return x.sum()
+
+    def mean(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return x.mean(axes)
+
+    def rotate(self, x: Tensor, cos: Tensor, sin: Tensor, position: Any) -> Tensor:
+        a, b = x.chunk(2, -1)
+        c, s = cos[position], sin[position]
+        return self.torch.cat([a * c - b * s, b * c + a * s], -1)
+
+    def cached_attention(
+        self, q: Tensor, k: Tensor, v: Tensor, cache: Tensor, position: Any
+    ) -> tuple[Tensor, Tensor]:
+        cache[0, :, position], cache[1, :, position] = k[:, 0], v[:, 0]
+        keys, values = cache[:, :, : position + 1]
+        out = self.f.scaled_dot_product_attention(q[None], keys[None], values[None], enable_gqa=True)
+        return out[0], cache
+
+    def embed(self, table: Tensor, token: Tensor) -> Tensor:
+        return table[token]
+
+
+class TorchCompile(Torch):
+    """PyTorch through ``torch.compile``, which wants a C++ compiler on the machine."""
+
+    name = "torch.compile"
+    mode = "compiled"
+
+    def program(self, fn: Callable[..., Tensor], arguments: Sequence[Tensor]) -> Callable[[], Tensor]:
+        return super().program(self.torch.compile(fn), arguments)

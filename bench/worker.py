@@ -1,0 +1,180 @@
+"""A process that runs workloads in one library, told what to do by lines of JSON on its standard input.
+
+    python -m bench.worker LIBRARY THREADS
+
+Answers are lines of JSON on what was its standard output; whatever a library prints goes to standard error. A process
+for each library keeps their thread pools, allocators and signal handlers out of one another's way, and a crash in one
+leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .case import Case, Unsupported
+from .libraries import Library, open_library
+
+WARM_UP = 4
+BATCH_S = 100e-6
+MOST_SAMPLES = 1000
+
+
+def peak_bytes() -> int | None:
+    """The greatest resident size since :func:`forget_peak`; None where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
+def forget_peak() -> None:
+    """Makes the present size the greatest so far."""
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+    except OSError:
+        pass
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def sample(call: Callable[[], Any], seconds: float, batch: int) -> list[float]:
+    """Seconds of a call, again and again for about ``seconds``; each sample is the mean of ``batch`` calls."""
+    samples = []
+    clock = time.perf_counter
+    end = clock() + seconds
+    while True:
+        start = clock()
+        for _ in range(batch):
+            call()
+        now = clock()
+        samples.append((now - start) / batch)
+        if now >= end or len(samples) >= MOST_SAMPLES:
+            return samples
+
+
+class Worker:
+    """The library, and the workload that is open in it."""
+
+    def __init__(self, library: str, threads: int) -> None:
+        self.name, self.threads = library, threads
+        self.library: Library | None = None
+        self.case: Case | None = None
+
+    def hello(self) -> dict[str, Any]:
+        """Imports the library."""
+        seconds = timed(self._import)
+        assert self.library is not None
+        return {"version": self.library.version, "import_s": seconds}
+
+    def _import(self) -> None:
+        self.library = open_library(self.name, self.threads)
+
+    def open(self, workload: str, result: str) -> dict[str, Any]:
+        """Builds a workload, runs it first for its result, which goes to the file ``result`` if that is given.
+
+        Returns:
+          ``build_s``, until there is something to run; ``first_s``, of the first run; ``warm_s``, of a run after the
+          first few; ``mode``.
+        """
+        from .workloads import WORKLOADS
+
+        self.close()
+        forget_peak()
+        before = peak_bytes()
+        if self.library is None:
+            self._import()
+        assert self.library is not None
+        library = self.library
+        start = time.perf_counter()
+        case = WORKLOADS[workload].build(library)
+        built = time.perf_counter()
+        values: list[Any] = []
+        first = timed(case.run) if not result else timed(lambda: values.extend(case.result()))
+        if result:
+            np.savez(result, *values)
+        warm = first
+        for _ in range(WARM_UP):
+            warm = timed(case.run)
+            if warm > 5:
+                break
+        self.case = case
+        after = peak_bytes()
+        return {
+            "build_s": built - start, "first_s": first, "warm_s": warm, "mode": case.mode,
+            "peak_bytes": after - before if after is not None and before is not None else None,
+        }  # fmt: skip
+
+    def start(self, workload: str) -> dict[str, Any]:
+        """Imports, builds and runs once: a cold start.
+
+        Returns:
+          ``import_s``, ``build_s``, ``first_s`` and ``second_s``, of the first two runs.
+        """
+        from .workloads import WORKLOADS
+
+        imported = timed(self._import)
+        assert self.library is not None
+        start = time.perf_counter()
+        case = WORKLOADS[workload].build(self.library)
+        built = time.perf_counter() - start
+        first = timed(case.run)
+        return {"import_s": imported, "build_s": built, "first_s": first, "second_s": timed(case.run)}
+
+    def time(self, seconds: float) -> dict[str, Any]:
+        """Samples of the open workload for about ``seconds``."""
+        assert self.case is not None
+        call = self.case.run
+        once = timed(call)
+        batch = max(1, min(10000, int(BATCH_S / max(once, 1e-9))))
+        used, start = time.process_time(), time.perf_counter()
+        samples = sample(call, seconds, batch)
+        wall = time.perf_counter() - start
+        return {"samples": samples, "cores": (time.process_time() - used) / wall}
+
+    def close(self) -> dict[str, Any]:
+        """Lets go of the open workload."""
+        self.case = None
+        gc.collect()
+        return {}
+
+
+def main() -> int:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    worker = Worker(sys.argv[1], int(sys.argv[2]))
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            answer = getattr(worker, command.pop("do"))(**command)
+        except Unsupported as reason:
+            answer = {"unsupported": str(reason)}
+        except ImportError as error:
+            answer = {"absent": str(error)}
+        except Exception as error:
+            traceback.print_exc()
+            answer = {"failed": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+"""Everything that is measured, in the order of the table."""
+
+from __future__ import annotations
+
+from ..workload import Registry
+from . import attention, convolution, decode, dispatch, gemm, models, streaming, training
+
+_registry = Registry()
+for _module in (gemm, convolution, attention, streaming, dispatch, training, models, decode):
+    _module.register(_registry)
+
+WORKLOADS = _registry.items
+
+__all__ = ["WORKLOADS"]

@@ -1,0 +1,53 @@
+"""Matrix products: sizes, an odd shape, transposed operands, bfloat16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..case import Array, normal
+from ..libraries import Library
+from ..workload import Goal, Registry
+
+
+def operands(m: int, n: int, k: int, ta: bool = False, tb: bool = False) -> Callable[[], Sequence[Array]]:
+    """What makes two matrices whose product, after transposing those that are marked, is (m, n)."""
+    return lambda: [
+        normal(*((k, m) if ta else (m, k)), seed=1), normal(*((n, k) if tb else (k, n)), seed=2)
+    ]  # fmt: skip
+
+
+def product(ta: bool = False, tb: bool = False) -> Callable[..., Any]:
+    """The product of two matrices, transposing those that are marked."""
+
+    def fn(library: Library, a: Any, b: Any) -> Any:
+        return library.matmul(library.transposed(a) if ta else a, library.transposed(b) if tb else b)
+
+    return fn
+
+
+def register(registry: Registry) -> None:
+    """Appends the workloads of this module."""
+    for n, share in ((256, 0.8), (512, 0.8), (1024, 0.9), (2048, 0.9)):
+        goals = [Goal("share", share)]
+        if n == 1024:
+            goals.insert(0, Goal("rate", 200, "first"))
+        registry.kernel(
+            f"sgemm {n}", "matrix products", operands(n, n, n), product(), "GFLOP/s", 2.0 * n**3,
+            goals=tuple(goals), quick=n in (512, 1024), cold=n == 1024,
+        )  # fmt: skip
+    m, k, n = 1000, 1001, 999
+    registry.kernel(
+        f"sgemm {m}x{k}x{n}", "matrix products", operands(m, n, k), product(), "GFLOP/s", 2.0 * m * n * k,
+        goals=(Goal("share", 0.8),),
+    )  # fmt: skip
+    for ta, tb in ((True, False), (False, True), (True, True)):
+        name = f"sgemm 1024 {'A.T' if ta else 'A'} @ {'B.T' if tb else 'B'}"
+        registry.kernel(
+            name, "matrix products", operands(1024, 1024, 1024, ta, tb), product(ta, tb), "GFLOP/s", 2.0 * 1024**3,
+            goals=(Goal("share", 0.8),),
+        )  # fmt: skip
+    registry.kernel(
+        "bf16 gemm 1024", "matrix products", operands(1024, 1024, 1024), product(), "GFLOP/s", 2.0 * 1024**3,
+        dtype="bfloat16", limit="bf16", goals=(Goal("share", 0.9),), tolerance=2e-2, reference=("torch", "jax"),
+    )  # fmt: skip

@@ -1,0 +1,176 @@
+"""Compilers: their errors, their cache, and binaries that turn out not to load."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyBuffer, Ops, ast
+from tg_runtime import Buffer, CompiledRunner, CompileError, Compiler, Device, ExecItem, diskcache, realize
+from tg_runtime.cpu import clang, llvm
+from tg_runtime.cpu.host import CPUArch
+from tg_runtime.cpu.program import CPUProgram
+from tg_runtime.cpu.tools import c_compiler, find_tool
+from tg_runtime.errors import DevSyntaxError
+from tg_runtime.kernels import make_spec
+from tg_runtime.testing.kernels import kernel
+from tg_shape import ShapeTracker
+
+needs_llvm = pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed")
+needs_clang = pytest.mark.skipif(c_compiler() is None, reason="no clang on the PATH")
+
+IR = "define void @twice(ptr %p) {\n  %x = load i32, ptr %p\n  %y = shl i32 %x, 1\n  store i32 %y, ptr %p\n  ret void\n}\n"
+C = "void twice(int *p) { *p *= 2; }\n"
+
+
+class Counting(Compiler):
+    """Counts how often it really compiles."""
+
+    def __init__(self, key: str | None) -> None:
+        super().__init__(key)
+        self.count = 0
+
+    def compile(self, src: str) -> bytes:
+        self.count += 1
+        return src[::-1].encode()
+
+
+def check_twice(lib: bytes) -> None:
+    buffer = Buffer("CPU", 1, dtypes.int32).copyin(memoryview(b"\x15\0\0\0"))
+    CPUProgram("twice", lib)(buffer.opaque)
+    assert buffer.as_buffer().cast("i")[0] == 42
+
+
+def test_cache_is_keyed_by_compiler_and_source(cache_folder: Path) -> None:
+    one, same, other, none = Counting("a"), Counting("a"), Counting("b"), Counting(None)
+    for compiler in (one, same, other, none, none):
+        assert compiler.compile_cached("abc") == b"cba"
+    assert (one.count, same.count, other.count, none.count) == (1, 0, 1, 2)
+    assert one.compile_cached("abd") == b"dba"
+    assert one.count == 2
+    one.forget("abc")
+    assert same.compile_cached("abc") == b"cba"
+    assert same.count == 1
+
+
+def test_nothing_breaks_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context(CACHEDIR="/proc/nowhere"):
+        compiler = Counting("a")
+        assert compiler.compile_cached("x") == compiler.compile_cached("x") == b"x"
+        assert compiler.count == 2
+
+
+@needs_llvm
+def test_llvm() -> None:
+    check_twice(llvm.LLVMCompiler().compile(IR))
+
+
+@needs_clang
+def test_clang() -> None:
+    check_twice(clang.ClangCompiler().compile(C))
+    check_twice(clang.ClangCompiler(language="ir").compile(IR))
+
+
+@pytest.mark.skipif(find_tool("gcc", "cc") is None, reason="no gcc on the PATH")
+def test_gcc_serves_for_a_users_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", find_tool("gcc", "cc") or "")
+    compiler = clang.ClangCompiler(allow_gcc=True)
+    check_twice(compiler.compile(C))
+    with pytest.raises(CompileError, match="the source is kept in"):
+        compiler.compile("void f( {")
+
+
+@needs_llvm
+@pytest.mark.parametrize("source", ["define void @f( {", "define void @f() { ret i32 1 }", "garbage"])
+def test_llvm_keeps_what_it_rejects(source: str, cache_folder: Path) -> None:
+    with pytest.raises(CompileError, match="LLVM IR: compilation failed; the source is kept in ") as caught:
+        llvm.LLVMCompiler().compile(source)
+    error = caught.value
+    assert error.path is not None
+    assert error.path.endswith(".ll")
+    assert error.path in str(error)
+    assert Path(error.path).read_text() == error.source == source
+
+
+@needs_clang
+def test_clang_keeps_what_it_rejects(cache_folder: Path) -> None:
+    with pytest.raises(CompileError, match="clang.*: compilation failed; the source is kept in ") as caught:
+        clang.ClangCompiler().compile("void f() { undeclared(); }")
+    assert "undeclared" in str(caught.value)
+    assert caught.value.path is not None
+    assert Path(caught.value.path).parent == cache_folder / "failed"
+    assert os.path.exists(caught.value.path)
+
+
+def test_rejected_source_without_a_cache_folder() -> None:
+    with Context(CACHEDIR="/proc/nowhere"), pytest.raises(CompileError) as caught:
+        (llvm.LLVMCompiler() if llvm.available() else clang.ClangCompiler()).compile("nonsense")
+    assert caught.value.path is not None  # the system's folder for temporary files served
+    os.unlink(caught.value.path)
+
+
+@needs_llvm
+def test_compile_error_names_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: llvm.LLVMCompiler, src: str) -> bytes:
+        return real(self, src + "garbage")
+
+    real = llvm.LLVMCompiler.compile
+    monkeypatch.setattr(llvm.LLVMCompiler, "compile", broken)
+    with Context(DEV="CPU:LLVM", CCACHE=0):
+        x = LazyBuffer.iota(13, dtypes.int32, "CPU").alu(Ops.ADD, LazyBuffer.const(29, dtypes.int32, (13,), "CPU"))
+        with pytest.raises(CompileError) as caught:
+            realize([x])
+        assert any(f"{__file__}:" in note for note in caught.value.__notes__)
+        monkeypatch.undo()
+        realize([x])  # nothing was lost
+        assert x.is_realized
+
+
+@needs_llvm
+def test_binary_that_does_not_load_is_made_anew(cache_folder: Path) -> None:
+    with Context(DEV="CPU:LLVM"):
+        device = Device["CPU"]
+        x = ast.load(1, dtypes.int32, ShapeTracker.from_shape((11,)))
+        sink = kernel([(ast.alu(Ops.ADD, x, x), 11)], [(dtypes.int32, 11)])
+        spec = make_spec(device, sink)
+        assert device.compiler is not None
+        assert device.compiler.cachekey is not None
+        key = diskcache.digest(device.compiler.cachekey, spec.src)
+        diskcache.put("compile", key, b"\x7fELF, but not much of it")
+        source = Buffer("CPU", 11, dtypes.int32).copyin(memoryview(bytes(44)))
+        ExecItem(CompiledRunner(spec, device), [Buffer("CPU", 11, dtypes.int32).allocate(), source]).run()
+        CompiledRunner(spec, device)
+
+
+@pytest.mark.parametrize("tool", [llvm.LLVMCompiler, clang.ClangCompiler])
+def test_cache_key_tells_processors_apart(tool: type[llvm.LLVMCompiler]) -> None:
+    if (tool is llvm.LLVMCompiler and not llvm.available()) or (tool is not llvm.LLVMCompiler and c_compiler() is None):
+        pytest.skip("this compiler is not on the machine")
+    keys = {tool(CPUArch.parse(arch)).cachekey for arch in ("", "native,-avx2", "x86-64-v3", "x86-64-v3,+fma")}
+    assert len(keys) == 4
+
+
+def test_arch() -> None:
+    import platform
+
+    assert CPUArch.parse("") == CPUArch.parse("native") == CPUArch()
+    assert CPUArch.parse("native,avx2,-fma") == CPUArch("", ("+avx2", "-fma"))
+    assert CPUArch.parse("+avx2") == CPUArch("", ("+avx2",))
+    assert CPUArch.parse(f"{platform.machine()},znver2") == CPUArch("znver2")
+    assert CPUArch.parse("znver4").has("avx512f")
+    assert not CPUArch.parse("znver4,-avx512f").has("avx512f")
+    assert CPUArch.parse("haswell").has("avx2")
+    assert not CPUArch.parse("haswell").has("avx512f")
+    with pytest.raises(DevSyntaxError, match="this machine is"):
+        CPUArch.parse("riscv64,rocket")
+
+
+@needs_llvm
+@pytest.mark.skipif(find_tool("objdump", "llvm-objdump") is None, reason="no objdump on the PATH")
+def test_disassembly() -> None:
+    compiler = llvm.LLVMCompiler()
+    assert "<twice>:" in compiler.disassemble(compiler.compile(IR))
+    assert "ret" in compiler.assembly(IR)
+    assert "no disassembly" in compiler.disassemble(b"garbage")

@@ -1,0 +1,219 @@
+"""The ELF loader: real objects of several kinds, made-up damage, and another machine's relocations."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import random
+import struct
+
+import pytest
+from tg_runtime import elf
+from tg_runtime.cpu import llvm
+from tg_runtime.cpu.execmem import ExecutableMemory
+
+pytestmark = [
+    pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the objects are x86-64's"),
+]
+
+CONSTANTS = """
+@table = private unnamed_addr constant [4 x double] [double 1.0, double 2.5, double 4.0, double 8.0]
+define double @look_up(i64 %i) {
+  %p = getelementptr [4 x double], ptr @table, i64 0, i64 %i
+  %x = load double, ptr %p
+  %y = fmul double %x, 3.25
+  ret double %y
+}
+"""
+STATE = """
+@count = internal global i32 40
+@zeroed = internal global [3000 x i32] zeroinitializer
+@where = internal global ptr @count
+define i32 @next() {
+  %p = load ptr, ptr @where
+  %old = load i32, ptr %p
+  %new = add i32 %old, 1
+  store i32 %new, ptr %p
+  %q = getelementptr [3000 x i32], ptr @zeroed, i64 0, i64 2999
+  %z = load i32, ptr %q
+  %sum = add i32 %new, %z
+  ret i32 %sum
+}
+"""
+CALLS = """
+declare double @cos(double)
+declare i64 @strlen(ptr)
+@text = private constant [6 x i8] c"seven\\00"
+define internal double @local(double %x) noinline {
+  %y = call double @cos(double %x)
+  ret double %y
+}
+define double @both(double %x) {
+  %a = call double @local(double %x)
+  %n = call i64 @strlen(ptr @text)
+  %b = uitofp i64 %n to double
+  %c = fadd double %a, %b
+  ret double %c
+}
+@pointer = external global i8
+define ptr @address_of_external() { ret ptr @cos }
+"""
+
+
+def compile_ir(text: str, triple: str = "") -> bytes:
+    return llvm.LLVMCompiler(triple=triple).compile(text)
+
+
+def test_constants() -> None:
+    memory = ExecutableMemory(compile_ir(CONSTANTS))
+    look_up = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(memory.function("look_up"))
+    assert [look_up(i) for i in range(4)] == [3.25, 8.125, 13.0, 26.0]
+
+
+def test_data_and_bss_are_writable() -> None:
+    memory = ExecutableMemory(compile_ir(STATE))
+    following = ctypes.CFUNCTYPE(ctypes.c_int32)(memory.function("next"))
+    assert [following(), following()] == [41, 42]
+
+
+def test_calls_out_of_reach_go_through_stubs() -> None:
+    memory = ExecutableMemory(compile_ir(CALLS))
+    both = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(memory.function("both"))
+    assert both(0.0) == 6.0
+    address = ctypes.CFUNCTYPE(ctypes.c_void_p)(memory.function("address_of_external"))()
+    assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(0.0) == 1.0
+
+
+def test_undefined_symbol() -> None:
+    lib = compile_ir("declare void @nobody_has_this()\ndefine void @f() { call void @nobody_has_this() ret void }")
+    with pytest.raises(elf.ELFError, match="undefined symbol nobody_has_this"):
+        ExecutableMemory(lib)
+
+
+def test_unknown_function() -> None:
+    with pytest.raises(elf.ELFError, match="defines no g; it defines f"):
+        ExecutableMemory(compile_ir("define void @f() { ret void }")).function("g")
+
+
+def test_code_is_not_writable() -> None:
+    memory = ExecutableMemory(compile_ir("define void @f() { ret void }"))
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        row = next(line for line in maps if int(line.split("-")[0], 16) <= memory.address
+                   < int(line.split("-")[1].split()[0], 16))  # fmt: skip
+    assert row.split()[1] == "r-xp"
+
+
+def test_every_truncation_is_refused() -> None:
+    lib = compile_ir(CALLS)
+    for length in range(0, len(lib), 7):
+        with pytest.raises(elf.ELFError):
+            elf.parse(lib[:length])
+
+
+def test_damage_never_escapes() -> None:
+    lib = compile_ir(CALLS)
+    r = random.Random(1)
+    for _ in range(3000):
+        data = bytearray(lib)
+        for _ in range(r.randint(1, 4)):
+            at = r.choice((r.randrange(64), r.randrange(len(data)), len(data) - r.randrange(1, 900)))
+            data[at] = r.randrange(256)
+        try:
+            layout = elf.parse(bytes(data))
+            if layout.nbytes < 1 << 24:
+                layout.image(1 << 32, lambda name: 1 << 40)
+        except elf.ELFError:
+            continue
+
+
+def test_not_an_object() -> None:
+    with pytest.raises(elf.ELFError, match="not an ELF64"):
+        elf.parse(b"#include <stdio.h>\n" * 10)
+    executable = bytearray(compile_ir("define void @f() { ret void }"))
+    executable[16] = 2
+    with pytest.raises(elf.ELFError, match="type 2; a relocatable object"):
+        elf.parse(bytes(executable))
+    executable[16], executable[18] = 1, 243
+    with pytest.raises(elf.ELFError, match="machine 243"):
+        elf.parse(bytes(executable))
+
+
+def test_relocation_that_cannot_reach() -> None:
+    # the constant pool of a code model without position independence: an absolute 32-bit address
+    machine = llvm.LLVMCompiler()
+    vars(machine)["machine"] = llvm._binding().Target.from_triple(llvm.host()[0]).create_target_machine(
+        reloc="static", codemodel="small"
+    )
+    layout = elf.parse(machine.compile(CONSTANTS))
+    assert {r.type for r in layout.obj.relocations} & {10, 11}
+    layout.image(0x10000, lambda name: None)
+    with pytest.raises(elf.ELFError, match="cannot reach 0x7f"):
+        layout.image(0x7F0000000000, lambda name: None)
+
+
+def test_unknown_relocation() -> None:
+    lib = bytearray(compile_ir(CALLS))
+    obj = elf.ELFObject(bytes(lib))
+    table = next(s for s in obj.sections if s.type == 4 and obj.sections[s.info].flags & 2)
+    struct.pack_into("<I", lib, table.offset + 8, 200)
+    with pytest.raises(elf.ELFError, match="relocation 200 .* is not known"):
+        elf.parse(bytes(lib)).image(1 << 32, lambda name: 1 << 40)
+
+
+def test_another_machine_is_refused() -> None:
+    with pytest.raises(elf.ELFError, match="cannot run on x86_64"):
+        ExecutableMemory(compile_ir("define void @f() { ret void }", "aarch64-linux-gnu"))
+
+
+def test_aarch64_relocations() -> None:
+    """The patched instructions are decoded and followed by hand."""
+    text = CALLS + "define i8 @external_byte() { %x = load i8, ptr @pointer ret i8 %x }" + CONSTANTS
+    layout = elf.parse(compile_ir(text, "aarch64-linux-gnu"))
+    base, far = 0x400000, {"cos": 0x7F1234567890, "strlen": base_near(0x400000), "pointer": 0x7F1234567000}
+    image = layout.image(base, far.get)
+    kinds = set()
+    for r in layout.obj.relocations:
+        at = layout.places.get(r.section)
+        if at is None:
+            continue
+        place = base + at + r.offset
+        symbol = layout.obj.symbols[r.symbol]
+        word: int = struct.unpack_from("<I", image, at + r.offset)[0]
+        target = far.get(symbol.name) or base + layout.places[symbol.section] + symbol.value + r.addend
+        kinds.add(r.type)
+        if r.type in (282, 283):
+            assert follow_branch(image, base, place, word) == target
+        elif r.type in (275, 311):
+            pages = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
+            page = (place >> 12) + (pages - (1 << 21) if pages >> 20 else pages)
+            if r.type == 275:
+                assert page == target >> 12
+            else:
+                low = next(o for o in layout.obj.relocations if o.type == 312 and o.symbol == r.symbol)
+                second: int = struct.unpack_from("<I", image, layout.places[low.section] + low.offset)[0]
+                slot = (page << 12) + (second >> 10 & 0xFFF) * 8
+                assert struct.unpack_from("<Q", image, slot - base)[0] == target
+        elif r.type == 277:
+            assert word >> 10 & 0xFFF == target & 0xFFF
+        elif r.type in (278, 284, 285, 286, 299):
+            scale = {278: 0, 284: 1, 285: 2, 286: 3, 299: 4}[r.type]
+            assert (word >> 10 & 0xFFF) << scale == target & 0xFFF
+    assert {275, 277, 282, 311, 312} <= kinds
+
+
+def base_near(base: int) -> int:
+    """An address within a branch's reach of ``base``."""
+    return base + 0x5000000
+
+
+def follow_branch(image: bytes, base: int, place: int, word: int) -> int:
+    """Where a branch goes, through a stub if it goes to one."""
+    distance = word & 0x03FFFFFF
+    target = place + (distance - (1 << 26) if distance >> 25 else distance) * 4
+    if base <= target < base + len(image):
+        first, second, address = struct.unpack_from("<IIQ", image, target - base)
+        if (first, second) == (0x58000050, 0xD61F0200):
+            assert isinstance(address, int)
+            return address
+    return target
