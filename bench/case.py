@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +21,16 @@ class Case:
     """A workload, ready to run in one library.
 
     Attributes:
-      run: does the work once and waits until it is done.
-      result: the values that the work gives, in the host's memory; called before anything is timed.
+      run: does the work once, waits until it is done and returns the library's own tensor.
+      host: the values of what ``run`` returned, in the host's memory.
       mode: how the library executes it: ``eager``, ``jit``, ``compiled``.
+      stateful: whether a run changes what the next one gives.
     """
 
     run: Callable[[], Any]
-    result: Callable[[], Sequence[Array]]
+    host: Callable[[Any], Array]
     mode: str
+    stateful: bool = False
 
 
 def aligned(values: Array) -> Array:

@@ -23,7 +23,7 @@ import numpy as np
 from .case import Case, Unsupported
 from .libraries import Library, open_library
 
-WARM_UP = 4
+RUNS = 5
 BATCH_S = 100e-6
 MOST_SAMPLES = 1000
 
@@ -88,38 +88,44 @@ class Worker:
     def _import(self) -> None:
         self.library = open_library(self.name, self.threads)
 
-    def open(self, workload: str, result: str) -> dict[str, Any]:
-        """Builds a workload, runs it first for its result, which goes to the file ``result`` if that is given.
+    def open(self, workload: str, results: str = "") -> dict[str, Any]:
+        """Builds a workload and runs it a few times.
+
+        Args:
+          workload: its name.
+          results: the file that gets the values of the first and the last of these runs, or of all of them where the
+            workload has a state; none if empty.
 
         Returns:
-          ``build_s``, until there is something to run; ``first_s``, of the first run; ``warm_s``, of a run after the
-          first few; ``mode``.
+          ``build_s``, until there is something to run; ``first_s`` and ``warm_s``, of the first and the last run;
+          ``mode``; ``peak_bytes``, by how much the process grew.
         """
         from .workloads import WORKLOADS
 
         self.close()
-        forget_peak()
-        before = peak_bytes()
         if self.library is None:
             self._import()
         assert self.library is not None
-        library = self.library
+        forget_peak()
+        before = peak_bytes()
         start = time.perf_counter()
-        case = WORKLOADS[workload].build(library)
-        built = time.perf_counter()
-        values: list[Any] = []
-        first = timed(case.run) if not result else timed(lambda: values.extend(case.result()))
-        if result:
-            np.savez(result, *values)
-        warm = first
-        for _ in range(WARM_UP):
-            warm = timed(case.run)
-            if warm > 5:
-                break
-        self.case = case
+        case = WORKLOADS[workload].build(self.library)
+        built = time.perf_counter() - start
+        seconds: list[float] = []
+        kept: list[Any] = []
+        for i in range(RUNS):
+            start = time.perf_counter()
+            out = case.run()
+            seconds.append(time.perf_counter() - start)
+            if results and (case.stateful or i in (0, RUNS - 1)):
+                kept.append(np.array(case.host(out)))
+        del out
         after = peak_bytes()
+        if results:
+            np.savez(results, *kept)
+        self.case = case
         return {
-            "build_s": built - start, "first_s": first, "warm_s": warm, "mode": case.mode,
+            "build_s": built, "first_s": seconds[0], "warm_s": seconds[-1], "mode": case.mode,
             "peak_bytes": after - before if after is not None and before is not None else None,
         }  # fmt: skip
 

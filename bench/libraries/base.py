@@ -54,16 +54,16 @@ class Library(ABC):
     def case(self, fn: Callable[..., Tensor], arrays: Sequence[Array], dtype: str = "") -> Case:
         """A function of arrays as a case."""
         call = self.program(fn, [self.array(values, dtype) for values in arrays])
-        return Case(call, lambda: [self.host(call())], self.mode)
+        return Case(call, self.host, self.mode)
 
     def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
-        """Steps of Adam on one batch. The results are the losses of the first three steps."""
+        """Steps of Adam on one batch. A run gives the loss."""
         raise Unsupported(f"{self.name} differentiates nothing")
 
     def decoding(
         self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
     ) -> Case:
-        """One token after the other. The results are the output of the first three.
+        """One token after the other. A run gives the output.
 
         Args:
           step: (library, params, caches, token, position) to the output and the caches.

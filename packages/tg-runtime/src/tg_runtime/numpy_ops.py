@@ -292,7 +292,10 @@ class Executor:
             for node in self.order:
                 operands = [values[child] for child in node.src]
                 if node.op is Ops.STORE:
-                    stores.append((node, operands[0]))
+                    value = operands[0]
+                    if len(self.ast.src) > 1 and any(np.may_share_memory(value, slots[s.arg[0]]) for s in self.ast.src):
+                        value = value.copy()  # a load that another store is about to change
+                    stores.append((node, value))
                 else:
                     values[node] = self._value(node, operands, slots, var_vals)
                 for child in node.src:

@@ -1,0 +1,189 @@
+"""NULL and DISK, and BEAM on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyBuffer, Ops, Storage, ast
+from tg_runtime import (
+    Buffer,
+    CompiledRunner,
+    Device,
+    DeviceError,
+    DeviceUnavailable,
+    GlobalCounters,
+    buffer_of,
+    get_runner,
+    realize,
+)
+from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.testing.kernels import buffer_with, kernel, unpack
+from tg_shape import ShapeTracker
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ("NULL", "define void @"),
+        ("NULL:LLVM", "define void @"),
+        ("NULL:CLANG", "void "),
+        ("NULL:CLANG:znver2", "void "),
+        ("NULL:CL", "__kernel"),
+        ("NULL:CUDA", "__global__"),
+        ("NULL:CUDA:sm_90", "__global__"),
+    ],
+)
+def test_null_compiles_for_every_renderer(setting: str, text: str) -> None:
+    with Context(DEV=setting):
+        x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((64, 64)))
+        sink = kernel([(ast.reduce(ast.alu(Ops.MUL, x, x), Ops.ADD, (1,)), 64)], [(dtypes.float32, 4096)])
+        runner = get_runner(Device["NULL"], sink)
+        assert isinstance(runner, CompiledRunner)
+        assert text in runner.spec.src
+        assert runner.lib.decode() == runner.spec.src
+        assert Device["NULL"].compiler is not None
+        assert Device["NULL"].compiler.disassemble(runner.lib) == runner.spec.src
+
+
+def test_null_realises_and_holds_nothing() -> None:
+    with Context(DEV="NULL"):
+        storage = Storage("NULL", 1 << 40, dtypes.float32)
+        x = LazyBuffer.from_storage(storage, (1 << 40,))
+        before = GlobalCounters.kernel_count
+        y = x.alu(Ops.ADD, x)
+        realize([y])
+        assert GlobalCounters.kernel_count == before + 1
+        part = Buffer("NULL", 16, dtypes.uint8).view(4, dtypes.uint8, 4)
+        assert part.copyin(memoryview(b"abcd")).tobytes() == bytes(4)
+
+
+def disk(path: Path, size: int) -> Buffer:
+    return Buffer(f"DISK:{path}", size, dtypes.uint8)
+
+
+def test_disk_reads_and_writes(tmp_path: Path) -> None:
+    path = tmp_path / "Some File.bin"
+    disk(path, 10).copyin(memoryview(b"0123456789"))
+    assert path.read_bytes() == b"0123456789"
+    buffer = disk(path, 10)
+    assert buffer.view(2, dtypes.uint16, 4).tobytes() == b"4567"
+    view = buffer.as_buffer()
+    view[0:1] = b"x"
+    assert path.read_bytes() == b"x123456789"
+    assert disk(path, 4).tobytes() == b"x123"
+
+
+def test_disk_counts_no_memory_and_maps_lazily(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(1 << 34)
+    before = GlobalCounters.mem_used
+    buffer = disk(path, 1 << 34)
+    assert buffer.view(4, dtypes.uint8, (1 << 34) - 4).tobytes() == bytes(4)
+    assert GlobalCounters.mem_used == before
+
+
+def test_disk_copies_to_a_device(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(64)))
+    x = LazyBuffer.from_storage(Storage(f"DISK:{path}", 64, dtypes.uint8), (64,))
+    part = x.copy_to("NUMPY")
+    realize([part])
+    assert part.storage is not None
+    assert buffer_of(part.storage).tobytes() == bytes(range(64))
+
+
+def test_disk_refuses(tmp_path: Path) -> None:
+    short = tmp_path / "short"
+    short.write_bytes(b"abc")
+    with pytest.raises(DeviceError, match="short has 3 bytes; 4 are asked for"):
+        disk(short, 4).allocate()
+    with pytest.raises(DeviceError, match="cannot map 4 bytes of .*missing"):
+        disk(tmp_path / "missing" / "file", 4).allocate()
+    with pytest.raises(DeviceError, match="wants a file"):
+        Device["DISK"]
+    assert disk(short, 0).tobytes() == b""
+
+
+def test_disk_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    path = tmp_path / "fixed"
+    path.write_bytes(b"abcd")
+    real = os.open
+
+    def forbidding(name: str, flags: int, *rest: int) -> int:
+        if flags & os.O_RDWR and str(name) == str(path):
+            raise PermissionError(13, "Permission denied")
+        return real(name, flags, *rest)
+
+    monkeypatch.setattr(os, "open", forbidding)
+    buffer = disk(path, 4)
+    assert buffer.tobytes() == b"abcd"
+    with pytest.raises(DeviceError, match="fixed is read-only"):
+        buffer.copyin(memoryview(b"wxyz"))
+    assert buffer.as_buffer().readonly
+
+
+needs_compiler = pytest.mark.skipif(ir_compiler() is None, reason="neither llvmlite nor clang is here")
+
+
+@needs_compiler
+def test_beam_finds_and_remembers(cache_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((16, 48)))
+    sink = kernel([(ast.reduce(x, Ops.ADD, (1,)), 16)], [(dtypes.float32, 768)])
+    values = [float(i % 7) for i in range(768)]
+    want = [sum(values[i * 48 : (i + 1) * 48]) for i in range(16)]
+    with Context(DEV="CPU", BEAM=1, DEBUG=2):
+        device = Device["CPU"]
+        device.programs.clear()
+        runner = get_runner(device, sink)
+        assert "BEAM round 1" in capsys.readouterr().out
+        device.programs.clear()
+        again = get_runner(device, sink)
+        assert "BEAM" not in capsys.readouterr().out
+    assert isinstance(runner, CompiledRunner)
+    assert isinstance(again, CompiledRunner)
+    assert again.spec.actions == runner.spec.actions
+    out, source = Buffer("CPU", 16, dtypes.float32), buffer_with("CPU", values, dtypes.float32)
+    again.exec([out, source])
+    assert unpack(out.as_buffer(), dtypes.float32) == want
+    # what an older version wrote is not trusted
+    for path in (cache_folder / "beam").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    from tg_runtime import diskcache
+
+    assert device.renderer is not None
+    assert device.compiler is not None
+    key = diskcache.digest(sink.key, device.renderer.key, device.compiler.cachekey or "", "1")
+    diskcache.put("beam", key, b"no such action")
+    with Context(DEV="CPU", BEAM=1):
+        device.programs.clear()
+        get_runner(device, sink)
+    assert diskcache.get("beam", key) != b"no such action"
+
+
+@needs_compiler
+def test_settings_have_kernels_of_their_own() -> None:
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((999,)))
+    sink = kernel([(ast.alu(Ops.ADD, x, x), 999)], [(dtypes.float32, 999)])
+    with Context(DEV="CPU"):
+        tuned = get_runner(Device["CPU"], sink)
+        assert get_runner(Device["CPU"], sink) is tuned
+        with Context(NOOPT=1):
+            plain = get_runner(Device["CPU"], sink)
+        assert plain is not tuned
+        assert isinstance(plain, CompiledRunner)
+        assert plain.spec.actions == ()
+        assert get_runner(Device["CPU"], sink) is tuned
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tg_runtime.devices import cpu
+
+    monkeypatch.setattr(cpu.llvm, "available", lambda: False)
+    with Context(DEV="CPU:LLVM:native,-fma"), pytest.raises(DeviceUnavailable, match="llvmlite is not installed"):
+        Device["CPU"]
