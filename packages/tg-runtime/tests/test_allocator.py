@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Buffer, BufferOptions, Device, GlobalCounters, LRUAllocator, OutOfMemory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tg_dtype import DType, dtypes
 from tg_lazy import Storage
 from tg_runtime import Buffer, Device, buffer_of
@@ -107,9 +108,9 @@ def test_rebase() -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_copies_check_their_sizes(device: str) -> None:
     buffer = Buffer(device, 4, dtypes.float32)
-    with pytest.raises(ValueError, match="copyin of .*15 bytes given, 16 wanted"):
+    with pytest.raises(ValueError, match=r"copyin of .*15 bytes given, 16 wanted"):
         buffer.copyin(memoryview(bytes(15)))
-    with pytest.raises(ValueError, match="copyout of .*17 bytes given, 16 wanted"):
+    with pytest.raises(ValueError, match=r"copyout of .*17 bytes given, 16 wanted"):
         buffer.copyout(memoryview(bytearray(17)))
     with pytest.raises(ValueError, match="not contiguous"):
         buffer.copyin(memoryview(bytes(32))[::2])

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, ast
 from tg_runtime import Buffer, CompiledRunner, CompileError, Compiler, Device, ExecItem, diskcache, realize
@@ -21,7 +22,7 @@ from tg_shape import ShapeTracker
 needs_llvm = pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed")
 needs_clang = pytest.mark.skipif(c_compiler() is None, reason="no clang on the PATH")
 
-IR = "define void @twice(ptr %p) {\n  %x = load i32, ptr %p\n  %y = shl i32 %x, 1\n  store i32 %y, ptr %p\n  ret void\n}\n"
+IR = "define void @twice(ptr %p) {\n %x = load i32, ptr %p\n %y = shl i32 %x, 1\n store i32 %y, ptr %p\n ret void\n}\n"
 C = "void twice(int *p) { *p *= 2; }\n"
 
 
@@ -96,7 +97,7 @@ def test_llvm_keeps_what_it_rejects(source: str, cache_folder: Path) -> None:
 
 @needs_clang
 def test_clang_keeps_what_it_rejects(cache_folder: Path) -> None:
-    with pytest.raises(CompileError, match="clang.*: compilation failed; the source is kept in ") as caught:
+    with pytest.raises(CompileError, match=r"clang.*: compilation failed; the source is kept in ") as caught:
         clang.ClangCompiler().compile("void f() { undeclared(); }")
     assert "undeclared" in str(caught.value)
     assert caught.value.path is not None

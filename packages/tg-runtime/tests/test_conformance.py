@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tg_runtime import Device, parse_dev
 from tg_runtime.testing import DeviceConformance
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tg_runtime import DevEntry, DevSyntaxError, parse_dev
 
 GOOD = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage, ast
 from tg_runtime import (
@@ -100,7 +101,7 @@ def test_disk_refuses(tmp_path: Path) -> None:
     short.write_bytes(b"abc")
     with pytest.raises(DeviceError, match="short has 3 bytes; 4 are asked for"):
         disk(short, 4).allocate()
-    with pytest.raises(DeviceError, match="cannot map 4 bytes of .*missing"):
+    with pytest.raises(DeviceError, match=r"cannot map 4 bytes of .*missing"):
         disk(tmp_path / "missing" / "file", 4).allocate()
     with pytest.raises(DeviceError, match="wants a file"):
         Device["DISK"]
@@ -182,8 +183,8 @@ def test_settings_have_kernels_of_their_own() -> None:
 
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tg_runtime.devices import cpu
+    from tg_runtime.cpu import llvm
 
-    monkeypatch.setattr(cpu.llvm, "available", lambda: False)
+    monkeypatch.setattr(llvm, "available", lambda: False)
     with Context(DEV="CPU:LLVM:native,-fma"), pytest.raises(DeviceUnavailable, match="llvmlite is not installed"):
         Device["CPU"]

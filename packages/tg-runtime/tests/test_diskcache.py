@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tg_lazy import Context
 from tg_runtime import diskcache
 

@@ -8,6 +8,7 @@ import random
 import struct
 
 import pytest
+
 from tg_runtime import elf
 from tg_runtime.cpu import llvm
 from tg_runtime.cpu.execmem import ExecutableMemory
@@ -157,7 +158,7 @@ def test_unknown_relocation() -> None:
     obj = elf.ELFObject(bytes(lib))
     table = next(s for s in obj.sections if s.type == 4 and obj.sections[s.info].flags & 2)
     struct.pack_into("<I", lib, table.offset + 8, 200)
-    with pytest.raises(elf.ELFError, match="relocation 200 .* is not known"):
+    with pytest.raises(elf.ELFError, match=r"relocation 200 .* is not known"):
         elf.parse(bytes(lib)).image(1 << 32, lambda name: 1 << 40)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage, schedule
 from tg_runtime import (

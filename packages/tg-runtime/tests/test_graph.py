@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_runtime import Buffer, Device, DeviceError, ExecItem, GlobalCounters, get_runner

@@ -1,4 +1,4 @@
-"""Casts and narrow floats of the interpreted device against the scalar functions of tg_dtype; its executor's corners."""
+"""Casts and narrow floats of the interpreted device against tg_dtype's scalar functions, and its executor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import random
 
 import pytest
+
 from tg_dtype import ConstType, DType, cast_scalar, dtypes, truncate
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")

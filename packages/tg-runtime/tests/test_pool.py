@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Buffer

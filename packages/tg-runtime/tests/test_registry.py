@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
+
 from tg_lazy import Context
-from tg_runtime import Device, DeviceError, DevEntry, DeviceUnavailable, DevSyntaxError, UnknownDevice
+from tg_runtime import DevEntry, Device, DeviceError, DeviceUnavailable, DevSyntaxError, UnknownDevice
 from tg_runtime.devices.numpy_device import NumpyDevice
 from tg_runtime.registry import Registry
 
@@ -117,7 +117,7 @@ def test_unknown_device_lists_what_there_is(registry: Registry) -> None:
 
 def test_unknown_default(registry: Registry) -> None:
     with Context(DEV="TPU"):
-        with pytest.raises(UnknownDevice, match="DEV='TPU'.*no device TPU"):
+        with pytest.raises(UnknownDevice, match=r"DEV='TPU'.*no device TPU"):
             registry.DEFAULT  # noqa: B018 - the property reads the setting
         with pytest.raises(UnknownDevice, match="no device TPU"):
             registry["CPU"]
@@ -146,7 +146,7 @@ def test_absent_device_says_why(registry: Registry) -> None:
 
 
 def test_two_claims_on_one_name(registry: Registry) -> None:
-    with pytest.raises(DeviceError, match="TWICE is claimed by tg-one .* and tg-two"):
+    with pytest.raises(DeviceError, match=r"TWICE is claimed by tg-one .* and tg-two"):
         registry["TWICE"]
     row = next(r for r in registry.table() if r.name == "TWICE")
     assert row.problem is not None
@@ -183,9 +183,10 @@ def test_unknown_renderer_and_interface() -> None:
 
 
 def test_cpu_without_compilers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tg_runtime.cpu import llvm
     from tg_runtime.devices import cpu
 
-    monkeypatch.setattr(cpu.llvm, "available", lambda: False)
+    monkeypatch.setattr(llvm, "available", lambda: False)
     monkeypatch.setattr(cpu, "c_compiler", lambda: None)
     text = cpu.CPUDevice.unavailable(DevEntry("CPU"))
     assert text is not None
@@ -201,5 +202,5 @@ def test_import_loads_no_device_and_nothing_heavy() -> None:
         "import sys; before = set(sys.modules); import tg_runtime; new = set(sys.modules) - before;"
         f"print([m for m in {heavy!r} if m in new], [m for m in new if m.startswith('tg_runtime.devices')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] []"

@@ -304,7 +304,7 @@ class Emitter(Loops):
                     level(rest, Context(context.block, env, axis.name, context))
             else:
                 plain = Axis(axis.name, axis.root, axis.stride, axis.extent, Kind.LOOP)
-                self.run(plain, Span(axis.extent, 0, None), context, lambda inner: level(rest, inner))
+                self.run(plain, Span(0, axis.extent, None), context, lambda inner: level(rest, inner))
 
         before = len(where.block.effects)
         level(inner, where)

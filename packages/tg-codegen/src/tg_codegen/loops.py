@@ -13,6 +13,7 @@ from tg_shape import Expr, Variable, sint
 
 from .access import Access, EmitError
 from .index import ramp
+from .interior import LEAST, interior
 from .nest import LANE, UNROLLED, Axis, Kind, Nest, Node
 from .scope import Block, Context, Env
 from .target import Target
@@ -23,13 +24,17 @@ CORE = "core_id"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One emitted copy of a loop: ``count`` iterations from 0, or, where ``count`` is None, the single value ``at``."""
+    """One emitted copy of a loop: ``count`` iterations from ``at`` on.
 
-    count: sint | None
+    Attributes:
+      exact: whether all that is inside lies in the root's extent (None: what is known of the root stays as it is).
+      condition: whether to run it at all.
+    """
+
     at: sint
+    count: sint
     exact: bool | None
     condition: sint = 1
-    last: bool = False
 
 
 def below(a: sint, b: sint) -> sint:
@@ -56,6 +61,8 @@ class Loops(Access):
         self.owner: dict[Variable, Block] = {}
         self.by_root = {root: nest.of_root(root) for root in nest.roots}
         self.group: dict[str, Variable] = {}
+        self.interiors: dict[Variable, tuple[int, int] | None] = {}
+        self.parted: Variable | None = None
         self.memo: dict[tuple[object, ...], UOp] = {}
         self.free: dict[Node, tuple[Variable, ...]] = {}
         self.numbers = count()
@@ -93,26 +100,44 @@ class Loops(Access):
     def spans(self, axis: Axis, env: Env) -> list[Span]:
         """The copies in which a loop is emitted."""
         if axis.root in env.exact:
-            return [Span(axis.extent, 0, None)]
+            return self.partition(axis, env)
         base = env.root[axis.root]
         if not isinstance(base, int):
-            return [Span(axis.extent, 0, False)]
+            return [Span(0, axis.extent, False)]
         left = self.nest.roots[axis.root].extent - base
         full = left // axis.stride
         rest = left - full * axis.stride
         spans = []
         if not (isinstance(full, int) and full == 0):
-            spans.append(Span(full, 0, True))
+            spans.append(Span(0, full, True))
         if not (isinstance(rest, int) and rest == 0):
-            spans.append(Span(None, full, False, 1 if isinstance(rest, int) else below(0, rest), last=True))
+            spans.append(Span(full, 1, False, 1 if isinstance(rest, int) else below(0, rest)))
         return spans
+
+    def partition(self, axis: Axis, env: Env) -> list[Span]:
+        """A loop with nothing over at its end, in the parts that masks cut it into."""
+        whole = [Span(0, axis.extent, None)]
+        if self.by_root[axis.root][0] is not axis or not isinstance(axis.extent, int):
+            return whole
+        if self.parted not in (None, axis.root):
+            return whole  # one dimension in three parts is enough: copies multiply
+        if axis.root not in self.interiors:
+            self.interiors[axis.root] = interior(self.nest, axis.root)
+        inner = self.interiors[axis.root]
+        if inner is None:
+            return whole
+        first, end = -(-inner[0] // axis.stride), inner[1] // axis.stride
+        if end - first < LEAST:
+            return whole
+        self.parted = axis.root
+        parts = ((0, first), (first, end - first), (end, axis.extent - end))
+        return [Span(at, count, None) for at, count in parts if count]
 
     def run(self, axis: Axis, span: Span, context: Context, body: Callable[[Context], None]) -> None:
         """Emits one copy of a loop whose effects ``body`` fills in."""
         threaded = axis.kind is Kind.THREAD
-        if span.count is None or span.count == 1:
-            value = span.at if span.count is None else 0
-            env = context.env.open(axis.name, axis.root, axis.stride, value, span.exact)
+        if isinstance(span.count, int) and span.count == 1:
+            env = context.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
             condition = self.build.truth(span.condition)
             if threaded:
                 core = self.build.value(self.core(), dtypes.int32)
@@ -127,7 +152,7 @@ class Loops(Access):
             return
         block = Block(context.block)
         variable = self.counter(axis, span.count, block)
-        env = context.env.open(axis.name, axis.root, axis.stride, variable, span.exact)
+        env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
         body(Context(block, env, axis.name, context))
         if block.effects:
             context.block.effects.append(UOp(UOps.LOOP, dtypes.void, (self.leaves[variable], *block.effects)))

@@ -87,14 +87,9 @@ class Reduction:
         emitter = self.emitter
         axis, rest = axes[0], axes[1:]
         for span in emitter.spans(axis, context.env):
-            if span.count is None and not isinstance(span.condition, int):
-                # a symbolic remainder: the guards of the body decide
-                env = context.env.open(axis.name, axis.root, axis.stride, span.at, False)
-                carried = self.loops(rest, Context(context.block, env, axis.name, context), carried)
-                continue
-            if span.count is None or span.count == 1:
-                value = span.at if span.count is None else 0
-                env = context.env.open(axis.name, axis.root, axis.stride, value, span.exact)
+            if isinstance(span.count, int) and span.count == 1:
+                # where the span has a condition, the guards of the body decide
+                env = context.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
                 carried = self.loops(rest, Context(context.block, env, axis.name, context), carried)
                 continue
             block = Block(context.block)
@@ -103,7 +98,7 @@ class Reduction:
                 emitter.leaves[v] for v in emitter.open_counters(context) if emitter.leaves[v].op is UOps.RANGE)
             accumulators = [
                 UOp(UOps.ACC, value.dtype, (value, *outer), next(emitter.numbers)) for value in carried]
-            env = context.env.open(axis.name, axis.root, axis.stride, variable, span.exact)
+            env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
             after = self.loops(rest, Context(block, env, axis.name, context), accumulators)
             block.effects.extend(
                 UOp(UOps.ASSIGN, dtypes.void, pair) for pair in zip(accumulators, after, strict=True))

@@ -13,7 +13,7 @@ from .function import Max, Prod, Sum
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
+    from typing import Any, Self
 
     Axes = int | Sequence[int] | None
 
@@ -102,6 +102,10 @@ class Reduction(Creation):
     def all(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """Whether every element is not 0."""
         return self.logical_not().any(axis, keepdim).logical_not()
+
+    def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+        """Whether every element is close to the other, as :meth:`isclose` says. Computes it now."""
+        return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
 
     def _count(self, axes: tuple[int, ...]) -> sint:
         return prod(self.shape[axis] for axis in axes)

@@ -124,7 +124,8 @@ class Transcendental(Operators):
         for k in range(_ATAN_TERMS - 1, 0, -1):
             series = (series + (-1) ** k / (2 * k + 1)) * square
         near = (x + x * series) * 4
-        return far.where((self > 0).where(math.pi / 2, -math.pi / 2) - near, near)
+        quarter = self._splat(math.pi / 2, self.dtype, "atan")
+        return far.where((self > 0).where(quarter, -quarter) - near, near)
 
     # *** hyperbolic ***
 

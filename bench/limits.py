@@ -1,0 +1,232 @@
+"""What the machine can do: multiply-adds in registers, bfloat16 dot products, copying and reading memory.
+
+Each is a kernel in LLVM IR, compiled and run on threads as the device CPU does with any kernel. A limit is the best of
+several runs: nothing that is measured beside it can be faster than what it stands for.
+
+    python -m bench.limits
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tg_runtime.cpu.host import CPUArch, core_count, features, host_target
+from tg_runtime.cpu.llvm import LLVMCompiler
+from tg_runtime.cpu.memory import HostAllocator, HostMemory
+from tg_runtime.cpu.program import CPUProgram
+
+UNROLL = 8
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A kernel that goes around a loop: what is before it, in it and after it, and what it carries around.
+
+    Attributes:
+      carried: name, type and first value of each thing that is carried.
+      body: lines that define ``NAME.next`` for each of them; ``%i`` counts from ``%first`` to ``%last``.
+      step: by how much ``%i`` grows.
+      result: lines after the loop; values that are carried are used, so that nothing is optimised away.
+    """
+
+    carried: tuple[tuple[str, str, str], ...]
+    body: tuple[str, ...]
+    step: int
+    result: tuple[str, ...]
+
+    def source(self, name: str, declarations: str = "") -> str:
+        """LLVM IR of the kernel ``name(out, in, count, threads, core)``."""
+        phis = [f"  %{n} = phi {t} [ {v}, %entry ], [ %{n}.next, %loop ]" for n, t, v in self.carried]
+        return "\n".join([
+            declarations,
+            f"define void @{name}(ptr %out, ptr %in, i64 %count, i64 %threads, i64 %core) nounwind {{",
+            "entry:",
+            "  %each = udiv i64 %count, %threads",
+            "  %first = mul i64 %each, %core",
+            "  %last = add i64 %first, %each",
+            "  br label %loop",
+            "loop:",
+            "  %i = phi i64 [ %first, %entry ], [ %i.next, %loop ]",
+            *phis,
+            *(f"  {line}" for line in self.body),
+            f"  %i.next = add i64 %i, {self.step}",
+            "  %more = icmp ult i64 %i.next, %last",
+            "  br i1 %more, label %loop, label %end",
+            "end:",
+            *(f"  {line}" for line in self.result),
+            "  ret void",
+            "}",
+        ])  # fmt: skip
+
+
+def _keep(vector: str, names: list[str]) -> tuple[str, ...]:
+    """Stores the sum of vectors in the thread's cache lines of ``%out``."""
+    lines, total = [], f"%{names[0]}.next"
+    for i, name in enumerate(names[1:]):
+        lines.append(f"%total.{i} = fadd {vector} {total}, %{name}.next")
+        total = f"%total.{i}"
+    place = "%place = getelementptr [256 x i8], ptr %out, i64 %core"
+    return (*lines, place, f"store {vector} {total}, ptr %place, align 4")
+
+
+def fma_loop(lanes: int, accumulators: int) -> Loop:
+    """Independent chains of multiply-adds in registers."""
+    vector = f"<{lanes} x float>"
+    factor = f"<{', '.join(['float 0.5'] * lanes)}>"
+    names = [f"a{i}" for i in range(accumulators)]
+    body = [
+        f"%{n}.next = call {vector} @llvm.fma.v{lanes}f32({vector} %{n}, {vector} {factor}, {vector} %{n})" for n in names
+    ]
+    start = f"<{', '.join(['float 1.0'] * lanes)}>"
+    return Loop(tuple((n, vector, start) for n in names), tuple(body), 1, _keep(vector, names))
+
+
+def bf16_loop(accumulators: int) -> Loop:
+    """Independent chains of dot products of pairs of bfloat16 (AVX512-BF16)."""
+    names = [f"a{i}" for i in range(accumulators)]
+    pairs = "<32 x bfloat> %pairs"
+    call = "call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>"
+    body = [
+        "%pairs = load volatile <32 x bfloat>, ptr %in, align 2",
+        *(f"%{n}.next = {call} %{n}, {pairs}, {pairs})" for n in names),
+    ]
+    return Loop(tuple((n, "<16 x float>", "zeroinitializer") for n in names), tuple(body), 1, _keep("<16 x float>", names))
+
+
+def copy_loop(lanes: int, temporal: bool) -> Loop:
+    """Loads and stores, past the caches where ``temporal`` is false."""
+    vector = f"<{lanes} x float>"
+    hint = "" if temporal else ", !nontemporal !{i32 1}"
+    body = []
+    for u in range(UNROLL):
+        body += [
+            f"%j{u} = add i64 %i, {u * lanes}",
+            f"%p{u} = getelementptr float, ptr %in, i64 %j{u}",
+            f"%v{u} = load {vector}, ptr %p{u}, align 64",
+        ]
+    for u in range(UNROLL):
+        body += [
+            f"%q{u} = getelementptr float, ptr %out, i64 %j{u}",
+            f"store {vector} %v{u}, ptr %q{u}, align 64{hint}",
+        ]
+    return Loop((), tuple(body), UNROLL * lanes, ())
+
+
+def read_loop(lanes: int) -> Loop:
+    """Loads, added up."""
+    vector = f"<{lanes} x float>"
+    names = [f"a{i}" for i in range(UNROLL)]
+    body = []
+    for u, n in enumerate(names):
+        body += [
+            f"%j{u} = add i64 %i, {u * lanes}",
+            f"%p{u} = getelementptr float, ptr %in, i64 %j{u}",
+            f"%v{u} = load {vector}, ptr %p{u}, align 64",
+            f"%{n}.next = fadd {vector} %{n}, %v{u}",
+        ]
+    return Loop(tuple((n, vector, "zeroinitializer") for n in names), tuple(body), UNROLL * lanes, _keep(vector, names))
+
+
+class Bench:
+    """The kernels, compiled, and the memory that they work on.
+
+    Args:
+      nbytes: size of each of the two blocks of memory; far more than the caches hold.
+      seconds: for how long each limit is measured.
+    """
+
+    def __init__(self, nbytes: int = 1 << 28, seconds: float = 0.5) -> None:
+        self.threads, self.seconds = core_count(), seconds
+        target = host_target(self.threads, CPUArch())
+        self.lanes = target.vector_bytes // 4
+        self.accumulators = 24 if target.registers >= 32 else 12
+        self.compiler = LLVMCompiler()
+        allocator = HostAllocator("CPU")
+        chunk = self.threads * UNROLL * self.lanes * 4
+        self.nbytes = nbytes // chunk * chunk
+        self.out: HostMemory = allocator.alloc(self.nbytes)
+        self.src: HostMemory = allocator.alloc(self.nbytes)
+        for block in (self.out, self.src):
+            view = allocator.as_buffer(block, self.nbytes)
+            view[:] = bytes(self.nbytes)
+
+    def best(self, loop: Loop, name: str, count: int, threads: int, declarations: str = "") -> float:
+        """The fewest seconds of a run, each thread doing ``count / threads`` rounds."""
+        program = CPUProgram(name, self.compiler.compile(loop.source(name, declarations)))
+
+        def call() -> None:
+            program(self.out, self.src, global_size=(threads, 1, 1), vals=(count, threads, *((0,) if threads == 1 else ())))
+
+        return least(call, self.seconds)
+
+    def fma(self, threads: int) -> float:
+        """Operations a second."""
+        loop, count = fma_loop(self.lanes, self.accumulators), 1_000_000 * threads
+        declarations = f"declare <{self.lanes} x float> @llvm.fma.v{self.lanes}f32" + (
+            f"({', '.join([f'<{self.lanes} x float>'] * 3)})"
+        )
+        seconds = self.best(loop, "fma_peak", count, threads, declarations)
+        return 2.0 * self.lanes * self.accumulators * count / seconds
+
+    def bf16(self, threads: int) -> float | None:
+        """Operations a second; None where there is no such instruction."""
+        if "avx512_bf16" not in features():
+            return None
+        loop, count = bf16_loop(self.accumulators), 1_000_000 * threads
+        declarations = (
+            "declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)"
+        )
+        seconds = self.best(loop, "bf16_peak", count, threads, declarations)
+        return 2.0 * 32 * self.accumulators * count / seconds
+
+    def copy(self, threads: int) -> float:
+        """Bytes read and bytes written, a second."""
+        count = self.nbytes // 4
+        seconds = min(
+            self.best(copy_loop(self.lanes, temporal), f"copy_{int(temporal)}", count, threads)
+            for temporal in (True, False)
+        )
+        return 2.0 * self.nbytes / seconds
+
+    def read(self, threads: int) -> float:
+        """Bytes a second."""
+        return self.nbytes / self.best(read_loop(self.lanes), "read_all", self.nbytes // 4, threads)
+
+
+def least(call: Callable[[], None], seconds: float) -> float:
+    """The fewest seconds of a call, of those that fit into ``seconds``, three at least."""
+    call()
+    end = time.perf_counter() + seconds
+    found, rounds = float("inf"), 0
+    while rounds < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        found = min(found, time.perf_counter() - start)
+        rounds += 1
+    return found
+
+
+def measure(nbytes: int = 1 << 28, seconds: float = 0.5) -> dict[str, float]:
+    """Every limit, on one thread (``NAME 1``) and on all of them (``NAME``), in operations or bytes a second."""
+    bench = Bench(nbytes, seconds)
+    found: dict[str, float] = {}
+    for name, limit in (("fma", bench.fma), ("bf16", bench.bf16), ("copy", bench.copy), ("read", bench.read)):
+        for key, threads in ((f"{name} 1", 1), (name, bench.threads)):
+            value = limit(threads)
+            if value is not None:
+                found[key] = value
+    return found
+
+
+def main() -> int:
+    arguments = [float(a) for a in sys.argv[1:]]
+    print(json.dumps(measure(int(arguments[0]) if arguments else 1 << 28, *arguments[1:2])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

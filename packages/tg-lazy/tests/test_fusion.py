@@ -1,0 +1,383 @@
+"""Which programs make how many kernels, each also checked against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops, Storage, explain, schedule
+from tg_lazy.cost import LIMITS, Limits
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def normal(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def scalar(x: LazyBuffer, op: Ops, value: float) -> LazyBuffer:
+    return x.alu(op, x.const_like(value))
+
+
+def mean(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
+    total = x.reduce(Ops.ADD, axes)
+    assert isinstance(x.size, int) and isinstance(total.size, int)
+    return scalar(total, Ops.MUL, total.size / x.size)
+
+
+def wide(x: LazyBuffer, like: LazyBuffer) -> LazyBuffer:
+    return x.expand(like.shape)
+
+
+def shifted(x: LazyBuffer, axis: int) -> LazyBuffer:
+    return x.alu(Ops.SUB, wide(x.reduce(Ops.MAX, (axis,)), x))
+
+
+def exp(x: LazyBuffer) -> LazyBuffer:
+    return scalar(x, Ops.MUL, 1 / np.log(2)).alu(Ops.EXP2)
+
+
+def softmax(x: LazyBuffer, axis: int) -> LazyBuffer:
+    e = exp(shifted(x, axis))
+    return e.alu(Ops.MUL, wide(e.reduce(Ops.ADD, (axis,)).alu(Ops.RECIP), e))
+
+
+def log_softmax(x: LazyBuffer, axis: int) -> LazyBuffer:
+    s = shifted(x, axis)
+    norm = scalar(exp(s).reduce(Ops.ADD, (axis,)).alu(Ops.LOG2), Ops.MUL, np.log(2))
+    return s.alu(Ops.SUB, wide(norm, s))
+
+
+def layernorm(x: LazyBuffer, weight: LazyBuffer, bias: LazyBuffer) -> LazyBuffer:
+    d = x.alu(Ops.SUB, wide(mean(x, (1,)), x))
+    inv = scalar(mean(d.alu(Ops.MUL, d), (1,)), Ops.ADD, 1e-5).alu(Ops.SQRT).alu(Ops.RECIP)
+    row = (1, x.shape[1])
+    return d.alu(Ops.MUL, wide(inv, d)).alu(Ops.MUL, wide(weight.reshape(row), d)).alu(Ops.ADD, wide(bias.reshape(row), d))
+
+
+def matmul(a: LazyBuffer, b: LazyBuffer) -> LazyBuffer:
+    (m, k), (_, n) = a.shape, b.shape
+    left = a.reshape((m, 1, k)).expand((m, n, k))
+    right = b.permute((1, 0)).reshape((1, n, k)).expand((m, n, k))
+    return left.alu(Ops.MUL, right).reduce(Ops.ADD, (2,)).reshape((m, n))
+
+
+def relu(x: LazyBuffer) -> LazyBuffer:
+    return scalar(x, Ops.MAX, 0)
+
+
+def plus_row(x: LazyBuffer, bias: LazyBuffer) -> LazyBuffer:
+    return x.alu(Ops.ADD, wide(bias.reshape((1, x.shape[1])), x))
+
+
+def np_softmax(v: Array, axis: int = 1) -> Array:
+    e = np.exp(v - v.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)  # type: ignore[no-any-return]
+
+
+def kernels(machine: Any, outputs: LazyBuffer | list[LazyBuffer], expected: Array | list[Array]) -> int:
+    """How many kernels the outputs take; their values are checked."""
+    nodes = outputs if isinstance(outputs, list) else [outputs]
+    values = expected if isinstance(expected, list) else [expected]
+    items = machine.run(*nodes)
+    for node, value in zip(nodes, values, strict=True):
+        np.testing.assert_allclose(machine.value(node), value, rtol=2e-4, atol=1e-4)
+    return sum(item.ast.op is Ops.SINK for item in items)
+
+
+def test_an_elementwise_chain_is_one_kernel(machine: Any, rng: Any) -> None:
+    v = normal(rng, 8, 9)
+    x = machine.buffer(v)
+    y = scalar(scalar(x, Ops.ADD, 1).permute((1, 0)), Ops.MUL, 2).flip((0,)).pad(((1, 0), (0, 2)))
+    assert kernels(machine, relu(y), np.maximum(np.pad(((v + 1).T * 2)[::-1], ((1, 0), (0, 2))), 0)) == 1
+
+
+@pytest.mark.parametrize("shape", [(32, 48), (64, 1000), (3, 7), (1, 500)])
+def test_softmax_is_one_kernel(machine: Any, rng: Any, shape: tuple[int, int]) -> None:
+    v = normal(rng, *shape)
+    assert kernels(machine, softmax(machine.buffer(v), 1), np_softmax(v)) == 1
+
+
+def test_softmax_over_the_last_of_four_axes_is_one_kernel(machine: Any, rng: Any) -> None:
+    v = normal(rng, 2, 4, 8, 8)
+    assert kernels(machine, softmax(machine.buffer(v), 3), np_softmax(v, 3)) == 1
+
+
+def test_softmax_of_something_computed(machine: Any, rng: Any) -> None:
+    v, w = normal(rng, 64, 100), normal(rng, 64, 100)
+    x = scalar(machine.buffer(v), Ops.MUL, 0.125).alu(Ops.ADD, machine.buffer(w))
+    assert kernels(machine, softmax(x, 1), np_softmax(v * np.float32(0.125) + w)) == 1
+
+
+def test_long_single_row_is_not_one_kernel(machine: Any, rng: Any) -> None:
+    v = normal(rng, 1, 100_000)
+    assert kernels(machine, softmax(machine.buffer(v), 1), np_softmax(v)) > 1
+
+
+def test_layernorm_is_one_kernel(machine: Any, rng: Any) -> None:
+    v, w, b = normal(rng, 40, 64), normal(rng, 64), normal(rng, 64)
+    expected = (v - v.mean(1, keepdims=True)) / np.sqrt(v.var(1, keepdims=True) + 1e-5) * w + b
+    assert kernels(machine, layernorm(*map(machine.buffer, (v, w, b))), expected) == 1
+
+
+def test_log_softmax_with_its_loss_is_one_kernel(machine: Any, rng: Any) -> None:
+    v = normal(rng, 64, 10)
+    onehot = np.eye(10, dtype=np.float32)[rng.integers(0, 10, 64)]
+    loss = log_softmax(machine.buffer(v), 1).alu(Ops.MUL, machine.buffer(onehot)).reduce(Ops.ADD, (0, 1))
+    assert kernels(machine, loss, (np.log(np_softmax(v)) * onehot).sum(keepdims=True)) == 1
+
+
+def test_batchnorm_statistics_are_one_kernel(machine: Any, rng: Any) -> None:
+    v = normal(rng, 8, 16, 4, 4)
+    x = machine.buffer(v)
+    m = mean(x, (0, 2, 3))
+    d = x.alu(Ops.SUB, wide(m, x))
+    var = mean(d.alu(Ops.MUL, d), (0, 2, 3))
+    assert kernels(machine, [m, var], [v.mean((0, 2, 3), keepdims=True), v.var((0, 2, 3), keepdims=True)]) == 1
+
+
+def test_a_column_mean_is_realised(machine: Any, rng: Any) -> None:
+    v = normal(rng, 200, 100)
+    x = machine.buffer(v)
+    assert kernels(machine, x.alu(Ops.SUB, wide(mean(x, (0,)), x)), v - v.mean(0)) == 2
+
+
+def test_a_mean_of_everything_is_realised(machine: Any, rng: Any) -> None:
+    v = normal(rng, 200, 100)
+    x = machine.buffer(v)
+    assert kernels(machine, x.alu(Ops.SUB, wide(mean(x, (0, 1)), x)), v - v.mean()) == 2
+
+
+def test_matmul_with_bias_and_relu_is_one_kernel(machine: Any, rng: Any) -> None:
+    a, w, b = normal(rng, 32, 48), normal(rng, 48, 20), normal(rng, 20)
+    out = relu(plus_row(matmul(machine.buffer(a), machine.buffer(w)), machine.buffer(b)))
+    assert kernels(machine, out, np.maximum(a @ w + b, 0)) == 1
+
+
+def test_a_matmul_may_be_stored_transposed(machine: Any, rng: Any) -> None:
+    a, w = normal(rng, 32, 48), normal(rng, 48, 20)
+    out = scalar(matmul(machine.buffer(a), machine.buffer(w)).permute((1, 0)), Ops.ADD, 1).contiguous()
+    items, _ = schedule([out])
+    (store,) = items[0].ast.src
+    assert store.shape == (32, 20, 1), "the loops are the contraction's own"
+    assert kernels(machine, out, (a @ w).T + 1) == 1
+
+
+def test_a_matmul_with_a_residual_in_more_dimensions(machine: Any, rng: Any) -> None:
+    a, w, r = normal(rng, 6, 16), normal(rng, 16, 20), normal(rng, 2, 3, 20)
+    out = matmul(machine.buffer(a), machine.buffer(w)).reshape((2, 3, 20)).alu(Ops.ADD, machine.buffer(r))
+    assert kernels(machine, out, (a @ w).reshape(2, 3, 20) + r) == 1
+
+
+def test_an_mlp_is_one_kernel_a_layer(machine: Any, rng: Any) -> None:
+    v = normal(rng, 64, 48)
+    ws = [normal(rng, 48, 40), normal(rng, 40, 30), normal(rng, 30, 20)]
+    bs = [normal(rng, 40), normal(rng, 30), normal(rng, 20)]
+    x, expected = machine.buffer(v), v
+    for w, b in zip(ws, bs, strict=True):
+        x = relu(plus_row(matmul(x, machine.buffer(w)), machine.buffer(b)))
+        expected = np.maximum(expected @ w + b, 0)
+    assert kernels(machine, x, expected) == 3
+
+
+def test_attention(machine: Any, rng: Any) -> None:
+    q, k, v = normal(rng, 64, 32), normal(rng, 64, 32), normal(rng, 64, 32)
+    scores = scalar(matmul(machine.buffer(q), machine.buffer(k).permute((1, 0))), Ops.MUL, 32**-0.5)
+    out = matmul(softmax(scores, 1), machine.buffer(v))
+    assert kernels(machine, out, np_softmax(q @ k.T * np.float32(32**-0.5)) @ v) == 3
+
+
+def test_an_activation_is_not_recomputed_inside_of_a_large_matmul(machine: Any, rng: Any) -> None:
+    a, w = normal(rng, 64, 64), normal(rng, 64, 256)
+    x = scalar(machine.buffer(a), Ops.MUL, 2).alu(Ops.EXP2)
+    assert kernels(machine, matmul(x, machine.buffer(w)), np.exp2(a * 2) @ w) == 2
+
+
+def test_a_cast_is_free_inside_of_a_matmul(machine: Any, rng: Any) -> None:
+    a, w = normal(rng, 64, 64), normal(rng, 64, 256).astype(np.float16)
+    out = matmul(machine.buffer(a), machine.buffer(w).cast(dtypes.float32))
+    assert kernels(machine, out, a @ w.astype(np.float32)) == 1
+
+
+def test_reductions_of_one_input_share_a_kernel(machine: Any, rng: Any) -> None:
+    v = normal(rng, 32, 40)
+    x = machine.buffer(v)
+    both = x.reduce(Ops.ADD, (1,)).alu(Ops.ADD, x.reduce(Ops.MAX, (1,)))
+    assert kernels(machine, both, v.sum(1, keepdims=True) + v.max(1, keepdims=True)) == 1
+    outs = [x.reduce(Ops.ADD, (1,)), x.reduce(Ops.MAX, (1,))]
+    assert kernels(machine, outs, [v.sum(1, keepdims=True), v.max(1, keepdims=True)]) == 1
+
+
+def test_outputs_over_one_input_share_a_kernel(machine: Any, rng: Any) -> None:
+    v = normal(rng, 30)
+    x = machine.buffer(v)
+    assert kernels(machine, [scalar(x, Ops.ADD, 1), scalar(x, Ops.MUL, 2)], [v + 1, v * 2]) == 1
+
+
+def test_what_one_output_computes_another_uses(machine: Any, rng: Any) -> None:
+    v = normal(rng, 30, 5)
+    x = machine.buffer(v)
+    y = x.alu(Ops.EXP2)
+    z = scalar(y, Ops.ADD, 1).reduce(Ops.ADD, (1,))
+    assert kernels(machine, [y, scalar(y, Ops.MUL, 2)], [np.exp2(v), np.exp2(v) * 2]) == 1
+    assert kernels(machine, [z], [(np.exp2(v) + 1).sum(1, keepdims=True)]) == 1
+
+
+def adam(p: LazyBuffer, m: LazyBuffer, v: LazyBuffer, g: LazyBuffer) -> list[LazyBuffer]:
+    m1 = m.assign(scalar(m, Ops.MUL, 0.9).alu(Ops.ADD, scalar(g, Ops.MUL, 0.1)))
+    v1 = v.assign(scalar(v, Ops.MUL, 0.99).alu(Ops.ADD, scalar(g.alu(Ops.MUL, g), Ops.MUL, 0.01)))
+    step = scalar(m1, Ops.MUL, 10).alu(Ops.FDIV, scalar(scalar(v1, Ops.MUL, 100).alu(Ops.SQRT), Ops.ADD, 1e-8))
+    return [p.assign(p.alu(Ops.SUB, scalar(step, Ops.MUL, 0.1))), m1, v1]
+
+
+def test_adam_is_one_kernel_a_parameter(machine: Any, rng: Any) -> None:
+    outputs, expected = [], []
+    for n in range(3, 9):
+        p, g = normal(rng, n, 4), normal(rng, n, 4)
+        outputs += adam(*map(machine.buffer, (p, np.zeros_like(p), np.zeros_like(p), g)))
+        m, v = 0.1 * g, 0.01 * g * g
+        expected += [p - 0.1 * (10 * m) / (np.sqrt(100 * v) + 1e-8), m, v]
+    assert kernels(machine, outputs, expected) == 6
+
+
+def test_an_update_joins_the_gradient_that_it_uses(machine: Any, rng: Any) -> None:
+    x, d, p = normal(rng, 64, 40), normal(rng, 64, 50), normal(rng, 40, 50)
+    zeros = np.zeros_like(p)
+    g = matmul(machine.buffer(x).permute((1, 0)), machine.buffer(d))
+    outputs = adam(*map(machine.buffer, (p, zeros, zeros)), g)
+    gv = x.T @ d
+    m, v = 0.1 * gv, 0.01 * gv * gv
+    assert kernels(machine, outputs, [p - 0.1 * (10 * m) / (np.sqrt(100 * v) + 1e-8), m, v]) == 1
+
+
+def test_a_large_sum_is_done_in_parts(machine: Any, rng: Any) -> None:
+    v = normal(rng, 256, 1024)
+    total = machine.buffer(v).reduce(Ops.ADD, (0, 1))
+    items, _ = schedule([total])
+    assert [item.ast.src[0].shape for item in items] == [(256, 1, 1), (1, 1)]
+    assert "reduced in 256 parts" in items[0].reason
+    assert kernels(machine, total, v.sum(keepdims=True)) == 2
+
+
+def test_large_sums_of_one_input_are_done_in_parts_together(machine: Any, rng: Any) -> None:
+    v = normal(rng, 64, 2048)
+    x = machine.buffer(v)
+    outs = [x.reduce(Ops.ADD, (0, 1)), x.reduce(Ops.MAX, (0, 1))]
+    assert kernels(machine, outs, [v.sum(keepdims=True), v.max(keepdims=True)]) <= 3
+
+
+def test_a_sum_of_prime_length_is_not_cut(machine: Any) -> None:
+    v = np.ones(40_009, np.float32)
+    assert kernels(machine, machine.buffer(v).reduce(Ops.ADD, (0,)), np.array([40_009.0])) == 1
+
+
+def test_pads_of_what_is_not_zero_for_zero(machine: Any, rng: Any) -> None:
+    v = normal(rng, 4, 5)
+    x = scalar(machine.buffer(v).alu(Ops.EXP2), Ops.ADD, 3)
+    assert kernels(machine, scalar(x.pad(((1, 1), (0, 2))), Ops.MUL, 2), np.pad(np.exp2(v) + 3, ((1, 1), (0, 2))) * 2) == 1
+
+
+def test_padding_does_not_divide_by_zero(machine: Any) -> None:
+    a, b = np.array([7, 9, -4], np.int32), np.array([2, 3, 3], np.int32)
+    q = machine.buffer(a).alu(Ops.IDIV, machine.buffer(b)).pad(((2, 1),))
+    assert kernels(machine, scalar(q, Ops.ADD, 1), np.array([1, 1, 4, 4, 0, 1])) == 1
+
+
+def test_a_concatenation_is_one_kernel(machine: Any, rng: Any) -> None:
+    a, b = normal(rng, 2, 3), normal(rng, 4, 3)
+    x = scalar(machine.buffer(a), Ops.ADD, 1).pad(((0, 4), (0, 0)))
+    y = machine.buffer(b).alu(Ops.EXP2).pad(((2, 0), (0, 0)))
+    assert kernels(machine, x.alu(Ops.ADD, y), np.concatenate([a + 1, np.exp2(b)])) == 1
+
+
+def test_gathers_fuse_into_what_uses_them(machine: Any, rng: Any) -> None:
+    table, index = normal(rng, 10, 4), np.array([[3, 0, 9], [12, -1, 5]], np.int32)
+    rows = scalar(machine.buffer(index).reshape((2, 3, 1)).expand((2, 3, 4)), Ops.MUL, 4)
+    places = rows.alu(Ops.ADD, LazyBuffer.iota(4, dtypes.int32, "CPU").reshape((1, 1, 4)).expand((2, 3, 4)))
+    expected = np.zeros((2, 3, 4), np.float32)
+    expected[0], expected[1, 2] = table[index[0]], table[5]
+    out = scalar(machine.buffer(table).gather(places), Ops.ADD, 1)
+    # rows -1 and 12 begin outside of the table; of row -1 nothing is inside
+    assert kernels(machine, out, expected + 1) == 1
+    padded = machine.buffer(table).gather(places).pad(((0, 0), (1, 0), (0, 0)))
+    assert kernels(machine, padded.contiguous(), np.pad(expected, ((0, 0), (1, 0), (0, 0)))) == 1
+
+
+def test_a_gather_reads_memory(machine: Any, rng: Any) -> None:
+    v, index = normal(rng, 6), np.array([5, 0, 2], np.int32)
+    source = scalar(machine.buffer(v), Ops.ADD, 1)
+    assert kernels(machine, source.gather(machine.buffer(index)), (v + 1)[index]) == 2
+    flipped = machine.buffer(v).flip((0,)).gather(machine.buffer(index))
+    assert kernels(machine, flipped, v[::-1][index]) == 1
+
+
+def test_constants_take_no_kernel_and_fold(machine: Any, rng: Any) -> None:
+    c = LazyBuffer.const(3.0, dtypes.float32, (4, 5), "CPU")
+    assert schedule([c])[0] == []
+    ones = scalar(c, Ops.MUL, 2).reduce(Ops.ADD, (1,)).pad(((0, 1), (0, 0)))
+    v = normal(rng, 5, 1)
+    out = machine.buffer(v).alu(Ops.ADD, ones)
+    (item,) = schedule([out])[0]
+    assert {n.op for n in item.ast.toposort()} == {Ops.LOAD, Ops.CONST, Ops.VIEW, Ops.ADD, Ops.STORE, Ops.SINK}
+    assert kernels(machine, out, v + np.array([30, 30, 30, 30, 0]).reshape(5, 1)) == 1
+    assert kernels(machine, scalar(c, Ops.ADD, 1), np.full((4, 5), 4.0)) == 1
+
+
+def test_a_diamond_of_diamonds_does_not_explode(machine: Any, rng: Any) -> None:
+    v = normal(rng, 16)
+    x, expected = machine.buffer(v), v
+    for k in range(40):
+        low = tuple(((k % 3, 16),))
+        left = x.shrink(low).pad(((k % 3, 0),))
+        x = left.alu(Ops.MAX, x.flip((0,))).alu(Ops.MAX, x)
+        expected = np.maximum(np.maximum(np.where(np.arange(16) >= k % 3, expected, 0), expected[::-1]), expected)
+    items, _ = schedule([x])
+    assert sum(len(item.ast.toposort()) for item in items) < 3000
+    assert kernels(machine, x, expected) < 40
+
+
+def test_kernels_stay_within_the_limits(machine: Any, rng: Any) -> None:
+    vs = [normal(rng, 7) for _ in range(100)]
+    x, expected = machine.buffer(vs[0]), vs[0]
+    for v in vs[1:]:
+        x, expected = x.alu(Ops.ADD, machine.buffer(v)), expected + v
+    items, _ = schedule([x])
+    assert max(len(item.bufs) for item in items) <= 31
+    assert kernels(machine, x, expected) == 4
+
+
+def test_limits_of_a_device(machine: Any, rng: Any) -> None:
+    LIMITS["TINY"] = Limits(buffers=4, nodes=10)
+    try:
+        vs = [normal(rng, 7) for _ in range(20)]
+        x, expected = machine.buffer(vs[0], "TINY:1"), vs[0]
+        for v in vs[1:]:
+            x, expected = x.alu(Ops.ADD, machine.buffer(v, "TINY:1")), expected + v
+        items, _ = schedule([x])
+        assert max(len(item.bufs) for item in items) <= 4
+        assert kernels(machine, x, expected) >= 7
+    finally:
+        del LIMITS["TINY"]
+
+
+def test_explanations_say_why(machine: Any, rng: Any) -> None:
+    a, w = machine.buffer(normal(rng, 64, 64)), machine.buffer(normal(rng, 64, 256))
+    x = scalar(a, Ops.MUL, 2).alu(Ops.EXP2)
+    text = explain([relu(matmul(x, w))])
+    assert "flops" in text and "bytes at" in text and "output" in text and "nodes in one kernel" in text
+    assert "test_fusion.py:" in text
+    assert explain(schedule([relu(matmul(x, w))])[0]).count("\n") == text.count("\n")
+    assert not a.base.is_realized or x.is_realized is False
+
+
+def test_device_memory_is_named_once(rng: Any) -> None:
+    x = LazyBuffer.from_storage(Storage("CPU", 4, dtypes.float32))
+    (item,) = schedule([x.alu(Ops.MUL, x).alu(Ops.ADD, x.flip((0,)))])[0]
+    assert len(item.bufs) == 2
