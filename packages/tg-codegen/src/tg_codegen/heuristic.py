@@ -297,6 +297,8 @@ def best_tile(rows: int, vectors: int, registers: int) -> Tile:
     """
     def cost(tile: Tile) -> tuple[float, int]:
         waste = prod(-(-n // t) * t / n for n, t in ((rows, tile.rows), (vectors, tile.vectors)))
+        if rows % tile.rows or vectors % tile.vectors:
+            waste *= 1.05  # a partial tile is a copy of the code
         loads = (tile.rows + tile.vectors) / (tile.rows * tile.vectors)
         latency = max(1.0, 8 / (tile.rows * tile.vectors))
         return (1 + loads) * waste * latency, -tile.rows * tile.vectors
