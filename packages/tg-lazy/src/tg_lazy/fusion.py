@@ -67,7 +67,9 @@ class Fusion:
         self.steps.append(step)
         if not is_kernel(node):
             if node.op is not Ops.EMPTY and node.size:
-                step.inputs.update((src, None) for src, _ in node.srcs)
+                for src, _ in node.srcs:
+                    step.inputs[src] = None
+                    step.places[src] = {ELSEWHERE}
             return
         step.members[node] = None
         space = step.space

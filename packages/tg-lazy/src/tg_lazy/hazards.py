@@ -48,7 +48,9 @@ def _outside(version: LazyBuffer, graph: Graph) -> Iterable[LazyBuffer]:
             continue
         if reader.op is Ops.ASSIGN and reader.srcs[0].base is version:
             continue  # another write, which comes later
-        above = [r for r in reader.readers.alive() if not r.is_realized] if _inflates(reader) else []
+        above: list[LazyBuffer] = []
+        if reader.op is Ops.BUFFER_VIEW or _inflates(reader):
+            above = [r for r in reader.readers.alive() if not r.is_realized]
         if above:
             stack.extend(r for r in above if r not in seen)
             seen.update(above)
@@ -70,9 +72,15 @@ def _elements(lazy: LazyBuffer) -> int:
 def held(graph: Graph) -> list[Node]:
     """The nodes inside the graph that are not realised, depend on overwritten memory, and are held from outside."""
     ended = set(overwritten(graph))
+    if not ended:
+        return []
+    memory = {node.storage.root for node in ended if node.storage is not None}
     dirty: list[Node] = []
     tainted: set[Node] = set()
     for node in graph.nodes:
+        same = node.op is Ops.BUFFER and node.storage is not None and node.storage.root in memory
+        if same or (node.op is Ops.BUFFER_VIEW and node.srcs[0][0] in ended):
+            ended.add(node)
         if node.reason or node.lazy is None:
             continue
         if any(src in ended or src in tainted for src, _ in node.srcs):

@@ -68,7 +68,7 @@ class Merging:
             return False
         if any(stored_through(root) is not None for root in outputs):
             return False
-        if first.swaps or second.swaps:
+        if first.swaps or second.swaps or len({root.storage for root in outputs}) < len(outputs):
             return False
         vertical = any(root in second.inputs for root in first.roots)
         if second.contraction is not None or (first.contraction is not None and (second.reductions or not vertical)):

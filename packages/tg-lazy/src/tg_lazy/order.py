@@ -90,7 +90,7 @@ class Ordering:
             maker = self.maker.get(node)
             if maker is not None:
                 self._edge(maker, step)
-            if self.writers:
+            if self.writers and node in step.places:
                 writer = self.overwriter(node)
                 if writer is not None and (end := self.maker[writer]) is not step:
                     self._edge(step, end)

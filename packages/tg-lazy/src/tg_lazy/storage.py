@@ -58,7 +58,7 @@ class Storage:
         self.device, self.size, self.dtype, self.payload = device, size, dtype, payload
         self._root = root
         self.uid = next(_uids)
-        self.readers = Readers()
+        self.readers = Readers() if root is None else root.readers
 
     @property
     def root(self) -> Storage:
