@@ -21,7 +21,7 @@ def grown(depth: int) -> Expr:
     """An expression as deep as asked, that no rule flattens."""
     e: sint = P
     for i in range(depth):
-        e = (e * 3 + i) // 2 % 1000 + Q
+        e = e % (1000 + i % 7) * 3 + i + Q * 500
     assert isinstance(e, Expr)
     return e
 
