@@ -190,7 +190,7 @@ class Planner:
         tile = Tile(1, 1)
         wide = size(self.outer(lanes.var).extent)
         if reusing:
-            rows = max(reusing, key=lambda r: size(r.extent))
+            rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
             tile = best_tile(size(rows.extent), wide, self.target.registers)
             self.cut(rows.var, tile.rows, Kind.UPCAST)
             self.cut(lanes.var, tile.vectors, Kind.UPCAST)
@@ -198,6 +198,10 @@ class Planner:
         else:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
+
+    def near(self, root: Root) -> bool:
+        """Whether neighbours along ``root`` are neighbours in the outputs."""
+        return any(grows(s.index, root.var) == 1 for s in self.nest.stores)
 
     def pack(self, lanes: Root, vectors: list[Node]) -> None:
         """Keeps a vector operand contiguous in cache where it is read again and again with large strides.
