@@ -100,7 +100,7 @@ class LazyBuffer:
     shared: bool
     stale: tuple[str, int] | None
     structural_hash: int
-    readers: Readers
+    readers: Readers[LazyBuffer]
     _storage: Storage | None
     _key: tuple[object, ...] | None
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import Any, Generic, TypeVar
+from weakref import ref
 
 from tg_dtype import DType
 
-if TYPE_CHECKING:
-    from weakref import ref
-
-    from .lazybuffer import LazyBuffer
+N = TypeVar("N")
 
 _uids = count()
 
 
-class Readers(list["ref[LazyBuffer]"]):
+class Readers(list["ref[N]"], Generic[N]):
     """Weak references to the nodes that read some memory; dead ones are swept as the list grows."""
 
     __slots__ = ("limit",)
@@ -29,7 +27,7 @@ class Readers(list["ref[LazyBuffer]"]):
         self[:] = [r for r in self if r() is not None]
         self.limit = max(32, 2 * len(self))
 
-    def alive(self) -> list[LazyBuffer]:
+    def alive(self) -> list[N]:
         """The readers that still exist, in the order in which they were made."""
         return [node for r in self if (node := r()) is not None]
 
@@ -58,7 +56,8 @@ class Storage:
         self.device, self.size, self.dtype, self.payload = device, size, dtype, payload
         self._root = root
         self.uid = next(_uids)
-        self.readers = Readers() if root is None else root.readers
+        # The nodes are LazyBuffers, whose module stands on this one.
+        self.readers: Readers[Any] = Readers() if root is None else root.readers
 
     @property
     def root(self) -> Storage:
