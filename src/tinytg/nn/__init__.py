@@ -1,8 +1,20 @@
 """Layers of neural networks; see :mod:`tg_frontend.nn`."""
 
 from tg_frontend.nn import (
-    BatchNorm, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, Embedding, GroupNorm,
-    InstanceNorm, LayerNorm, LayerNorm2d, Linear, RMSNorm,
+    BatchNorm,
+    BatchNorm2d,
+    BatchNorm3d,
+    Conv1d,
+    Conv2d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    Embedding,
+    GroupNorm,
+    InstanceNorm,
+    LayerNorm,
+    LayerNorm2d,
+    Linear,
+    RMSNorm,
 )
 
 from . import optim, state

@@ -1,5 +1,12 @@
 """Parameters and files of them; see :mod:`tg_frontend.nn.state`."""
 
-from tg_frontend.nn.state import get_parameters, get_state_dict, load_state_dict, safe_load, safe_load_metadata, safe_save
+from tg_frontend.nn.state import (
+    get_parameters,
+    get_state_dict,
+    load_state_dict,
+    safe_load,
+    safe_load_metadata,
+    safe_save,
+)
 
 __all__ = ["get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save"]
