@@ -30,9 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import index as _as_index
-from threading import Lock
 from typing import Any, Union
 from weakref import WeakValueDictionary
+
+from ._lock import LOCK
 
 sint = Union[int, "Expr"]
 Terms = tuple[tuple["Expr", int], ...]
@@ -48,7 +49,6 @@ _DEEP = 64  # deeper than this, nodes are ordered by digest: comparing nested or
 _DEEP_RANK = len(_RANK) + 1
 
 _nodes: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
-_lock = Lock()
 
 
 class Engine:
@@ -328,7 +328,7 @@ class Variable(Expr):
         key = ("var", name, low, upper)
         found = _nodes.get(key)
         if found is None:
-            with _lock:
+            with LOCK:
                 found = _nodes.get(key)
                 if found is None:
                     node = object.__new__(cls)
@@ -393,7 +393,7 @@ def intern(op: str, args: tuple[sint, ...], vmin: int, vmax: int, lin: tuple[Ter
     found = _nodes.get(key)
     if found is not None:
         return found
-    with _lock:
+    with LOCK:
         found = _nodes.get(key)
         if found is not None:
             return found

@@ -33,7 +33,9 @@ def build(pairs: Terms, const: int) -> sint:
         return scaled(*pairs[0])
     lo = hi = const
     args: list[sint] = []
+    products = False
     for atom, c in pairs:
+        products = products or atom.op == "mul"
         if c > 0:
             lo += c * atom.vmin
             hi += c * atom.vmax
@@ -43,6 +45,11 @@ def build(pairs: Terms, const: int) -> sint:
         args.append(scaled(atom, c))
     if const:
         args.append(const)
+    if products:
+        low, high = polynomial_interval(pairs, const)
+        lo, hi = max(lo, low), min(hi, high)
+        if lo == hi:
+            return lo
     return intern("add", tuple(args), lo, hi, (pairs, const))
 
 
@@ -73,6 +80,33 @@ def interval(pairs: Terms, const: int) -> tuple[int, int]:
         else:
             lo += c * atom.vmax
             hi += c * atom.vmin
+    return lo, hi
+
+
+def polynomial_interval(pairs: Terms, const: int) -> tuple[int, int]:
+    """Bounds of a sum of products: as a polynomial in the distances of the factors from their lowest values.
+
+    ``n*n*2 - n`` for ``n >= 1`` is ``2*t*t + 3*t + 1`` with ``t = n - 1``, hence at least 1.
+    """
+    shifted: dict[tuple[Expr, ...], int] = {(): const}
+    for atom, c in pairs:
+        part: dict[tuple[Expr, ...], int] = {(): c}
+        for f in factors_of(atom):
+            grown: dict[tuple[Expr, ...], int] = {}
+            for monomial, k in part.items():
+                with_f = tuple(sorted((*monomial, f), key=order_of))
+                grown[with_f] = grown.get(with_f, 0) + k
+                grown[monomial] = grown.get(monomial, 0) + k * f.vmin
+            part = grown
+        for monomial, k in part.items():
+            shifted[monomial] = shifted.get(monomial, 0) + k
+    lo = hi = shifted.pop(())
+    for monomial, k in shifted.items():
+        most = k
+        for f in monomial:
+            most *= f.vmax - f.vmin
+        lo += min(most, 0)
+        hi += max(most, 0)
     return lo, hi
 
 

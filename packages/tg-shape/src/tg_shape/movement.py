@@ -25,7 +25,7 @@ def reshape(shape: Shape, new: Shape) -> View:
     """The contiguous view to push for a reshape."""
     new = tuple(as_sint(s) for s in new)
     for s in new:
-        if (s if isinstance(s, int) else s.vmin) < 0:
+        if bounds_of(s)[1] < 0:
             raise ValueError(f"reshape: cannot reshape {shape} to {new}: the size {s!r} is negative")
     have, want = prod(shape), prod(new)
     if have != want:
@@ -52,7 +52,7 @@ def expand(view: View, new: tuple[sint, ...]) -> View:
             raise ValueError(
                 f"expand: cannot expand {view.shape} to {new}: dimension {i} has size {s}, only 1 can become {n}"
             )
-        if (n if isinstance(n, int) else n.vmin) < 0:
+        if bounds_of(n)[1] < 0:
             raise ValueError(f"expand: cannot expand {view.shape} to {new}: the size {n!r} is negative")
     if any(s == 0 for s in view.shape):
         return View(new)

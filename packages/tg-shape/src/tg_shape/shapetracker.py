@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
 from . import movement
+from ._lock import LOCK
 from .expr import Expr, Variable, as_sint, sint
 from .merge import Function, affine, function_of, index_views, loop_variables, merged, slope
 from .view import Mask, Shape, View
@@ -16,7 +16,6 @@ from .walk import unbind
 
 _trackers: WeakValueDictionary[tuple[View, ...], ShapeTracker] = WeakValueDictionary()
 _stacks: WeakValueDictionary[tuple[Shape, Function], ShapeTracker] = WeakValueDictionary()
-_lock = Lock()
 
 
 class ShapeTracker:
@@ -50,7 +49,7 @@ class ShapeTracker:
             if not stack:
                 raise ValueError("shapetracker: at least one view is needed")
             found = _normal(cls, stack)
-            with _lock:
+            with LOCK:
                 found = _trackers.setdefault(stack, found)
         return found
 
@@ -254,7 +253,7 @@ def _normal(cls: type[ShapeTracker], views: tuple[View, ...]) -> ShapeTracker:
     function = function_of(stack) if len(stack) > 1 else None
     made = object.__new__(cls)
     made.views, made.shape, made._function = tuple(stack), shape, function
-    with _lock:
+    with LOCK:
         if function is None:
             return _trackers.setdefault(made.views, made)
         return _stacks.setdefault((shape, function), made)

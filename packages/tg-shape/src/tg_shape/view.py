@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
 from weakref import WeakValueDictionary
 
+from ._lock import LOCK
 from .expr import Expr, Variable, as_sint, sint
 from .helpers import prod, resolve
 
@@ -13,7 +13,6 @@ Mask = tuple[tuple[sint, sint], ...]
 Shape = tuple[sint, ...]
 
 _views: WeakValueDictionary[tuple[object, ...], View] = WeakValueDictionary()
-_lock = Lock()
 
 
 class View:
@@ -60,7 +59,7 @@ class View:
     ) -> View:
         dims = tuple([s if type(s) is int else as_sint(s) for s in shape])
         for s in dims:
-            if (s if isinstance(s, int) else s.vmin) < 0:
+            if (s if isinstance(s, int) else s.vmax) < 0:
                 raise ValueError(f"view: shape {dims} has the negative size {s!r}")
         steps = contiguous_strides(dims) if strides is None else tuple(as_sint(s) for s in strides)
         if len(steps) != len(dims) or (mask is not None and len(mask) != len(dims)):
@@ -157,7 +156,7 @@ def _interned(shape: Shape, strides: tuple[sint, ...], offset: sint, mask: Mask 
     found = _views.get(key)
     if found is not None:
         return found
-    with _lock:
+    with LOCK:
         found = _views.get(key)
         if found is None:
             found = object.__new__(View)
