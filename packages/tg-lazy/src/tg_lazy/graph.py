@@ -126,7 +126,7 @@ class Graph:
                     stack.pop()
                     continue
                 ready = len(stack)
-                for src in lazy.srcs:
+                for src in reversed(lazy.srcs):
                     if src.op is Ops.VIEW:
                         src = src.srcs[0]
                     if src not in of:
