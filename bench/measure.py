@@ -94,6 +94,12 @@ class Row:
         """As it is written to the file."""
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Row:
+        """What :meth:`as_json` made."""
+        results = {name: Outcome(**outcome) for name, outcome in stored["results"].items()}
+        return cls(**{**stored, "results": results})
+
 
 def busy_seconds() -> float:
     """Processor time of the whole machine since it started; 0 where the system does not say."""

@@ -189,6 +189,7 @@ def size(root: UOp) -> tuple[float, int]:
 
 # Left sides that no pattern describes: the last node of each.
 V = "%p = param[1] float32*8\n%v = load float32x4 (%p, 0)\n%x = load float32 (%p, 5)\n%g = special[gidx0, 2] int32\n"
+W = V + "%w = load float32x4 (%p, 4)\n"
 C = "%c = cmplt bool (%g, 1)\n"
 EXAMPLES: dict[str, list[str]] = {
     "gep": [
@@ -197,8 +198,18 @@ EXAMPLES: dict[str, list[str]] = {
         V + "%y = broadcast float32x4 (%x)\n%h = gep[1] float32 (%y)",
         V + "%y = neg float32 (%x)\n%z = vectorize float32x2 (%x, %y)\n%h = gep[1] float32 (%z)",
         V + "%h = gep[1, 2] float32x2 (2.0:float32x4)",
+        W + "%y = gep[3, 4, 5] float32x3 (%v, %w)\n%h = gep[2, 1] float32x2 (%y)",
+        W + "%y = gep[3, 4, 5] float32x3 (%v, %w)\n%h = gep[2, 0] float32x2 (%y)",
+    ],
+    "shuffle": [
+        W + "%y = gep[3, 1] float32x2 (%v)\n%z = gep[0, 2] float32x2 (%w)\n%h = gep[1, 3, 2] float32x3 (%y, %z)",
+        W + "%y = gep[3, 4] float32x2 (%v, %w)\n%z = gep[7, 2] float32x2 (%v, %w)\n%h = gep[1, 2, 0] float32x3 (%y, %z)",
+        W + "%h = gep[1, 6, 2] float32x3 (%v, %v)",
+        W + "%y = gep[0, 1, 2, 3] float32x4 (%w)\n%h = gep[7] float32 (%v, %y)",
+        W + "%y = broadcast float32x4 (%x)\n%h = gep[5, 0] float32x2 (2.0:float32x4, %y)",
     ],
     "vectorize": [
+        W + "%a = gep[2] float32 (%v)\n%b = gep[0] float32 (%w)\n%h = vectorize float32x2 (%a, %b)",
         V + "%a = gep[2] float32 (%v)\n%b = gep[0] float32 (%v)\n%h = vectorize float32x2 (%a, %b)",
         V + "%h = vectorize float32x2 (%x, %x)",
     ],

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_codegen.text import ParseError, parse, parse_linear, parse_sink, print_uops
-from tg_codegen.uop import UOp, UOps, const, vectorize
+from tg_codegen.uop import UOp, UOps, const, shuffle, vectorize
 from tg_dtype import AddrSpace, dtypes, from_bits
 from tg_lazy import Ops
 from tg_shape import Variable, smax
@@ -43,7 +43,8 @@ def test_every_kind_of_node() -> None:
     put = UOp(UOps.STORE, VOID, (shared, const(0, I32), const(1.0, dtypes.float16)))
     ready = UOp(UOps.AFTER, shared.dtype, (shared, UOp(UOps.BARRIER, VOID, (put,), 3)))
     x = UOp(UOps.LOAD, dtypes.float16, (ready, const(0, I32)))
-    v = vectorize(x, x.alu(Ops.NEG)).gep(1, 0)
+    pair = UOp(UOps.LOAD, dtypes.float16.vec(2), (ready, const(2, I32)))
+    v = shuffle(pair, vectorize(x, x.alu(Ops.NEG)), 1, 2)
     i = UOp(UOps.RANGE, I32, (const(0, I32), UOp(UOps.VAR, I32, (), n), const(2, I32)), "i0_1")
     acc = UOp(UOps.ACC, v.dtype, (v, i), 7)
     body = UOp(UOps.IF, VOID, (group.alu(Ops.CMPLT, i), UOp(UOps.ASSIGN, VOID, (acc, acc.alu(Ops.ADD, v)))))

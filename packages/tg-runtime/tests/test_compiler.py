@@ -15,7 +15,7 @@ from tg_runtime.cpu.host import CPUArch
 from tg_runtime.cpu.program import CPUProgram
 from tg_runtime.cpu.tools import c_compiler, find_tool
 from tg_runtime.errors import DevSyntaxError
-from tg_runtime.kernels import make_spec
+from tg_runtime.generate import make_spec
 from tg_runtime.testing.kernels import kernel
 from tg_shape import ShapeTracker
 

@@ -87,9 +87,9 @@ def _own(u: UOp, of: list[Interval]) -> Interval | None:
     if op is UOps.RANGE:
         step = of[2][0] if len(of) > 2 else 1
         return (a[0], max(a[0], of[1][1] - 1)) if step > 0 else None
-    if op in (Ops.CAST, UOps.BROADCAST, UOps.GEP):
+    if op in (Ops.CAST, UOps.BROADCAST):
         return a
-    if op in (Ops.WHERE, UOps.VECTORIZE):
+    if op in (Ops.WHERE, UOps.VECTORIZE, UOps.GEP):
         return min(low for low, _ in of), max(high for _, high in of)
     if op is Ops.NEG:
         return -a[1], -a[0]

@@ -106,6 +106,9 @@ class LinearBuilder:
     def gep(self, x: UOp, *lanes: int) -> UOp:
         return self.add(UOps.GEP, x.dtype.scalar().vec(len(lanes)), (x,), lanes)
 
+    def shuffle(self, x: UOp, y: UOp, *lanes: int) -> UOp:
+        return self.add(UOps.GEP, x.dtype.scalar().vec(len(lanes)), (x, y), lanes)
+
 
 class _Open:
     """A RANGE or IF that a ``with`` statement closes."""

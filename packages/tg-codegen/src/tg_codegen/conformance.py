@@ -313,6 +313,28 @@ def memory_cases(lanes: int) -> Iterator[Case]:
     yield Case("lanes", uops, outputs, [encode(numbers, f32)])
 
     k = LinearBuilder()
+    out, flags, a = k.param(0, i32), k.param(1, dtypes.bool), k.param(2, i32)
+    with k.range(n, step=2 * lanes) as i:
+        after = k.alu(Ops.ADD, i, k.const(lanes))
+        x, y = k.load(a, i, lanes), k.load(a, after, lanes)
+        mixed = [lane // 2 + lane % 2 * lanes for lane in range(2 * lanes)]
+        k.store(out, i, k.shuffle(x, y, *mixed[:lanes]))
+        k.store(out, after, k.alu(Ops.ADD, k.shuffle(y, x, *mixed[lanes:]), k.broadcast(k.shuffle(x, y, lanes), lanes)))
+        one, zero = k.const(1, i32.vec(lanes)), k.const(0, i32.vec(lanes))
+        odd_x, odd_y = (k.alu(Ops.CMPNE, k.alu(Ops.AND, v, one), zero) for v in (x, y))
+        k.store(flags, i, k.shuffle(odd_x, odd_y, *reversed(mixed[:lanes])))
+        k.store(flags, after, k.broadcast(k.shuffle(odd_x, odd_y, 2 * lanes - 1), lanes))
+    want_ints, want_flags = [], []
+    for block in range(0, n, 2 * lanes):
+        low, high = integers[block : block + lanes], integers[block + lanes : block + 2 * lanes]
+        pairs = [v for pair in zip(low, high, strict=True) for v in pair]
+        swapped = [v for pair in zip(high, low, strict=True) for v in pair]
+        want_ints += [*pairs[:lanes], *(v + high[0] for v in swapped[lanes:])]
+        want_flags += [*(v % 2 == 1 for v in reversed(pairs[:lanes])), *[high[-1] % 2 == 1] * lanes]
+    outputs = [_exactly("out", i32, want_ints), _exactly("flags", dtypes.bool, want_flags)]
+    yield Case("shuffles", k.uops, outputs, [encode(integers, i32)])
+
+    k = LinearBuilder()
     out, a = k.param(0, i32), k.param(1, i32)
     tile, seen = k.scratch("tile", i32, n), k.scratch("seen", dtypes.bool, n)
     with k.range(n, name="fill") as i:

@@ -204,7 +204,7 @@ class _Program:
         if u.op is UOps.BROADCAST:
             return self._move(src[0], at, (0,) * count)
         if u.op is UOps.GEP:
-            return self._move(src[0], at, u.arg)
+            return self._move(src[0], at, u.arg) if len(src) == 1 else self._shuffle(src, at, u.arg)
         if u.op is UOps.VECTORIZE:
 
             def gather(item: _Item) -> None:
@@ -227,6 +227,13 @@ class _Program:
     def _move(self, source: int, target: int, lanes: tuple[int, ...]) -> Step:
         def step(item: _Item) -> None:
             value = item.registers[source]
+            item.registers[target] = tuple([value[lane] for lane in lanes])
+
+        return step
+
+    def _shuffle(self, sources: list[int], target: int, lanes: tuple[int, ...]) -> Step:
+        def step(item: _Item) -> None:
+            value = [lane for source in sources for lane in item.registers[source]]
             item.registers[target] = tuple([value[lane] for lane in lanes])
 
         return step

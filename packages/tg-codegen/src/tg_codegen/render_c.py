@@ -112,10 +112,11 @@ class _Kernel(CStyleKernel):
     def lane(self, vector: str, index: int, count: int) -> str:
         return f"{vector}[{index}]"
 
-    def shuffle(self, vector: str, lanes: Sequence[int], dtype: DType) -> str:
+    def shuffle(self, vectors: Sequence[str], lanes: Sequence[int], dtype: DType) -> str:
         if len(lanes) & (len(lanes) - 1):  # gcc has vectors of 2**n lanes only, and so has its shuffle
-            return self.vector([self.lane_value(vector, i, dtype) for i in lanes], dtype.scalar().vec(len(lanes)))
-        return f"__builtin_shufflevector({vector}, {vector}, {', '.join(map(str, lanes))})"
+            return super().shuffle(vectors, lanes, dtype)
+        self.type(dtype.scalar().vec(len(lanes)))
+        return f"__builtin_shufflevector({vectors[0]}, {vectors[-1]}, {', '.join(map(str, lanes))})"
 
     def vector_load(self, base: UOp, pointer: str, index: UOp, text: str, dtype: DType) -> str:
         kind = self.loose_type(dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype)

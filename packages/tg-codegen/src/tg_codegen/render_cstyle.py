@@ -348,14 +348,18 @@ class CStyleKernel:
 
     def lanes(self, u: UOp) -> str:
         """A GEP."""
-        vector = self.atom(self.value(u.src[0]), u.src[0].dtype)
+        dtype = u.src[0].dtype
+        vectors = [self.atom(self.value(s), dtype) for s in u.src]
         if len(u.arg) == 1:
-            return self.lane_value(vector, u.arg[0], u.src[0].dtype)
-        return self.shuffle(vector, u.arg, u.src[0].dtype)
+            source, lane = divmod(u.arg[0], dtype.count)
+            return self.lane_value(vectors[source], lane, dtype)
+        return self.shuffle(vectors, u.arg, dtype)
 
-    def shuffle(self, vector: str, lanes: Sequence[int], dtype: DType) -> str:
-        """Several lanes of a vector of ``dtype``, as a vector."""
-        raise NotImplementedError
+    def shuffle(self, vectors: Sequence[str], lanes: Sequence[int], dtype: DType) -> str:
+        """Several lanes of one or two vectors of ``dtype``, as a vector."""
+        places = (divmod(lane, dtype.count) for lane in lanes)
+        values = [self.lane_value(vectors[source], lane, dtype) for source, lane in places]
+        return self.vector(values, dtype.scalar().vec(len(lanes)))
 
     def lane_value(self, vector: str, index: int, dtype: DType) -> str:
         """One lane as a scalar value."""

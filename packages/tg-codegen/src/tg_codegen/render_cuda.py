@@ -129,9 +129,6 @@ class _Kernel(CStyleKernel):
     def pack_lane(self, text: str) -> str:
         return text
 
-    def shuffle(self, vector: str, lanes: Sequence[int], dtype: DType) -> str:
-        return self.vector([self.lane(vector, i, dtype.count) for i in lanes], dtype.scalar().vec(len(lanes)))
-
     # memory
 
     def is_aligned(self, index: UOp, memory: DType) -> bool:

@@ -249,13 +249,14 @@ class _Function:
             case UOps.BROADCAST:
                 self.values[u] = self.splat(self.value(u.src[0]), u.dtype)
             case UOps.GEP:
-                vector = self.typed(u.src[0])
                 if len(u.arg) == 1:
-                    self.values[u] = self.emit(f"extractelement {vector}, i32 {u.arg[0]}")
+                    source, lane = divmod(u.arg[0], u.src[0].dtype.count)
+                    self.values[u] = self.emit(f"extractelement {self.typed(u.src[source])}, i32 {lane}")
                 else:
                     lanes = ", ".join(f"i32 {lane}" for lane in u.arg)
-                    kind = _type(u.src[0].dtype)
-                    self.values[u] = self.emit(f"shufflevector {vector}, {kind} poison, <{len(u.arg)} x i32> <{lanes}>")
+                    second = self.typed(u.src[1]) if len(u.src) > 1 else f"{_type(u.src[0].dtype)} poison"
+                    mask = f"<{len(u.arg)} x i32> <{lanes}>"
+                    self.values[u] = self.emit(f"shufflevector {self.typed(u.src[0])}, {second}, {mask}")
             case _:
                 raise ValueError(f"LLVM: {u!r} has no form in a linear kernel")
 

@@ -122,9 +122,11 @@ class _Kernel(CStyleKernel):
     def lane(self, vector: str, index: int, count: int) -> str:
         return f"{vector}.s{index:x}"
 
-    def shuffle(self, vector: str, lanes: Sequence[int], dtype: DType) -> str:
+    def shuffle(self, vectors: Sequence[str], lanes: Sequence[int], dtype: DType) -> str:
+        if len(vectors) > 1:
+            return super().shuffle(vectors, lanes, dtype)
         self.vector_type(dtypes.int8.vec(len(lanes)))
-        return f"{vector}.s{''.join(f'{lane:x}' for lane in lanes)}"
+        return f"{vectors[0]}.s{''.join(f'{lane:x}' for lane in lanes)}"
 
     def vector_load(self, base: UOp, pointer: str, index: UOp, text: str, dtype: DType) -> str:
         return f"vload{dtype.count}(0, {pointer} + {text})"

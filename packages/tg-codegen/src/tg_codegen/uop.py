@@ -23,7 +23,8 @@ LOAD         (pointer, index[, gate, alt])  ``dtype.count`` consecutive elements
 STORE        (pointer, index, value[, gate])  effect: writes consecutive elements where the gate is true
 VECTORIZE    scalars                        a vector of these lanes
 BROADCAST    (scalar,)                      a vector of equal lanes
-GEP          (vector,)                      tuple of lanes: those lanes, a scalar if there is one
+GEP          (vector[, vector])             tuple of lanes: those lanes, a scalar if there is one; the second vector, of
+                                            the first's dtype, counts its lanes after the first's
 BARRIER      none or effects                effect: work-group barrier
 SINK         effects                        structured form: the whole kernel
 ENDRANGE     (range,)                       linear form: closes a RANGE
@@ -196,6 +197,29 @@ def vectorize(*lanes: UOp) -> UOp:
     if all(lane is first for lane in lanes):
         return first.broadcast(len(lanes))
     return UOp(UOps.VECTORIZE, first.dtype.vec(len(lanes)), lanes)
+
+
+def shuffle(a: UOp, b: UOp, *lanes: int) -> UOp:
+    """The given lanes of two vectors of one dtype; ``b``'s are counted after ``a``'s.
+
+    >>> a, b = (vectorize(*(const(n, dtypes.int32) for n in row)) for row in ((0, 1), (2, 3)))
+    >>> [lane.arg for lane in shuffle(a, b, 1, 3).src]
+    [1, 3]
+    """
+    count = a.dtype.count
+    if a is b:
+        return a.gep(*(lane % count for lane in lanes))
+    if all(lane < count for lane in lanes):
+        return a.gep(*lanes)
+    if all(lane >= count for lane in lanes):
+        return b.gep(*(lane - count for lane in lanes))
+    if all(v.op in _SCALARS for v in (a, b)):
+        return vectorize(*(a.gep(lane) if lane < count else b.gep(lane - count) for lane in lanes))
+    scalar = a.dtype.scalar()
+    return UOp(UOps.GEP, scalar if len(lanes) == 1 else scalar.vec(len(lanes)), (a, b), lanes)
+
+
+_SCALARS = frozenset({UOps.CONST, UOps.BROADCAST, UOps.VECTORIZE})  # whose lanes are there as scalars
 
 
 def is_alu(u: UOp) -> bool:

@@ -219,10 +219,12 @@ def _broadcast(u: UOp) -> Problems:
 
 
 def _gep(u: UOp) -> Problems:
-    yield from _count(u, 1)
+    yield from _count(u, 1, 2)
     if not u.src:
         return
-    lanes = u.src[0].dtype.count
+    lanes = sum(s.dtype.count for s in u.src)
+    if u.src[-1].dtype is not u.src[0].dtype:
+        yield f"takes lanes of {u.src[0].dtype.name} and of {u.src[-1].dtype.name}"
     if len(u.arg) != u.dtype.count or any(not 0 <= lane < lanes for lane in u.arg):
         yield f"takes lanes {u.arg} of {lanes} for {u.dtype.name}"
     if u.src[0].dtype.scalar() is not u.dtype.scalar():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         lazydata: LazyBuffer
         requires_grad: bool | None
         _ctx: Function | None
+        _version: int
 
 
 class Mode(local):
@@ -80,7 +81,8 @@ class Freed(Function):
 
 
 FREED = Freed()
-FREED.parents = ()
+FREED.parents = FREED.needs = ()
+FREED.stamp = 0
 
 
 def operands_first(root: Node) -> list[Node]:
@@ -123,9 +125,15 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
             kept[id(node)] = grad
         function = node._ctx
         assert function is not None
-        for parent, part, need in zip(function.parents, function.backward(grad), function.needs, strict=True):
+        parents: Any = function.parents
+        if sum([parent._version for parent, need in zip(parents, function.needs, strict=True) if need]) != function.stamp:
+            raise RuntimeError(
+                f"backward: an operand of {function.name}, which gave shape {node.lazydata.shape}, was written to in "
+                "place after it was used"
+            )
+        for parent, part, need in zip(parents, function.backward(grad), function.needs, strict=True):
             if part is not None and need:
-                _deposit(function, parent, part, grads, leaves)  # type: ignore[arg-type]
+                _deposit(function, parent, part, grads, leaves)
     if targets is not None:
         kept |= {key: grads[key] for key in leaves if key in wanted and key in grads}
         return [(t, kept[id(t)]) for t in targets if id(t) in kept]

@@ -45,7 +45,7 @@ def to_dtype(dtype: DTypeLike) -> DType:
 class Core:
     """Data, placement and differentiation."""
 
-    __slots__ = ("__weakref__", "_ctx", "grad", "lazydata", "requires_grad")
+    __slots__ = ("__weakref__", "_ctx", "_version", "grad", "lazydata", "requires_grad")
 
     training: ClassVar[bool] = False
 
@@ -53,6 +53,7 @@ class Core:
     requires_grad: bool | None
     grad: Self | None
     _ctx: Function | None
+    _version: int
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class Core:
         wanted = None if dtype is None else to_dtype(dtype)
         self.lazydata = _ingest(data, Device.canonicalize(device), wanted, device is None)
         self.grad = self._ctx = None
+        self._version = 0
         if requires_grad and self.lazydata.dtype.kind != "float":
             raise TypeError(f"requires_grad: a tensor of {self.lazydata.dtype.name} has no gradient; only floats have")
         self.requires_grad = requires_grad
@@ -73,7 +75,7 @@ class Core:
     @classmethod
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
-        self.lazydata, self.requires_grad, self.grad, self._ctx = lazy, requires_grad, None, None
+        self.lazydata, self.requires_grad, self.grad, self._ctx, self._version = lazy, requires_grad, None, None, 0
         LIVE.add(self)
         return self
 
@@ -81,6 +83,7 @@ class Core:
         """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
         out: Self = object.__new__(type(self))
         out.grad = out._ctx = None
+        out._version = 0
         mine = self.requires_grad
         if others:
             out.lazydata = lazy = function.forward(self.lazydata, *(other.lazydata for other in others))
@@ -90,8 +93,10 @@ class Core:
             out.lazydata = lazy = function.forward(self.lazydata)
             any_needs, any_open = mine is True, mine is None
         if any_needs and MODE.recording and lazy.dtype.kind == "float":
-            function.parents = (self, *others)
-            function.needs = tuple(bool(parent.requires_grad) for parent in (self, *others))
+            parents = (self, *others)
+            function.parents = parents
+            function.needs = tuple([parent.requires_grad is True for parent in parents])
+            function.stamp = sum([parent._version for parent in parents if parent.requires_grad])
             out._ctx, out.requires_grad = function, True
         else:
             out.requires_grad = None if any_open and not any_needs else False
@@ -245,10 +250,8 @@ class Core:
                 f"a tensor of shape {self.shape} was read inside of a function while TinyJit records it; "
                 "a replay would not read it again: return it instead"
             )
-        shape = self._ints()
+        self._ints()  # a size that is bound to no value must be named before anything is computed
         lazy = self.lazydata
-        if shape != lazy.shape:
-            raise ValueError(f"a tensor of symbolic shape {lazy.shape} is not read as a whole; shrink it to numbers")
         if not (lazy.base.is_realized and lazy.st.contiguous):
             lazy = lazy.contiguous()
             realize_all([lazy])
@@ -260,7 +263,7 @@ class Core:
         It shares the device's memory where the host can address that: take what you need before computing on.
         """
         lazy = self._host()
-        flat = host.download(lazy)
+        flat = host.download(lazy, self._ints())
         code, shape = lazy.dtype.fmt, self._ints()
         if code is None or code == "e" or 0 in shape:
             return flat
@@ -277,7 +280,7 @@ class Core:
         if self.dtype.kind == "float" and self.dtype.fmt is None:
             return self._wrap(self.lazydata.cast(dtypes.float32)).numpy()
         lazy = self._host()
-        return host.as_array(host.download(lazy), lazy.dtype, self._ints()).copy()
+        return host.as_array(host.download(lazy, self._ints()), lazy.dtype, self._ints()).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         out = self.numpy()
@@ -285,7 +288,7 @@ class Core:
 
     def _nested(self) -> Any:
         lazy = self._host()
-        return host.nest(host.unpack(host.download(lazy), lazy.dtype), self._ints())
+        return host.nest(host.unpack(host.download(lazy, self._ints()), lazy.dtype), self._ints())
 
     def tolist(self) -> Any:
         """The elements as nested lists; a number for the shape ()."""

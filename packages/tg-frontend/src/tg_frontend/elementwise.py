@@ -161,10 +161,14 @@ class Elementwise(Movement):
         return by_zero._apply(Where(), zero, minus._apply(Where(), self._alu(Ops.NEG), quotient))
 
     def _crosses(self, divisor: Self) -> Self:
-        """Where a remainder is not 0 and has not the sign of the divisor."""
+        """Where a remainder is not 0 and has not the sign of the divisor, which is not 0 either."""
         zero = self._splat(0, self.dtype, "mod")
         opposite = self._alu(Ops.CMPLT, zero)._alu(Ops.CMPNE, divisor._alu(Ops.CMPLT, zero))
-        return opposite._alu(Ops.AND, self._alu(Ops.CMPNE, zero))
+        opposite = opposite._alu(Ops.AND, self._alu(Ops.CMPNE, zero))
+        known = divisor.lazydata.base
+        if known.op is Ops.CONST and known.arg != 0:
+            return opposite
+        return opposite._alu(Ops.AND, divisor._alu(Ops.CMPNE, zero))
 
     def idiv(self, x: Any, reverse: bool = False) -> Self:
         """self / x truncated toward zero."""

@@ -176,9 +176,9 @@ def is_borrowed(storage: Storage) -> bool:
     return isinstance(buffer, Buffer) and buffer.base in _lenders
 
 
-def download(lazy: LazyBuffer) -> memoryview:
-    """The bytes of a realised, contiguous tensor: the memory itself where the host can reach it."""
-    storage, size = lazy.base.storage, prod(lazy.shape)
+def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:
+    """The bytes of a realised, contiguous tensor of ``shape``: the memory itself where the host can reach it."""
+    storage, size = lazy.base.storage, prod(shape)
     assert storage is not None and isinstance(size, int)
     if size == 0:
         return memoryview(b"")

@@ -92,7 +92,7 @@ class Indexing(Scan):
         return out
 
     def _bytes(self) -> memoryview:
-        return host.download(self.detach()._host())
+        return host.download(self.detach()._host(), self._ints())
 
     def _basic(self, terms: list[Any], what: str) -> Self:
         """Integers (leaving an axis of size 1), slices and new axes; tensors leave their axis alone."""
@@ -168,31 +168,39 @@ class Indexing(Scan):
           IndexError: a number is out of range, there are too many indices, or a mask does not fit.
           ValueError: the value does not broadcast to the part, or is on another device.
           TypeError: something is no index, or the value has another dtype.
-          RuntimeError: this tensor requires a gradient.
+          RuntimeError: this tensor is a leaf that requires a gradient.
         """
-        if self.requires_grad and MODE.recording:
+        flows = self.requires_grad and MODE.recording
+        if flows and self._ctx is None:
             raise RuntimeError(
-                f"setitem: a tensor of shape {self.shape} that requires a gradient is not written in place; "
-                "use where() or cat(), or Tensor.no_grad()"
+                f"setitem: a leaf of shape {self.shape} that requires a gradient is not written in place; "
+                "do it in Tensor.no_grad(), or use where()"
             )
         new = self._as_value(value, "setitem")
         mask = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
         if host.is_array(mask):
             mask = type(self)(mask, device=self.device)
         if isinstance(mask, Core) and mask.dtype.kind == "bool":
-            self._take_over(self._masked_write(mask, new))  # type: ignore[arg-type]
+            self._take_over(self._shadow()._masked_write(mask, new))  # type: ignore[arg-type]
             return
         terms = self._index_terms(indices, "setitem")
         if any(isinstance(term, Core) for term in terms):
-            self._take_over(self._written_at(terms, new))
-        elif new.requires_grad:
-            self._take_over(self._written_box(terms, new))
+            self._take_over(self._shadow()._written_at(terms, new))
+        elif (new.requires_grad and MODE.recording) or flows:
+            self._take_over(self._shadow()._written_box(terms, new))
         else:
             self._write_box(terms, new)
 
+    def _shadow(self) -> Self:
+        """Another tensor with this one's content and graph, to which what is computed now refers."""
+        out = self._wrap(self.lazydata, self.requires_grad)
+        out._ctx = self._ctx
+        return out
+
     def _take_over(self, new: Self) -> None:
-        if new.requires_grad:
+        if new.requires_grad and new._ctx is not None:
             self.lazydata, self._ctx, self.requires_grad = new.lazydata, new._ctx, True
+            self._version += 1
         else:
             self._store(new)
 
@@ -232,7 +240,7 @@ class Indexing(Scan):
         fitted = self._part_of(terms, value)
         inner = [term for term in terms if term is not None]
         fitted = fitted.reshape(tuple(d for term, d in zip(terms, fitted.shape, strict=True) if term is not None))
-        old = self.detach()
+        old = self
         inside = fitted.detach().ones_like(dtype=dtypes.bool)
         for axis, term in enumerate(inner):
             start, stop, step = _range(term, self.shape[axis], self.shape, axis, "setitem")
@@ -257,7 +265,7 @@ class Indexing(Scan):
         if mask.shape != self.shape[: mask.ndim]:
             raise IndexError(f"setitem: a mask of shape {mask.shape} does not fit shape {self.shape}")
         tail = self.shape[mask.ndim :]
-        old = self.detach()
+        old = self
         wide = mask.reshape((*mask.shape, *(1,) * len(tail)))
         if value.ndim <= len(tail) or (value.ndim == len(tail) + 1 and value.shape[0] == 1):
             if broadcast_shape("setitem", value.shape, (1, *tail)) != (1, *tail):
@@ -273,7 +281,7 @@ class Indexing(Scan):
 
     def _written_at(self, terms: list[Any], value: Self) -> Self:
         """This tensor with the value at the positions that index tensors give."""
-        old = self.detach()
+        old = self
         index = old._iota(old.numel(), dtypes.int32, old.device).reshape(old.shape)
         where_to = index[tuple(slice(None) if t is Ellipsis else t for t in terms)]
         if broadcast_shape("setitem", value.shape, where_to.shape) != where_to.shape:

@@ -212,7 +212,7 @@ def safe_save(
             file.write(len(text).to_bytes(8, "little"))
             file.write(text)
             for tensor in whole:
-                file.write(host.download(tensor._host()))
+                file.write(host.download(tensor._host(), tensor._ints()))
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

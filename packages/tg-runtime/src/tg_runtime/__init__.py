@@ -15,7 +15,7 @@ from .errors import (
     OutOfMemory,
     UnknownDevice,
 )
-from .kernels import BEAM, NOOPT, get_runner
+from .kernels import get_runner
 from .registry import Device
 from .runner import (
     BufferCopy,
@@ -27,6 +27,7 @@ from .runner import (
     Runner,
     ViewOp,
 )
+from .settings import BEAM, NOOPT
 
 __all__ = [
     "BEAM",

@@ -167,7 +167,7 @@ class LRUAllocator(Allocator[T]):
     def __init__(self, device: str = "", limit: int | None = None, cache_limit: int = 1 << 62) -> None:
         super().__init__(device, limit)
         self.cache_limit = cache_limit
-        self._cache: dict[tuple[int, BufferOptions], list[T]] = {}
+        self._cache: dict[int | tuple[int, BufferOptions], list[T]] = {}
         self._cached = 0
 
     @property
@@ -196,9 +196,9 @@ class LRUAllocator(Allocator[T]):
         if options.external_ptr is not None or nbytes < 0:
             return super().alloc(nbytes, options)
         nbytes = self._round(nbytes)
-        if self._cache:
+        kept = self._kept(nbytes, options)
+        if kept:
             with _account:
-                kept = self._cache.get((nbytes, options))
                 if kept:
                     self._cached -= nbytes
                     self._account(nbytes, 1)
@@ -223,15 +223,23 @@ class LRUAllocator(Allocator[T]):
             return
         with _account:
             self._account(-nbytes, -1)
-            self._cache.setdefault((nbytes, options), []).append(kept)
+            self._kept(nbytes, options).append(kept)
             self._cached += nbytes
         if self._cached > self.cache_limit:
             self.free_cache()
+
+    def _kept(self, nbytes: int, options: BufferOptions) -> list[T]:
+        # hashing the usual options would cost as much as the rest of an allocation
+        key = nbytes if options is DEFAULT_OPTIONS else (nbytes, options)
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache.setdefault(key, [])
+        return found
 
     def free_cache(self) -> None:
         """Gives every cached block back to the device."""
         with _account:
             cache, self._cache, self._cached = self._cache, {}, 0
-        for (_, options), blocks in cache.items():
+        for key, blocks in cache.items():
             for opaque in blocks:
-                self._free(opaque, options)
+                self._free(opaque, DEFAULT_OPTIONS if isinstance(key, int) else key[1])

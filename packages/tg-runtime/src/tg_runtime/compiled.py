@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tg_codegen import Renderer
 from tg_lazy import LazyOp
 from tg_shape import Variable
 
 from .allocator import Allocator
 from .compiler import Compiler
 from .dev import DevEntry
+
+if TYPE_CHECKING:
+    from tg_codegen import Renderer
 
 
 class Program(Protocol):

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from tg_codegen import ProgramSpec, compile_ast
-from tg_lazy import DEBUG, ContextVar, LazyOp
+import time
 
-from .beam import search
+from tg_lazy import DEBUG, LazyOp
+
 from .compiled import Compiled, Interpreted
-from .errors import DeviceError
-from .runner import CompiledRunner, InterpretedRunner, Runner, timed_compile
-
-NOOPT: ContextVar[int] = ContextVar("NOOPT", 0)
-BEAM: ContextVar[int] = ContextVar("BEAM", 0)
+from .counters import GlobalCounters
+from .runner import CompiledRunner, InterpretedRunner, Runner
+from .settings import BEAM, NOOPT
 
 
 def get_runner(device: Compiled, ast: LazyOp) -> Runner:
-    """The runner of ``ast`` on ``device``: compiled once for each AST and setting of ``NOOPT`` and ``BEAM``."""
+    """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT`` and ``BEAM``.
+
+    Raises:
+      CompileError: the device's compiler rejects the kernel.
+      DeviceError: the device runs no kernels.
+    """
     # ASTs are interned, so identity stands for their key
     key = ast, NOOPT.value, BEAM.value
     found: Runner | None = device.programs.get(key)
     if found is None:
-        found = device.programs[key] = timed_compile(lambda: _make_runner(device, ast))
+        start = time.perf_counter()
+        found = device.programs[key] = _make_runner(device, ast)
+        GlobalCounters.compile_time_s += time.perf_counter() - start
+        GlobalCounters.compile_count += 1
     return found
 
 
@@ -29,24 +35,12 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
         print(ast.render())
     if isinstance(device, Interpreted):
         return InterpretedRunner(ast, device)
+    # the code generator is as much to import as everything else here, and who only interprets never needs it
+    from .generate import make_spec
+
     spec = make_spec(device, ast)
     if DEBUG.value >= 3:
         print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:
         print("\n".join(repr(u) for u in spec.uops))
     return CompiledRunner(spec, device)
-
-
-def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
-    """The rendered kernel of ``ast`` for ``device``, optimised as the settings say.
-
-    Raises:
-      DeviceError: the device runs no kernels.
-    """
-    if device.renderer is None:
-        raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
-    if NOOPT.value:
-        return compile_ast(ast, device.renderer, actions=())
-    if BEAM.value:
-        return search(device, device.renderer, ast, BEAM.value)
-    return compile_ast(ast, device.renderer)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tg_codegen import ProgramSpec
 from tg_lazy import DEBUG, LazyOp, Ops
 from tg_shape import Expr, Variable, sint, sym_eval
 
 from .buffer import Buffer
 from .compiled import Compiled, Interpreted
-from .counters import GlobalCounters
 from .errors import DeviceError
+
+if TYPE_CHECKING:
+    from tg_codegen import ProgramSpec
 
 Vars = Mapping[Variable, int]
 
@@ -224,13 +225,3 @@ def ast_estimates(ast: LazyOp) -> tuple[sint, sint]:
                 size = size * dim
             ops = ops + size
     return ops, sum(arg.size * arg.dtype.itemsize for arg in ast.arg)
-
-
-def timed_compile(make: Callable[[], Runner]) -> Runner:
-    """Calls ``make`` and adds its time to the counters."""
-    start = time.perf_counter()
-    try:
-        return make()
-    finally:
-        GlobalCounters.compile_time_s += time.perf_counter() - start
-        GlobalCounters.compile_count += 1

@@ -17,7 +17,7 @@ from ..pattern import ANY, BOOL, FLOAT, INT, VALUE, constant, literal, op, var
 from ..renderer import Renderer
 from ..rewrite import PatternMatcher, Rule
 from ..scalar import evaluate
-from ..uop import UOp, UOps, const, vectorize
+from ..uop import UOp, UOps, const, shuffle, vectorize
 
 x, y, z, c, d = var("x"), var("y"), var("z"), constant("c"), constant("d")
 
@@ -212,18 +212,43 @@ def _gep(x: UOp, root: UOp) -> UOp | None:
     if root.arg == tuple(range(x.dtype.count)):
         return x
     if x.op is UOps.GEP:
-        return x.src[0].gep(*(x.arg[lane] for lane in root.arg))
+        return shuffle(x.src[0], x.src[-1], *(x.arg[lane] for lane in root.arg))
     return x.gep(*root.arg)
 
 
+def _source(u: UOp, lane: int) -> tuple[UOp, int]:
+    """The vector that a lane of ``u`` comes from, and its lane there."""
+    if u.op is not UOps.GEP:
+        return u, lane
+    source, lane = divmod(u.arg[lane], u.src[0].dtype.count)
+    return u.src[source], lane
+
+
+def _taken(places: list[tuple[UOp, int]]) -> UOp | None:
+    """Lanes of one or two vectors."""
+    vectors = list(dict.fromkeys(vector for vector, _ in places))
+    first, second = vectors[0], vectors[-1]
+    if len(vectors) > 2 or first.dtype is not second.dtype:
+        return None
+    return shuffle(first, second, *(lane + (vector is not first) * first.dtype.count for vector, lane in places))
+
+
+def _shuffle(x: UOp, y: UOp, root: UOp) -> UOp | None:
+    count = x.dtype.count
+    found = _taken([_source(y, lane - count) if lane >= count else _source(x, lane) for lane in root.arg])
+    if found is None:
+        found = shuffle(x, y, *root.arg)
+    return None if found is root else found
+
+
 def _join(root: UOp) -> UOp | None:
-    """Lanes taken in a row from one vector, equal lanes."""
+    """Lanes taken from one vector or two, equal lanes."""
     lanes = root.src
     if all(lane is lanes[0] for lane in lanes):
         return vectorize(*lanes)
-    if any(lane.op is not UOps.GEP or lane.src[0] is not lanes[0].src[0] for lane in lanes):
+    if any(lane.op is not UOps.GEP for lane in lanes):
         return None
-    return lanes[0].src[0].gep(*(lane.arg[0] for lane in lanes))
+    return _taken([_source(lane, 0) for lane in lanes])
 
 
 def _splat(x: UOp, root: UOp) -> UOp | None:
@@ -239,6 +264,8 @@ def _scalar_op(root: UOp) -> UOp | None:
 
 lanes = PatternMatcher([
     Rule("gep", op(UOps.GEP, x), _gep, VALUE, law="gep(vectorize(a, b, ...), i) -> its i-th lane; gep of gep"),
+    Rule("shuffle", op(UOps.GEP, x, y), _shuffle, VALUE,
+         law="gep(x, x, ...) -> gep(x, ...); gep(vectorize(...), broadcast(b), ...) -> vectorize(...); gep of geps"),
     Rule("vectorize", op(UOps.VECTORIZE), _join, VALUE, law="vectorize(gep(v, 0), gep(v, 1), ...) -> v"),
     Rule("broadcast_constant", op(UOps.BROADCAST, x), _splat, VALUE, law="broadcast(c) -> c"),
     Rule("op_of_broadcast", op(tuple(ALU), each=(UOps.BROADCAST, UOps.CONST)), _scalar_op, VALUE,

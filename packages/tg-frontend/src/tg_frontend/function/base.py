@@ -37,12 +37,14 @@ class Function:
     Attributes:
       parents: the operands, as the tensors that they were; set only when a gradient will be wanted.
       needs: for each operand, whether its gradient is wanted.
+      stamp: sum of the versions of the operands whose gradient is wanted, to notice if one was written to since.
     """
 
-    __slots__ = ("needs", "parents")
+    __slots__ = ("needs", "parents", "stamp")
 
     parents: tuple[object, ...]
     needs: tuple[bool, ...]
+    stamp: int
     forward: Callable[..., LazyBuffer]
 
     def backward(self, grad: LazyBuffer) -> Grads:

@@ -43,7 +43,7 @@ class HostMemory:
 
     def __init__(self, address: int, nbytes: int, owner: object | None) -> None:
         self.address, self.nbytes, self.owner = address, nbytes, owner
-        self._exports: list[weakref.ref[Any]] = []
+        self._exports: tuple[weakref.ref[Any], ...] = ()
 
     @classmethod
     def allocate(cls, nbytes: int) -> HostMemory:
@@ -89,13 +89,13 @@ class HostMemory:
         array = (ctypes.c_uint8 * nbytes).from_address(self.address)
         array._block = self  # type: ignore[attr-defined]
         root = self.owner if isinstance(self.owner, HostMemory) else self
-        root._exports = [*(e for e in root._exports if e() is not None), weakref.ref(array)]
+        root._exports = (*(e for e in root._exports if e() is not None), weakref.ref(array))
         return memoryview(array).cast("B")
 
     @property
     def exported(self) -> bool:
         """Whether a view that :meth:`export` gave, of the block or of a part of it, is alive."""
-        return any(e() is not None for e in self._exports)
+        return bool(self._exports) and any(e() is not None for e in self._exports)
 
     def moved(self) -> HostMemory | None:
         """A new object that owns this one's memory, which is left without; None if it is freed, or not its own."""

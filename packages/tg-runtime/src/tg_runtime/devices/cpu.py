@@ -50,7 +50,7 @@ class CPUDevice(Compiled):
         renderer: Renderer
         compiler: Compiler
         if name == "LLVM":
-            renderer, compiler = LLVMRenderer(target), llvm.LLVMCompiler(arch)
+            renderer, compiler = LLVMRenderer(target), llvm.LLVMCompiler(arch, tuned=True)
         else:
             renderer, compiler = ClangRenderer(target), clang.ClangCompiler(arch)
         super().__init__(device, _allocator(device), renderer, compiler, CPUProgram, CPUGraph)

@@ -1,0 +1,260 @@
+"""The command: ``python -m bench [run|report|guard|list]``; see ``bench/README.md``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import guard, probes
+from .crew import ROOT, Crew, environment
+from .libraries import DEFAULT, IMPORTS, MODULES, OURS
+from .measure import QUICK, Effort, measure
+from .page import page
+from .picture import svg
+from .record import Record
+from .table import cell, text
+from .workload import Workload
+from .workloads import WORKLOADS
+
+RESULTS = Path(__file__).with_name("results")
+REFERENCE = RESULTS / "reference.json"
+PAGE, PICTURE = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance.svg"
+PROBES = ("limits", "import", "cold", "growth")
+IDLE = 0.5
+
+
+def say(line: str) -> None:
+    """Prints a line of progress."""
+    print(line, flush=True)
+
+
+def processor() -> str:
+    """The processor's name, with its model where the name says little."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    family = f" (family {found['cpu family']}, model {found['model']})" if "cpu family" in found else ""
+    return found.get("model name", platform.machine()) + family
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def detect(libraries: Sequence[str], crew: Crew) -> dict[str, str]:
+    """The version of each library, or ``absent: `` and why; found without importing them."""
+    code = (
+        "import json, sys; from importlib.util import find_spec; from importlib.metadata import version\n"
+        "print(json.dumps({n: (version(m) if find_spec(m) else '') for n, m in json.loads(sys.argv[1]).items()}))"
+    )
+    found = {}
+    for python in dict.fromkeys(crew.python(name) for name in libraries):
+        wanted = {name: IMPORTS[name] for name in libraries if crew.python(name) == python}
+        done = subprocess.run(
+            [python, "-c", code, json.dumps(wanted)], env=environment(crew.threads, crew.scratch),
+            cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(f"{python} does not run: {done.stderr.strip()[-300:]}")
+        versions = json.loads(done.stdout)
+        found |= {n: versions[n] or f"absent: {python} has no module {IMPORTS[n]}" for n in wanted}
+    return {name: found[name] for name in libraries}
+
+
+def chosen(only: Sequence[str], quick: bool) -> tuple[list[Workload], list[str]]:
+    """The workloads and probes that were asked for.
+
+    Raises:
+      SystemExit: a name is none of them.
+    """
+    if not only:
+        return [w for w in WORKLOADS.values() if w.quick or not quick], list(PROBES)
+    workloads, wanted = [], []
+    for name in only:
+        hits = [w for w in WORKLOADS.values() if name.lower() in w.name.lower() or name.lower() == w.group]
+        if name in WORKLOADS:
+            hits = [WORKLOADS[name]]
+        hit_probes = [p for p in PROBES if p == name.lower()]
+        if not hits and not hit_probes:
+            raise SystemExit(f"nothing is called {name!r}; `python -m bench list` shows what there is")
+        workloads += [w for w in hits if w not in workloads]
+        wanted += hit_probes
+    return workloads, ["limits", *wanted] if any(w.limit for w in workloads) and "limits" not in wanted else wanted
+
+
+def wait_until_idle(most_s: float) -> None:
+    """Waits until the machine's load is low, for a while at most."""
+    end = time.monotonic() + most_s
+    while (load := probes.load()) is not None and load >= IDLE and time.monotonic() < end:
+        say(f"waiting for an idle machine: load {load:.2f}")
+        time.sleep(min(10.0, max(0.0, end - time.monotonic())))
+
+
+def merge(best: dict[str, float], more: dict[str, float]) -> dict[str, float]:
+    """The greater of each limit."""
+    return {name: max(best.get(name, 0.0), more.get(name, 0.0)) for name in (*best, *(n for n in more if n not in best))}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measures, prints and writes."""
+    quick: bool = options.quick
+    workloads, wanted = chosen(options.only, quick)
+    libraries = [name.strip() for name in options.libraries.split(",")] if options.libraries else list(DEFAULT)
+    for name in libraries:
+        if name not in MODULES:
+            raise SystemExit(f"no library is called {name!r}; there are {', '.join(MODULES)}")
+    if options.no_cold:
+        wanted = [probe for probe in wanted if probe not in ("cold", "growth")]
+    if options.wait_idle:
+        wait_until_idle(options.wait_idle)
+    record = Record(effort="quick" if quick else "full")
+    with tempfile.TemporaryDirectory(prefix="tinytg-bench-") as scratch:
+        crew = Crew(options.threads or cores(), options.peers_python, Path(scratch))
+        try:
+            fill(record, crew, workloads, wanted, libraries, quick)
+            record.complete = True
+        except KeyboardInterrupt:
+            say("interrupted")
+        finally:
+            crew.close()
+            record.machine["load_after"] = probes.load()
+            say("")
+            say(text(record))
+            path = Path(options.json) if options.json else RESULTS / ("quick.json" if quick else "latest.json")
+            record.save(path)
+            path.with_suffix(".svg").write_text(svg(record), encoding="utf-8")
+            say(f"\nwritten: {path} and {path.with_suffix('.svg').name}")
+    ours = [row.results[OURS] for row in record.rows if OURS in row.results]
+    return int(not record.complete or any(outcome.status in ("wrong", "failed") for outcome in ours))
+
+
+def fill(
+    record: Record, crew: Crew, workloads: Sequence[Workload], wanted: Sequence[str], libraries: Sequence[str], quick: bool
+) -> None:
+    """Measures what is wanted, in order, into a record."""
+    record.date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    record.machine |= {
+        "processor": processor(), "cores": os.cpu_count(), "threads": crew.threads, "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}", "load_before": probes.load(),
+    }  # fmt: skip
+    every = list(dict.fromkeys([*libraries, *(n for w in workloads for n in w.libraries if not quick)]))
+    record.libraries = detect(every, crew)
+    absent = {n: v for n, v in record.libraries.items() if v.startswith("absent")}
+    say(", ".join(f"{n} {v}" for n, v in record.libraries.items()))
+    limit_arguments = ["-m", "bench.limits", str(1 << (26 if quick else 28)), "0.1" if quick else "0.5"]
+
+    def limits() -> None:
+        if "limits" in wanted:
+            found = probes.run_python(limit_arguments, crew, crew.scratch / "cache-limits", 120)
+            record.limits = merge(record.limits, found)
+
+    limits()
+    if "import" in wanted:
+        say("import of tinytg")
+        record.imports = probes.imports(crew, 3 if quick else 7)
+    effort = QUICK if quick else Effort()
+    for number, workload in enumerate(workloads, 1):
+        say(f"[{number}/{len(workloads)}] {workload.name}")
+        extra = [n for n in workload.libraries if n not in libraries and not quick]
+        row = measure(crew, workload, [*libraries, *extra], absent, effort, say)
+        record.rows.append(row)
+        cells = [f"{n} {cell(workload, o)}" for n, o in row.results.items() if o.status != "absent"]
+        noise = f", others used {row.others:.0%}" if row.others is not None else ""
+        say(f"  {', '.join(cells)} {workload.unit}{noise}")
+    limits()
+    crew.close()
+    if "cold" in wanted:
+        # a picked workload has its cold start measured when it is picked with the word; else those that are marked
+        for workload in [w for w in workloads if w.cold] or [w for w in WORKLOADS.values() if w.cold]:
+            found = record.cold.setdefault(workload.name, {})
+            for name in dict.fromkeys([*libraries, *(() if quick else workload.libraries)]):
+                if name == "numpy" or name in absent or (quick and name != OURS):
+                    continue
+                say(f"cold start: {workload.name}, {name}")
+                found[name] = probes.cold(crew, workload, name, 1 if quick else 3)
+    if "growth" in wanted:
+        say("growth of scheduling and lowering")
+        record.growth = probes.growth(crew, 10_000 if quick else 100_000)
+
+
+def report(options: argparse.Namespace) -> int:
+    """Writes the page and its picture, or says whether they are up to date."""
+    path = Path(options.json)
+    if not path.exists():
+        raise SystemExit(f"{path} is not there: `python -m bench --json {path}` makes it")
+    record = Record.load(path)
+    stale = []
+    for target, content in ((PAGE, page(record)), (PICTURE, svg(record))):
+        if target.exists() and target.read_text(encoding="utf-8") == content:
+            continue
+        stale.append(str(target.relative_to(ROOT)))
+        if not options.check:
+            target.write_text(content, encoding="utf-8")
+    if options.check and stale:
+        say(f"not what `python -m bench report` makes: {', '.join(stale)}")
+    elif stale:
+        say(f"written: {', '.join(stale)}")
+    return int(options.check and bool(stale))
+
+
+def show(options: argparse.Namespace) -> int:
+    """Prints the workloads."""
+    for workload in WORKLOADS.values():
+        marks = [mark for mark, on in (("quick", workload.quick), ("cold", workload.cold)) if on]
+        say(f"{workload.group:18s} {workload.name:42s} {workload.unit:8s} {', '.join(marks)}".rstrip())
+    say(f"and the probes {', '.join(PROBES)}")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="python -m bench", description="tinytg's speed beside other libraries.")
+    commands = top.add_subparsers(dest="command")
+    runs = commands.add_parser("run", help="measure (the default)")
+    runs.add_argument("--quick", action="store_true", help="less than a minute: fewer workloads and rounds")
+    runs.add_argument("--only", action="append", default=[], metavar="NAME", help="a workload, part of its name, a group or a probe")
+    runs.add_argument("--libraries", metavar="A,B", help=f"which of {', '.join(MODULES)}")
+    runs.add_argument("--threads", type=int, default=0, help="threads for every library; all cores by default")
+    runs.add_argument(
+        "--peers-python", metavar="PATH", default=os.environ.get("PEERS_PYTHON") or sys.executable,
+        help="the interpreter that has torch, jax and tinygrad (or PEERS_PYTHON); by default this one",
+    )  # fmt: skip
+    runs.add_argument("--json", metavar="PATH", help="where the figures go; the picture goes beside them")
+    runs.add_argument("--no-cold", action="store_true", help="no cold starts and no growth")
+    runs.add_argument("--wait-idle", type=float, default=0.0, metavar="SECONDS", help=f"wait for a load below {IDLE}")
+    runs.set_defaults(action=run)
+    reports = commands.add_parser("report", help="write docs/performance.md and its picture")
+    reports.add_argument("json", nargs="?", default=str(REFERENCE), help="the figures")
+    reports.add_argument("--check", action="store_true", help="only say whether they are up to date")
+    reports.set_defaults(action=report)
+    commands.add_parser("guard", help="five kernels beside numpy: fails when one became much slower").set_defaults(
+        action=lambda _: guard.main()
+    )
+    commands.add_parser("list", help="what can be measured").set_defaults(action=show)
+    return top
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a command; without one, ``run``."""
+    names = ("run", "report", "guard", "list")
+    given = list(arguments)
+    if not any(a in (*names, "-h", "--help") for a in given[:1]):
+        given.insert(0, "run")
+    options = parser().parse_args(given)
+    return int(options.action(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

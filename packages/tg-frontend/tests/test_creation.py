@@ -1,0 +1,162 @@
+"""Constructors: from data, and from nothing."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from tg_dtype import dtypes
+from tg_frontend import Tensor
+
+
+def test_from_numbers_and_lists(backend: str) -> None:
+    assert Tensor(3).shape == () and Tensor(3).dtype is dtypes.int32 and Tensor(3).item() == 3
+    assert Tensor(2.5).dtype is dtypes.float32 and Tensor(True).dtype is dtypes.bool
+    assert Tensor([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    assert Tensor(((1.0, 2), (3, True))).dtype is dtypes.float32
+    assert Tensor([]).shape == (0,) and Tensor([]).dtype is dtypes.float32
+    assert Tensor([[], []]).shape == (2, 0) and Tensor([[[1]]]).shape == (1, 1, 1)
+    assert Tensor([1.9, -1.9], dtype="int32").tolist() == [1, -1]
+    assert Tensor([300, -1], dtype=dtypes.uint8).tolist() == [44, 255]
+    assert Tensor([np.float32(1.5), np.float32(2.5)]).tolist() == [1.5, 2.5]
+    assert Tensor(None).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.all])
+def test_every_dtype_goes_in_and_comes_out(dtype: Any) -> None:
+    values = [0, 1, 1, 0] if dtype is dtypes.bool else [0, 1, 3, 96]
+    t = Tensor(values, dtype=dtype)
+    assert t.dtype is dtype and [int(v) for v in t.tolist()] == values
+    assert (t.reshape(2, 2).tolist()) == [t.tolist()[:2], t.tolist()[2:]]
+
+
+def test_from_bytes() -> None:
+    assert Tensor(b"\x01\x02\xff").tolist() == [1, 2, 255]
+    packed = struct.pack("<3f", 1.0, -2.0, 0.5)
+    for data in (packed, bytearray(packed), memoryview(packed)):
+        assert Tensor(data, dtype="float32").tolist() == [1.0, -2.0, 0.5]
+    assert Tensor(b"").shape == (0,)
+    with pytest.raises(ValueError, match=r"5 bytes are not a whole number of float32"):
+        Tensor(b"12345", dtype="float32")
+
+
+def test_from_arrays(backend: str) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert Tensor(array).dtype is dtypes.float32 and Tensor(array).tolist() == array.tolist()
+    assert Tensor(array.T).tolist() == array.T.tolist() and Tensor(array[:, ::2]).tolist() == array[:, ::2].tolist()
+    assert Tensor(array.astype(">f4")).tolist() == array.tolist()
+    assert Tensor(np.float64(2.5)).dtype is dtypes.float64 and Tensor(np.array(7)).item() == 7
+    assert Tensor(array, dtype="int8").tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert Tensor(array, dtype="bfloat16").dtype is dtypes.bfloat16
+    assert Tensor(np.zeros((0, 3))).shape == (0, 3)
+    with pytest.raises(TypeError, match="complex"):
+        Tensor(np.zeros(3, complex))
+
+
+def test_an_array_is_used_in_place_but_never_written() -> None:
+    array = np.arange(1000, dtype=np.float32)
+    t = Tensor(array)
+    assert t.data().obj is not None and np.shares_memory(np.asarray(t.data()), array)
+    t.assign(t + 1).realize()
+    t[3] = 5.0
+    t += 1
+    assert t.realize()[:5].tolist() == [2.0, 3.0, 4.0, 6.0, 6.0]
+    assert array[:5].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_what_comes_out_is_a_copy() -> None:
+    t = Tensor([1.0, 2.0]).realize()
+    t.numpy()[0] = 9
+    assert t.tolist() == [1.0, 2.0]
+    assert np.asarray(t).tolist() == [1.0, 2.0] and np.array(t, np.float64).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([[1, 2], [3]], "depth 1 list 0 has 2 elements, list 1 has 1"),
+        ([[1, 2], 3], "a number stands beside a list at depth 1"),
+        ([1, [2, 3]], "a list stands beside a number at depth 1"),
+    ],
+)
+def test_ragged_lists_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(ValueError, match="ragged") as error:
+        Tensor(data)
+    assert message in str(error.value)
+
+
+def test_other_data_is_refused() -> None:
+    for data, message in (("text", "str"), ([1, "a"], "str"), ({}, "dict"), ([None], "NoneType"), (1j, "complex")):
+        with pytest.raises(TypeError, match=message):
+            Tensor(data)  # type: ignore[arg-type, unused-ignore]
+    with pytest.raises(TypeError, match=r"Tensor\.stack"):
+        Tensor([Tensor([1]), Tensor([2])])
+    with pytest.raises(TypeError, match="tensor already"):
+        Tensor(Tensor([1]))
+    with pytest.raises(TypeError, match="no gradient"):
+        Tensor([1, 2], requires_grad=True)
+    with pytest.raises(ValueError, match="float23"):
+        Tensor([1], dtype="float23")
+
+
+def test_constants(backend: str) -> None:
+    assert Tensor.zeros(2, 3).tolist() == [[0.0] * 3] * 2 and Tensor.ones((2,), dtype="int8").tolist() == [1, 1]
+    assert Tensor.full((2, 2), 7).tolist() == [[7, 7], [7, 7]] and Tensor.full((), 2.5).item() == 2.5
+    assert Tensor.full(3, True).dtype is dtypes.bool
+    assert Tensor.empty(2, 3).shape == (2, 3)
+    x = Tensor.ones(2, 3, dtype="int16")
+    assert x.zeros_like().dtype is dtypes.int16 and x.full_like(4).tolist() == [[4] * 3] * 2
+    assert x.ones_like(dtype="float32").dtype is dtypes.float32 and x.empty_like().shape == (2, 3)
+    assert Tensor.zeros(2, requires_grad=True).requires_grad is True and Tensor.zeros(2).requires_grad is None
+
+
+def test_ranges(backend: str) -> None:
+    for arguments in [(5,), (2, 9), (2, 9, 3), (9, 2, -2), (5, 5), (5, 2), (0, 1, 0.25), (1.5, -2.0, -0.5), (-3, 3)]:
+        got = Tensor.arange(*arguments)
+        want = np.arange(*arguments)
+        assert got.dtype is (dtypes.float32 if want.dtype.kind == "f" else dtypes.int32)
+        np.testing.assert_allclose(got.numpy(), want)
+    assert Tensor.arange(5, dtype="float16").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert Tensor.arange(3, dtype="int64").dtype is dtypes.int64
+    np.testing.assert_allclose(Tensor.linspace(-1, 2, 7).numpy(), np.linspace(-1, 2, 7), atol=1e-6)
+    assert Tensor.linspace(3, 9, 1).tolist() == [3.0] and Tensor.linspace(3, 9, 0).shape == (0,)
+    with pytest.raises(ValueError, match="step is 0"):
+        Tensor.arange(0, 3, 0)
+    with pytest.raises(OverflowError, match="int8"):
+        Tensor.arange(300, dtype="int8")
+
+
+def test_patterns(backend: str) -> None:
+    assert Tensor.eye(3).tolist() == np.eye(3).tolist() and Tensor.eye(2, 4).tolist() == np.eye(2, 4).tolist()
+    x = np.arange(24).reshape(2, 3, 4)
+    for k in (-2, -1, 0, 1, 3):
+        assert Tensor(x).tril(k).tolist() == np.tril(x, k).tolist()
+        assert Tensor(x).triu(k).tolist() == np.triu(x, k).tolist()
+    assert Tensor([1, 2]).diag().tolist() == [[1, 0], [0, 2]]
+    for indexing in ("ij", "xy"):
+        got = Tensor([1, 2]).meshgrid(Tensor([3, 4, 5]), indexing=indexing)
+        want = np.meshgrid([1, 2], [3, 4, 5], indexing=indexing)  # type: ignore[call-overload]
+        assert [g.tolist() for g in got] == [w.tolist() for w in want]
+
+
+def test_constants_and_ranges_take_no_memory() -> None:
+    from tg_runtime import GlobalCounters
+
+    before = GlobalCounters.mem_used
+    total = (Tensor.arange(10_000) * Tensor.full((10_000,), 2)).sum().realize()
+    assert total.item() == 9_999 * 10_000
+    assert GlobalCounters.mem_used - before < 1000
+
+
+def test_bad_sizes_are_refused() -> None:
+    for make in (lambda: Tensor.zeros(2, -1), lambda: Tensor.rand(-3), lambda: Tensor.eye(-1), lambda: Tensor.empty(-1)):
+        with pytest.raises(ValueError, match="cannot be negative"):
+            make()
+    with pytest.raises(TypeError, match=r"sizes and axes are integers, got 2\.5"):
+        Tensor.ones(2.5)
+    with pytest.raises(TypeError, match="str"):
+        Tensor.full((2,), "x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no rows and columns"):
+        Tensor([1, 2]).tril()
