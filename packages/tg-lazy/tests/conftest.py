@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tg_dtype import dtypes, interop
 from tg_lazy import LazyBuffer, LazyOp, Ops, ScheduleItem, Storage, ast, schedule
 from tg_shape import ShapeTracker, Variable, sym_eval
@@ -80,7 +81,7 @@ class Machine:
     def seen(self, data: Array, st: ShapeTracker) -> Array:
         """``data``, flat, through ``st``."""
         flat, valid = self.positions(st)
-        assert not valid.any() or (0 <= flat[valid]).all() and (flat[valid] < data.size).all(), "read out of bounds"
+        assert not valid.any() or ((0 <= flat[valid]).all() and (flat[valid] < data.size).all()), "read out of bounds"
         if data.size == 0:
             return np.zeros(flat.shape, data.dtype)
         return np.where(valid, data[np.where(valid, flat, 0)], np.zeros((), data.dtype))

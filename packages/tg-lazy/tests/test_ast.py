@@ -4,6 +4,7 @@ import pickle
 from typing import Any
 
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, InvalidAST, LazyOp, Ops, ast
 from tg_shape import ShapeTracker, Variable
@@ -41,7 +42,8 @@ def test_text_and_variables() -> None:
     n = Variable("n", 1, 4)
     x = ast.load(1, f32, ShapeTracker.from_shape((n,)))
     text = sink(ast.reduce(ast.alu(Ops.NEG, x), Ops.ADD, (0,))).render()
-    assert [line.split(" = ")[1].split("(")[0] for line in text.splitlines()] == ["load", "neg", "reduce", "store", "sink"]
+    ops = [line.split(" = ")[1].split("(")[0] for line in text.splitlines()]
+    assert ops == ["load", "neg", "reduce", "store", "sink"]
     assert x.variables() == {n} and ast.symbol(n + 1, i32).variables() == {n}
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tg_lazy import DEBUG, Context, ContextVar, getenv
 
 

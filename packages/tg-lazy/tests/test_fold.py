@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pytest
+
 from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, truncate
 from tg_lazy import SPEC, LazyOp, Ops, ast, fold
 from tg_shape import ShapeTracker, Variable

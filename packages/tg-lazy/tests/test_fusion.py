@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, Storage, explain, schedule
 from tg_lazy.cost import LIMITS, Limits
@@ -59,7 +60,8 @@ def layernorm(x: LazyBuffer, weight: LazyBuffer, bias: LazyBuffer) -> LazyBuffer
     d = x.alu(Ops.SUB, wide(mean(x, (1,)), x))
     inv = scalar(mean(d.alu(Ops.MUL, d), (1,)), Ops.ADD, 1e-5).alu(Ops.SQRT).alu(Ops.RECIP)
     row = (1, x.shape[1])
-    return d.alu(Ops.MUL, wide(inv, d)).alu(Ops.MUL, wide(weight.reshape(row), d)).alu(Ops.ADD, wide(bias.reshape(row), d))
+    scaled = d.alu(Ops.MUL, wide(inv, d)).alu(Ops.MUL, wide(weight.reshape(row), d))
+    return scaled.alu(Ops.ADD, wide(bias.reshape(row), d))
 
 
 def matmul(a: LazyBuffer, b: LazyBuffer) -> LazyBuffer:
@@ -251,7 +253,7 @@ def test_an_update_joins_the_gradient_that_it_uses(machine: Any, rng: Any) -> No
     x, d, p = normal(rng, 64, 40), normal(rng, 64, 50), normal(rng, 40, 50)
     zeros = np.zeros_like(p)
     g = matmul(machine.buffer(x).permute((1, 0)), machine.buffer(d))
-    outputs = adam(*map(machine.buffer, (p, zeros, zeros)), g)
+    outputs = adam(machine.buffer(p), machine.buffer(zeros), machine.buffer(zeros), g)
     gv = x.T @ d
     m, v = 0.1 * gv, 0.01 * gv * gv
     assert kernels(machine, outputs, [p - 0.1 * (10 * m) / (np.sqrt(100 * v) + 1e-8), m, v]) == 1
@@ -281,7 +283,8 @@ def test_a_sum_of_prime_length_is_not_cut(machine: Any) -> None:
 def test_pads_of_what_is_not_zero_for_zero(machine: Any, rng: Any) -> None:
     v = normal(rng, 4, 5)
     x = scalar(machine.buffer(v).alu(Ops.EXP2), Ops.ADD, 3)
-    assert kernels(machine, scalar(x.pad(((1, 1), (0, 2))), Ops.MUL, 2), np.pad(np.exp2(v) + 3, ((1, 1), (0, 2))) * 2) == 1
+    widths = ((1, 1), (0, 2))
+    assert kernels(machine, scalar(x.pad(widths), Ops.MUL, 2), np.pad(np.exp2(v) + 3, widths) * 2) == 1
 
 
 def test_padding_does_not_divide_by_zero(machine: Any) -> None:
@@ -334,8 +337,7 @@ def test_a_diamond_of_diamonds_does_not_explode(machine: Any, rng: Any) -> None:
     v = normal(rng, 16)
     x, expected = machine.buffer(v), v
     for k in range(40):
-        low = tuple(((k % 3, 16),))
-        left = x.shrink(low).pad(((k % 3, 0),))
+        left = x.shrink(((k % 3, 16),)).pad(((k % 3, 0),))
         x = left.alu(Ops.MAX, x.flip((0,))).alu(Ops.MAX, x)
         expected = np.maximum(np.maximum(np.where(np.arange(16) >= k % 3, expected, 0), expected[::-1]), expected)
     items, _ = schedule([x])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, Storage
 from tg_lazy.origin import caller

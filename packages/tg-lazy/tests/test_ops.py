@@ -3,8 +3,21 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from tg_dtype import dtypes
-from tg_lazy import ALU, COMMUTATIVE, REDUCIBLE, SPEC, TRANSCENDENTAL, DTypeRule, Ops, Trait, group, identity, result_dtype
+from tg_lazy import (
+    ALU,
+    COMMUTATIVE,
+    REDUCIBLE,
+    SPEC,
+    TRANSCENDENTAL,
+    DTypeRule,
+    Ops,
+    Trait,
+    group,
+    identity,
+    result_dtype,
+)
 
 
 def test_every_op_has_its_row_and_its_meaning() -> None:
@@ -63,7 +76,8 @@ def test_dtypes_of_results() -> None:
     f, i, b = dtypes.float32, dtypes.int32, dtypes.bool
     assert result_dtype(Ops.ADD, f, f) is f and result_dtype(Ops.CMPLT, i, i) is b
     assert result_dtype(Ops.WHERE, b, i, i) is i and result_dtype(Ops.CMPEQ, f.vec(4), f.vec(4)) is b.vec(4)
-    for op, operands in [(Ops.ADD, (f, i)), (Ops.SQRT, (i,)), (Ops.AND, (f, f)), (Ops.SHL, (b, b)), (Ops.WHERE, (i, i, i))]:
+    wrong = [(Ops.ADD, (f, i)), (Ops.SQRT, (i,)), (Ops.AND, (f, f)), (Ops.SHL, (b, b)), (Ops.WHERE, (i, i, i))]
+    for op, operands in wrong:
         with pytest.raises(TypeError, match=op.name):
             result_dtype(op, *operands)
     for op, operands in [(Ops.ADD, (f,)), (Ops.CAST, (f,))]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
 
@@ -156,7 +157,8 @@ class Program:
         axes = tuple(i for i in range(v.ndim) if self.choose(2))
         if v.dtype == np.bool_ or (op is Ops.MAX and v.size == 0):
             return
-        self.keep(f"{op.name} over {axes}", x.reduce(op, axes), REDUCER[op].reduce(v, axis=axes, keepdims=True, dtype=v.dtype))
+        value = REDUCER[op].reduce(v, axis=axes, keepdims=True, dtype=v.dtype)
+        self.keep(f"{op.name} over {axes}", x.reduce(op, axes), value)
 
     def normalise(self) -> None:
         x, v = self.pick()
@@ -189,8 +191,10 @@ class Program:
         (x, v), (y, w) = self.pick(), self.pick()
         if w.dtype != np.int32:
             return
-        flat = np.where((w >= 0) & (w < v.size), v.reshape(-1)[np.clip(w, 0, max(v.size - 1, 0))], 0) if v.size else w * 0
-        self.keep("gather", x.gather(y), flat.astype(v.dtype))
+        value = np.zeros(w.shape, v.dtype)
+        inside = (w >= 0) & (w < v.size)
+        value[inside] = v.reshape(-1)[w[inside]]
+        self.keep("gather", x.gather(y), value)
 
     def forget(self, base: LazyBuffer) -> None:
         """Views of memory that is assigned to see what was assigned: they are no values any more."""

@@ -3,10 +3,23 @@
 from . import ast
 from .ast import BufferArg, InvalidAST, LazyOp
 from .context import DEBUG, Context, ContextVar, getenv
-from .lazybuffer import LazyBuffer
-from .ops import ALU, COMMUTATIVE, KERNEL, REDUCIBLE, SPEC, TRANSCENDENTAL, DTypeRule, Ops, OpSpec, Trait, group
-from .ops import identity, result_dtype
 from .explain import explain
+from .lazybuffer import LazyBuffer
+from .ops import (
+    ALU,
+    COMMUTATIVE,
+    KERNEL,
+    REDUCIBLE,
+    SPEC,
+    TRANSCENDENTAL,
+    DTypeRule,
+    Ops,
+    OpSpec,
+    Trait,
+    group,
+    identity,
+    result_dtype,
+)
 from .schedule import ScheduleItem, schedule
 from .storage import Storage
 

@@ -13,10 +13,12 @@ def explain(what: Sequence[ScheduleItem] | Sequence[LazyBuffer]) -> str:
 
     Example:
       >>> from tg_dtype import dtypes
-      >>> from tg_lazy import LazyBuffer, Ops
-      >>> x = LazyBuffer.empty((4, 8), dtypes.float32, "CPU").contiguous()
-      >>> print(explain([x.alu(Ops.MUL, x).reduce(Ops.ADD, (1,))]).splitlines()[1])  # doctest: +ELLIPSIS
-      1  float32[4, 1] = MUL REDUCE, 2 nodes in one kernel
+      >>> from tg_lazy import LazyBuffer, Ops, Storage
+      >>> x = LazyBuffer.from_storage(Storage("CPU", 32, dtypes.float32), (4, 8))
+      >>> print(explain([x.alu(Ops.MUL, x).reduce(Ops.ADD, (1,))]))  # doctest: +ELLIPSIS
+      0  float32[4, 1] = MUL REDUCE, 2 nodes in one kernel
+           buffers #...
+           in memory because: output
     """
     items: list[ScheduleItem] = []
     nodes: list[LazyBuffer] = []

@@ -114,7 +114,8 @@ def _cast_cast(x: LazyOp) -> LazyOp | None:
     if inner.op is not Ops.CAST or not can_safe_cast(inner.src[0].dtype, inner.dtype):
         return None
     first = inner.src[0].dtype
-    if dtypes.is_float(inner.dtype) and dtypes.is_int(first) and dtypes.is_int(x.dtype) and not can_safe_cast(first, x.dtype):
+    through_float = dtypes.is_float(inner.dtype) and dtypes.is_int(first) and dtypes.is_int(x.dtype)
+    if through_float and not can_safe_cast(first, x.dtype):
         return None  # a float saturates where an integer wraps
     return cast(inner.src[0], x.dtype)
 

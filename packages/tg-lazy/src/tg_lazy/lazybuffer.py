@@ -378,7 +378,8 @@ class LazyBuffer:
         if value.shape != self.shape:
             raise ValueError(f"ASSIGN: a value of shape {value.shape} to a target of shape {self.shape}")
         if value.dtype is not self.dtype:
-            raise TypeError(f"ASSIGN: a value of {value.dtype.name} to a target of {self.dtype.name}, shape {self.shape}")
+            dtypes_ = f"a value of {value.dtype.name} to a target of {self.dtype.name}"
+            raise TypeError(f"ASSIGN: {dtypes_}, shape {self.shape}")
         if value.device != self.device:
             raise ValueError(f"ASSIGN: a value on {value.device} to a target on {self.device}, shape {self.shape}")
         if self.base.op in LEAVES:
@@ -518,7 +519,7 @@ def byte_range(node: LazyBuffer) -> int | None:
 
 
 def row_major_offset(st: ShapeTracker, dtype: DType) -> int | None:
-    """Where the range of memory that ``st`` shows row-major begins, in bytes; None if it shows none, or not an exact one."""
+    """Where the range of memory that ``st`` shows row-major begins, in bytes; None if it shows no exact one."""
     if len(st.views) != 1 or any(not isinstance(dim, int) for dim in st.shape):
         return None
     view = st.views[0]
