@@ -203,7 +203,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "shuffle": [
         W + "%y = gep[3, 1] float32x2 (%v)\n%z = gep[0, 2] float32x2 (%w)\n%h = gep[1, 3, 2] float32x3 (%y, %z)",
-        W + "%y = gep[3, 4] float32x2 (%v, %w)\n%z = gep[7, 2] float32x2 (%v, %w)\n%h = gep[1, 2, 0] float32x3 (%y, %z)",
+        W + "%y = gep[3, 4] float32x2 (%v, %w)\n%z = gep[7, 2] float32x2 (%v, %w)\n%h = gep[1, 2] float32x2 (%y, %z)",
         W + "%h = gep[1, 6, 2] float32x3 (%v, %v)",
         W + "%y = gep[0, 1, 2, 3] float32x4 (%w)\n%h = gep[7] float32 (%v, %y)",
         W + "%y = broadcast float32x4 (%x)\n%h = gep[5, 0] float32x2 (2.0:float32x4, %y)",

@@ -317,12 +317,13 @@ def memory_cases(lanes: int) -> Iterator[Case]:
     with k.range(n, step=2 * lanes) as i:
         after = k.alu(Ops.ADD, i, k.const(lanes))
         x, y = k.load(a, i, lanes), k.load(a, after, lanes)
-        mixed = [lane // 2 + lane % 2 * lanes for lane in range(2 * lanes)]
-        k.store(out, i, k.shuffle(x, y, *mixed[:lanes]))
-        k.store(out, after, k.alu(Ops.ADD, k.shuffle(y, x, *mixed[lanes:]), k.broadcast(k.shuffle(x, y, lanes), lanes)))
+        paired = [lane // 2 + lane % 2 * lanes for lane in range(2 * lanes)]
+        k.store(out, i, k.shuffle(x, y, *paired[:lanes]))
+        first = k.broadcast(k.shuffle(x, y, lanes), lanes)
+        k.store(out, after, k.alu(Ops.ADD, k.shuffle(y, x, *paired[lanes:]), first))
         one, zero = k.const(1, i32.vec(lanes)), k.const(0, i32.vec(lanes))
         odd_x, odd_y = (k.alu(Ops.CMPNE, k.alu(Ops.AND, v, one), zero) for v in (x, y))
-        k.store(flags, i, k.shuffle(odd_x, odd_y, *reversed(mixed[:lanes])))
+        k.store(flags, i, k.shuffle(odd_x, odd_y, *reversed(paired[:lanes])))
         k.store(flags, after, k.broadcast(k.shuffle(odd_x, odd_y, 2 * lanes - 1), lanes))
     want_ints, want_flags = [], []
     for block in range(0, n, 2 * lanes):
