@@ -21,6 +21,7 @@ FUNCTION: dict[Ops, Any] = {
     Ops.ADD: np.add, Ops.SUB: np.subtract, Ops.MUL: np.multiply, Ops.MAX: np.maximum, Ops.NEG: np.negative,
     Ops.SIN: np.sin, Ops.EXP2: np.exp2, Ops.CMPLT: np.less, Ops.CMPNE: np.not_equal, Ops.CMPEQ: np.equal,
 }  # fmt: skip
+OWNERS = {Ops.BUFFER, Ops.CONTIGUOUS, Ops.ASSIGN}
 REDUCER: dict[Ops, Any] = {Ops.ADD: np.add, Ops.MAX: np.maximum, Ops.MUL: np.multiply}
 
 
@@ -201,7 +202,7 @@ class Program:
         self.pairs = [(x, v) for x, v in self.pairs if x.base is not base]
 
     def target(self) -> tuple[LazyBuffer, Array] | None:
-        memory = [(x, v) for x, v in self.pairs if x.base is x and x.is_realized and not x.shared]
+        memory = [(x, v) for x, v in self.pairs if x.base is x and x.op in OWNERS and not x.shared]
         return memory[self.choose(len(memory))] if memory else None
 
     def assign(self) -> None:

@@ -82,12 +82,13 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
 
 
 def _scheduled(bases: list[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
-    with _Plan(bases) as first:
-        kept = [node.lazy for node in held(first.graph) if node.lazy is not None]
-        if not kept:
-            return first.items(), first.graph.bindings.values
-    with _Plan(bases, kept) as second:
-        return second.items(), second.graph.bindings.values
+    kept: list[LazyBuffer] = []
+    while True:  # what is kept changes what is fused, and so perhaps what else must be kept; it only ever grows
+        with _Plan(bases, kept) as plan:
+            more = [node.lazy for node in held(plan.graph) if node.lazy is not None]
+            if not more:
+                return plan.items(), plan.graph.bindings.values
+        kept += more
 
 
 class _Plan:
