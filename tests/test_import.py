@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ["asyncio", "importlib.metadata", "llvmlite", "numpy", "tg_codegen.search", "urllib.request"]
+HEAVY = ["asyncio", "importlib.metadata", "llvmlite", "numpy", "urllib.request"]
 
 
 def in_a_new_process(program: str) -> str:
