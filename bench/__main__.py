@@ -59,7 +59,7 @@ def detect(libraries: Sequence[str], crew: Crew) -> dict[str, str]:
         "import json, sys; from importlib.util import find_spec; from importlib.metadata import version\n"
         "print(json.dumps({n: (version(m) if find_spec(m) else '') for n, m in json.loads(sys.argv[1]).items()}))"
     )
-    found = {}
+    found: dict[str, str] = {}
     for python in dict.fromkeys(crew.python(name) for name in libraries):
         wanted = {name: IMPORTS[name] for name in libraries if crew.python(name) == python}
         done = subprocess.run(
@@ -81,7 +81,8 @@ def chosen(only: Sequence[str], quick: bool) -> tuple[list[Workload], list[str]]
     """
     if not only:
         return [w for w in WORKLOADS.values() if w.quick or not quick], list(PROBES)
-    workloads, wanted = [], []
+    names: set[str] = set()
+    wanted: list[str] = []
     for name in only:
         hits = [w for w in WORKLOADS.values() if name.lower() in w.name.lower() or name.lower() == w.group]
         if name in WORKLOADS:
@@ -89,8 +90,9 @@ def chosen(only: Sequence[str], quick: bool) -> tuple[list[Workload], list[str]]
         hit_probes = [p for p in PROBES if p == name.lower()]
         if not hits and not hit_probes:
             raise SystemExit(f"nothing is called {name!r}; `python -m bench list` shows what there is")
-        workloads += [w for w in hits if w not in workloads]
+        names.update(w.name for w in hits)
         wanted += hit_probes
+    workloads = [w for w in WORKLOADS.values() if w.name in names]
     return workloads, ["limits", *wanted] if any(w.limit for w in workloads) and "limits" not in wanted else wanted
 
 
@@ -104,7 +106,7 @@ def wait_until_idle(most_s: float) -> None:
 
 def merge(best: dict[str, float], more: dict[str, float]) -> dict[str, float]:
     """The greater of each limit."""
-    return {name: max(best.get(name, 0.0), more.get(name, 0.0)) for name in (*best, *(n for n in more if n not in best))}
+    return best | {name: max(best.get(name, 0.0), value) for name, value in more.items()}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -141,7 +143,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def fill(
-    record: Record, crew: Crew, workloads: Sequence[Workload], wanted: Sequence[str], libraries: Sequence[str], quick: bool
+    record: Record, crew: Crew, workloads: Sequence[Workload], wanted: Sequence[str], libraries: Sequence[str],
+    quick: bool,
 ) -> None:
     """Measures what is wanted, in order, into a record."""
     record.date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
@@ -224,7 +227,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command")
     runs = commands.add_parser("run", help="measure (the default)")
     runs.add_argument("--quick", action="store_true", help="less than a minute: fewer workloads and rounds")
-    runs.add_argument("--only", action="append", default=[], metavar="NAME", help="a workload, part of its name, a group or a probe")
+    only = "a workload, a part of its name, a group or a probe; may be given again"
+    runs.add_argument("--only", action="append", default=[], metavar="NAME", help=only)
     runs.add_argument("--libraries", metavar="A,B", help=f"which of {', '.join(MODULES)}")
     runs.add_argument("--threads", type=int, default=0, help="threads for every library; all cores by default")
     runs.add_argument(

@@ -50,7 +50,7 @@ def environment(threads: int, cache: Path, extra_path: Path | None = None) -> di
 
 
 def clang_folder(scratch: Path) -> Path | None:
-    """A folder with a ``clang`` in it, for libraries that ask for that name; None where there is one, or none at all."""
+    """A folder with a ``clang`` in it, for libraries that ask for that name; None where that changes nothing."""
     if shutil.which("clang"):
         return None
     for major in range(25, 13, -1):

@@ -28,8 +28,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(cells[i]) for cells in rows) for i in range(len(rows[0]))]
     lines = []
     for cells in rows:
-        first, *others = (text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(cells, widths, strict=True)))
-        lines.append("  ".join([first, *others]).rstrip())
+        others = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        lines.append("  ".join([cells[0].ljust(widths[0]), *others]).rstrip())
     return "\n".join(lines)
 
 

@@ -45,5 +45,6 @@ def register(registry: Registry) -> None:
     )  # fmt: skip
     registry.kernel(
         f"gemv {n}", "memory", lambda: [normal(n, n, seed=1), normal(n, seed=2)],
-        lambda library, a, x: library.matmul(a, x), "GB/s", 1.0 * FLOAT * n * n, limit="read", goals=reading, quick=True,
+        lambda library, a, x: library.matmul(a, x), "GB/s", 1.0 * FLOAT * n * n, limit="read", goals=reading,
+        quick=True,
     )  # fmt: skip

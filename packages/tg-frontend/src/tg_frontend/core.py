@@ -326,6 +326,10 @@ def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool
         if not device_is_default and data.device != device:
             raise ValueError(f"Tensor: the LazyBuffer is on {data.device}, not on {device}; use .to()")
         return data if dtype is None else data.cast(dtype)
+    if host.is_array(data):
+        view, found, shape = host.from_array(data, dtype)
+        lazy = host.upload(view, found, shape, device, borrow=True)
+        return lazy if dtype is None or found is dtype else lazy.cast(dtype)
     if isinstance(data, (bool, int, float)):
         return LazyBuffer.const(data, dtype or dtypes.from_py(data), (), device)
     if isinstance(data, Expr):
@@ -334,10 +338,6 @@ def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool
         values, shape = host.flatten(data)
         found = dtype or dtypes.from_py(values)
         return host.upload(memoryview(host.pack(values, found)), found, shape, device)
-    if host.is_array(data):
-        view, found, shape = host.from_array(data, dtype)
-        lazy = host.upload(view, found, shape, device, borrow=True)
-        return lazy if dtype is None or found is dtype else lazy.cast(dtype)
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _from_bytes(memoryview(data), device, dtype)
     if data is None:

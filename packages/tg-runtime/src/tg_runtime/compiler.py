@@ -15,7 +15,10 @@ class Compiler(ABC):
     Attributes:
       cachekey: distinguishes compilers (kind, version, flags, machine) that give different binaries for one source;
         None keeps the binaries out of the cache.
+      parallel: how many threads may compile at once to some use.
     """
+
+    parallel = 1
 
     def __init__(self, cachekey: str | None = None) -> None:
         self.cachekey = cachekey

@@ -2,7 +2,8 @@
 
 A file that is truncated, damaged or from another format is deleted and counts as absent. Where the folder cannot be
 made or written (no home, a full disk), the cache is simply empty. Settings: ``CACHEDIR`` (default
-``$XDG_CACHE_HOME/tinytg`` or ``~/.cache/tinytg``) and ``CCACHE=0``, which turns it off.
+``$XDG_CACHE_HOME/tinytg`` or ``~/.cache/tinytg``), ``CACHEMB`` (most MiB that a table keeps), and ``CCACHE=0``, which
+turns it off.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tg_lazy import ContextVar
 
 CACHEDIR: ContextVar[str] = ContextVar("CACHEDIR", "")
 CCACHE: ContextVar[int] = ContextVar("CCACHE", 1)
+CACHEMB: ContextVar[int] = ContextVar("CACHEMB", 2048)
 
 _MAGIC = b"tgc1"
 _HEAD = len(_MAGIC) + 32
@@ -78,7 +80,33 @@ def put(table: str, key: str, payload: bytes) -> bool:
             except OSError:
                 pass
         return False
+    if key.startswith("00"):  # now and then
+        prune(table)
     return True
+
+
+def prune(table: str) -> None:
+    """Deletes a table's oldest entries once it has more than ``CACHEMB`` MiB, until a quarter of that is free."""
+    found = []
+    for folder, _, names in os.walk(os.path.join(cache_folder(), table)):
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                status = os.stat(path)
+            except OSError:
+                continue
+            found.append((status.st_mtime_ns, status.st_size, path))
+    limit, total = CACHEMB.value << 20, sum(size for _, size, _ in found)
+    if total <= limit:
+        return
+    for _, size, path in sorted(found):
+        if total <= limit * 3 // 4:
+            break
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
+        total -= size
 
 
 def delete(table: str, key: str) -> None:

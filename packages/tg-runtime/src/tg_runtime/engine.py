@@ -14,6 +14,7 @@ from tg_shape import Variable
 from .buffer import Buffer, buffer_of
 from .counters import GlobalCounters, update_stats
 from .kernels import get_runner
+from .prefetch import prefetch
 from .registry import Device
 from .runner import BufferCopy, BufferXfer, CustomOp, EmptyOp, Runner, Vars, ViewOp
 
@@ -160,6 +161,9 @@ def run_schedule(
     What was run before an exception stays done; the rest can be scheduled again.
     """
     values: dict[Variable, int] = dict(var_vals or {})
+    items = list(items)
+    if len(items) > 1:
+        prefetch((Device[item.bufs[0].device], item.ast) for item in items if item.ast.op is Ops.SINK)
     for item in items:
         exec_item = lower(item)
         if exec_item.prg.in_place:

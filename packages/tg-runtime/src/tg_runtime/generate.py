@@ -1,10 +1,11 @@
-"""Kernels from the code generator, optimised as the settings say."""
+"""Kernels from the code generator, optimised as the settings say, or from the disk if they were generated before."""
 
 from __future__ import annotations
 
-from tg_codegen import ProgramSpec, compile_ast
-from tg_lazy import LazyOp
+from tg_codegen import ProgramSpec, Renderer, compile_ast
+from tg_lazy import DEBUG, LazyOp
 
+from . import diskcache, speccache
 from .beam import search
 from .compiled import Compiled
 from .errors import DeviceError
@@ -17,10 +18,27 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     Raises:
       DeviceError: the device runs no kernels.
     """
-    if device.renderer is None:
+    renderer = device.renderer
+    if renderer is None:
         raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
-    if NOOPT.value:
-        return compile_ast(ast, device.renderer, actions=())
-    if BEAM.value:
-        return search(device, device.renderer, ast, BEAM.value)
-    return compile_ast(ast, device.renderer)
+    if BEAM.value and not NOOPT.value:
+        return search(device, renderer, ast, BEAM.value)
+    # UOps are not kept on disk, and a key does not tell the bounds of variables
+    if DEBUG.value >= 6 or not diskcache.CCACHE.value or ast.variables():
+        return _generate(renderer, ast)
+    key = diskcache.digest(ast.key, renderer.key, str(NOOPT.value), speccache.generator_identity())
+    known = diskcache.get("kernel", key)
+    if known is not None:
+        try:
+            return speccache.load(known)
+        except ValueError:
+            diskcache.delete("kernel", key)
+    spec = _generate(renderer, ast)
+    data = speccache.dump(spec)
+    if data is not None:
+        diskcache.put("kernel", key, data)
+    return spec
+
+
+def _generate(renderer: Renderer, ast: LazyOp) -> ProgramSpec:
+    return compile_ast(ast, renderer, actions=() if NOOPT.value else None)

@@ -12,6 +12,11 @@ from .runner import CompiledRunner, InterpretedRunner, Runner
 from .settings import BEAM, NOOPT
 
 
+def runner_key(ast: LazyOp) -> tuple[object, ...]:
+    """What distinguishes the runners of one device. ASTs are interned, so identity stands for their digest."""
+    return ast, NOOPT.value, BEAM.value
+
+
 def get_runner(device: Compiled, ast: LazyOp) -> Runner:
     """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT`` and ``BEAM``.
 
@@ -19,8 +24,7 @@ def get_runner(device: Compiled, ast: LazyOp) -> Runner:
       CompileError: the device's compiler rejects the kernel.
       DeviceError: the device runs no kernels.
     """
-    # ASTs are interned, so identity stands for their key
-    key = ast, NOOPT.value, BEAM.value
+    key = runner_key(ast)
     found: Runner | None = device.programs.get(key)
     if found is None:
         start = time.perf_counter()

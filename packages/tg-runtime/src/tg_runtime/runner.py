@@ -66,9 +66,10 @@ class CompiledRunner(Runner):
       spec: the kernel.
       device: where it will run.
       cached: take the binary from the cache on disk, and put it there.
+      lib: the binary, where it is made already.
     """
 
-    def __init__(self, spec: ProgramSpec, device: Compiled, cached: bool = True) -> None:
+    def __init__(self, spec: ProgramSpec, device: Compiled, cached: bool = True, lib: bytes | None = None) -> None:
         super().__init__(spec.name, device.device, spec.estimates.flops, spec.estimates.mem)
         self.spec = spec
         if device.compiler is None or device.runtime is None:
@@ -76,7 +77,9 @@ class CompiledRunner(Runner):
         compiler = device.compiler
         if DEBUG.value >= 4 and cached:
             print(spec.src)
-        self.lib = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
+        if lib is None:
+            lib = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
+        self.lib = lib
         if DEBUG.value >= 7 and cached:
             print(compiler.disassemble(self.lib))
         try:

@@ -7,7 +7,7 @@ import subprocess
 
 from ..compiler import Compiler, rejected
 from ..errors import DeviceUnavailable
-from .host import CPUArch, cpu_identity
+from .host import CPUArch, core_count, cpu_identity
 from .llvm import disassemble
 from .tools import c_compiler
 
@@ -32,6 +32,7 @@ class ClangCompiler(Compiler):
         if found is None:
             raise DeviceUnavailable(MISSING)
         self.path, self.language = found, language
+        self.parallel = core_count()  # each compilation is a process of its own
         arch = arch or CPUArch()
         extensions = (f"-mno-{f[1:]}" if f[0] == "-" else f"-m{f[1:]}" for f in arch.features)
         self.flags = (*_FLAGS, f"-march={arch.cpu or 'native'}", *extensions)

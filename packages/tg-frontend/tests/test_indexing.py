@@ -1,0 +1,249 @@
+"""Square brackets, gather and scatter, against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tg_dtype import dtypes
+from tg_frontend import Tensor
+from tg_lazy import Context
+
+X = np.arange(120).reshape(4, 5, 6)
+I, J = np.array([[0, 2, -1], [1, 1, 3]]), np.array([1, 0, 2])
+M = X % 7 == 0
+
+INDICES: dict[str, Any] = {
+    "int": 1,
+    "negative int": -1,
+    "ints": (1, -2, 3),
+    "slice": slice(1, 3),
+    "slice beyond": (slice(-10, 10), slice(3, 1)),
+    "step": (slice(None, None, 2), slice(None, None, -1), slice(4, None, -3)),
+    "step over": (slice(0, 4, 3), slice(None, None, 7)),
+    "ellipsis": (..., 2),
+    "ellipsis in the middle": (1, ..., slice(None, None, 2)),
+    "new axes": (None, 1, None, slice(1, 2), None),
+    "nothing": (),
+    "tensor": I,
+    "tensor in the middle": (slice(None), J),
+    "tensors apart": (J, slice(None), J),
+    "tensors together": (slice(None), J, J),
+    "tensors that broadcast": (I, None, J[:2, None]),
+    "int and tensor together": (slice(None), 0, J),
+    "int and tensor apart": (0, slice(None), J),
+    "tensor behind a new axis": (None, J),
+    "tensor and step": (slice(None, None, -2), J, slice(1, 5, 2)),
+    "list": ([0, 2], slice(1)),
+    "mask": M,
+    "mask of an axis": np.array([True, False, True, True]),
+    "mask of two axes": M[:, :, 0],
+    "mask and int": (np.array([True, False, True, True]), 1),
+    "mask behind a slice": (slice(2), np.array([True, False, True, False, False])),
+    "empty list": [],
+    "no true": np.zeros(4, bool),
+}
+
+
+def ours(index: Any) -> Any:
+    """Arrays as tensors."""
+    if isinstance(index, tuple):
+        return tuple(ours(term) for term in index)
+    return Tensor(index) if isinstance(index, np.ndarray) else index
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_reading(name: str, backend: str) -> None:
+    index = INDICES[name]
+    want = X[np.array(index, int) if index == [] else index] if name == "empty list" else X[index]
+    got = Tensor(X)[ours(index)]
+    assert got.shape == want.shape and got.tolist() == want.tolist()
+
+
+def test_arrays_are_indices_too() -> None:
+    assert Tensor(X)[J].tolist() == X[J].tolist() and Tensor(X)[M].tolist() == X[M].tolist()
+
+
+@pytest.mark.parametrize("name", [n for n in INDICES if n not in ("empty list",)])
+def test_writing(name: str, backend: str) -> None:
+    index = INDICES[name]
+    want, t = X.copy(), Tensor(X.copy())
+    want[index] = -1
+    t[ours(index)] = -1
+    assert t.tolist() == want.tolist()
+    part = want[index]
+    if part.ndim and not (isinstance(index, np.ndarray) and index is I):
+        values = np.arange(part.size).reshape(part.shape)
+        want[index] = values
+        t[ours(index)] = Tensor(values)
+        if len({*np.arange(120)[X[index].flatten()]}) == part.size:  # where no place is written twice
+            assert t.tolist() == want.tolist()
+
+
+def test_the_last_of_several_writes_stays(backend: str) -> None:
+    t = Tensor([0, 0, 0])
+    t[Tensor([1, 1, 2, 1])] = Tensor([5, 6, 7, 8])
+    assert t.tolist() == [0, 8, 7]
+
+
+def test_writing_keeps_memory_and_leaves_what_was_computed(backend: str) -> None:
+    t = Tensor([1.0, 2.0, 3.0]).contiguous().realize()
+    storage, doubled = t.lazydata.storage, t * 2
+    t[1] = 9.0
+    t[0:1] = Tensor([7.0])
+    assert t.realize().lazydata.storage is storage
+    assert t.tolist() == [7.0, 9.0, 3.0] and doubled.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_writing_to_constants_and_results(backend: str) -> None:
+    t = Tensor.zeros(2, 3)
+    t[1, ::2] = 5
+    u = Tensor([1, 2, 3]) + 1
+    u[-1] = 0
+    assert t.tolist() == [[0, 0, 0], [5, 0, 5]] and u.tolist() == [2, 3, 0]
+
+
+def test_out_of_range_in_a_tensor_reads_as_zero(backend: str) -> None:
+    t = Tensor([[1, 2], [3, 4]])
+    assert t[Tensor([0, 2, -3, -1])].tolist() == [[1, 2], [0, 0], [0, 0], [3, 4]]
+    assert t[Tensor([0, 5]), Tensor([1, 1])].tolist() == [2, 0] and t[Tensor([0, 1]), Tensor([7, 1])].tolist() == [0, 4]
+
+
+def test_gather_and_scatter(backend: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((4, 5, 6)).astype(np.float32)
+    for axis in (0, 1, 2, -1):
+        at = rng.integers(0, x.shape[axis], (3, 4, 2))
+        box = tuple(slice(None) if i == axis % 3 else slice(n) for i, n in enumerate(at.shape))
+        want = np.take_along_axis(x[box], at, axis)
+        np.testing.assert_array_equal(Tensor(x).gather(axis, Tensor(at)).numpy(), want)
+    at = np.argsort(rng.standard_normal((4, 5, 6)), 1)[:, :3]
+    source = rng.standard_normal((4, 3, 6)).astype(np.float32)
+    want = x.copy()
+    np.put_along_axis(want, at, source, 1)
+    np.testing.assert_array_equal(Tensor(x).scatter(1, Tensor(at), Tensor(source)).numpy(), want)
+    np.put_along_axis(want, at, 2.5, 1)
+    np.testing.assert_array_equal(Tensor(x).scatter(1, Tensor(at), 2.5).numpy(), want)
+
+
+REDUCTIONS: dict[str, tuple[Callable[..., Any], float]] = {
+    "sum": (np.add, 0), "prod": (np.multiply, 1), "amax": (np.maximum, -np.inf), "amin": (np.minimum, np.inf),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize("name", [*REDUCTIONS, "mean"])
+def test_scatter_reduce(name: str, include: bool, backend: str) -> None:
+    rng = np.random.default_rng(0)
+    x, source = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((5, 3), (7, 3)))
+    at = rng.integers(0, 4, (7, 3))
+    want, count = x.copy(), np.full((5, 3), 1 if include else 0)
+    function, start = REDUCTIONS.get(name, (np.add, 0))
+    if not include:
+        for i, j in np.ndindex(7, 3):
+            want[at[i, j], j] = start
+    for i, j in np.ndindex(7, 3):
+        want[at[i, j], j] = function(want[at[i, j], j], source[i, j])
+        count[at[i, j], j] += 1
+    if name == "mean":
+        want = want / np.maximum(count, 1)
+    got = Tensor(x).scatter_reduce(0, Tensor(at), Tensor(source), name, include_self=include)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+    if include and name in ("sum", "prod"):
+        word = "add" if name == "sum" else "multiply"
+        np.testing.assert_allclose(Tensor(x).scatter(0, Tensor(at), Tensor(source), word).numpy(), want, rtol=1e-6)
+
+
+def test_one_hot_nonzero_and_masked_select(backend: str) -> None:
+    assert Tensor([0, 2, 1]).one_hot(4).tolist() == np.eye(4, dtype=int)[[0, 2, 1]].tolist()
+    assert Tensor([[1], [0]]).one_hot().tolist() == [[[0, 1]], [[1, 0]]]
+    x = np.array([[0, 3, 0], [5, 0, 7]])
+    assert Tensor(x).nonzero().tolist() == np.argwhere(x).tolist() and Tensor(0).nonzero().shape == (0, 0)
+    assert Tensor(x).masked_select(Tensor(x > 3)).tolist() == [5, 7]
+    assert Tensor(x).masked_select(Tensor([True, False, True])).tolist() == [0, 0, 5, 7]
+    assert Tensor(x).nonzero().dtype is dtypes.int32
+
+
+BAD: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
+    "int": (lambda t: t[4], IndexError, r"index 4 is out of range for axis 0 of shape \(4, 5, 6\)"),
+    "negative": (lambda t: t[0, -6], IndexError, "index -6 is out of range for axis 1"),
+    "too many": (lambda t: t[0, 0, 0, 0], IndexError, "4 indices for shape"),
+    "dots": (lambda t: t[..., 0, ...], IndexError, "only one"),
+    "float": (lambda t: t[1.5], TypeError, "a float is no index"),
+    "bool": (lambda t: t[True], TypeError, "a bool is no index"),
+    "float tensor": (lambda t: t[Tensor([1.0])], TypeError, "indices are integers or bools, got a tensor of float32"),
+    "mask": (lambda t: t[Tensor([True, False])], IndexError, r"a mask of shape \(2,\) does not fit"),
+    "step": (lambda t: t[::0], ValueError, "cannot be 0"),
+    "tensors": (lambda t: t[Tensor([0, 1]), Tensor([0, 1, 2])], ValueError, "do not broadcast"),
+    "device": (lambda t: t[Tensor([0], device="NULL")], ValueError, "an index on NULL for a tensor on NUMPY"),
+    "gather": (lambda t: t.gather(0, Tensor([[1]])), ValueError, r"index of shape \(1, 1\) for shape"),
+    "gather type": (lambda t: t.gather(0, Tensor([[[1.0]]])), TypeError, "indices are integers"),
+    "gather axis": (lambda t: t.gather(3, Tensor([[[1]]])), IndexError, "gather: axis 3"),
+    "scatter": (lambda t: t.scatter(0, Tensor([[[1, 1]]]), Tensor([[[1]]])), ValueError, "smaller than the index"),
+    "scatter dtype": (lambda t: t.scatter(0, Tensor([[[1]]]), Tensor([[[1.0]]])), TypeError, "float32 into a tensor of"),
+    "scatter reduce": (lambda t: t.scatter(0, Tensor([[[1]]]), 1, "min"), ValueError, "reduce 'min'"),
+    "scatter_reduce": (lambda t: t.scatter_reduce(0, Tensor([[[1]]]), 1, "min"), ValueError, "amin"),
+    "one_hot": (lambda t: t.float().one_hot(3), TypeError, "integers are wanted"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes_are_named(name: str) -> None:
+    function, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        function(Tensor(X))
+
+
+def test_mistakes_in_writing_change_nothing() -> None:
+    t = Tensor(X)
+    for index, value, kind in (
+        ((0, 0), Tensor([1, 2]), ValueError), (9, 1, IndexError), (0, 1.5, TypeError), (0, Tensor([1.0]), TypeError),
+        (Tensor([0, 1]), Tensor([[1, 2]]), ValueError), (Tensor(M), Tensor([1, 2]), ValueError),
+    ):  # fmt: skip
+        with pytest.raises(kind, match="setitem"):
+            t[index] = value
+    assert t.tolist() == X.tolist()
+    leaf = Tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf[0] = 1.0
+    with Tensor.no_grad():
+        leaf[0] = 5.0
+    assert leaf.tolist() == [5.0, 2.0] and leaf.requires_grad
+
+
+def test_writing_to_an_operand_is_noticed() -> None:
+    a = Tensor([1.0, 2.0], requires_grad=True)
+    b = a * 2
+    c = b * b
+    b[0] = 3.0
+    with pytest.raises(RuntimeError, match="written to in place"):
+        c.sum().backward()
+
+
+_terms = st.one_of(
+    st.integers(-3, 2),
+    st.builds(slice, *[st.one_of(st.none(), st.integers(-4, 4))] * 2, st.sampled_from([None, 1, 2, -1, -2])),
+    st.just(None),
+    st.just(...),
+    st.lists(st.integers(-3, 2), min_size=1, max_size=3).map(np.array),
+)
+
+
+@settings(max_examples=100)
+@given(st.lists(_terms, min_size=1, max_size=4))
+def test_any_index(terms: list[Any]) -> None:
+    x = np.arange(27 * 3).reshape(3, 3, 3, 3)
+    if sum(term is Ellipsis for term in terms) > 1:
+        return
+    index = tuple(terms)
+    try:
+        want = x[index]
+    except IndexError:
+        return  # arrays of lengths that do not broadcast
+    with Context(DEV="NUMPY"):
+        got = Tensor(x)[ours(index)]
+        assert got.shape == want.shape and got.tolist() == want.tolist()

@@ -1,0 +1,177 @@
+"""Reductions, scans and sorting, against numpy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tg_dtype import dtypes
+from tg_frontend import Tensor
+
+Array = NDArray[Any]
+
+
+def sample(*shape: int) -> Array:
+    return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+
+
+def same(got: Tensor, want: Any) -> None:
+    expected = np.asarray(want)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "mean": np.mean, "any": np.any, "all": np.all,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_along_axes(name: str, backend: str) -> None:
+    for x in (sample(3, 4, 5), (sample(3, 4, 5) * 3).astype(np.int32), sample(3, 4, 5) > 0.5):
+        for axis in (None, 0, 1, -1, (0, 2), (0, 1, 2), ()):
+            for keepdim in (False, True):
+                got = getattr(Tensor(x), name)(axis, keepdim=keepdim)
+                want = REDUCTIONS[name](x, axis=axis, keepdims=keepdim)
+                if name == "prod" and x.dtype == np.int32:
+                    want = want.astype(np.int32)
+                same(got, want)
+
+
+def test_dtypes_of_sums(backend: str) -> None:
+    for dtype, want in (("bool", "int32"), ("int8", "int32"), ("uint8", "uint32"), ("int64", "int64"), ("float16", "float16")):
+        t = Tensor.ones(300, dtype=dtype)
+        assert t.sum().dtype.name == want and t.sum().item() == 300
+        assert t.cumsum().dtype.name == want
+    assert Tensor.ones(5000, dtype="float16").sum().item() == 5000.0
+    assert Tensor.ones(70000, dtype="float16").mean().item() == 1.0
+    assert Tensor([1, 2], dtype="int8").sum(dtype="float64").dtype is dtypes.float64
+    assert Tensor([1, 2]).mean().item() == 1.5
+
+
+def test_moments(backend: str) -> None:
+    x = sample(4, 5, 3)
+    for axis in (None, 1, (0, 2)):
+        same(Tensor(x).var(axis), x.var(axis, ddof=1))
+        same(Tensor(x).std(axis, keepdim=True, correction=0), x.std(axis, ddof=0, keepdims=True))
+        var, mean = Tensor(x).var_mean(axis)
+        same(var, x.var(axis, ddof=1))
+        same(mean, x.mean(axis))
+        same(Tensor(x).std_mean(axis)[0], x.std(axis, ddof=1))
+
+
+def test_extrema_of_integers_and_nan(backend: str) -> None:
+    for dtype in ("int8", "uint8", "int32", "int64"):
+        info = np.iinfo(dtype)
+        x = np.array([info.min, 0, info.max], dtype)
+        assert Tensor(x).max().item() == info.max and Tensor(x).min().item() == info.min
+    assert math.isnan(float(Tensor([1.0, math.nan]).max())) and math.isnan(float(Tensor([math.nan, 1.0]).min()))
+
+
+def test_arguments_of_extrema(backend: str) -> None:
+    x = np.array([[3, 1, 3, 1], [0, 5, 5, -2]], np.float32)
+    for array in (x, x.astype(np.int32), (x * 0 + 1).astype(bool), (x + 2).astype(np.uint8)):
+        for axis in (None, 0, 1, -1):
+            assert Tensor(array).argmax(axis).tolist() == np.argmax(array, axis).tolist()
+            assert Tensor(array).argmin(axis).tolist() == np.argmin(array, axis).tolist()
+    assert Tensor(x).argmax(1, keepdim=True).shape == (2, 1) and Tensor(x).argmax(keepdim=True).shape == (1, 1)
+    assert Tensor([1.0, math.nan, 3.0]).argmax().item() == 1 and Tensor(4.0).argmax().item() == 0
+    assert Tensor(x).argmax().dtype is dtypes.int32
+
+
+def softmax(x: Array, axis: int) -> Array:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    out: Array = e / e.sum(axis, keepdims=True)
+    return out
+
+
+def test_softmax_and_kin(backend: str) -> None:
+    x = sample(3, 4, 5) * 10
+    for axis in (0, 1, -1):
+        same(Tensor(x).softmax(axis), softmax(x, axis))
+        same(Tensor(x).softmin(axis), softmax(-x, axis))
+        same(Tensor(x).log_softmax(axis), np.log(softmax(x.astype(np.float64), axis)))
+        same(Tensor(x).logsumexp(axis), np.log(np.exp(x.astype(np.float64)).sum(axis)))
+    big = Tensor([1000.0, 1000.0])
+    same(big.softmax(), [0.5, 0.5])
+    same(big.logsumexp(), 1000 + math.log(2))
+    same(Tensor([-math.inf, -math.inf]).logsumexp(), -math.inf)
+    same(Tensor([0.0, -math.inf]).softmax(), [1.0, 0.0])
+    assert Tensor(5.0).softmax().item() == 1.0 and Tensor(5.0).log_softmax().item() == 0.0
+    assert Tensor([1, 2]).softmax().dtype is dtypes.float32
+    same(Tensor(x).normalize(), x / np.linalg.norm(x, axis=1, keepdims=True))
+    same(Tensor(x).normalize(p=1, dim=0), x / np.abs(x).sum(0, keepdims=True))
+
+
+def test_scans(backend: str) -> None:
+    x = sample(2, 5, 3)
+    for axis in (0, 1, -1):
+        same(Tensor(x).cumsum(axis), x.cumsum(axis))
+        same(Tensor(x).cumprod(axis), x.cumprod(axis))
+        same(Tensor(x).cummax(axis)[0], np.maximum.accumulate(x, axis))
+        same(Tensor(x).cummin(axis)[0], np.minimum.accumulate(x, axis))
+        same(Tensor(x).logcumsumexp(axis), np.log(np.exp(x).cumsum(axis)))
+    values, at = Tensor([3, 1, 3, 5, 2]).cummax()
+    assert values.tolist() == [3, 3, 3, 5, 5] and at.tolist() == [0, 0, 2, 3, 3]
+    values, at = Tensor([3, 1, 3, 1, 2], dtype="uint8").cummin()
+    assert values.tolist() == [3, 1, 1, 1, 1] and at.tolist() == [0, 1, 1, 3, 3]
+    long = np.arange(1000) % 7
+    assert Tensor(long).cumsum().tolist() == long.cumsum().tolist()
+    assert Tensor(long).cummax()[0].tolist() == np.maximum.accumulate(long).tolist()
+    assert Tensor(4).cumsum().item() == 4 and Tensor.zeros(2, 0).cumsum(1).shape == (2, 0)
+    same(Tensor([1000.0, 1000.0]).logcumsumexp(), [1000.0, 1000 + math.log(2)])
+
+
+def test_sorting(backend: str) -> None:
+    x = np.random.default_rng(0).integers(-5, 5, (3, 8)).astype(np.float32)
+    for axis in (0, 1, -1):
+        values, at = Tensor(x).sort(axis)
+        assert values.tolist() == np.sort(x, axis).tolist()
+        assert at.tolist() == np.argsort(x, axis, kind="stable").tolist()
+        values, at = Tensor(x).sort(axis, descending=True)
+        assert values.tolist() == np.flip(np.sort(x, axis), axis).tolist()
+        assert at.tolist() == np.argsort(-x, axis, kind="stable").tolist()
+    assert Tensor(x).argsort().tolist() == np.argsort(x, kind="stable").tolist()
+    top, where = Tensor(x).topk(3)
+    assert top.tolist() == np.flip(np.sort(x), -1)[:, :3].tolist() and where.shape == (3, 3)
+    assert Tensor(x).topk(2, dim=0, largest=False)[0].tolist() == np.sort(x, 0)[:2].tolist()
+    nan = Tensor([2.0, math.nan, 1.0])
+    assert nan.argsort().tolist() == [2, 0, 1] and nan.argsort(descending=True).tolist() == [1, 0, 2]
+    assert Tensor([True, False]).sort()[0].tolist() == [False, True] and Tensor(3).sort()[0].item() == 3
+    assert Tensor.zeros(2, 0).sort()[0].shape == (2, 0) and Tensor(x).topk(0)[0].shape == (3, 0)
+
+
+def test_zero_sizes() -> None:
+    empty = Tensor.zeros(0, 3)
+    assert empty.sum().item() == 0 and empty.prod().item() == 1 and empty.sum(0).tolist() == [0, 0, 0]
+    assert empty.any().item() is False and empty.all().item() is True
+    assert math.isnan(float(empty.mean())) and empty.sum(1).shape == (0,) and empty.max(1).shape == (0,)
+    assert empty.softmax(1).shape == (0, 3)
+    for name in ("max", "min", "argmax", "argmin"):
+        with pytest.raises(ValueError, match="no element"):
+            getattr(empty, name)(0)
+
+
+BAD: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
+    "sum": (lambda t: t.sum(2), IndexError, r"sum: axis 2 is out of range for shape \(2, 3\) \(-2 to 1\)"),
+    "max": (lambda t: t.max(-3), IndexError, "max: axis -3"),
+    "twice": (lambda t: t.mean((0, -2)), ValueError, "an axis is given twice"),
+    "softmax": (lambda t: t.softmax(2), IndexError, "softmax: axis 2"),
+    "cumsum": (lambda t: t.cumsum(2), IndexError, "cumsum: axis 2"),
+    "sort": (lambda t: t.sort(5), IndexError, "sort: axis 5"),
+    "topk": (lambda t: t.topk(4), ValueError, "topk: 4 of 3"),
+    "argmax": (lambda t: t.argmax(2), IndexError, "argmax: axis 2"),
+    "axis type": (lambda t: t.sum("a"), TypeError, "axis is an integer"),
+    "var": (lambda t: t.var(2), IndexError, "var: axis 2"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes_are_named(name: str) -> None:
+    function, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        function(Tensor([[1.0, 2, 3], [4, 5, 6]]))

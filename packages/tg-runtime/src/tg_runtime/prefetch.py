@@ -1,0 +1,80 @@
+"""Many kernels made at once: while Python generates one, the compiler works on those before it in other threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from tg_lazy import DEBUG, LazyOp
+
+from .compiled import Compiled, Interpreted
+from .counters import GlobalCounters
+from .kernels import runner_key
+from .runner import CompiledRunner
+from .settings import BEAM
+
+if TYPE_CHECKING:
+    from tg_codegen import ProgramSpec
+
+
+def prefetch(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
+    """Makes the runners that are missing, where there is more than one.
+
+    A kernel that fails is left out: whoever asks for it gets the error. Does nothing where the order of what is printed
+    (``DEBUG=3``) or measured (``BEAM``) matters.
+    """
+    if DEBUG.value >= 3 or BEAM.value:
+        return
+    missing: dict[object, tuple[Compiled, LazyOp]] = {}
+    for device, ast in work:
+        if device.compiler is not None and not isinstance(device, Interpreted):
+            key = runner_key(ast)
+            if key not in device.programs:
+                missing[device.device, key] = device, ast
+    if len(missing) > 1:
+        _make(list(missing.values()))
+
+
+def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
+    from .generate import make_spec
+
+    start = time.perf_counter()
+    jobs: SimpleQueue[tuple[Compiled, LazyOp, ProgramSpec] | None] = SimpleQueue()
+    done: list[tuple[Compiled, LazyOp, ProgramSpec, bytes]] = []
+    stopped = threading.Event()
+
+    def compile_jobs() -> None:
+        while (job := jobs.get()) is not None:
+            device, ast, spec = job
+            if stopped.is_set() or device.compiler is None:
+                continue
+            try:
+                done.append((device, ast, spec, device.compiler.compile_cached(spec.src)))
+            except Exception:
+                continue  # it comes again, and to the right place, when the kernel is asked for
+
+    parallel = max(device.compiler.parallel for device, _ in missing if device.compiler is not None)
+    threads = [threading.Thread(target=compile_jobs, daemon=True) for _ in range(min(parallel, len(missing)))]
+    for thread in threads:
+        thread.start()
+    try:
+        for device, ast in missing:
+            try:
+                jobs.put((device, ast, make_spec(device, ast)))
+            except Exception:
+                break  # likewise
+    except BaseException:
+        stopped.set()
+        raise
+    finally:
+        for _ in threads:
+            jobs.put(None)
+        for thread in threads:
+            thread.join()
+    for device, ast, spec, lib in done:
+        device.programs[runner_key(ast)] = CompiledRunner(spec, device, lib=lib)
+    GlobalCounters.compile_time_s += time.perf_counter() - start
+    GlobalCounters.compile_count += len(done)

@@ -1,0 +1,179 @@
+"""Kernels on disk in their rendered form, and many kernels made at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tg_codegen import ProgramSpec, Renderer
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyBuffer, LazyOp, Ops, ast
+from tg_runtime import (
+    CompileError,
+    Compiler,
+    Device,
+    GlobalCounters,
+    buffer_of,
+    diskcache,
+    generate,
+    realize,
+    speccache,
+)
+from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.generate import make_spec
+from tg_runtime.kernels import get_runner
+from tg_runtime.prefetch import prefetch
+from tg_runtime.testing.kernels import kernel
+from tg_shape import ShapeTracker, Variable
+
+
+def square(size: int) -> LazyOp:
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((size,)))
+    return kernel([(ast.alu(Ops.MUL, x, x), size)], [(dtypes.float32, size)])
+
+
+def test_text_form_is_exact() -> None:
+    for setting in ("NULL:CL", "NULL:LLVM", "NULL:CUDA"):
+        with Context(DEV=setting, CCACHE=0):
+            spec = make_spec(Device["NULL"], square(3000))
+        data = speccache.dump(spec)
+        assert data is not None
+        again = speccache.load(data)
+        for field in ("name", "src", "buffers", "vars", "global_size", "local_size", "threads", "estimates", "actions"):
+            assert getattr(again, field) == getattr(spec, field), field
+
+
+def test_kernels_with_variables_are_not_kept() -> None:
+    n = Variable("n", 1, 10)
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((n,)))
+    sink = kernel([(ast.reduce(x, Ops.ADD, (0,)), 1)], [(dtypes.float32, 10)])
+    with Context(DEV="NULL"):
+        assert speccache.dump(make_spec(Device["NULL"], sink)) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"k",
+        b"k\n1 1 1\n1 1\n1\n0 0 0\n\n\n\nsrc",
+        b"k\n1 1 1\n1 1 1\nx\n0 0 0\n\n\n\nsrc",
+        b"k\n1 1 1\n1 1 1\n1\n0 0 0\n0,float33,1,1,1\n\n\nsrc",
+        b"\xff\xfe",
+    ],
+)
+def test_other_forms_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        speccache.load(data)
+
+
+def test_generated_once(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def counting(renderer: Renderer, sink: LazyOp) -> ProgramSpec:
+        made.append(sink)
+        return real(renderer, sink)
+
+    real = generate._generate
+    monkeypatch.setattr(generate, "_generate", counting)
+    with Context(DEV="NULL"):
+        first = make_spec(Device["NULL"], square(77))
+        again = make_spec(Device["NULL"], square(77))
+        assert len(made) == 1
+        assert (again.src, again.buffers) == (first.src, first.buffers)
+        assert first.uops
+        with Context(DEBUG=6):
+            assert make_spec(Device["NULL"], square(77)).uops
+        with Context(NOOPT=1):
+            assert make_spec(Device["NULL"], square(77)).actions == ()
+        with Context(CCACHE=0):
+            make_spec(Device["NULL"], square(77))
+        assert len(made) == 4
+        for path in (cache_folder / "kernel").rglob("*"):
+            if path.is_file():
+                path.unlink()
+        make_spec(Device["NULL"], square(77))
+        assert len(made) == 5
+    with Context(DEV="NULL:CL"):
+        make_spec(Device["NULL"], square(77))
+    assert len(made) == 6
+
+
+def test_generator_identity_follows_the_code() -> None:
+    identity = speccache.generator_identity()
+    for part in ("compile.py", "ops.py", "view.py", "simplify.py"):
+        assert f"{os.sep}{part}:" in identity
+
+
+def test_prune(cache_folder: Path) -> None:
+    for i in range(8):
+        diskcache.put("t", diskcache.digest(str(i)), bytes(1 << 18))
+        path = cache_folder / "t" / diskcache.digest(str(i))[:2] / diskcache.digest(str(i))[2:]
+        os.utime(path, (i, i))
+    with Context(CACHEMB=2):
+        diskcache.prune("t")
+        assert sum(diskcache.get("t", diskcache.digest(str(i))) is not None for i in range(8)) == 5
+    assert diskcache.get("t", diskcache.digest("0")) is None
+    assert diskcache.get("t", diskcache.digest("7")) is not None
+
+
+class Slow(Compiler):
+    """Rejects what a test says."""
+
+    def __init__(self, reject: str = "nothing") -> None:
+        super().__init__()
+        self.reject, self.seen = reject, 0
+
+    def compile(self, src: str) -> bytes:
+        self.seen += 1
+        if self.reject in src:
+            raise CompileError("no")
+        return src.encode()
+
+
+def test_prefetch_makes_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context(DEV="NULL", CCACHE=0):
+        device = Device["NULL"]
+        compiler = Slow()
+        monkeypatch.setattr(device, "compiler", compiler)
+        monkeypatch.setattr(device, "programs", {})
+        present = get_runner(device, square(5))
+        GlobalCounters.reset()
+        prefetch([(device, square(size)) for size in (5, 6, 7, 7, 8)])
+        assert compiler.seen == 4
+        assert GlobalCounters.compile_count == 3
+        assert get_runner(device, square(5)) is present
+        get_runner(device, square(7))
+        assert compiler.seen == 4
+        prefetch([(device, square(9))])
+        assert compiler.seen == 4  # one alone gains nothing
+
+
+def test_prefetch_leaves_failures_to_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context(DEV="NULL", CCACHE=0):
+        device = Device["NULL"]
+        bad = make_spec(device, square(17)).name
+        monkeypatch.setattr(device, "compiler", Slow(f"@{bad}("))
+        monkeypatch.setattr(device, "programs", {})
+        prefetch([(device, square(size)) for size in (16, 17, 1800)])
+        assert len(device.programs) == 2
+        with pytest.raises(CompileError):
+            get_runner(device, square(17))
+
+
+@pytest.mark.skipif(ir_compiler() is None, reason="neither llvmlite nor clang is here")
+def test_a_schedule_of_many_kernels() -> None:
+    with Context(DEV="CPU", CCACHE=0):
+        index = LazyBuffer.iota(40, dtypes.int32, "CPU")
+        x = index
+        outputs = []
+        for step in range(1, 6):
+            x = x.alu(Ops.ADD, LazyBuffer.const(step, dtypes.int32, (40,), "CPU")).gather(index)
+            outputs.append(x)
+        realize(outputs)
+        for n, out in enumerate(outputs):
+            assert out.storage is not None
+            got = buffer_of(out.storage).as_buffer().cast("i").tolist()
+            assert got == [i + (n + 1) * (n + 2) // 2 for i in range(40)]

@@ -1,0 +1,154 @@
+"""The benchmark: it measures, notices what is wrong or absent, stops when asked, and its page is up to date."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import importlib
+import json
+import pkgutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import bench
+import numpy as np
+import pytest
+from bench import case, measure, picture, record, table
+from bench.crew import Crew, environment
+from bench.libraries import MODULES, open_library
+from bench.workload import Goal
+from bench.workloads import WORKLOADS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+MODULE_NAMES = [m.name for m in pkgutil.walk_packages(bench.__path__, "bench.") if not m.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", MODULE_NAMES)
+def test_examples(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_measures_two_libraries(repository: Path, tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "figures.json"
+    options = ["--quick", "--libraries", "tinytg,numpy"]
+    for name in ("tiny op", "gemv", "import"):
+        options += ["--only", name]
+    done = run(repository, "python", "-m", "bench", *options, "--json", str(out))
+    assert done.returncode == 0, done.stdout
+    found = record.Record.load(out)
+    assert found.complete and [row.name for row in found.rows] == ["gemv 4096", "tiny op, eager"]
+    for row in found.rows:
+        assert {name: outcome.status for name, outcome in row.results.items()} == {"tinytg": "ok", "numpy": "ok"}
+        assert row.checked_against == "numpy" and all(o.seconds and o.rounds for o in row.results.values())
+    assert found.limits["fma"] > 1e9 and found.limits["read"] > 1e8
+    assert found.imports["heavy"] == []
+    assert out.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
+    assert "gemv 4096" in done.stdout
+
+
+def test_an_unknown_name_is_an_error(repository: Path, run: Run) -> None:
+    done = run(repository, "python", "-m", "bench", "--only", "sgemmm")
+    assert done.returncode != 0 and "nothing is called 'sgemmm'" in done.stdout
+
+
+def test_an_interrupt_keeps_what_is_there(repository: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    options = ["--no-cold", "--only", "tiny op", "--only", "softmax", "--libraries", "tinytg,numpy", "--json", str(out)]
+    env = environment(1, tmp_path)
+    command = [sys.executable, "-m", "bench", *options]
+    process = subprocess.Popen(command, cwd=repository, env=env, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith("[2/2]"):
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            break
+    rest = process.stdout.read()
+    assert process.wait(timeout=30) == 1
+    assert "interrupted" in rest
+    assert json.loads(out.read_text(encoding="utf-8"))["complete"] is False
+
+
+def test_a_wrong_result_is_noticed(tmp_path: Path) -> None:
+    workload = WORKLOADS["sgemm 256"]
+    row = measure.Row(workload.name, workload.group, workload.unit)
+    for name, values in (("numpy", [1.0, 2.0]), ("tinytg", [1.0, 2.1]), ("torch", [1.0, np.nan]), ("jax", [1.0, 2.0])):
+        np.savez(tmp_path / f"{name}.npz", np.array(values))
+        row.results[name] = measure.Outcome("ok", seconds=1.0)
+    measure.check(row, workload, tmp_path)
+    assert {n: o.status for n, o in row.results.items()} == {
+        "numpy": "ok", "tinytg": "wrong", "torch": "wrong", "jax": "ok"
+    }  # fmt: skip
+    assert record.measured(row, "tinytg") is None
+    assert "WRONG" in table.text(record.Record(rows=[row], machine={"threads": 2}))
+
+
+def test_a_library_that_is_not_there_is_absent(tmp_path: Path) -> None:
+    crew = Crew(1, sys.executable, tmp_path)
+    try:
+        row = measure.measure(
+            crew, WORKLOADS["tiny op, eager"], ["numpy", "nothing"], {"nothing": "absent: no such module"},
+            measure.QUICK, lambda line: None,
+        )  # fmt: skip
+    finally:
+        crew.close()
+    assert row.results["nothing"].status == "absent" and row.results["numpy"].status == "ok"
+
+
+def test_a_worker_that_dies_is_a_failure_of_its_library_alone(tmp_path: Path) -> None:
+    crew = Crew(1, sys.executable, tmp_path)
+    try:
+        crew.member("numpy").process.kill()
+        crew.member("numpy").process.wait()
+        outcome = measure.open_in(crew, "numpy", WORKLOADS["tiny op, eager"], measure.QUICK, tmp_path / "numpy.npz")
+        assert outcome.status == "ok", "a dead worker is replaced"
+    finally:
+        crew.close()
+
+
+def test_goals() -> None:
+    workload = dataclasses.replace(WORKLOADS["sgemm 1024"], work=2e9, limit="fma")
+    limits = {"fma": 100e9}
+    assert record.judge(Goal("share", 0.9), workload, limits, 2e9 / 95e9).met is True
+    assert record.judge(Goal("share", 0.9), workload, limits, 2e9 / 85e9).met is False
+    assert record.judge(Goal("share", 0.9), workload, {}, 1.0).met is None
+    assert record.judge(Goal("rate", 200), workload, limits, 2e9 / 201e9).met is True
+    assert record.judge(Goal("seconds", 1.0), WORKLOADS["200 kernels replayed, per kernel"], {}, 201.0).met is False
+
+
+def test_every_workload_has_one_meaning(repository: Path) -> None:
+    """The cheap workloads give the same in numpy and in tinytg, through the same code that the benchmark runs."""
+    for name in ("sgemm 256", "attention 4x8x512x64", "200 kernels replayed, per kernel"):
+        found: dict[str, case.Array] = {}
+        for library in ("numpy", "tinytg"):
+            made = WORKLOADS[name].build(open_library(library, 1))
+            found[library] = np.array(made.host(made.run()))
+        assert measure.difference([found["tinytg"]], [found["numpy"]]) < 1e-4, name
+    assert set(MODULES) >= {"tinytg", "numpy", "torch", "jax", "tinygrad"}
+
+
+def test_the_picture_shows_every_library(repository: Path) -> None:
+    row = measure.Row("sgemm 1024", "matrix products", "GFLOP/s")
+    row.results = {n: measure.Outcome("ok", seconds=s) for n, s in (("tinytg", 0.01), ("numpy", 0.02), ("jax", 0.04))}
+    drawn = picture.svg(record.Record(rows=[row], limits={"fma": 500e9}))
+    assert all(colour in drawn for n, colour in picture.COLOURS.items() if n in row.results)
+    assert "2.00 of the speed of numpy" in drawn
+
+
+def test_the_page_is_up_to_date(repository: Path, run: Run) -> None:
+    if not (repository / "bench/results/reference.json").exists():
+        pytest.fail("bench/results/reference.json is missing")
+    done = run(repository, "python", "-m", "bench", "report", "--check")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_no_kernel_became_much_slower(repository: Path, run: Run) -> None:
+    done = run(repository, "python", "-m", "bench", "guard")
+    assert done.returncode == 0, done.stdout
