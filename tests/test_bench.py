@@ -69,7 +69,7 @@ def test_an_interrupt_keeps_what_is_there(repository: Path, tmp_path: Path) -> N
             time.sleep(0.5)
             process.send_signal(signal.SIGINT)
             break
-    rest = process.stdout.read()
+    rest = process.communicate()[0]
     assert process.wait(timeout=30) == 1
     assert "interrupted" in rest
     assert json.loads(out.read_text(encoding="utf-8"))["complete"] is False
