@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tg_frontend import Tensor
 from tg_lazy import Context
 from tg_runtime import Device

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tg_dtype import dtypes
 from tg_frontend import Tensor
 

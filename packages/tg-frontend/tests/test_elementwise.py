@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from tg_dtype import dtypes
 from tg_frontend import Tensor
 

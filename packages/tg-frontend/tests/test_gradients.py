@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from tg_frontend import Tensor
 from tg_lazy import Context
 from tg_runtime import Device

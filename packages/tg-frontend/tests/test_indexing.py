@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tg_dtype import dtypes
 from tg_frontend import Tensor
 from tg_lazy import Context

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+
 from tg_frontend import Tensor
 from tg_lazy import Context
 from tg_shape import Variable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import dtypes
+from tg_dtype import can_safe_cast, dtypes
 from tg_lazy import Ops
 from tg_lazy.lazybuffer import MEMORY
 
@@ -159,16 +159,16 @@ class Gradient(Core):
         return self._wrap(self.lazydata.bitcast(wanted))
 
     def _as_value(self, value: Any, what: str) -> Self:
-        """``value`` as a tensor like this one: same device and dtype."""
+        """``value`` as a tensor like this one: same device and dtype. It is cast only where nothing can be lost."""
         if not isinstance(value, Core):
             if isinstance(value, float) and self.dtype.kind != "float":
                 raise TypeError(f"{what}: a float into a tensor of {self.dtype.name}; cast one of them")
             return type(self)(value, device=self.device, dtype=self.dtype)
         if value.device != self.device:
             raise ValueError(f"{what}: a value on {value.device} into a tensor on {self.device}; use .to()")
-        if value.dtype is not self.dtype:
+        if not can_safe_cast(value.dtype, self.dtype):
             raise TypeError(f"{what}: a value of {value.dtype.name} into a tensor of {self.dtype.name}; cast it")
-        return value  # type: ignore[return-value]
+        return value.cast(self.dtype)  # type: ignore[attr-defined, no-any-return]
 
     # *** replacing ***
 
@@ -179,11 +179,11 @@ class Gradient(Core):
         written: the tensor gets memory of its own.
 
         Args:
-          value: a tensor of the same shape, dtype and device, or data for one; a number fills.
+          value: a tensor of the same shape and device, or data for one; a number fills.
 
         Raises:
           ValueError: the shapes or devices differ.
-          TypeError: the dtypes differ.
+          TypeError: not every value of the new dtype is one of this tensor's.
           RuntimeError: ``value`` requires a gradient: ``detach()`` it.
         """
         new = self._as_value(value, "assign")

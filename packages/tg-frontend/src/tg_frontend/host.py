@@ -102,10 +102,13 @@ def nest(values: list[Any], shape: tuple[int, ...]) -> Any:
     """A flat list as nested lists of ``shape``; the number itself where the shape is ()."""
     if not shape:
         return values[0]
+    if 0 in shape:
+        empty: list[Any] = []
+        for dim in reversed(shape[: shape.index(0)]):
+            empty = [list(empty) for _ in range(dim)]
+        return empty
     for dim in reversed(shape[1:]):
-        outer = len(values) // dim if dim else prod(shape[: shape.index(0)])
-        assert isinstance(outer, int)
-        values = [values[i * dim : (i + 1) * dim] for i in range(outer)]
+        values = [values[i : i + dim] for i in range(0, len(values), dim)]
     return values
 
 

@@ -1,0 +1,227 @@
+"""Products, convolutions and pools, against numpy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tg_dtype import dtypes
+from tg_frontend import Tensor
+
+Array = NDArray[Any]
+
+
+def sample(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def same(got: Tensor, want: Any, tolerance: float = 1e-5) -> None:
+    expected = np.asarray(want)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+SHAPES = [
+    ((3, 4), (4, 5)), ((4,), (4,)), ((4,), (4, 5)), ((3, 4), (4,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)),
+    ((2, 3, 4), (2, 4, 5)), ((4,), (2, 4, 3)), ((2, 3, 4), (4,)), ((0, 4), (4, 3)), ((3, 0), (0, 2)), ((1, 1), (1, 1)),
+    ((17, 33), (33, 9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+def test_matmul(a: tuple[int, ...], b: tuple[int, ...], backend: str) -> None:
+    x, y = sample(*a), sample(*b, seed=1)
+    same(Tensor(x) @ Tensor(y), x @ y)
+    same(Tensor(x).matmul(Tensor(y)), x @ y)
+    same(Tensor(y).matmul(Tensor(x), reverse=True), x @ y)
+
+
+def test_matmul_of_other_dtypes(backend: str) -> None:
+    x, y = np.arange(6).reshape(2, 3), np.arange(12).reshape(3, 4)
+    got = Tensor(x, dtype="int32") @ Tensor(y, dtype="int32")
+    assert got.dtype is dtypes.int32 and got.tolist() == (x @ y).tolist()
+    half = Tensor.ones(1, 3000, dtype="float16") @ Tensor.ones(3000, 1, dtype="float16")
+    assert half.dtype is dtypes.float16 and half.item() == 3000.0
+    thirds = (Tensor.full((1, 999), 1 / 3, dtype="float16") @ Tensor.full((999, 1), 3.0, dtype="float16")).item()
+    assert abs(float(thirds) - 999 * 3 * 0.333251953125) < 0.5  # products are not rounded to float16
+    assert Tensor.ones(2, 2, dtype="float16").dot(Tensor.ones(2, 2), dtype="float32").dtype is dtypes.float32
+    assert (np.ones((2, 3), np.float32) @ Tensor.ones(3, 2)).tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+EINSUMS = [
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("i,j->ij", (2,), (3,)), ("ij->ji", (2, 3)),
+    ("ij->", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("iji->j", (2, 3, 2)),
+    ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 2)), ("...i->...", (2, 3, 4)), ("ij,kj,lj->ikl", (2, 3), (4, 3), (5, 3)),
+    ("b...,b...->b...", (2, 3, 4), (2, 3, 4)), ("i->i", (3,)), (",i->i", (), (3,)), ("ij, ij -> i", (2, 3), (2, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EINSUMS)
+def test_einsum(case: tuple[Any, ...], backend: str) -> None:
+    formula, *shapes = case
+    arrays = [sample(*shape, seed=i) for i, shape in enumerate(shapes)]
+    same(Tensor.einsum(formula, *(Tensor(a) for a in arrays)), np.einsum(formula, *arrays))
+
+
+def test_einsum_sums_the_axes_that_the_output_leaves_out() -> None:
+    x, y = sample(2, 3, 4), sample(2, 3, 4, seed=1)
+    same(Tensor.einsum("b...,b...->b", Tensor(x), Tensor(y)), (x * y).sum((1, 2)))
+
+
+def pairs(value: Any, n: int) -> list[tuple[int, int]]:
+    """(before, after) for each axis."""
+    if isinstance(value, int):
+        return [(value, value)] * n
+    if len(value) == n:
+        return [(v, v) for v in value]
+    return [(value[i], value[i + 1]) for i in range(0, 2 * n, 2)][::-1]
+
+
+def convolved(x: Array, w: Array, groups: int, stride: tuple[int, ...], dilation: tuple[int, ...], padding: Any) -> Array:
+    """The definition, one output at a time."""
+    n = w.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0), *pairs(padding, n)])
+    counts = [(x.shape[2 + i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in range(n)]
+    out = np.zeros((x.shape[0], w.shape[0], *counts))
+    inputs, outputs = w.shape[1], w.shape[0] // groups
+    for o, place in itertools.product(range(w.shape[0]), np.ndindex(*counts)):
+        g = o // outputs
+        box = tuple(slice(p * s, p * s + d * (k - 1) + 1, d) for p, s, d, k in zip(place, stride, dilation, w.shape[2:], strict=True))
+        window = x[(slice(None), slice(g * inputs, (g + 1) * inputs), *box)]
+        out[(slice(None), o, *place)] = (window * w[o]).reshape(x.shape[0], -1).sum(1)
+    return out
+
+
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], int, Any, Any, Any]] = [
+    ((1, 1, 5, 5), (1, 1, 3, 3), 1, 1, 1, 0),
+    ((2, 3, 7, 6), (4, 3, 3, 2), 1, (2, 1), 1, 1),
+    ((2, 4, 7, 6), (6, 2, 3, 2), 2, 1, (2, 3), (2, 1)),
+    ((1, 4, 5, 6), (4, 1, 3, 3), 4, 2, 1, (1, 0, 2, 1)),
+    ((2, 2, 9), (3, 2, 4), 1, 3, 2, 2),
+    ((1, 2, 4, 3, 5), (2, 2, 2, 3, 2), 1, 1, 1, 1),
+    ((2, 3, 4, 4), (2, 3, 1, 1), 1, 1, 1, 0),
+    ((2, 3, 4, 4), (2, 3, 4, 4), 1, 1, 1, 0),
+    ((1, 2, 6, 6), (2, 2, 2, 2), 1, 2, 1, 0),
+    ((1, 1, 2, 2), (1, 1, 1, 1), 1, 3, 1, 0),
+]
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_convolution(case: Any, backend: str) -> None:
+    shape, kernel, groups, stride, dilation, padding = case
+    n = len(kernel) - 2
+    x, w, b = sample(*shape), sample(*kernel, seed=1), sample(kernel[0], seed=2)
+    want = convolved(x, w, groups, *((v,) * n if isinstance(v, int) else v for v in (stride, dilation)), padding)
+    got = Tensor(x).conv2d(Tensor(w), None, groups, stride, dilation, padding)
+    same(got, want)
+    same(Tensor(x).conv2d(Tensor(w), Tensor(b), groups, stride, dilation, padding), want + b.reshape(-1, *(1,) * n))
+
+
+@pytest.mark.parametrize("case", [
+    ((2, 4, 3, 4), (4, 2, 3, 3), 1, 2, 1, 1, 1), ((1, 4, 3, 3), (4, 1, 2, 3), 2, (1, 2), 1, 0, 0),
+    ((1, 2, 5), (2, 3, 3), 1, 3, 2, 1, 2),
+])  # fmt: skip
+def test_the_transpose_of_a_convolution_is_its_adjoint(case: Any, backend: str) -> None:
+    shape, kernel, groups, stride, dilation, padding, extra = case
+    x, w = sample(*shape), sample(*kernel, seed=1)
+    got = Tensor(x).conv_transpose2d(Tensor(w), None, groups, stride, dilation, padding, extra)
+    y = sample(*(int(str(d)) for d in got.shape), seed=2)
+    back = Tensor(y).conv2d(Tensor(w), None, groups, stride, dilation, padding)
+    assert back.shape == shape
+    assert abs(float((got.numpy() * y).sum()) - float((back.numpy() * x).sum())) < 1e-3
+
+
+def pooled(x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], function: Any) -> Array:
+    counts = [(x.shape[2 + i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
+    out = np.zeros((*x.shape[:2], *counts))
+    for place in np.ndindex(*counts):
+        box = tuple(slice(p * s, p * s + d * (k - 1) + 1, d) for p, s, d, k in zip(place, stride, dilation, kernel, strict=True))
+        out[(..., *place)] = function(x[(..., *box)], axis=(-2, -1))
+    return out
+
+
+@pytest.mark.parametrize("case", [
+    ((2, 2), (2, 2), (1, 1), 0), ((3, 2), (1, 2), (1, 1), 1), ((2, 3), (2, 2), (2, 1), (1, 0)), ((2, 2), (3, 3), (1, 1), 0),
+])  # fmt: skip
+def test_pools(case: Any, backend: str) -> None:
+    kernel, stride, dilation, padding = case
+    x = sample(2, 3, 7, 6)
+    around = [(0, 0), (0, 0), *pairs(padding, 2)]
+    want = pooled(np.pad(x, around, constant_values=-np.inf), kernel, stride, dilation, np.max)
+    same(Tensor(x).max_pool2d(kernel, stride, dilation, padding), want)
+    want = pooled(np.pad(x, around), kernel, stride, dilation, np.mean)
+    same(Tensor(x).avg_pool2d(kernel, stride, dilation, padding), want)
+    ones = pooled(np.pad(x * 0 + 1, around), kernel, stride, dilation, np.sum)
+    want = pooled(np.pad(x, around), kernel, stride, dilation, np.sum) / ones
+    same(Tensor(x).avg_pool2d(kernel, stride, dilation, padding, count_include_pad=False), want)
+
+
+def test_pools_that_hang_over(backend: str) -> None:
+    x = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
+    assert Tensor(x).max_pool2d(2, ceil_mode=True).tolist() == [[[[6, 8, 9], [16, 18, 19], [21, 23, 24]]]]
+    assert Tensor(x).avg_pool2d(2, ceil_mode=True).tolist() == [[[[3, 5, 6.5], [13, 15, 16.5], [20.5, 22.5, 24]]]]
+    assert Tensor(x).avg_pool2d(2, ceil_mode=True, padding=1).shape == (1, 1, 3, 3)
+    assert Tensor(-x).max_pool2d(3, 2, padding=1).max().item() == 0  # padding never wins
+    assert Tensor(x.astype(np.int32)).max_pool2d().tolist() == [[[[6, 8], [16, 18]]]]
+    assert Tensor(x).avg_pool2d((5,)).shape == (1, 1, 5, 1)
+
+
+def test_interpolation(backend: str) -> None:
+    x = np.array([[[0.0, 10.0, 20.0]]], np.float32)
+    same(Tensor(x).interpolate((5,), align_corners=True), [[[0, 5, 10, 15, 20]]])
+    same(Tensor(x).interpolate((6,)), [[[0, 2.5, 7.5, 12.5, 17.5, 20]]])
+    same(Tensor(x).interpolate((6,), "nearest"), [[[0, 0, 10, 10, 20, 20]]])
+    same(Tensor(x).interpolate((2,), "nearest-exact"), [[[0, 20]]])
+    assert Tensor(sample(1, 2, 4, 4)).interpolate((8, 2)).shape == (1, 2, 8, 2)
+
+
+def test_linear_and_sequential() -> None:
+    x, w, b = sample(2, 3), sample(3, 4), sample(4)
+    same(Tensor(x).linear(Tensor(w), Tensor(b)), x @ w + b)
+    same(Tensor(x).linear(Tensor(x[0])), x * x[0])
+    same(Tensor(x).sequential([lambda t: t + 1, Tensor.relu]), np.maximum(x + 1, 0))
+
+
+BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+    "matmul": (lambda: Tensor.ones(2, 3) @ Tensor.ones(2, 3), ValueError, r"matmul: shapes \(2, 3\) and \(2, 3\)"),
+    "matmul batch": (lambda: Tensor.ones(2, 3, 4) @ Tensor.ones(3, 4, 5), ValueError, "matmul: the shapes .* broadcast"),
+    "matmul scalar": (lambda: Tensor.ones(2) @ Tensor(3.0), ValueError, "not numbers"),
+    "matmul number": (lambda: Tensor.ones(2) @ 3, TypeError, "a tensor of float32 and a int"),
+    "matmul device": (lambda: Tensor.ones(2) @ Tensor.ones(2, device="NULL"), ValueError, "NUMPY and NULL"),
+    "einsum": (lambda: Tensor.einsum("ij,jk->ik", Tensor.ones(2, 3), Tensor.ones(2, 3)), ValueError, "axis 'j'"),
+    "einsum count": (lambda: Tensor.einsum("ij,jk", Tensor.ones(2, 3)), ValueError, "names 2 operands, got 1"),
+    "einsum rank": (lambda: Tensor.einsum("ijk->i", Tensor.ones(2, 3)), ValueError, "does not fit shape"),
+    "einsum output": (lambda: Tensor.einsum("ij->k", Tensor.ones(2, 3)), ValueError, "unknown"),
+    "einsum letters": (lambda: Tensor.einsum("i1->i", Tensor.ones(2, 3)), ValueError, "letters"),
+    "einsum operand": (lambda: Tensor.einsum("i", 3), TypeError, "int"),
+    "conv channels": (
+        lambda: Tensor.ones(1, 3, 5, 5).conv2d(Tensor.ones(2, 4, 3, 3)), ValueError,
+        r"conv2d: input of shape \(1, 3, 5, 5\) with weight of shape \(2, 4, 3, 3\)",
+    ),
+    "conv rank": (lambda: Tensor.ones(3, 5, 5).conv2d(Tensor.ones(2, 3, 3, 3)), ValueError, "axes differ"),
+    "conv size": (lambda: Tensor.ones(1, 1, 2, 2).conv2d(Tensor.ones(1, 1, 3, 3)), ValueError, "does not fit"),
+    "conv groups": (lambda: Tensor.ones(1, 4, 5).conv2d(Tensor.ones(3, 2, 2), groups=2), ValueError, "2 groups"),
+    "conv stride": (lambda: Tensor.ones(1, 1, 5).conv2d(Tensor.ones(1, 1, 2), stride=0), ValueError, "stride: 0"),
+    "conv padding": (lambda: Tensor.ones(1, 1, 5).conv2d(Tensor.ones(1, 1, 2), padding=(1, 2, 3)), ValueError, "padding"),
+    "conv bias": (
+        lambda: Tensor.ones(1, 1, 5).conv2d(Tensor.ones(1, 1, 2), Tensor.ones(3)), ValueError, "bias of shape"
+    ),
+    "conv_transpose": (
+        lambda: Tensor.ones(1, 1, 5).conv_transpose2d(Tensor.ones(2, 1, 2)), ValueError, "conv_transpose2d: input"
+    ),
+    "pool": (lambda: Tensor.ones(1, 1, 2, 2).max_pool2d(3), ValueError, "max_pool2d: input"),
+    "pool kernel": (lambda: Tensor.ones(1, 1, 2, 2).avg_pool2d(0), ValueError, "kernel_size: 0"),
+    "interpolate": (lambda: Tensor.ones(1, 1, 2).interpolate((2,), "cubic"), ValueError, "mode 'cubic'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes_are_named(name: str) -> None:
+    function, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        function()

@@ -1,0 +1,165 @@
+"""Normalisation, attention and losses, against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tg_dtype import dtypes
+from tg_frontend import Tensor
+
+Array = NDArray[Any]
+
+
+def sample(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def same(got: Tensor, want: Any) -> None:
+    expected = np.asarray(want)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got.numpy(), expected, rtol=2e-5, atol=2e-5)
+
+
+def log_softmax(x: Array, axis: int) -> Array:
+    out: Array = x - x.max(axis, keepdims=True)
+    return out - np.log(np.exp(out).sum(axis, keepdims=True))
+
+
+def test_layernorm(backend: str) -> None:
+    x = sample(3, 4, 5)
+    for axis in (-1, 1, (1, 2)):
+        want = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + 1e-5)
+        same(Tensor(x).layernorm(axis), want)
+    assert Tensor(x).half().layernorm().dtype is dtypes.float16
+
+
+def test_batchnorm(backend: str) -> None:
+    x, w, b, m, s = sample(2, 3, 4), sample(3), sample(3, seed=1), sample(3, seed=2), sample(3, seed=3)
+    col = (slice(None), None)
+    want = (x - m[col]) * w[col] * s[col] + b[col]
+    same(Tensor(x).batchnorm(Tensor(w), Tensor(b), Tensor(m), Tensor(s)), want)
+    same(Tensor(x).batchnorm(None, None, Tensor(m), Tensor(s)), (x - m[col]) * s[col])
+
+
+def attention(q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    out: Array = np.exp(log_softmax(scores, -1)) @ v
+    return out
+
+
+def test_attention(backend: str) -> None:
+    q, k, v = sample(2, 4, 5, 8), sample(2, 4, 6, 8, seed=1), sample(2, 4, 6, 3, seed=2)
+    t, u, w = Tensor(q), Tensor(k), Tensor(v)
+    same(t.scaled_dot_product_attention(u, w), attention(q, k, v))
+    mask = np.random.default_rng(0).random((5, 6)) > 0.3
+    mask[:, 0] = True
+    same(t.scaled_dot_product_attention(u, w, Tensor(mask)), attention(q, k, v, mask))
+    bias = sample(2, 1, 5, 6)
+    same(t.scaled_dot_product_attention(u, w, Tensor(bias)), attention(q, k, v, bias))
+    causal = np.tril(np.ones((5, 6), bool))
+    same(t.scaled_dot_product_attention(u, w, is_causal=True), attention(q, k, v, causal))
+    grouped = t.scaled_dot_product_attention(Tensor(k[:, :2]), Tensor(v[:, :2]), enable_gqa=True)
+    same(grouped, attention(q, k[:, :2].repeat(2, 1), v[:, :2].repeat(2, 1)))
+    same(t.scaled_dot_product_attention(u, w, scale=1.0), attention(q * np.sqrt(8), k, v))
+    half = t.half().scaled_dot_product_attention(u.half(), w.half())
+    assert half.dtype is dtypes.float16
+    np.testing.assert_allclose(half.numpy(), attention(q, k, v), atol=5e-3)
+
+
+def test_cross_entropy(backend: str) -> None:
+    x, y = sample(6, 4), np.array([0, 3, 1, 1, 2, 0])
+    rows = -log_softmax(x, 1)[np.arange(6), y]
+    same(Tensor(x).cross_entropy(Tensor(y)), rows.mean())
+    same(Tensor(x).cross_entropy(Tensor(y), reduction="sum"), rows.sum())
+    same(Tensor(x).cross_entropy(Tensor(y), reduction="none"), rows)
+    smooth = 0.9 * rows - 0.1 * log_softmax(x, 1).mean(1)
+    same(Tensor(x).cross_entropy(Tensor(y), label_smoothing=0.1), smooth.mean())
+    same(Tensor(x).cross_entropy(Tensor(y), ignore_index=1), rows[y != 1].mean())
+    share = np.abs(sample(6, 4, seed=1))
+    same(Tensor(x).cross_entropy(Tensor(share)), -(share * log_softmax(x, 1)).sum(1).mean())
+    same(Tensor(x[0]).cross_entropy(Tensor(3)), -log_softmax(x[0], 0)[3])
+    images, labels = sample(2, 3, 4, 5), np.random.default_rng(0).integers(0, 3, (2, 4, 5))
+    picked = np.take_along_axis(-log_softmax(images, 1), labels[:, None], 1)
+    same(Tensor(images).cross_entropy(Tensor(labels)), picked.mean())
+
+
+def test_sparse_categorical_crossentropy(backend: str) -> None:
+    x, y = sample(2, 3, 4), np.array([[0, -1, 3], [2, 2, -1]])
+    rows = -np.take_along_axis(log_softmax(x, 2), np.maximum(y, 0)[..., None], 2)[..., 0]
+    kept = y != -1
+    same(Tensor(x).sparse_categorical_crossentropy(Tensor(y)), rows[kept].mean())
+    same(Tensor(x).sparse_categorical_crossentropy(Tensor(y), reduction="sum"), rows[kept].sum())
+    smooth = 0.8 * rows - 0.2 * log_softmax(x, 2).mean(2)
+    same(Tensor(x).sparse_categorical_crossentropy(Tensor(y), label_smoothing=0.2), smooth[kept].mean())
+
+
+def test_nll_and_binary_losses(backend: str) -> None:
+    x, y, w = log_softmax(sample(5, 3), 1), np.array([0, 2, 1, 1, 0]), np.array([1, 2, 0.5], np.float32)
+    rows = -x[np.arange(5), y]
+    same(Tensor(x).nll_loss(Tensor(y)), rows.mean())
+    same(Tensor(x).nll_loss(Tensor(y), Tensor(w)), (rows * w[y]).sum() / w[y].sum())
+    same(Tensor(x).nll_loss(Tensor(y), ignore_index=0), rows[y != 0].mean())
+    same(Tensor(x).nll_loss(Tensor(y), Tensor(w), reduction="none"), rows * w[y])
+    logits, target = sample(7), (sample(7, seed=1) > 0).astype(np.float32)
+    p = 1 / (1 + np.exp(-logits))
+    want = -(target * np.log(p) + (1 - target) * np.log(1 - p))
+    same(Tensor(logits).sigmoid().binary_crossentropy(Tensor(target)), want.mean())
+    same(Tensor(logits).binary_crossentropy_logits(Tensor(target), "none"), want)
+    weighted = -(3 * target * np.log(p) + (1 - target) * np.log(1 - p))
+    same(Tensor(logits).binary_crossentropy_logits(Tensor(target), pos_weight=Tensor([3.0])), weighted.mean())
+    assert Tensor([200.0]).binary_crossentropy_logits(Tensor([0.0])).item() == 200.0
+
+
+Q = (2, 3, 4)
+BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+    "layernorm": (lambda: Tensor.ones(2).layernorm(1), IndexError, "layernorm: axis 1"),
+    "batchnorm": (
+        lambda: Tensor.ones(2, 3).batchnorm(None, None, Tensor.ones(2), Tensor.ones(3)), ValueError, "mean of shape"
+    ),
+    "gelu": (lambda: Tensor.ones(2).gelu("erf"), ValueError, "approximate 'erf'"),
+    "attention": (
+        lambda: Tensor.ones(*Q).scaled_dot_product_attention(Tensor.ones(2, 3, 5), Tensor.ones(*Q)), ValueError,
+        r"query \(2, 3, 4\), key \(2, 3, 5\), value \(2, 3, 4\)",
+    ),
+    "attention mask": (
+        lambda: Tensor.ones(*Q).scaled_dot_product_attention(Tensor.ones(*Q), Tensor.ones(*Q), Tensor.ones(4, 4)),
+        ValueError, "scaled_dot_product_attention: the shapes",
+    ),
+    "attention both": (
+        lambda: Tensor.ones(*Q).scaled_dot_product_attention(Tensor.ones(*Q), Tensor.ones(*Q), Tensor.ones(3, 3), 0.0, True),
+        ValueError, "not both",
+    ),
+    "attention heads": (
+        lambda: Tensor.ones(3, 2, 2).scaled_dot_product_attention(
+            Tensor.ones(2, 2, 2), Tensor.ones(2, 2, 2), enable_gqa=True), ValueError, "must divide",
+    ),
+    "cross_entropy": (
+        lambda: Tensor.ones(3, 4).cross_entropy(Tensor([1, 2])), ValueError,
+        r"cross_entropy: classes of shape \(2,\) for scores of shape \(3, 4\)",
+    ),
+    "cross_entropy dtype": (
+        lambda: Tensor.ones(3, 4).cross_entropy(Tensor([1.0, 2, 3])), TypeError, "classes are integers"),
+    "cross_entropy reduction": (
+        lambda: Tensor.ones(3, 4).cross_entropy(Tensor([1, 2, 3]), "avg"), ValueError, "reduction 'avg'"),
+    "smoothing": (
+        lambda: Tensor.ones(3, 4).cross_entropy(Tensor([1, 2, 3]), label_smoothing=2), ValueError, "label_smoothing 2"),
+    "scalar": (lambda: Tensor(1.0).cross_entropy(Tensor(1)), ValueError, "have no classes"),
+    "nll weight": (
+        lambda: Tensor.ones(3, 4).nll_loss(Tensor([1, 2, 3]), Tensor.ones(3)), ValueError, "for 4 classes"),
+    "bce": (lambda: Tensor.ones(3).binary_crossentropy(Tensor.ones(4)), ValueError, r"shapes \(3,\) and \(4,\) differ"),
+    "dropout": (lambda: Tensor.ones(3).dropout(1.5), ValueError, "not a probability"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes_are_named(name: str) -> None:
+    function, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        function()
