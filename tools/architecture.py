@@ -216,6 +216,13 @@ def _imported_by_name(node: ast.Call) -> str | None:
     return target.value if isinstance(target, ast.Constant) and isinstance(target.value, str) else None
 
 
+def _for_types(node: ast.AST) -> bool:
+    """Whether a statement runs for type checkers only."""
+    if not isinstance(node, ast.If):
+        return False
+    return getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING"
+
+
 def imports_of(path: Path, module: str) -> Iterator[Import]:
     """Every import that a module makes, relative ones made absolute, and ``import_module("literal")`` included.
 
@@ -236,9 +243,7 @@ def imports_of(path: Path, module: str) -> Iterator[Import]:
             names = [target]
         for name in names:
             yield Import(getattr(node, "lineno", 0), name, lazy)
-        deferred = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            deferred = True
+        deferred = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_types(node)
         pending.extend((child, deferred) for child in ast.iter_child_nodes(node))
 
 
