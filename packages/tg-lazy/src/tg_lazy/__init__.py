@@ -4,6 +4,7 @@ from . import ast
 from .ast import BufferArg, InvalidAST, LazyOp
 from .context import DEBUG, Context, ContextVar, getenv
 from .explain import explain
+from .item import ScheduleItem
 from .lazybuffer import LazyBuffer
 from .ops import (
     ALU,
@@ -20,7 +21,7 @@ from .ops import (
     identity,
     result_dtype,
 )
-from .schedule import ScheduleItem, schedule
+from .schedule import schedule
 from .storage import Storage
 
 __all__ = [

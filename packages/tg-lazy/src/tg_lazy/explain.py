@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .item import ScheduleItem, describe
 from .lazybuffer import LazyBuffer
-from .schedule import ScheduleItem, describe, schedule
+from .schedule import schedule
 
 
 def explain(what: Sequence[ScheduleItem] | Sequence[LazyBuffer]) -> str:

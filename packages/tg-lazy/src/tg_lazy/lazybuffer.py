@@ -206,6 +206,11 @@ class LazyBuffer:
         return self.srcs[0] if self.op is Ops.VIEW else self
 
     @property
+    def arg_key(self) -> object:
+        """A hashable stand-in for :attr:`arg` under which equal bits, and only those, are equal."""
+        return self.arg if self._key is None else self._key[5]
+
+    @property
     def size(self) -> sint:
         """Number of elements."""
         return prod(self.shape)

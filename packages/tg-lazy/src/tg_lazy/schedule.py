@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from tg_shape import Variable
 
+from . import template
 from .ast import LazyOp
 from .fusion import Fusion
 from .graph import Graph
 from .hazards import READER, held, reach_readers
+from .item import ScheduleItem
 from .kernel import Former, frames_of
 from .lazybuffer import LEAVES, LazyBuffer, graph_lock
 from .merge import Merging
@@ -18,54 +20,6 @@ from .order import Ordering, allocate
 from .origin import Origin
 from .step import Step
 from .storage import Storage
-
-
-class ScheduleItem:
-    """One step: a kernel, a copy, a view, an allocation or a host function, and the memory it works on.
-
-    Attributes:
-      ast: the SINK of a kernel; or a COPY, BUFFER_VIEW (``arg``: offset in bytes), EMPTY or CUSTOM (``arg``: the
-        function) without operands.
-      bufs: memory in slot order, outputs first.
-      reason: why the outputs are in memory.
-      origin: the line of the user's program that made the first output.
-      fused: how many nodes of the graph are computed inside.
-    """
-
-    __slots__ = ("_commits", "ast", "bufs", "fused", "origin", "reason")
-
-    def __init__(
-        self, ast: LazyOp, bufs: tuple[Storage, ...], reason: str, origin: Origin,
-        commits: tuple[tuple[LazyBuffer, Storage], ...] = (), fused: int = 0,
-    ) -> None:  # fmt: skip
-        self.ast, self.bufs, self.reason, self.origin, self.fused = ast, bufs, reason, origin, fused
-        self._commits = commits
-
-    @property
-    def nodes(self) -> tuple[LazyBuffer, ...]:
-        """The nodes of the lazy graph that the step realises and that are not committed yet."""
-        return tuple(node for node, _ in self._commits)
-
-    def commit(self) -> None:
-        """Marks the nodes realised; to be called once the step was executed, or enqueued in order.
-
-        An unrealised node that still reads memory that the step has overwritten is marked stale: it cannot be
-        scheduled any more, and says so.
-        """
-        before = [
-            (weak, node.origin)
-            for node, storage in self._commits if node.op is Ops.ASSIGN for weak in storage.readers
-        ]  # fmt: skip
-        for node, storage in self._commits:
-            node.realised_in(storage)
-        for weak, origin in before:
-            reader = weak()
-            if reader is not None and not reader.is_realized and reader.op is not Ops.ASSIGN:
-                reader.stale = origin
-        self._commits = ()
-
-    def __repr__(self) -> str:
-        return f"<ScheduleItem {describe(self.ast)} on {', '.join(str(b.uid) for b in self.bufs)}: {self.reason}>"
 
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
@@ -78,7 +32,19 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
       RuntimeError: a node reads memory that was overwritten since it was made, while nothing kept it from that.
     """
     with graph_lock:
-        return _scheduled([out.base for out in outputs if out.base.op not in LEAVES and not out.is_realized])
+        bases = [out.base for out in outputs if out.base.op not in LEAVES and not out.is_realized]
+        if not bases:
+            return [], {}
+        found = template.structure(bases)
+        if found is None:
+            return _scheduled(bases)
+        known = template.recall(*found)
+        if known is not None:
+            return known, {}
+        items, variables = _scheduled(bases)
+        if not variables:
+            template.remember(*found, items)
+        return items, variables
 
 
 def _scheduled(bases: list[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
@@ -152,14 +118,3 @@ def _views(sink: LazyOp) -> int:
     return sum(len(n.arg[1].views) for n in sink.toposort() if n.op in (Ops.LOAD, Ops.STORE))
 
 
-def describe(ast: LazyOp) -> str:
-    """A kernel in a few words."""
-    if ast.op is not Ops.SINK:
-        return f"{ast.op.name} {ast.dtype.name}{list(ast.shape)}"
-    counts: dict[str, int] = {}
-    for node in ast.toposort():
-        if node.op not in (Ops.CONST, Ops.SINK, Ops.STORE, Ops.LOAD):
-            counts[node.op.name] = counts.get(node.op.name, 0) + 1
-    ops = " ".join(f"{name}*{n}" if n > 1 else name for name, n in counts.items())
-    shapes = " ".join(f"{s.src[0].dtype.name}{list(s.shape)}" for s in ast.src)
-    return f"{shapes} = {ops or 'LOAD'}"

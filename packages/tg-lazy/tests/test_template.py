@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops, schedule, template
+from tg_lazy.cost import LIMITS, Limits
+from tg_shape import Variable
+
+
+def plus(x: LazyBuffer, value: float) -> LazyBuffer:
+    return x.alu(Ops.ADD, x.const_like(value))
+
+
+def ramp(machine: Any, start: float = 0) -> LazyBuffer:
+    return machine.buffer(np.arange(start, start + 6, dtype=np.float32).reshape(2, 3))  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
+    templates: dict[Any, Any] = {}
+    monkeypatch.setattr(template, "_templates", templates)
+    return templates
+
+
+def pair(x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
+    return x.permute((1, 0)).alu(Ops.MUL, y.permute((1, 0))).reduce(Ops.ADD, (0,)).alu(Ops.EXP2).contiguous()
+
+
+def test_the_same_structure_is_scheduled_once(machine: Any, empty: dict[Any, Any]) -> None:
+    asts = []
+    for k in range(3):
+        x, y = ramp(machine, k), ramp(machine, -k)
+        out = pair(x, y)
+        items = machine.run(out)
+        asts.append(items[0].ast)
+        assert str(items[0].origin).startswith(__file__)
+        v, w = machine.memory[x.storage].reshape(2, 3), machine.memory[y.storage].reshape(2, 3)
+        np.testing.assert_allclose(machine.value(out), np.exp2((v * w).sum(1)).reshape(1, 2), rtol=1e-5)
+        assert out.is_realized
+    assert len(empty) == 1 and asts[0] is asts[1] is asts[2]
+
+
+def test_which_memory_is_the_same_matters(machine: Any, empty: dict[Any, Any]) -> None:
+    x, y = ramp(machine), ramp(machine, 1)
+    assert len(schedule([pair(x, y)])[0][0].bufs) == 3
+    assert len(schedule([pair(x, x)])[0][0].bufs) == 2
+    assert x.storage is not None
+    alias = LazyBuffer.from_storage(x.storage, (2, 3))
+    assert len(schedule([pair(x, alias)])[0][0].bufs) == 2
+    assert len(empty) == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x: plus(x, -0.0), lambda x: x.alu(Ops.SUB, x.const_like(0.0)), lambda x: plus(x.flip((0,)), 0.0),
+        lambda x: plus(x, 0.0).contiguous(), lambda x: plus(x.reshape((6,)), 0.0),
+    ],
+)  # fmt: skip
+def test_what_differs_is_told_apart(machine: Any, empty: dict[Any, Any], other: Any) -> None:
+    x = ramp(machine)
+    schedule([plus(x, 0.0)])
+    schedule([other(x)])
+    assert len(empty) == 2
+
+
+def test_several_outputs_and_temporaries(machine: Any, empty: dict[Any, Any]) -> None:
+    for k in range(2):
+        x = machine.buffer(np.full((300, 400), k + 1, np.float32))
+        total = x.reduce(Ops.ADD, (0, 1))
+        top = plus(x.reduce(Ops.MAX, (0, 1)), 1)
+        machine.run(total, top, LazyBuffer.empty((2,), dtypes.float32, "CPU"))
+        assert machine.value(total) == (k + 1) * 120_000 and machine.value(top) == k + 2
+    assert len(empty) == 1
+
+
+def test_assignments_and_symbols_are_thought_about_anew(machine: Any, empty: dict[Any, Any]) -> None:
+    x = ramp(machine)
+    machine.run(x.assign(plus(x, 1)))
+    n = Variable("n", 1, 3)
+    machine.run(plus(x.shrink(((0, 2), (0, n.bind(2)))), 1).reduce(Ops.ADD, (1,)))
+    assert not empty
+
+
+def test_limits_are_part_of_the_structure(machine: Any, empty: dict[Any, Any]) -> None:
+    def build() -> LazyBuffer:
+        y = ramp(machine)
+        for _ in range(4):
+            y = y.alu(Ops.ADD, ramp(machine))
+        return y
+
+    assert len(schedule([build()])[0]) == 1
+    LIMITS["CPU"] = Limits(buffers=4)
+    try:
+        assert len(schedule([build()])[0]) > 1
+    finally:
+        del LIMITS["CPU"]
+    assert len(schedule([build()])[0]) == 1
+
+
+def test_no_more_is_remembered_than_fits(
+    machine: Any, empty: dict[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "CAPACITY", 3)
+    x = ramp(machine)
+    for k in range(5):
+        schedule([plus(x, k)])
+    assert len(empty) == 3
+    y = x
+    for k in range(300):
+        y = plus(y, k)
+    schedule([y])
+    assert len(empty) == 3
