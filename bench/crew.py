@@ -180,7 +180,10 @@ class Crew:
     def member(self, library: str) -> Member:
         """The worker of a library."""
         found = self.members.get(library)
-        if found is None or found.process.poll() is not None:
+        if found is not None and found.process.poll() is not None:
+            found.close()
+            found = None
+        if found is None:
             found = self.members[library] = self.launch(library, self.scratch / f"cache-{library}")
         return found
 

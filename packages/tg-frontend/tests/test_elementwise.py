@@ -224,9 +224,9 @@ def test_powers(backend: str) -> None:
     t = Tensor(base)
     for n in (0, 1, 2, 3, 5, 10, 31):
         same(t**n, base**n, 1e-5)
-    for n in (-1, -2, 0.5, 1.5):
+    for exponent in (-1, -2, 0.5, 1.5):
         positive = base[3:]
-        same(Tensor(positive) ** n, positive**n, 1e-5)
+        same(Tensor(positive) ** exponent, positive**exponent, 1e-5)
     exponents = np.array([-2.0, -1.0, 0.0, 1.0, 3.0, 2.5], np.float32)
     with np.errstate(all="ignore"):
         grid = np.power(base[:, None], exponents[None, :])

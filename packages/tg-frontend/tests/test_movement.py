@@ -139,7 +139,7 @@ BAD: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "rearrange names": (lambda t: t.rearrange("a b c -> a b"), ValueError, "same axes"),
     "rearrange braces": (lambda t: t.rearrange("a (b c -> a b c"), ValueError, "parentheses"),
     "unfold": (lambda t: t.unfold(1, 4, 1), ValueError, "larger than axis 1"),
-    "axis type": (lambda t: t.squeeze("x"), TypeError, "axis is an integer"),
+    "axis type": (lambda t: t.squeeze(1.0), TypeError, "axis is an integer"),  # type: ignore[arg-type]
 }  # fmt: skip
 
 

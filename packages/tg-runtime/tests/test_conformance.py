@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tg_lazy import Context
 from tg_runtime import Device, parse_dev
 from tg_runtime.testing import DeviceConformance
 
@@ -22,6 +23,32 @@ class TestNumpy(DeviceConformance):
 class TestLLVM(DeviceConformance):
     device = "CPU"
     dev = "CPU:LLVM"
+
+
+class Guarded(TestLLVM):
+    """The same kernels, with every buffer against a page that may not be touched."""
+
+    __test__ = False
+    guard = 0
+
+    def setup_method(self) -> None:
+        super().setup_method()
+        self._guard = Context(CPU_GUARD=self.guard)
+        self._guard.__enter__()
+
+    def teardown_method(self) -> None:
+        self._guard.__exit__(None, None, None)
+        super().teardown_method()
+
+
+class TestNothingBehindBuffers(Guarded):
+    __test__ = True
+    guard = 1
+
+
+class TestNothingBeforeBuffers(Guarded):
+    __test__ = True
+    guard = 2
 
 
 @pytest.mark.skipif(bool(missing("CPU:CLANG")), reason=missing("CPU:CLANG") or "available")

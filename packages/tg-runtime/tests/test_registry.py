@@ -196,6 +196,28 @@ def test_cpu_without_compilers_says_what_to_install(monkeypatch: pytest.MonkeyPa
         cpu.CPUDevice("CPU", DevEntry("CPU"))
 
 
+def test_cpu_falls_back_to_clang_and_needs_no_numpy() -> None:
+    from tg_runtime.cpu.tools import c_compiler
+
+    if c_compiler() is None:
+        pytest.skip("no clang on the PATH")
+    code = """
+import sys
+sys.modules["llvmlite"] = sys.modules["numpy"] = None
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops
+from tg_runtime import Device, buffer_of, realize
+x = LazyBuffer.iota(100_000, dtypes.int32, "CPU")
+y = x.alu(Ops.ADD, x)
+realize([y])
+assert buffer_of(y.storage).as_buffer().cast("i").tolist() == list(range(0, 200_000, 2))
+print(Device["CPU"].renderer.name, "NUMPY" in Device.available(), Device.load("NUMPY").unavailable(None))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["CLANG", "False", *"numpy is not installed; pip install 'tg-runtime[numpy]'".split()]
+    assert done.stderr == ""
+
+
 def test_import_loads_no_device_and_nothing_heavy() -> None:
     heavy = ("numpy", "llvmlite", "ctypes", "importlib.metadata", "asyncio", "subprocess", "tempfile", "json")
     code = (

@@ -19,17 +19,18 @@ from tg_shape import Expr, Variable, sint
 
 from .access import EmitError, splat
 from .index import index_dtype
-from .loops import Loops, Span
+from .loops import Span
 from .nest import LANE, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, Store, is_alu
 from .reduction import Reduction
 from .scope import Block, Context, Env
 from .target import Target
+from .tiles import Tile, Tiles
 from .uop import UOp, UOps, const
 
 MAX_SCRATCH_BYTES = 1 << 20
 
 
-class Emitter(Loops):
+class Emitter(Tiles):
     """Emits one nest for one target."""
 
     def __init__(self, nest: Nest, target: Target) -> None:
@@ -110,14 +111,24 @@ class Emitter(Loops):
         for axis in parallel:
             if axis.root not in store.roots:
                 idle = idle & self.counter_of(axis, context.env).eq(0)
+        pointer = self.params[store.slot]
+        tiles: dict[tuple[sint, sint], tuple[Tile, dict[int, UOp]]] = {}
         for env in self.replicas(context.env, store.roots):
-            value = self.value(store.value, env, context)
-            swap = env.root
-            index = self.at(store.index, swap)
-            valid = self.at(store.valid, swap) & self.guard(env, store.roots) & idle
+            tile = self.tile(store.index, store.roots, env)
+            index, valid = self.place(store.index, store.valid & idle, store.roots, env if tile is None else tile.env)
             if isinstance(valid, int) and not valid:
                 continue
-            context.block.effects.extend(self.writes(self.params[store.slot], index, valid, value))
+            value = self.value(store.value, env, context)
+            if tile is None:
+                context.block.effects.extend(self.writes(pointer, index, valid, value))
+            else:
+                tiles.setdefault((index, valid), (tile, {}))[1][tile.number] = value
+        for (index, valid), (tile, values) in tiles.items():
+            context.block.effects.extend(self.write_tile(pointer, index, valid, values, tile))
+
+    def place(self, index: sint, valid: sint, roots: Sequence[Variable], env: Env) -> tuple[sint, sint]:
+        """An index over ``roots``, and whether it is valid and inside of the roots' extents, at ``env``."""
+        return self.at(index, env.root), self.at(valid, env.root) & self.guard(env, roots)
 
     def order(self, node: Node) -> list[Node]:
         """The nodes to compute for ``node`` in the same place, operands first: reductions and stages are leaves."""
@@ -159,10 +170,13 @@ class Emitter(Loops):
             expr = self.at(node.arg, env.root)
             return self.build.value(expr, index_dtype(expr)).cast(node.dtype)
         if op is NodeOp.LOAD:
-            swap = env.root
             slot, index, valid = node.arg
-            valid = self.at(valid, swap) & self.guard(env, tuple(node.free))
-            return self.load(self.params[slot], node.dtype, self.at(index, swap), valid)
+            roots = tuple(node.free)
+            tile = self.tile(index, roots, env)
+            at = self.place(index, valid, roots, env if tile is None else tile.env)
+            if tile is None:
+                return self.load(self.params[slot], node.dtype, *at)
+            return self.load_tile(self.params[slot], node.dtype, *at, tile)
         src = [self.memo[self.key(s, env)] for s in node.src]
         if op is NodeOp.GATHER:
             return self.gather_node(node, src[0], env)

@@ -126,7 +126,8 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
         function = node._ctx
         assert function is not None
         parents: Any = function.parents
-        if sum([parent._version for parent, need in zip(parents, function.needs, strict=True) if need]) != function.stamp:
+        versions = [parent._version for parent, need in zip(parents, function.needs, strict=True) if need]
+        if sum(versions) != function.stamp:
             raise RuntimeError(
                 f"backward: an operand of {function.name}, which gave shape {node.lazydata.shape}, was written to in "
                 "place after it was used"

@@ -11,7 +11,7 @@ from typing import Any
 
 from tg_lazy import ContextVar
 
-from ..allocator import Allocator, BufferOptions, LRUAllocator
+from ..allocator import DEFAULT_OPTIONS, Allocator, BufferOptions, LRUAllocator
 from .libc import libc
 
 # a debugging aid: a kernel that reads or writes outside of a buffer is stopped by the processor
@@ -142,10 +142,23 @@ class HostAllocator(LRUAllocator[HostMemory]):
     def _alloc(self, nbytes: int, options: BufferOptions) -> HostMemory:
         if options.external_ptr is not None:
             return HostMemory(options.external_ptr, nbytes, options)
-        return HostMemory.guarded(nbytes) if GUARD.value else HostMemory.allocate(nbytes)
+        return HostMemory.allocate(nbytes)
 
-    def _round(self, nbytes: int) -> int:
-        return nbytes if GUARD.value else super()._round(nbytes)
+    def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> HostMemory:
+        """A block from the cache or a new one; a guarded one is always new.
+
+        Raises:
+          ValueError: ``nbytes`` is negative.
+          OutOfMemory: there is not so much, even with the cache emptied.
+        """
+        if not GUARD.value or options.external_ptr is not None or nbytes < 0:
+            return super().alloc(nbytes, options)
+        try:
+            block = HostMemory.guarded(nbytes)
+        except MemoryError as error:
+            raise self._out_of_memory(nbytes, str(error)) from None
+        self._account(self._round(nbytes), 1)  # as it will be freed, whatever the setting is then
+        return block
 
     def recycle(self, opaque: HostMemory) -> HostMemory | None:
         """The block's memory, unless a view of it is in other hands."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 from tg_codegen import Renderer
@@ -66,6 +67,8 @@ class CPUDevice(Compiled):
     @classmethod
     def unavailable(cls, entry: DevEntry) -> str | None:
         """Needs llvmlite or clang."""
+        if sys.platform != "linux":
+            return f"it wants Linux, this is {sys.platform}; use DEV=NUMPY, which interprets"
         if entry.iface:
             return f"it has no interface {entry.iface}"
         found = cls.renderers()
