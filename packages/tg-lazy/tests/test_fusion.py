@@ -129,6 +129,13 @@ def test_layernorm_is_one_kernel(machine: Any, rng: Any) -> None:
     assert kernels(machine, layernorm(*map(machine.buffer, (v, w, b))), expected) == 1
 
 
+def test_a_column_sum_of_a_layernorm_is_a_second_kernel(machine: Any, rng: Any) -> None:
+    v, w, b = normal(rng, 40, 64), normal(rng, 64), normal(rng, 64)
+    expected = (v - v.mean(1, keepdims=True)) / np.sqrt(v.var(1, keepdims=True) + 1e-5) * w + b
+    out = layernorm(*map(machine.buffer, (v, w, b))).reduce(Ops.ADD, (0,))
+    assert kernels(machine, out, expected.sum(0, keepdims=True)) == 2
+
+
 def test_log_softmax_with_its_loss_is_one_kernel(machine: Any, rng: Any) -> None:
     v = normal(rng, 64, 10)
     onehot = np.eye(10, dtype=np.float32)[rng.integers(0, 10, 64)]

@@ -151,3 +151,22 @@ def test_dropping_the_storage_frees_the_memory() -> None:
     assert allocator.used > used
     del storage
     assert allocator.used == used
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_numpy_arrays(device: str) -> None:
+    np = pytest.importorskip("numpy", reason="numpy is not installed")
+    for name in ("bool", "int8", "uint16", "int64", "float16", "float64"):
+        array = np.arange(12).reshape(3, 4).T.astype(name)
+        buffer = Buffer.fromCPU(device, array)
+        assert buffer.dtype.name == name
+        out = buffer.toCPU()
+        assert out.dtype == array.dtype
+        assert np.array_equal(out, array.reshape(-1))
+        out[0] = 1
+        assert buffer.toCPU()[0] == 1
+    with pytest.raises(TypeError, match="numpy has no bfloat16; view the buffer as uint16"):
+        Buffer(device, 2, dtypes.bfloat16).toCPU()
+    with pytest.raises(TypeError, match="complex64"):
+        Buffer.fromCPU(device, np.zeros(2, "complex64"))
+    assert Buffer.fromCPU(device, np.zeros((0, 3), "float32")).toCPU().size == 0

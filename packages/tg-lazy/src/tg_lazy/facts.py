@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from tg_shape import prod
+
 from .cost import FLOPS, limits_of
 from .fold import masked
 from .graph import Graph, Node, seen_shape
 from .lazybuffer import LEAVES, MEMORY, max_size
 from .ops import Ops
+from .step import aligned
 
 
 class Facts:
@@ -20,6 +23,7 @@ class Facts:
       consumers: how many nodes use it.
       finishes: the reduction that the value is an elementwise function of, element by element, where nothing else uses
         what lies between.
+      rows: how many rows the value is computed in, if it is a function of a reduction of each row; else 0.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -30,6 +34,7 @@ class Facts:
         self.constant = [False] * n
         self.consumers = [0] * n
         self.finishes: list[Node | None] = [None] * n
+        self.rows = [0] * n
         for node in graph.nodes:
             for src in {src.index for src, _ in node.srcs}:
                 self.consumers[src] += 1
@@ -48,7 +53,7 @@ class Facts:
         if node.reason or op is Ops.REDUCE or op in MEMORY:
             self.reads[i], self.largest[i] = float(node.nbytes), node.size
             return
-        flops, reads, largest, constant = FLOPS[op], 0.0, 0, True
+        flops, reads, largest, constant, rows = FLOPS[op], 0.0, 0, True, 0
         finishes: Node | None = None
         for src, st in node.srcs if len(node.srcs) == 1 else dict.fromkeys(node.srcs):
             j = src.index
@@ -56,6 +61,11 @@ class Facts:
             reads += self.reads[j]
             if self.largest[j] > largest:
                 largest = self.largest[j]
+            if src.size == node.size:
+                rows = rows or self.rows[j]
+            elif st is not None and src.size < node.size and self.finishes[j] is not None:
+                if aligned(st.shape, range(len(st.shape)), st, prod(src.shape)):
+                    rows = src.size
             constant = constant and self.constant[j] and not (st is not None and masked(st))
             if (
                 finishes is None and self.finishes[j] is not None and self.consumers[j] == 1
@@ -63,7 +73,7 @@ class Facts:
             ):  # fmt: skip
                 finishes = self.finishes[j]
         self.flops[i], self.reads[i], self.largest[i], self.constant[i] = min(flops, 1e15), reads, largest, constant
-        self.finishes[i] = None if node.reason else finishes
+        self.finishes[i], self.rows[i] = finishes, rows
 
     def contracts(self, node: Node) -> bool:
         """Whether a reduction uses its operands many times over, as a large matrix product does."""

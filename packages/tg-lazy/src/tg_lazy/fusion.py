@@ -17,7 +17,7 @@ from .graph import Edge, Graph, Node, seen_shape
 from .kernel import over
 from .lazybuffer import LEAVES, MEMORY
 from .ops import Ops
-from .step import ELSEWHERE, Space, Step, Use, is_kernel
+from .step import ELSEWHERE, Space, Step, Use, aligned, is_kernel
 
 
 class Fusion:
@@ -130,7 +130,7 @@ class Fusion:
                 seen = seen.reshape(space.shape)
             if seen.contiguous and seen.size == elements:
                 seen = None
-            elif space.aligned(seen, elements):
+            elif aligned(space.shape, space.order, seen, elements):
                 space, seen = space.row(elements), None
         uses = self.uses[src.index]
         if uses is None:
@@ -193,6 +193,9 @@ class Fusion:
 
     def _judge_value(self, node: Node, uses: dict[Use, None]) -> str:
         facts, i = self.facts, node.index
+        rows = facts.rows[i]
+        if rows and any(space.reduction is not None and not space.has_rows(rows) for space, _ in uses):
+            return f"it is computed in {rows} rows, and reduced along other loops"
         finished = facts.finishes[i]
         if finished is not None:
             if len(uses) > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tg_shape import ShapeTracker, prod, sint
 
 from .graph import Edge, Node, seen_shape
@@ -10,6 +12,28 @@ from .ops import Ops
 
 Use = tuple["Space", ShapeTracker | None]
 """Where a node is evaluated: the loops, and how their indices map to the node's elements (None: one by one)."""
+
+
+def aligned(shape: Shape, order: Iterable[int], st: ShapeTracker, elements: sint) -> bool:
+    """Whether ``st`` shows each of ``elements`` to one run of the outer loops over ``shape``, in order."""
+    if len(st.views) != 1:
+        return False
+    view = st.views[0]
+    if view.mask is not None or view.offset != 0:
+        return False
+    expected: sint = 1
+    inner = True
+    for axis in reversed(tuple(order)):
+        dim, stride = shape[axis], view.strides[axis]
+        if isinstance(dim, int) and dim == 1:
+            continue
+        if inner and stride == 0:
+            continue
+        inner = False
+        if stride != expected:
+            return False
+        expected = expected * dim
+    return expected == elements
 
 
 class Space:
@@ -50,26 +74,15 @@ class Space:
                 last = count
         return last
 
-    def aligned(self, st: ShapeTracker, elements: sint) -> bool:
-        """Whether ``st`` shows each of ``elements`` to one run of the outer loops, in order."""
-        if len(st.views) != 1:
-            return False
-        view = st.views[0]
-        if view.mask is not None or view.offset != 0:
-            return False
-        expected: sint = 1
-        inner = True
-        for axis in reversed(self.order):
-            dim, stride = self.shape[axis], view.strides[axis]
-            if isinstance(dim, int) and dim == 1:
-                continue
-            if inner and stride == 0:
-                continue
-            inner = False
-            if stride != expected:
-                return False
-            expected = expected * dim
-        return expected == elements
+    def has_rows(self, count: int) -> bool:
+        """Whether some of the outer loops make ``count`` iterations."""
+        product = 1
+        for axis in self.order:
+            if product >= count:
+                break
+            dim = self.shape[axis]
+            product *= dim if isinstance(dim, int) else dim.vmax
+        return product == count
 
     def row(self, count: sint) -> Space:
         """The outer loops of ``count`` iterations."""

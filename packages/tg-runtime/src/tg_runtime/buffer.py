@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tg_dtype import DType
+from tg_dtype import DType, interop
 from tg_lazy import Storage
 
 from .allocator import DEFAULT_OPTIONS, Allocator, BufferOptions
 from .registry import Device
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Buffer:
@@ -237,6 +240,31 @@ class Buffer:
     def tobytes(self) -> bytes:
         """A copy of the content."""
         return bytes(self.as_buffer(allow_zero_copy=False))
+
+    @staticmethod
+    def fromCPU(device: str, x: NDArray[Any]) -> Buffer:
+        """A new buffer on ``device`` with the content of a numpy array.
+
+        Raises:
+          TypeError: the array's dtype is none of ours.
+        """
+        import numpy as np
+
+        dtype = interop.from_numpy_name(x.dtype.name)
+        return Buffer(device, x.size, dtype).copyin(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)
+
+    def toCPU(self) -> NDArray[Any]:
+        """The content as a flat numpy array, sharing the memory where the host can reach it.
+
+        Raises:
+          TypeError: numpy has no such dtype (bfloat16, fp8).
+        """
+        import numpy as np
+
+        name = interop.to_numpy_name(self.dtype)
+        if name is None:
+            raise TypeError(f"numpy has no {self.dtype.name}; view the buffer as uint{8 * self.dtype.itemsize}")
+        return np.frombuffer(self.as_buffer(), np.dtype(name))
 
     def __repr__(self) -> str:
         kind = "" if self._base is None else f", view at byte {self.offset}"
