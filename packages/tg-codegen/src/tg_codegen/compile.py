@@ -44,7 +44,7 @@ def compile_ast(
 def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
     """Renders a kernel whose loops are decided."""
     name = name or kernel_name(nest)
-    uops = tuple(linearize(full_rewrite(emit(nest, renderer.target), renderer)))
+    uops = with_every_param(linearize(full_rewrite(emit(nest, renderer.target), renderer)), nest)
     return ProgramSpec(
         name=name,
         src=renderer.render(name, uops),
@@ -57,6 +57,13 @@ def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> Prog
         estimates=estimate(nest),
         actions=nest.log,
     )
+
+
+def with_every_param(uops: list[UOp], nest: Nest) -> tuple[UOp, ...]:
+    """The list with a PARAM for each slot, also where simplification left none: the caller passes every buffer."""
+    params = (UOp(UOps.PARAM, b.dtype.ptr(b.size), (), slot) for slot, b in enumerate(nest.buffers))
+    present = {u.arg: u for u in uops if u.op is UOps.PARAM}
+    return (*(present.get(u.arg, u) for u in params), *(u for u in uops if u.op is not UOps.PARAM))
 
 
 def kernel_name(nest: Nest) -> str:
