@@ -26,7 +26,7 @@ class Reduction(Creation):
     def _axes(self, axis: Axes, what: str) -> tuple[int, ...]:
         if axis is None:
             return tuple(range(self.ndim))
-        given = (axis,) if isinstance(axis, int) else tuple(axis)
+        given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
         axes = tuple(self._axis(a, what) for a in given)
         if len(set(axes)) != len(axes):
             raise ValueError(f"{what}: an axis is given twice in {given}")
