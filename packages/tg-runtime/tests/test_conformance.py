@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 
 from tg_lazy import Context
@@ -23,6 +25,13 @@ class TestNumpy(DeviceConformance):
 class TestLLVM(DeviceConformance):
     device = "CPU"
     dev = "CPU:LLVM"
+
+
+@pytest.mark.skipif(bool(missing("CPU:LLVM")), reason=missing("CPU:LLVM") or "available")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
+class TestOlderProcessor(DeviceConformance):
+    device = "CPU"
+    dev = "CPU:LLVM:native,-avx,-avx2,-avx512f"
 
 
 class Guarded(TestLLVM):

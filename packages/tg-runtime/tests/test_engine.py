@@ -344,6 +344,44 @@ def test_threads_realise_at_once(device: str) -> None:
     assert values(shared) == [2.0, 3.0, 4.0]
 
 
+def test_memory_between_kernels_is_freed_as_they_run() -> None:
+    size, steps = 1 << 18, 12
+    index = LazyBuffer.iota(size, dtypes.int32, "CPU")
+    x = index
+    for _ in range(steps):
+        x = x.alu(Ops.ADD, index).gather(index)
+    allocator = Device["CPU"].allocator
+    before, peak = allocator.used, 0
+    run = ExecItem.run
+
+    def watched(self: ExecItem, *args: object, **kwargs: object) -> float | None:
+        nonlocal peak
+        result = run(self, *args, **kwargs)  # type: ignore[arg-type]
+        peak = max(peak, allocator.used - before)
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExecItem, "run", watched)
+        realize([x])
+    assert peak <= 3 * 4 * size
+    assert allocator.used - before == 4 * size
+
+
+def test_out_of_memory_names_the_users_line() -> None:
+    allocator = Device["CPU"].allocator
+    x = LazyBuffer.iota(1 << 20, dtypes.int32, "CPU")
+    y = x.alu(Ops.ADD, x)
+    limit, allocator.limit = allocator.limit, 1 << 10
+    try:
+        with pytest.raises(MemoryError, match="CPU: out of memory: 4.00 MiB asked") as caught:
+            realize([y])
+    finally:
+        allocator.limit = limit
+    assert any(f"{__file__}:" in note for note in caught.value.__notes__)
+    realize([y])
+    assert y.is_realized
+
+
 def test_bad_item_is_refused() -> None:
     from tg_lazy import LazyOp, ScheduleItem
     from tg_lazy.origin import Origin

@@ -17,7 +17,7 @@ from .graph import Edge, Graph, Node, seen_shape
 from .kernel import over
 from .lazybuffer import LEAVES, MEMORY
 from .ops import Ops
-from .step import ELSEWHERE, Space, Step, Use, aligned, is_kernel
+from .step import ELSEWHERE, ROW, Space, Step, Use, aligned, is_kernel
 
 
 class Fusion:
@@ -58,7 +58,7 @@ class Fusion:
         for space, st in self.uses[node.index] or ():
             step = space.step
             step.inputs[node] = None
-            step.places.setdefault(node, set()).add(st if space is step.space else ELSEWHERE)
+            step.places.setdefault(node, set()).add(_place(step, space, st))
 
     # -- placing -----------------------------------------------------------------------------------------------------
 
@@ -229,6 +229,12 @@ class Fusion:
             f"computing {node.size} elements again {again / node.size:.3g} times costs {flops:.3g} flops; "
             f"memory costs {max(saved + launch, 0):.3g} bytes at {balance:g} flops a byte"
         )
+
+
+def _place(step: Step, space: Space, st: ShapeTracker | None) -> ShapeTracker | str | None:
+    if space is step.space:
+        return st
+    return ROW if st is None and space.reduction is None and space.rows is step.space.rows else ELSEWHERE
 
 
 def _injective(st: ShapeTracker) -> bool:

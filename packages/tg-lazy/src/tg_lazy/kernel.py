@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import dtypes
-from tg_shape import ShapeTracker
+from tg_shape import ShapeTracker, sint
 
 from . import ast, fold
 from .ast import BufferArg, LazyOp
 from .graph import Edge, Node, seen_shape
-from .lazybuffer import contiguous
+from .lazybuffer import Shape, contiguous, max_size
 from .ops import ALU, Ops
 from .storage import Storage
 
@@ -142,17 +142,18 @@ def target_of(root: Node) -> Edge:
     return root.srcs[0] if root.op is Ops.ASSIGN else (root, None)
 
 
-def frames_of(roots: Sequence[Node], finished: Edge | None) -> list[ShapeTracker | None]:
-    """Over which loops a kernel is formed: its first output's, or those of the reduction that it finishes.
+def frames_of(roots: Sequence[Node], shape: Shape, finished: Edge | None) -> list[ShapeTracker | None]:
+    """Over which loops a kernel is formed: those of its outputs, or those of the reduction that they finish.
 
     Args:
-      roots: the outputs, all of one size.
-      finished: a reduction of which the first output sees each result once, and how; None if there is no such.
+      roots: the outputs: one element each iteration, or one each row.
+      shape: the loops.
+      finished: a reduction of which the outputs see each result once, and how; None if there is no such.
 
     Returns:
       For each root how the loops map to its elements; None: one by one, over its own shape.
     """
-    shape = loops = seen_shape(target_of(roots[0]))
+    loops = shape
     frame: ShapeTracker | None = None
     if finished is not None:
         reduction, seen = finished
@@ -162,8 +163,19 @@ def frames_of(roots: Sequence[Node], finished: Edge | None) -> list[ShapeTracker
     out: list[ShapeTracker | None] = []
     for root in roots:
         own = seen_shape(target_of(root))
-        if frame is None or (frame.contiguous and own == loops):
+        if max_size(own) != max_size(shape):
+            rows = row_shape(shape, max_size(own))
+            out.append(None if own == rows else contiguous(own).reshape(rows))
+        elif frame is None or (frame.contiguous and own == loops):
             out.append(None if own == loops else contiguous(own).reshape(loops))
         else:
             out.append(frame)
     return out
+
+
+def row_shape(shape: Shape, rows: int) -> Shape:
+    """The outer dimensions of ``shape`` that have ``rows`` elements together, the others 1."""
+    out: list[sint] = []
+    for dim in shape:
+        out.append(dim if max_size(tuple(out)) < rows else 1)
+    return tuple(out)

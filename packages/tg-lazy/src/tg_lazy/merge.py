@@ -11,7 +11,7 @@ from .cost import limits_of
 from .graph import Node, seen_shape
 from .ops import Ops
 from .order import Ordering, in_place
-from .step import Step, stored_through
+from .step import ELSEWHERE, ROW, Step, stored_through
 
 Signature = tuple[object, ...]
 
@@ -44,14 +44,14 @@ class Merging:
             candidates: dict[Step, None] = {}
             for node in step.inputs:
                 maker = self.ordering.maker.get(node)
-                if maker is not None and maker.is_kernel and signature(maker) == mark:
+                if maker is not None and maker.is_kernel:
                     candidates[maker] = None
                 sibling = latest.get((node, mark))
                 if sibling is not None:
                     candidates[sibling] = None
             for other in candidates:
                 if other not in self.gone and self._fits(other, step) and self._merge(other, step):
-                    step = other
+                    step, mark = other, signature(other)
                     break
             for node in step.inputs:
                 if 4 * node.size >= step.space.size:
@@ -68,6 +68,8 @@ class Merging:
             return False
         if any(stored_through(root) is not None for root in outputs):
             return False
+        if signature(first) != signature(second):
+            return self._is_row(first, second)
         if first.swaps or second.swaps or len({root.storage for root in outputs}) < len(outputs):
             return False
         vertical = any(root in second.inputs for root in first.roots)
@@ -91,6 +93,21 @@ class Merging:
                     return False
         return True
 
+    def _is_row(self, first: Step, second: Step) -> bool:
+        """Whether ``first`` computes one element for each row of ``second``, which uses it there."""
+        rows = first.space.size
+        if rows >= second.space.size or not second.space.has_rows(rows) or first.contraction or second.contraction:
+            return False
+        if any(not isinstance(dim, int) for dim in (*first.space.shape, *second.space.shape)):
+            return False
+        if len(first.reductions) + len(second.reductions) > limits_of(first.roots[0].device).stages:
+            return False
+        if any(root.op is Ops.ASSIGN or second.places.get(root, {ROW}) != {ROW} for root in first.roots):
+            return False
+        touched = {node.storage.root for node in first.inputs if node.storage is not None}
+        written = [root.storage.root for root in second.roots if root.op is Ops.ASSIGN and root.storage is not None]
+        return first.roots[0].device == second.roots[0].device and not touched.intersection(written)
+
     def _merge(self, first: Step, second: Step) -> bool:
         """Makes the two one, if a place in the order allows it."""
         before, after = self.ordering.before, self.ordering.after
@@ -111,6 +128,9 @@ class Merging:
                 after[first][step] = None
                 before[step][first] = None
         first.position = position
+        if first.space.size < second.space.size:
+            first.places = {node: {ROW if p is None else ELSEWHERE for p in ps} for node, ps in first.places.items()}
+            first.space, first.finished = second.space, None
         for node, places in second.places.items():
             if node not in first.roots:
                 first.places.setdefault(node, set()).update(places)

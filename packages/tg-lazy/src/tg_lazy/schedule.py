@@ -105,10 +105,10 @@ def item(step: Step) -> ScheduleItem:
 def form(step: Step) -> tuple[LazyOp, tuple[Storage, ...]]:
     """A kernel's AST and memory: over the loops of the reduction that it finishes, if that keeps reads simple."""
     former = Former(step.roots, step.swaps)
-    sink = former.form(frames_of(step.roots, step.finished))
+    sink = former.form(frames_of(step.roots, step.space.shape, step.finished))
     if step.finished is not None and _views(sink) > len(former.slots):
         plain = Former(step.roots, step.swaps)
-        other = plain.form(frames_of(step.roots, None))
+        other = plain.form(frames_of(step.roots, step.space.shape, None))
         if _views(other) < _views(sink):
             return other, tuple(plain.slots)
     return sink, tuple(former.slots)

@@ -107,6 +107,8 @@ class Space:
 
 ELSEWHERE = "elsewhere"
 """Stands for a place in memory other than the one that the kernel is about to write."""
+ROW = "row"
+"""Stands for the element of the row that the outer loops of the outputs are at."""
 
 
 class Step:
@@ -116,7 +118,7 @@ class Step:
       roots: the nodes that it realises.
       space: the loops of the outputs.
       inputs: the realised nodes that it reads.
-      places: how it sees each of them from the loops of the outputs (None: one by one), or ELSEWHERE.
+      places: how it sees each of them from the loops of the outputs (None: one by one), or ROW, or ELSEWHERE.
       spaces: its loop nests.
       nested: nodes that are evaluated inside reductions.
       members: nodes computed inside.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -114,24 +115,32 @@ def lower(item: ScheduleItem) -> ExecItem:
       CompileError: the kernel does not compile; the message names the file that keeps its source, and a note the
         line of the user's program that it stems from.
     """
+    try:
+        return _lowered(item)
+    except Exception as error:
+        _tell_origin(error, item)
+        raise
+
+
+def _tell_origin(error: Exception, item: ScheduleItem) -> None:
+    if item.origin:
+        error.add_note(f"in the step {item!r}, which stems from {item.origin}")
+
+
+def _lowered(item: ScheduleItem) -> ExecItem:
     ast = item.ast
     bufs = [buffer_of(storage) for storage in item.bufs]
     device = bufs[0].device
-    try:
-        if ast.op is Ops.SINK:
-            return ExecItem(get_runner(Device[device], ast), bufs)
-        if ast.op is Ops.COPY:
-            return ExecItem(_copy_runner(bufs[0], bufs[1]), bufs)
-        if ast.op is Ops.BUFFER_VIEW:
-            return ExecItem(ViewOp(ast.arg, device), bufs)
-        if ast.op is Ops.EMPTY:
-            return ExecItem(EmptyOp(device), bufs)
-        if ast.op is Ops.CUSTOM:
-            return ExecItem(CustomOp(ast.arg, device), bufs)
-    except Exception as error:
-        if item.origin:
-            error.add_note(f"this kernel stems from {item.origin}")
-        raise
+    if ast.op is Ops.SINK:
+        return ExecItem(get_runner(Device[device], ast), bufs)
+    if ast.op is Ops.COPY:
+        return ExecItem(_copy_runner(bufs[0], bufs[1]), bufs)
+    if ast.op is Ops.BUFFER_VIEW:
+        return ExecItem(ViewOp(ast.arg, device), bufs)
+    if ast.op is Ops.EMPTY:
+        return ExecItem(EmptyOp(device), bufs)
+    if ast.op is Ops.CUSTOM:
+        return ExecItem(CustomOp(ast.arg, device), bufs)
     raise ValueError(f"a schedule item ends in SINK, COPY, BUFFER_VIEW, EMPTY or CUSTOM, not {ast.op.name}")
 
 
@@ -160,19 +169,28 @@ def run_schedule(
 
     What was run before an exception stays done; the rest can be scheduled again.
     """
-    values: dict[Variable, int] = dict(var_vals or {})
-    items = list(items)
-    if len(items) > 1:
-        prefetch((Device[item.bufs[0].device], item.ast) for item in items if item.ast.op is Ops.SINK)
-    for item in items:
-        exec_item = lower(item)
-        if exec_item.prg.in_place:
-            with uninterrupted():
+    _run(deque(items), dict(var_vals or {}), do_update_stats)
+
+
+def _run(pending: deque[ScheduleItem], values: dict[Variable, int], do_update_stats: bool = True) -> None:
+    """Runs items and drops each as it is done, so that memory between two kernels is free once the second has run."""
+    if len(pending) > 1:
+        prefetch((Device[item.bufs[0].device], item.ast) for item in pending if item.ast.op is Ops.SINK)
+    while pending:
+        item = pending.popleft()
+        try:
+            exec_item = _lowered(item)
+            if exec_item.prg.in_place:
+                with uninterrupted():
+                    _execute(exec_item, values, do_update_stats)
+                    item.commit()
+            else:
                 _execute(exec_item, values, do_update_stats)
                 item.commit()
-        else:
-            _execute(exec_item, values, do_update_stats)
-            item.commit()
+        except Exception as error:
+            _tell_origin(error, item)
+            raise
+        del item, exec_item
 
 
 @contextmanager
@@ -228,7 +246,9 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
             for item in items:
                 print(f"{item!r}")
         before = GlobalCounters.kernel_count, GlobalCounters.compile_count, GlobalCounters.compile_time_s
-        run_schedule(items, var_vals)
+        pending = deque(items)
+        del items
+        _run(pending, var_vals)
         if DEBUG.value == 1:
             kernels, compiled = GlobalCounters.kernel_count - before[0], GlobalCounters.compile_count - before[1]
             spent = GlobalCounters.compile_time_s - before[2]
