@@ -53,6 +53,24 @@ def arithmetic(children: some.SearchStrategy[Pair]) -> some.SearchStrategy[Pair]
     )
 
 
+digits = some.sampled_from([2, 3, 4, 6])
+
+
+def numerals(children: some.SearchStrategy[Pair]) -> some.SearchStrategy[Pair]:
+    """Two digits of a number put together, of the right number and of a wrong one, with a right and a wrong weight."""
+    made = some.tuples(children, children, children, digits, digits, some.sampled_from([1, 1, 2]))
+
+    def put(p: tuple[Pair, Pair, Pair, int, int, int]) -> Pair:
+        (x, u), (y, v), (z, w), a, b, k = p
+        return Pair((x // a * k + y) % b * a + z % a, (u // a * k + v) % b * a + w % a)
+
+    return some.one_of(
+        made.map(put),
+        made.map(lambda p: put((p[0], Pair(0, 0), p[0], *p[3:]))),
+        made.map(lambda p: put((p[0], p[1], p[0], *p[3:]))),
+    )
+
+
 def rich(children: some.SearchStrategy[Pair]) -> some.SearchStrategy[Pair]:
     pairs = some.tuples(children, children)
     return some.one_of(
@@ -139,6 +157,12 @@ def test_arithmetic_is_exact_and_bounded(pair: Pair, evaluate_all: Evaluate) -> 
 @settings(max_examples=500)
 @given(pair=rich_numbers)
 def test_products_extrema_and_symbolic_divisors_are_exact_and_bounded(pair: Pair, evaluate_all: Evaluate) -> None:
+    check(*pair, evaluate_all)
+
+
+@settings(max_examples=200)
+@given(pair=numerals(numbers))
+def test_digits_recombine_only_where_they_belong_together(pair: Pair, evaluate_all: Evaluate) -> None:
     check(*pair, evaluate_all)
 
 

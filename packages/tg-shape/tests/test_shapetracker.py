@@ -138,6 +138,17 @@ def test_a_symbolic_row_of_a_buffer() -> None:
     assert part.shape == (start + 1, 4) and part.contiguous and part.size is start * 4 + 4
 
 
+def test_a_symbolic_mask_under_a_stride_stays_a_stack() -> None:
+    st = ShapeTracker((View((10,), (1,), 0, ((0, N * 2),)), View((5,), (2,))))
+    assert one_view(st) is View((5,), (2,), 0, ((0, N),))
+    st = ShapeTracker((View((10,), (1,), 0, ((0, N),)), View((5,), (2,))))
+    i = Variable("i", 0, 4)
+    _, valid = st.index((i,))
+    assert isinstance(valid, Expr)
+    for n, k in product(range(1, 6), range(5)):
+        assert valid.evaluate({N: n, i: k}) == (2 * k < n)
+
+
 def at(x: sint, values: dict[Variable, int]) -> sint:
     return x if isinstance(x, int) else x.substitute(dict(values))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .cost import limits_of
 from .graph import Node, seen_shape
+from .lazybuffer import max_size
 from .ops import Ops
 from .order import Ordering, in_place
 from .step import ELSEWHERE, ROW, Step, stored_through
@@ -100,7 +101,11 @@ class Merging:
             return False
         if any(not isinstance(dim, int) for dim in (*first.space.shape, *second.space.shape)):
             return False
-        if len(first.reductions) + len(second.reductions) > limits_of(first.roots[0].device).stages:
+        limits = limits_of(first.roots[0].device)
+        if len(first.reductions) + len(second.reductions) > limits.stages:
+            return False
+        work = max(second.space.size, *(max_size(seen_shape(r.srcs[0])) for r in first.reductions), 0)
+        if rows < limits.rows and work > limits.serial_elements:
             return False
         if any(root.op is Ops.ASSIGN or second.places.get(root, {ROW}) != {ROW} for root in first.roots):
             return False

@@ -8,7 +8,6 @@ turns it off.
 
 from __future__ import annotations
 
-import hashlib
 import os
 
 from tg_lazy import ContextVar
@@ -31,12 +30,14 @@ def cache_folder() -> str:
 
 def digest(*parts: str | bytes) -> str:
     """A key for :func:`get` and :func:`put`; parts that concatenate alike differ."""
-    h = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        h.update(len(data).to_bytes(8, "little"))
-        h.update(data)
-    return h.hexdigest()
+    encoded = [part.encode() if isinstance(part, str) else part for part in parts]
+    return _sha256(b"".join(len(data).to_bytes(8, "little") + data for data in encoded)).hex()
+
+
+def _sha256(data: bytes) -> bytes:
+    import hashlib  # loads OpenSSL, which is not for the start of every program
+
+    return hashlib.sha256(data).digest()
 
 
 def _path(table: str, key: str) -> str:
@@ -54,7 +55,7 @@ def get(table: str, key: str) -> bytes | None:
     except OSError:
         return None
     payload = content[_HEAD:]
-    if content[:4] == _MAGIC and content[4:_HEAD] == hashlib.sha256(payload).digest():
+    if content[:4] == _MAGIC and content[4:_HEAD] == _sha256(payload):
         return payload
     delete(table, key)
     return None
@@ -71,7 +72,7 @@ def put(table: str, key: str, payload: bytes) -> bool:
         os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}")
         with open(temporary, "xb") as file:
-            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
+            file.write(_MAGIC + _sha256(payload) + payload)
         os.replace(temporary, path)
     except OSError:
         if temporary is not None:
