@@ -13,32 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tg_dtype import AddrSpace, dtypes
+from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import Expr, Variable, sint
 
 from .access import EmitError, splat
 from .index import index_dtype
-from .loops import Span
-from .nest import LANE, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, Store, is_alu
+from .nest import LANE, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
 from .reduction import Reduction
 from .scope import Block, Context, Env
+from .staging import Staging
 from .target import Target
-from .tiles import Tile, Tiles
+from .tiles import Tile
 from .uop import UOp, UOps, const
 
-MAX_SCRATCH_BYTES = 1 << 20
 
-
-class Emitter(Tiles):
+class Emitter(Staging):
     """Emits one nest for one target."""
 
     def __init__(self, nest: Nest, target: Target) -> None:
         super().__init__(nest, target)
         self.orders: dict[Node, list[Node]] = {}
-        self.staged: dict[Node, Stage] = {s.node: s for s in nest.stages}
-        self.fills: dict[tuple[object, ...], tuple[UOp, dict[str, int]]] = {}
-        self.params = [UOp(UOps.PARAM, b.dtype.ptr(b.size), (), slot) for slot, b in enumerate(nest.buffers)]
         self.reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
 
     def kernel(self) -> UOp:
@@ -125,10 +120,6 @@ class Emitter(Tiles):
                 tiles.setdefault((index, valid), (tile, {}))[1][tile.number] = value
         for (index, valid), (tile, values) in tiles.items():
             context.block.effects.extend(self.write_tile(pointer, index, valid, values, tile))
-
-    def place(self, index: sint, valid: sint, roots: Sequence[Variable], env: Env) -> tuple[sint, sint]:
-        """An index over ``roots``, and whether it is valid and inside of the roots' extents, at ``env``."""
-        return self.at(index, env.root), self.at(valid, env.root) & self.guard(env, roots)
 
     def order(self, node: Node) -> list[Node]:
         """The nodes to compute for ``node`` in the same place, operands first: reductions and stages are leaves."""
@@ -268,62 +259,6 @@ class Emitter(Tiles):
         return all(
             a.name in env.axis or a.kind in (UNROLLED | LANE) for root in node.free for a in self.by_root[root]
         )
-
-    def read_stage(self, stage: Stage, env: Env, context: Context) -> UOp:
-        """An element of a staged node; the stage is filled first if this is the first use inside its loop."""
-        where = context.at(stage.axis)
-        key = (stage.node, where.block, where.env.axis.get(stage.axis or ""))
-        known = self.fills.get(key)
-        if known is None:
-            known = self.fills[key] = self.fill(stage, where)
-        pointer, strides = known
-        index: sint = 0
-        for name, stride in strides.items():
-            index = index + env.axis[name] * stride
-        return self.load(pointer, stage.node.dtype, index, 1)
-
-    def fill(self, stage: Stage, where: Context) -> tuple[UOp, dict[str, int]]:
-        """Emits the loops that fill a stage. Returns the filled scratch and the stride of each loop in it."""
-        node = stage.node
-        inner = [a for a in self.nest.axes if a.root in node.free and a.name not in where.env.axis]
-        inner.sort(key=lambda a: (a.kind in LANE, a.kind in UNROLLED and a.kind is Kind.UPCAST))
-        strides: dict[str, int] = {}
-        size = 1
-        for axis in reversed(inner):
-            strides[axis.name] = size
-            size *= self.fixed(axis)
-        if size * node.dtype.itemsize > MAX_SCRATCH_BYTES:
-            raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {MAX_SCRATCH_BYTES} bytes")
-        scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (f"stage{next(self.numbers)}", size))
-
-        def level(axes: Sequence[Axis], context: Context) -> None:
-            if not axes:
-                index: sint = 0
-                for name, stride in strides.items():
-                    index = index + context.env.axis[name] * stride
-                for here in self.order(node)[:-1]:
-                    key = self.key(here, context.env)
-                    if key not in self.memo:
-                        self.memo[key] = self.compute(here, context.env, context)
-                value = self.compute(node, context.env, context, fill=True)
-                context.block.effects.extend(self.writes(scratch, index, 1, value))
-                return
-            axis, rest = axes[0], axes[1:]
-            if axis.kind in LANE:
-                env = context.env.open(axis.name, axis.root, axis.stride, self.lane(axis))
-                level(rest, Context(context.block, env, axis.name, context))
-            elif axis.kind is Kind.UPCAST:
-                for number in range(self.fixed(axis)):
-                    env = context.env.open(axis.name, axis.root, axis.stride, number)
-                    level(rest, Context(context.block, env, axis.name, context))
-            else:
-                plain = Axis(axis.name, axis.root, axis.stride, axis.extent, Kind.LOOP)
-                self.run(plain, Span(0, axis.extent, None), context, lambda inner: level(rest, inner))
-
-        before = len(where.block.effects)
-        level(inner, where)
-        effects = tuple(where.block.effects[before:])
-        return UOp(UOps.AFTER, scratch.dtype, (scratch, *effects)), strides
 
 
 def emit(nest: Nest, target: Target) -> UOp:

@@ -7,15 +7,15 @@ the fill, that loop is cut into tiles which are transposed in registers.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from tg_dtype import AddrSpace
-from tg_shape import Variable, sint
+from tg_shape import sint
 
 from .access import EmitError
 from .loops import Span
-from .nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
-from .scope import Context, Env
+from .nest import LANE, Axis, Kind, Nest, Node, NodeOp, Stage
+from .scope import Block, Context, Env
 from .target import Target
 from .tiles import Tiles, part
 from .uop import UOp, UOps
@@ -110,26 +110,114 @@ class Staging(Tiles):
 
     # copies of loads
 
-    def copy(
-        self, node: Node, scratch: UOp, strides: dict[str, int], inner: Sequence[Axis], context: Context
-    ) -> None:
-        """Copies a load to scratch in vectors."""
-        if not inner or inner[-1].kind not in LANE | {Kind.UPCAST}:
+    def copy(self, node: Node, scratch: UOp, strides: dict[str, int], inner: Sequence[Axis], context: Context) -> None:
+        """Copies a load to scratch, in vectors of what scratch keeps together."""
+        near = inner[-1] if inner and inner[-1].kind in LANE | {Kind.UPCAST} else None
+        if near is None:
             self.level(inner, context, lambda inside: self.put(node, scratch, strides, inside))
             return
-        near, others = inner[-1], inner[:-1]
-        lane, width, _ = next(self.pieces(near))
-        run = self.contiguous(node, others, context.env.open(near.name, near.root, near.stride, lane)) if width > 1 else None
-        if run is None:
-            self.level(others, context, lambda inside: self.copy_near(node, scratch, strides, near, inside))
+        values = self.together(near)
+        others = inner[:-1]
+        sample = context.env.open(near.name, near.root, near.stride, values[0])
+        run = self.contiguous(node, others, sample)
+        if run is None and near.kind is Kind.UPCAST and self.pace(node, sample) != 1:
+            self.level(inner, context, lambda inside: self.put(node, scratch, strides, inside))
             return
 
-        def tiles(inside: Context, rest: Sequence[Axis]) -> None:
-            if rest:
-                self.one_by_one(rest[0], inside, lambda deeper: tiles(deeper, rest[1:]))
-                return
-            for lane, width, _ in self.pieces(near):
-                env = inside.env.open(near.name, near.root, near.stride, lane)
-                self.copy_run(node, scratch, strides, run, width, Context(inside.block, env, near.name, inside))
+        def each(inside: Context) -> None:
+            for value in values:
+                env = inside.env.open(near.name, near.root, near.stride, value)
+                deeper = Context(inside.block, env, near.name, inside)
+                if run is None:
+                    self.put(node, scratch, strides, deeper)
+                else:
+                    self.copy_run(node, scratch, strides, run, deeper)
 
-        tiles(context, [axis for axis in others if axis is not run])
+        if run is None:
+            self.level(others, context, each)
+        else:
+            self.serial([axis for axis in others if axis is not run], context, each)
+
+    def together(self, axis: Axis) -> list[sint]:
+        """The values of a loop in vectors: all lanes at once, or as many copies at once as may be."""
+        if axis.kind in LANE:
+            return [self.lane(axis)]
+        extent, values, at = self.fixed(axis), [], 0
+        while at < extent:
+            _, width = part(extent, at, COPY_LANES)
+            values.append(self.copies(axis, width) + at if width > 1 else at)
+            at += width
+        return values
+
+    def pace(self, node: Node, env: Env) -> int | None:
+        """By how much the index of a load grows from lane to lane; None if unevenly, or if it has no lanes."""
+        lane = self.lane_of(*(env.root[root] for root in node.free))
+        return None if lane is None else self.step(self.at(node.arg[1], env.root), lane, self.lanes[lane])
+
+    def contiguous(self, node: Node, axes: Sequence[Axis], env: Env) -> Axis | None:
+        """The loop along which a load that is strided over its lanes is contiguous."""
+        if self.pace(node, env) in (None, -1, 0, 1):
+            return None
+        for axis in axes:
+            if self.fixed(axis) > 1:
+                copy = self.copies(axis, 2)
+                index = self.at(node.arg[1], env.open(axis.name, axis.root, axis.stride, copy).root)
+                if self.step(index, copy, 2) == 1:
+                    return axis
+        return None
+
+    def serial(self, axes: Sequence[Axis], context: Context, body: Callable[[Context], None]) -> None:
+        """Opens serial loops around ``body``."""
+        if axes:
+            self.one_by_one(axes[0], context, lambda inside: self.serial(axes[1:], inside, body))
+        else:
+            body(context)
+
+    def copy_run(self, node: Node, scratch: UOp, strides: dict[str, int], run: Axis, context: Context) -> None:
+        """Copies all of ``run`` in tiles; what the lanes are is open already."""
+        lane = self.lane_of(*(context.env.root[root] for root in node.free))
+        extent = self.fixed(run)
+        most = 1 if lane is None else self.lanes[lane] & -self.lanes[lane]
+        if most == 1:
+            self.one_by_one(run, context, lambda inside: self.put(node, scratch, strides, inside))
+            return
+
+        def tile(block: Block, start: sint, width: int) -> None:
+            self.copy_tile(node, scratch, strides, run, start, width, Context(block, context.env, run.name, context))
+
+        _, width = part(extent, 0, most)
+        blocks = Axis(run.name, run.root, run.stride * width, extent // width, Kind.LOOP)
+        self.run(blocks, Span(0, blocks.extent, None), context,
+                 lambda inside: tile(inside.block, inside.env.axis[run.name] * width, width))
+        at = extent // width * width
+        while at < extent:
+            _, width = part(extent, at, most)
+            tile(context.block, at, width)
+            at += width
+
+    def copy_tile(
+        self, node: Node, scratch: UOp, strides: dict[str, int], run: Axis, start: sint, width: int, context: Context
+    ) -> None:
+        """Copies ``width`` iterations of ``run``, which are neighbours in memory, for all lanes."""
+        copy = self.copies(run, width)
+        env = context.env.open(run.name, run.root, run.stride, start + copy)
+        index, valid = self.place(node.arg[1], node.arg[2], tuple(node.free), env)
+        if width == 1 or self.step(index, copy, width) != 1:
+            for number in range(width):
+                here = context.env.open(run.name, run.root, run.stride, start + number)
+                self.put(node, scratch, strides, Context(context.block, here, run.name, context))
+            return
+        lane = self.lane_of(*(context.env.root[root] for root in node.free))
+        assert lane is not None
+        columns = self.load_columns(self.params[node.arg[0]], node.dtype, index, valid, lane, copy)
+        into = offset(env, strides)
+        for number, column in enumerate(columns):
+            context.block.effects.extend(self.writes(scratch, self.at(into, {copy: number}), 1, column))
+
+
+def offset(env: Env, strides: dict[str, int]) -> sint:
+    """The place of an element in scratch."""
+    index: sint = 0
+    for name, stride in strides.items():
+        index = index + env.axis[name] * stride
+    return index

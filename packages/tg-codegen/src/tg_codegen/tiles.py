@@ -69,31 +69,42 @@ class Tiles(Loops):
         start, width = part(self.fixed(axis), value, self.lanes[lane])
         if width < 2:
             return None
-        copy = Variable(f"copy{width}", 0, width - 1)
+        copy = self.copies(axis, width)
+        root = {**env.root, axis.root: env.root[axis.root] + (copy + (start - value)) * axis.stride}
+        return Tile(lane, copy, Env(root, env.axis, env.exact), value - start)
+
+    def copies(self, axis: Axis, width: int) -> Variable:
+        """A variable that stands for ``width`` copies of a loop at once."""
+        copy = Variable(f"{axis.name}_copy{width}", 0, width - 1)
         if copy not in self.lanes:
             self.lanes[copy] = width
             self.leaves[copy] = ramp(width, self.index)
-        root = {**env.root, axis.root: env.root[axis.root] + (copy + (start - value)) * axis.stride}
-        return Tile(lane, copy, Env(root, env.axis, env.exact), value - start)
+        return copy
+
+    def place(self, index: sint, valid: sint, roots: Sequence[Variable], env: Env) -> tuple[sint, sint]:
+        """An index over ``roots``, and whether it is valid and inside of the roots' extents, at ``env``."""
+        return self.at(index, env.root), self.at(valid, env.root) & self.guard(env, roots)
 
     def load_tile(self, pointer: UOp, dtype: DType, index: sint, valid: sint, tile: Tile) -> UOp:
         """The wanted copy of a tile: a vector over its lanes. ``index`` and ``valid`` are over its two variables."""
         key = (pointer, dtype, index, valid)
         found = self.columns.get(key)
         if found is None:
-            found = self.columns[key] = self.load_columns(pointer, dtype, index, valid, tile)
+            found = self.columns[key] = self.load_columns(pointer, dtype, index, valid, tile.lane, tile.copy)
         return found[tile.number]
 
-    def load_columns(self, pointer: UOp, dtype: DType, index: sint, valid: sint, tile: Tile) -> list[UOp]:
-        """Every copy of a tile."""
-        width = self.lanes[tile.copy]
+    def load_columns(
+        self, pointer: UOp, dtype: DType, index: sint, valid: sint, lane: Variable, copy: Variable
+    ) -> list[UOp]:
+        """A vector over ``lane`` for every value of ``copy``, along which ``index`` is contiguous."""
+        width = self.lanes[copy]
         rows = []
-        for number in range(self.lanes[tile.lane]):
-            here = self.at(valid, {tile.lane: number})
+        for number in range(self.lanes[lane]):
+            here = self.at(valid, {lane: number})
             if isinstance(here, int) and not here:
                 rows.append(const(0, dtype.vec(width)))
             else:
-                place = self.at(index, {tile.lane: number, tile.copy: 0})
+                place = self.at(index, {lane: number, copy: 0})
                 rows.append(self.read(pointer, dtype.vec(width), place, here))
         return turned([joined(rows[number::width]) for number in range(width)])
 
