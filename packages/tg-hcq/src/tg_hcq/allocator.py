@@ -89,7 +89,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
             done: whether the device is done; if None, everything submitted by now must be.
             keep: kept alive until then.
         """
-        self._account(-opaque.nbytes, -1)
+        self.account(-opaque.nbytes, -1)
         self._retired.append((done or self.timeline.here(), opaque, options, keep))
 
     def reap(self) -> None:
