@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tg_lazy import ScheduleItem
 
 DTypeLike = DType | str
-_REPR_LIMIT = 1000
+_REPR_LIMIT = 64
 
 
 def to_dtype(dtype: DTypeLike) -> DType:
@@ -189,7 +189,7 @@ class Core:
         if not lazy.base.is_realized:
             return f"{head}, not realized>"
         whole = lazy.st.contiguous and all(isinstance(dim, int) for dim in lazy.shape)
-        if not whole or prod(lazy.shape).__gt__(_REPR_LIMIT):
+        if not whole or capturing() or prod(lazy.shape) > _REPR_LIMIT:
             return f"{head}, realized>"
         return f"{head}, values={self._nested()}>"
 

@@ -175,7 +175,7 @@ class Gradient(Core):
     def assign(self, value: Any) -> Self:
         """Gives this tensor new elements, in the same memory where it has some. Returns it.
 
-        What was computed from the old elements keeps them. Memory borrowed from a numpy array or a file is never
+        What was computed from the old elements keeps them; views of this tensor show the new ones. Memory borrowed from a numpy array or a file is never
         written: the tensor gets memory of its own.
 
         Args:

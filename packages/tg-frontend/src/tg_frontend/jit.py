@@ -29,7 +29,7 @@ from tg_shape import Bind, Variable
 
 from .autograd import MODE
 from .random import RECORDING, renew
-from .realization import LIVE, realize_all, unfinished_assigns
+from .realization import live, realize_all, unfinished_assigns
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class _Call:
         for name in {**other.facts, **self.facts}:
             before, now = other.facts.get(name, ("missing",)), self.facts.get(name, ("missing",))
             if before != now:
-                raise JitError(f"TinyJit: {name} was {_words(before)} when it was recorded, and is {_words(now)} now")
+                raise JitError(f"TinyJit: {name} was {_words(before)} when it was recorded, now it is {_words(now)}")
 
 
 def _fact(value: Any) -> object:
@@ -155,7 +155,7 @@ def _words(fact: object) -> str:
     if fact[0] == "the value":
         return repr(fact[2])
     if fact[0] == "the object":
-        return f"another {fact[1].__name__}"
+        return f"the {fact[1].__name__} at {fact[2]:#x}"
     return " ".join(str(part) for part in fact)
 
 
@@ -212,7 +212,7 @@ class _Record:
         """The memory of results that each call makes anew: made by the call, and held by nobody else."""
         tensors = _outputs(result)
         mine = {id(tensor) for tensor in tensors}
-        held = {tensor.lazydata.storage for tensor in list(LIVE) if id(tensor) not in mine}
+        held = {tensor.lazydata.storage for tensor in live() if id(tensor) not in mine}
         found: dict[Storage, None] = {}
         for tensor in tensors:
             storage = tensor.lazydata.storage

@@ -30,6 +30,8 @@ class Operators(Elementwise):
         Raises:
           ValueError: sizes other than that of the axis, or devices, differ.
         """
+        if isinstance(self, (list, tuple)):  # Tensor.cat([a, b]), as PyTorch has it
+            return type(self[0]).cat(*self, *others, dim=dim)
         axis = self._axis(dim, "cat")
         parts = [self, *others]
         for part in parts:
@@ -52,6 +54,8 @@ class Operators(Elementwise):
         Raises:
           ValueError: the shapes or devices differ.
         """
+        if isinstance(self, (list, tuple)):
+            return type(self[0]).stack(*self, *others, dim=dim)
         for other in others:
             if self._tensor(other, "stack").shape != self.shape:
                 raise ValueError(f"stack: the shapes {self.shape} and {other.shape} differ")

@@ -24,9 +24,18 @@ if TYPE_CHECKING:
 
 
 LIVE: WeakSet[Holder] = WeakSet()
-"""Every tensor that exists."""
+"""Every tensor that exists; read it with :func:`live`."""
 
 _assigns: list[ref[LazyBuffer]] = []
+
+
+def live() -> list[Holder]:
+    """Every tensor that exists, also while other threads make some."""
+    while True:
+        try:
+            return list(LIVE)
+        except RuntimeError:  # the set changed during the walk
+            continue
 
 
 def note_assign(lazy: LazyBuffer) -> None:
@@ -83,7 +92,7 @@ def outputs_with_readers(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
             if reader not in dependent and not reader.is_realized:
                 dependent.add(reader)
                 stack.append(reader)
-    held = dict.fromkeys(tensor.lazydata for tensor in list(LIVE) if tensor.lazydata.base in dependent)
+    held = dict.fromkeys(tensor.lazydata for tensor in live() if tensor.lazydata.base in dependent)
     return [*outputs, *held]
 
 

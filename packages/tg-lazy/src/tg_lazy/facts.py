@@ -72,8 +72,10 @@ class Facts:
                 and src.size == node.size and not (st is not None and masked(st))
             ):  # fmt: skip
                 finishes = self.finishes[j]
-        self.flops[i], self.reads[i], self.largest[i], self.constant[i] = min(flops, 1e15), reads, largest, constant
-        self.finishes[i], self.rows[i] = finishes, rows
+        self.finishes[i], self.rows[i], self.constant[i] = finishes, rows, constant
+        if finishes is not None and self.consumers[i] > 1:  # it will likely be in memory, as the end of an epilogue
+            flops, reads, largest = 0.0, float(node.nbytes), node.size
+        self.flops[i], self.reads[i], self.largest[i] = min(flops, 1e15), reads, largest
 
     def contracts(self, node: Node) -> bool:
         """Whether a reduction uses its operands many times over, as a large matrix product does."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _MAX_BYTES = 2**62
 # reentrant: the collector may free a buffer while this thread is allocating one
-_account = fork_safe_lock()
+_accounting = fork_safe_lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,12 @@ class Allocator(ABC, Generic[T]):
             opaque = self._alloc(nbytes, options)
         except MemoryError as error:
             raise self._out_of_memory(nbytes, str(error)) from None
-        self._account(nbytes, 1)
+        self.account(nbytes, 1)
         return opaque
 
     def free(self, opaque: T, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
         """Frees what :meth:`alloc` gave for the same ``nbytes`` and ``options``."""
-        self._account(-nbytes, -1)
+        self.account(-nbytes, -1)
         self._free(opaque, options)
 
     def note_holder(self, holder: object, nbytes: int) -> None:
@@ -135,8 +135,9 @@ class Allocator(ABC, Generic[T]):
         """Those who hold large blocks."""
         return list(self._large.values())
 
-    def _account(self, nbytes: int, blocks: int) -> None:
-        with _account:
+    def account(self, nbytes: int, blocks: int) -> None:
+        """Counts bytes and allocations that buffers took (or, negative, gave back)."""
+        with _accounting:
             self.used += nbytes
             self.blocks += blocks
             if self.counted:
@@ -198,10 +199,10 @@ class LRUAllocator(Allocator[T]):
         nbytes = self._round(nbytes)
         kept = self._kept(nbytes, options)
         if kept:
-            with _account:
+            with _accounting:
                 if kept:
                     self._cached -= nbytes
-                    self._account(nbytes, 1)
+                    self.account(nbytes, 1)
                     return kept.pop()
         try:
             return super().alloc(nbytes, options)
@@ -221,8 +222,8 @@ class LRUAllocator(Allocator[T]):
         if kept is None:
             super().free(opaque, nbytes, options)
             return
-        with _account:
-            self._account(-nbytes, -1)
+        with _accounting:
+            self.account(-nbytes, -1)
             self._kept(nbytes, options).append(kept)
             self._cached += nbytes
         if self._cached > self.cache_limit:
@@ -238,7 +239,7 @@ class LRUAllocator(Allocator[T]):
 
     def free_cache(self) -> None:
         """Gives every cached block back to the device."""
-        with _account:
+        with _accounting:
             cache, self._cache, self._cached = self._cache, {}, 0
         for key, blocks in cache.items():
             for opaque in blocks:

@@ -64,7 +64,7 @@ class Buffer:
             self._attach(base.base, offset + base.offset)
         elif opaque is not None:
             self._allocator, self._opaque = Device[device].allocator, opaque
-            self._allocator._account(self.nbytes, 1)
+            self._allocator.account(self.nbytes, 1)
 
     @property
     def nbytes(self) -> int:
@@ -124,7 +124,7 @@ class Buffer:
         if opaque is None:
             opaque = allocator.alloc(self.nbytes, self.options)
         else:
-            allocator._account(self.nbytes, 1)
+            allocator.account(self.nbytes, 1)
         self._allocator, self._opaque = allocator, opaque
         if self.size >= 1 << 18:
             allocator.note_holder(self, self.nbytes)

@@ -38,7 +38,7 @@ class Compiled:
       allocator: its memory.
       renderer: how kernels are written for it; None for a device that holds memory only.
       compiler: turns the renderer's text into what ``runtime`` loads.
-      runtime: ``runtime(name, binary, **details) -> Program``; ``details`` is what :meth:`program_details` says.
+      runtime: ``runtime(name, binary) -> Program``.
       graph: class that condenses a list of ExecItems into one launch; None if there is none.
     """
 

@@ -157,7 +157,7 @@ class HostAllocator(LRUAllocator[HostMemory]):
             block = HostMemory.guarded(nbytes)
         except MemoryError as error:
             raise self._out_of_memory(nbytes, str(error)) from None
-        self._account(self._round(nbytes), 1)  # as it will be freed, whatever the setting is then
+        self.account(self._round(nbytes), 1)  # as it will be freed, whatever the setting is then
         return block
 
     def recycle(self, opaque: HostMemory) -> HostMemory | None:

@@ -1,0 +1,206 @@
+"""The graph of differentiation: what is recorded, kept, freed and refused."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+
+import pytest
+from tg_frontend import Tensor
+
+
+def grad_of(tensor: Tensor) -> list[float]:
+    assert tensor.grad is not None
+    values: list[float] = tensor.grad.tolist()
+    return values
+
+
+def test_gradients_add_up_at_leaves_only() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    assert (y * y).sum().backward().item() == 45.0
+    assert grad_of(x) == [18.0, 36.0] and y.grad is None
+    (x * 2).sum().backward()
+    assert grad_of(x) == [20.0, 38.0]
+    x.grad = None
+    x.sum().backward()
+    assert grad_of(x) == [1.0, 1.0]
+
+
+def test_a_tensor_used_twice_and_a_diamond() -> None:
+    x = Tensor(3.0, requires_grad=True)
+    a, b = x * 2, x + 1
+    (a * b + a).backward()
+    assert grad_of(x) == 2 * 4 + 6 + 2
+
+
+def test_a_leaf_by_itself() -> None:
+    x = Tensor(3.0, requires_grad=True)
+    x.backward()
+    assert grad_of(x) == 1.0
+
+
+def test_the_weight_of_each_element() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x * x).backward(Tensor([1.0, 10.0]))
+    assert grad_of(x) == [2.0, 40.0]
+    with pytest.raises(ValueError, match=r"shape \(2,\) needs a gradient"):
+        (x * x).backward()
+    with pytest.raises(ValueError, match=r"gradient has shape \(3,\)"):
+        (x * x).backward(Tensor([1.0, 2.0, 3.0]))
+
+
+def test_gradient_returns_and_changes_nothing() -> None:
+    x, w = Tensor([2.0], requires_grad=True), Tensor([5.0], requires_grad=True)
+    y = x * w
+    z = (y * y).sum()
+    for _ in range(2):
+        assert [g.tolist() for g in z.gradient(x, w, y)] == [[100.0], [40.0], [20.0]]
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="target 1, of shape"):
+        z.gradient(x, Tensor([1.0], requires_grad=True))
+    with pytest.raises(RuntimeError, match="target 0, of shape .* does not require"):
+        z.gradient(Tensor([1.0]))
+
+
+def test_who_requires_a_gradient() -> None:
+    yes, no, open_ = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=False), Tensor([1.0])
+    assert (yes + no).requires_grad is True and (yes + open_).requires_grad is True
+    assert (no + no).requires_grad is False and (no + open_).requires_grad is None
+    assert (yes < no).requires_grad is False and yes.detach().requires_grad is False
+    assert yes.cast("int32").requires_grad is False and yes.cast("float64").requires_grad is True
+    assert open_.requires_grad_() is open_ and open_.requires_grad is True
+
+
+def test_no_grad_is_a_block_and_a_decorator() -> None:
+    x = Tensor([1.0], requires_grad=True)
+
+    @Tensor.no_grad()
+    def double(t: Tensor) -> Tensor:
+        return t * 2
+
+    with Tensor.no_grad():
+        assert (x * 2).requires_grad is False
+        with Tensor.no_grad():
+            pass
+        assert (x * 2).requires_grad is False
+    assert double(x).requires_grad is False and (x * 2).requires_grad is True
+    with pytest.raises(ZeroDivisionError), Tensor.no_grad():
+        raise ZeroDivisionError
+    assert (x * 2).requires_grad is True
+
+
+def test_no_grad_does_not_reach_other_threads() -> None:
+    x, seen = Tensor([1.0], requires_grad=True), []
+    with Tensor.no_grad():
+        thread = threading.Thread(target=lambda: seen.append((x * 2).requires_grad))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_training_is_a_block_a_decorator_and_an_attribute() -> None:
+    assert not Tensor.training
+    with Tensor.train():
+        assert Tensor.training
+        with Tensor.train(False):
+            assert not Tensor.training
+        assert Tensor.training
+    assert not Tensor.training
+    assert Tensor.train()(lambda: Tensor.training)() and not Tensor.training
+    Tensor.training = True
+    try:
+        assert Tensor.ones(3).dropout(1).sum().item() == 0
+    finally:
+        Tensor.training = False
+
+
+def test_the_graph_is_freed_and_said_to_be() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x.exp()
+    z = (y * y).sum()
+    activation = weakref.ref((kept := (y * 2)).lazydata)
+    del kept
+    z.backward()
+    assert activation() is None
+    with pytest.raises(RuntimeError, match="freed by an earlier backward"):
+        z.backward()
+    with pytest.raises(RuntimeError, match="retain_graph=True"):
+        (y * 3).sum().backward()
+    (y.detach() * x).sum().backward()
+
+
+def test_the_graph_can_be_kept() -> None:
+    x = Tensor(2.0, requires_grad=True)
+    z = x * x
+    z.backward(retain_graph=True)
+    z.backward()
+    assert grad_of(x) == 8.0
+
+
+def test_intermediate_memory_goes_with_the_graph() -> None:
+    from tg_runtime import GlobalCounters
+
+    gc.collect()
+    x = Tensor.ones(1000, requires_grad=True).contiguous().realize()
+    x = Tensor(x.lazydata, requires_grad=True)
+    before = GlobalCounters.mem_used
+    loss = x.exp().contiguous().sin().contiguous().sum()
+    loss.realize()
+    loss.backward()
+    assert x.grad is not None
+    x.grad.realize()
+    assert GlobalCounters.mem_used - before <= 3 * 4000 + 64  # the gradient, the loss, and nothing of the middle
+
+
+def test_nothing_to_differentiate_is_named() -> None:
+    with pytest.raises(RuntimeError, match="depends on nothing that requires a gradient"):
+        Tensor([1.0]).sum().backward()
+    x = Tensor([1.0], requires_grad=True)
+    with Tensor.no_grad():
+        y = x * 2
+    with pytest.raises(RuntimeError, match="no_grad"):
+        y.backward()
+    with pytest.raises(TypeError, match="int32 has no gradient"):
+        Tensor([1]).requires_grad_()
+    with pytest.raises(TypeError, match="no gradient; detach"):
+        x.bitcast("int32")
+
+
+def test_a_failure_leaves_the_gradients_alone() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    y = x * 2
+    (y * 1).backward()
+    assert grad_of(x) == [2.0]
+    with pytest.raises(RuntimeError):
+        (y + x).backward()
+    assert grad_of(x) == [2.0]
+
+
+def test_a_chain_of_100_000() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    y, start = x, time.perf_counter()
+    for _ in range(100_000):
+        y = y + 1.0
+    y.backward()
+    assert grad_of(x) == [1.0]
+    del y
+    assert time.perf_counter() - start < 60
+
+
+def test_realising_before_backward_gives_the_same() -> None:
+    for early in (False, True):
+        x = Tensor([0.5, 1.5], requires_grad=True)
+        y = x.sin() * x
+        if early:
+            y.realize()
+        y.sum().backward()
+        assert [round(g, 5) for g in grad_of(x)] == [0.91822, 1.10360]
+
+
+def test_devices_in_one_graph() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x * 3).to("NUMPY:1").square().sum().backward()
+    assert grad_of(x) == [18.0, 36.0] and x.grad is not None and x.grad.device == "NUMPY"
