@@ -177,9 +177,9 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self.timeline.synchronize()
         return opaque.lend(nbytes)
 
-    def reusable(self, opaque: HCQBuffer) -> bool:
-        """Whether nobody on the host looks at the block any more."""
-        return not opaque.is_lent
+    def recycle(self, opaque: HCQBuffer) -> HCQBuffer | None:
+        """The block, unless somebody on the host still looks at it."""
+        return None if opaque.is_lent else opaque
 
     def offset(self, opaque: HCQBuffer, nbytes: int, byte_offset: int) -> HCQBuffer:
         """The part of ``opaque`` that begins at ``byte_offset``."""
