@@ -117,15 +117,15 @@ def test_truth_that_bounds_decide() -> None:
 
 
 def test_a_deep_expression_needs_no_recursion() -> None:
-    e = grown(3000)
+    e = grown(1500)
     assert e.depth > 3000
-    assert e is grown(3000)
+    assert e is grown(1500)
     assert e.variables() == {P, Q}
     assert e.evaluate({P: 1, Q: 1}) == e.substitute({P: 1, Q: 1})
     assert e.substitute({P: Variable("other", 0, 9)}) is not e
     assert pickle.loads(pickle.dumps(e)) is e
     assert len(e.key) == 32 and len(e.render()) > 3000
-    assert isinstance(e + grown(2999), Expr)
+    assert isinstance(e + grown(1499), Expr)
 
 
 def test_copies_and_pickles_are_the_same_object() -> None:

@@ -102,6 +102,7 @@ def test_composition_and_inverse() -> None:
     assert flat((1, 3)).expand((2, 3)).invert((3,)) is None
     assert flat((4,)).shrink(((0, 3),)).invert((4,)) is None
     assert flat((4,)).stride((2,)).invert((4,)) is None
+    assert ShapeTracker((View((3,), (1,), 5),)).invert((3,)) is None
     assert flat((N, 4)).permute((1, 0)).invert((N, 4)) is flat((4, N)).permute((1, 0))
     assert flat((0, 3)).invert((3, 0)) is flat((3, 0))
     assert (flat((3, 4)).permute((1, 0)) + flat((12,)).reshape((4, 3))) is flat((3, 4)).permute((1, 0))
