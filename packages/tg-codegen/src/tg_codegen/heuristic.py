@@ -14,6 +14,7 @@ from .target import Target
 
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 UNROLL_MAX = 9
+WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
 
 
 def size(extent: sint) -> int:
@@ -126,6 +127,10 @@ class Planner:
         ]
         if across:
             self.cut(across[0].var, self.width(across[0]), Kind.UPCAST)
+            walk = self.outer(best.var)
+            if walk.kind is Kind.LOOP and isinstance(walk.extent, int) and walk.extent > WALK:
+                self.do(Split(walk.name, WALK, Kind.LOOP.name))
+                self.do(Outermost(walk.name))
         elif len(self.nest.nodes()) <= 24 and size(self.outer(best.var).extent) >= 64:
             self.cut(best.var, 4, Kind.UPCAST)
 
