@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tg_shape import Expr, Variable, ceildiv, resolve, smax, smin
+from tg_shape import Expr, Variable, bounds_of, ceildiv, resolve, smax, smin
 
 P, J, K = Variable("i", 0, 9), Variable("j", 0, 3), Variable("k", 0, 3)
 X, Y = Variable("x", -20, 100), Variable("y", 0, 1000)
@@ -170,6 +170,26 @@ P_N, J_M = Variable("i", 0, N - 1), Variable("j", 0, M - 1)
 ])  # fmt: skip
 def test_symbolic_sizes(e: Expr, want: str) -> None:
     assert text(e) == want
+
+
+def test_a_divisor_that_could_be_0_is_taken_not_to_be() -> None:
+    z = Variable("z", 0, 9)
+    i = Variable("i", 0, z - 1)
+    for e, want in [
+        ((J * z + i) // z, J),
+        ((J * z + i) % z, i),
+        ((J * z * 4 + i) // (z * 4), J),
+        ((Y * z + 5) // z, Y + 5 // z),
+        ((Y * z + 5) % (z * 2), None),
+    ]:
+        assert want is None or e is want
+        for n in range(1, 10):
+            for k in range(n):
+                exact = {J: 2, z: n, i: k, Y: 7}
+                if want is None:
+                    assert e.evaluate(exact) == (7 * n + 5) % (n * 2)
+                else:
+                    assert bounds_of(e)[0] <= e.evaluate(exact) <= bounds_of(e)[1]
 
 
 def test_a_split_loop_leaves_no_division() -> None:

@@ -107,7 +107,7 @@ def as_sint(x: object) -> sint:
     if isinstance(x, Expr) or type(x) is int:
         return x
     try:
-        return _as_index(x)  # type: ignore[arg-type]
+        return int(_as_index(x))  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"expected an integer or a symbolic integer, got {x!r} of type {type(x).__name__}") from None
 

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from . import movement
 from ._lock import LOCK
 from .expr import Expr, Variable, as_sint, sint
-from .merge import Function, affine, function_of, index_views, loop_variables, merged, slope
+from .merge import Function, affine, function_of, loop_variables, merged, slope
 from .view import Mask, Shape, View
 from .walk import unbind
 
@@ -77,8 +77,10 @@ class ShapeTracker:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The views as nested tuples; the same in every process."""
-        return tuple(v.key for v in self.views)
+        """The map as nested tuples of integers and text; the same in every process, however the tracker was made."""
+        if len(self.views) == 1:
+            return self.views[0].key
+        return tuple(tuple(x if isinstance(x, int) else x.key for x in xs) for xs in (self.shape, self.function))
 
     # -- movement ------------------------------------------------------------------------------------------------------
     def reshape(self, shape: Sequence[sint]) -> ShapeTracker:
@@ -176,7 +178,15 @@ class ShapeTracker:
         """
         if len(idxs) != len(self.shape):
             raise ValueError(f"index: shape {self.shape} needs {len(self.shape)} indexes, got {len(idxs)}")
-        return index_views(self.views, idxs)
+        if len(self.views) == 1:
+            return self.views[0].index(idxs)
+        # By way of the function, which does not depend on how the stack was found.
+        position, valid = self.function
+        at = {x: y for x, y in zip(loop_variables(self.shape), idxs, strict=True) if isinstance(x, Expr)}
+        return (
+            position if isinstance(position, int) else position.substitute(at),
+            valid if isinstance(valid, int) else valid.substitute(at),
+        )
 
     def real_strides(self, ignore_valid: bool = False) -> tuple[sint | None, ...]:
         """The distance in the buffer of a step along each dimension; None where it is not one number.

@@ -14,7 +14,8 @@ One decomposition serves both: ``num = c*Q + g*N + R`` with ``0 <= R < g`` and `
 | remainder in remainder | `(k*(x%a) + y) % c` where `c` divides `k*a` | `(k*x + y) % c` |
 | negative divisor | `x // -c`, `x % -c` | `(-x) // c`, `-((-x) % c)` |
 
-A symbolic divisor divides by the same rules where the comparisons they need can be proved (`tg_shape.bounds`).
+A symbolic divisor divides by the same rules where the comparisons they need can be proved (`tg_shape.bounds`). It is
+taken not to be 0, for which there is no quotient.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def floordiv(num: sint, den: sint) -> sint:
         return quotient + _quotient(inner, d)
     if den.vmax < 0:
         return floordiv(-num, -den)
-    if den.vmin <= 0:
+    if den.vmin < 0:
         return _unbounded_quotient(num, den)
     quotient, _, inner, over, _ = split_symbolic(num, den)
     if isinstance(over, int):
@@ -80,9 +81,9 @@ def mod(num: sint, den: sint) -> sint:
         return g * _remainder(left, d) + rest
     if den.vmax < 0:
         return -mod(-num, -den)
-    if den.vmin <= 0:
+    if den.vmin < 0:
         bound = max(abs(den.vmin), abs(den.vmax)) - 1
-        return 0 if num == 0 else intern("mod", (num, den), -bound if den.vmin < 0 else 0, bound)
+        return 0 if num == 0 else intern("mod", (num, den), -bound, bound)
     _, unit, inner, over, rest = split_symbolic(num, den)
     if isinstance(over, int):
         return unit * (inner % over) + rest
@@ -198,12 +199,13 @@ def _remainder(inner: sint, d: int) -> sint:
 
 def _quotient_bounds(num: sint, den: Expr) -> tuple[int, int]:
     lo, hi = bounds_of(num)
-    ends = lo // den.vmin, lo // den.vmax, hi // den.vmin, hi // den.vmax
+    least = max(den.vmin, 1)
+    ends = lo // least, lo // den.vmax, hi // least, hi // den.vmax
     return min(ends), max(ends)
 
 
 def _unbounded_quotient(num: sint, den: Expr) -> sint:
-    """A quotient whose divisor may be 0 for some assignment: nothing is simplified."""
+    """A quotient whose divisor may have either sign: nothing is simplified."""
     if num == 0:
         return 0
     lo, hi = bounds_of(num)

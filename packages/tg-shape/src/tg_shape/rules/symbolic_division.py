@@ -1,4 +1,4 @@
-"""Division by a symbolic divisor that is at least 1: a polynomial division whose remainder is proved to fit."""
+"""Division by a symbolic divisor that is positive: a polynomial division whose remainder is proved to fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def split_symbolic(num: sint, den: Expr) -> tuple[sint, sint, sint, sint, sint]:
 
     Args:
         num: the numerator.
-        den: the divisor, ``den.vmin >= 1``.
+        den: the divisor, ``den.vmin >= 0``; it is not 0.
     """
     fitted = _fit(0, num, den)
     if fitted is None:
@@ -88,15 +88,15 @@ def _exact(num: Expr, den: sint) -> sint | None:
 
 
 def _parts(den: Expr) -> list[sint]:
-    """Divisors of a product that are at least 1 and may be taken out of a numerator, larger first."""
+    """Divisors, at least 1, of a product that is at least 1; larger first."""
     ((atom, c),) = terms_of(den)[0]
-    factors = [f for f in factors_of(atom) if f.vmin >= 1]
+    factors = [f for f in factors_of(atom) if f.vmin >= 0]
     out: list[sint] = []
-    if c != 1 and atom.vmin >= 1:
+    if c > 1 and atom.vmin >= 0:
         out.append(atom)
     if len(factors) > 1:
         out.extend(dict.fromkeys(factors))
-    if c != 1:
+    if c > 1:
         out.append(c)
     return out
 
