@@ -239,6 +239,25 @@ def test_what_one_output_computes_another_uses(machine: Any, rng: Any) -> None:
     assert kernels(machine, [z], [(np.exp2(v) + 1).sum(1, keepdims=True)]) == 1
 
 
+def test_statistics_of_rows_are_outputs_of_the_kernel_that_uses_them(machine: Any, rng: Any) -> None:
+    v = normal(rng, 64, 100)
+    x = machine.buffer(v)
+    greatest = x.reduce(Ops.MAX, (1,))
+    e = exp(x.alu(Ops.SUB, wide(greatest, x)))
+    norm = e.reduce(Ops.ADD, (1,))
+    out = e.alu(Ops.FDIV, wide(norm, e))
+    total = np.exp(v - v.max(1, keepdims=True)).sum(1, keepdims=True)
+    assert kernels(machine, [greatest, norm, out], [v.max(1, keepdims=True), total, np_softmax(v)]) == 1
+
+
+def test_statistics_of_few_long_rows_are_not(machine: Any, rng: Any) -> None:
+    v = normal(rng, 2, 30_000)
+    x = machine.buffer(v)
+    m = mean(x, (1,))
+    expected = v.mean(1, keepdims=True)
+    assert kernels(machine, [m, x.alu(Ops.SUB, wide(m, x))], [expected, v - expected]) == 2
+
+
 def adam(p: LazyBuffer, m: LazyBuffer, v: LazyBuffer, g: LazyBuffer) -> list[LazyBuffer]:
     m1 = m.assign(scalar(m, Ops.MUL, 0.9).alu(Ops.ADD, scalar(g, Ops.MUL, 0.1)))
     v1 = v.assign(scalar(v, Ops.MUL, 0.99).alu(Ops.ADD, scalar(g.alu(Ops.MUL, g), Ops.MUL, 0.01)))
@@ -295,9 +314,21 @@ def test_pads_of_what_is_not_zero_for_zero(machine: Any, rng: Any) -> None:
 
 
 def test_padding_does_not_divide_by_zero(machine: Any) -> None:
+    seven = LazyBuffer.const(7, dtypes.int32, (3,), "CPU")
+    q = seven.alu(Ops.IDIV, machine.buffer(np.array([2, 3, -4], np.int32))).pad(((1, 0),))
+    assert kernels(machine, scalar(q, Ops.ADD, 0).contiguous(), np.array([0, 3, 2, -1])) == 1
     a, b = np.array([7, 9, -4], np.int32), np.array([2, 3, 3], np.int32)
     q = machine.buffer(a).alu(Ops.IDIV, machine.buffer(b)).pad(((2, 1),))
     assert kernels(machine, scalar(q, Ops.ADD, 1), np.array([1, 1, 4, 4, 0, 1])) == 1
+
+
+@pytest.mark.parametrize("constant", [-3, 0, 2])
+def test_padding_of_an_op_with_a_constant(machine: Any, constant: int) -> None:
+    v = np.array([5, -7, 0, 9], np.int32)
+    x = machine.buffer(v)
+    for op in (Ops.MUL, Ops.MAX, Ops.SUB, Ops.ADD, Ops.CMPLT, *((Ops.IDIV, Ops.MOD) if constant else ())):
+        plain = x.alu(op, x.const_like(constant))
+        assert kernels(machine, plain.pad(((2, 1),)).contiguous(), np.pad(machine.value(plain), (2, 1))) == 1
 
 
 def test_a_concatenation_is_one_kernel(machine: Any, rng: Any) -> None:

@@ -7,10 +7,10 @@ come through views, masks and casts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tg_dtype import DType, bitcast_scalar, can_safe_cast, cast_scalar, dtypes
+from tg_dtype import ConstType, DType, bitcast_scalar, can_safe_cast, cast_scalar, dtypes
 from tg_shape import ShapeTracker, View
 
 from . import ast
@@ -178,6 +178,22 @@ def keeps_zero(op: Ops, dtype: DType) -> bool:
     return op in _KEEPS_ZERO and not (op is Ops.NEG and dtypes.is_float(dtype))
 
 
+def zero_of(op: Ops, constants: Sequence[ConstType | None]) -> bool:
+    """Whether an elementwise op of these constants, and of zeros where there is None, is 0 (and not -0.0).
+
+    >>> zero_of(Ops.MUL, [None, 2.0]), zero_of(Ops.MUL, [None, -2.0]), zero_of(Ops.IDIV, [None, 3])
+    (True, False, True)
+    """
+    python = SPEC[op].python
+    if python is None or op in (Ops.SHL, Ops.SHR) or None not in constants or all(c is None for c in constants):
+        return False
+    if op in (Ops.IDIV, Ops.MOD) and not constants[1]:  # padding must not divide by its 0
+        return False
+    zero = next(type(c) for c in constants if c is not None)(0)
+    value = python(*[zero if c is None else c for c in constants])
+    return value == 0 and math.copysign(1, value) > 0
+
+
 def folded(x: LazyOp) -> LazyOp:
     """``x``, an elementwise node, by the first rule that matches; itself if none does."""
     for apply in _BY_OP[x.op]:
@@ -218,7 +234,7 @@ def splat(x: LazyOp, st: ShapeTracker) -> LazyOp:
     """A CONST or SYM, one value everywhere, through ``st``: itself over another shape, but for padding."""
     if not masked(st):
         return LazyOp(x.op, x.dtype, st.shape, (), x.arg)
-    if hidden(st):
+    if hidden(st) or (x.op is Ops.CONST and x.arg == 0 and math.copysign(1, x.arg) > 0):
         return ast.const(0, x.dtype, st.shape)
     scalar = LazyOp(x.op, x.dtype, (), (), x.arg)
     low = st.views[0]

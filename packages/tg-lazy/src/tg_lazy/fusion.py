@@ -71,7 +71,7 @@ class Fusion:
                     step.inputs[src] = None
                     step.places[src] = {ELSEWHERE}
             return
-        step.members[node] = None
+        step.computed = 1
         space = step.space
         if node.op is Ops.ASSIGN:
             target, _ = node.srcs[0]
@@ -86,7 +86,7 @@ class Fusion:
         for space, st in uses:
             step = space.step
             step.inputs.pop(node, None)
-            step.members[node] = None
+            step.computed += 1
             if node.op is Ops.REDUCE:
                 if space is step.space and not self.facts.constant[node.index]:
                     step.finished = None if step.reductions else (node, st)
@@ -149,7 +149,7 @@ class Fusion:
             return f"it would be computed in {len(uses)} places, more than {limits.uses}"
         for space, _ in uses:
             step = space.step
-            if len(step.members) >= limits.nodes:
+            if step.computed >= limits.nodes:
                 return f"a kernel holds at most {limits.nodes} nodes"
             if len(step.inputs) + len(node.srcs) >= limits.buffers:
                 new = sum(1 for src, _ in node.srcs if src.op not in LEAVES and src not in step.inputs)

@@ -9,12 +9,15 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from sys import getrefcount
+from typing import TypeVar
 
 from .graph import Graph, Node
 from .lazybuffer import LazyBuffer
 from .ops import Ops
 
+T = TypeVar("T")
 LARGE = 1 << 22
 """Bytes up to which a value may take more memory than what it is made of."""
 READER = "it reads memory that this schedule overwrites"
@@ -95,7 +98,7 @@ def held(graph: Graph) -> list[Node]:
 def _held_from_outside(graph: Graph) -> set[LazyBuffer]:
     """The bases in the graph to which, or to a view of which, there are more references than the graph's own."""
     known = _references(graph)  # counted in a function of its own, whose variables hold nothing any more
-    return {lazy.base for lazy, count in known.items() if getrefcount(lazy) > count + _SCAN}
+    return {lazy.base for lazy in _beyond(known, _SLACK)}
 
 
 def _references(graph: Graph) -> dict[LazyBuffer, int]:
@@ -104,16 +107,17 @@ def _references(graph: Graph) -> dict[LazyBuffer, int]:
     for lazy in graph.of:
         known[lazy] = known.get(lazy, 0) + 2  # keyed in Graph.of, and Node.lazy
         for src in lazy.srcs:
-            count = known.get(src, 0)
-            known[src] = count + 1
-            if not count and src.op is Ops.VIEW:
+            before = known.get(src, 0)
+            known[src] = before + 1
+            if not before and src.op is Ops.VIEW:
                 known[src.srcs[0]] = known.get(src.srcs[0], 0) + 1
     return known
 
 
-def _overhead() -> int:
-    """References to a key of a dictionary, while it is being walked, that nothing else holds."""
-    return next(getrefcount(key) - value for key, value in {object(): 0}.items())
+def _beyond(known: dict[T, int], slack: int) -> list[T]:
+    """The keys to which there are more references than their value says, plus ``slack``."""
+    return [key for key, references in known.items() if getrefcount(key) > references + slack]
 
 
-_SCAN = _overhead()
+_SLACK = next(slack for slack in count() if not _beyond({object(): 0}, slack))
+"""References to a key that only its dictionary holds, while :func:`_beyond` looks at it."""

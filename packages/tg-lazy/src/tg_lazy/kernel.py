@@ -121,8 +121,17 @@ class Former:
         assert op in ALU, node
         if st is None or not fold.masked(st):
             return fold.alu(op, *src)
-        if op in (Ops.IDIV, Ops.MOD):  # padding must not divide by its 0
+        if all(n.op is Ops.CONST and not (own is not None and fold.masked(own)) for n, own in node.srcs):
+            value = fold.alu(op, *[ast.const(n.arg, n.dtype) for n, _ in node.srcs])
+            if value.op is Ops.CONST:
+                return fold.splat(value, st)
+        constants = [n.op is Ops.CONST and not (own is not None and fold.masked(own)) for n, own in node.srcs]
+        if fold.zero_of(op, [n.arg if c else None for (n, _), c in zip(node.srcs, constants, strict=True)]):
+            plain = [ast.const(n.arg, n.dtype, shape) for n, _ in node.srcs if n.op is Ops.CONST]
+            return fold.alu(op, *[plain.pop(0) if c else s for s, c in zip(src, constants, strict=True)])
+        if op in (Ops.FDIV, Ops.IDIV, Ops.MOD):  # padding must not divide by its 0, but gives 0 / 1
             src[1] = fold.alu(Ops.WHERE, valid(st), src[1], ast.const(1, src[1].dtype, shape))
+            return fold.alu(op, *src)
         return fold.alu(op, *src) if fold.keeps_zero(op, node.dtype) else self.select(fold.alu(op, *src), st)
 
     def select(self, x: LazyOp, st: ShapeTracker | None) -> LazyOp:

@@ -9,6 +9,7 @@ A node changes once in its life: when its value is in memory it becomes a BUFFER
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -34,6 +35,9 @@ Shape = tuple[sint, ...]
 _nodes: WeakValueDictionary[tuple[object, ...], LazyBuffer] = WeakValueDictionary()
 graph_lock = RLock()
 """Held while nodes are made or realised."""
+if hasattr(os, "register_at_fork"):  # a child finds the table whole and the lock free
+    _release = graph_lock.release
+    os.register_at_fork(before=graph_lock.acquire, after_in_parent=_release, after_in_child=_release)
 
 _serials = count()
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)

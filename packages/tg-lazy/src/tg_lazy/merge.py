@@ -65,7 +65,7 @@ class Merging:
         outputs = [*first.roots, *second.roots]
         if len({*first.inputs, *second.inputs, *outputs}) > limits.buffers:
             return False
-        if len(first.members) + len(second.members) > limits.nodes:
+        if first.computed + second.computed > limits.nodes:
             return False
         if any(stored_through(root) is not None for root in outputs):
             return False
@@ -141,7 +141,7 @@ class Merging:
                 first.places.setdefault(node, set()).update(places)
         first.inputs.update((node, None) for node in second.inputs if node not in first.roots)
         first.roots += second.roots
-        first.members.update(second.members)
+        first.computed += second.computed
         if any(root in second.nested for root in first.roots):
             first.nested.update(first.inputs)
         first.nested |= second.nested

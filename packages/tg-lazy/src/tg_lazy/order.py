@@ -111,8 +111,6 @@ class Ordering:
         self.graph.add(temporary)
         give_storage(temporary)
         step.roots = [temporary]
-        step.members.pop(root)
-        step.members[temporary] = None
         step.inputs.pop(target[0], None)
         if target[0] in step.places:
             step.inputs[target[0]] = None
@@ -120,7 +118,7 @@ class Ordering:
         store = Step(root)
         store.inputs = {target[0]: None, temporary: None}
         store.places = {temporary: {None}}
-        store.members[root] = None
+        store.computed = 1
         self.maker[temporary], self.maker[root] = step, store
         self.steps.append(store)
 
@@ -168,7 +166,7 @@ class Ordering:
             step.position = writer.position
             step.inputs[node] = None
             step.places[node] = {None}
-            step.members[copy] = None
+            step.computed = 1
             self.steps.append(step)
             self.maker[copy] = step
             self.before[step], self.after[step] = {}, {}

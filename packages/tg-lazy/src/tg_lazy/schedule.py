@@ -99,7 +99,7 @@ def item(step: Step) -> ScheduleItem:
         arg = root.arg if op is not Ops.EMPTY else None
         return ScheduleItem(LazyOp(op, root.dtype, root.shape, (), arg), bufs, reason, origin, commits)
     ast, bufs = form(step)
-    return ScheduleItem(ast, bufs, reason, origin, commits, len(step.members))
+    return ScheduleItem(ast, bufs, reason, origin, commits, step.computed)
 
 
 def form(step: Step) -> tuple[LazyOp, tuple[Storage, ...]]:

@@ -121,7 +121,7 @@ class Step:
       places: how it sees each of them from the loops of the outputs (None: one by one), or ROW, or ELSEWHERE.
       spaces: its loop nests.
       nested: nodes that are evaluated inside reductions.
-      members: nodes computed inside.
+      computed: how many nodes are evaluated inside, each as often as it is evaluated differently.
       reductions: those of them that are reductions.
       contraction: a reduction among them that uses its operands many times over.
       finished: the reduction of which the outputs are elementwise functions, and how they see it.
@@ -130,7 +130,7 @@ class Step:
     """
 
     __slots__ = (
-        "contraction", "finished", "inputs", "members", "nested", "places", "position", "reductions", "roots", "space",
+        "computed", "contraction", "finished", "inputs", "nested", "places", "position", "reductions", "roots", "space",
         "spaces", "swaps",
     )  # fmt: skip
 
@@ -139,7 +139,7 @@ class Step:
         self.inputs: dict[Node, None] = {}
         self.places: dict[Node, set[ShapeTracker | str | None]] = {}
         self.nested: set[Node] = set()
-        self.members: dict[Node, None] = {}
+        self.computed = 0
         self.reductions: list[Node] = []
         self.contraction: Node | None = None
         self.finished: Edge | None = None
