@@ -54,6 +54,7 @@ class Outcome:
       least: the fastest run.
       first_s: the first run in a process where the library was imported already; caches on disk may be empty.
       build_s: making inputs, weights and the model.
+      cpu_s: processor time of a run, in all threads: the least of any turn.
       cores: processor time over time, the most of any turn.
       peak_bytes: by how much the process grew.
       error: greatest difference from the reference, relative to its greatest value; None where none is there.
@@ -67,6 +68,7 @@ class Outcome:
     least: float | None = None
     first_s: float | None = None
     build_s: float | None = None
+    cpu_s: float | None = None
     cores: float | None = None
     peak_bytes: int | None = None
     error: float | None = None
@@ -203,6 +205,7 @@ def time_all(crew: Crew, row: Row, effort: Effort) -> None:
             samples = answer["samples"]
             outcome.rounds.append(statistics.median(samples))
             outcome.least = min(samples) if outcome.least is None else min(outcome.least, *samples)
+            outcome.cpu_s = min(outcome.cpu_s or answer["cpu_s"], answer["cpu_s"])
             outcome.cores = max(outcome.cores or 0.0, answer["cores"])
     for outcome in row.results.values():
         if outcome.rounds:

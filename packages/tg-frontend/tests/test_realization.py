@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tg_dtype import dtypes
 from tg_frontend import Tensor
 from tg_lazy import LazyBuffer
@@ -58,10 +59,10 @@ def test_reading(backend: str) -> None:
     assert x[0, 1].item() == -2.0 and float(x[1, 1]) == 4.0 and int(x[1, 1]) == 4
     data = x.data()
     assert data.shape == (2, 2) and data.format == "f" and data.tolist() == x.tolist()
-    assert Tensor(7).data().tolist() == 7 and Tensor([1.0], dtype="bfloat16").data().nbytes == 2
+    assert Tensor(7).data()[()] == 7 and Tensor([1.0], dtype="bfloat16").data().nbytes == 2
     assert Tensor.zeros(0, 2).tolist() == [] and Tensor.zeros(2, 0).numpy().shape == (2, 0)
     assert Tensor([1.5, 2.5], dtype="bfloat16").numpy().dtype == np.float32
-    assert len(Tensor([1, 2, 3])) == 3 and [t.item() for t in Tensor([1, 2])] == [1, 2]
+    assert len(Tensor([1, 2, 3])) == 3 and [t.item() for t in iter(Tensor([1, 2]))] == [1, 2]
     with pytest.raises(ValueError, match=r"shape \(2, 2\) has not exactly one element"):
         x.item()
     with pytest.raises(TypeError, match="no truth value"):
@@ -196,9 +197,11 @@ def test_other_devices() -> None:
     assert y.to(None).device == "NUMPY"
     x.grad = Tensor([3.0, 4.0])
     assert x.to_("NUMPY:1") is x and x.device == x.grad.device == "NUMPY:1" and x.grad.tolist() == [3.0, 4.0]
-    for bad in (lambda: Tensor([1], device="NUMPY") + y, lambda: Tensor.cat(y, Tensor([1.0], device="NUMPY"))):
-        with pytest.raises(ValueError, match="NUMPY"):
-            bad()
+    here = Tensor([1.0], device="NUMPY")
+    with pytest.raises(ValueError, match="add: operands on NUMPY and NUMPY:1"):
+        here + y
+    with pytest.raises(ValueError, match="cat: tensors on"):
+        here.cat(y)
 
 
 def test_an_unknown_device_is_named() -> None:

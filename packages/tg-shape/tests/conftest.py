@@ -85,3 +85,9 @@ def view_buffer() -> Callable[[ShapeTracker, Array], Array]:
 def index_table() -> Callable[[ShapeTracker], tuple[Array, Array]]:
     """``index_table(st)``: position and validity of every index."""
     return positions
+
+
+@pytest.fixture(scope="session")
+def values_at() -> Callable[[sint, dict[Variable, Any]], Any]:
+    """``values_at(e, {variable: values})``: the value where each variable is an array of values."""
+    return values_of

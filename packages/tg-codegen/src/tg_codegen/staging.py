@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 from tg_dtype import AddrSpace
-from tg_shape import sint
+from tg_shape import coefficient, sint
 
 from .access import EmitError
 from .loops import Span
@@ -21,6 +21,8 @@ from .tiles import Tiles, part
 from .uop import UOp, UOps
 
 MAX_SCRATCH_BYTES = 1 << 20
+LINE_BYTES = 64
+PERIOD_BYTES = 4096  # places so far apart share a set of the cache: strides of such a size are lengthened by a line
 COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
 
 
@@ -64,6 +66,8 @@ class Staging(Tiles):
         strides: dict[str, int] = {}
         size = 1
         for axis in reversed(inner):
+            if size * node.dtype.itemsize % PERIOD_BYTES == 0:
+                size += LINE_BYTES // node.dtype.itemsize
             strides[axis.name] = size
             size *= self.fixed(axis)
         if size * node.dtype.itemsize > MAX_SCRATCH_BYTES:
@@ -117,7 +121,7 @@ class Staging(Tiles):
             self.level(inner, context, lambda inside: self.put(node, scratch, strides, inside))
             return
         values = self.together(near)
-        others = inner[:-1]
+        others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -self.stride(node, axis)))
         sample = context.env.open(near.name, near.root, near.stride, values[0])
         run = self.contiguous(node, others, sample)
         if run is None and near.kind is Kind.UPCAST and self.pace(node, sample) != 1:
@@ -148,6 +152,13 @@ class Staging(Tiles):
             values.append(self.copies(axis, width) + at if width > 1 else at)
             at += width
         return values
+
+    @staticmethod
+    def stride(node: Node, axis: Axis) -> int:
+        """How far apart in memory a load's neighbours along a loop are; 0 if that differs."""
+        index = node.arg[1]
+        step = None if isinstance(index, int) else coefficient(index, axis.root)
+        return abs(step or 0) * axis.stride
 
     def pace(self, node: Node, env: Env) -> int | None:
         """By how much the index of a load grows from lane to lane; None if unevenly, or if it has no lanes."""

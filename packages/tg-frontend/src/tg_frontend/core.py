@@ -274,8 +274,8 @@ class Core:
 
         Example:
             >>> from tg_frontend import Tensor
-            >>> Tensor([[1, 2], [3, 4]], device="NUMPY").numpy().sum()
-            10
+            >>> Tensor([[1, 2], [3, 4]], device="NUMPY").numpy().tolist()
+            [[1, 2], [3, 4]]
         """
         if self.dtype.kind == "float" and self.dtype.fmt is None:
             return self._wrap(self.lazydata.cast(dtypes.float32)).numpy()

@@ -12,7 +12,7 @@ from tg_shape import Expr
 
 from . import host
 from .core import Core
-from .function import Add, Div, Maximum, Mul, Neg, Pow, Reciprocal, Sqrt, Sub, Trunc, Where
+from .function import Add, Div, Maximum, Mul, Neg, Pow, Reciprocal, Sqrt, Step, Sub, Trunc, Where, splat
 from .movement import Movement, broadcast_shape
 
 TYPE_CHECKING = False
@@ -221,7 +221,7 @@ class Elementwise(Movement):
             return None
         base = self.cast(dtype)
         if n == 0:
-            return base._splat(1, dtype, "pow")
+            return base._apply(Step(lambda lazy: splat(lazy, 1)))
         if n < 0:
             base = base.reciprocal()
         out: Self | None = None

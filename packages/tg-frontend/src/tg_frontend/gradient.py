@@ -175,8 +175,8 @@ class Gradient(Core):
     def assign(self, value: Any) -> Self:
         """Gives this tensor new elements, in the same memory where it has some. Returns it.
 
-        What was computed from the old elements keeps them; views of this tensor show the new ones. Memory borrowed from a numpy array or a file is never
-        written: the tensor gets memory of its own.
+        What was computed from the old elements keeps them; views of this tensor show the new ones. Memory borrowed
+        from a numpy array or a file is never written: the tensor gets memory of its own.
 
         Args:
           value: a tensor of the same shape and device, or data for one; a number fills.

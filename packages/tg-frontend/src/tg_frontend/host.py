@@ -191,7 +191,7 @@ def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:
 def shaped(flat: memoryview, code: str, shape: tuple[int, ...]) -> memoryview:
     """Bytes as elements of a :mod:`struct` format, in a shape."""
     cast: Any = flat.cast
-    out: memoryview = cast(code, shape) if shape else cast(code)
+    out: memoryview = cast(code, shape)
     return out
 
 

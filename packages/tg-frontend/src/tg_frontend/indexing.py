@@ -19,6 +19,7 @@ from .scan import Scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, Self
 
 class Indexing(Scan):
@@ -140,6 +141,10 @@ class Indexing(Scan):
         if any(isinstance(term, Core) for term in terms):
             return out._look_up(terms, single)
         return out.reshape(tuple(dim for one, dim in zip(single, out.shape, strict=True) if not one))
+
+    def __iter__(self) -> Iterator[Self]:
+        """The parts along the first axis, one after another."""
+        return (self[i] for i in range(len(self)))
 
     def _look_up(self, terms: list[Any], single: list[bool]) -> Self:
         """Whole slices at the positions that index tensors give; without the axes of integers."""

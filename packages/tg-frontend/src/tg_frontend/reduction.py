@@ -134,8 +134,8 @@ class Reduction(Creation):
         return var.cast(x.dtype)._kept(axes, keepdim), mean.cast(x.dtype)._kept(axes, keepdim)
 
     def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Self:
-        """The square root of :meth:`var`."""
-        return self.var(axis, keepdim, correction).sqrt()
+        """The square root of :meth:`var`; the gradient where that is 0 is 0."""
+        return self.var(axis, keepdim, correction)._root()
 
     def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Self, Self]:
         """:meth:`std` and :meth:`mean`."""

@@ -12,7 +12,6 @@ import os
 from tg_dtype import DType, interop
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, Device
-from tg_runtime.devices.disk import FileMemory
 from tg_shape import prod, sint
 
 from . import host
@@ -152,6 +151,8 @@ def safe_load(
 def _mapped(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, what: str) -> LazyBuffer:
     if host.is_addressable(device):
         return host.upload(data, dtype, shape, device, borrow=True)
+    from tg_runtime.devices.disk import FileMemory  # mapping files is its business, and costs nothing until then
+
     size = prod(shape)
     assert isinstance(size, int)
     disk = f"DISK:{what}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from tg_dtype import dtypes
-from tg_lazy import Ops
+from tg_lazy import LazyBuffer, Ops
 
-from .function import Erf, Exp, Exp2, Log, Log2, Sin, Sqrt
+from .function import Erf, Exp, Exp2, Log, Log2, Sin, Sqrt, Step, splat
 from .operators import Operators
 
 TYPE_CHECKING = False
@@ -20,6 +20,19 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _ATAN_TERMS = 12
+
+
+def _sign(x: LazyBuffer) -> LazyBuffer:
+    zero, one = splat(x, 0), splat(x, 1)
+    below = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, one.alu(Ops.NEG), zero)
+    return zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, one, below)
+
+
+def _sign_bit(x: LazyBuffer) -> LazyBuffer:
+    """-1 where a float is negative or -0.0, else 1."""
+    zero, one = splat(x, 0), splat(x, 1)
+    minus_zero = x.alu(Ops.CMPEQ, zero).alu(Ops.AND, x.alu(Ops.RECIP).alu(Ops.CMPLT, zero))
+    return x.alu(Ops.CMPLT, zero).alu(Ops.OR, minus_zero).alu(Ops.WHERE, one.alu(Ops.NEG), one)
 
 
 class Transcendental(Operators):
@@ -38,10 +51,10 @@ class Transcendental(Operators):
         return self.__abs__()
 
     def sign(self) -> Self:
-        """-1, 0 or 1; 0 for NaN. No gradient flows."""
+        """-1, 0 or 1; 0 for NaN. The gradient is 0."""
         if self.dtype.kind in ("uint", "bool"):
             return self.ne(0).cast(self.dtype)
-        return (self > 0).cast(self.dtype) - (self < 0).cast(self.dtype)
+        return self._apply(Step(_sign))
 
     def square(self) -> Self:
         """self * self."""
@@ -225,7 +238,6 @@ class Transcendental(Operators):
         return self + (self._tensor(end, "lerp") - self).mul(weight)
 
     def copysign(self, other: Any) -> Self:
-        """The magnitude of self with the sign of other, also where other is a zero or NaN is not asked about."""
+        """The magnitude of self with the sign of other, also where other is a zero; a NaN counts as positive."""
         a, b = self._floating()._pair(other, "copysign")
-        negative = (b < 0) | (b.eq(0) & b.reciprocal().eq(-math.inf))
-        return negative.where(-a.abs(), a.abs())
+        return a.abs() * b._apply(Step(_sign_bit))

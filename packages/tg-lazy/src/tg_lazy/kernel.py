@@ -127,7 +127,7 @@ class Former:
                 return fold.splat(value, st)
         constants = [n.op is Ops.CONST and not (own is not None and fold.masked(own)) for n, own in node.srcs]
         if fold.zero_of(op, [n.arg if c else None for (n, _), c in zip(node.srcs, constants, strict=True)]):
-            plain = [ast.const(n.arg, n.dtype, shape) for n, _ in node.srcs if n.op is Ops.CONST]
+            plain = [ast.const(n.arg, n.dtype, shape) for (n, _), c in zip(node.srcs, constants, strict=True) if c]
             return fold.alu(op, *[plain.pop(0) if c else s for s, c in zip(src, constants, strict=True)])
         if op in (Ops.FDIV, Ops.IDIV, Ops.MOD):  # padding must not divide by its 0, but gives 0 / 1
             src[1] = fold.alu(Ops.WHERE, valid(st), src[1], ast.const(1, src[1].dtype, shape))

@@ -7,7 +7,7 @@ Operands arrive with the shapes and dtypes that the graph needs (broadcast, prom
 is the business of the methods.
 
 Gradients at points where there is more than one: ``Max`` and ``Maximum`` split evenly between ties, ``Relu`` gives 0
-at 0, ``Trunc`` gives 0 everywhere.
+at 0, ``Trunc`` and ``Step`` give 0 everywhere.
 """
 
 from .arithmetic import Add, Div, Maximum, Mul, Pow, Sub, Where
@@ -17,7 +17,7 @@ from .memory import Cast, Contiguous, ContiguousBackward, Copy
 from .movement import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink
 from .reduction import Max, Prod, Sum
 from .special import Erf
-from .unary import Exp, Exp2, Log, Log2, Neg, Reciprocal, Relu, Sigmoid, Sin, Sqrt, Trunc
+from .unary import Exp, Exp2, Log, Log2, Neg, Reciprocal, Relu, Sigmoid, Sin, Sqrt, Step, Trunc
 
 __all__ = [
     "Add",
@@ -51,6 +51,7 @@ __all__ = [
     "Sigmoid",
     "Sin",
     "Sqrt",
+    "Step",
     "Sub",
     "Sum",
     "Take",

@@ -101,7 +101,7 @@ class Where(Function):
 
 
 def power(x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
-    """x ** y of floats of one dtype and shape; NaN where x < 0 and y is not an integer, 1 where y is 0."""
+    """x ** y of floats of one dtype and shape; NaN where -inf < x < 0 and y is no integer, 1 where y is 0."""
 
     def compute(v: LazyBuffer, w: LazyBuffer) -> LazyBuffer:
         zero, one = splat(v, 0), splat(v, 1)
@@ -111,7 +111,9 @@ def power(x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
         odd = half.alu(Ops.TRUNC).alu(Ops.CMPNE, half)
         whole = w.alu(Ops.TRUNC).alu(Ops.CMPEQ, w)
         signed = odd.alu(Ops.WHERE, magnitude.alu(Ops.NEG), magnitude)
-        result = negative.alu(Ops.WHERE, whole.alu(Ops.WHERE, signed, splat(v, math.nan)), magnitude)
+        lowest = v.alu(Ops.CMPEQ, splat(v, -math.inf))
+        broken = lowest.alu(Ops.WHERE, magnitude, splat(v, math.nan))
+        result = negative.alu(Ops.WHERE, whole.alu(Ops.WHERE, signed, broken), magnitude)
         trivial = w.alu(Ops.CMPEQ, zero).alu(Ops.OR, v.alu(Ops.CMPEQ, one))
         return trivial.alu(Ops.WHERE, one, result)
 
@@ -121,7 +123,7 @@ def power(x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
 
 
 class Pow(Function):
-    """x ** y of floats. At x = 0 and y > 0 the gradient of y is 0; for x < 0 it is NaN, as there is none."""
+    """x ** y of floats. At x = 0 and y >= 0 the gradient of y is 0; for x < 0 it is NaN, as there is none."""
 
     __slots__ = ("out", "x", "y")
 
@@ -137,6 +139,6 @@ class Pow(Function):
             grad_x = self.y.alu(Ops.CMPEQ, zero).alu(Ops.WHERE, zero, grad.alu(Ops.MUL, slope))
         if self.needs[1]:
             log = widened(self.x, lambda v: v.alu(Ops.LOG2).alu(Ops.MUL, splat(v, math.log(2))))
-            flat = self.x.alu(Ops.CMPEQ, zero).alu(Ops.AND, zero.alu(Ops.CMPLT, self.y))
+            flat = self.x.alu(Ops.CMPEQ, zero).alu(Ops.AND, self.y.alu(Ops.CMPLT, zero).alu(Ops.NOT))
             grad_y = flat.alu(Ops.WHERE, zero, grad.alu(Ops.MUL, self.out).alu(Ops.MUL, log))
         return grad_x, grad_y

@@ -8,6 +8,10 @@ from tg_lazy import LazyBuffer, Ops
 
 from .base import Function, Grads, splat, widened
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Neg(Function):
     """-x"""
@@ -143,6 +147,21 @@ class Sigmoid(Function):
     def backward(self, grad: LazyBuffer) -> Grads:
         slope = self.out.alu(Ops.MUL, splat(self.out, 1).alu(Ops.SUB, self.out))
         return (grad.alu(Ops.MUL, slope),)
+
+
+class Step(Function):
+    """Something computed of x that does not change with x but in steps: the gradient is 0."""
+
+    __slots__ = ("compute",)
+
+    def __init__(self, compute: Callable[[LazyBuffer], LazyBuffer]) -> None:
+        self.compute = compute
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        return self.compute(x)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (splat(grad, 0),)
 
 
 class Trunc(Function):

@@ -165,8 +165,9 @@ class LayerNorm2d(LayerNorm):
         Raises:
           ValueError: the shape is another.
         """
-        if x.ndim != 4:
-            raise ValueError(f"LayerNorm2d: input of shape {x.shape}; (batch, channels, height, width) is wanted")
+        if x.ndim != 4 or (x.shape[1],) != self.normalized_shape:
+            channels = self.normalized_shape[-1]
+            raise ValueError(f"LayerNorm2d: input of shape {x.shape}; (batch, {channels}, height, width) is wanted")
         return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 

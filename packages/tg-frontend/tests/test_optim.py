@@ -1,0 +1,140 @@
+"""Optimisers, against their definitions stepped by hand in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tg_dtype import dtypes
+from tg_frontend import Tensor
+from tg_frontend.nn.optim import SGD, Adam, AdamW, Optimizer, OptimizerGroup
+
+Array = NDArray[np.float64]
+GRADIENTS = np.random.default_rng(1).standard_normal((6, 3, 2))
+START = np.random.default_rng(0).standard_normal((3, 2))
+
+
+def sgd(lr: float, momentum: float = 0, decay: float = 0, nesterov: bool = False) -> Array:
+    w, b = START.copy(), np.zeros_like(START)
+    for gradient in GRADIENTS:
+        g = gradient + decay * w
+        b = momentum * b + g
+        w = w - lr * (g + momentum * b if nesterov else b if momentum else g)
+    return w
+
+
+def adam(lr: float, b1: float, b2: float, eps: float, decay: float) -> Array:
+    w, m, v = START.copy(), np.zeros_like(START), np.zeros_like(START)
+    for t, g in enumerate(GRADIENTS, start=1):
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        w = w - lr * (m / (1 - b1**t) / (np.sqrt(v / (1 - b2**t)) + eps) + decay * w)
+    return w
+
+
+CASES: dict[str, tuple[Callable[[list[Tensor]], Optimizer], Array]] = {
+    "sgd": (lambda p: SGD(p, lr=0.1), sgd(0.1)),
+    "momentum": (lambda p: SGD(p, lr=0.1, momentum=0.9), sgd(0.1, 0.9)),
+    "nesterov": (lambda p: SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True), sgd(0.1, 0.9, 0.01, True)),
+    "adam": (lambda p: Adam(p, lr=0.1), adam(0.1, 0.9, 0.999, 1e-8, 0)),
+    "adamw": (lambda p: AdamW(p, lr=0.1, b1=0.8, weight_decay=0.05), adam(0.1, 0.8, 0.999, 1e-8, 0.05)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps(name: str, dtype: str, backend: str) -> None:
+    make, want = CASES[name]
+    w = Tensor(START, dtype=dtype)
+    optimizer = make([w])
+    storages = set()
+    for gradient in GRADIENTS:
+        optimizer.zero_grad()
+        (w * Tensor(gradient, dtype=dtype)).sum().backward()
+        optimizer.step()
+        storages.add(w.lazydata.storage)
+    np.testing.assert_allclose(w.numpy(), want, rtol=1e-4, atol=1e-5)
+    assert w.dtype.name == dtype and len(storages) <= 2  # in place, once there is memory of its own
+
+
+def test_half_precision_parameters() -> None:
+    w = Tensor.ones(3, dtype="float16")
+    optimizer = Adam([w], lr=0.25)
+    (w * 2).sum().backward()
+    optimizer.step()
+    assert w.dtype is dtypes.float16 and np.allclose(w.numpy(), 0.75, atol=1e-3)
+    assert optimizer.m[0].dtype is dtypes.float32
+
+
+def test_the_loss_is_that_of_the_old_parameters(backend: str) -> None:
+    w = Tensor([3.0])
+    optimizer = SGD([w], lr=0.5)
+    loss = (w * w).sum().backward()
+    doubled = w * 2
+    optimizer.step()
+    assert loss.item() == 9.0 and w.tolist() == [0.0] and doubled.tolist() == [6.0]
+
+
+def test_which_tensors_are_optimised() -> None:
+    open_, fixed = Tensor([1.0]), Tensor([2.0], requires_grad=False)
+    yes, number = Tensor([3.0], requires_grad=True), Tensor([4])
+    optimizer = SGD([open_, fixed, yes, number, yes], lr=1.0)
+    assert optimizer.params == [open_, yes] and optimizer.buffers == [fixed, number]  # compares by identity
+    assert open_.requires_grad is True and number.requires_grad is False
+    unused = Tensor([5.0])
+    optimizer = SGD([yes, unused], lr=1.0)
+    (yes * 2).sum().backward()
+    optimizer.step()
+    assert yes.tolist() == [1.0] and unused.tolist() == [5.0]
+    optimizer.zero_grad()
+    assert yes.grad is None
+
+
+def test_buffers_are_realised_with_a_step() -> None:
+    w, count = Tensor([1.0]), Tensor([0.0], requires_grad=False)
+    optimizer = SGD([w, count], lr=1.0)
+    count.assign(count + 1)
+    (w * 2).sum().backward()
+    optimizer.step()
+    assert count.is_realized and count.tolist() == [1.0]
+
+
+def test_the_learning_rate_can_be_changed() -> None:
+    w = Tensor([1.0])
+    optimizer = SGD([w], lr=1.0)
+    optimizer.lr.assign([0.25])
+    (w * 2).sum().backward()
+    optimizer.step()
+    assert w.tolist() == [0.5]
+
+
+def test_groups() -> None:
+    a, b = Tensor([1.0]), Tensor([1.0])
+    group = OptimizerGroup(SGD([a], lr=0.5), Adam([b], lr=0.25))
+    (a + b).sum().backward()
+    group.step()
+    assert a.tolist() == [0.5] and abs(float(b) - 0.75) < 1e-4 and isinstance(group[1], Adam)
+    group.zero_grad()
+    assert a.grad is None and b.grad is None
+    with pytest.raises(ValueError, match="at least one"):
+        OptimizerGroup()
+
+
+def test_mistakes_are_named() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    bad: list[tuple[Callable[[], Any], type[Exception], str]] = [
+        (lambda: SGD([]), ValueError, "none of the 0 parameters"),
+        (lambda: SGD([Tensor([1.0], requires_grad=False)]), ValueError, "none of the 1 parameters"),
+        (lambda: SGD([x * 2]), ValueError, "is a result, not a leaf"),
+        (lambda: SGD([x, 3]), TypeError, "parameter 1 is a int"),  # type: ignore[list-item]
+        (lambda: SGD([x, Tensor([1.0], device="NULL")]), ValueError, "parameters on NUMPY and NULL"),
+        (lambda: SGD([x], nesterov=True), ValueError, "nesterov"),
+        (lambda: Adam([x], b1=1.0), ValueError, "b1"),
+        (lambda: SGD([x]).step(), RuntimeError, r"call backward\(\) before step"),
+    ]
+    for function, kind, message in bad:
+        with pytest.raises(kind, match=message):
+            function()
