@@ -100,7 +100,7 @@ class Creation(Transcendental):
     ) -> Self:
         """``start``, ``start + step``, … below ``stop`` (above it for a negative step). One bound means 0 to it.
 
-        It takes no memory.
+        It takes no memory. Integers beyond ``dtypes.default_int`` are int64.
 
         Raises:
           ValueError: the step is 0.
@@ -125,7 +125,10 @@ class Creation(Transcendental):
             count = max(0, count) if isinstance(count, int) else count
         name = Device.canonicalize(device)
         if not floats and isinstance(first, int) and kind.kind != "float":
-            for value in (first, first + (count - 1) * step) if isinstance(count, int) and count else ():
+            ends = (first, first + (count - 1) * step) if isinstance(count, int) and count else ()
+            if dtype is None and any(not dtypes.min(kind) <= value <= dtypes.max(kind) for value in ends):
+                kind = dtypes.int64
+            for value in ends:
                 if kind.kind != "bool" and not dtypes.min(kind) <= value <= dtypes.max(kind):
                     raise OverflowError(f"arange: {value} is no {kind.name}")
         counting = dtypes.int64 if floats or kind.itemsize > 4 else dtypes.int32
@@ -154,11 +157,13 @@ class Creation(Transcendental):
         """``steps`` values in equal distances from ``start`` to ``stop``, both included.
 
         Raises:
-          ValueError: ``steps`` is negative.
+          ValueError: ``steps`` is negative, or the dtype is bool.
         """
         if not isinstance(steps, int) or steps < 0:
             raise ValueError(f"linspace: {steps!r} is not a number of steps")
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+        if kind.kind == "bool":
+            raise ValueError("linspace: steps between two bools are not bools; give another dtype")
         wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.default_float
         i = cls._iota(steps, dtypes.int32, Device.canonicalize(device)).cast(wide)
         out = (i * ((stop - start) / max(steps - 1, 1)) + start).cast(kind)
@@ -243,16 +248,23 @@ class Creation(Transcendental):
         """
         return self._triangle(diagonal, False, "triu")
 
-    def diag(self) -> Self:
-        """A square matrix with this vector on its diagonal.
+    def diag(self, diagonal: int = 0) -> Self:
+        """A square matrix with this vector on a diagonal, or that diagonal of a matrix.
+
+        Args:
+          diagonal: how far above the main diagonal; below, if negative.
 
         Raises:
-          ValueError: it is not a vector.
+          ValueError: it is neither a vector nor a matrix.
         """
+        if self.ndim == 2:
+            return self.diagonal(diagonal)
         if self.ndim != 1:
-            raise ValueError(f"diag: a vector is wanted, got shape {self.shape}")
+            raise ValueError(f"diag: a vector or a matrix is wanted, got shape {self.shape}")
+        above, left = max(0, -diagonal), max(0, diagonal)
         i = self._counter(0)
-        return i.unsqueeze(1).eq(i).where(self.unsqueeze(1), 0)
+        square = i.unsqueeze(1).eq(i).where(self.unsqueeze(1), 0)
+        return square.pad(((above, left), (left, above)))
 
     def meshgrid(self, *others: Self, indexing: str = "ij") -> tuple[Self, ...]:
         """The grid of vectors: one tensor a vector, of shape (len a, len b, …), constant along the other axes.

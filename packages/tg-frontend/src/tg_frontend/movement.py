@@ -198,6 +198,10 @@ class Movement(Gradient):
     def _pad_around(self, amounts: list[tuple[sint, sint]], mode: str) -> Self:
         out = self
         for axis, (before, after) in enumerate(amounts):
+            if mode == "circular" and (before < 0 or after < 0):  # what is cut does not come round
+                keep = (max(0, -before), out.shape[axis] - max(0, -after))
+                out = out.shrink([keep if i == axis else None for i in range(self.ndim)])
+                before, after = max(0, before), max(0, after)
             dim = out.shape[axis]
             if not (isinstance(before, int) and isinstance(after, int) and isinstance(dim, int)):
                 raise ValueError(f"pad: mode {mode!r} needs numbers, got {(before, after)} for shape {self.shape}")
@@ -340,10 +344,13 @@ class Movement(Gradient):
         """
         axis = self._axis(dim, "unfold")
         length = self.shape[axis]
-        if not isinstance(size, int) or size < 1 or step < 1:
-            raise ValueError(f"unfold: windows of {size} every {step}: both must be at least 1")
+        if not isinstance(size, int) or size < 0 or step < 1:
+            raise ValueError(f"unfold: windows of {size} every {step}: at least 0 and 1 are wanted")
         if isinstance(length, int) and size > length:
             raise ValueError(f"unfold: a window of {size} is larger than axis {dim} of shape {self.shape}")
+        if size == 0:
+            bounds = [(0, 0) if i == axis else None for i in range(self.ndim)]
+            return self.shrink(bounds).reshape((*self.shape[:axis], length // step + 1, *self.shape[axis + 1 :], 0))
         order = [i for i in range(self.ndim) if i != axis]
         moved = sliding.windows(self.permute(*order, axis), (size,), (step,), (1,))
         back = list(range(self.ndim - 1))
@@ -352,11 +359,11 @@ class Movement(Gradient):
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Self:
         """The elements moved along axes; those that leave at one end come in at the other. None: of the flat tensor."""
-        if dims is None:
-            if not isinstance(shifts, int):
-                raise ValueError(f"roll: {shifts!r} places need axes")
-            return self.flatten().roll(shifts, 0).reshape(self.shape)
         moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+        if dims is None:
+            if len(moves) != 1:
+                raise ValueError(f"roll: {shifts!r} places need axes")
+            return self.flatten().roll(moves, 0).reshape(self.shape)
         axes = (dims,) if isinstance(dims, int) else tuple(dims)
         if len(moves) != len(axes):
             raise ValueError(f"roll: {len(moves)} shifts for {len(axes)} axes")
@@ -371,18 +378,28 @@ class Movement(Gradient):
             out = doubled.shrink([(cut, cut + length) if i == axis else None for i in range(out.ndim)])
         return out
 
-    def diagonal(self) -> Self:
-        """The diagonal of a square matrix.
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
+        """The elements whose position along ``dim2`` is that along ``dim1`` plus ``offset``, as the last axis.
 
         Raises:
-          ValueError: it is not a square matrix.
+          ValueError: there are not two axes.
+          IndexError: an axis is out of range.
         """
-        if self.ndim != 2 or self.shape[0] != self.shape[1]:
-            raise ValueError(f"diagonal: a square matrix is wanted, got shape {self.shape}")
-        n = self.shape[0]
-        if n == 0:
-            return self.reshape((0,))
-        return self.flatten().pad(((0, n),)).reshape((n, n + 1)).shrink([None, (0, 1)]).reshape((n,))
+        first, second = self._axis(dim1, "diagonal"), self._axis(dim2, "diagonal")
+        if self.ndim < 2 or first == second:
+            raise ValueError(f"diagonal: axes {dim1} and {dim2} of shape {self.shape}: two axes are wanted")
+        x = self.permute(*(i for i in range(self.ndim) if i not in (first, second)), first, second)
+        *lead, rows, columns = x._ints()
+        start, length = (0, offset), min(rows, columns - offset)
+        if offset < 0:
+            start, length = (-offset, 0), min(rows + offset, columns)
+        n = max(0, length)
+        if 0 in (n, *lead):
+            return x.shrink([(0, 0)] * x.ndim).reshape((0,)).reshape((*lead, n))
+        keep = [(0, dim) for dim in lead]
+        x = x.shrink([*keep, *((begin, begin + n) for begin in start)]).reshape((*lead, n * n))
+        x = x.pad([*((0, 0) for _ in lead), (0, n)]).reshape((*lead, n, n + 1))
+        return x.shrink([*keep, (0, n), (0, 1)]).reshape((*lead, n))
 
     def rearrange(self, formula: str, **sizes: int) -> Self:
         """Reshape and permute by names, as einops has it: ``"b (h w) c -> b c h w"`` with ``h=2``.

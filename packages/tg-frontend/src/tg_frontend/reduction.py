@@ -133,6 +133,13 @@ class Reduction(Creation):
         var = (distance * distance)._apply(Sum(axes)) / divisor
         return var.cast(x.dtype)._kept(axes, keepdim), mean.cast(x.dtype)._kept(axes, keepdim)
 
+    def _root(self) -> Self:
+        """The square root, through which no gradient flows where it is 0 (elsewhere it would be 0 * inf)."""
+        if self._ctx is None:
+            return self.sqrt()
+        flat = self.detach().eq(0)
+        return flat.where(0, flat.where(1, self).sqrt())
+
     def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Self:
         """The square root of :meth:`var`; the gradient where that is 0 is 0."""
         return self.var(axis, keepdim, correction)._root()
@@ -140,7 +147,7 @@ class Reduction(Creation):
     def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Self, Self]:
         """:meth:`std` and :meth:`mean`."""
         var, mean = self.var_mean(axis, keepdim, correction)
-        return var.sqrt(), mean
+        return var._root(), mean
 
     def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
         """Where the maximum is (the first of them; a NaN counts as the maximum), as int32; None: in the flat tensor.
