@@ -121,14 +121,14 @@ class Former:
         assert op in ALU, node
         if st is None or not fold.masked(st):
             return fold.alu(op, *src)
-        if all(n.op is Ops.CONST and not (own is not None and fold.masked(own)) for n, own in node.srcs):
-            value = fold.alu(op, *[ast.const(n.arg, n.dtype) for n, _ in node.srcs])
+        plain = [plain_constant(edge) for edge in node.srcs]
+        if None not in plain:
+            value = fold.alu(op, *[x for x in plain if x is not None])
             if value.op is Ops.CONST:
                 return fold.splat(value, st)
-        constants = [n.op is Ops.CONST and not (own is not None and fold.masked(own)) for n, own in node.srcs]
-        if fold.zero_of(op, [n.arg if c else None for (n, _), c in zip(node.srcs, constants, strict=True)]):
-            plain = [ast.const(n.arg, n.dtype, shape) for (n, _), c in zip(node.srcs, constants, strict=True) if c]
-            return fold.alu(op, *[plain.pop(0) if c else s for s, c in zip(src, constants, strict=True)])
+        if fold.zero_of(op, [None if x is None else x.arg for x in plain]):
+            at = [s if x is None else ast.const(x.arg, x.dtype, shape) for s, x in zip(src, plain, strict=True)]
+            return fold.alu(op, *at)
         if op in (Ops.FDIV, Ops.IDIV, Ops.MOD):  # padding must not divide by its 0, but gives 0 / 1
             src[1] = fold.alu(Ops.WHERE, valid(st), src[1], ast.const(1, src[1].dtype, shape))
             return fold.alu(op, *src)
@@ -144,6 +144,14 @@ class Former:
 def valid(st: ShapeTracker) -> LazyOp:
     """True where ``st`` shows no padding, over its shape."""
     return fold.splat(ast.const(True, dtypes.bool), st)
+
+
+def plain_constant(edge: Edge) -> LazyOp | None:
+    """The CONST of one element that an operand is everywhere; None if it is no constant, or a padded one."""
+    node, own = edge
+    if node.op is not Ops.CONST or (own is not None and fold.masked(own)):
+        return None
+    return ast.const(node.arg, node.dtype)
 
 
 def target_of(root: Node) -> Edge:
