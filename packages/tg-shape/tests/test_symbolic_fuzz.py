@@ -18,7 +18,8 @@ L = Variable("l", 0, Z - 1)
 ROWS = np.array([(x, y, z, k) for x in range(12) for y in range(-5, 5) for z in range(1, 4) for k in range(z)])
 VALUES: dict[Variable, Any] = {v: ROWS[:, i] for i, v in enumerate((X, Y, Z, L))}
 DIVISORS: list[tuple[sint, Any]] = [
-    (Z, VALUES[Z]), (Z * 2, VALUES[Z] * 2), (Z * Z, VALUES[Z] ** 2), (Z * 3, VALUES[Z] * 3), (Z + 1, VALUES[Z] + 1), (4, 4),
+    (Z, VALUES[Z]), (Z * 2, VALUES[Z] * 2),
+    (Z * Z, VALUES[Z] ** 2), (Z * 3, VALUES[Z] * 3), (Z + 1, VALUES[Z] + 1), (4, 4),
 ]  # fmt: skip
 
 

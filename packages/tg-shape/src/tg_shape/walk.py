@@ -7,30 +7,45 @@ from hashlib import blake2b
 from math import prod
 from typing import Any
 
-from .expr import ENGINE, Bind, Expr, Variable, sint, topological
+from .expr import ENGINE, Bind, Expr, Variable, as_sint, sint, topological
+from .rules.sums import combine
+
+_LEAVES = ("var", "bind")
 
 
 def substitute(e: sint, mapping: Mapping[Expr, sint]) -> sint:
     """See `Expr.substitute`."""
     if isinstance(e, int):
         return e
-    done: dict[Expr, sint] = dict(mapping)
-    keys = [k.variables() for k in mapping]
+    done: dict[Expr, sint] = {k: v if type(v) is int else as_sint(v) for k, v in mapping.items()}
+    touched = frozenset().union(*[k.variables() for k in mapping])
+    # Sums are added up term by term, unless a key could be one of their scaled terms.
+    linear = all(k.lin is None for k in mapping)
     stack = [e]
     while stack:
         node = stack[-1]
         if node in done:
             stack.pop()
             continue
-        if node.op in ("var", "bind") or not any(k <= node.variables() for k in keys):
+        if node.op in _LEAVES or touched.isdisjoint(node._vars or variables(node)):
             done[node] = node
             stack.pop()
             continue
-        waiting = [a for a in node.args if isinstance(a, Expr) and a not in done]
+        parts = node.lin if linear else None
+        waiting = []
+        for a in node.args if parts is None else [atom for atom, _ in parts[0]]:
+            if isinstance(a, Expr) and a not in done:
+                if a.op in _LEAVES:
+                    done[a] = a
+                else:
+                    waiting.append(a)
         if waiting:
             stack.extend(waiting)
             continue
         stack.pop()
+        if parts is not None:
+            done[node] = combine([(done[atom], c) for atom, c in parts[0]], parts[1])
+            continue
         new = [done[a] if isinstance(a, Expr) else a for a in node.args]
         done[node] = node if all(x is y for x, y in zip(new, node.args, strict=True)) else ENGINE.rebuild[node.op](new)
     return done[e]

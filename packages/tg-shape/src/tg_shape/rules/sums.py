@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ..expr import Expr, sint
@@ -38,16 +38,20 @@ def add(a: sint, b: sint) -> sint:
     return collect(terms, const + extra)
 
 
-def add_all(args: Sequence[sint]) -> sint:
-    """The sum of ``args``, collected once."""
+def combine(parts: Iterable[tuple[sint, int]], const: int) -> sint:
+    """``sum(coefficient * part) + const`` for any expressions, collected once."""
     terms: dict[Expr, int] = {}
-    const = 0
-    for a in args:
-        pairs, extra = terms_of(a)
-        const += extra
-        for atom, c in pairs:
-            terms[atom] = terms.get(atom, 0) + c
+    for part, c in parts:
+        pairs, extra = terms_of(part)
+        const += c * extra
+        for atom, k in pairs:
+            terms[atom] = terms.get(atom, 0) + c * k
     return collect(terms, const)
+
+
+def add_all(args: Sequence[sint]) -> sint:
+    """The sum of ``args``."""
+    return combine([(a, 1) for a in args], 0)
 
 
 def collect(terms: dict[Expr, int], const: int) -> sint:
