@@ -232,11 +232,21 @@ class Planner:
             return
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
-        """Lanes run over a reduced dimension (or there are none): several accumulators hide latency."""
-        groups: dict[tuple[Variable, ...], int] = {}
+        """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.
+
+        Of reductions inside one another the longest has the lanes, and the others run over vectors of them.
+        """
+        groups: dict[tuple[Variable, ...], list[Node]] = {}
         for node in self.reductions:
-            groups[node.arg[1]] = groups.get(node.arg[1], 0) + 1
-        for roots, members in groups.items():
+            groups.setdefault(node.arg[1], []).append(node)
+        within = {roots: frozenset[Variable]().union(*(n.free for n in nodes)) for roots, nodes in groups.items()}
+        wide: list[tuple[Variable, ...]] = []
+        for roots in sorted(groups, key=lambda roots: -prod(size(self.nest.roots[r].extent) for r in roots)):
+            nested = [other for other in groups if other is not roots
+                      and (within[roots] & set(other) or within[other] & set(roots))]
+            if any(other in wide for other in nested):
+                continue
+            members = len(groups[roots])
             inner = [self.nest.roots[r] for r in roots]
             contiguous = [
                 r for r in inner
@@ -246,6 +256,9 @@ class Planner:
                 continue
             root = contiguous[-1]
             if self.vectorize(root, Kind.LANES):
+                wide.append(roots)
+                if nested:
+                    continue
                 left = size(self.outer(root.var).extent)
                 spread = max(s for s in (1, 2, 4) if s * members <= max(4, members) and s <= left)
                 self.cut(root.var, spread, Kind.SPREAD)
@@ -255,6 +268,8 @@ class Planner:
         """Unrolls short reduction loops, as a convolution's window."""
         for root in reversed([r for r in self.nest.roots.values() if r.reduce]):
             axis = self.outer(root.var)
+            if any(root.var in n.free for n in self.reductions):
+                continue  # another reduction would be copied with it
             if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
                 if copies * axis.extent > 96:
                     return
