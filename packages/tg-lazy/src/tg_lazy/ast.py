@@ -23,12 +23,10 @@ it is storing (the scheduler sees to it).
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from tg_dtype import ConstType, DType, dtypes
@@ -39,8 +37,7 @@ from .ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class BufferArg:
+class BufferArg(NamedTuple):
     """A kernel's view of one of its buffers: element dtype and size in elements."""
 
     dtype: DType
@@ -97,11 +94,13 @@ class LazyOp:
     def key(self) -> bytes:
         """A digest of the structure, equal in every process for equal ASTs."""
         if self._key is None:
+            from hashlib import sha256  # brings OpenSSL with it, which a short program never needs
+
             for node in self.toposort():
                 if node._key is None:
                     arg = _arg_key(node.arg)
                     text = f"{node.op.name}|{node.dtype.name}|{node.shape!r}|{arg!r}|"
-                    own = hashlib.sha256(text.encode())
+                    own = sha256(text.encode())
                     for child in node.src:
                         assert child._key is not None
                         own.update(child._key)

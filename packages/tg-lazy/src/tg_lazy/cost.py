@@ -10,13 +10,12 @@ with the numbers of :class:`Limits`. :func:`tg_lazy.explain` prints both sides f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .ops import SPEC, Ops, Trait
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """A target as the scheduler sees it.
 
     Attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tg_dtype import ConstType, DType, bitcast_scalar, can_safe_cast, cast_scalar, dtypes
 from tg_shape import ShapeTracker, View
@@ -20,8 +20,7 @@ from .ops import SPEC, Ops
 Apply = Callable[[LazyOp], LazyOp | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rewrite of an elementwise node.
 
     Attributes:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, Flag, auto
+from typing import NamedTuple
 
 from tg_dtype import ConstType, DType, dtypes
 
@@ -105,8 +105,7 @@ class DTypeRule(Enum):
     GIVEN = auto()  # stated with the node
 
 
-@dataclass(frozen=True, slots=True)
-class OpSpec:
+class OpSpec(NamedTuple):
     """One row of the op table.
 
     Attributes:

@@ -8,7 +8,7 @@ reads the memory. So are symbolic ones, whose structure holds the values of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tg_dtype import DType
 
@@ -29,8 +29,7 @@ _EXCLUDED = frozenset({Ops.ASSIGN, Ops.BUFFER_VIEW, Ops.CUSTOM})
 Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """A schedule item without memory: buffers and nodes are positions in lists."""
 
     ast: LazyOp
@@ -41,8 +40,7 @@ class _Step:
     fused: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
+class _Template(NamedTuple):
     """Steps, and the memory that they need beside what is there: device, size, dtype."""
 
     steps: tuple[_Step, ...]
