@@ -1,4 +1,4 @@
-"""Test configuration shared by every package: examples in Markdown, hypothesis profiles, and the ledger of skips.
+"""Test configuration shared by every package: examples in Markdown, a cache of the run's own, and the ledger of skips.
 
 Python blocks of a Markdown file run as one program from top to bottom, in the order in which a reader meets them;
 a block marked ``python no-test`` is left out.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,14 @@ class MarkdownFile(pytest.File):
             program += "\n" * (text.count("\n", 0, block.start(1)) - program.count("\n")) + block[1]
         if program:
             yield MarkdownProgram.from_parent(self, name="python", program=program)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        # Before any of our packages is imported, and for the workers and the programs that tests start as well.
+        folder = tempfile.TemporaryDirectory(prefix="tinytg-cache-", ignore_cleanup_errors=True)
+        os.environ["CACHEDIR"] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> MarkdownFile | None:

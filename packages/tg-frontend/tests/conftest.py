@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,15 +10,6 @@ import pytest
 from tg_frontend import Tensor
 from tg_lazy import Context
 from tg_runtime import Device
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("cache")
-    os.environ["CACHEDIR"] = str(folder)  # for the processes that tests start
-    with Context(CACHEDIR=str(folder)):
-        yield
-    del os.environ["CACHEDIR"]
 
 
 @pytest.fixture(autouse=True)
