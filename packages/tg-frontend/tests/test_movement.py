@@ -133,7 +133,7 @@ BAD: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "split zero": (lambda t: t.split(0), ValueError, "parts of 0"),
     "chunk": (lambda t: t.chunk(0), ValueError, "chunk"),
     "roll": (lambda t: t.roll((1, 2), 0), ValueError, "2 shifts for 1 axes"),
-    "diagonal": (lambda t: t.diagonal(), ValueError, "square matrix"),
+    "diagonal": (lambda t: t.diagonal(dim1=1, dim2=1), ValueError, "two axes are wanted"),
     "rearrange": (lambda t: t.rearrange("a b -> b a"), ValueError, "names 2 axes"),
     "rearrange size": (lambda t: t.rearrange("a (b c) d -> a b c d", b=2), ValueError, "not an axis of size 3"),
     "rearrange names": (lambda t: t.rearrange("a b c -> a b"), ValueError, "same axes"),

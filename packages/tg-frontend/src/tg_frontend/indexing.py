@@ -127,9 +127,10 @@ class Indexing(Scan):
         return out.reshape((*out.shape[:axis], rows, *out.shape[axis + 2 :]))
 
     def __getitem__(self, indices: Any) -> Self:
-        """A part, as numpy has it: ints, slices with steps, None, ``...``, tensors of integers, and masks.
+        """A part: ints, slices with steps, None, ``...``, tensors of integers, and masks, as PyTorch has it.
 
-        A mask (a tensor of bools) is computed at once, since the size of the result depends on it.
+        Of several tensors the axes stay where they are if no slice stands between them, else they come first; an
+        integer takes its axis away before that. A mask (a tensor of bools) is computed at once, since the size of the result depends on it.
 
         Raises:
           IndexError: a number is out of range, there are too many indices, or a mask does not fit.
@@ -151,8 +152,9 @@ class Indexing(Scan):
         advanced = [i for i, term in enumerate(terms) if isinstance(term, Core)]
         used = [i for i, term in enumerate(terms) if isinstance(term, Core) or single[i]]
         rest = [i for i in range(self.ndim) if i not in used]
-        # numpy puts the looked up axes where they were if they stood together, else in front
-        place = sum(1 for i in rest if i < used[0]) if used == list(range(used[0], used[-1] + 1)) else 0
+        # as PyTorch does: the looked up axes stay where they are if no other axis parts them, else they come first
+        parted = any(advanced[0] < i < advanced[-1] for i in rest)
+        place = 0 if parted else sum(1 for i in rest if i < advanced[0])
         shape = broadcast_shape("getitem", *(terms[i].shape for i in advanced))
         flat, size = _flat_index([terms[i]._stretch(shape) for i in advanced], [self.shape[i] for i in advanced])
         gone = [i for i in used if single[i]]
@@ -165,14 +167,14 @@ class Indexing(Scan):
     # *** writing ***
 
     def __setitem__(self, indices: Any, value: Any) -> None:
-        """Writes a part, in the same memory where there is some. The value is broadcast to the part.
+        """Writes a part, in the same memory where there is some. The value is broadcast to the part and cast.
 
         With tensors of integers, of several values for one position the last one stays.
 
         Raises:
           IndexError: a number is out of range, there are too many indices, or a mask does not fit.
           ValueError: the value does not broadcast to the part, or is on another device.
-          TypeError: something is no index, or the value has another dtype.
+          TypeError: something is no index, or the value is nothing that holds numbers.
           RuntimeError: this tensor is a leaf that requires a gradient.
         """
         flows = self.requires_grad and MODE.recording
@@ -181,7 +183,7 @@ class Indexing(Scan):
                 f"setitem: a leaf of shape {self.shape} that requires a gradient is not written in place; "
                 "do it in Tensor.no_grad(), or use where()"
             )
-        new = self._as_value(value, "setitem")
+        new = self._fitting(value, "setitem")
         mask = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
         if host.is_array(mask):
             mask = type(self)(mask, device=self.device)
@@ -195,6 +197,17 @@ class Indexing(Scan):
             self._take_over(self._shadow()._written_box(terms, new))
         else:
             self._write_box(terms, new)
+
+    def _fitting(self, value: Any, what: str) -> Self:
+        """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and self.dtype.kind != "float":
+            if isinstance(value, float) or self.dtype.kind == "bool":
+                value = type(self)(value, device=self.device).cast(self.dtype)
+        elif isinstance(value, Core):
+            value = value.cast(self.dtype)  # type: ignore[attr-defined]
+        elif not isinstance(value, (bool, int, float)):
+            value = type(self)(value, device=self.device).cast(self.dtype)
+        return self._as_value(value, what)
 
     def _shadow(self) -> Self:
         """Another tensor with this one's content and graph, to which what is computed now refers."""
