@@ -190,17 +190,18 @@ class AdamW(Optimizer):
         if not 0 <= b1 < 1 or not 0 <= b2 < 1 or eps < 0 or weight_decay < 0:
             raise ValueError(f"{type(self).__name__}: b1 {b1}, b2 {b2}, eps {eps}, weight_decay {weight_decay}")
         self.b1, self.b2, self.eps, self.weight_decay = b1, b2, eps, weight_decay
-        # the powers of b1 and b2 so far: tensors, so that a TinyJit follows them
-        self.b1_t = Tensor([1.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
-        self.b2_t = Tensor([1.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
+        # 1 less the powers of b1 and b2 so far, by a recurrence that keeps all their digits: tensors, so that a TinyJit
+        # follows them
+        self.b1_c = Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
+        self.b2_c = Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
         self.m = [self._state(param) for param in self.params]
         self.v = [self._state(param) for param in self.params]
 
     def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
         state = {id(param): (m, v) for param, m, v in zip(self.params, self.m, self.v, strict=True)}
-        self.b1_t.assign(self.b1_t * self.b1)
-        self.b2_t.assign(self.b2_t * self.b2)
-        changed = [self.b1_t, self.b2_t]
+        self.b1_c.assign(self.b1_c * self.b1 + (1 - self.b1))
+        self.b2_c.assign(self.b2_c * self.b2 + (1 - self.b2))
+        changed = [self.b1_c, self.b2_c]
         for param, gradient in ready:
             m, v = state[id(param)]
             g = gradient.cast(m.dtype)
@@ -208,7 +209,7 @@ class AdamW(Optimizer):
             v.assign(v * self.b2 + g * g * (1 - self.b2))
             changed += [m, v]
             wide, lr = param.detach().cast(m.dtype), self.lr.cast(m.dtype)
-            m_hat, v_hat = m / (1 - self.b1_t).cast(m.dtype), v / (1 - self.b2_t).cast(m.dtype)
+            m_hat, v_hat = m / self.b1_c.cast(m.dtype), v / self.b2_c.cast(m.dtype)
             step = m_hat / (v_hat.sqrt() + self.eps)
             if self.weight_decay:
                 step = step + wide * self.weight_decay
