@@ -37,7 +37,7 @@ def values_of(e: sint, assignment: dict[Variable, Any]) -> Any:
         if isinstance(node, Variable):
             done[node] = assignment[node]
         elif node.op == "bind":
-            done[node] = np.int64(node.args[1])  # type: ignore[arg-type]
+            done[node] = np.int64(node.args[1])
         else:
             done[node] = OPERATIONS[node.op]([np.int64(a) if isinstance(a, int) else done[a] for a in node.args])
     return done[e]
@@ -72,7 +72,7 @@ def viewed(st: ShapeTracker, buffer: Array) -> Array:
 @pytest.fixture(scope="session")
 def evaluate_all() -> Callable[..., Array]:
     """``evaluate_all(e, *variables)``: the value for every assignment."""
-    return lambda e, *variables: values_of(e, every_assignment(variables))  # type: ignore[no-any-return]
+    return lambda e, *variables: values_of(e, every_assignment(variables))
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ def test_queries() -> None:
     assert coefficient(P * N, P) is None
     assert e.substitute({P: 1, Q: 3}) == 12
     assert e.substitute({P: Q, Q: P}) == Q * 4 + P // 2 + 7
-    assert e.substitute({Q // 2: N}) is P * 4 + N + 7  # type: ignore[dict-item]
+    assert e.substitute({Q // 2: N}) is P * 4 + N + 7  # type: ignore[type-var]
     assert e.substitute({N: 3}) is e
     assert P.substitute({P: Q + 1}) is Q + 1
 

@@ -99,7 +99,7 @@ def rich(children: some.SearchStrategy[Pair]) -> some.SearchStrategy[Pair]:
 def value(e: Expr) -> Array:
     """A sum of variables over the whole grid."""
     terms, const = linear_terms(e)
-    return sum((GRID[v] * c for v, c in terms), start=np.int64(const))  # type: ignore[index, call-overload, no-any-return]
+    return np.add.reduce([np.full_like(GRID[X], const), *(GRID[v] * c for v, c in terms)])  # type: ignore[index, no-any-return]
 
 
 numbers = some.recursive(leaves, arithmetic, max_leaves=8)
@@ -141,7 +141,8 @@ def either(a: sint, b: sint) -> sint:
 
 def check(e: sint, want: Any, evaluate_all: Evaluate) -> None:
     got = evaluate_all(e, *VARIABLES)
-    np.testing.assert_array_equal(*np.broadcast_arrays(got, want), err_msg=f"{e}")
+    got, want = np.broadcast_arrays(got, want)
+    np.testing.assert_array_equal(got, want, err_msg=f"{e}")
     lo, hi = bounds_of(e)
     assert lo <= np.min(want) and np.max(want) <= hi, (
         f"{e} has bounds {lo}..{hi} but values {np.min(want)}..{np.max(want)}"
@@ -193,12 +194,11 @@ def test_substitution_keeps_the_value(pair: Pair, data: Any, evaluate_all: Evalu
     split = e.substitute({X: high * 4 + low})
     a, b = np.meshgrid(np.arange(3), np.arange(4), indexing="ij")
     rest = {v: data.draw(some.integers(v.vmin, v.vmax)) for v in VARIABLES[1:]}
-    fixed: dict[Expr, sint] = dict(rest)
-    got = evaluate_all(split.substitute(fixed) if isinstance(split, Expr) else split, high, low)
+    got = evaluate_all(split.substitute(rest) if isinstance(split, Expr) else split, high, low)
     want = [
         [e.evaluate({X: int(4 * i + j), **rest}) for i, j in zip(r, s, strict=True)] for r, s in zip(a, b, strict=True)
     ]
-    np.testing.assert_array_equal(*np.broadcast_arrays(got, np.array(want)))
+    np.testing.assert_array_equal(np.broadcast_to(got, (3, 4)), want)
 
 
 @settings(max_examples=150)

@@ -113,12 +113,26 @@ LEAVES = [Known(Variable(n, lo, hi), z3.Int(n)) for n, (lo, hi) in BOUNDS.items(
 DOMAIN = [z3.And(z3.Int(n) >= lo, z3.Int(n) <= hi) for n, (lo, hi) in BOUNDS.items()]
 
 
+def bit(claim: Term) -> Term:
+    return z3.If(claim, 1, 0)
+
+
+OPERATIONS: dict[str, Callable[[list[Term]], Term]] = {
+    "add": lambda a: z3.Sum(a),
+    "mul": lambda a: z3.Product(a),
+    "lt": lambda a: bit(a[0] < a[1]),
+    "eq": lambda a: bit(a[0] == a[1]),
+    "ne": lambda a: bit(a[0] != a[1]),
+    "and": lambda a: bit(z3.And([x == 1 for x in a])),
+    "or": lambda a: bit(z3.Or([x == 1 for x in a])),
+}
+
+
 def as_term(e: sint) -> Term:
     """A constructed expression as a z3 term."""
     if isinstance(e, int):
         return z3.IntVal(e)
     done: dict[Expr, Term] = {}
-    bit = lambda t: z3.If(t, 1, 0)  # noqa: E731
     for node in topological(e):
         a = [z3.IntVal(x) if isinstance(x, int) else done[x] for x in node.args]
         if isinstance(node, Variable):
@@ -133,15 +147,7 @@ def as_term(e: sint) -> Term:
                 out = z3.If(out > x, out, x) if node.op == "max" else z3.If(out < x, out, x)
             done[node] = out
         else:
-            done[node] = {
-                "add": lambda a=a: z3.Sum(a),
-                "mul": lambda a=a: z3.Product(a),
-                "lt": lambda a=a: bit(a[0] < a[1]),
-                "eq": lambda a=a: bit(a[0] == a[1]),
-                "ne": lambda a=a: bit(a[0] != a[1]),
-                "and": lambda a=a: bit(z3.And([x == 1 for x in a])),
-                "or": lambda a=a: bit(z3.Or([x == 1 for x in a])),
-            }[node.op]()
+            done[node] = OPERATIONS[node.op](a)
     return done[e]
 
 

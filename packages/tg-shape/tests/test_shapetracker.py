@@ -151,7 +151,7 @@ def test_a_symbolic_mask_under_a_stride_stays_a_stack() -> None:
 
 
 def at(x: sint, values: dict[Variable, int]) -> sint:
-    return x if isinstance(x, int) else x.substitute(dict(values))
+    return x if isinstance(x, int) else x.substitute(values)
 
 
 SYMBOLIC_STEPS: dict[str, Callable[[Any], Any]] = {
@@ -190,7 +190,7 @@ class Concrete:
         self.array, self.shape, self.values = array, shape, values
 
     def num(self, xs: Any) -> tuple[int, ...]:
-        return tuple(int(at(x, self.values)) for x in xs)  # type: ignore[arg-type]
+        return tuple(int(at(x, self.values)) for x in xs)
 
     def reshape(self, shape: tuple[sint, ...]) -> Concrete:
         return Concrete(self.array.reshape(self.num(shape)), shape, self.values)
@@ -224,7 +224,7 @@ def test_symbolic_chains_are_numpys_for_every_value(shape: list[sint], steps: li
         st = SYMBOLIC_STEPS[step](st)
     for n, m in product((1, 2, 5), (1, 4)):
         values = {N: n, M: m}
-        sizes = tuple(int(at(s, values)) for s in shape)  # type: ignore[arg-type]
+        sizes = tuple(int(at(s, values)) for s in shape)
         buffer = np.arange(1, int(np.prod(sizes)) + 1)
         want = Concrete(buffer.reshape(sizes), tuple(shape), values)
         for step in steps:
@@ -282,7 +282,8 @@ def test_errors_name_the_operation_and_the_shapes(act: Callable[[ShapeTracker], 
 
 
 def test_numpy_integers_are_accepted() -> None:
-    st = flat((np.int64(2), np.int64(3))).reshape((np.int32(3), np.int64(2)))
+    two: Any = np.int64(2)
+    st = flat((two, np.int64(3))).reshape((np.int32(3), two))  # type: ignore[arg-type]
     assert st is flat((3, 2)) and all(type(s) is int for s in st.shape)
-    assert all(type(s) is int for s in flat((1, 2)).expand((np.int64(5), 2)).shape)
-    assert isinstance(Variable("v", 0, 3) + np.int64(1), Expr)
+    assert all(type(s) is int for s in flat((1, 2)).expand((5 * two, 2)).shape)
+    assert isinstance(Variable("v", 0, 3) + two, Expr)

@@ -62,7 +62,7 @@ def moved(draw: Any, st: ShapeTracker, x: Array, moves: tuple[str, ...] = MOVES)
         return st.shrink(bounds), x[tuple(slice(a, b) for a, b in bounds)]
     if move == "flip":
         axes = draw(some.lists(some.integers(0, x.ndim - 1), unique=True)) if x.ndim else []
-        return st.flip(axes), np.flip(x, axes) if axes else x
+        return st.flip(axes), np.flip(x, tuple(axes))
     steps = [draw(some.sampled_from([1, 1, 1, 2, 3, -1, -2])) for _ in x.shape]
     return st.stride(steps), x[tuple(slice(None, None, m) for m in steps)]
 

@@ -30,12 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import index as _as_index
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 from weakref import WeakValueDictionary
 
 from ._lock import LOCK
 
 sint = Union[int, "Expr"]
+Node = TypeVar("Node", bound="Expr")
 Terms = tuple[tuple["Expr", int], ...]
 Order = tuple[Any, ...]
 
@@ -87,7 +88,7 @@ class Engine:
     maximum: Callable[[tuple[sint, ...]], sint]
     minimum: Callable[[tuple[sint, ...]], sint]
     rebuild: dict[str, Callable[[Sequence[sint]], sint]]
-    substitute: Callable[[sint, Mapping[Expr, sint]], sint]
+    substitute: Callable[[sint, Mapping[Any, sint]], sint]
     evaluate: Callable[[sint, Mapping[Any, int]], int]
     variables: Callable[[Expr], frozenset[Variable]]
     render: Callable[[sint], str]
@@ -252,7 +253,7 @@ class Expr:
         )
 
     # -- queries -------------------------------------------------------------------------------------------------------
-    def substitute(self, mapping: Mapping[Expr, sint]) -> sint:
+    def substitute(self, mapping: Mapping[Node, sint]) -> sint:
         """The expression with nodes replaced, simplified again.
 
         Every node that is a key is replaced by its value (all at once; a value is not searched again). A key that is a

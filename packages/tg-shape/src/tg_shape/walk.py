@@ -7,13 +7,13 @@ from hashlib import blake2b
 from math import prod
 from typing import Any
 
-from .expr import ENGINE, Bind, Expr, Variable, as_sint, sint, topological
+from .expr import ENGINE, Bind, Expr, Node, Variable, as_sint, sint, topological
 from .rules.sums import combine
 
 _LEAVES = ("var", "bind")
 
 
-def substitute(e: sint, mapping: Mapping[Expr, sint]) -> sint:
+def substitute(e: sint, mapping: Mapping[Node, sint]) -> sint:
     """See `Expr.substitute`."""
     if isinstance(e, int):
         return e
