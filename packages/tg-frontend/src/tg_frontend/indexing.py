@@ -130,7 +130,8 @@ class Indexing(Scan):
         """A part: ints, slices with steps, None, ``...``, tensors of integers, and masks, as PyTorch has it.
 
         Of several tensors the axes stay where they are if no slice stands between them, else they come first; an
-        integer takes its axis away before that. A mask (a tensor of bools) is computed at once, since the size of the result depends on it.
+        integer takes its axis away before that. A mask (a tensor of bools) is computed at once, since the size of the
+        result depends on it.
 
         Raises:
           IndexError: a number is out of range, there are too many indices, or a mask does not fit.
