@@ -186,7 +186,11 @@ class Loops(Access):
         return [v for v, owner in self.owner.items() if owner in blocks and v in self.leaves]
 
     def replicas(self, env: Env, roots: Sequence[Variable]) -> Iterator[Env]:
-        """``env`` with every unrolled loop of ``roots`` at each of its values, and vector loops at all lanes."""
+        """``env`` with every unrolled loop of ``roots`` at each of its values, and vector loops at all lanes.
+
+        The loops of roots with lanes turn fastest: so a tile has its few vectors at hand, and its scalars one by one.
+        """
+        roots = sorted(roots, key=lambda root: any(a.kind in LANE for a in self.by_root[root]))
         axes = [a for root in roots for a in self.by_root[root] if a.kind in UNROLLED and a.name not in env.axis]
         vectors = [a for root in roots for a in self.by_root[root] if a.kind in LANE and a.name not in env.axis]
         for values in product(*(range(self.fixed(a)) for a in axes)):
