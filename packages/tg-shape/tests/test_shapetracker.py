@@ -286,4 +286,5 @@ def test_numpy_integers_are_accepted() -> None:
     st = flat((two, np.int64(3))).reshape((np.int32(3), two))  # type: ignore[arg-type]
     assert st is flat((3, 2)) and all(type(s) is int for s in st.shape)
     assert all(type(s) is int for s in flat((1, 2)).expand((5 * two, 2)).shape)
+    assert st.index((two, True)) == (5, 1)
     assert isinstance(Variable("v", 0, 3) + two, Expr)

@@ -205,7 +205,7 @@ class Expr:
         return ENGINE.lt(self, as_sint(other) + 1)
 
     def __ge__(self, other: sint) -> sint:
-        return ENGINE.lt(as_sint(other), self + 1)
+        return ENGINE.lt(as_sint(other) - 1, self)
 
     def lt(self, other: sint) -> sint:
         """``self < other`` as a 0/1 expression."""
@@ -213,7 +213,7 @@ class Expr:
 
     def ge(self, other: sint) -> sint:
         """``self >= other`` as a 0/1 expression."""
-        return ENGINE.lt(as_sint(other), self + 1)
+        return ENGINE.lt(as_sint(other) - 1, self)
 
     def eq(self, other: sint) -> sint:
         """Whether the values are equal, as a 0/1 expression (``==`` compares structure and gives a ``bool``)."""

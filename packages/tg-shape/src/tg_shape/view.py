@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from weakref import WeakValueDictionary
 
 from ._lock import LOCK
-from .expr import Expr, Variable, as_sint, sint
+from .expr import ENGINE, Expr, Variable, as_sint, sint
 from .helpers import prod, resolve
+from .rules.sums import combine
 
 Mask = tuple[tuple[sint, sint], ...]
 Shape = tuple[sint, ...]
@@ -86,18 +88,7 @@ class View:
         Args:
             idxs: one index a dimension, each within the dimension.
         """
-        position = self.offset
-        valid: sint = 1
-        for i, (x, stride) in enumerate(zip(idxs, self.strides, strict=True)):
-            if stride != 0:
-                position = position + x * stride
-            if self.mask is not None:
-                low, high = self.mask[i]
-                if low != 0:
-                    valid = _and(valid, _le(low, x))
-                if high is not self.shape[i] and high != self.shape[i]:
-                    valid = _and(valid, _lt(x, high))
-        return position, valid
+        return _index(self, tuple([x if type(x) is int else as_sint(x) for x in idxs]))
 
     def variables(self) -> frozenset[Variable]:
         """The variables in the shape, the strides, the offset and the mask."""
@@ -113,6 +104,26 @@ class View:
             "" if self.mask is None else f", mask={self.mask}"
         )
         return f"View({self.shape}, {self.strides}{extra})"
+
+
+@lru_cache(maxsize=1 << 12)
+def _index(view: View, idxs: tuple[sint, ...]) -> tuple[sint, sint]:
+    """See `View.index`."""
+    # Integer strides are summed at once; each + would build the sum before it.
+    parts: list[tuple[sint, int]] = [(view.offset, 1)]
+    conditions: list[sint] = []
+    for i, (x, stride) in enumerate(zip(idxs, view.strides, strict=True)):
+        if isinstance(stride, Expr):
+            parts.append((x * stride, 1))
+        elif stride:
+            parts.append((x, stride))
+        if view.mask is not None:
+            low, high = view.mask[i]
+            if low != 0:
+                conditions.append(_le(low, x))
+            if high is not view.shape[i] and high != view.shape[i]:
+                conditions.append(_lt(x, high))
+    return combine(parts, 0), ENGINE.conj(tuple(conditions)) if conditions else 1
 
 
 def contiguous_strides(shape: Sequence[sint]) -> tuple[sint, ...]:
@@ -178,7 +189,3 @@ def _le(a: sint, b: sint) -> sint:
 
 def _lt(a: sint, b: sint) -> sint:
     return int(a < b) if isinstance(a, int) and isinstance(b, int) else a < b
-
-
-def _and(a: sint, b: sint) -> sint:
-    return b if a == 1 else a if b == 1 else a & b

@@ -139,7 +139,7 @@ def _intersected(parts: list[Expr]) -> list[Expr] | None:
     """The same conjunction with one interval an expression; None if it is never true."""
     low: dict[Expr, int] = {}
     high: dict[Expr, int] = {}
-    first: dict[Expr, None] = {}
+    groups: dict[Expr, list[Expr]] = {}
     out: list[Expr] = []
     holes: list[Expr] = []
     for p in parts:
@@ -148,12 +148,15 @@ def _intersected(parts: list[Expr]) -> list[Expr] | None:
             (holes if p.op == "ne" else out).append(p)
             continue
         e, lo, hi = found
-        first[e] = None
+        groups.setdefault(e, []).append(p)
         if lo is not None:
             low[e] = max(low.get(e, lo), lo)
         if hi is not None:
             high[e] = min(high.get(e, hi), hi)
-    for e in first:
+    for e, members in groups.items():
+        if len(members) == 1 and not holes:
+            out.append(members[0])
+            continue
         lo, hi = low.get(e), high.get(e)
         inner_lo, inner_hi = e.vmin if lo is None else lo, e.vmax if hi is None else hi
         for p in [p for p in holes if p.args[0] is e]:  # an interval's end may be a hole

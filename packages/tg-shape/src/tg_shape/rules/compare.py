@@ -22,17 +22,17 @@ from ..linear import build, from_terms, interval, terms_of
 @lru_cache(maxsize=1 << 14)
 def lt(a: sint, b: sint) -> sint:
     """``a < b``."""
-    e = a - b
-    if isinstance(e, int):
-        return int(e < 0)
-    pairs, const = terms_of(e)
+    if isinstance(b, int):
+        pairs, const = terms_of(a)
+        return _below(pairs, b - const)
+    pairs, const = terms_of(a - b)
     return _below(pairs, -const)
 
 
 def _below(pairs: Terms, c: int) -> sint:
     """``sum(pairs) < c``; the pairs are in order."""
     while True:
-        lo, hi = interval(pairs, 0)
+        lo, hi = interval(pairs, 0)  # of no terms: 0, which is decided here
         if hi < c:
             return 1
         if lo >= c:
@@ -45,8 +45,6 @@ def _below(pairs: Terms, c: int) -> sint:
         if dropped is None:
             break
         pairs, c = dropped
-        if not pairs:
-            return int(0 < c)
     e = build(pairs, 0)
     assert isinstance(e, Expr)
     if e.symbolic_bounds:
