@@ -117,8 +117,17 @@ def test_bitcast(backend: str) -> None:
     x = Tensor([1.0, -2.0]).contiguous()
     assert x.bitcast("uint32").tolist() == [0x3F800000, 0xC0000000]
     assert (x + 1).bitcast("int32").bitcast("float32").tolist() == [2.0, -1.0]
-    with pytest.raises(TypeError, match=r"float32 \(4 bytes\) to int16 \(2 bytes\)"):
-        x.bitcast("int16")
+    with pytest.raises(ValueError, match=r"float32 \(4 bytes\) of shape \(3,\) to int64 \(8 bytes\)"):
+        Tensor([1.0, 2.0, 3.0]).bitcast("int64")
+
+
+@pytest.mark.parametrize("name", ["int16", "float16", "uint32", "float32", "int64", "float64"])
+def test_bitcast_to_another_size(name: str, backend: str) -> None:
+    data = np.arange(48, dtype=np.uint8).reshape(2, 24)
+    wide = data.view(name)
+    assert Tensor(data).bitcast(name).numpy().tobytes() == wide.tobytes()
+    assert Tensor(wide).bitcast("uint8").numpy().tolist() == data.tolist()
+    assert Tensor(wide).bitcast("int16").numpy().tobytes() == data.tobytes()
 
 
 def test_assign_keeps_the_memory(backend: str) -> None:

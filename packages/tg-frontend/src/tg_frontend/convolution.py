@@ -178,13 +178,18 @@ class Convolution(Linear):
         dilation: Numbers = 1,
         padding: Any = 0,
         ceil_mode: bool = False,
-    ) -> Self:
+        return_indices: bool = False,
+    ) -> Any:
         """The maximum of each window of the last axes. Padding never wins; ties share the gradient evenly.
 
         Args:
           kernel_size: one number for each of the last axes (two, if it is one number).
           stride: distance of windows; the kernel size if not given.
           ceil_mode: windows may hang over at the end.
+          return_indices: also tell where each maximum is (the first, of several; int32), counted through the last axes.
+
+        Returns:
+          The maxima; with ``return_indices`` they and the positions.
 
         Raises:
           ValueError: no window fits.
@@ -195,7 +200,16 @@ class Convolution(Linear):
         x = self.pad([*((0, 0),) * (self.ndim - n), *pads], value=dtypes.min(self.dtype))
         x = x._windows(kernel, steps, gaps)
         axes = tuple(range(self.ndim, self.ndim + n))
-        return x._apply(Max(axes))._kept(axes, False)
+        out = x._apply(Max(axes))
+        if not return_indices:
+            return out._kept(axes, False)
+        spatial = self._ints()[-n:]
+        size = math.prod(spatial)
+        place = self._iota(size, dtypes.int32, self.device).reshape((*(1,) * (self.ndim - n), *spatial))
+        place = place.pad([*((0, 0),) * (self.ndim - n), *pads], value=size)._windows(kernel, steps, gaps)
+        best = out.detach()
+        hit = x.detach().eq(best) | best.isnan()
+        return out._kept(axes, False), hit.where(place, size).min(axes)
 
     def avg_pool2d(
         self,
@@ -234,6 +248,48 @@ class Convolution(Linear):
             ones = ones.pad([*lead, *whole])
         return total / ones._windows(kernel, steps, gaps).sum(axes)
 
+    def max_unpool2d(
+        self,
+        indices: Self,
+        kernel_size: Numbers = (2, 2),
+        stride: Numbers | None = None,
+        dilation: Numbers = 1,
+        padding: Any = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Self:
+        """Puts maxima back where :meth:`max_pool2d` found them, zeros elsewhere.
+
+        Args:
+          indices: the positions, from ``max_pool2d(..., return_indices=True)``.
+          output_size: sizes of the last axes of the result; those that fit the windows if not given.
+
+        Raises:
+          ValueError: the shapes differ.
+          TypeError: the positions are no integers.
+        """
+        what = "max_unpool2d"
+        n = 2 if isinstance(kernel_size, int) else len(kernel_size)
+        if indices.shape != self.shape or self.ndim < n:
+            raise ValueError(f"{what}: maxima of shape {self.shape} with indices of shape {indices.shape}")
+        if not dtypes.is_int(indices.dtype):
+            raise TypeError(f"{what}: indices are integers, got a tensor of {indices.dtype.name}")
+        kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
+        steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
+        gaps = per_axis(dilation, n, f"{what}: dilation", 1)
+        *lead, counts = (*self._ints()[:-n], self._ints()[-n:])
+        if output_size is None:
+            spatial = tuple(
+                (c - 1) * s + d * (k - 1) + 1 - before - after
+                for c, s, d, k, (before, after) in zip(
+                    counts, steps, gaps, kernel, self._paddings(padding, n, what), strict=True
+                )
+            )
+        else:
+            spatial = tuple(output_size)[-n:]
+        at = indices.detach().reshape((*lead, 1, -1))
+        where_to = self._iota(math.prod(spatial), at.dtype, self.device).reshape((-1, 1))
+        return at.eq(where_to).where(self.reshape((*lead, 1, -1)), 0).sum(-1).reshape((*lead, *spatial))
+
     def interpolate(
         self, size: Sequence[int], mode: str = "linear", align_corners: bool = False
     ) -> Self:
@@ -257,6 +313,8 @@ class Convolution(Linear):
             i = self._iota(new, dtypes.int32, self.device).cast(dtypes.default_float)
             if mode == "linear":
                 out = out._linear_axis(axis, i, old, new, align_corners)
+                if axis == self.ndim - 1 and self.dtype.kind != "float":
+                    out = out.round().cast(self.dtype)
                 continue
             at = i * (old / new) if mode == "nearest" else (i + 0.5) * (old / new)
             out = out._rows(axis, at.floor().cast(dtypes.int32).clip(0, old - 1))

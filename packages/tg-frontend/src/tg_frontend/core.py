@@ -172,6 +172,12 @@ class Core:
         """
         return tuple(_value(dim, self) for dim in self.lazydata.shape)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: the elements, computed now; not the graph that they came from."""
+        elements = bytes(host.download(self._host(), self._ints()))
+        leaf = None if self._ctx is not None else self.requires_grad
+        return _restored, (type(self), elements, self.dtype, self._ints(), self.device, leaf)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len: a tensor of shape () has no length")
@@ -220,6 +226,10 @@ class Core:
     def contiguous(self) -> Self:
         """The same elements with memory of their own, row-major."""
         return self._apply(Contiguous())
+
+    def clone(self) -> Self:
+        """The same elements in new memory: what is assigned to one does not show in the other. The gradient flows."""
+        return self._apply(Contiguous(fresh=True))
 
     def contiguous_backward(self) -> Self:
         """The tensor itself; its gradient is put in memory before it flows on."""
@@ -310,6 +320,12 @@ class Core:
 
     def __int__(self) -> int:
         return int(self.item())
+
+
+def _restored(
+    kind: type[Core], elements: bytes, dtype: DType, shape: tuple[int, ...], device: str, requires_grad: bool | None
+) -> Core:
+    return kind(host.upload(memoryview(elements), dtype, shape, device), device=device, requires_grad=requires_grad)
 
 
 def _value(dim: sint, tensor: Core) -> int:

@@ -201,6 +201,10 @@ class Creation(Transcendental):
         name, kind = self._like(device, dtype)
         return type(self).full(self.shape, fill_value, name, kind, requires_grad)
 
+    def const_like(self, value: ConstType) -> Self:
+        """One value in this tensor's shape, dtype and device."""
+        return self.full_like(value)
+
     def zeros_like(
         self, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
     ) -> Self:

@@ -8,6 +8,7 @@ from tg_lazy.lazybuffer import MEMORY
 
 from . import host
 from .autograd import MODE, Switch, differentiate, free
+from .bits import recut
 from .core import Core, DTypeLike, to_dtype
 from .function import Cast
 from .realization import note_assign
@@ -141,22 +142,28 @@ class Gradient(Core):
         return self._apply(Cast(wanted))
 
     def bitcast(self, dtype: DTypeLike) -> Self:
-        """The bits of the elements taken as ``dtype``, of the same size.
+        """The bits of the elements taken as ``dtype``. Where the sizes differ, the last axis grows or shrinks.
 
         Raises:
-          TypeError: the sizes differ; or a gradient would be wanted, and there is none.
+          TypeError: ``dtype`` is no type of elements; or a gradient would be wanted, and there is none.
+          ValueError: the last axis does not hold a whole number of the new elements.
         """
-        wanted = to_dtype(dtype)
+        wanted, lazy = to_dtype(dtype), self.lazydata
         if wanted is self.dtype:
             return self
-        if wanted.kind == "void" or wanted.count != 1 or wanted.itemsize != self.dtype.itemsize:
-            raise TypeError(
-                f"bitcast: {self.dtype.name} ({self.dtype.itemsize} bytes) to {wanted.name} ({wanted.itemsize} bytes): "
-                "elements must be scalars of one size"
-            )
+        if wanted.kind == "void" or wanted.count != 1:
+            raise TypeError(f"bitcast: {self.dtype.name} to {wanted.name}: elements are scalars")
         if self.requires_grad and MODE.recording:
             raise TypeError(f"bitcast: {self.dtype.name} to {wanted.name} has no gradient; detach() first")
-        return self._wrap(self.lazydata.bitcast(wanted))
+        old, new = self.dtype.itemsize, wanted.itemsize
+        if old == new:
+            return self._wrap(lazy.bitcast(wanted))
+        if not lazy.shape or lazy.shape[-1] * old % new != 0:
+            raise ValueError(
+                f"bitcast: {self.dtype.name} ({old} bytes) of shape {self.shape} to {wanted.name} ({new} bytes): "
+                "the last axis is no whole number of them"
+            )
+        return self._wrap(recut(lazy, wanted))
 
     def _as_value(self, value: Any, what: str) -> Self:
         """``value`` as a tensor like this one: same device and dtype. It is cast only where nothing can be lost."""

@@ -154,6 +154,29 @@ class Movement(Gradient):
                 raise ValueError(f"shrink: {tuple(bounds)} does not lie inside shape {self.shape}")
         return self if full == tuple((0, dim) for dim in self.shape) else self._apply(Shrink(full))
 
+    def shrink_to(self, *shape: Any) -> Self:
+        """The first elements along each axis, as many as ``shape`` says; None leaves an axis as it is.
+
+        Raises:
+          ValueError: there is not one size an axis, or one is larger than the axis.
+        """
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return self.shrink([None if size is None else (0, size) for size in sizes])
+
+    def pad_to(self, *shape: Any) -> Self:
+        """Zeros behind the elements of each axis, up to the sizes in ``shape``; None leaves an axis as it is.
+
+        Raises:
+          ValueError: there is not one size an axis, or one is smaller than the axis.
+        """
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        if len(sizes) != self.ndim:
+            raise ValueError(f"pad_to: {len(sizes)} sizes for shape {self.shape}")
+        rest = [0 if size is None else size - dim for size, dim in zip(sizes, self.shape, strict=True)]
+        if any(isinstance(more, int) and more < 0 for more in rest):
+            raise ValueError(f"pad_to: {tuple(sizes)} is smaller than shape {self.shape}")
+        return self.pad([(0, more) for more in rest])
+
     def pad(self, padding: Sequence[Any], mode: str = "constant", value: ConstType = 0) -> Self:
         """Elements around the tensor; negative amounts cut.
 

@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
+def _listed(tensors: Any, others: Any, what: str) -> Any:
+    """The tensors of ``Tensor.cat([a, b])``, where the list came as ``self``; a position may follow it.
+
+    Raises:
+      ValueError: it is empty, or more than the list was given.
+      TypeError: it holds something else.
+    """
+    if not tensors or others:
+        raise ValueError(f"{what}: one list of at least one tensor is wanted; the axis is dim=…")
+    for tensor in tensors:
+        if not isinstance(tensor, Core):
+            raise TypeError(f"{what}: the list holds a {type(tensor).__name__}, which is no tensor")
+    return tensors
+
+
 class Operators(Elementwise):
     """What Python's operators mean. In-place ones assign to the same memory, unless a gradient must flow through."""
 
@@ -24,14 +39,16 @@ class Operators(Elementwise):
 
     # *** joining: the parts are promoted like operands ***
 
-    def cat(self, *others: Self, dim: int = 0) -> Self:
-        """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``.
+    def cat(self, *others: Any, dim: int = 0) -> Self:
+        """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``, or a list.
 
         Raises:
           ValueError: sizes other than that of the axis, or devices, differ.
         """
-        if isinstance(self, (list, tuple)):  # Tensor.cat([a, b]), as PyTorch has it
-            return type(self[0]).cat(*self, *others, dim=dim)
+        if isinstance(self, (list, tuple)):
+            tensors = _listed(self, others, "cat")
+            out: Self = tensors[0].cat(*tensors[1:], dim=dim)
+            return out
         axis = self._axis(dim, "cat")
         parts = [self, *others]
         for part in parts:
@@ -48,14 +65,16 @@ class Operators(Elementwise):
         first, *rest = (part.cast(dtype) for part in parts)
         return first._apply(Cat(axis), *rest) if rest else first
 
-    def stack(self, *others: Self, dim: int = 0) -> Self:
-        """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``.
+    def stack(self, *others: Any, dim: int = 0) -> Self:
+        """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``, or a list.
 
         Raises:
           ValueError: the shapes or devices differ.
         """
         if isinstance(self, (list, tuple)):
-            return type(self[0]).stack(*self, *others, dim=dim)
+            tensors = _listed(self, others, "stack")
+            out: Self = tensors[0].stack(*tensors[1:], dim=dim)
+            return out
         for other in others:
             if self._tensor(other, "stack").shape != self.shape:
                 raise ValueError(f"stack: the shapes {self.shape} and {other.shape} differ")

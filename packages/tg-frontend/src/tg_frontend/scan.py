@@ -73,10 +73,14 @@ class Scan(Reduction):
         return out.reshape(()) if self.ndim == 0 else out._kept((place,), keepdim)
 
     def normalize(self, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Self:
-        """The tensor divided by its p-norm along an axis, or by ``eps`` where that is greater."""
+        """The tensor divided by its p-norm along an axis, or by ``eps`` where that is greater.
+
+        The norm for ``p=0`` is the number of elements that are not 0; through it no gradient flows.
+        """
         axis = self._axis(dim, "normalize")
         if p == 0:
-            raise ValueError("normalize: p must not be 0")
+            count = self.ne(0).sum(axis, keepdim=True).cast(self._floating().dtype)
+            return self / count.maximum(eps)
         powers = self * self if p == 2 else self.abs().pow(p)
         norm = powers.sum(axis, keepdim=True).pow(1 / p)
         return self / norm.maximum(eps)

@@ -9,12 +9,15 @@ from .base import Function, Grads
 
 
 class Contiguous(Function):
-    """The operand in memory, row-major."""
+    """The operand in memory, row-major; in new memory if it is to be ``fresh``."""
 
-    __slots__ = ()
+    __slots__ = ("fresh",)
+
+    def __init__(self, fresh: bool = False) -> None:
+        self.fresh = fresh
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        return x.contiguous()
+        return x.clone() if self.fresh else x.contiguous()
 
     def backward(self, grad: LazyBuffer) -> Grads:
         return (grad,)
