@@ -50,7 +50,7 @@ class Operators(Elementwise):
             out: Self = tensors[0].cat(*tensors[1:], dim=dim)
             return out
         axis = self._axis(dim, "cat")
-        parts = [self, *others]
+        parts: list[Self] = [self, *others]
         for part in parts:
             self._tensor(part, "cat")
             same = part.ndim == self.ndim and all(
