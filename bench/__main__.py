@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import json
 import os
@@ -121,11 +122,11 @@ def run(options: argparse.Namespace) -> int:
         wanted = [probe for probe in wanted if probe not in ("cold", "growth")]
     if options.wait_idle:
         wait_until_idle(options.wait_idle)
-    record = Record(effort="quick" if quick else "full")
+    record, effort = Record(effort="quick" if quick else "full"), QUICK if quick else Effort()
     with tempfile.TemporaryDirectory(prefix="tinytg-bench-") as scratch:
         crew = Crew(options.threads or cores(), options.peers_python, Path(scratch))
         try:
-            fill(record, crew, workloads, wanted, libraries, quick)
+            fill(record, crew, workloads, wanted, libraries, dataclasses.replace(effort, fastest=options.fastest))
             record.complete = True
         except KeyboardInterrupt:
             say("interrupted")
@@ -144,13 +145,15 @@ def run(options: argparse.Namespace) -> int:
 
 def fill(
     record: Record, crew: Crew, workloads: Sequence[Workload], wanted: Sequence[str], libraries: Sequence[str],
-    quick: bool,
+    effort: Effort,
 ) -> None:
     """Measures what is wanted, in order, into a record."""
+    quick = record.effort == "quick"
     record.date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
     record.machine |= {
         "processor": processor(), "cores": os.cpu_count(), "threads": crew.threads, "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}", "load_before": probes.load(),
+        "shown": "fastest" if effort.fastest else "median",
     }  # fmt: skip
     every = list(dict.fromkeys([*libraries, *(n for w in workloads for n in w.libraries if not quick)]))
     record.libraries = detect(every, crew)
@@ -167,7 +170,6 @@ def fill(
     if "import" in wanted:
         say("import of tinytg")
         record.imports = probes.imports(crew, 3 if quick else 7)
-    effort = QUICK if quick else Effort()
     for number, workload in enumerate(workloads, 1):
         say(f"[{number}/{len(workloads)}] {workload.name}")
         extra = [n for n in workload.libraries if n not in libraries and not quick]
@@ -237,6 +239,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     runs.add_argument("--json", metavar="PATH", help="where the figures go; the picture goes beside them")
     runs.add_argument("--no-cold", action="store_true", help="no cold starts and no growth")
+    runs.add_argument("--fastest", action="store_true", help="the fastest runs, not medians: for a busy machine")
     runs.add_argument("--wait-idle", type=float, default=0.0, metavar="SECONDS", help=f"wait for a load below {IDLE}")
     runs.set_defaults(action=run)
     reports = commands.add_parser("report", help="write docs/performance.md and its picture")

@@ -66,10 +66,12 @@ def _limits(record: Record) -> list[str]:
 
 
 def _table(record: Record) -> list[str]:
+    fastest = record.machine.get("shown") == "fastest"
+    shown = "The fastest of many runs (the machine was busy otherwise)" if fastest else "Medians"
     lines = [
         "## Against the others", "", "![Every workload beside the best of the other libraries](performance.svg)", "",
-        "Medians, the libraries taking turns in one run, each in a process of its own. A dash: the library has no such "
-        "thing. GFLOP/s, GB/s and tokens/s: more is better; ms and µs: less is better. Bytes are what a perfect "
+        f"{shown}, the libraries taking turns in one run, each in a process of its own. A dash: the library has no "
+        "such thing. GFLOP/s, GB/s and tokens/s: more is better; ms and µs: less is better. Bytes are what a perfect "
         "program would move: every input read once, the output written once.", "",
     ]  # fmt: skip
     libraries = libraries_of(record)
