@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from tg_shape import Variable, coefficient, sint
 
 from .actions import Action, Mark, Outermost, Pack, Split, loads_of
 from .nest import Axis, Kind, Nest, Node, NodeOp, Root
+from .staging import LINE_BYTES, MAX_SCRATCH_BYTES
 from .target import Target
 
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 UNROLL_MAX = 9
+WAYS = 16  # of the second-level cache: as many lines of one set as it holds
 WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
 
 
@@ -196,10 +198,12 @@ class Planner:
         wide = size(self.outer(lanes.var).extent)
         if reusing:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
-            tile = best_tile(size(rows.extent), wide, self.target.registers)
+            turned = any(grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores) and self.near(rows)
+            tile = best_tile(size(rows.extent), wide, self.target.registers, turned)
             self.cut(rows.var, tile.rows, Kind.UPCAST)
             self.cut(lanes.var, tile.vectors, Kind.UPCAST)
             self.pack(lanes, vectors)
+            self.pack_rows(rows, [n for n in body if n not in vectors])
         else:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
@@ -220,7 +224,8 @@ class Planner:
             local = [a for a in self.nest.axes if a.root in load.free and a not in around]
             again = prod(size(a.extent) for a in serial if a not in around)
             nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
-            if again < 8 or any(not isinstance(a.extent, int) for a in local) or nbytes > self.target.l2_bytes // 2:
+            most = self.target.l2_bytes // 2 if step(load, lanes.var) == 1 else MAX_SCRATCH_BYTES
+            if again < 8 or any(not isinstance(a.extent, int) for a in local) or nbytes > most:
                 continue
             jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
             if step(load, lanes.var) == 1 and max(jumps, default=0) * load.dtype.itemsize < 1024:
@@ -229,6 +234,32 @@ class Planner:
                 if serial[: len(around)] != around:
                     self.do(Outermost(axis.name))
             self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
+            return
+
+    def pack_rows(self, rows: Root, scalars: list[Node]) -> None:
+        """Keeps an operand in scratch whose neighbours along the reduction fall on few sets of the cache.
+
+        The loop over the rows is cut into pieces that fit, and goes outermost.
+        """
+        for load in scalars:
+            walked = [r for r in self.nest.roots.values() if r.reduce and r.var in load.free]
+            axis = self.outer(rows.var)
+            if len(walked) != 1 or len(load.free) != 2 or step(load, rows.var) != 1 or axis.kind is not Kind.LOOP:
+                continue
+            jump = abs(step(load, walked[0].var) or 0) * load.dtype.itemsize
+            held = self.target.l2_bytes // max(gcd(jump, self.target.l2_bytes // WAYS), LINE_BYTES)
+            local = [a.extent for a in self.nest.axes if a.root in load.free and a is not axis]
+            if size(walked[0].extent) <= held or not all(isinstance(n, int) for n in (axis.extent, *local)):
+                continue
+            nbytes = prod(size(n) for n in local) * load.dtype.itemsize + LINE_BYTES
+            count = size(axis.extent)
+            pieces = max(-(-count // max(MAX_SCRATCH_BYTES // nbytes, 1)), self.target.threads)
+            if pieces * 4 > count:
+                continue
+            if pieces > 1:
+                self.do(Split(axis.name, -(-count // pieces), Kind.LOOP.name))
+                self.do(Outermost(axis.name))
+            self.do(Pack(loads_of(self.nest).index(load), axis.name if pieces > 1 else "-"))
             return
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
@@ -314,22 +345,22 @@ class Tile:
     vectors: int
 
 
-def best_tile(rows: int, vectors: int, registers: int) -> Tile:
+def best_tile(rows: int, vectors: int, registers: int, turned: bool = False) -> Tile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
-    ``rows`` and ``vectors`` are how many there are in all.
+    ``rows`` and ``vectors`` are how many there are in all; ``turned`` asks for rows that can be transposed whole.
     """
     def cost(tile: Tile) -> tuple[float, int]:
         waste = prod(-(-n // t) * t / n for n, t in ((rows, tile.rows), (vectors, tile.vectors)))
         if rows % tile.rows or vectors % tile.vectors:
             waste *= 1.05  # a partial tile is a copy of the code
-        loads = (tile.rows + tile.vectors) / (tile.rows * tile.vectors)
+        loads = (tile.rows + 2 * tile.vectors) / (tile.rows * tile.vectors)  # vectors come from a farther cache
         latency = max(1.0, 8 / (tile.rows * tile.vectors))
         return (1 + loads) * waste * latency, -tile.rows * tile.vectors
 
     options = (
         Tile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
-        if r <= rows and v <= vectors and r * v + v + 1 <= registers
+        if r <= rows and v <= vectors and r * v + v + 1 <= registers and not (turned and r & (r - 1))
     )
     return min(options, key=cost, default=Tile(1, 1))
 

@@ -20,7 +20,7 @@ from .target import Target
 from .tiles import Tiles, part
 from .uop import UOp, UOps
 
-MAX_SCRATCH_BYTES = 1 << 20
+MAX_SCRATCH_BYTES = 17 << 16  # 1 MiB, and what lengthens strides
 LINE_BYTES = 64
 PERIOD_BYTES = 4096  # places so far apart share a set of the cache: strides of such a size are lengthened by a line
 COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
