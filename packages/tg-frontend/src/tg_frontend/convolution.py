@@ -293,7 +293,7 @@ class Convolution(Linear):
     def interpolate(
         self, size: Sequence[int], mode: str = "linear", align_corners: bool = False
     ) -> Self:
-        """The last axes resampled to ``size``.
+        """The last axes resampled to ``size``. Integers are interpolated as floats and rounded.
 
         Args:
           mode: ``"nearest"``, ``"nearest-exact"``, or ``"linear"`` (bilinear and so on, by the number of axes).
@@ -307,18 +307,16 @@ class Convolution(Linear):
             raise ValueError(f"interpolate: mode {mode!r}; there are nearest, nearest-exact, linear")
         if not 1 <= len(sizes) <= self.ndim or any(not isinstance(s, int) or s < 1 for s in sizes):
             raise ValueError(f"interpolate: size {sizes} for shape {self.shape}")
-        out = self
+        out = self._floating() if mode == "linear" else self
         for axis, new in enumerate(sizes, start=self.ndim - len(sizes)):
             old = self._ints()[axis]
             i = self._iota(new, dtypes.int32, self.device).cast(dtypes.default_float)
             if mode == "linear":
                 out = out._linear_axis(axis, i, old, new, align_corners)
-                if axis == self.ndim - 1 and self.dtype.kind != "float":
-                    out = out.round().cast(self.dtype)
                 continue
             at = i * (old / new) if mode == "nearest" else (i + 0.5) * (old / new)
             out = out._rows(axis, at.floor().cast(dtypes.int32).clip(0, old - 1))
-        return out
+        return out if out.dtype is self.dtype else out.round().cast(self.dtype)
 
     def _rows(self, axis: int, index: Self) -> Self:
         return self[(*(slice(None),) * axis, index)]
@@ -331,5 +329,4 @@ class Convolution(Linear):
         low = at.floor().cast(dtypes.int32)
         part = (at - low).reshape((-1, *(1,) * (self.ndim - 1 - axis)))
         a, b = self._rows(axis, low), self._rows(axis, (low + 1).clip(0, old - 1))
-        x = a._floating()
-        return x + (b - a) * part.cast(x.dtype)
+        return a + (b - a) * part.cast(a.dtype)

@@ -5,7 +5,7 @@ A position outside of the axis reads as 0 and is not written: it cannot be check
 
 from __future__ import annotations
 
-from tg_dtype import dtypes, least_upper_dtype
+from tg_dtype import ConstType, dtypes, least_upper_dtype
 from tg_shape import prod, sint
 
 from .core import Core
@@ -160,13 +160,51 @@ class Placement(Indexing):
         classes = self._iota(num_classes, wide, self.device)
         return self.cast(wide).unsqueeze(-1).eq(classes).cast(dtypes.int32)
 
-    def masked_select(self, mask: Self) -> Self:
-        """The elements where the mask is true, in order, flat. The mask is computed at once."""
-        shape = broadcast_shape("masked_select", self.shape, mask.shape)
-        return self._stretch(shape)[mask._stretch(shape)]
+    def _first_true(self, size: int, what: str) -> tuple[Self, Self]:
+        """Where the first ``size`` true elements of these bools are, in the flat tensor, and which there are."""
+        if not isinstance(size, int) or size < 0:
+            raise ValueError(f"{what}: {size!r} is not a number of elements")
+        flat = self.flatten()
+        n = flat._ints()[0]
+        turn = self._iota(size, dtypes.int32, self.device).reshape((size, 1))
+        if n == 0:
+            return turn.flatten() * 0, turn.flatten() < 0
+        rank = flat.cast(dtypes.int32).cumsum()
+        at = (flat & rank.eq(turn + 1)).where(flat._counter(0), 0).sum(1)
+        return at, turn.flatten() < rank.shrink(((n - 1, n),))
 
-    def nonzero(self) -> Self:
-        """The positions of the elements that are not 0: shape (count, ndim), int32. Computed at once."""
+    def masked_select(self, mask: Self, size: int | None = None, fill_value: ConstType = 0) -> Self:
+        """The elements where the mask is true, in order, flat.
+
+        Args:
+          size: how many; where there are fewer, ``fill_value`` follows. If it is not given, the mask is computed at
+            once to find out.
+        """
+        shape = broadcast_shape("masked_select", self.shape, mask.shape)
+        x, chosen = self._stretch(shape), mask._stretch(shape)
+        if size is None:
+            return x[chosen]
+        at, there = chosen.cast(dtypes.bool)._first_true(size, "masked_select")
+        fill = type(self).full((1,), fill_value, self.device).cast(self.dtype)
+        return there.where(x.flatten()[at], fill)
+
+    def nonzero(self, size: int | None = None, fill_value: int = 0) -> Self:
+        """The positions of the elements that are not 0: shape (count, ndim), int32.
+
+        Args:
+          size: how many; where there are fewer, rows of ``fill_value`` follow. If it is not given, the tensor is
+            computed at once to find out.
+        """
+        if size is not None:
+            at, there = self.ne(0)._first_true(size, "nonzero")
+            rows: list[Self] = []
+            inner = 1
+            for dim in reversed(self._ints()):
+                rows.insert(0, there.where(at // inner % max(dim, 1), int(fill_value)))
+                inner *= max(dim, 1)
+            if not rows:
+                return type(self).zeros(size, 0, device=self.device, dtype=dtypes.int32)
+            return rows[0].stack(*rows[1:], dim=-1)
         found = self.ne(0)._true_positions() if self.dtype.kind != "bool" else self._true_positions()
         if not found:
             return type(self).zeros(int(self.ne(0).item()), 0, device=self.device, dtype=dtypes.int32)
