@@ -72,6 +72,43 @@ def transpose(n: int, m: int) -> Case:
     return case(A.sink((A.store(0, ST((n, m)), A.alu(Ops.ADD, a, a)),), buffers(n * m, n * m)), {1: x}, {0: 2 * x.T})
 
 
+def both_ways(n: int, m: int) -> Case:
+    """One operand along the output, one across it and padded."""
+    x, y = data(n, m), data(m - 3, n - 1, seed=1)
+    a = A.load(1, F32, ST((n, m)))
+    b = A.load(2, F32, ST((m - 3, n - 1)).pad(((2, 1), (0, 1))).permute((1, 0)))
+    want = x - np.pad(y, ((2, 1), (0, 1))).T
+    ast = A.sink((A.store(0, ST((n, m)), A.alu(Ops.SUB, a, b)),), buffers(n * m, n * m, (m - 3) * (n - 1)))
+    return case(ast, {1: x, 2: y}, {0: want})
+
+
+def stored_across(n: int, m: int) -> Case:
+    """A permuted store of bools, and of half of the numbers."""
+    x = data(n, m)
+    a = A.load(2, F32, ST((n, m)))
+    flags = A.alu(Ops.CMPLT, a, A.const(1, F32, (n, m)))
+    stores = (A.store(0, ST((m, n)).permute((1, 0)), flags), A.store(1, ST((m, 2 * n)).permute((1, 0)).shrink(
+        ((n, 2 * n), (0, m))), a))
+    wide = np.zeros((m, 2 * n))
+    wide[:, n:] = x.T
+    sizes = (BufferArg(dtypes.bool, n * m), BufferArg(F32, 2 * n * m), BufferArg(F32, n * m))
+    return case(A.sink(stores, sizes), {2: x}, {0: x.T < 1, 1: wide})
+
+
+def matmul_across(m: int, n: int, k: int, left: bool, right: bool) -> Case:
+    """A product of operands that may lie transposed in memory."""
+    x, y = data(m, k), data(k, n, seed=1)
+    a = ST((k, m)).permute((1, 0)) if left else ST((m, k))
+    b = ST((n, k)) if right else ST((k, n)).permute((1, 0))
+    terms = A.alu(
+        Ops.MUL,
+        A.load(1, F32, a.reshape((m, 1, k)).expand((m, n, k))),
+        A.load(2, F32, b.reshape((1, n, k)).expand((m, n, k))),
+    )
+    ast = A.sink((A.store(0, ST((m, n, 1)), A.reduce(terms, Ops.ADD, (2,))),), buffers(m * n, m * k, k * n))
+    return case(ast, {1: x.T if left else x, 2: y.T if right else y}, {0: x @ y})
+
+
 def padded(n: int) -> Case:
     x = data(n)
     a = A.load(1, F32, ST((n,)).pad(((2, 3),)))
@@ -197,6 +234,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "elementwise": lambda: elementwise(3, 37),
     "elementwise, even": lambda: elementwise(8, 32),
     "transpose": lambda: transpose(19, 9),
+    "transpose, even": lambda: transpose(16, 32),
+    "transpose, narrow": lambda: transpose(40, 3),
+    "both ways": lambda: both_ways(13, 22),
+    "stored across": lambda: stored_across(11, 21),
     "pad": lambda: padded(13),
     "flip": lambda: flipped(21),
     "row sum": lambda: total(5, 70, 1),
@@ -206,6 +247,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "sum of all": lambda: everything(139),
     "matmul": lambda: matmul(7, 18, 11),
     "matmul, even": lambda: matmul(8, 32, 16),
+    "matmul, left across": lambda: matmul_across(13, 18, 11, True, False),
+    "matmul, right across": lambda: matmul_across(6, 35, 19, False, True),
+    "matmul, both across": lambda: matmul_across(21, 14, 17, True, True),
     "matmul, one row": lambda: matmul(1, 20, 9),
     "matmul, one column": lambda: matmul(20, 1, 40),
     "normalise": lambda: normalise(5, 43),
@@ -262,6 +306,27 @@ TRIES: list[tuple[str, str, Target]] = [
     ("symbolic", "split(i0, 4, VECTOR); split(r0, 2, UNROLL)", CPU),
     ("symbolic", "mark(i0, THREAD); split(r0, 4, SPREAD)", CPU),
     ("transpose", "split(i1, 4, VECTOR); split(i0, 8, UPCAST)", CPU),
+    ("transpose", "split(i1, 8, VECTOR); split(i0, 4, UPCAST)", CPU),
+    ("transpose", "split(i1, 8, VECTOR); split(i0, 7, UPCAST); split(i1, 2, UPCAST); mark(i0, THREAD)", CPU),
+    ("transpose", "split(i0, 4, VECTOR); split(i1, 4, UPCAST)", CPU),
+    ("transpose", "split(i1, 4, VECTOR); split(i0, 4, LOOP); outermost(i1); outermost(i0); pack(0, i1)", CPU),
+    ("transpose", "split(i0, 4, VECTOR); split(i1, 3, UPCAST); pack(0, i0)", CPU),
+    ("transpose, even", "split(i1, 8, VECTOR); split(i0, 8, UPCAST); split(i1, 2, LOOP); outermost(i1)", CPU),
+    ("both ways", "split(i1, 4, VECTOR); split(i0, 4, UPCAST)", CPU),
+    ("both ways", "split(i1, 8, VECTOR); mark(i0, UPCAST); pack(1, -)", CPU),
+    ("both ways", "split(i0, 4, VECTOR); split(i1, 8, UPCAST)", CPU),
+    ("both ways", "split(i1, 4, VECTOR); split(i0, 6, LOOP); pack(1, i0)", CPU),
+    ("stored across", "split(i1, 4, VECTOR); split(i0, 4, UPCAST)", CPU),
+    ("stored across", "split(i1, 8, VECTOR); split(i0, 6, UPCAST)", CPU),
+    ("matmul, left across", "split(i1, 4, VECTOR); split(i0, 6, UPCAST); split(i1, 2, UPCAST); pack(0, i0)", CPU),
+    ("matmul, left across", "split(i1, 4, VECTOR); split(i0, 4, UPCAST); split(i0, 2, LOOP); pack(0, i0)", CPU),
+    ("matmul, left across", "split(i0, 4, VECTOR); split(i1, 4, UPCAST); split(r0, 4, UNROLL)", CPU),
+    ("matmul, right across", "split(i1, 8, VECTOR); split(i0, 3, UPCAST); outermost(i1); pack(1, i1)", CPU),
+    ("matmul, right across", "split(i1, 4, VECTOR); split(i1, 3, UPCAST); mark(i0, UPCAST); pack(0, -)", CPU),
+    ("matmul, right across", "split(i1, 8, VECTOR); split(r0, 8, UNROLL); split(i0, 2, UPCAST)", CPU),
+    ("matmul, right across", "split(i1, 4, VECTOR); split(r0, 4, SPREAD); split(i0, 2, UPCAST)", CPU),
+    ("matmul, both across", "split(i0, 8, VECTOR); split(i1, 4, UPCAST); pack(0, i0)", CPU),
+    ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 6, UPCAST); pack(0, i0); pack(1, i0)", CPU),
     ("elementwise", "split(i1, 8, LOCAL); mark(i1, GLOBAL); mark(i0, GLOBAL)", GPU),
     ("gather", "split(i1, 8, VECTOR); split(i0, 4, UPCAST)", CPU),
     ("in place", "split(i0, 8, VECTOR); split(i0, 2, UPCAST); mark(i0, THREAD)", CPU),
