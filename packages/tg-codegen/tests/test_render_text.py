@@ -14,11 +14,12 @@ from tg_codegen.render_cstyle import bare, decimal
 from tg_codegen.render_cuda import CUDARenderer
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.render_ptx import PTXRenderer
 from tg_codegen.renderer import Renderer
 from tg_codegen.renderers import RENDERERS
 from tg_codegen.target import Target
 from tg_codegen.uop import UOp
-from tg_dtype import DType, dtypes
+from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops
 
 f32 = dtypes.float32
@@ -155,6 +156,62 @@ val9.v[2]), tg_max_f32(acc5.v[3], val9.v[3])}};
   }
 }
 """,
+    "PTX": """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry rows(.param .u64 rows_data0, .param .u64 rows_data1, .param .u32 rows_var0)
+{
+  .reg .pred %p<5>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<5>;
+  .reg .f32 %f<18>;
+  ld.param.u64 %rd1, [rows_data0];
+  cvta.to.global.u64 %rd1, %rd1;
+  ld.param.u64 %rd2, [rows_data1];
+  cvta.to.global.u64 %rd2, %rd2;
+  ld.param.u32 %r1, [rows_var0];
+  mov.b32 %r2, 0;
+  setp.ge.s32 %p1, %r2, %r1;
+  @%p1 bra $L_row_0_end;
+$L_row_0:
+  mov.f32 %f1, 0f3F000000;
+  mov.f32 %f2, 0f3F000000;
+  mov.f32 %f3, 0f3F000000;
+  mov.f32 %f4, 0f3F000000;
+  mov.b32 %r3, 0;
+$L_col_1:
+  mul.lo.s32 %r4, %r2, 32;
+  add.s32 %r5, %r4, %r3;
+  mad.wide.s32 %rd3, %r5, 4, %rd2;
+  ld.global.nc.v4.f32 {%f5, %f6, %f7, %f8}, [%rd3];
+  max.NaN.f32 %f9, %f1, %f5;
+  max.NaN.f32 %f10, %f2, %f6;
+  max.NaN.f32 %f11, %f3, %f7;
+  max.NaN.f32 %f12, %f4, %f8;
+  mov.f32 %f1, %f9;
+  mov.f32 %f2, %f10;
+  mov.f32 %f3, %f11;
+  mov.f32 %f4, %f12;
+  add.s32 %r3, %r3, 4;
+  setp.lt.s32 %p2, %r3, 32;
+  @%p2 bra $L_col_1;
+$L_col_1_end:
+  mov.f32 %f13, %f1;
+  mov.f32 %f14, %f2;
+  mov.f32 %f15, %f3;
+  mov.f32 %f16, %f4;
+  add.f32 %f17, %f13, %f16;
+  setp.lt.s32 %p3, %r2, 60;
+  mad.wide.s32 %rd4, %r2, 4, %rd1;
+  @%p3 st.global.f32 [%rd4], %f17;
+  add.s32 %r2, %r2, 1;
+  setp.lt.s32 %p4, %r2, %r1;
+  @%p4 bra $L_row_0;
+$L_row_0_end:
+  ret;
+}
+""",
 }
 
 
@@ -165,7 +222,7 @@ def test_text(name: str) -> None:
 
 
 def test_registry() -> None:
-    assert sorted(RENDERERS) == ["CL", "CLANG", "CUDA", "LLVM"]
+    assert sorted(RENDERERS) == ["CL", "CLANG", "CUDA", "LLVM", "PTX"]
     assert all(cls.name == name for name, cls in RENDERERS.items())
 
 
@@ -173,7 +230,8 @@ def test_keys_tell_renderers_apart() -> None:
     renderers: list[Renderer] = [
         ClangRenderer(), ClangRenderer(strict=True), ClangRenderer(Target(vector_bytes=64)), LLVMRenderer(),
         LLVMRenderer(strict=True), OpenCLRenderer(), OpenCLRenderer(half=True), OpenCLRenderer(double=False),
-        CUDARenderer(), CUDARenderer("sm_90"), CUDARenderer(strict=True),
+        CUDARenderer(), CUDARenderer("sm_90"), CUDARenderer(strict=True), PTXRenderer(), PTXRenderer("sm_90"),
+        PTXRenderer(strict=True),
     ]  # fmt: skip
     assert len({r.key for r in renderers}) == len(renderers)
     assert ClangRenderer().key == ClangRenderer().key
@@ -204,8 +262,10 @@ def unary(op: Ops, dtype: DType, lanes: int = 1) -> list[UOp]:
         (ClangRenderer(), unary(Ops.NEG, dtypes.bfloat16), "C: bfloat16 has no arithmetic"),
         (LLVMRenderer(), unary(Ops.NEG, dtypes.fp8e4m3), "LLVM: fp8e4m3 has no arithmetic"),
         (OpenCLRenderer(), unary(Ops.NEG, f32, 5), "OpenCL: float32x5 has 5 lanes"),
+        (PTXRenderer(), unary(Ops.SIN, f32), "PTX: SIN of float32 has no form"),
+        (PTXRenderer(), unary(Ops.NEG, dtypes.fp8e4m3), "PTX: fp8e4m3 has no arithmetic"),
     ],
-    ids=["C EXP2", "LLVM SIN", "C bf16", "LLVM fp8", "CL 5 lanes"],
+    ids=["C EXP2", "LLVM SIN", "C bf16", "LLVM fp8", "CL 5 lanes", "PTX SIN", "PTX fp8"],
 )
 def test_refusals(renderer: Renderer, uops: list[UOp], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -257,3 +317,35 @@ def test_cuda_loads_whole_vectors_only_where_aligned() -> None:
     assert "*(const f32x4*)(data1 + i)" in text
     assert "*(f32x4*)(data0 + i)" in text
     assert text.count("*(const f32x4*)") == 1
+
+
+def test_ptx_takes_vectors_in_pieces() -> None:
+    """Where an index is a multiple of two only, pieces are pairs; shared memory has its own space."""
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    tile = k.scratch("tile", f32, 16, AddrSpace.LOCAL)
+    with k.range(16, step=4) as i:
+        k.store(tile, i, k.load(a, k.alu(Ops.ADD, i, k.const(2)), 4))
+    k.barrier()
+    k.store(out, k.const(1), k.load(k.after(tile), k.const(0), 4))
+    text = PTXRenderer().render("kernel", k.uops)
+    assert text.count("ld.global.nc.v2.f32") == 2
+    assert "+8]" in text
+    assert "st.shared.v4.f32" in text
+    assert ".shared .align 16 .b8 tile_0[64];" in text
+    assert text.index("bar.sync 0") < text.index("ld.shared.v4.f32")
+    assert text.count("st.global.f32") == 4
+
+
+@pytest.mark.parametrize("arch", ["sm_70", "gfx90a", "", "sm_x"])
+def test_ptx_has_architectures(arch: str) -> None:
+    with pytest.raises(ValueError, match="is not an architecture from sm_75 on"):
+        PTXRenderer(arch)
+
+
+def test_ptx_bfloat16_by_architecture() -> None:
+    assert [PTXRenderer(arch).supports_dtype(dtypes.bfloat16) for arch in ("sm_75", "sm_80", "sm_90", "sm_120")] == [
+        False, False, True, True,
+    ]  # fmt: skip
+    versions = [PTXRenderer(arch).version for arch in ("sm_75", "sm_86", "sm_90a", "sm_120")]
+    assert versions == ["7.0", "7.1", "7.8", "8.7"]

@@ -6,8 +6,9 @@ from .render_c import ClangRenderer
 from .render_cuda import CUDARenderer
 from .render_llvm import LLVMRenderer
 from .render_opencl import OpenCLRenderer
+from .render_ptx import PTXRenderer
 from .renderer import Renderer
 
 RENDERERS: dict[str, type[Renderer]] = {
-    renderer.name: renderer for renderer in (ClangRenderer, LLVMRenderer, OpenCLRenderer, CUDARenderer)
+    renderer.name: renderer for renderer in (ClangRenderer, LLVMRenderer, OpenCLRenderer, CUDARenderer, PTXRenderer)
 }

@@ -1,0 +1,388 @@
+"""PTX, the assembly language of NVIDIA's virtual machine, written without a compiler in between.
+
+A vector is so many registers. It is loaded and stored in pieces of two or four elements where its index is seen to be
+a multiple of them, for which buffers must begin at a multiple of 16 bytes. A gate is a predicate on the access itself.
+
+Example:
+    >>> from tg_codegen.render_ptx import PTXRenderer
+    >>> from tg_codegen.uop import UOp, UOps
+    >>> from tg_dtype import dtypes
+    >>> print(PTXRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
+    .version 7.0
+    .target sm_80
+    .address_size 64
+    .visible .entry nothing(.param .u64 nothing_data0)
+    {
+      .reg .b64 %rd<2>;
+      ld.param.u64 %rd1, [nothing_data0];
+      cvta.to.global.u64 %rd1, %rd1;
+      ret;
+    }
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tg_dtype import AddrSpace, DType, PtrDType, dtypes
+from tg_lazy import TRANSCENDENTAL, Ops
+
+from .facts import element, kernel_facts, pointer_base
+from .ptx_arithmetic import PTXArithmetic, bits_suffix, memory_suffix, register_class
+from .renderer import Renderer
+from .target import Target
+from .uop import UOp, UOps, is_alu
+
+_AXES = {"g": "ctaid", "l": "tid"}
+_SPACES = {AddrSpace.GLOBAL: "global", AddrSpace.LOCAL: "shared", AddrSpace.REG: "local"}
+_WIDEST_ACCESS = 16  # bytes of one load or store instruction
+_SCALARS = frozenset({
+    dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64,
+    dtypes.float16, dtypes.float32, dtypes.float64,
+})  # fmt: skip
+# The first version of the language that knows the target; drivers read all versions up to their own.
+_VERSIONS = ((120, "8.7"), (100, "8.6"), (89, "7.8"), (87, "7.4"), (86, "7.1"))
+
+
+class PTXRenderer(Renderer):
+    """Writes PTX.
+
+    Args:
+      arch: compute capability that it is written for, ``sm_75`` or later; a letter at its end stays (``sm_90a``).
+      target: the machine; a common GPU if omitted.
+      strict: forbid the assembler to contract a multiplication and an addition that the kernel states apart.
+
+    Raises:
+      ValueError: ``arch`` is no compute capability, or one before 7.5.
+    """
+
+    name: ClassVar[str] = "PTX"
+
+    def __init__(self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False) -> None:
+        super().__init__(
+            target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
+        )
+        match = re.fullmatch(r"sm_(\d+)[af]?", arch)
+        if match is None or int(match[1]) < 75:
+            raise ValueError(f"PTX: {arch!r} is not an architecture from sm_75 on")
+        self.arch, self.sm, self.strict = arch, int(match[1]), strict
+
+    def render(self, name: str, uops: Sequence[UOp]) -> str:
+        return _Kernel(self, name, uops).text()
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        if dtype.scalar() is dtypes.bfloat16:
+            return self.sm >= 90  # before, there is fma alone
+        return dtypes.is_bool(dtype) or dtype.scalar() in _SCALARS
+
+    def supports_op(self, op: Ops, dtype: DType) -> bool:
+        if op not in TRANSCENDENTAL:
+            return True
+        # ex2.approx is good to 2**-22 everywhere, lg2.approx near 1 only absolutely, sin.approx only near 0.
+        return dtype.bits <= 32 if op is Ops.EXP2 else op is Ops.LOG2 and dtype.bits == 16
+
+    @property
+    def version(self) -> str:
+        """The version of the language that is stated."""
+        return next((version for sm, version in _VERSIONS if self.sm >= sm), "7.0")
+
+    @property
+    def key(self) -> str:
+        return f"{super().key}:{self.arch}:strict={self.strict}"
+
+
+class _Kernel(PTXArithmetic):
+    """One kernel while its text is being written."""
+
+    def __init__(self, renderer: PTXRenderer, name: str, uops: Sequence[UOp]) -> None:
+        super().__init__(renderer.sm, renderer.target.fused_multiply_add, renderer.strict)
+        self.renderer, self.name, self.uops = renderer, name, uops
+        self.facts = kernel_facts(uops)
+        self.values: dict[UOp, list[str]] = {}
+        self.mutable: set[str] = set()
+        self.arrays: list[str] = []
+        self.labels: dict[UOp, str] = {}
+        # Addresses and constants known here: one table for each open loop or branch.
+        self.scopes: list[dict[object, str]] = [{}]
+
+    # text
+
+    def text(self) -> str:
+        """The whole module.
+
+        Raises:
+          ValueError: a node that has no form here.
+        """
+        parameters = []
+        for u in self.facts.params:
+            parameter = f"{self.name}_data{u.arg}"
+            parameters.append(f".param .u64 {parameter}")
+            base = self.emit("ld.param.u64", "rd", f"[{parameter}]")
+            self.line(f"cvta.to.global.u64 {base}, {base}")
+            self.values[u] = [base]
+        for number, u in enumerate(self.facts.variables):
+            parameter = f"{self.name}_var{number}"
+            parameters.append(f".param .u32 {parameter}")
+            self.values[u] = [self.emit("ld.param.u32", "r", f"[{parameter}]")]
+        for u in self.uops:
+            self.statement(u)
+        group = self.facts.work_group()
+        head = [
+            f".version {self.renderer.version}",
+            f".target {self.renderer.arch}",
+            ".address_size 64",
+            f".visible .entry {self.name}({', '.join(parameters)})",
+            *([f".maxntid {', '.join(map(str, group))}"] if group else []),
+        ]
+        body = [*self.declarations(), *self.arrays, *self.body]
+        return "\n".join([*head, "{", *body, "  ret;", "}"]) + "\n"
+
+    def value(self, u: UOp) -> list[str]:
+        """The lanes of an operand, each a register or an immediate."""
+        found = self.values.get(u)
+        if found is not None:
+            return found
+        return [self.constant(u)] * u.dtype.count
+
+    def constant(self, u: UOp) -> str:
+        scalar = u.dtype.scalar()
+        key = UOp(UOps.CONST, scalar, (), u.arg)
+        for scope in self.scopes:
+            if key in scope:
+                return scope[key]
+        text = self.literal(u.arg, scalar)
+        if text.startswith("%"):
+            self.scopes[-1][key] = text
+        return text
+
+    def one(self, u: UOp) -> str:
+        """A scalar operand."""
+        return self.value(u)[0]
+
+    def keep(self, u: UOp, lanes: Sequence[str]) -> None:
+        """Makes ``lanes`` the value of a node; what may change later is copied."""
+        scalar = u.dtype.scalar()
+        self.values[u] = [self.move(lane, scalar) if lane in self.mutable else lane for lane in lanes]
+
+    def statement(self, u: UOp) -> None:
+        if is_alu(u):
+            self.keep(u, self.alu(u))
+            return
+        match u.op:
+            case UOps.PARAM | UOps.VAR | UOps.CONST:
+                pass
+            case UOps.SPECIAL:
+                self.special(u)
+            case UOps.AFTER:
+                self.values[u] = self.values[u.src[0]]
+            case UOps.SCRATCH:
+                self.scratch(u)
+            case UOps.ACC:
+                self.values[u] = [self.move(lane, u.dtype.scalar()) for lane in self.value(u.src[0])]
+                self.mutable.update(self.values[u])
+            case UOps.ASSIGN:
+                self.assign(self.values[u.src[0]], self.value(u.src[1]), u.src[1].dtype.scalar())
+            case UOps.READ:
+                self.keep(u, self.values[u.src[0]])
+            case UOps.RANGE:
+                self.open_range(u)
+            case UOps.ENDRANGE:
+                self.close_range(u.src[0])
+            case UOps.IF:
+                label = self.labels[u] = self.label("if")
+                self.line(f"@!{self.one(u.src[0])} bra {label}")
+                self.scopes.append({})
+            case UOps.ENDIF:
+                self.scopes.pop()
+                self.body.append(f"{self.labels[u.src[0]]}:")
+            case UOps.LOAD:
+                self.values[u] = self.load(u)
+            case UOps.STORE:
+                self.store(u)
+            case UOps.BARRIER:
+                self.line("bar.sync 0")
+            case UOps.VECTORIZE:
+                self.keep(u, [self.one(operand) for operand in u.src])
+            case UOps.BROADCAST:
+                self.keep(u, [self.one(u.src[0])] * u.dtype.count)
+            case UOps.GEP:
+                lanes = [lane for operand in u.src for lane in self.value(operand)]
+                self.keep(u, [lanes[place] for place in u.arg])
+            case _:
+                raise ValueError(f"PTX: {u!r} has no form in a linear kernel")
+
+    def special(self, u: UOp) -> None:
+        name = u.arg[0]
+        if name[0] not in _AXES:
+            raise ValueError(f"PTX: SPECIAL {name} has no meaning on a GPU")
+        self.values[u] = [self.emit("mov.u32", "r", f"%{_AXES[name[0]]}.{'xyz'[int(name[-1])]}")]
+
+    def scratch(self, u: UOp) -> None:
+        name, size = u.arg
+        assert isinstance(u.dtype, PtrDType)
+        shared = u.dtype.space is AddrSpace.LOCAL
+        array = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}_{len(self.arrays)}"
+        nbytes = size * max(element(u).itemsize, 1)
+        self.arrays.append(f"  .{_SPACES[u.dtype.space]} .align 16 .b8 {array}[{nbytes}];")
+        # Shared memory is addressed by 32 bits, which spares the arithmetic of 64.
+        self.values[u] = [self.emit("mov.u32", "r", array) if shared else self.emit("mov.u64", "rd", array)]
+
+    def assign(self, registers: Sequence[str], values: Sequence[str], dtype: DType) -> None:
+        name = "pred" if dtypes.is_bool(dtype) else bits_suffix(dtype)
+        for register, value in zip(registers, values, strict=True):
+            self.line(f"mov.{name} {register}, {value}")
+
+    # loops
+
+    def label(self, stem: str) -> str:
+        return f"${re.sub(r'[^A-Za-z0-9_]', '_', stem)}_{len(self.labels)}"
+
+    def open_range(self, u: UOp) -> None:
+        label = self.labels[u] = self.label(f"L_{u.arg}")
+        counter = self.move(self.one(u.src[0]), u.dtype)
+        self.values[u] = [counter]
+        self.mutable.add(counter)
+        known = u.src[0].is_const and u.src[1].is_const and u.src[0].arg < u.src[1].arg
+        if not known:
+            done = self.emit(f"setp.ge.s{u.dtype.bits}", "p", counter, self.one(u.src[1]))
+            self.line(f"@{done} bra {label}_end")
+        self.body.append(f"{label}:")
+        self.scopes.append({})
+
+    def close_range(self, u: UOp) -> None:
+        label, counter = self.labels[u], self.one(u)
+        self.scopes.pop()
+        step = self.one(u.src[2]) if len(u.src) > 2 else "1"
+        self.line(f"add.s{u.dtype.bits} {counter}, {counter}, {step}")
+        again = self.emit(f"setp.lt.s{u.dtype.bits}", "p", counter, self.one(u.src[1]))
+        self.line(f"@{again} bra {label}")
+        self.body.append(f"{label}_end:")
+
+    # memory
+
+    def address(self, pointer: UOp, index: UOp) -> tuple[str, int]:
+        """A register, and the bytes to add to it."""
+        base, size, offset = pointer_base(pointer), max(element(pointer).itemsize, 1), 0
+        while index.op in (Ops.ADD, Ops.SUB) and index.src[1].is_const and index in self.facts.address:
+            offset += int(index.src[1].arg) * (1 if index.op is Ops.ADD else -1)
+            index = index.src[0]
+        if index.is_const:
+            offset += int(index.arg)
+            if abs(offset * size) < 1 << 31:
+                return self.one(base), offset * size
+            return self.emit("add.s64", "rd", self.one(base), str(offset * size)), 0
+        if abs(offset * size) >= 1 << 31:
+            raise ValueError(f"PTX: an index with the constant {offset} is out of reach")
+        key = (base, index)
+        for scope in self.scopes:
+            if key in scope:
+                return scope[key], offset * size
+        found = self.scaled(self.one(base), self.one(index), index.dtype, size)
+        if index.op is not UOps.ACC:
+            self.scopes[-1][key] = found
+        return found, offset * size
+
+    def scaled(self, base: str, index: str, dtype: DType, size: int) -> str:
+        if not base.startswith("%rd"):
+            index = self.cast(index, dtype, dtypes.int32)
+            return self.emit("mad.lo.s32", "r", index, str(size), base)
+        if dtype.bits == 64:
+            return self.emit("mad.lo.s64", "rd", index, str(size), base)
+        return self.emit("mad.wide.s32", "rd", index, str(size), base)
+
+    def pieces(self, pointer: UOp, index: UOp, count: int) -> list[tuple[int, int]]:
+        """(first lane, lanes) of each instruction that an access of ``count`` elements takes."""
+        known = abs(int(index.arg)) if index.is_const else self.facts.divisors.get(index, 1)
+        most = min(_WIDEST_ACCESS // max(element(pointer).itemsize, 1), 4)
+        found, lane = [], 0
+        while lane < count:
+            width = most
+            while width > 1 and (width > count - lane or known % width or lane % width):
+                width //= 2
+            found.append((lane, width))
+            lane += width
+        return found
+
+    def load(self, u: UOp) -> list[str]:
+        pointer, index = u.src[:2]
+        dtype, count = element(pointer), u.dtype.count
+        gates = self.value(u.src[2]) if len(u.src) > 2 else []
+        others = self.value(u.src[3]) if len(u.src) > 3 else [self.literal_zero(dtype)]
+        others = others * (count // len(others))
+        register, offset = self.address(pointer, index)
+        space, size = self.space(pointer), max(dtype.itemsize, 1)
+        kind = "r" if dtypes.is_bool(dtype) else register_class(dtype)
+        pieces = self.pieces(pointer, index, count) if len(gates) < 2 else [(lane, 1) for lane in range(count)]
+        lanes: list[str] = []
+        for first, width in pieces:
+            into = [self.register(kind) for _ in range(width)]
+            guard = ""
+            if gates:
+                for i, target in enumerate(into):
+                    self.fill(target, others[first + i], dtype)
+                guard = f"@{gates[first if len(gates) > 1 else 0]} "
+            vector = f".v{width}" if width > 1 else ""
+            target = into[0] if width == 1 else f"{{{', '.join(into)}}}"
+            place = self.place(register, offset + first * size)
+            self.line(f"{guard}ld.{space}{self.cached(pointer)}{vector}.{memory_suffix(dtype)} {target}, {place}")
+            lanes += into
+        return [self.emit("setp.ne.s32", "p", lane, "0") for lane in lanes] if dtypes.is_bool(dtype) else lanes
+
+    def literal_zero(self, dtype: DType) -> str:
+        return self.constant(UOp(UOps.CONST, dtype, (), dtypes.as_const(0, dtype)))
+
+    def fill(self, register: str, value: str, dtype: DType) -> None:
+        if dtypes.is_bool(dtype):
+            self.line(f"selp.b32 {register}, 1, 0, {value}")
+        else:
+            self.assign([register], [value], dtype)
+
+    def space(self, pointer: UOp) -> str:
+        base = pointer_base(pointer).dtype
+        assert isinstance(base, PtrDType)
+        return _SPACES[base.space]
+
+    def cached(self, pointer: UOp) -> str:
+        base = pointer_base(pointer)
+        return ".nc" if base.op is UOps.PARAM and base.arg not in self.facts.stored else ""
+
+    def place(self, register: str, offset: int) -> str:
+        return f"[{register}+{offset}]" if offset else f"[{register}]"
+
+    def store(self, u: UOp) -> None:
+        pointer, index, value = u.src[:3]
+        dtype, count = element(pointer), value.dtype.count
+        gates = self.value(u.src[3]) if len(u.src) > 3 else []
+        lanes = [self.in_register(lane, dtype) for lane in self.value(value)]
+        if dtypes.is_bool(dtype):
+            lanes = [self.emit("selp.b32", "r", "1", "0", lane) for lane in lanes]
+        register, offset = self.address(pointer, index)
+        size = max(dtype.itemsize, 1)
+        pieces = self.pieces(pointer, index, count) if len(gates) < 2 else [(lane, 1) for lane in range(count)]
+        for first, width in pieces:
+            guard = f"@{gates[first if len(gates) > 1 else 0]} " if gates else ""
+            vector = f".v{width}" if width > 1 else ""
+            source = lanes[first] if width == 1 else f"{{{', '.join(lanes[first : first + width])}}}"
+            place = self.place(register, offset + first * size)
+            self.line(f"{guard}st.{self.space(pointer)}{vector}.{memory_suffix(dtype)} {place}, {source}")
+
+    # arithmetic
+
+    def alu(self, u: UOp) -> list[str]:
+        op, dtype = u.op, u.src[-1].dtype.scalar()
+        assert isinstance(op, Ops)
+        values = [self.value(operand) for operand in u.src]
+        if op in (Ops.CAST, Ops.BITCAST):
+            convert = self.cast if op is Ops.CAST else self.bitcast
+            return [convert(lane, dtype, u.dtype.scalar()) for lane in values[0]]
+        guarded = op in (Ops.IDIV, Ops.MOD) and not self.facts.divides_safely(u.src[1])
+        exact, count, lanes = u in self.facts.address, u.src[-1].dtype.count, []
+        for i in range(count):
+            operands = [v[i if len(v) > 1 else 0] for v in values]
+            found = self.scalar(op, dtype, operands, exact, guarded)
+            if found is None:
+                raise ValueError(f"PTX: {op.name} of {dtype.name} has no form; it must be decomposed")
+            lanes.append(found)
+        return lanes
