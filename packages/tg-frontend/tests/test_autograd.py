@@ -8,6 +8,7 @@ import time
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tg_frontend import Tensor
@@ -62,8 +63,10 @@ def test_gradient_returns_and_changes_nothing() -> None:
     assert x.grad is None
     with pytest.raises(RuntimeError, match="target 1, of shape"):
         z.gradient(x, Tensor([1.0], requires_grad=True))
-    with pytest.raises(RuntimeError, match=r"target 0, of shape .* does not require"):
+    with pytest.raises(RuntimeError, match="nothing depends on target 0"):
         z.gradient(Tensor([1.0]))
+    with pytest.raises(RuntimeError, match=r"target 0, of shape .* has no gradient"):
+        z.gradient(Tensor([1.0], requires_grad=False))
 
 
 def test_who_requires_a_gradient() -> None:
@@ -205,3 +208,44 @@ def test_devices_in_one_graph() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     (x * 3).to("NUMPY:1").square().sum().backward()
     assert grad_of(x) == [18.0, 36.0] and x.grad is not None and x.grad.device == "NUMPY"
+
+
+def test_gradient_at_tensors_that_leave_it_open(backend: str) -> None:
+    x, y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    z = (x * y).exp2().sum()
+    dx, dy = z.gradient(x, y)
+    ref = 2.0 ** np.array([3.0, 8.0]) * np.log(2)
+    np.testing.assert_allclose(dx.numpy(), ref * [3, 4], rtol=1e-5)
+    np.testing.assert_allclose(dy.numpy(), ref * [1, 2], rtol=1e-5)
+    assert x.grad is None and z.requires_grad is None
+    with pytest.raises(RuntimeError, match="depends on nothing that requires a gradient"):
+        z.backward()
+
+
+def test_what_leaves_it_open_is_a_leaf_once_it_is_realized_or_chosen() -> None:
+    x = Tensor([1.0, 2.0])
+    y = (x * 2).realize()
+    (y * y).sum().gradient(y)
+    with pytest.raises(RuntimeError, match="nothing depends on target 0"):
+        (y * y).sum().gradient(x)
+    w = (x * 3).requires_grad_()
+    (w * w).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [6.0, 12.0] and x.grad is None
+    v = x * 3
+    v.requires_grad = True
+    (v * v).sum().backward()
+    assert v.grad is not None and v.grad.tolist() == [6.0, 12.0]
+
+
+def test_a_chain_of_realized_tensors_keeps_no_links() -> None:
+    x = Tensor([1.0])
+    first = weakref.ref(x)
+    for _ in range(3):
+        x = (x + 1).realize()
+    assert first() is None and x.tolist() == [4.0]
+    x = Tensor([1.0])
+    first = weakref.ref(x)
+    for _ in range(3):
+        x = x + 1
+        x.tolist()
+    assert first() is None and x.tolist() == [4.0]

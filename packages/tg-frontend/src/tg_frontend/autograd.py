@@ -82,11 +82,15 @@ class Freed(Function):
 
 FREED = Freed()
 FREED.parents = FREED.needs = ()
-FREED.stamp = 0
+FREED.stamp, FREED.wanted = 0, True
 
 
-def operands_first(root: Node) -> list[Node]:
-    """Every recorded tensor on which ``root`` depends, ``root`` included, each after its operands."""
+def operands_first(root: Node, through_open: bool = False) -> list[Node]:
+    """Every recorded tensor on which ``root`` depends, ``root`` included, each after its operands.
+
+    Args:
+      through_open: also where no gradient is required but the operands leave it open.
+    """
     seen: set[int] = set()
     done: list[Node] = []
     stack: list[tuple[Node, bool]] = [(root, False)]
@@ -95,17 +99,29 @@ def operands_first(root: Node) -> list[Node]:
         if expanded:
             done.append(node)
             continue
-        if node._ctx is None or id(node) in seen:
+        if is_leaf(node, through_open) or id(node) in seen:
             continue
         seen.add(id(node))
         stack.append((node, True))
+        assert node._ctx is not None
         parents: Any = node._ctx.parents
         stack.extend((parent, False) for parent in parents if parent._ctx is not None)
     return done
 
 
+def is_leaf(node: Node, through_open: bool) -> bool:
+    """Whether differentiation ends at ``node``."""
+    return node._ctx is None or not (through_open or node._ctx.wanted)
+
+
+def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
+    return tuple([p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents])
+
+
 def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None = None) -> list[tuple[Node, LazyBuffer]]:
     """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
+
+    Targets may leave it open whether they require one.
 
     Returns:
       The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
@@ -113,11 +129,12 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
     Raises:
       RuntimeError: a part of the graph was freed.
     """
+    through_open = targets is not None
     grads: dict[int, LazyBuffer] = {id(root): seed}
-    leaves: dict[int, Node] = {} if root._ctx is not None else {id(root): root}
+    leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
     kept: dict[int, LazyBuffer] = {}
     wanted = frozenset(id(t) for t in targets or ())
-    for node in reversed(operands_first(root)):
+    for node in reversed(operands_first(root, through_open)):
         grad = grads.pop(id(node), None)
         if grad is None:
             continue
@@ -132,26 +149,28 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
                 f"backward: an operand of {function.name}, which gave shape {node.lazydata.shape}, was written to in "
                 "place after it was used"
             )
+        required = function.needs
+        if through_open:
+            function.needs = _open_needs(parents)
         for parent, part, need in zip(parents, function.backward(grad), function.needs, strict=True):
             if part is not None and need:
-                _deposit(function, parent, part, grads, leaves)
+                _deposit(function, parent, part, grads)
+                if is_leaf(parent, through_open):
+                    leaves[id(parent)] = parent
+        function.needs = required
     if targets is not None:
         kept |= {key: grads[key] for key in leaves if key in wanted and key in grads}
         return [(t, kept[id(t)]) for t in targets if id(t) in kept]
     return [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
 
 
-def _deposit(
-    function: Function, parent: Node, part: LazyBuffer, grads: dict[int, LazyBuffer], leaves: dict[int, Node]
-) -> None:
+def _deposit(function: Function, parent: Node, part: LazyBuffer, grads: dict[int, LazyBuffer]) -> None:
     like = parent.lazydata
     if part.shape != like.shape or part.dtype is not like.dtype:
         raise RuntimeError(
             f"the gradient of {function.name} has shape {part.shape} and dtype {part.dtype.name}; "
             f"its operand has {like.shape} and {like.dtype.name}"
         )
-    if parent._ctx is None:
-        leaves[id(parent)] = parent
     before = grads.get(id(parent))
     grads[id(parent)] = part if before is None else before.alu(Ops.ADD, part)
 

@@ -92,16 +92,24 @@ class Core:
         else:
             out.lazydata = lazy = function.forward(self.lazydata)
             any_needs, any_open = mine is True, mine is None
-        if any_needs and MODE.recording and lazy.dtype.kind == "float":
+        if (any_needs or any_open) and MODE.recording and lazy.dtype.kind == "float":
             parents = (self, *others)
-            function.parents = parents
+            function.parents, function.wanted = parents, any_needs
             function.needs = tuple([parent.requires_grad is True for parent in parents])
             function.stamp = sum([parent._version for parent in parents if parent.requires_grad])
-            out._ctx, out.requires_grad = function, True
+            out._ctx, out.requires_grad = function, True if any_needs else None
+            for parent in parents:
+                if parent._ctx is not None and not parent._ctx.wanted and parent.lazydata.base.is_realized:
+                    parent._let_go()
         else:
             out.requires_grad = None if any_open and not any_needs else False
         LIVE.add(out)
         return out
+
+    def _let_go(self) -> None:
+        """Forgets where the tensor comes from, unless a gradient is required: a chain must not keep all its links."""
+        if self._ctx is not None and not self._ctx.wanted:
+            self._ctx = None
 
     # *** what it is ***
 
@@ -212,10 +220,15 @@ class Core:
     def realize(self, *others: Self) -> Self:
         """Computes this tensor and ``others`` now, and returns this tensor.
 
+        Those that leave ``requires_grad`` open are leaves from now on.
+
         Raises:
           MemoryError: there is not enough memory; the message says how much was asked and is held.
         """
-        realize_all([tensor.lazydata for tensor in (self, *others)])
+        tensors = (self, *others)
+        for tensor in tensors:
+            tensor._let_go()
+        realize_all([tensor.lazydata for tensor in tensors])
         return self
 
     @property
@@ -263,6 +276,7 @@ class Core:
         self._ints()  # a size that is bound to no value must be named before anything is computed
         lazy = self.lazydata
         if not (lazy.base.is_realized and lazy.st.contiguous):
+            self._let_go()
             lazy = lazy.contiguous()
             realize_all([lazy])
         return lazy

@@ -49,6 +49,7 @@ class Gradient(Core):
         """
         if requires_grad and not dtypes.is_float(self.dtype):
             raise TypeError(f"requires_grad: a tensor of {self.dtype.name} has no gradient; only floats have")
+        self._let_go()
         self.requires_grad = requires_grad
         return self
 
@@ -57,7 +58,7 @@ class Gradient(Core):
         return self._wrap(self.lazydata)
 
     def _seed(self, gradient: Self | None, what: str) -> Self:
-        if not self.requires_grad:
+        if self.requires_grad is False or (what == "backward" and not self.requires_grad):
             raise RuntimeError(
                 f"{what}: this tensor of shape {self.shape} depends on nothing that requires a gradient; "
                 "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
@@ -105,21 +106,26 @@ class Gradient(Core):
     def gradient(self, *targets: Self, gradient: Self | None = None) -> list[Self]:
         """The gradient of this tensor at ``targets``, which may be intermediate results. Frees and changes nothing.
 
+        Targets need not require a gradient; they must not refuse one (``requires_grad=False``). From a tensor that
+        leaves it open and is realised, no gradient flows to what it was computed from.
+
         Raises:
-          RuntimeError: a target does not require a gradient, or this tensor does not depend on it.
+          RuntimeError: a target refuses a gradient, or this tensor does not depend on it.
           ValueError: ``gradient`` is missing or has another shape.
 
         Example:
             >>> from tg_frontend import Tensor
-            >>> x = Tensor(3.0, requires_grad=True, device="NUMPY")
+            >>> x = Tensor(3.0, device="NUMPY")
             >>> y = x * x
             >>> [g.item() for g in (y * y).gradient(x, y)]
             [108.0, 18.0]
         """
         seed = self._seed(gradient, "gradient")
         for position, target in enumerate(targets):
-            if not target.requires_grad:
-                raise RuntimeError(f"gradient: target {position}, of shape {target.shape}, does not require a gradient")
+            if target.requires_grad is False or target.dtype.kind != "float":
+                raise RuntimeError(
+                    f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
+                )
         found = {id(node): grad for node, grad in differentiate(self, seed.lazydata, targets)}
         for position, target in enumerate(targets):
             if id(target) not in found:
@@ -204,6 +210,7 @@ class Gradient(Core):
         return self
 
     def _store(self, new: Self) -> None:
+        self._let_go()
         lazy = self.lazydata
         if lazy.base.op not in MEMORY or (lazy.storage is not None and host.is_borrowed(lazy.storage)):
             # memory of its own: a node that equal graphs share could not be written in place next time
@@ -223,5 +230,6 @@ class Gradient(Core):
             raise ValueError(f"replace: a tensor of shape {other.shape} for one of shape {self.shape}")
         if other.dtype is not self.dtype:
             raise TypeError(f"replace: a tensor of {other.dtype.name} for one of {self.dtype.name}")
+        self._let_go()
         self.lazydata = other.lazydata
         return self

@@ -233,6 +233,7 @@ class Indexing(Scan):
         return value._stretch(kept).reshape(part)
 
     def _write_box(self, terms: list[Any], value: Self) -> None:
+        self._let_go()
         fitted = self._part_of(terms, value)
         storage = self.lazydata.storage
         whole = self.lazydata

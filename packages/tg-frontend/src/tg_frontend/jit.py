@@ -365,6 +365,8 @@ class TinyJit(Generic[P, R]):
     def _finished(result: R) -> R:
         """The result, realised together with every assignment that is still to be made, cut off from the graph."""
         tensors = _outputs(result)
+        for tensor in tensors:
+            tensor._let_go()
         realize_all([*(tensor.lazydata for tensor in tensors), *unfinished_assigns()])
         cut = {id(tensor): tensor.detach() for tensor in tensors if tensor._ctx is not None}
         if not cut:

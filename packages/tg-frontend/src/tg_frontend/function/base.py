@@ -35,15 +35,17 @@ class Function:
     """A differentiable function applied once.
 
     Attributes:
-      parents: the operands, as the tensors that they were; set only when a gradient will be wanted.
+      parents: the operands, as the tensors that they were; set only when a gradient may be wanted.
       needs: for each operand, whether its gradient is wanted.
+      wanted: whether some operand required a gradient. If none did but one left it open, only ``gradient`` looks here.
       stamp: sum of the versions of the operands whose gradient is wanted, to notice if one was written to since.
     """
 
-    __slots__ = ("needs", "parents", "stamp")
+    __slots__ = ("needs", "parents", "stamp", "wanted")
 
     parents: tuple[object, ...]
     needs: tuple[bool, ...]
+    wanted: bool
     stamp: int
     forward: Callable[..., LazyBuffer]
 

@@ -42,7 +42,7 @@ class Optimizer:
             if not isinstance(param, Tensor):
                 raise TypeError(f"{name}: parameter {position} is a {type(param).__name__}, not a Tensor")
             if param.requires_grad is None:
-                param.requires_grad = param.is_floating_point()
+                param.requires_grad_(param.is_floating_point())
             if param._ctx is not None:
                 raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is a result, not a leaf")
         self.params = _dedupe([param for param in params if param.requires_grad])
