@@ -15,6 +15,8 @@ from .target import Target
 
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 UNROLL_MAX = 9
+FEW_ROWS = 8
+MAX_PANEL_BYTES = 1 << 20
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds
 WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
 
@@ -166,6 +168,8 @@ class Planner:
                     cost += waste / width
                 elif not root.reduce and self.reuse(load) >= 16:
                     cost += 2 * waste / width
+                elif not root.reduce and self.along(load) is not None:
+                    cost += 5 * waste / width
                 else:
                     cost += 1.0
             if not root.reduce and any(
@@ -199,14 +203,34 @@ class Planner:
         if reusing:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
             turned = any(grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores) and self.near(rows)
-            tile = best_tile(size(rows.extent), wide, self.target.registers, turned)
-            self.cut(rows.var, tile.rows, Kind.UPCAST)
-            self.cut(lanes.var, tile.vectors, Kind.UPCAST)
-            self.pack(lanes, vectors)
-            self.pack_rows(rows, [n for n in body if n not in vectors])
+            strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
+            panel = max((self.panel(n) * self.width(lanes) for n in strided), default=1)
+            if strided and (self.reuse(strided[0]) <= FEW_ROWS or panel > MAX_PANEL_BYTES):
+                # what is read only once, or does not fit in scratch, is transposed in registers
+                tile = Tile(min(size(rows.extent), FEW_ROWS), 1)
+                self.cut(rows.var, tile.rows, Kind.UPCAST)
+                along = self.along(strided[0])
+                assert along is not None
+                self.cut(along.var, self.width(along), Kind.UNROLL)
+            else:
+                wide = max(1, min(wide, MAX_PANEL_BYTES // panel))
+                tile = best_tile(size(rows.extent), wide, self.target.registers, turned)
+                self.cut(rows.var, tile.rows, Kind.UPCAST)
+                self.cut(lanes.var, tile.vectors, Kind.UPCAST)
+                self.pack(lanes, vectors)
+                self.pack_rows(rows, [n for n in body if n not in vectors])
         else:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
+
+    def along(self, load: Node) -> Root | None:
+        """The reduced dimension along which a load is contiguous."""
+        return next((r for r in self.nest.roots.values() if r.reduce and step(load, r.var) == 1), None)
+
+    def panel(self, load: Node) -> int:
+        """How many bytes of a load all reduced dimensions together run over."""
+        walked = [size(r.extent) for r in self.nest.roots.values() if r.reduce and r.var in load.free]
+        return prod(walked) * load.dtype.itemsize
 
     def near(self, root: Root) -> bool:
         """Whether neighbours along ``root`` are neighbours in the outputs."""
@@ -224,11 +248,12 @@ class Planner:
             local = [a for a in self.nest.axes if a.root in load.free and a not in around]
             again = prod(size(a.extent) for a in serial if a not in around)
             nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
-            most = self.target.l2_bytes // 2 if step(load, lanes.var) == 1 else MAX_SCRATCH_BYTES
-            if again < 8 or any(not isinstance(a.extent, int) for a in local) or nbytes > most:
+            strided = step(load, lanes.var) != 1
+            most = MAX_PANEL_BYTES if strided else self.target.l2_bytes // 2
+            if again < (2 if strided else 8) or any(not isinstance(a.extent, int) for a in local) or nbytes > most:
                 continue
             jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
-            if step(load, lanes.var) == 1 and max(jumps, default=0) * load.dtype.itemsize < 1024:
+            if not strided and max(jumps, default=0) * load.dtype.itemsize < 1024:
                 continue
             for axis in reversed(around):
                 if serial[: len(around)] != around:
@@ -351,16 +376,17 @@ def best_tile(rows: int, vectors: int, registers: int, turned: bool = False) -> 
     ``rows`` and ``vectors`` are how many there are in all; ``turned`` asks for rows that can be transposed whole.
     """
     def cost(tile: Tile) -> tuple[float, int]:
-        waste = prod(-(-n // t) * t / n for n, t in ((rows, tile.rows), (vectors, tile.vectors)))
-        if rows % tile.rows or vectors % tile.vectors:
-            waste *= 1.05  # a partial tile is a copy of the code
+        waste = 1.0
+        for n, t in ((rows, tile.rows), (vectors, tile.vectors)):
+            count = -(-n // t)
+            waste *= count * t / n * (1 + 1 / count if n % t else 1)  # a partial tile is a copy of the code
         loads = (tile.rows + 2 * tile.vectors) / (tile.rows * tile.vectors)  # vectors come from a farther cache
         latency = max(1.0, 8 / (tile.rows * tile.vectors))
         return (1 + loads) * waste * latency, -tile.rows * tile.vectors
 
     options = (
         Tile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
-        if r <= rows and v <= vectors and r * v + v + 1 <= registers and not (turned and r & (r - 1))
+        if r <= rows and v <= vectors and r * v + v + 1 <= registers and not (turned and r != min(8, power_below(rows)))
     )
     return min(options, key=cost, default=Tile(1, 1))
 
