@@ -110,24 +110,29 @@ class Machine:
         if node.op is Ops.CAST:
             return src[0].astype(dtype)
         if node.op is Ops.BITCAST:
-            return np.ascontiguousarray(src[0]).view(dtype)
+            return src[0].copy().reshape(-1).view(dtype).reshape(shape)
         return np.asarray(FUNCTION[node.op](*src), dtype)
 
     def kernel(self, sink: LazyOp, bufs: Sequence[Storage]) -> None:
         """Executes a kernel; what it stores to is garbage for anything but a read of the element being stored."""
         ast.verify(sink)
         check_in_place(sink)
-        assert len(set(bufs)) == len(bufs) == len(sink.arg)
-        for storage, arg in zip(bufs, sink.arg, strict=True):
+        outside = [arg for arg in sink.arg if not arg.internal]
+        assert len(set(bufs)) == len(bufs) == len(outside)
+        for storage, arg in zip(bufs, outside, strict=True):
             assert (storage.dtype, storage.size) == (arg.dtype, arg.size)
         data = [self.memory.setdefault(b, np.full(b.size, 77, np_dtype(b.dtype))) for b in bufs]
+        data += [np.full(arg.size, 77, np_dtype(arg.dtype)) for arg in sink.arg if arg.internal]
         values: dict[LazyOp, Array] = {}
         stores: list[tuple[Array, Array, Array]] = []
         for node in sink.toposort():
             if node.op is Ops.STORE:
                 flat, valid = self.positions(node.arg[1])
                 assert valid.all() and np.unique(flat).size == flat.size, "a store that writes an element twice"
-                stores.append((data[node.arg[0]], flat, values[node.src[0]]))
+                if sink.arg[node.arg[0]].internal:
+                    data[node.arg[0]][flat] = values[node.src[0]]
+                else:
+                    stores.append((data[node.arg[0]], flat, values[node.src[0]]))
             elif node.op is not Ops.SINK:
                 values[node] = self.node(node, [values[s] for s in node.src], data)
                 assert values[node].shape == tuple(sym_eval(d, self.env) for d in node.shape), node
@@ -177,6 +182,7 @@ def check_in_place(sink: LazyOp) -> None:
     """A slot that is stored to is read at the stored index only, and outside of reductions."""
     stored = {store.arg[0]: store.arg[1] for store in sink.src}
     assert len(stored) == len(sink.src), "one slot is stored to twice"
+    stored = {slot: st for slot, st in stored.items() if not sink.arg[slot].internal}
     under: set[LazyOp] = set()
     for node in reversed(sink.toposort()):
         if node.op in (Ops.REDUCE, Ops.VIEW) or node in under:

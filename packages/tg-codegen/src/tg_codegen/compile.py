@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tg_lazy import LazyOp
 from tg_shape import Variable
 
-from .actions import Action, apply
+from .actions import Action, ActionError, apply
 from .emit import emit
 from .estimate import estimate
 from .heuristic import heuristic
@@ -16,6 +17,7 @@ from .lower import lower
 from .nest import Kind, Nest, NodeOp
 from .program import BufferParam, ProgramSpec
 from .renderer import Renderer
+from .rows import RowEmitter, split_rows, with_parts
 from .rules import full_rewrite
 from .uop import UOp, UOps
 
@@ -37,14 +39,41 @@ def compile_ast(
       EmitError: the actions do not fit together.
     """
     nest = lower(ast)
+    if any(buffer.internal for buffer in nest.buffers):
+        return compile_rows(nest, renderer, actions, name)
     chosen = heuristic(nest, renderer.target) if actions is None else list(actions)
     return render_nest(apply(nest, chosen), renderer, name)
 
 
+def compile_rows(
+    nest: Nest, renderer: Renderer, actions: Sequence[Action] | None = None, name: str | None = None
+) -> ProgramSpec:
+    """Renders a kernel with internal buffers, each part planned for one thread; actions other than none are refused.
+
+    Raises:
+      ActionError: actions are given: they do not say which part they are for.
+      EmitError: the internal buffers share no rows.
+    """
+    if actions:
+        raise ActionError("the parts of a kernel with internal buffers take no actions from outside")
+    rows = split_rows(nest, renderer.target)
+    alone = replace(renderer.target, threads=1)
+    if actions is None:
+        rows = with_parts(rows, [apply(part, heuristic(part, alone)) for part in rows.parts])
+    emitter = RowEmitter(rows, renderer.target)
+    threads = renderer.target.threads if emitter.threaded() is not None else 1
+    return _rendered(emitter.kernel(), replace(nest, log=rows.log), renderer, name, threads)
+
+
 def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
     """Renders a kernel whose loops are decided."""
+    threads = renderer.target.threads if any(a.kind is Kind.THREAD for a in nest.axes) else 1
+    return _rendered(emit(nest, renderer.target), nest, renderer, name, threads)
+
+
+def _rendered(sink: UOp, nest: Nest, renderer: Renderer, name: str | None, threads: int) -> ProgramSpec:
     name = name or kernel_name(nest)
-    uops = with_every_param(linearize(full_rewrite(emit(nest, renderer.target), renderer)), nest)
+    uops = with_every_param(linearize(full_rewrite(sink, renderer)), nest)
     return ProgramSpec(
         name=name,
         src=renderer.render(name, uops),
@@ -53,7 +82,7 @@ def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> Prog
         vars=tuple(sorted(kernel_variables(uops), key=lambda v: v.name)),
         global_size=sizes(nest, (Kind.GLOBAL,)),
         local_size=sizes(nest, (Kind.LOCAL, Kind.GROUP)),
-        threads=renderer.target.threads if any(a.kind is Kind.THREAD for a in nest.axes) else 1,
+        threads=threads,
         estimates=estimate(nest),
         actions=nest.log,
     )
@@ -61,7 +90,8 @@ def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> Prog
 
 def with_every_param(uops: list[UOp], nest: Nest) -> tuple[UOp, ...]:
     """The list with a PARAM for each slot, also where simplification left none: the caller passes every buffer."""
-    params = (UOp(UOps.PARAM, b.dtype.ptr(b.size), (), slot) for slot, b in enumerate(nest.buffers))
+    arguments = enumerate(b for b in nest.buffers if not b.internal)
+    params = (UOp(UOps.PARAM, b.dtype.ptr(b.size), (), slot) for slot, b in arguments)
     present = {u.arg: u for u in uops if u.op is UOps.PARAM}
     return (*(present.get(u.arg, u) for u in params), *(u for u in uops if u.op is not UOps.PARAM))
 
@@ -79,7 +109,8 @@ def buffer_params(nest: Nest) -> tuple[BufferParam, ...]:
     written = {s.slot for s in nest.stores}
     read = {n.arg[0] for n in nest.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER)}
     return tuple(
-        BufferParam(slot, b.dtype, b.size, slot in written, slot in read) for slot, b in enumerate(nest.buffers))
+        BufferParam(slot, b.dtype, b.size, slot in written, slot in read)
+        for slot, b in enumerate(nest.buffers) if not b.internal)
 
 
 def kernel_variables(uops: Sequence[UOp]) -> list[Variable]:

@@ -41,8 +41,12 @@ def estimate(nest: Nest) -> Estimates:
             touched[slot] = smin(touched.get(slot, 0) + count, nest.buffers[slot].size)
     mem: sint = 0
     for slot, count in touched.items():
+        if nest.buffers[slot].internal:
+            continue
         mem = mem + count * nest.buffers[slot].dtype.itemsize
     for store in nest.stores:
         nbytes = prod([nest.roots[root].extent for root in store.roots]) * nest.buffers[store.slot].dtype.itemsize
-        lds, mem = lds + nbytes, mem + nbytes
+        lds = lds + nbytes
+        if not nest.buffers[store.slot].internal:
+            mem = mem + nbytes
     return Estimates(flops, lds, mem)

@@ -17,8 +17,12 @@ STORE       (value,)         ``(slot, ShapeTracker)`` of the value's shape
 SINK        stores           one :class:`BufferArg` per slot
 ==========  ===============  ==========================================================================================
 
-Slots number the kernel's buffers: outputs first. A kernel may read a slot that it also stores to only at the index
-it is storing (the scheduler sees to it).
+A buffer may be *internal*: no argument of the kernel, but an intermediate that one store fills and later stores read,
+row by row. Its outer dimensions, those of all its accesses, are the outer dimensions of the outputs as well, so that a
+kernel can work on blocks of rows and never hold more of it than a block.
+
+Slots number the kernel's buffers: outputs first, internal ones last. A kernel may read a slot that it also stores to
+only at the index it is storing (the scheduler sees to it).
 """
 
 from __future__ import annotations
@@ -38,10 +42,11 @@ _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
 class BufferArg(NamedTuple):
-    """A kernel's view of one of its buffers: element dtype and size in elements."""
+    """A kernel's view of one of its buffers: element dtype, size in elements, and whether it is internal."""
 
     dtype: DType
     size: int
+    internal: bool = False
 
 
 def _arg_key(arg: object) -> object:
@@ -296,3 +301,11 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
     elif node.op is Ops.SINK:
         if any(s.op is not Ops.STORE for s in node.src):
             yield "SINK takes stores only"
+        kinds = [buffer.internal for buffer in buffers]
+        if kinds != sorted(kinds):
+            yield "internal buffers come last"
+        made: set[int] = set()
+        for store in node.src:
+            made.update(() if store.op is not Ops.STORE else (store.arg[0],))
+        if any(buffer.internal and slot not in made for slot, buffer in enumerate(buffers)):
+            yield "an internal buffer that nothing is stored to"

@@ -31,6 +31,8 @@ class Limits(NamedTuple):
       split_elements: a reduction of this many elements to few outputs is cut into parts.
       split_outputs: how many outputs are few.
       split_parts: most parts that it is cut into.
+      row_bytes: an intermediate of at least so many bytes may stay in the fast memory of a kernel that works on blocks
+        of rows, if eight rows take no more than that; 0: the target has no such kernels.
     """
 
     nodes: int = 512
@@ -45,6 +47,7 @@ class Limits(NamedTuple):
     split_elements: int = 32768
     split_outputs: int = 64
     split_parts: int = 256
+    row_bytes: int = 0
 
 
 LIMITS: dict[str, Limits] = {}

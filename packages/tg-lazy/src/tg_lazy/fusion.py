@@ -25,6 +25,7 @@ class Fusion:
 
     Attributes:
       steps: one per realised node, in the order in which operands come first.
+      chosen: the nodes that are realised because it costs less, not because anybody asked for them.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -33,6 +34,7 @@ class Fusion:
         self.facts = Facts(graph)
         self.uses: list[dict[Use, None] | None] = [None] * len(graph.nodes)
         self.steps: list[Step] = []
+        self.chosen: set[Node] = set()
         for node in reversed(graph.nodes):
             self._place(node)
         self.steps.reverse()
@@ -51,6 +53,7 @@ class Fusion:
             if not node.reason:
                 self._fuse(node, uses)
                 return
+            self.chosen.add(node)
         self._start(node)
         self._note_reads(node)
 
@@ -69,7 +72,8 @@ class Fusion:
             if node.op is not Ops.EMPTY and node.size:
                 for src, _ in node.srcs:
                     step.inputs[src] = None
-                    step.places[src] = {ELSEWHERE}
+                    if node.op is not Ops.BUFFER_VIEW:  # which only gives a name to a part
+                        step.places[src] = {ELSEWHERE}
             return
         step.computed = 1
         space = step.space

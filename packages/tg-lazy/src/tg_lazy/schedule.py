@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from tg_shape import Variable
 
 from . import template
-from .ast import LazyOp
+from .ast import BufferArg, LazyOp
+from .ast import sink as sink_of
+from .chain import chains, has_rows
+from .cost import limits_of
 from .fusion import Fusion
 from .graph import Graph
 from .hazards import READER, held, reach_readers
@@ -81,7 +84,33 @@ class _Plan:
         ordering = Ordering(self.graph, self.fusion.steps)
         ordering.run()
         Merging(ordering).run()
-        return [item(step) for step in ordering.steps]
+        return [found for run in chains(ordering, self.fusion.chosen) for found in run_items(run)]
+
+
+def run_items(run: Sequence[Step]) -> list[ScheduleItem]:
+    """The schedule items of steps that may share a kernel in blocks of rows: one, or one for each."""
+    if len(run) > 1:
+        sink, bufs = form_rows(run)
+        if has_rows(sink, limits_of(run[0].roots[0].device)):
+            last = item(run[-1])
+            return [ScheduleItem(sink, bufs, last.reason, Origin(run[-1].roots[0].origin), last.commits,
+                                 sum(step.computed for step in run))]
+    return [item(step) for step in run]
+
+
+def form_rows(run: Sequence[Step]) -> tuple[LazyOp, tuple[Storage, ...]]:
+    """The AST of steps that share a kernel in blocks of rows: what one hands to the next is internal."""
+    inside = [root.storage for step in run[:-1] for root in step.roots]
+    inputs = [step.swaps.get(node, node).storage for step in run for node in step.inputs]
+    storages = dict.fromkeys([root.storage for root in run[-1].roots] + [s for s in inputs if s not in inside] + inside)
+    slots = {storage: slot for slot, storage in enumerate(s for s in storages if s is not None)}
+    stores: list[LazyOp] = []
+    for step in run:
+        former = Former(step.roots, step.swaps)
+        former.slots = slots
+        stores += former.form(frames_of(step.roots, step.space.shape, step.finished)).src
+    arguments = tuple(BufferArg(s.dtype, s.size, s in inside) for s in slots)
+    return sink_of(tuple(stores), arguments), tuple(s for s in slots if s not in inside)
 
 
 def item(step: Step) -> ScheduleItem:

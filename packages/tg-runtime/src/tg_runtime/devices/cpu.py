@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tg_codegen import Renderer
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_llvm import LLVMRenderer
+from tg_lazy.cost import LIMITS, Limits
 
 from ..compiled import Compiled
 from ..compiler import Compiler
@@ -54,6 +55,7 @@ class CPUDevice(Compiled):
             renderer, compiler = LLVMRenderer(target), llvm.LLVMCompiler(arch, tuned=True)
         else:
             renderer, compiler = ClangRenderer(target), clang.ClangCompiler(arch)
+        LIMITS["CPU"] = Limits(row_bytes=target.l2_bytes)
         super().__init__(device, _allocator(device), renderer, compiler, CPUProgram, CPUGraph)
 
     @classmethod

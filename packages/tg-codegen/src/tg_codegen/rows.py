@@ -1,0 +1,226 @@
+"""Kernels in blocks of rows: stores that hand intermediates to one another without memory holding more than a block.
+
+Where a kernel has internal buffers (see :mod:`tg_lazy.ast`), its stores are *parts* that run one after the other for
+each block of rows: the outer dimensions, which all accesses of the internal buffers share, are loops around all parts.
+Each part is a nest of its own, planned as any other kernel, in which a row's number within the block is one more
+dimension. An internal buffer becomes scratch of one block, with the rows of a block next to each other, so that every
+part can have its lanes there. Attention is such a kernel: scores, softmax and weighted sum of one block of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tg_dtype import AddrSpace, dtypes
+from tg_shape import Expr, Variable, coefficient, sint
+
+from .access import EmitError
+from .emit import Emitter
+from .loops import CORE
+from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from .scope import Block, Context, Env
+from .target import Target
+from .uop import UOp, UOps, const
+
+BLOCK_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RowNest:
+    """A kernel whose stores run part after part on blocks of rows.
+
+    Attributes:
+      whole: the kernel as one nest, of which the parts are made.
+      shared: the outer dimensions and their extents; the last one counts blocks.
+      parts: one nest for each store.
+      scratch: the number of elements of each internal slot's block.
+    """
+
+    whole: Nest
+    shared: tuple[tuple[Variable, int], ...]
+    parts: tuple[Nest, ...]
+    scratch: dict[int, int]
+
+    @property
+    def log(self) -> tuple[str, ...]:
+        """The actions applied, part by part."""
+        return tuple(f"part {n}: {action}" for n, part in enumerate(self.parts) for action in part.log)
+
+
+def internal_slots(nest: Nest) -> list[int]:
+    """The slots that are no arguments."""
+    return [slot for slot, buffer in enumerate(nest.buffers) if buffer.internal]
+
+
+def accesses(nest: Nest, slot: int) -> list[sint]:
+    """The index expressions with which a slot is read and written."""
+    written = [s.index for s in nest.stores if s.slot == slot]
+    return written + [n.arg[1] for n in nest.nodes() if n.op is NodeOp.LOAD and n.arg[0] == slot]
+
+
+def by(index: sint, root: Variable) -> int | None:
+    """By how much an index grows with ``root``."""
+    return 0 if isinstance(index, int) else coefficient(index, root)
+
+
+def shared_roots(nest: Nest) -> list[Variable]:
+    """The output dimensions that every access of every internal buffer walks alike, outermost first."""
+    slots = internal_slots(nest)
+    found: list[tuple[int, Variable]] = []
+    for root in nest.roots.values():
+        steps = [{by(index, root.var) for index in accesses(nest, slot)} for slot in slots]
+        if root.reduce or any(len(s) != 1 or not next(iter(s)) for s in steps):
+            continue
+        found.append((next(iter(steps[0])) or 0, root.var))
+    return [root for _, root in sorted(found, key=lambda pair: -pair[0])]
+
+
+def split_rows(nest: Nest, target: Target) -> RowNest:
+    """Cuts a kernel with internal buffers into parts and rows into blocks.
+
+    Raises:
+      EmitError: the accesses of an internal buffer share no dimension of known extent, or reach into other rows.
+    """
+    shared = shared_roots(nest)
+    extents = [nest.roots[root].extent for root in shared]
+    if not shared or not all(isinstance(extent, int) for extent in extents):
+        raise EmitError("the accesses of the kernel's internal buffers share no outer dimension of known extent")
+    row, rows = shared[-1], nest.roots[shared[-1]].extent
+    assert isinstance(rows, int)
+    width: dict[int, int] = {}
+    for slot in internal_slots(nest):
+        indices = accesses(nest, slot)
+        inside = [at_row(index, shared) for index in indices]
+        width[slot] = max(highest(index) for index in inside) + 1
+        if width[slot] > (by(indices[0], row) or 0):
+            raise EmitError(f"a row of the internal buffer {slot} reaches into the next")
+    nbytes = sum(size * nest.buffers[slot].dtype.itemsize for slot, size in width.items())
+    block = block_size(rows, max(1, target.l2_bytes * 3 // 4 // nbytes))
+    number, within = Variable(f"{row.name}.block", 0, rows // block - 1), Variable(f"{row.name}.row", 0, block - 1)
+    outer = [*zip(shared[:-1], extents[:-1], strict=True), (number, rows // block)]
+    parts = tuple(part_of(nest, store, shared, number, within, block) for store in nest.stores)
+    scratch = {slot: size * block for slot, size in width.items()}
+    return RowNest(nest, tuple((root, int(extent)) for root, extent in outer), parts, scratch)
+
+
+def highest(index: sint) -> int:
+    """The greatest value of an index."""
+    return index if isinstance(index, int) else index.vmax
+
+
+def at_row(index: sint, shared: Sequence[Variable]) -> sint:
+    """An index of an internal buffer within its row."""
+    return index if isinstance(index, int) else index.substitute(dict.fromkeys(shared, 0))
+
+
+def block_size(rows: int, most: int) -> int:
+    """Rows of a block: the greatest divisor of ``rows`` that is small enough, a power of two where that is near."""
+    fitting = [n for n in range(1, min(rows, most, BLOCK_ROWS) + 1) if rows % n == 0]
+    powers = [n for n in fitting if n & (n - 1) == 0]
+    return powers[-1] if powers[-1] * 2 > fitting[-1] else fitting[-1]
+
+
+def part_of(
+    nest: Nest, store: Store, shared: Sequence[Variable], number: Variable, within: Variable, block: int
+) -> Nest:
+    """The nest of one store in a block of rows: outer dimensions are given, the row within the block is a root."""
+    row = shared[-1]
+    table = NodeTable()
+    mine = store.value.toposort()
+    used = {v for n in mine for v in n.free} | set(store.roots)
+    used |= {v for n in mine if n.op is NodeOp.REDUCE for v in n.arg[1]}
+    kept = {var: root for var, root in nest.roots.items() if var in used and var not in shared}
+    table.roots = {within: Root(within, block, False), **kept}
+    swap: dict[Expr, sint] = {row: number * block + within}
+    internal = set(internal_slots(nest))
+
+    def at(expr: sint) -> sint:
+        return expr if isinstance(expr, int) else expr.substitute(swap)
+
+    def place(slot: int, index: sint) -> sint:
+        return at_row(index, shared) * block + within if slot in internal else at(index)
+
+    new: dict[Node, Node] = {}
+    for node in mine:
+        arg = node.arg
+        if node.op is NodeOp.LOAD:
+            arg = (arg[0], place(arg[0], arg[1]), at(arg[2]))
+        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
+            arg = at(arg)
+        new[node] = table.make(node.op, node.dtype, tuple(new[s] for s in node.src), arg)
+    roots = (within, *(v for v in store.roots if v not in shared))
+    moved = Store(store.slot, place(store.slot, store.index), at(store.valid), new[store.value], roots)
+    axes = [Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in table.roots.values()]
+    return Nest((moved,), nest.buffers, table.roots, tuple(axes))
+
+
+class RowEmitter:
+    """Emits the loops over blocks, and inside them part after part."""
+
+    def __init__(self, nest: RowNest, target: Target) -> None:
+        self.nest, self.target = nest, target
+        self.emitters = [Emitter(part, target) for part in nest.parts]
+        first = self.emitters[0]
+        for other in self.emitters[1:]:
+            other.leaves, other.build, other.lanes = first.leaves, first.build, first.lanes
+            other.owner, other.numbers = first.owner, first.numbers
+        self.first = first
+
+    def kernel(self) -> UOp:
+        """The structured form of the whole kernel."""
+        shared = {root for root, _ in self.nest.shared}
+        variables = {v for e in self.emitters for v in e.kernel_variables()} - shared
+        for variable in sorted(variables, key=lambda v: v.name):
+            self.first.leaves[variable] = UOp(UOps.VAR, dtypes.int32, (), variable)
+        top = Block()
+        blocks = [top]
+        threaded = self.threaded()
+        for root, extent in self.nest.shared:
+            blocks.append(Block(blocks[-1]))
+            self.open(root, extent, root is threaded, blocks[-1])
+        self.parts(blocks[-1])
+        for (root, _), inner, outer in zip(reversed(self.nest.shared), blocks[:0:-1], blocks[-2::-1], strict=True):
+            outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.first.leaves[root], *inner.effects)))
+        return UOp(UOps.SINK, dtypes.void, tuple(top.effects))
+
+    def threaded(self) -> Variable | None:
+        """The outermost dimension that is long enough for all threads."""
+        threads = self.target.threads
+        return next((root for root, n in self.nest.shared if n >= threads), None) if threads > 1 else None
+
+    def open(self, root: Variable, extent: int, threaded: bool, block: Block) -> None:
+        """A counter for an outer dimension."""
+        index = self.first.index
+        start, end = const(0, index), const(extent, index)
+        if threaded:
+            core = Variable(CORE, 0, self.target.threads - 1)
+            self.first.leaves[core] = UOp(UOps.SPECIAL, dtypes.int32, (), (CORE, self.target.threads))
+            start = self.first.build.value(core * extent // self.target.threads, index)
+            end = self.first.build.value((core + 1) * extent // self.target.threads, index)
+        self.first.leaves[root] = UOp(UOps.RANGE, index, (start, end), root.name)
+        self.first.owner[root] = block
+
+    def parts(self, block: Block) -> None:
+        """All parts, in order, in the innermost block."""
+        params: list[UOp] = list(self.first.params)
+        for slot, size in self.nest.scratch.items():
+            dtype = self.nest.whole.buffers[slot].dtype
+            params[slot] = UOp(UOps.SCRATCH, dtype.ptr(size, AddrSpace.REG), (), (f"rows{slot}", size))
+        for emitter in self.emitters:
+            emitter.params, emitter.top = params, block
+            before = len(block.effects)
+            roots = emitter.nest.roots
+            env = Env(dict.fromkeys(roots, 0), {}, frozenset(root for root in roots if emitter.divides(root)))
+            serial = [a for a in emitter.nest.axes if a.kind is Kind.LOOP]
+            emitter.outputs(list(emitter.nest.stores), serial, Context(block, env), [])
+            slot = emitter.nest.stores[0].slot
+            if slot in self.nest.scratch:
+                filled = tuple(block.effects[before:])
+                params = [*params]
+                params[slot] = UOp(UOps.AFTER, params[slot].dtype, (params[slot], *filled))
+
+
+def with_parts(nest: RowNest, parts: Sequence[Nest]) -> RowNest:
+    """The kernel with other loops in its parts."""
+    return replace(nest, parts=tuple(parts))

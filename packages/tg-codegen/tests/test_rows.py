@@ -1,0 +1,93 @@
+"""Kernels in blocks of rows, run in the reference interpreter against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import EmitError, Split, Target, compile_ast, interpret
+from tg_codegen.actions import ActionError
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.rows import block_size
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+F32 = dtypes.float32
+ST = ShapeTracker.from_shape
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def weighted(batch: int, rows: int, keys: int, width: int) -> LazyOp:
+    """Products of rows with keys, divided by one more than their greatest square in the row, then a weighted sum."""
+    full = (batch, rows, keys, width)
+    q = A.load(1, F32, ST((batch, rows, width)).reshape((batch, rows, 1, width)).expand(full))
+    k = A.load(2, F32, ST((batch, keys, width)).reshape((batch, 1, keys, width)).expand(full))
+    products = A.reduce(A.alu(Ops.MUL, q, k), Ops.ADD, (3,))
+    seen = A.load(4, F32, ST((batch, rows, keys)))
+    top = A.reduce(A.alu(Ops.MUL, seen, seen), Ops.MAX, (2,))
+    scale = A.alu(Ops.ADD, top, A.const(1, F32, (batch, rows, 1)))
+    shares = A.alu(Ops.FDIV, seen, A.view(scale, ST((batch, rows, 1)).expand((batch, rows, keys))))
+    out = (batch, rows, width, keys)
+    p = A.load(5, F32, ST((batch, rows, keys)).reshape((batch, rows, 1, keys)).expand(out))
+    v = A.load(3, F32, ST((batch, keys, width)).permute((0, 2, 1)).reshape((batch, 1, width, keys)).expand(out))
+    total = A.reduce(A.alu(Ops.MUL, p, v), Ops.ADD, (3,))
+    between = BufferArg(F32, batch * rows * keys, internal=True)
+    stores = (
+        A.store(4, ST((batch, rows, keys, 1)), products), A.store(5, ST((batch, rows, keys)), shares),
+        A.store(0, ST((batch, rows, width, 1)), total),
+    )  # fmt: skip
+    outer = [BufferArg(F32, batch * n * width) for n in (rows, rows, keys, keys)]
+    return A.sink(stores, (*outer, between, between))
+
+
+def expected(q: Array, k: Array, v: Array) -> Array:
+    s = q @ k.transpose(0, 2, 1)
+    result: Array = (s / ((s * s).max(-1, keepdims=True) + 1)) @ v
+    return result
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("plain", [False, True], ids=["planned", "plain"])
+@pytest.mark.parametrize("shape", [(2, 16, 8, 4), (1, 6, 10, 5), (3, 7, 5, 8), (1, 40, 12, 4)], ids=str)
+def test_rows(shape: tuple[int, int, int, int], plain: bool, threads: int) -> None:
+    batch, rows, keys, width = shape
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((batch, n, width)).astype(np.float32) for n in (rows, keys, keys))
+    target = Target(vector_bytes=32, registers=16, threads=threads, l2_bytes=4096)
+    spec = compile_ast(weighted(*shape), LLVMRenderer(target), actions=() if plain else None)
+    assert [b.slot for b in spec.buffers] == [0, 1, 2, 3], "internal buffers are no arguments"
+    out = bytearray(4 * batch * rows * width)
+    interpret(spec.uops, [out, *(bytearray(x.tobytes()) for x in (q, k, v))])
+    got = np.frombuffer(out, np.float32).reshape(batch, rows, width)
+    np.testing.assert_allclose(got, expected(q, k, v), rtol=1e-4, atol=1e-5)
+
+
+def test_scratch_holds_a_block_and_no_more() -> None:
+    target = Target(vector_bytes=32, l2_bytes=4096)
+    spec = compile_ast(weighted(1, 64, 32, 4), LLVMRenderer(target))
+    scratch = [u.arg[1] for u in spec.uops if u.op.name == "SCRATCH" and u.arg[0].startswith("rows")]
+    assert len(scratch) == 2
+    assert sum(scratch) * 4 <= 4096
+
+
+def test_blocks_divide_the_rows() -> None:
+    assert [block_size(64, 1000), block_size(60, 1000), block_size(7, 4), block_size(48, 20), block_size(96, 64)] == [
+        64, 60, 1, 16, 32]
+
+
+def test_rows_that_reach_into_others_are_refused() -> None:
+    seen = A.load(2, F32, ST((4, 4)).permute((1, 0)))
+    stores = (A.store(2, ST((4, 4)), A.load(1, F32, ST((4, 4)))), A.store(0, ST((4, 4)), seen))
+    one = BufferArg(F32, 16)
+    ast = A.sink(stores, (one, one, BufferArg(F32, 16, internal=True)))
+    with pytest.raises(EmitError, match="share no outer dimension"):
+        compile_ast(ast, LLVMRenderer(Target()))
+
+
+def test_actions_from_outside_are_refused() -> None:
+    with pytest.raises(ActionError, match="no actions from outside"):
+        compile_ast(weighted(1, 8, 8, 4), LLVMRenderer(Target()), actions=[Split("i0", 2, "UPCAST")])

@@ -1,0 +1,120 @@
+"""Chains: kernels that hand large intermediates to one another row by row become one kernel in blocks of rows.
+
+An intermediate that one kernel makes and one other kernel reads goes to memory only because no kernel could hold all
+of it. Where both walk its rows alike, a kernel that works on a block of rows at a time needs to hold no more than the
+block: the intermediate becomes an *internal* buffer of the joint kernel (see :mod:`tg_lazy.ast`). Attention is the case
+in point: scores, softmax and weighted sum, with memory linear in the sequence.
+
+It pays where the intermediate is large and outweighs what the kernels read besides, which they read again for every
+block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from tg_shape import ShapeTracker
+
+from .ast import LazyOp
+from .cost import Limits, limits_of
+from .graph import Node
+from .ops import Ops
+from .order import Ordering
+from .step import Step
+
+
+def chains(ordering: Ordering, chosen: Set[Node]) -> list[list[Step]]:
+    """The steps in order, those that may share a kernel in blocks of rows together.
+
+    Args:
+      ordering: the steps and what depends on what.
+      chosen: the nodes that are realised by choice: nobody outside of the schedule wants them in memory.
+    """
+    runs: dict[Step, list[Step]] = {}
+    for step in ordering.steps:
+        runs[step] = [step]
+        limits = limits_of(step.roots[0].device)
+        if not limits.row_bytes or not _plain(step):
+            continue
+        for node in step.inputs:
+            maker = ordering.maker.get(node)
+            if maker is None or node not in chosen or maker.roots != [node] or not _plain(maker):
+                continue
+            run = [*runs[maker], step]
+            if list(ordering.after[maker]) == [step] and _pays(node, run, limits) and _may_wait(run):
+                del runs[maker]
+                runs[step] = run
+                break
+    return list(runs.values())
+
+
+def _plain(step: Step) -> bool:
+    """Whether a step is a kernel of one output that overwrites nothing."""
+    return step.is_kernel and len(step.roots) == 1 and step.roots[0].op is not Ops.ASSIGN and not step.swaps
+
+
+def _may_wait(run: list[Step]) -> bool:
+    """Whether the steps of ``run`` may be put off until their last one: nothing that they read is overwritten."""
+    return all(node.op is not Ops.ASSIGN for step in run for node in step.inputs)
+
+
+def _pays(node: Node, run: list[Step], limits: Limits) -> bool:
+    """Whether keeping ``node`` out of memory saves more than reading the kernel's inputs once a block costs."""
+    made = {root for step in run for root in step.roots}
+    inputs = {n for step in run for n in step.inputs if n not in made}
+    return node.nbytes >= limits.row_bytes and node.nbytes >= 2 * sum(n.nbytes for n in inputs)
+
+
+def has_rows(sink: LazyOp, limits: Limits) -> bool:
+    """Whether all accesses of the internal buffers of a kernel stay within one row of its outer dimensions."""
+    outputs = [node for node in sink.src if not sink.arg[node.arg[0]].internal]
+    trackers: dict[int, list[ShapeTracker]] = {}
+    for node in sink.toposort():
+        if node.op in (Ops.LOAD, Ops.STORE, Ops.GATHER) and sink.arg[node.arg[0]].internal:
+            if node.op is Ops.GATHER:
+                return False
+            trackers.setdefault(node.arg[0], []).append(node.arg[1])
+    depth = min(_depth(found, [o.shape for o in outputs]) for found in trackers.values())
+    rows = 1
+    for dim in outputs[0].shape[:depth]:
+        if not isinstance(dim, int):
+            return False
+        rows *= dim
+    if depth == 0 or rows < limits.rows:
+        return False
+    nbytes = sum(sink.arg[slot].size * sink.arg[slot].dtype.itemsize for slot in trackers) // rows
+    return nbytes * 8 <= limits.row_bytes
+
+
+def _depth(trackers: list[ShapeTracker], outputs: list[tuple[object, ...]]) -> int:
+    """How many outer dimensions all trackers of one buffer, and the outputs, walk alike."""
+    if any(len(st.views) != 1 or st.views[0].mask is not None or st.views[0].offset for st in trackers):
+        return 0
+    first = trackers[0].views[0]
+    depth = 0
+    for axis, (dim, stride) in enumerate(zip(first.shape, first.strides, strict=True)):
+        alike = all(
+            len(st.views[0].shape) > axis and st.views[0].shape[axis] == dim and st.views[0].strides[axis] == stride
+            for st in trackers)
+        if not alike or any(len(shape) <= axis or shape[axis] != dim for shape in outputs):
+            break
+        depth = axis + 1
+    while depth and not _within(trackers, depth):
+        depth -= 1
+    return depth
+
+
+def _within(trackers: list[ShapeTracker], depth: int) -> bool:
+    """Whether no access leaves the row that the first ``depth`` dimensions name."""
+    strides = [s for s in trackers[0].views[0].strides[:depth] if s]
+    width: int = min((s for s in strides if isinstance(s, int)), default=0)
+    for st in trackers:
+        view = st.views[0]
+        reach = 0
+        for dim, stride in zip(view.shape[depth:], view.strides[depth:], strict=True):
+            if not isinstance(dim, int) or not isinstance(stride, int) or stride < 0:
+                return False
+            reach += (dim - 1) * stride
+        if reach >= width:
+            return False
+    return width > 0

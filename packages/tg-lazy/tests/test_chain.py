@@ -1,0 +1,94 @@
+"""Kernels in blocks of rows: when steps share one, and that it computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_lazy import LazyBuffer, Ops, ScheduleItem, schedule
+from tg_lazy.cost import LIMITS, Limits
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@pytest.fixture(autouse=True)
+def row_kernels() -> Iterator[None]:
+    LIMITS["CPU"] = Limits(row_bytes=8192)
+    yield
+    del LIMITS["CPU"]
+
+
+def attention(q: LazyBuffer, k: LazyBuffer, v: LazyBuffer) -> LazyBuffer:
+    (b, n, d), m = q.shape, k.shape[1]
+    full = (b, n, m, d)
+    s = q.reshape((b, n, 1, d)).expand(full).alu(Ops.MUL, k.reshape((b, 1, m, d)).expand(full)).reduce(Ops.ADD, (3,))
+    s = s.reshape((b, n, m))
+    e = s.alu(Ops.SUB, s.reduce(Ops.MAX, (2,)).expand(s.shape)).alu(Ops.EXP2)
+    p = e.alu(Ops.FDIV, e.reduce(Ops.ADD, (2,)).expand(e.shape))
+    out = (b, n, d, m)
+    wide = p.reshape((b, n, 1, m)).expand(out)
+    return wide.alu(Ops.MUL, v.permute((0, 2, 1)).reshape((b, 1, d, m)).expand(out)).reduce(Ops.ADD, (3,))
+
+
+def np_attention(q: Array, k: Array, v: Array) -> Array:
+    s = q @ k.transpose(0, 2, 1)
+    e = np.exp2(s - s.max(-1, keepdims=True))
+    result: Array = e / e.sum(-1, keepdims=True) @ v
+    return result
+
+
+def data(*shape: int) -> Array:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def any_internal(items: list[ScheduleItem]) -> bool:
+    return any(arg.internal for item in items for arg in item.ast.arg)
+
+
+def test_attention_is_one_kernel(machine: Any) -> None:
+    q, k, v = data(2, 64, 4), data(2, 96, 4), data(2, 96, 4)
+    out = attention(*(machine.buffer(x) for x in (q, k, v)))
+    (item,) = machine.run(out)
+    assert [arg.internal for arg in item.ast.arg] == [False] * 4 + [True] * 2
+    assert len(item.bufs) == 4
+    np.testing.assert_allclose(
+        machine.memory[out.base.storage].reshape(2, 64, 4), np_attention(q, k, v), rtol=1e-4, atol=1e-5)
+
+
+def test_small_intermediates_are_not_worth_it(machine: Any) -> None:
+    q, k, v = data(2, 16, 4), data(2, 16, 4), data(2, 16, 4)
+    assert not any_internal(machine.run(attention(*(machine.buffer(x) for x in (q, k, v)))))
+
+
+def test_what_somebody_wants_is_realised(machine: Any) -> None:
+    q, k, v = (machine.buffer(x) for x in (data(2, 64, 4), data(2, 96, 4), data(2, 96, 4)))
+    (b, n, d), m = q.shape, k.shape[1]
+    full = (b, n, m, d)
+    s = q.reshape((b, n, 1, d)).expand(full).alu(Ops.MUL, k.reshape((b, 1, m, d)).expand(full)).reduce(Ops.ADD, (3,))
+    items, _ = schedule([s, attention(q, k, v)])
+    realised = {node for item in items for node in item.nodes}
+    assert s.base in realised
+
+
+def test_rows_that_mix_stay_apart(machine: Any) -> None:
+    """The second product reads all rows of the first."""
+    a, b = data(64, 8), data(8, 96)
+    x, y = machine.buffer(a), machine.buffer(b)
+    first = x.reshape((64, 1, 8)).expand((64, 96, 8)).alu(
+        Ops.MUL, y.permute((1, 0)).reshape((1, 96, 8)).expand((64, 96, 8))).reduce(Ops.ADD, (2,)).reshape((64, 96))
+    again = first.permute((1, 0))
+    wide = again.reshape((96, 1, 64)).expand((96, 96, 64))
+    second = wide.alu(Ops.MUL, again.reshape((1, 96, 64)).expand((96, 96, 64))).reduce(Ops.ADD, (2,))
+    items = machine.run(second)
+    assert not any_internal(items)
+    c = (a @ b).T
+    np.testing.assert_allclose(machine.memory[second.base.storage].reshape(96, 96), c @ c.T, rtol=1e-4, atol=1e-4)
+
+
+def test_targets_without_such_kernels(machine: Any) -> None:
+    LIMITS["CPU"] = Limits()
+    q, k, v = data(2, 64, 4), data(2, 96, 4), data(2, 96, 4)
+    assert not any_internal(machine.run(attention(*(machine.buffer(x) for x in (q, k, v)))))
