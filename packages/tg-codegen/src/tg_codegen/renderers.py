@@ -6,6 +6,7 @@ from .render_c import ClangRenderer
 from .render_cuda import CUDARenderer
 from .render_llvm import LLVMRenderer
 from .render_opencl import OpenCLRenderer
+from .render_wgsl import WGSLRenderer
 from .render_ptx import PTXRenderer
 from .renderer import Renderer
 

@@ -1,0 +1,81 @@
+"""WEBGPU: the adapter that Dawn finds: Vulkan, Metal or Direct3D 12, or a CPU through lavapipe."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from tg_codegen import Target
+from tg_codegen.render_wgsl import WGSLRenderer
+from tg_lazy.cost import LIMITS, Limits
+
+from ..compiled import Compiled
+from ..dev import DevEntry
+from ..errors import DeviceUnavailable
+from ..webgpu import library
+from ..webgpu.driver import Adapter, Driver
+from ..webgpu.memory import WebGPUAllocator
+from ..webgpu.program import WebGPUProgram, WGSLCompiler
+from ..webgpu.queue import Queue
+
+
+class WebGPUDevice(Compiled):
+    """A WebGPU device.
+
+    Attributes:
+      queue: its queue; ``queue.driver.adapter`` tells what it is.
+
+    Raises:
+      DeviceUnavailable: there is no library, or no adapter; the message says what to install.
+    """
+
+    def __init__(self, device: str, entry: DevEntry) -> None:
+        problem = self.unavailable(entry)
+        if problem is None and device.partition(":")[2] not in ("", "0"):
+            problem = "there is one adapter: WEBGPU"
+        if problem is not None:
+            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        self.queue = queue = Queue(Driver())
+        adapter = queue.driver.adapter
+        LIMITS["WEBGPU"] = Limits(buffers=adapter.buffers)
+        renderer = WGSLRenderer(target(adapter), half=adapter.half, buffers=adapter.buffers)
+        super().__init__(
+            device, WebGPUAllocator(device, queue), renderer, WGSLCompiler(queue),
+            functools.partial(WebGPUProgram, queue),
+        )  # fmt: skip
+
+    def synchronize(self) -> None:
+        """Waits until everything that was queued is done."""
+        self.queue.finish()
+
+    @classmethod
+    def renderers(cls) -> Mapping[str, str | None]:
+        """WGSL."""
+        return {WGSLRenderer.name: None}
+
+    @classmethod
+    def unavailable(cls, entry: DevEntry) -> str | None:
+        """Needs a WebGPU library; whether there is an adapter is not seen without opening one."""
+        if entry.iface:
+            return f"it has no interface {entry.iface}"
+        if entry.indices and entry.indices != (0,):
+            return "there is one adapter: WEBGPU"
+        if entry.renderer and entry.renderer != WGSLRenderer.name:
+            return f"it has no renderer {entry.renderer}; there is {WGSLRenderer.name}"
+        if entry.arch:
+            return f"it has no ARCH {entry.arch!r}"
+        return library.problem("DAWN")
+
+
+def target(adapter: Adapter) -> Target:
+    """What the optimiser must know of an adapter."""
+    return Target(
+        kind="gpu",
+        vector_bytes=4,
+        registers=128,
+        # Narrow integers take a word each in workgroup memory.
+        shared_bytes=adapter.shared_bytes,
+        local_max=min(adapter.group_items, *adapter.group_sizes),
+        global_max=(adapter.groups, adapter.groups, adapter.groups),
+        max_params=adapter.buffers,
+    )
