@@ -64,7 +64,7 @@ class Program:
             self.unary, self.binary, self.binary, self.binary, self.reshape, self.permute, self.expand, self.pad,
             self.shrink, self.flip, self.stride, self.reduce, self.reduce, self.normalise, self.constant, self.iota,
             self.contiguous, self.gather, self.assign, self.assign_part, self.accumulate, self.cast, self.where,
-            self.memory, self.realise,
+            self.memory, self.realise, self.elsewhere, self.bits, self.alias,
         )  # fmt: skip
         kinds[self.choose(len(kinds))]()
 
@@ -188,6 +188,21 @@ class Program:
         x, v = self.pick()
         self.keep("contiguous", x.contiguous(), v)
 
+    def elsewhere(self) -> None:
+        x, v = self.pick()
+        self.keep("elsewhere", x.copy_to("CL").copy_to("CPU"), v)
+
+    def bits(self) -> None:
+        x, v = self.pick()
+        if v.dtype == np.float32:
+            self.keep("bits", x.bitcast(dtypes.int32).bitcast(dtypes.float32), v)
+            if v.ndim and v.size:
+                self.keep("bytes", x.bitcast(dtypes.uint8).bitcast(dtypes.float32), v)
+
+    def alias(self) -> None:
+        x, v = self.pick()
+        self.keep("clone", x.clone(), v)
+
     def gather(self) -> None:
         (x, v), (y, w) = self.pick(), self.pick()
         if w.dtype != np.int32:
@@ -199,7 +214,7 @@ class Program:
 
     def forget(self, base: LazyBuffer) -> None:
         """Views of memory that is assigned to see what was assigned: they are no values any more."""
-        self.pairs = [(x, v) for x, v in self.pairs if x.base is not base]
+        self.pairs = [(x, v) for x, v in self.pairs if _memory(x) != _memory(base)]
 
     def target(self) -> tuple[LazyBuffer, Array] | None:
         memory = [(x, v) for x, v in self.pairs if x.base is x and x.op in OWNERS and not x.shared]
@@ -256,6 +271,14 @@ class Program:
         self.machine.run(*[x for x, _ in self.pairs[-4:]])
         for x, v in reversed(self.pairs):
             np.testing.assert_allclose(self.machine.value(x), v, rtol=1e-4, atol=1e-4, err_msg="\n".join(self.log))
+
+
+def _memory(node: LazyBuffer) -> object:
+    """What stands for the memory of a node, the same for parts of it."""
+    base = node.base
+    while base.op is Ops.BUFFER_VIEW:
+        base = base.srcs[0].base
+    return base if base.storage is None else base.storage.root
 
 
 def program(machine: Any, choose: Choose, steps: int) -> None:

@@ -82,7 +82,7 @@ def has_rows(sink: LazyOp, limits: Limits) -> bool:
         rows *= dim
     if depth == 0 or rows < limits.rows:
         return False
-    nbytes = sum(sink.arg[slot].size * sink.arg[slot].dtype.itemsize for slot in trackers) // rows
+    nbytes: int = sum(sink.arg[slot].size * sink.arg[slot].dtype.itemsize for slot in trackers) // rows
     return nbytes * 8 <= limits.row_bytes
 
 

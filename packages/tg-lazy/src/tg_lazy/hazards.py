@@ -14,7 +14,7 @@ from sys import getrefcount
 from typing import TypeVar
 
 from .graph import Graph, Node
-from .lazybuffer import LazyBuffer
+from .lazybuffer import MEMORY, LazyBuffer
 from .ops import Ops
 
 T = TypeVar("T")
@@ -23,9 +23,37 @@ LARGE = 1 << 22
 READER = "it reads memory that this schedule overwrites"
 
 
-def overwritten(graph: Graph) -> list[Node]:
-    """The versions of memory that the graph's ASSIGNs end."""
-    return list(dict.fromkeys(node.srcs[0][0] for node in graph.nodes if node.op is Ops.ASSIGN))
+def memory_of(lazy: LazyBuffer) -> object:
+    """What stands for the memory of a base: one object for all its versions and parts."""
+    while lazy.op is Ops.ASSIGN or lazy.op is Ops.BUFFER_VIEW:
+        lazy = lazy.srcs[0].base
+    return lazy if lazy.storage is None else lazy.storage.root
+
+
+def overwritten(graph: Graph, start: int = 0) -> list[Node]:
+    """The versions of memory that the ASSIGNs among the nodes from ``start`` on end, and parts of these versions."""
+    last: dict[object, Node] = {}
+    for node in graph.nodes[start:]:
+        if node.op is Ops.ASSIGN and node.lazy is not None:
+            memory = memory_of(node.lazy)
+            if memory not in last or last[memory].arg < node.arg:
+                last[memory] = node
+    if not last:
+        return []
+    ended: dict[Node, None] = {}
+    for node in graph.nodes:
+        if node.lazy is None or node.op not in MEMORY:
+            continue
+        final = last.get(memory_of(node.lazy))
+        if node.op is Ops.BUFFER_VIEW:
+            gone = node.srcs[0][0] in ended
+        elif node.op is Ops.ASSIGN:
+            gone = final is not None and node.arg < final.arg
+        else:
+            gone = final is not None
+        if gone:
+            ended[node] = None
+    return list(ended)
 
 
 def reach_readers(graph: Graph) -> None:
@@ -33,23 +61,22 @@ def reach_readers(graph: Graph) -> None:
     seen: set[LazyBuffer] = set()
     start = 0
     while start < len(graph.nodes):
-        fresh = [node for node in graph.nodes[start:] if node.op is Ops.ASSIGN]
-        start = len(graph.nodes)
+        fresh, start = overwritten(graph, start), len(graph.nodes)
         for node in fresh:
-            version = node.srcs[0][0].lazy
-            if version is not None and version not in seen:
-                seen.add(version)
-                graph.reach(list(_outside(version, graph)), READER)
+            if node.lazy is not None and node.lazy not in seen:
+                seen.add(node.lazy)
+                graph.reach(list(_outside(node.lazy, graph)), READER)
 
 
 def _outside(version: LazyBuffer, graph: Graph) -> Iterable[LazyBuffer]:
+    memory = memory_of(version)
     stack = version.readers.alive()
     seen: set[LazyBuffer] = set(stack)
     while stack:
         reader = stack.pop()
         if reader in graph.of or reader.is_realized or reader.stale is not None:
             continue
-        if reader.op is Ops.ASSIGN and reader.srcs[0].base is version:
+        if reader.op is Ops.ASSIGN and memory_of(reader) is memory:
             continue  # another write, which comes later
         above: list[LazyBuffer] = []
         if reader.op is Ops.BUFFER_VIEW or _inflates(reader):
@@ -57,7 +84,7 @@ def _outside(version: LazyBuffer, graph: Graph) -> Iterable[LazyBuffer]:
         if above:
             stack.extend(r for r in above if r not in seen)
             seen.update(above)
-        else:
+        elif reader.op is not Ops.BUFFER_VIEW:
             yield reader
 
 
@@ -77,13 +104,9 @@ def held(graph: Graph) -> list[Node]:
     ended = set(overwritten(graph))
     if not ended:
         return []
-    memory = {node.storage.root for node in ended if node.storage is not None}
     dirty: list[Node] = []
     tainted: set[Node] = set()
     for node in graph.nodes:
-        same = node.op is Ops.BUFFER and node.storage is not None and node.storage.root in memory
-        if same or (node.op is Ops.BUFFER_VIEW and node.srcs[0][0] in ended):
-            ended.add(node)
         if node.reason or node.lazy is None:
             continue
         if any(src in ended or src in tainted for src, _ in node.srcs):

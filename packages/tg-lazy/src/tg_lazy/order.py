@@ -77,6 +77,8 @@ class Ordering:
         chain = self.writers.get(_memory(node))
         if chain is None:
             return None
+        while node.op is Ops.BUFFER_VIEW:
+            node = node.srcs[0][0]
         place = chain.index(node) + 1 if node.op is Ops.ASSIGN else 0
         return chain[place] if place < len(chain) else None
 
