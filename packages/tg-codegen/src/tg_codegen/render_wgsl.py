@@ -13,8 +13,9 @@ A buffer of elements narrower than 32 bits is an array of words. A store changes
 ``atomicXor`` with the difference to what they were: neighbours in the word may be stored by others at the same time.
 
 A shader has few storage buffers. Where a kernel has more than ``buffers``, the last binding holds several slots one
-behind the other, as words; a comment line ``// packed: slot@word ...`` tells the runtime where each lies. Another,
-``// writes: slot ...``, tells which slots are stored to. Sizes of the grid beyond what one dimension takes are told by
+behind the other, as words: those that a comment line ``// packed: slot ...`` lists, each from the word that the member
+of ``args`` tells which stands for it before those of the variables. Another comment, ``// writes: slot ...``, tells
+which slots are stored to. Sizes of the grid beyond what one dimension takes are told by
 ``// groups: x y z``: then workgroups are numbered through all dimensions.
 
 Source: WebGPU Shading Language (W3C).
@@ -113,13 +114,13 @@ class _Place:
       name: of the array.
       words: whether the array is one of words whatever the element.
       atomic: whether the words are atomic.
-      base: first word of the slot.
+      base: what to add for the first word of the slot.
     """
 
     name: str
     words: bool = False
     atomic: bool = False
-    base: int = 0
+    base: str = ""
 
 
 class _Kernel(CStyleKernel):
@@ -137,8 +138,8 @@ class _Kernel(CStyleKernel):
 
     def text(self) -> str:
         self.name = self.claim(self.name)
-        declared, notes = self.declare()
-        members = []
+        members: list[str] = []
+        declared, notes = self.declare(members)
         for u in self.facts.variables:
             name = self.claim(u.arg.name)
             self.values[u] = f"args.{name}"
@@ -162,7 +163,7 @@ class _Kernel(CStyleKernel):
         ]  # fmt: skip
         return "\n".join([*head, *wide, *self.body, "}"]) + "\n"
 
-    def declare(self) -> tuple[list[str], list[str]]:
+    def declare(self, members: list[str]) -> tuple[list[str], list[str]]:
         """The bindings of the buffers, and the comments about them."""
         params = self.facts.params
         words = {
@@ -173,7 +174,7 @@ class _Kernel(CStyleKernel):
             stored_first = sorted(params, key=lambda u: (u.arg not in self.facts.stored, u.arg))
             own = sorted(stored_first[: self.buffers - 1], key=lambda u: u.arg)
             rest = sorted(stored_first[self.buffers - 1 :], key=lambda u: u.arg)
-        lines, notes, where = [], [], []
+        lines, notes = [], []
         for binding, u in enumerate(own):
             atomic = u.arg in words and u.arg in self.facts.stored
             place = self.places[u] = _Place(self.claim(f"data{u.arg}"), u.arg in words, atomic)
@@ -181,15 +182,12 @@ class _Kernel(CStyleKernel):
         if rest:
             # A float16 in the packed words is two bytes of one.
             atomic = any(u.arg in self.facts.stored and element(u).itemsize < 4 for u in rest)
-            word = 0
             for u in rest:
-                self.places[u] = _Place("packed", True, atomic, word)
-                where.append(f"{u.arg}@{word}")
-                pointer = u.dtype
-                nbytes = element(u).itemsize * getattr(pointer, "size", 0)
-                word += -(-max(nbytes, 4) // 16) * 4
+                base = self.claim(f"base{u.arg}")
+                members.append(f"{base}: u32")
+                self.places[u] = _Place("packed", True, atomic, f"args.{base} + ")
             lines.append(self.binding(len(own), _Place("packed", True, atomic), dtypes.uint32))
-            notes.append(f"// packed: {' '.join(where)}")
+            notes.append(f"// packed: {' '.join(str(u.arg) for u in rest)}")
         for u in params:
             self.values[u] = self.places[u].name
         notes.append(f"// writes: {' '.join(map(str, sorted(self.facts.stored)))}")
@@ -358,7 +356,7 @@ class _Kernel(CStyleKernel):
             text = f"{place.name}[{bare(at)}]"
             return f"atomicLoad(&{text})" if place.atomic else text
 
-        base = f"{place.base}u + " if place.base else ""
+        base = place.base
         if dtype.itemsize >= 4:
             at = self.atom(index, dtypes.int32)
             if dtype.itemsize == 8:
@@ -380,8 +378,9 @@ class _Kernel(CStyleKernel):
 
     def from_bits(self, raw: str, dtype: DType) -> str:
         """A value of up to 32 bits of which the bits are a u32."""
+        kind = self.type(dtype)
         if dtype is dtypes.float32 or dtype is dtypes.int32:
-            return f"bitcast<{self.type(dtype)}>({raw})"
+            return f"bitcast<{kind}>({raw})"
         return f"bitcast<vec2<f16>>({raw}).x" if dtype is dtypes.float16 else raw
 
     def to_bits(self, text: str, dtype: DType) -> str:
@@ -389,6 +388,7 @@ class _Kernel(CStyleKernel):
         if dtypes.is_bool(dtype):
             return f"select(0u, 1u, {bare(text)})"
         if dtype is dtypes.float16:
+            self.used.add(dtype)
             return f"bitcast<u32>(vec2<f16>({bare(text)}, 0.0h))"
         return text if dtypes.is_unsigned(dtype) else f"bitcast<u32>({bare(text)})"
 
@@ -412,7 +412,7 @@ class _Kernel(CStyleKernel):
             word = f"{place.name}[{at}]"
             self.line(f"atomicStore(&{word}, {bits});" if place.atomic else f"{word} = {bits};")
 
-        base = f"{place.base}u + " if place.base else ""
+        base = place.base
         at = self.variable("at", dtypes.uint32, f"u32({bare(index)})")
         if dtype.itemsize == 8:
             value = self.atom(text, dtype)
@@ -453,6 +453,8 @@ class _Kernel(CStyleKernel):
             return self.wide_alu(op, dtype, v)
         if op in (Ops.CMPEQ, Ops.CMPNE) and dtypes.is_float(dtype) and v[0] == v[1]:
             return f"{'!' if op is Ops.CMPEQ else ''}{self.is_nan(dtype)}({bare(v[0])})"
+        if op is Ops.CMPNE and dtypes.is_float(dtype):
+            return f"(!({v[0]} == {v[1]}))"  # != of a NaN is false
         return super().scalar_alu(op, dtype, v, exact, guarded)
 
     def is_nan(self, dtype: DType) -> str:
@@ -547,7 +549,8 @@ class _Kernel(CStyleKernel):
         if dtypes.is_bool(dst):
             if src.itemsize == 8:
                 return f"any({x} != vec2<u32>(0u, 0u))"
-            return f"({x} != {self.literal(dtypes.as_const(0, src), src)})"
+            zero = self.literal(dtypes.as_const(0, src), src)
+            return f"(!({x} == {zero}))" if dtypes.is_float(src) else f"({x} != {zero})"
         if dtypes.is_bool(src):
             zero, one = (self.literal(dtypes.as_const(n, dst), dst) for n in (0, 1))
             return f"select({zero}, {one}, {bare(x)})"

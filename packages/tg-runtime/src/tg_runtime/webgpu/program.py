@@ -73,15 +73,12 @@ class WebGPUProgram:
             raise WebGPUError(f"WebGPU: {name}: its bindings are not numbered 0, 1, 2 … in @group(0): {found}")
         kinds = [kind for _, kind in found]
         self._uniform = kinds.index("uniform") if "uniform" in kinds else None
-        self._packed = [
-            (int(slot), 4 * int(word)) for slot, word in (p.split("@") for p in notes.get("packed", "").split())
-        ]
+        self._packed = list(map(int, notes.get("packed", "").split()))
         self._buffers = kinds.count("storage") - bool(self._packed) + len(self._packed)
         self._writes = (
             frozenset(map(int, notes["writes"].split())) if "writes" in notes else frozenset(range(self._buffers))
         )
-        packed = {slot for slot, _ in self._packed}
-        self._own = [slot for slot in range(self._buffers) if slot not in packed]
+        self._own = [slot for slot in range(self._buffers) if slot not in self._packed]
         self._numbered = "groups" in notes
         self._make(source, kinds)
 
@@ -148,7 +145,7 @@ class WebGPUProgram:
           WebGPUError: the launch is refused.
         """
         queue = self.queue
-        if len(bufs) != self._buffers or bool(vals) != (self._uniform is not None):
+        if len(bufs) != self._buffers or bool(vals or self._packed) != (self._uniform is not None):
             raise WebGPUError(
                 f"WebGPU: {self.name} takes {self._buffers} buffers and "
                 f"{'some' if self._uniform is not None else 'no'} values; got {len(bufs)} and {len(vals)}"
@@ -157,7 +154,9 @@ class WebGPUProgram:
             launch = _Launch(queue, bufs)
             bindings = [launch.range(slot, slot in self._writes) for slot in self._own]
             if self._packed:
-                bindings.append(launch.pack(self._packed, self._writes))
+                bases = [sum(words16(bufs[s].nbytes) for s in self._packed[:i]) for i in range(len(self._packed))]
+                bindings.append(launch.pack(list(zip(self._packed, bases, strict=True)), self._writes))
+                vals = [*(base // 4 for base in bases), *vals]
             if self._uniform is not None:
                 bindings.insert(self._uniform, (queue.arguments, 0, -(-4 * len(vals) // 16) * 16))
             try:
@@ -235,6 +234,11 @@ class _Launch:
             copy(self.queue, buf, WebGPUMemory(handle, buf.nbytes, at))
         for handle in self.made:
             self.queue.free(handle)
+
+
+def words16(nbytes: int) -> int:
+    """Bytes that a packed range takes."""
+    return -(-max(nbytes, 4) // 16) * 16
 
 
 def _overlap(a: Binding, b: Binding) -> bool:
