@@ -11,6 +11,7 @@ from typing import Final
 from tg_codegen import Renderer
 from tg_lazy import ContextVar
 from tg_runtime import Compiled, Compiler, DeviceError, Program
+from tg_runtime.profiler import DeviceClock
 
 from .allocator import HOST_OPTIONS, HCQAllocator
 from .buffer import HCQBuffer
@@ -37,8 +38,11 @@ class HCQCompiled(Compiled):
         timeout_ms: how long a signal may stand still before it is given up; the setting ``HCQ_TIMEOUT_MS``.
         error_state: what stopped the device; None while it runs.
         generation: how often the device was reset.
+        clock: the device's clock as profiles know it.
+        clock_known: whether it was compared with the host's.
     """
 
+    self_timed = True
     allocator: HCQAllocator
 
     def __init__(
@@ -63,6 +67,7 @@ class HCQCompiled(Compiled):
         self.timeout_ms = HCQ_TIMEOUT_MS.value
         self.error_state: DeviceError | None = None
         self.generation = 0
+        self.clock, self.clock_known = DeviceClock(), False
         self._signal_pages: list[HCQBuffer] = []
         self._free_slots: deque[HCQBuffer] = deque()
         # slots whose signal is gone, with the last submission that may write to them

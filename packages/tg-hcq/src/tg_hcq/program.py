@@ -10,6 +10,7 @@ from tg_shape import sint
 from .args import ArgsLayout, HCQArgsState
 from .buffer import HCQBuffer
 from .compiled import HCQCompiled
+from .profiling import timed
 
 
 class HCQProgram:
@@ -73,7 +74,8 @@ class HCQProgram:
             args = self.fill_args(bufs, vals)
             if start is not None:
                 queue.timestamp(start)
-            queue.exec(self, args, global_size, local_size)
+            with timed(device, queue, "compute queue"):
+                queue.exec(self, args, global_size, local_size)
             if stop is not None:
                 queue.timestamp(stop)
         if start is None or stop is None:

@@ -16,6 +16,7 @@ from .errors import (
     UnknownDevice,
 )
 from .kernels import get_runner
+from .profiler import PROFILE, PROFILE_FILE, profile
 from .registry import Device
 from .runner import (
     BufferCopy,
@@ -33,6 +34,8 @@ __all__ = [
     "BEAM",
     "DEV",
     "NOOPT",
+    "PROFILE",
+    "PROFILE_FILE",
     "Allocator",
     "Buffer",
     "BufferCopy",
@@ -66,6 +69,7 @@ __all__ = [
     "lower",
     "lower_schedule",
     "parse_dev",
+    "profile",
     "realize",
     "run_schedule",
     "update_stats",

@@ -8,6 +8,7 @@ from tg_dtype import DType, interop
 from tg_lazy import Storage
 
 from .allocator import DEFAULT_OPTIONS, Allocator, BufferOptions
+from .profiler import PROFILE, span
 from .registry import Device
 
 if TYPE_CHECKING:
@@ -202,8 +203,11 @@ class Buffer:
           ValueError: ``mv`` is not contiguous or has another number of bytes.
         """
         mv = _bytes_of(mv, self, "copyin")
-        if self.nbytes:
+        if self.nbytes and not PROFILE.value:
             self.allocator.copyin(self.opaque, mv)
+        elif self.nbytes:
+            with span("copyin", "copy", bytes=self.nbytes, device=self.device):
+                self.allocator.copyin(self.opaque, mv)
         return self
 
     def copyout(self, mv: memoryview) -> memoryview:
@@ -215,8 +219,11 @@ class Buffer:
         flat = _bytes_of(mv, self, "copyout")
         if flat.readonly:
             raise ValueError(f"copyout of {self!r}: the memoryview is read-only")
-        if self.nbytes:
+        if self.nbytes and not PROFILE.value:
             self.allocator.copyout(flat, self.opaque)
+        elif self.nbytes:
+            with span("copyout", "copy", bytes=self.nbytes, device=self.device):
+                self.allocator.copyout(flat, self.opaque)
         return mv
 
     def as_buffer(self, allow_zero_copy: bool = True) -> memoryview:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tg_lazy import LazyOp
 from tg_shape import Variable
@@ -40,7 +40,11 @@ class Compiled:
       compiler: turns the renderer's text into what ``runtime`` loads.
       runtime: ``runtime(name, binary) -> Program``.
       graph: class that condenses a list of ExecItems into one launch; None if there is none.
+      self_timed: of the class: whether its programs tell the profiler when they ran (see
+        :func:`~tg_runtime.profiler.launch`); those of other devices are waited for while a profile is recorded.
     """
+
+    self_timed: ClassVar[bool] = False
 
     def __init__(
         self,

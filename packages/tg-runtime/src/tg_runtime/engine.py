@@ -10,12 +10,13 @@ from contextlib import contextmanager
 
 from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, schedule
 from tg_lazy.lazybuffer import graph_lock
-from tg_shape import Variable
+from tg_shape import Variable, sym_eval
 
 from .buffer import Buffer, buffer_of
 from .counters import GlobalCounters, update_stats
 from .kernels import get_runner
 from .prefetch import prefetch
+from .profiler import PROFILE, Launch, Value, span
 from .registry import Device
 from .runner import BufferCopy, BufferXfer, CustomOp, EmptyOp, Runner, Vars, ViewOp
 
@@ -28,10 +29,31 @@ class ExecItem:
       bufs: buffers in the runner's order; None where a captured graph puts one in later.
     """
 
-    __slots__ = ("bufs", "prg")
+    __slots__ = ("_origin", "bufs", "prg")
 
-    def __init__(self, prg: Runner, bufs: Sequence[Buffer | None]) -> None:
-        self.prg, self.bufs = prg, list(bufs)
+    def __init__(self, prg: Runner, bufs: Sequence[Buffer | None], origin: object = "") -> None:
+        self.prg, self.bufs, self._origin = prg, list(bufs), origin
+
+    @property
+    def origin(self) -> str:
+        """The line of the user's program that it stems from, as ``file:line``; empty if nobody knows."""
+        return str(self._origin)
+
+    def profile_args(self, var_vals: Vars) -> dict[str, Value]:
+        """What a trace shows with it."""
+        out: dict[str, Value] = {}
+        for name, amount in (("flops", self.prg.op_estimate), ("bytes", self.prg.mem_estimate)):
+            out[name] = amount if isinstance(amount, int) else sym_eval(amount, dict(var_vals))
+        if self._origin:
+            out["line"] = str(self._origin)
+        return out
+
+    def _profiled(self, bufs: list[Buffer], var_vals: Vars, wait: bool) -> float | None:
+        prg = self.prg
+        with Launch(prg.name, prg.device, self.profile_args(var_vals), prg.queue) as launch:
+            seconds = prg(bufs, var_vals, wait or not prg.self_timed)
+            launch.seconds = seconds if prg.on_device else None
+        return seconds
 
     def run(
         self, var_vals: Vars | None = None, wait: bool = False, jit: bool = False, do_update_stats: bool = True
@@ -59,7 +81,8 @@ class ExecItem:
         values = var_vals if var_vals is not None else {}
         prg = self.prg
         debug = DEBUG.value
-        seconds = prg(ready, values, wait or debug >= 2)
+        waits = wait or debug >= 2
+        seconds = self._profiled(ready, values, waits) if PROFILE.value else prg(ready, values, waits)
         if do_update_stats:
             ops, mem = prg.op_estimate, prg.mem_estimate
             if debug < 2 and isinstance(ops, int) and isinstance(mem, int):
@@ -128,19 +151,26 @@ def _tell_origin(error: Exception, item: ScheduleItem) -> None:
 
 
 def _lowered(item: ScheduleItem) -> ExecItem:
-    ast = item.ast
+    if not PROFILE.value:
+        return _lower_item(item)
+    with span("lower", line=str(item.origin)):
+        return _lower_item(item)
+
+
+def _lower_item(item: ScheduleItem) -> ExecItem:
+    ast, origin = item.ast, item.origin
     bufs = [buffer_of(storage) for storage in item.bufs]
     device = bufs[0].device
     if ast.op is Ops.SINK:
-        return ExecItem(get_runner(Device[device], ast), bufs)
+        return ExecItem(get_runner(Device[device], ast), bufs, origin)
     if ast.op is Ops.COPY:
-        return ExecItem(_copy_runner(bufs[0], bufs[1]), bufs)
+        return ExecItem(_copy_runner(bufs[0], bufs[1]), bufs, origin)
     if ast.op is Ops.BUFFER_VIEW:
-        return ExecItem(ViewOp(ast.arg, device), bufs)
+        return ExecItem(ViewOp(ast.arg, device), bufs, origin)
     if ast.op is Ops.EMPTY:
-        return ExecItem(EmptyOp(device), bufs)
+        return ExecItem(EmptyOp(device), bufs, origin)
     if ast.op is Ops.CUSTOM:
-        return ExecItem(CustomOp(ast.arg, device), bufs)
+        return ExecItem(CustomOp(ast.arg, device), bufs, origin)
     raise ValueError(f"a schedule item ends in SINK, COPY, BUFFER_VIEW, EMPTY or CUSTOM, not {ast.op.name}")
 
 
@@ -238,8 +268,9 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
 
     After an exception in the middle, what was computed stays, and ``outputs`` can be realised again.
     """
-    with _realizing:
-        items, var_vals = schedule(outputs)
+    with _realizing, span("realize"):
+        with span("schedule"):
+            items, var_vals = schedule(outputs)
         if not items:
             return
         if DEBUG.value >= 3:

@@ -8,6 +8,7 @@ from tg_lazy import DEBUG, LazyOp
 
 from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters
+from .profiler import span
 from .runner import CompiledRunner, InterpretedRunner, Runner
 from .settings import BEAM, NOOPT
 
@@ -42,7 +43,8 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
     # the code generator is as much to import as everything else here, and who only interprets never needs it
     from .generate import make_spec
 
-    spec = make_spec(device, ast)
+    with span("render"):
+        spec = make_spec(device, ast)
     if DEBUG.value >= 3:
         print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:

@@ -13,6 +13,7 @@ from tg_lazy import DEBUG, LazyOp
 from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters
 from .kernels import runner_key
+from .profiler import span
 from .runner import CompiledRunner
 from .settings import BEAM
 
@@ -52,7 +53,8 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
             if stopped.is_set() or device.compiler is None:
                 continue
             try:
-                done.append((device, ast, spec, device.compiler.compile_cached(spec.src)))
+                with span("compile", kernel=spec.name):
+                    done.append((device, ast, spec, device.compiler.compile_cached(spec.src)))
             except Exception:
                 continue  # it comes again, and to the right place, when the kernel is asked for
 
@@ -63,7 +65,9 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
     try:
         for device, ast in missing:
             try:
-                jobs.put((device, ast, make_spec(device, ast)))
+                with span("render"):
+                    spec = make_spec(device, ast)
+                jobs.put((device, ast, spec))
             except Exception:
                 break  # likewise
     except BaseException:

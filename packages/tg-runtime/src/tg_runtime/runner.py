@@ -13,6 +13,7 @@ from tg_shape import Expr, Variable, sint, sym_eval
 from .buffer import Buffer
 from .compiled import Compiled, Interpreted
 from .errors import DeviceError
+from .profiler import span
 
 if TYPE_CHECKING:
     from tg_codegen import ProgramSpec
@@ -31,9 +32,15 @@ class Runner(ABC):
       in_place: whether running it twice differs from running it once.
       first_run: whether it has not run yet.
       num_kernels: how many kernels a run stands for.
+      self_timed: whether a run tells the profiler its times on the device itself; others are waited for.
+      on_device: whether a run is work of the device, and not only of the host.
+      queue: what a trace calls the track of its runs.
     """
 
     in_place = False
+    self_timed = False
+    on_device = True
+    queue = "kernels"
     num_kernels = 1
 
     def __init__(self, name: str, device: str, op_estimate: sint = 0, mem_estimate: sint = 0) -> None:
@@ -78,7 +85,8 @@ class CompiledRunner(Runner):
         if DEBUG.value >= 4 and cached:
             print(spec.src)
         if lib is None:
-            lib = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
+            with span("compile", kernel=spec.name):
+                lib = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
         self.lib = lib
         if DEBUG.value >= 7 and cached:
             print(compiler.disassemble(self.lib))
@@ -90,6 +98,7 @@ class CompiledRunner(Runner):
             self.lib = compiler.compile(spec.src)
             self.program = device.runtime(spec.name, self.lib)
         self.vars = spec.vars
+        self.self_timed = device.self_timed
         self.in_place = bool(set(spec.outs) & set(spec.ins))
         # a CPU's threads are its work-groups
         self.global_size: tuple[sint, sint, sint] = (spec.threads, 1, 1) if spec.threads > 1 else spec.global_size
@@ -135,6 +144,8 @@ class InterpretedRunner(Runner):
 class BufferCopy(Runner):
     """Copies a buffer to a buffer of another device, through the host. Buffers: destination, source."""
 
+    queue = "copies"
+
     def __init__(self, nbytes: int, dest_device: str, src_device: str) -> None:
         super().__init__(f"copy {nbytes} B, {dest_device} <- {src_device}", dest_device, 0, nbytes)
         self.dest_device, self.src_device = dest_device, src_device
@@ -174,6 +185,8 @@ class BufferXfer(BufferCopy):
 class ViewOp(Runner):
     """Makes a buffer a part of another, without copying. Buffers: the view, its base."""
 
+    on_device = False
+
     def __init__(self, offset: int, device: str) -> None:
         super().__init__(f"view at byte {offset}", device)
         self.offset = offset
@@ -186,6 +199,8 @@ class ViewOp(Runner):
 
 class EmptyOp(Runner):
     """Gives a buffer memory with undefined content."""
+
+    on_device = False
 
     def __init__(self, device: str) -> None:
         super().__init__("empty", device)

@@ -12,9 +12,10 @@ from tg_shape import Variable
 from ..buffer import Buffer
 from ..engine import ExecItem
 from ..errors import DeviceError
+from ..profiler import PROFILE, launch
 from ..runner import CompiledRunner, Runner, Vars
 from .native import ENTRY_WORDS
-from .pool import pool
+from .pool import Pool, pool
 from .program import CPUProgram
 
 _WORD = 0xFFFFFFFFFFFFFFFF
@@ -35,6 +36,8 @@ class CPUGraph(Runner):
     Raises:
       DeviceError: an item is no CPU kernel, or its threads depend on a variable.
     """
+
+    self_timed = True
 
     def __init__(
         self, items: Sequence[ExecItem], inputs: Sequence[Buffer] = (), var_vals: Mapping[Variable, int] | None = None
@@ -114,8 +117,23 @@ class CPUGraph(Runner):
         if self._threaded and not native.started:
             native.start()
         start = time.perf_counter() if wait else 0.0
-        native.replay(native.address, *self._call)
+        if PROFILE.value:
+            self._one_by_one(native, var_vals)
+        else:
+            native.replay(native.address, *self._call)
         return time.perf_counter() - start if wait else None
+
+    def _one_by_one(self, native: Pool, var_vals: Vars) -> None:
+        """Runs the kernels by a native call each, so that the times of each are known."""
+        table, _, base, patches, patch_count, values = self._call
+        native.replay(native.address, table, 0, base, patches, patch_count, values)
+        told = launch()
+        for number, item in enumerate(self.items):
+            start = time.perf_counter_ns()
+            native.replay(native.address, table + 8 * ENTRY_WORDS * number, 1, base, patches, 0, values)
+            if told is not None:
+                args = item.profile_args(var_vals)
+                told.on_device("kernels", start, time.perf_counter_ns(), name=item.prg.name, args=args)
 
 
 def _words(values: array[int]) -> ctypes.Array[ctypes.c_uint64]:

@@ -30,6 +30,8 @@ class CLDevice(Compiled):
       DeviceUnavailable: there is no OpenCL here, or no such device; the message lists those that there are.
     """
 
+    self_timed = True
+
     def __init__(self, device: str, entry: DevEntry) -> None:
         problem = self.unavailable(entry)
         if problem is not None:

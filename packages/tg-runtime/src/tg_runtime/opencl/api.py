@@ -51,6 +51,7 @@ _PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     "clWaitForEvents": (c_int32, (c_uint32, _OBJECTS)),
     "clGetEventProfilingInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
     "clReleaseEvent": (c_int32, (c_void_p,)),
+    "clRetainEvent": (c_int32, (c_void_p,)),
 }
 # Since OpenCL 2.0; a library may lack them.
 _SINCE_2_0: dict[str, tuple[object, tuple[object, ...]]] = {
@@ -67,7 +68,7 @@ DEVICE_GLOBAL_MEM_SIZE, DEVICE_LOCAL_MEM_SIZE = 0x101F, 0x1023
 DEVICE_NAME, DEVICE_DRIVER_VERSION, DEVICE_VERSION, DEVICE_EXTENSIONS = 0x102B, 0x102D, 0x102F, 0x1030
 DEVICE_DOUBLE_FP_CONFIG, DEVICE_SVM_CAPABILITIES = 0x1032, 0x1053
 PROGRAM_BINARY_SIZES, PROGRAM_BINARIES, PROGRAM_BUILD_LOG = 0x1165, 0x1166, 0x1183
-PROFILING_COMMAND_START, PROFILING_COMMAND_END = 0x1282, 0x1283
+PROFILING_COMMAND_QUEUED, PROFILING_COMMAND_START, PROFILING_COMMAND_END = 0x1280, 0x1282, 0x1283
 DEVICE_TYPE_ALL, DEVICE_TYPE_CPU = 0xFFFFFFFF, 1 << 1
 MEM_READ_WRITE, MEM_SVM_FINE_GRAIN_BUFFER = 1, 1 << 10
 BUFFER_CREATE_TYPE_REGION = 0x1220

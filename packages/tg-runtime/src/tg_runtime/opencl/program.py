@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
+from time import perf_counter_ns
 
 from ..compiler import Compiler, rejected
+from ..profiler import PROFILE, Launch, launch
 from . import api
 from .memory import CLMemory
 from .queue import Queue
@@ -108,6 +110,8 @@ class CLProgram:
         items = (ctypes.c_size_t * 3)(*(g * n for g, n in zip(global_size, local_size, strict=True)))
         group = (ctypes.c_size_t * 3)(*local_size)
         event = ctypes.c_void_p()
+        told = launch() if PROFILE.value else None
+        timed = wait or told is not None
         with self._lock:
             for index, buf in enumerate(bufs):
                 self._check(buf.bind(self.queue, self.kernel, index), f"argument {index} of {len(bufs) + len(vals)}")
@@ -115,18 +119,44 @@ class CLProgram:
                 number = ctypes.c_int32(value)
                 code = cl.clSetKernelArg(self.kernel, index, 4, ctypes.byref(number))
                 self._check(code, f"argument {index} of {len(bufs) + len(vals)}, the value {value}")
+            before = perf_counter_ns() if timed else 0
             code = cl.clEnqueueNDRangeKernel(
-                self.queue.handle, self.kernel, 3, None, items, group, 0, None, ctypes.byref(event) if wait else None
+                self.queue.handle, self.kernel, 3, None, items, group, 0, None, ctypes.byref(event) if timed else None
             )
+            after = perf_counter_ns() if timed else 0
             self._check(code, f"launch of {global_size} groups of {local_size}")
             for buf in bufs:
                 if buf.detached:
                     buf.attach(self.queue)
+        if told is not None:
+            if wait:
+                cl.clRetainEvent(event)  # whoever looks at it last drops one reference each
+            self._tell(told, event, before, after)
         if not wait:
             # Without it some drivers hold commands back until somebody waits.
             cl.clFlush(self.queue.handle)
             return None
         return self._seconds(event)
+
+    def _tell(self, told: Launch, event: ctypes.c_void_p, before: int, after: int) -> None:
+        """Has the profiler ask for the times of a launch, which the host queued between two moments."""
+        cl, clock = api.library(), self.queue.clock
+        handle = event.value
+        assert handle is not None
+
+        def resolve() -> None:
+            try:
+                self._check(cl.clWaitForEvents(1, ctypes.byref(event)), "waiting for its end")
+                queued, start, end = (
+                    api.info_number("clGetEventProfilingInfo", (handle,), moment)
+                    for moment in (api.PROFILING_COMMAND_QUEUED, api.PROFILING_COMMAND_START, api.PROFILING_COMMAND_END)
+                )
+                clock.sample(before, queued, after)
+                told.on_device("queue", start, end, clock)
+            finally:
+                cl.clReleaseEvent(event)
+
+        told.later(resolve)
 
     def _check(self, code: int, what: str) -> None:
         if code != api.SUCCESS:

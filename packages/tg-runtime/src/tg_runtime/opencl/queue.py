@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 
+from ..profiler import DeviceClock
 from . import api
 from .discovery import PhysicalDevice
 
@@ -19,6 +20,7 @@ class Queue:
       context: ``cl_context``.
       handle: ``cl_command_queue``.
       alignment: bytes at multiples of which a sub-buffer may begin.
+      clock: the device's clock, as far as profiles have told it.
     """
 
     def __init__(self, physical: PhysicalDevice) -> None:
@@ -32,6 +34,7 @@ class Queue:
         )
         api.check(status.value, f"a command queue for {physical.name}")
         self.alignment = max(physical.number(api.DEVICE_MEM_BASE_ADDR_ALIGN) // 8, 1)
+        self.clock = DeviceClock()
         self._kept: list[object] = []
         self._kept_bytes = 0
         self._lock = threading.Lock()

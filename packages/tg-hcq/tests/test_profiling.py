@@ -1,0 +1,67 @@
+"""Traces of hardware queues: timestamps of signals, on the host's clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tg_dtype import dtypes
+from tg_hcq.hostq import HostQueueDevice
+from tg_lazy import LazyBuffer, Ops, Storage
+from tg_runtime import Buffer, DeviceError, ExecItem, capture, profile, realize
+from tg_runtime.testing.trace import check_nesting, spans
+
+
+def _work() -> LazyBuffer:
+    data = Buffer("HOSTQ", 256, dtypes.float32).copyin(memoryview(bytes(1024)))
+    x = LazyBuffer.from_storage(Storage("HOSTQ", 256, dtypes.float32, data), (256,))
+    return x.alu(Ops.ADD, x).contiguous().reduce(Ops.ADD, (0,)).contiguous()
+
+
+@pytest.fixture
+def _compiled() -> None:
+    from tg_runtime import Device
+
+    if "HOSTQ" not in Device.available():
+        pytest.skip("the device HOSTQ has no compiler here")
+
+
+@pytest.mark.usefixtures("_compiled")
+def test_kernels_and_graphs_are_on_the_host_clock(tmp_path: Path) -> None:
+    from tg_runtime import Device
+
+    items: list[ExecItem] = []
+    out = _work()
+    with profile(tmp_path / "t.json") as recorded:
+        with capture(items):
+            realize([out])
+        make = Device["HOSTQ"].graph
+        assert make is not None
+        ExecItem(make([item for item in items if item.prg.self_timed]), []).run()
+    trace = recorded.trace()
+    check_nesting(trace)
+    tracks = spans(trace)
+    events = tracks["HOSTQ", "compute queue"]
+    assert len(events) >= 2 and events[-1]["name"].startswith("graph of") and recorded.lost == 0
+    launches = [event for event in tracks["host", "MainThread"] if event["cat"] == "launch"]
+    named = {event["name"].removeprefix("launch "): event for event in launches}
+    for event in events:
+        assert event["ts"] >= named[event["name"]]["ts"], "a kernel began before its launch did"
+        assert event["dur"] > 0
+
+
+def test_a_launch_that_was_never_submitted_is_lost(tmp_path: Path) -> None:
+    from tg_hcq.profiling import timed
+    from tg_runtime.profiler import Launch
+
+    device = HostQueueDevice("HOSTQ:7")
+    try:
+        with profile(tmp_path / "t.json") as recorded, Launch("kernel", "HOSTQ:7", {}):
+            with pytest.raises(DeviceError, match="no"), device.submission() as queue:
+                with timed(device, queue, "compute queue"):
+                    pass
+                raise DeviceError("no")
+        assert recorded.lost == 1 and {event.process for event in recorded.events} == {"host"}
+    finally:
+        device.close()
