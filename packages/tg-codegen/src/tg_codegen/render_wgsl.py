@@ -66,6 +66,10 @@ _SCALARS = {
     dtypes.float32: "f32",
 }  # fmt: skip
 _FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc"}
+# Of (2**r - 1) / r on [-1/2, 1/2], after the leading one: see rules.transcendental.
+_EXP2 = (
+    0.001339890018551765, 0.009618437609176802, 0.05550332409654291, 0.24022647910283068, 0.6931472028809557,
+)  # fmt: skip
 _AXES = {"g": "group", "l": "item"}
 _LITERAL = re.compile(r"\(?-?[0-9][0-9a-fA-Fxp.+-]*[iufh]?\)?|true|false|i32\(-2147483648\)|vec2<u32>\([0-9u, ]*\)")
 
@@ -98,8 +102,9 @@ class WGSLRenderer(Renderer):
         return dtypes.is_bool(scalar) or scalar in _SCALARS
 
     def supports_op(self, op: Ops, dtype: DType) -> bool:
-        # The built-in functions may be off by 2**-11.
-        return op not in TRANSCENDENTAL
+        # The built-in functions may be off by 2**-11. Our EXP2 in arithmetic adds and subtracts a large constant to
+        # round, which a compiler of WGSL may take away: so there is a helper for it.
+        return op not in TRANSCENDENTAL or (op is Ops.EXP2 and dtype.scalar() is dtypes.float32)
 
     @property
     def key(self) -> str:
@@ -501,6 +506,17 @@ class _Kernel(CStyleKernel):
         return f"fma({', '.join(map(bare, v))})" if self.fused else f"({v[0]} * {v[1]} + {v[2]})"
 
     def math(self, op: Ops, dtype: DType, x: str) -> str | None:
+        if op is Ops.EXP2 and dtype is dtypes.float32:
+            series = "0.00015353339956612232f"
+            for c in _EXP2:
+                series = f"fma({series}, r, {c!r}f)"
+            # The scale in two factors: what is subnormal is rounded once.
+            body = (
+                f"if ({self.is_nan(dtype)}(x)) {{ return x; }} let y = clamp(x, -151.0f, 129.0f); let n = round(y); "
+                f"let r = y - n; let k = i32(n) >> 1u; let m = fma(r, {series}, 1.0f); "
+                "return m * bitcast<f32>((k + 127i) << 23u) * bitcast<f32>((i32(n) - k + 127i) << 23u);"
+            )
+            return f"{self.function('exp2', dtype, [(dtype, 'x')], body)}({bare(x)})"
         return f"{_FUNCTIONS[op]}({bare(x)})" if op in _FUNCTIONS else None
 
     def wide_alu(self, op: Ops, dtype: DType, v: list[str]) -> str | None:

@@ -261,7 +261,7 @@ def _sin(x: UOp, f: _Format, wide: DType) -> UOp:
     finite = _fma(_mul(r, square), _horner(square, f.sin), r)
     # Here the sine is the argument, whose sign is kept also for zero.
     finite = _select(_lt(size, 2.0 ** (-f.mantissa // 2 - 2)), x, finite)
-    return _select(_lt(size, inf), finite, _sub(x, x))
+    return _select(_lt(size, inf), finite, nan)
 
 
 def transcendental(root: UOp, renderer: Renderer) -> UOp:
