@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from tg_shape import Expr, ShapeTracker, Variable, View, sint
+from tg_shape import Expr, ShapeTracker, Variable, View, sint, sym_eval
 
 Array = npt.NDArray[np.int64]
 N, M = Variable("n", 1, 5), Variable("m", 1, 5)
@@ -288,3 +288,13 @@ def test_numpy_integers_are_accepted() -> None:
     assert all(type(s) is int for s in flat((1, 2)).expand((5 * two, 2)).shape)
     assert st.index((two, True)) == (5, 1)
     assert isinstance(Variable("v", 0, 3) + two, Expr)
+
+
+def test_variables_are_bound_anew() -> None:
+    n, m = Variable("n", 1, 8), Variable("m", 1, 8)
+    st = ShapeTracker.from_shape((4, n.bind(3), m)).permute((1, 0, 2)).shrink(((0, n.bind(3)), (1, 4), (0, m)))
+    again = st.bind({n: 5, m: 2})
+    assert again.unbind() == (st.unbind()[0], {n: 5, m: 2}) and again.shape[0] == n.bind(5)
+    assert st.bind({}) is st and ShapeTracker.from_shape((2, 3)).bind({n: 4}) is ShapeTracker.from_shape((2, 3))
+    index, valid = again.index([2, 1, 1])
+    assert sym_eval(index, {}) == 2 * 5 * 2 + 2 * 2 + 1 and valid == 1

@@ -296,10 +296,10 @@ class _Record:
         for storage, mine in zip(storages, self.outputs, strict=True):
             if lazy.storage is mine:
                 base = LazyBuffer.from_storage(storage, lazy.base.shape)
-                return Tensor(lazy.rebase(base), requires_grad=False)
+                return Tensor(lazy.rebase(base).bind(call.values), requires_grad=False)
         for now, before in zip(call.tensors, self.call.tensors, strict=True):
             if lazy.storage is before.lazy.storage:
-                return Tensor(lazy.rebase(now.lazy.base), requires_grad=False)
+                return Tensor(lazy.bind(call.values).rebase(now.lazy.base), requires_grad=False)
         return tensor
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from threading import RLock
@@ -19,7 +19,7 @@ from typing import Any
 from weakref import WeakValueDictionary, ref
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_shape import Expr, ShapeTracker, View, prod, resolve, sint
+from tg_shape import Expr, ShapeTracker, Variable, View, prod, resolve, sint, smax, smin
 
 from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
 from .origin import caller
@@ -418,6 +418,34 @@ class LazyBuffer:
             raise ValueError(f"rebase: from a base of shape {self.base.shape} to one of shape {base.base.shape}")
         return base.base._seen(self.st)
 
+    def bind(self, values: Mapping[Variable, int]) -> LazyBuffer:
+        """This view of memory with the variables of its shape bound to other values.
+
+        Raises:
+          ValueError: the node is not realised.
+        """
+        st, whole = self.st.bind(values), self.base.st.bind(values)
+        if st is self.st and whole is self.base.st:
+            return self
+        if self.storage is None:
+            raise ValueError(f"bind: a node of shape {self.shape} that is not realised")
+        return LazyBuffer.from_storage(self.storage, whole.shape)._seen(st)
+
+    def seen_through(self, view: View) -> LazyBuffer:
+        """The base of this node seen through a view with strides of any kind, all of it numbers.
+
+        Raises:
+          ValueError: the view has a mask or symbols, or leaves the base.
+        """
+        numbers = (*view.shape, *view.strides, view.offset, self.base.size)
+        if view.mask is not None or not all(isinstance(number, int) for number in numbers):
+            raise ValueError(f"seen_through: {view!r} on {self.base!r}: a mask or a symbol")
+        ends = [(int(dim) - 1) * int(stride) for dim, stride in zip(view.shape, view.strides, strict=True)]
+        low, high = (int(view.offset) + sum(pick(end, 0) for end in ends) for pick in (min, max))
+        if view.size != 0 and not 0 <= low <= high < int(self.base.size):
+            raise ValueError(f"seen_through: {view!r} leaves the {self.base.size} elements of {self.base!r}")
+        return self._seen(ShapeTracker((view,)))
+
     # -- movement ----------------------------------------------------------------------------------------------------
 
     def _seen(self, st: ShapeTracker) -> LazyBuffer:
@@ -490,7 +518,7 @@ class LazyBuffer:
         with graph_lock:
             if self._key is not None and _nodes.get(self._key) is self:
                 del _nodes[self._key]
-            self.op, self.srcs, self.arg, self._key = Ops.BUFFER, (), None, None
+            self.op, self.srcs, self.arg, self._key, self.stale = Ops.BUFFER, (), None, None, None
             self._storage = storage
             storage.readers.extend(self.readers)
             self.readers = storage.readers

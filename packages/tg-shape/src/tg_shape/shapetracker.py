@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
@@ -230,8 +230,32 @@ class ShapeTracker:
         values: dict[Variable, int] = {}
         return ShapeTracker([_unbound(v, values) for v in self.views]), values
 
+    def bind(self, values: Mapping[Variable, int]) -> ShapeTracker:
+        """The tracker with variables bound to values, those that are bound already to new ones.
+
+        Variables without a value stay as they are.
+
+        Example:
+            >>> n = Variable("n", 1, 8)
+            >>> st = ShapeTracker.from_shape((n.bind(3), 2)).bind({n: 5})
+            >>> st.unbind()[1][n]
+            5
+        """
+        free, found = self.unbind()
+        both = {**found, **values}
+        bound = {var: var.bind(both[var]) for var in free.vars() if var in both}
+        return ShapeTracker([_substituted(v, bound) for v in free.views]) if bound else self
+
     def __repr__(self) -> str:
         return f"ShapeTracker({list(self.views)})"
+
+
+def _substituted(view: View, new: Mapping[Variable, sint]) -> View:
+    def replaced(x: sint) -> sint:
+        return x if isinstance(x, int) else x.substitute(new)
+
+    mask: Mask | None = None if view.mask is None else tuple((replaced(a), replaced(b)) for a, b in view.mask)
+    return View([replaced(s) for s in view.shape], [replaced(s) for s in view.strides], replaced(view.offset), mask)
 
 
 def _unbound(view: View, values: dict[Variable, int]) -> View:
