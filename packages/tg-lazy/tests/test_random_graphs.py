@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
+from tg_lazy.cost import LIMITS, Limits
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Choose = Callable[[int], int]
@@ -294,6 +295,22 @@ def program(machine: Any, choose: Choose, steps: int) -> None:
 @given(data=st.data())
 def test_programs_have_numpy_values(make_machine: Any, data: st.DataObject) -> None:
     program(make_machine(), lambda n: data.draw(st.integers(0, n - 1)), 12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_values_do_not_depend_on_the_limits(
+    make_machine: Any, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    pick = random.Random(seed)
+    limits = Limits(
+        nodes=pick.choice([3, 6, 512]), buffers=pick.choice([4, 6, 31]), stages=pick.choice([1, 2, 6]),
+        uses=pick.choice([1, 3, 12]), balance=pick.choice([0.1, 2.0, 8.0]), launch_bytes=pick.choice([0, 64, 32768]),
+        cache_bytes=pick.choice([8, 131072]), rows=pick.choice([1, 3, 16]), serial_elements=pick.choice([0, 4, 16384]),
+        split_elements=pick.choice([4, 12, 32768]), split_outputs=pick.choice([2, 64]),
+        split_parts=pick.choice([2, 3, 256]), split_fewest=2,
+    )  # fmt: skip
+    monkeypatch.setitem(LIMITS, "CPU", limits)
+    program(make_machine(), pick.randrange, 40)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -30,7 +30,8 @@ class Limits(NamedTuple):
       serial_elements: work up to this many elements is done before a machine that is not filled matters.
       split_elements: a reduction of this many elements to few outputs is cut into parts.
       split_outputs: how many outputs are few.
-      split_parts: most parts that it is cut into.
+      split_parts: most parts that it is cut into, and fewest elements of a part.
+      split_fewest: fewest parts that are worth it.
       row_bytes: an intermediate of at least so many bytes may stay in the fast memory of a kernel that works on blocks
         of rows, if eight rows take no more than that; 0: the target has no such kernels.
     """
@@ -47,6 +48,7 @@ class Limits(NamedTuple):
     split_elements: int = 32768
     split_outputs: int = 64
     split_parts: int = 256
+    split_fewest: int = 8
     row_bytes: int = 0
 
 

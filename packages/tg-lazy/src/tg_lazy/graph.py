@@ -200,7 +200,8 @@ class Graph:
         for axis in axes:
             size = shape[axis]
             assert isinstance(size, int)
-            parts = next((p for p in range(min(limits.split_parts, size), 7, -1) if size % p == 0), 0)
+            counts = range(min(limits.split_parts, size), limits.split_fewest - 1, -1)
+            parts = next((p for p in counts if size % p == 0), 0)
             if not parts or count // parts < limits.split_parts:
                 continue
             tracker = st or contiguous(shape)

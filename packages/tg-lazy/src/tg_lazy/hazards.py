@@ -107,11 +107,12 @@ def held(graph: Graph) -> list[Node]:
     dirty: list[Node] = []
     tainted: set[Node] = set()
     for node in graph.nodes:
-        if node.reason or node.lazy is None:
+        if node.reason and node.lazy is not None:
             continue
         if any(src in ended or src in tainted for src, _ in node.srcs):
             tainted.add(node)
-            dirty.append(node)
+            if node.lazy is not None:  # what the scheduler itself puts in memory is gone when the schedule has run
+                dirty.append(node)
     if not dirty:
         return []
     extra = _held_from_outside(graph)

@@ -19,7 +19,7 @@ from typing import Any
 from weakref import WeakValueDictionary, ref
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_shape import Expr, ShapeTracker, Variable, View, prod, resolve, sint, smax, smin
+from tg_shape import Expr, ShapeTracker, Variable, View, prod, resolve, sint
 
 from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
 from .origin import caller
