@@ -11,12 +11,12 @@ import pytest
 from tg_codegen.interpret import interpret
 from tg_codegen.renderer import Renderer
 from tg_codegen.rules import full_rewrite
-from tg_codegen.rules.legalize import decode, encode, legalize
+from tg_codegen.rules.legalize import _shorten, decode, encode, legalize
 from tg_codegen.target import Target
 from tg_codegen.text import parse_sink
 from tg_codegen.uop import UOp, UOps, const
 from tg_codegen.verify import verify
-from tg_dtype import DType, dtypes, from_bits, to_bits, truncate
+from tg_dtype import DType, cast_scalar, dtypes, from_bits, to_bits, truncate
 from tg_lazy import Ops
 
 NARROW = [dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16]
@@ -71,6 +71,27 @@ def test_encoding_rounds_to_nearest_even(dtype: DType, on_arrays: OnArrays) -> N
         back = from_bits(code, dtype)
         wanted = truncate(value, dtype)
         assert (back != back and wanted != wanted) or to_bits(back, dtype) == to_bits(wanted, dtype), value
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64], ids=str)
+def test_integers_round_once_without_fp64(dtype: DType, on_arrays: OnArrays) -> None:
+    """fp32 in between must not round what bfloat16 then rounds again: beside its ties, and at random."""
+    x = operand(dtype)
+    numbers = {0, 1, int(dtypes.min(dtype)), int(dtypes.max(dtype))}
+    for exponent in range(8, dtype.bits):
+        tie = 1 << (exponent - 8)
+        numbers |= {m * tie + by for m in (257, 259, 383, 509, 511) for by in (-1, 0, 1)}
+    random = np.random.default_rng(3).integers(0, 2**63, 2000) >> np.arange(2000) % 60
+    numbers |= {int(n) for n in random}
+    numbers |= {-n for n in numbers}
+    held = sorted(n for n in numbers if int(dtypes.min(dtype)) <= n <= int(dtypes.max(dtype)))
+    with np.errstate(all="ignore"):
+        short = on_arrays(_shorten(x), {x: np.array(held, dtype.name)})
+    for value, near in zip(held, short.tolist(), strict=True):
+        assert truncate(float(near), dtypes.float32) == near, value
+        for narrow in (dtypes.bfloat16, dtypes.fp8e5m2):
+            wanted = cast_scalar(value, dtype, narrow)
+            assert truncate(float(near), narrow) == wanted or wanted != wanted, value
 
 
 KERNEL = """

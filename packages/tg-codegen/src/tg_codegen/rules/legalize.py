@@ -97,6 +97,24 @@ def _to_single(x: UOp, exact: bool) -> UOp:
     return bits.alu(Ops.SUB, away).alu(Ops.OR, inexact).bitcast(dtypes.float32)
 
 
+# For each size of an integer: magnitudes from 2**a on lose their low d bits. What is left has 24 bits at most, and the
+# place at which bfloat16 rounds, a - 8 or more, is above what is lost.
+_SHORTEN = {4: ((24, 8),), 8: ((24, 15), (39, 30), (54, 45))}
+
+
+def _shorten(x: UOp) -> UOp:
+    """An integer near ``x`` that fp32 holds exactly and that rounds to the same narrow float: rounded to odd."""
+    scalar = x.dtype.scalar()
+    size = x if dtypes.is_unsigned(scalar) else x.alu(Ops.XOR, x.alu(Ops.SHR, _like(x, scalar.bits - 1)))
+    result = x
+    for least, drop in _SHORTEN[scalar.itemsize]:
+        low = x.alu(Ops.AND, _like(x, (1 << drop) - 1))
+        odd = low.alu(Ops.CMPNE, _like(x, 0)).cast(scalar).alu(Ops.SHL, _like(x, drop))
+        short = x.alu(Ops.XOR, low).alu(Ops.OR, odd)
+        result = _where(size.alu(Ops.CMPLT, _like(x, 1 << least)), result, short)
+    return result
+
+
 class _Legalizer:
     def __init__(self, renderer: Renderer) -> None:
         self.renderer = renderer
@@ -156,9 +174,8 @@ class _Legalizer:
 
     def rounded(self, x: UOp, source: DType, dtype: DType) -> UOp:
         """A value of the dtype ``source`` converted to the narrow ``dtype``, kept as fp32."""
-        double = self.renderer.supports_dtype(dtypes.float64)
-        if double and dtypes.is_int(source) and source.scalar().itemsize > 2:
-            x = x.cast(dtypes.float64)
+        if dtypes.is_int(source) and source.scalar().itemsize > 2:
+            x = x.cast(dtypes.float64) if self.renderer.supports_dtype(dtypes.float64) else _shorten(x)
         single = _to_single(x, x.dtype.scalar() is dtypes.float64)
         return decode(encode(single, dtype), dtype)
 
