@@ -282,3 +282,17 @@ def test_any_index(terms: list[Any]) -> None:
     with Context(DEV="NUMPY"):
         got = Tensor(x)[ours(tuple(terms))]
         assert got.shape == want.shape and got.tolist() == want.tolist()
+
+
+def test_writing_at_tensors_costs_positions_times_axis(backend: str) -> None:
+    # only the axes that are looked up are compared with the positions: a comparison with every element would not end
+    want = np.zeros((6, 200, 5, 100, 4), np.int32)
+    t = Tensor(want.copy())
+    i, j = np.array([5, 3, 7]), np.array([[0], [99]])
+    values = np.arange(2 * 3 * 6 * 5 * 4).reshape(2, 3, 6, 5, 4)
+    want[:, i, :, j, :] = values
+    t[:, Tensor(i), :, Tensor(j), :] = Tensor(values)
+    np.testing.assert_array_equal(t.numpy(), want)
+    want[1:, 7, ::2, j[:, 0], 1:] = want[1:, 3, ::2, j[:, 0], 1:]
+    t[1:, 7, ::2, Tensor(j[:, 0]), 1:] = Tensor(np.moveaxis(want[1:, 3, ::2, j[:, 0], 1:], 0, 2))
+    np.testing.assert_array_equal(t.numpy(), want)

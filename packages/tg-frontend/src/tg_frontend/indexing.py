@@ -141,24 +141,18 @@ class Indexing(Scan):
         out = self._basic(terms, "getitem")
         single = [isinstance(term, (int, Expr)) for term in terms]
         if any(isinstance(term, Core) for term in terms):
-            return out._look_up(terms, single)
+            return out._look_up(terms)
         return out.reshape(tuple(dim for one, dim in zip(single, out.shape, strict=True) if not one))
 
     def __iter__(self) -> Iterator[Self]:
         """The parts along the first axis, one after another."""
         return (self[i] for i in range(len(self)))
 
-    def _look_up(self, terms: list[Any], single: list[bool]) -> Self:
+    def _look_up(self, terms: list[Any]) -> Self:
         """Whole slices at the positions that index tensors give; without the axes of integers."""
-        advanced = [i for i, term in enumerate(terms) if isinstance(term, Core)]
-        used = [i for i, term in enumerate(terms) if isinstance(term, Core) or single[i]]
-        rest = [i for i in range(self.ndim) if i not in used]
-        # as PyTorch does: the looked up axes stay where they are if no other axis parts them, else they come first
-        parted = any(advanced[0] < i < advanced[-1] for i in rest)
-        place = 0 if parted else sum(1 for i in rest if i < advanced[0])
+        advanced, gone, rest, place = _axes_of(terms)
         shape = broadcast_shape("getitem", *(terms[i].shape for i in advanced))
         flat, size = _flat_index([terms[i]._stretch(shape) for i in advanced], [self.shape[i] for i in advanced])
-        gone = [i for i in used if single[i]]
         moved = self.permute(*rest[:place], *gone, *advanced, *rest[place:])
         kept = [self.shape[i] for i in rest]
         before, after = prod(kept[:place]), prod(kept[place:])
@@ -301,24 +295,34 @@ class Indexing(Scan):
 
     def _written_at(self, terms: list[Any], value: Self) -> Self:
         """This tensor with the value at the positions that index tensors give."""
-        old = self
-        index = old._iota(old.numel(), dtypes.int32, old.device).reshape(old.shape)
-        where_to = index[tuple(slice(None) if t is Ellipsis else t for t in terms)]
-        if broadcast_shape("setitem", value.shape, where_to.shape) != where_to.shape:
-            raise ValueError(f"setitem: a value of shape {value.shape} does not fit a part of shape {where_to.shape}")
-        at, new = where_to.flatten(), value._stretch(where_to.shape).flatten()
-        return old.flatten()._last_wins(at, new).reshape(old.shape)
+        inner = self._basic(terms, "setitem")
+        advanced, gone, rest, place = _axes_of(terms)
+        shape = broadcast_shape("setitem", *(terms[i].shape for i in advanced))
+        at, n = _flat_index([terms[i]._stretch(shape) for i in advanced], [inner.shape[i] for i in advanced])
+        kept = tuple(inner.shape[i] for i in rest)
+        part = (*kept[:place], *shape, *kept[place:])
+        if broadcast_shape("setitem", value.shape, part) != part:
+            raise ValueError(f"setitem: a value of shape {value.shape} does not fit a part of shape {part}")
+        looked_up = range(place, place + len(shape))
+        order = [*looked_up, *(i for i in range(len(part)) if i not in looked_up)]
+        new = value._stretch(part).permute(*order).reshape((prod(shape), prod(kept)))
+        moved = [*advanced, *rest, *gone]
+        front = inner.permute(*moved)
+        written = front.reshape((n, prod(kept)))._rows_replaced(at.reshape((prod(shape),)), new)
+        inner = written.reshape(front.shape).permute(*(moved.index(i) for i in range(inner.ndim)))
+        inner = inner.reshape(tuple(d for i, d in enumerate(inner.shape) if i not in gone))
+        return self._written_box([slice(None) if isinstance(term, Core) else term for term in terms], inner)
 
-    def _last_wins(self, at: Self, new: Self) -> Self:
-        """This vector with elements of another at given positions; of several for one position the last one stays."""
-        m, n = at.shape[0], self.shape[0]
-        if m == 0 or n == 0:
+    def _rows_replaced(self, at: Self, new: Self) -> Self:
+        """This matrix with rows of another at given positions; of several for one position the last one stays."""
+        m, (n, width) = at.shape[0], self.shape
+        if 0 in (m, n, width):
             return self
         targets = self._iota(n, at.dtype, self.device)
-        order = self._iota(m, dtypes.int32, self.device).reshape((m, 1)) + 1
-        last = at.reshape((m, 1)).eq(targets).where(order, 0)._apply(Max((0,))).reshape((n,))
-        found = new.reshape((1, m, 1))._apply(Take(), last - 1).reshape((n,))
-        return (last > 0).where(found, self)
+        turn = self._iota(m, dtypes.int32, self.device).reshape((m, 1)) + 1
+        last = at.reshape((m, 1)).eq(targets).where(turn, 0)._apply(Max((0,))).reshape((n,))
+        found = new.reshape((1, m, width))._apply(Take(), last - 1).reshape((n, width))
+        return (last > 0).reshape((n, 1)).where(found, self)
 
 
 class _Mask:
@@ -328,6 +332,18 @@ class _Mask:
 
     def __init__(self, positions: Any, shape: tuple[sint, ...], axis: int) -> None:
         self.positions, self.shape, self.axis, self.size = positions, shape, axis, shape[axis]
+
+
+def _axes_of(terms: list[Any]) -> tuple[list[int], list[int], list[int], int]:
+    """The axes of index tensors, those of integers, the rest; and how many of the rest the looked up axes come after.
+
+    As PyTorch does: the looked up axes stay where they are if no other axis parts them, else they come first.
+    """
+    advanced = [i for i, term in enumerate(terms) if isinstance(term, Core)]
+    gone = [i for i, term in enumerate(terms) if isinstance(term, (int, Expr))]
+    rest = [i for i in range(len(terms)) if i not in advanced and i not in gone]
+    parted = any(advanced[0] < i < advanced[-1] for i in rest)
+    return advanced, gone, rest, 0 if parted else sum(1 for i in rest if i < advanced[0])
 
 
 def _is_empty(term: Any) -> bool:
