@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from array import array
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,11 @@ import pytest
 from tg_codegen.conformance import Case, cases
 from tg_codegen.render_opencl import OpenCLRenderer
 from tg_dtype import dtypes
-from tg_runtime import CompileError, DevEntry, DeviceError, DeviceUnavailable, OutOfMemory
+from tg_runtime import Buffer, CompileError, DevEntry, DeviceError, DeviceUnavailable, OutOfMemory
 from tg_runtime.allocator import BufferOptions
 from tg_runtime.devices.cl import CLDevice
 from tg_runtime.opencl import api
-from tg_runtime.opencl.memory import CLAllocator
+from tg_runtime.opencl.memory import BufferMemory, CLAllocator
 from tg_runtime.opencl.program import CLCompiler, CLProgram
 from tg_runtime.testing import DeviceConformance
 
@@ -216,8 +217,22 @@ def test_refusals(cl: CLDevice) -> None:
         cl.allocator.alloc(-1)
     with pytest.raises(OutOfMemory, match=r"CL: out of memory: .* asked"):
         cl.allocator.alloc(1 << 60)
-    with pytest.raises(TypeError, match="cannot use memory of the host in place"):
-        cl.allocator.alloc(64, BufferOptions(external_ptr=4096))
+
+
+@needs_opencl
+def test_a_cl_mem_of_somebody_else(cl: CLDevice) -> None:
+    """It is used in place, and lives until both sides have let it go."""
+    theirs = BufferMemory.allocate(cl.queue, 64)
+    options = BufferOptions(external_ptr=theirs.handle)
+    buffer = Buffer(cl.device, 16, dtypes.float32, options=options).allocate()
+    buffer.copyin(memoryview(array("f", range(16))))
+    out = bytearray(64)
+    cl.allocator.copyout(memoryview(out), theirs)
+    assert list(memoryview(out).cast("f")) == [float(i) for i in range(16)]
+    theirs.release(cl.queue)
+    assert buffer.tobytes() == bytes(out)
+    with pytest.raises(ValueError, match="has 64 bytes; 128 are asked for"):
+        cl.allocator.alloc(128, options)
 
 
 @needs_opencl

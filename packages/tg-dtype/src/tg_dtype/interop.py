@@ -86,6 +86,18 @@ def from_torch_name(name: str) -> DType:
     return _look_up(_FROM_TORCH, name.removeprefix("torch."), "torch")
 
 
+def from_torch_dtype(dtype: object) -> DType:
+    """The type that a ``torch.dtype`` stands for; PyTorch is not imported.
+
+    Raises:
+        TypeError: if it is no ``torch.dtype``, or one that we have not.
+    """
+    text = str(dtype)
+    if type(dtype).__name__ != "dtype" or not text.startswith("torch."):
+        raise TypeError(f"a torch.dtype is wanted, got {dtype!r}")
+    return from_torch_name(text)
+
+
 def to_safetensors_name(dtype: DType) -> str | None:
     """The ``dtype`` field of a safetensors header, e.g. ``"BF16"``; None for vectors, pointers and void."""
     return _TO_SAFETENSORS.get(dtype)

@@ -6,7 +6,7 @@ above, so the modules import one another in one direction only.
 
 from __future__ import annotations
 
-from tg_dtype import ConstType, DType, dtypes
+from tg_dtype import ConstType, DType, dtypes, interop
 from tg_lazy import LazyBuffer
 from tg_runtime import Device, capturing
 from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
@@ -29,7 +29,7 @@ _REPR_LIMIT = 64
 
 
 def to_dtype(dtype: DTypeLike) -> DType:
-    """A dtype, or the one of that name.
+    """A dtype, or the one of that name, or the one that a ``torch.dtype`` stands for.
 
     Raises:
       TypeError: it is neither a dtype nor a name.
@@ -39,6 +39,8 @@ def to_dtype(dtype: DTypeLike) -> DType:
         return dtype
     if isinstance(dtype, str):
         return dtypes.from_name(dtype)
+    if type(dtype).__module__ == "torch":
+        return interop.from_torch_dtype(dtype)
     raise TypeError(f"a dtype or its name is wanted, got {dtype!r} of type {type(dtype).__name__}")
 
 
@@ -307,8 +309,22 @@ class Core:
         return host.as_array(host.download(lazy, self._ints()), lazy.dtype, self._ints()).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        out = self.numpy()
-        return out if dtype is None else out.astype(dtype)
+        """For ``numpy.asarray``: a copy, unless ``copy=False`` asks for the memory itself (see ``__dlpack__``).
+
+        Raises:
+          ValueError: ``copy=False``, and the device's memory or the dtype is none that numpy can use.
+        """
+        if copy is not False:
+            out = self.numpy()
+            return out if dtype is None else out.astype(dtype)
+        lazy, name = self._host(), interop.to_numpy_name(self.dtype)
+        if name is None or not host.is_addressable(lazy.device) or (dtype is not None and name != str(dtype)):
+            raise ValueError(f"__array__: a tensor of {self.dtype.name} on {self.device} as {dtype or name} is a copy")
+        return host.as_array(host.download(lazy, self._ints()), lazy.dtype, self._ints())
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """For ``memoryview(tensor)``, since Python 3.12: see :meth:`data`."""
+        return self.data()
 
     def _nested(self) -> Any:
         lazy = self._host()
@@ -374,7 +390,8 @@ def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool
         return LazyBuffer.const(0, dtype or dtypes.default_float, (0,), device)
     if isinstance(data, Core):
         raise TypeError("Tensor: data is a tensor already; use .to(), .cast() or .detach()")
-    raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array")
+    raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array"
+                    + (" (of this, use Tensor.from_dlpack)" if hasattr(data, "__dlpack__") else ""))
 
 
 def _from_bytes(data: memoryview, device: str, dtype: DType | None) -> LazyBuffer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from weakref import WeakKeyDictionary
 
 from tg_dtype import ConstType, DType, float_format, interop, to_bits, truncate
 from tg_lazy import LazyBuffer, Storage
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Whose memory a buffer borrows; the entry keeps it alive as long as the buffer.
-_lenders: WeakKeyDictionary[Buffer, object] = WeakKeyDictionary()
 _ADDRESSABLE = ("CPU", "NUMPY")
 _CODES = {2: "H", 1: "B"}
 
@@ -152,12 +149,31 @@ def upload(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, 
     if borrow and size and is_addressable(device):
         address = _address(data)
         if address is not None and address % dtype.itemsize == 0:
-            buffer = Buffer(device, size, dtype, options=BufferOptions(external_ptr=address)).allocate()
-            _lenders[buffer] = data
-            storage.payload = buffer
-            return LazyBuffer.from_storage(storage, shape)
+            return LazyBuffer.from_storage(borrowed(address, size, dtype, device, data, readonly=True), shape)
     buffer_of(storage).allocate().copyin(data)
     return LazyBuffer.from_storage(storage, shape)
+
+
+def borrowed(address: int, size: int, dtype: DType, device: str, owner: object, readonly: bool) -> Storage:
+    """Somebody else's memory, used in place; ``owner`` is kept alive for as long as anybody uses it.
+
+    Raises:
+      TypeError: the device cannot use memory that it did not allocate.
+    """
+    options = BufferOptions(external_ptr=address, owner=owner, readonly=readonly)
+    return Storage(device, size, dtype, Buffer(device, size, dtype, options=options).allocate())
+
+
+def address_of(data: memoryview) -> int:
+    """Where bytes lie.
+
+    Raises:
+      BufferError: nobody can tell.
+    """
+    found = _address(data)
+    if found is None:
+        raise BufferError("the address of read-only memory cannot be found without numpy")
+    return found
 
 
 def _address(data: memoryview) -> int | None:
@@ -174,9 +190,9 @@ def _address(data: memoryview) -> int | None:
 
 
 def is_borrowed(storage: Storage) -> bool:
-    """Whether the memory belongs to somebody else, so that it may not be written."""
+    """Whether the memory belongs to somebody else, who does not want it written."""
     buffer = storage.payload
-    return isinstance(buffer, Buffer) and buffer.base in _lenders
+    return isinstance(buffer, Buffer) and buffer.readonly
 
 
 def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:

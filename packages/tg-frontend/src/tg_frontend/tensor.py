@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 
-from .loss import Loss as _Top
+from .interchange import Interchange as _Top
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -28,14 +28,20 @@ class BufferOptions:
     """How memory is wanted.
 
     Attributes:
-      external_ptr: address of memory that the caller owns and keeps alive; nothing is allocated.
+      external_ptr: memory that somebody else owns; nothing is allocated. What it is depends on the device: an address
+        of this process (CPU, NUMPY, HOSTQ), a ``cl_mem`` of the device's context (CL).
       host: the host must be able to read and write it in place, where the device can do that.
       nolru: give it back to the system when freed.
+      owner: kept alive for as long as the memory is used: by the buffer, its views, the host's views of it, or work
+        that the device has not finished.
+      readonly: it may be read but not written.
     """
 
     external_ptr: int | None = None
     host: bool = False
     nolru: bool = False
+    owner: object = field(default=None, compare=False, repr=False)
+    readonly: bool = False
 
 
 DEFAULT_OPTIONS = BufferOptions()

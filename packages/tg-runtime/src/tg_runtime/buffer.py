@@ -8,6 +8,7 @@ from tg_dtype import DType, interop
 from tg_lazy import Storage
 
 from .allocator import DEFAULT_OPTIONS, Allocator, BufferOptions
+from .errors import DeviceError
 from .profiler import PROFILE, span
 from .registry import Device
 
@@ -81,6 +82,11 @@ class Buffer:
     def refs(self) -> int:
         """How many hold this buffer: itself, its views, and those who retained it."""
         return self._refs
+
+    @property
+    def readonly(self) -> bool:
+        """Whether the memory may be read only."""
+        return self.base.options.readonly
 
     @property
     def allocator(self) -> Allocator[Any]:
@@ -201,8 +207,11 @@ class Buffer:
 
         Raises:
           ValueError: ``mv`` is not contiguous or has another number of bytes.
+          DeviceError: the memory is read-only.
         """
         mv = _bytes_of(mv, self, "copyin")
+        if self.readonly:
+            raise DeviceError(f"copyin to {self!r}: the memory is read-only")
         if self.nbytes and not PROFILE.value:
             self.allocator.copyin(self.opaque, mv)
         elif self.nbytes:
@@ -233,7 +242,7 @@ class Buffer:
             Device[self.device].synchronize()
             shared = self.allocator.export(opaque, self.nbytes)
             if shared is not None:
-                return shared
+                return shared.toreadonly() if self.readonly else shared
         return self.copyout(memoryview(bytearray(self.nbytes)))
 
     def host_view(self) -> memoryview | None:

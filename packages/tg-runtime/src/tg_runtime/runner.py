@@ -167,6 +167,8 @@ class BufferCopy(Runner):
         dest, src = bufs
         if dest.nbytes != src.nbytes:
             raise ValueError(f"copy of {src!r} to {dest!r}: sizes differ")
+        if dest.readonly:
+            raise DeviceError(f"copy of {src!r} to {dest!r}, whose memory is read-only")
         start = time.perf_counter()
         if dest.nbytes:
             self.copy(dest, src)

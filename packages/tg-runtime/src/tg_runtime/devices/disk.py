@@ -40,6 +40,8 @@ class DiskAllocator(Allocator[FileMemory]):
         Raises:
           DeviceError: the file is shorter, or cannot be opened.
         """
+        if options.external_ptr is not None:
+            raise TypeError(f"{self.device} cannot use memory that it did not map")
         if nbytes == 0:
             return FileMemory(memoryview(b""))
         try:

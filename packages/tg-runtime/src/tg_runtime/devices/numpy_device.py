@@ -30,6 +30,7 @@ class NumpyAllocator(Allocator["NDArray[np.uint8]"]):
             import ctypes
 
             outside = (ctypes.c_uint8 * nbytes).from_address(options.external_ptr)
+            outside._options = options  # type: ignore[attr-defined]  # with the owner, as long as any view
             return np.frombuffer(memoryview(outside).cast("B"), np.uint8)
         try:
             return np.empty(nbytes, np.uint8)

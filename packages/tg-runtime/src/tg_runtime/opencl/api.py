@@ -52,6 +52,8 @@ _PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     "clGetEventProfilingInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
     "clReleaseEvent": (c_int32, (c_void_p,)),
     "clRetainEvent": (c_int32, (c_void_p,)),
+    "clRetainMemObject": (c_int32, (c_void_p,)),
+    "clGetMemObjectInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
 }
 # Since OpenCL 2.0; a library may lack them.
 _SINCE_2_0: dict[str, tuple[object, tuple[object, ...]]] = {
@@ -72,6 +74,7 @@ PROFILING_COMMAND_QUEUED, PROFILING_COMMAND_START, PROFILING_COMMAND_END = 0x128
 DEVICE_TYPE_ALL, DEVICE_TYPE_CPU = 0xFFFFFFFF, 1 << 1
 MEM_READ_WRITE, MEM_SVM_FINE_GRAIN_BUFFER = 1, 1 << 10
 BUFFER_CREATE_TYPE_REGION = 0x1220
+MEM_SIZE, MEM_CONTEXT = 0x1102, 0x1106
 QUEUE_PROFILING_ENABLE = 1 << 1
 FP_FMA = 1 << 5
 SVM_FINE_GRAIN_BUFFER = 1 << 1

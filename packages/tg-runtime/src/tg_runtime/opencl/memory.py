@@ -108,6 +108,22 @@ class BufferMemory(CLMemory):
     def allocate(cls, queue: Queue, nbytes: int) -> BufferMemory:
         return cls(_create_buffer(queue, nbytes), nbytes)
 
+    @classmethod
+    def adopt(cls, queue: Queue, handle: int, nbytes: int) -> BufferMemory:
+        """A buffer of somebody else's, of which a reference is taken.
+
+        Raises:
+          CLError: it is no buffer.
+          ValueError: it belongs to another context, or is smaller than ``nbytes``.
+        """
+        size = api.info_number("clGetMemObjectInfo", (handle,), api.MEM_SIZE)
+        if api.info_number("clGetMemObjectInfo", (handle,), api.MEM_CONTEXT) != queue.context:
+            raise ValueError(f"the cl_mem {handle:#x} does not belong to the context of {queue.physical.name}")
+        if size < nbytes:
+            raise ValueError(f"the cl_mem {handle:#x} has {size} bytes; {nbytes} are asked for")
+        api.check(api.library().clRetainMemObject(handle), f"a reference to the cl_mem {handle:#x}")
+        return cls(handle, nbytes)
+
     def bind(self, queue: Queue, kernel: int, index: int) -> int:
         if self._argument is None:
             self._argument = ctypes.c_void_p(self._sub_buffer(queue))
@@ -242,7 +258,7 @@ class CLAllocator(LRUAllocator[CLMemory]):
 
     def _alloc(self, nbytes: int, options: BufferOptions) -> CLMemory:
         if options.external_ptr is not None:
-            raise TypeError(f"{self.device} cannot use memory of the host in place; copy it in")
+            return BufferMemory.adopt(self.queue, options.external_ptr, nbytes)
         if self.largest and nbytes > self.largest:
             raise MemoryError(f"the device gives no more than {self.largest} bytes at once")
         return (SharedMemory if self.shared else BufferMemory).allocate(self.queue, nbytes)

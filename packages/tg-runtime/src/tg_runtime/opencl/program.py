@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 
 from ..compiler import Compiler, rejected
@@ -175,8 +175,9 @@ class CLProgram:
         finally:
             cl.clReleaseEvent(event)
 
-    def __del__(self) -> None:
+    def __del__(self, library: Callable[[], ctypes.CDLL] = api.library) -> None:
+        # bound as a default because the module's names are gone when the interpreter ends
         if getattr(self, "kernel", 0):
-            api.library().clReleaseKernel(self.kernel)
+            library().clReleaseKernel(self.kernel)
         if getattr(self, "program", 0):
-            api.library().clReleaseProgram(self.program)
+            library().clReleaseProgram(self.program)
