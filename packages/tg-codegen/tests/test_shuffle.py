@@ -178,8 +178,11 @@ def test_a_product_of_two_transposed_operands_stores_rows() -> None:
     assert loads <= 8 and stores == 0 and shuffles > 0
 
 
-def test_an_operand_that_crowds_one_set_of_the_cache_is_packed() -> None:
-    nest = lower(product(256, 256, 1024, True, False))
-    assert not any(str(a).startswith("pack(0") for a in heuristic(nest, WIDE))
-    nest = lower(product(1024, 1024, 1024, True, False))
-    assert any(str(a).startswith("pack(0") for a in heuristic(nest, WIDE))
+@pytest.mark.parametrize(("m", "k", "left", "pieces"), [
+    (256, 1024, True, False), (1024, 1024, True, True), (1040, 1024, True, False), (1024, 1024, False, False),
+    (1024, 8192, False, True),
+])  # fmt: skip
+def test_a_long_reduction_is_done_in_pieces(m: int, k: int, left: bool, pieces: bool) -> None:
+    """Where neighbours along it fall on one set of the cache, or where its vectors do not fit."""
+    actions = heuristic(lower(product(m, 1024, k, left, False)), WIDE)
+    assert any(str(a).startswith("partial") for a in actions) is pieces

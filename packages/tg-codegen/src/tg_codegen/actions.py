@@ -137,12 +137,44 @@ class Pack(Action):
         return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(self)))
 
 
+@dataclass(frozen=True, slots=True)
+class Partial(Action):
+    """Keeps partial results of the ``number``-th reduction in scratch, inside the loop ``axis`` (``-``: at the top).
+
+    Its outermost serial loop then runs outside of the output loops inside ``axis``.
+    """
+
+    number: int
+    axis: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        reductions = reductions_of(nest)
+        if not 0 <= self.number < len(reductions):
+            raise ActionError(f"{self}: the kernel has {len(reductions)} reductions")
+        if self.axis != "-":
+            find(nest, self.axis, self)
+        node = reductions[self.number]
+        if any(s.node is node for s in nest.stages):
+            raise ActionError(f"{self}: that reduction has partial results already")
+        if not any(a.root in node.arg[1] and a.kind is Kind.REDUCE for a in nest.axes):
+            raise ActionError(f"{self}: that reduction has no serial loop")
+        stage = Stage(node, None if self.axis == "-" else self.axis)
+        return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(self)))
+
+
 def loads_of(nest: Nest) -> list[Node]:
     """The kernel's loads, in the order that :class:`Pack` numbers them."""
     return [n for n in nest.nodes() if n.op is NodeOp.LOAD]
 
 
-ACTIONS: dict[str, type[Action]] = {cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack)}
+def reductions_of(nest: Nest) -> list[Node]:
+    """The kernel's reductions, in the order that :class:`Partial` numbers them."""
+    return [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
+
+
+ACTIONS: dict[str, type[Action]] = {cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Partial)}
 
 
 def parse(text: str) -> Action:

@@ -20,15 +20,15 @@ from tg_shape import Expr, Variable, sint
 from .access import EmitError, splat
 from .index import index_dtype
 from .nest import LANE, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
+from .partial import Partials
 from .reduction import Reduction
 from .scope import Block, Context, Env
-from .staging import Staging
 from .target import Target
 from .tiles import Tile
 from .uop import UOp, UOps, const
 
 
-class Emitter(Staging):
+class Emitter(Partials):
     """Emits one nest for one target."""
 
     def __init__(self, nest: Nest, target: Target) -> None:

@@ -8,7 +8,7 @@ from math import gcd, prod
 
 from tg_shape import Variable, coefficient, sint
 
-from .actions import Action, Mark, Outermost, Pack, Split, loads_of
+from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
 from .nest import Axis, Kind, Nest, Node, NodeOp, Root
 from .staging import LINE_BYTES, MAX_SCRATCH_BYTES
 from .target import Target
@@ -17,6 +17,10 @@ THREAD_WORK = 1 << 15  # operations below which starting threads costs more than
 UNROLL_MAX = 9
 FEW_ROWS = 8
 MAX_PANEL_BYTES = 1 << 20
+MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
+GROUP_PANELS = 4
+FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
+SHORT_PIECE = 64  # iterations after which partial results cost little
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds
 WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
 
@@ -100,6 +104,10 @@ class Planner:
             return
         serial = [a for a in self.nest.axes if a.kind is Kind.LOOP]
         rows = {r.var for r in self.rows}
+        for stage in self.nest.stages:
+            if stage.node.op is NodeOp.REDUCE:  # its rows are done together, by every thread that wants one
+                names = [a.name for a in serial]
+                serial = serial[: names.index(stage.axis) + 1] if stage.axis in names else []
         for axis in serial:
             if axis.root in rows and size(axis.extent) >= threads:
                 if axis is not serial[0] and not self.nest.stages:
@@ -204,21 +212,22 @@ class Planner:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
             turned = any(grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores) and self.near(rows)
             strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
-            panel = max((self.panel(n) * self.width(lanes) for n in strided), default=1)
-            if strided and (self.reuse(strided[0]) <= FEW_ROWS or panel > MAX_PANEL_BYTES):
-                # what is read only once, or does not fit in scratch, is transposed in registers
+            if strided and self.reuse(strided[0]) <= FEW_ROWS:  # read only once: transposed in registers
                 tile = Tile(min(size(rows.extent), FEW_ROWS), 1)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 along = self.along(strided[0])
                 assert along is not None
                 self.cut(along.var, self.width(along), Kind.UNROLL)
             else:
-                wide = max(1, min(wide, MAX_PANEL_BYTES // panel))
                 tile = best_tile(size(rows.extent), wide, self.target.registers, turned)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
-                self.pack(lanes, vectors)
-                self.pack_rows(rows, [n for n in body if n not in vectors])
+                pieces = self.pieces(rows, lanes, tile, body)
+                if pieces is None:
+                    self.pack(lanes, vectors)
+                else:
+                    self.reduce_in_pieces(rows, lanes, tile, vectors, pieces)
+                    return
         else:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
@@ -226,11 +235,6 @@ class Planner:
     def along(self, load: Node) -> Root | None:
         """The reduced dimension along which a load is contiguous."""
         return next((r for r in self.nest.roots.values() if r.reduce and step(load, r.var) == 1), None)
-
-    def panel(self, load: Node) -> int:
-        """How many bytes of a load all reduced dimensions together run over."""
-        walked = [size(r.extent) for r in self.nest.roots.values() if r.reduce and r.var in load.free]
-        return prod(walked) * load.dtype.itemsize
 
     def near(self, root: Root) -> bool:
         """Whether neighbours along ``root`` are neighbours in the outputs."""
@@ -252,8 +256,7 @@ class Planner:
             most = MAX_PANEL_BYTES if strided else self.target.l2_bytes // 2
             if again < (2 if strided else 8) or any(not isinstance(a.extent, int) for a in local) or nbytes > most:
                 continue
-            jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
-            if not strided and max(jumps, default=0) * load.dtype.itemsize < 1024:
+            if not self.scattered(load, lanes):
                 continue
             for axis in reversed(around):
                 if serial[: len(around)] != around:
@@ -261,31 +264,68 @@ class Planner:
             self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
             return
 
-    def pack_rows(self, rows: Root, scalars: list[Node]) -> None:
-        """Keeps an operand in scratch whose neighbours along the reduction fall on few sets of the cache.
+    def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+        """How to cut a long reduction; None if it is not long.
 
-        The loop over the rows is cut into pieces that fit, and goes outermost.
+        A reduction is long if its vectors do not stay in the cache from one row to the next; or if the operand of the
+        rows is walked across, and either is larger than the caches, or its neighbours along the reduction fall on so
+        few sets of the cache that they do not stay either. What is walked across serves several panels at once.
         """
-        for load in scalars:
-            walked = [r for r in self.nest.roots.values() if r.reduce and r.var in load.free]
-            axis = self.outer(rows.var)
-            if len(walked) != 1 or len(load.free) != 2 or step(load, rows.var) != 1 or axis.kind is not Kind.LOOP:
-                continue
+        walked = [r for r in self.nest.roots.values() if r.reduce]
+        count = self.outer(rows.var).extent
+        if len(self.reductions) != 1 or len(walked) != 1 or self.outer(walked[0].var).kind is not Kind.REDUCE:
+            return None
+        extent = walked[0].extent
+        if not isinstance(extent, int) or not isinstance(count, int) or count < 4:
+            return None
+        l2 = self.target.l2_bytes
+        wide = tile.vectors * self.width(lanes) * max(n.dtype.itemsize for n in body)
+        across = [n for n in body if lanes.var not in n.free and step(n, rows.var) == 1]
+        held, far = extent, False
+        for load in across:
             jump = abs(step(load, walked[0].var) or 0) * load.dtype.itemsize
-            held = self.target.l2_bytes // max(gcd(jump, self.target.l2_bytes // WAYS), LINE_BYTES)
-            local = [a.extent for a in self.nest.axes if a.root in load.free and a is not axis]
-            if size(walked[0].extent) <= held or not all(isinstance(n, int) for n in (axis.extent, *local)):
-                continue
-            nbytes = prod(size(n) for n in local) * load.dtype.itemsize + LINE_BYTES
-            count = size(axis.extent)
-            pieces = max(-(-count // max(MAX_SCRATCH_BYTES // nbytes, 1)), self.target.threads)
-            if pieces * 4 > count:
-                continue
-            if pieces > 1:
-                self.do(Split(axis.name, -(-count // pieces), Kind.LOOP.name))
-                self.do(Outermost(axis.name))
-            self.do(Pack(loads_of(self.nest).index(load), axis.name if pieces > 1 else "-"))
-            return
+            held = min(held, l2 // max(gcd(jump, l2 // WAYS), LINE_BYTES))
+            far |= prod(size(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
+        if extent * wide <= l2 // 2 and held == extent and not far:
+            return None
+        panels = min(GROUP_PANELS, size(self.outer(lanes.var).extent) // self.target.threads) if across else 1
+        panels = max(1, panels)
+        length = power_below(max(l2 // 4 // (wide * panels), SHORT_PIECE))
+        if held < extent:
+            length = min(length, max(SHORT_PIECE, min(held, 2 * SHORT_PIECE)))
+        return Pieces(even_piece(extent, length), panels) if length < extent else None
+
+    def reduce_in_pieces(self, rows: Root, lanes: Root, tile: Tile, vectors: list[Node], pieces: Pieces) -> None:
+        """Cuts a long reduction; partial results of all rows, or of as many as fit, are kept in scratch."""
+        reduction = self.reductions[0]
+        steps = self.outer(reduction.arg[1][0])
+        self.do(Split(steps.name, pieces.length, Kind.REDUCE.name))
+        axis, across = self.outer(rows.var), self.outer(lanes.var)
+        count = size(axis.extent)
+        one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
+        blocks = -(-count * one // (MAX_PARTIAL_BYTES if pieces.panels > 1 else self.target.l2_bytes // 2))
+        if size(across.extent) < self.target.threads:
+            blocks = max(blocks, self.target.threads)
+        if 1 < blocks <= count // 2:
+            self.do(Split(axis.name, -(-count // blocks), Kind.LOOP.name))
+        inner = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
+        if pieces.panels > 1:
+            if size(across.extent) > pieces.panels:
+                self.do(Split(across.name, pieces.panels, Kind.LOOP.name))
+            inner += [a.name for a in self.nest.axes if a.root is lanes.var and a.kind is Kind.LOOP][-1:]
+        around = [a.name for a in self.nest.axes if a.kind is Kind.LOOP and a.name not in inner]
+        for name in reversed(around):
+            self.do(Outermost(name))
+        self.do(Partial(0, around[-1] if around else "-"))
+        for load in vectors:
+            if self.scattered(load, lanes):
+                self.do(Pack(loads_of(self.nest).index(load), steps.name))
+                return
+
+    def scattered(self, load: Node, lanes: Root) -> bool:
+        """Whether the vectors of a load along a reduction are far apart, or strided themselves."""
+        jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
+        return step(load, lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
         """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.
@@ -370,6 +410,14 @@ class Tile:
     vectors: int
 
 
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A cut reduction: ``length`` iterations at a time, for ``panels`` tiles of vectors together."""
+
+    length: int
+    panels: int
+
+
 def best_tile(rows: int, vectors: int, registers: int, turned: bool = False) -> Tile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
@@ -389,6 +437,16 @@ def best_tile(rows: int, vectors: int, registers: int, turned: bool = False) -> 
         if r <= rows and v <= vectors and r * v + v + 1 <= registers and not (turned and r != min(8, power_below(rows)))
     )
     return min(options, key=cost, default=Tile(1, 1))
+
+
+def even_piece(extent: int, most: int) -> int:
+    """The size, at most ``most``, of pieces that have nothing over, or else as little as may be.
+
+    >>> even_piece(4096, 1024), even_piece(1000, 128), even_piece(1009, 512)
+    (1024, 125, 505)
+    """
+    whole = next((n for n in range(most, most // 2, -1) if extent % n == 0), None)
+    return whole or -(-extent // -(-extent // most))
 
 
 def heuristic(nest: Nest, target: Target) -> list[Action]:

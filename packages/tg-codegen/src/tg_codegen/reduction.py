@@ -34,13 +34,13 @@ class Reduction:
         self, emitter: Loops, wanted: list[tuple[Node, Env]], roots: tuple[Variable, ...], outer: Env, context: Context
     ) -> None:
         self.emitter, self.roots, self.context = emitter, roots, context
-        axes = [a for a in emitter.nest.axes if a.root in roots]
+        axes = [a for a in emitter.nest.axes if a.root in roots and a.name not in outer.axis]
         self.serial = [a for a in axes if a.kind is Kind.REDUCE]
         self.unrolled = [a for a in axes if a.kind is Kind.UNROLL]
         self.spread = [a for a in axes if a.kind is Kind.SPREAD]
         self.vectors = [a for a in axes if a.kind is Kind.LANES]
         self.group = [a for a in axes if a.kind is Kind.GROUP]
-        env = Env({**outer.root, **dict.fromkeys(roots, 0)}, outer.axis, outer.exact)
+        env = outer
         for axis in self.group:
             env = env.open(axis.name, axis.root, axis.stride, emitter.group[axis.name])
         self.env = env
@@ -56,9 +56,7 @@ class Reduction:
 
     def emit(self) -> None:
         """Emits the loops and remembers every result."""
-        initial = [self.initial(slot) for slot in self.slots]
-        context = Context(self.context.block, self.env, None, self.context)
-        final = self.loops(self.serial, context, initial)
+        final = self.run([self.initial(slot) for slot in self.slots])
         results: dict[tuple[object, ...], tuple[Slot, list[UOp]]] = {}
         for slot, value in zip(self.slots, final, strict=True):
             results.setdefault(self.emitter.key(slot.node, slot.env), (slot, []))[1].append(value)
@@ -69,6 +67,10 @@ class Reduction:
             if self.group:
                 total = self.across_group(slot.node, total)
             self.emitter.memo[key] = total
+
+    def run(self, initial: list[UOp]) -> list[UOp]:
+        """Emits the loops; ``initial`` are the accumulators' values before, the result those after."""
+        return self.loops(self.serial, Context(self.context.block, self.env, None, self.context), initial)
 
     def initial(self, slot: Slot) -> UOp:
         """The identity, with the accumulator's lanes."""

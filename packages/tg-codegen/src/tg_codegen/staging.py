@@ -51,7 +51,7 @@ class Staging(Tiles):
     def read_stage(self, stage: Stage, env: Env, context: Context) -> UOp:
         """An element of a staged node; the stage is filled first if this is the first use inside its loop."""
         where = context.at(stage.axis)
-        key = (stage.node, where.block, where.env.axis.get(stage.axis or ""))
+        key = (where.block, *self.key(stage.node, where.env))
         known = self.fills.get(key)
         if known is None:
             known = self.fills[key] = self.fill(stage, where)
@@ -74,12 +74,18 @@ class Staging(Tiles):
             raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {MAX_SCRATCH_BYTES} bytes")
         scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (f"stage{next(self.numbers)}", size))
         before = len(where.block.effects)
-        if node.op is NodeOp.LOAD:
-            self.copy(node, scratch, strides, inner, where)
-        else:
-            self.level(inner, where, lambda inside: self.put(node, scratch, strides, inside))
+        self.fill_scratch(node, scratch, strides, inner, where)
         effects = tuple(where.block.effects[before:])
         return UOp(UOps.AFTER, scratch.dtype, (scratch, *effects)), strides
+
+    def fill_scratch(
+        self, node: Node, scratch: UOp, strides: dict[str, int], inner: Sequence[Axis], context: Context
+    ) -> None:
+        """Emits the effects that fill ``scratch``: the loops ``inner`` around what computes the node."""
+        if node.op is NodeOp.LOAD:
+            self.copy(node, scratch, strides, inner, context)
+        else:
+            self.level(inner, context, lambda inside: self.put(node, scratch, strides, inside))
 
     def level(self, axes: Sequence[Axis], context: Context, body: Callable[[Context], None]) -> None:
         """Opens loops around ``body``: lanes together, unrolled output loops as copies, all others one by one."""
