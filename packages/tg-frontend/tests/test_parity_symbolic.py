@@ -87,3 +87,27 @@ def test_a_variable_as_a_position(backend: str) -> None:
         want[place] = row
         np.testing.assert_allclose(write(Tensor(row).contiguous().realize(), at.bind(place)).numpy(), want.sum(1))
     np.testing.assert_array_equal(cache.numpy(), want)
+
+
+def test_reshape_to_a_bound_size_and_back(backend: str) -> None:
+    function = TinyJit(lambda a, b: (a @ b).sum(0) + b.sum(0))
+    for size in (2, 1, 5, 10, 3):
+        a, b = X[:, :size].copy(), Y[:size].copy()
+        n = N.bind(size)
+        got = function(Tensor(a.reshape(-1)).reshape(3, n), Tensor(b).reshape(n, 4))
+        np.testing.assert_allclose(got.numpy(), (a @ b).sum(0) + b.sum(0), rtol=1e-5, atol=1e-6)
+        t = Tensor(a).reshape(3, n)
+        assert t.reshape(3, size).tolist() == a.tolist() and t.T.reshape(size * 3).tolist() == a.T.flatten().tolist()
+        assert (t + 1).reshape(size, 3).tolist() == (a + 1).reshape(size, 3).tolist()
+    for size in (N, N.bind(3)):
+        with pytest.raises(ValueError, match=r"reshape: \(3, 4\) has 12 elements"):
+            Tensor.ones(3, 4).reshape(3, size)
+
+
+def test_variables_beside_tensors(backend: str) -> None:
+    n, t, x = N.bind(3), Tensor([1, 2, 5], dtype="int8"), np.array([1, 2, 5], np.int8)
+    for got, want in (
+        (n + t, 3 + x), (n - t, 3 - x), (n * t, 3 * x), (n // t, 3 // x), (n % t, 3 % x), (n < t, 3 < x), (t < n, x < 3),
+        (t * (n + 1), x * 4), (Tensor.full((3,), n, dtype="int8"), np.full(3, 3)), (Tensor(n), np.array(3)),
+    ):  # fmt: skip
+        assert isinstance(got, Tensor) and got.tolist() == want.tolist()

@@ -9,6 +9,7 @@ from tg_lazy import LazyBuffer
 from tg_runtime import Device
 from tg_shape import Expr, ceildiv, prod, sint
 
+from . import host
 from .core import DTypeLike, to_dtype
 from .movement import args_to_tuple
 from .transcendental import Transcendental
@@ -53,7 +54,7 @@ class Creation(Transcendental):
     def full(
         cls,
         shape: Any,
-        fill_value: ConstType,
+        fill_value: ConstType | Expr,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
@@ -65,6 +66,12 @@ class Creation(Transcendental):
           TypeError: the value is no number.
         """
         sizes = checked_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), "full")
+        if isinstance(fill_value, Expr):
+            value = cls(fill_value, device=device, dtype=dtype)
+            out = value.reshape((1,) * len(sizes))._stretch(sizes)
+            return out if requires_grad is None else out.requires_grad_(requires_grad)
+        if host.is_array(fill_value) and getattr(fill_value, "ndim", 1) == 0:
+            fill_value = fill_value.item()  # type: ignore[union-attr]
         if not isinstance(fill_value, (bool, int, float)):
             raise TypeError(f"full: the value is a {type(fill_value).__name__}; it must be bool, int or float")
         kind = to_dtype(dtype) if dtype is not None else dtypes.from_py(fill_value)

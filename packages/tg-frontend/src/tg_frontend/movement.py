@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, dtypes
 from tg_lazy import LazyBuffer
-from tg_shape import Expr, prod, sint, smax
+from tg_shape import Expr, prod, sint, smax, sym_eval, unbind
 
 from . import windows as sliding
 from .function import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, Where
@@ -72,8 +72,24 @@ class Movement(Gradient):
         if any(isinstance(s, int) and s < 0 for s in new):
             new = self._solve(new)
         if prod(new) != self.numel():
+            if any(isinstance(dim, Expr) for dim in (*new, *self.lazydata.shape)):
+                return self._reshape_by_value(new)
             raise ValueError(f"reshape: {self.shape} has {self.numel()} elements, {new} has {prod(new)}")
         return self._apply(Reshape(new))
+
+    def _reshape_by_value(self, new: tuple[sint, ...]) -> Self:
+        """To a shape that has the same number of elements only for the values to which sizes are bound now.
+
+        The elements keep their places up to the largest size that an axis may take, so that other values will do.
+        """
+        sizes = [unbind(dim) for dim in new]
+        free = [isinstance(dim, Expr) and not dim.variables() <= values.keys() for dim, values in sizes]
+        wanted = tuple(0 if f else sym_eval(dim, values) for f, (dim, values) in zip(free, sizes, strict=True))
+        if any(free) or prod(wanted) != prod(self._ints()):
+            raise ValueError(f"reshape: {self.shape} has {self.numel()} elements, {new} has {prod(new)}")
+        out = self.shrink([(0, dim) for dim in self._ints()]).reshape(wanted)
+        out = out.pad([(0, dim.vmax - size if isinstance(dim, Expr) else 0) for dim, size in zip(new, wanted, strict=True)])
+        return out.shrink([(0, dim) for dim in new])
 
     def _solve(self, shape: tuple[sint, ...]) -> tuple[sint, ...]:
         known = prod(s for s in shape if s != -1)

@@ -113,6 +113,11 @@ def as_sint(x: object) -> sint:
         raise TypeError(f"expected an integer or a symbolic integer, got {x!r} of type {type(x).__name__}") from None
 
 
+def takes_over(x: object) -> bool:
+    """Whether an operator with ``x`` is the business of its class: numpy's convention, ``__array_ufunc__ = None``."""
+    return getattr(type(x), "__array_ufunc__", 0) is None
+
+
 class Expr:
     """A symbolic integer. Built by operators on a `Variable`, never called by hand.
 
@@ -162,6 +167,8 @@ class Expr:
 
     # -- arithmetic ----------------------------------------------------------------------------------------------------
     def __add__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.add(self, other if type(other) is int else as_sint(other))
 
     def __radd__(self, other: sint) -> sint:
@@ -171,24 +178,32 @@ class Expr:
         return ENGINE.mul(self, -1)
 
     def __sub__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.add(self, -as_sint(other))
 
     def __rsub__(self, other: sint) -> sint:
         return ENGINE.add(ENGINE.mul(self, -1), as_sint(other))
 
     def __mul__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.mul(self, other if type(other) is int else as_sint(other))
 
     def __rmul__(self, other: sint) -> sint:
         return ENGINE.mul(self, other if type(other) is int else as_sint(other))
 
     def __floordiv__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.floordiv(self, other if type(other) is int else as_sint(other))
 
     def __rfloordiv__(self, other: sint) -> sint:
         return ENGINE.floordiv(as_sint(other), self)
 
     def __mod__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.mod(self, other if type(other) is int else as_sint(other))
 
     def __rmod__(self, other: sint) -> sint:
@@ -196,15 +211,23 @@ class Expr:
 
     # -- comparisons: 0/1 valued. == and != stay identity, which interning makes structural equality ------------------
     def __lt__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.lt(self, as_sint(other))
 
     def __gt__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.lt(as_sint(other), self)
 
     def __le__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.lt(self, as_sint(other) + 1)
 
     def __ge__(self, other: sint) -> sint:
+        if type(other) is not int and takes_over(other):
+            return NotImplemented
         return ENGINE.lt(as_sint(other) - 1, self)
 
     def lt(self, other: sint) -> sint:
