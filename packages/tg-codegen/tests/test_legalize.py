@@ -178,3 +178,9 @@ def test_transcendental_of_a_missing_dtype() -> None:
     out = bytearray(to_bits(3.0, dtypes.bfloat16).to_bytes(2, "little") + bytes(2))
     interpret(made, [out])
     assert from_bits(int.from_bytes(out[2:], "little"), dtypes.bfloat16) == 8.0
+
+
+def test_nothing_stands_for_float64() -> None:
+    sink = parse_sink(KERNEL.format(d="float64"))
+    with pytest.raises(ValueError, match="WITHOUT: this target has no float64"):
+        legalize(sink, Without(dtypes.float64))

@@ -13,10 +13,11 @@ A buffer of elements narrower than 32 bits is an array of words. A store changes
 ``atomicXor`` with the difference to what they were: neighbours in the word may be stored by others at the same time.
 
 A shader has few storage buffers. Where a kernel has more than ``buffers``, the last binding holds several slots one
-behind the other, as words: those that a comment line ``// packed: slot ...`` lists, each from the word that the member
-of ``args`` tells which stands for it before those of the variables. Another comment, ``// writes: slot ...``, tells
-which slots are stored to. Sizes of the grid beyond what one dimension takes are told by
-``// groups: x y z``: then workgroups are numbered through all dimensions.
+behind the other, as words: those that a comment line ``// packed: slot ...`` lists, each from the word that a member
+of ``args`` tells. Another comment, ``// writes: slot ...``, tells which slots are stored to. A third, ``// groups``,
+stands where a dimension of the grid may be larger than a launch allows: then workgroups are numbered through all
+dimensions of the launch, and members of ``args`` tell the sizes of the grid. The members are in this order: the words,
+the sizes, the variables.
 
 Source: WebGPU Shading Language (W3C).
 
@@ -30,7 +31,7 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,7 +39,7 @@ from tg_dtype import AddrSpace, ConstType, DType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
 from .facts import element, pointer_base
-from .render_cstyle import BINARY, COMPARISONS, LOGIC, WRAPPING, CStyleKernel, bare, decimal, short
+from .render_cstyle import BINARY, LOGIC, CStyleKernel, bare, decimal, short
 from .render_wgsl64 import HELPERS as WIDE_HELPERS
 from .renderer import Renderer
 from .scalarize import scalarize
@@ -57,7 +58,7 @@ KEYWORDS = frozenset(
     typeof u32 undefined union unorm unsafe unsized use uniform using var varying vec virtual void volatile
     where while with workgroup writeonly yield abs all any atomicLoad atomicStore atomicXor clamp exp2
     extractBits fma log2 max min select sin sqrt trunc vec2 workgroupBarrier storageBarrier args packed group item
-    groups Args""".split()
+    groups Args number gx gy gz""".split()
 )
 MOST_GROUPS = 65535  # along one dimension, on every device
 _SCALARS = {
@@ -145,11 +146,11 @@ class _Kernel(CStyleKernel):
         self.name = self.claim(self.name)
         members: list[str] = []
         declared, notes = self.declare(members)
+        numbered = self.number_groups(notes, members)
         for u in self.facts.variables:
             name = self.claim(u.arg.name)
             self.values[u] = f"args.{name}"
             members.append(f"{name}: i32")
-        wide = self.number_groups(notes)
         for u in self.uops:
             self.statement(u)
         enable = ["enable f16;"] if dtypes.float16 in self.used else []
@@ -159,14 +160,14 @@ class _Kernel(CStyleKernel):
         ] if members else []
         group = self.facts.work_group() or (1, 1, 1)
         inputs = ["@builtin(workgroup_id) group: vec3<u32>", "@builtin(local_invocation_id) item: vec3<u32>"]
-        if wide:
+        if numbered:
             inputs.append("@builtin(num_workgroups) groups: vec3<u32>")
         head = [
             *notes, *enable, *uniform, *declared, *self.shared, *self.helpers.values(),
             f"@compute @workgroup_size({', '.join(map(str, group))})",
             f"fn {self.name}({', '.join(inputs)}) {{",
         ]  # fmt: skip
-        return "\n".join([*head, *wide, *self.body, "}"]) + "\n"
+        return "\n".join([*head, *numbered, *self.body, "}"]) + "\n"
 
     def declare(self, members: list[str]) -> tuple[list[str], list[str]]:
         """The bindings of the buffers, and the comments about them."""
@@ -204,24 +205,26 @@ class _Kernel(CStyleKernel):
             kind = "atomic<u32>" if place.atomic else "u32"
         return f"@group(0) @binding({number}) var<storage, read_write> {place.name}: array<{kind}>;"
 
-    def number_groups(self, notes: list[str]) -> list[str]:
+    def number_groups(self, notes: list[str], members: list[str]) -> list[str]:
         """The statements that number workgroups through all dimensions, if one has more than a launch may."""
-        sizes = [self.facts.specials[n].arg[1] if n in self.facts.specials else 1 for n in ("gidx0", "gidx1", "gidx2")]
-        most = [size if isinstance(size, int) else size.vmax for size in sizes]
-        if max(most) <= MOST_GROUPS:
+        if self.most_groups() <= MOST_GROUPS:
             return []
-        if not all(isinstance(size, int) for size in sizes):
-            raise ValueError(f"WGSL: {self.name}: {sizes} workgroups, of which some are symbolic, are too many")
-        notes.append(f"// groups: {' '.join(map(str, sizes))}")
-        x, y, z = sizes
+        notes.append("// groups")
+        x, y, z = (self.claim(f"grid_{axis}") for axis in "xyz")
+        members += [f"{name}: u32" for name in (x, y, z)]
         # The condition is the same for a whole workgroup, so barriers may follow.
         return [
             "  let number = (group.z * groups.y + group.y) * groups.x + group.x;",
-            f"  if (number >= {x * y * z}u) {{ return; }}",
-            f"  let gx = number % {x}u;",
-            f"  let gy = number / {x}u % {y}u;",
-            f"  let gz = number / {x * y}u;",
+            f"  if (number >= args.{x} * args.{y} * args.{z}) {{ return; }}",
+            f"  let gx = number % args.{x};",
+            f"  let gy = number / args.{x} % args.{y};",
+            f"  let gz = number / (args.{x} * args.{y});",
         ]
+
+    def most_groups(self) -> int:
+        """The most workgroups along one dimension that the grid may have."""
+        sizes = [u.arg[1] for name, u in self.facts.specials.items() if name.startswith("gidx")]
+        return max((size if isinstance(size, int) else size.vmax for size in sizes), default=1)
 
     # writing
 
@@ -250,8 +253,8 @@ class _Kernel(CStyleKernel):
             case UOps.SPECIAL:
                 axis, dimension = u.arg[0][0], "xyz"[int(u.arg[0][-1])]
                 self.values[u] = self.claim(u.arg[0])
-                wide = axis == "g" and max(self.group_limits()) > MOST_GROUPS
-                source = f"g{dimension}" if wide else f"{_AXES[axis]}.{dimension}"
+                numbered = axis == "g" and self.most_groups() > MOST_GROUPS
+                source = f"g{dimension}" if numbered else f"{_AXES[axis]}.{dimension}"
                 self.line(f"let {self.values[u]}: i32 = i32({source});")
             case UOps.SCRATCH:
                 self.scratch_array(u)
@@ -264,10 +267,6 @@ class _Kernel(CStyleKernel):
                 self.values[u] = self.values[u.src[0]]
             case _:
                 super().statement(u)
-
-    def group_limits(self) -> list[int]:
-        found = [u.arg[1] for name, u in self.facts.specials.items() if name.startswith("gidx")]
-        return [1, *(size if isinstance(size, int) else size.vmax for size in found)]
 
     def scratch_array(self, u: UOp) -> None:
         name = self.values[u] = self.claim(u.arg[0])

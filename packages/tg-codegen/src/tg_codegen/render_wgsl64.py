@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _Z = "vec2<u32>(0u, 0u)"
+_ZEROS = "let zeros = select(countLeadingZeros(a.y), 32u + countLeadingZeros(a.x), a.y == 0u);"
 
 
 def _f(name: str, parameters: str, result: str, body: str) -> str:
@@ -53,7 +54,7 @@ HELPERS: dict[str, str] = {
     "divide64": _f(
         "divide64", _AB, "vec4<u32>",
         "if (a.y == 0u && b.y == 0u) { return vec4<u32>(a.x / b.x, 0u, a.x % b.x, 0u); } "
-        f"var q = {_Z}; var r = {_Z}; let zeros = select(countLeadingZeros(a.y), 32u + countLeadingZeros(a.x), a.y == 0u); "
+        f"var q = {_Z}; var r = {_Z}; {_ZEROS} "
         "for (var k = 63i - i32(zeros); k >= 0i; k -= 1i) { "
         "let n = u32(k); let carry = r.y >> 31u; let bit = (select(a.x, a.y, n >= 32u) >> (n & 31u)) & 1u; "
         "r = vec2<u32>((r.x << 1u) | bit, (r.y << 1u) | (r.x >> 31u)); "
@@ -81,8 +82,8 @@ HELPERS: dict[str, str] = {
     "u64_to_f32": _f(
         "u64_to_f32", f"a: {_V}", "f32",
         "if (a.y == 0u && a.x < 16777216u) { return f32(a.x); } "
-        "let zeros = select(countLeadingZeros(a.y), 32u + countLeadingZeros(a.x), a.y == 0u); "
-        "let b = tg_shl64(a, zeros); let top = b.y | select(0u, 1u, b.x != 0u); let rest = top & 255u; var kept = top >> 8u; "
+        f"{_ZEROS} let b = tg_shl64(a, zeros); let top = b.y | select(0u, 1u, b.x != 0u); "
+        "let rest = top & 255u; var kept = top >> 8u; "
         "if (rest > 128u || (rest == 128u && (kept & 1u) == 1u)) { kept += 1u; } "
         "return f32(kept) * bitcast<f32>((167u - zeros) << 23u);",
     ),

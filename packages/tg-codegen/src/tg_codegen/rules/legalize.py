@@ -181,8 +181,11 @@ class _Legalizer:
 
     def run(self, sink: UOp) -> UOp:
         order = sink.toposort()
-        if self.missing.isdisjoint({u.dtype.base.scalar() for u in order}):
+        there = self.missing.intersection(u.dtype.base.scalar() for u in order)
+        if not there:
             return sink
+        if dtypes.float64 in there:
+            raise ValueError(f"{self.renderer.name}: this target has no float64, nor a wider float to stand for it")
         for u in order:
             self.done[u] = self.node(u, tuple(self.done[s] for s in u.src))
         return self.done[sink]
@@ -192,5 +195,8 @@ def legalize(sink: UOp, renderer: Renderer) -> UOp:
     """The kernel with no value of a dtype that ``renderer`` cannot compute with.
 
     The dtype of a PARAM becomes that of the integers under which the buffer is read.
+
+    Raises:
+      ValueError: there is no dtype in which its values could be computed: float64 where there is none.
     """
     return _Legalizer(renderer).run(sink)

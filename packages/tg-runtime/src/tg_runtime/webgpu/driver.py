@@ -122,7 +122,10 @@ class Driver:
             self._instance, byref(options), structure(mode=dawn.CallbackMode_WaitAnyOnly, callback=callback)
         ))  # fmt: skip
         handle, message = found[0]
-        if not handle:
+        info = dawn.AdapterInfo()
+        if handle:
+            self.library.wgpuAdapterGetInfo(handle, byref(info))
+        if not handle or info.backendType == dawn.BackendType_Null:  # the last computes nothing
             raise DeviceUnavailable(
                 f"WebGPU has no adapter here{f': {message}' if message else ''} (on Linux it needs a Vulkan driver; "
                 "Debian: apt install libvulkan1 mesa-vulkan-drivers brings one that runs on the CPU)"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 from collections.abc import Sequence
 from ctypes import byref
 from typing import Any
@@ -20,7 +19,7 @@ from .memory import WebGPUMemory, words
 from .queue import Binding, Queue
 
 _BINDING = re.compile(r"@group\(0\)\s*@binding\((\d+)\)\s*var<(storage|uniform)\b")
-_NOTE = re.compile(r"^// (packed|writes|groups): ?(.*)$", re.MULTILINE)
+_NOTE = re.compile(r"^// (packed|writes|groups):?(.*)$", re.MULTILINE)
 _USAGE = dawn.BufferUsage_Storage | dawn.BufferUsage_CopyDst | dawn.BufferUsage_CopySrc
 
 
@@ -145,26 +144,28 @@ class WebGPUProgram:
           WebGPUError: the launch is refused.
         """
         queue = self.queue
-        if len(bufs) != self._buffers or bool(vals or self._packed) != (self._uniform is not None):
+        told = bool(vals or self._packed or self._numbered)
+        if len(bufs) != self._buffers or told != (self._uniform is not None):
             raise WebGPUError(
                 f"WebGPU: {self.name} takes {self._buffers} buffers and "
                 f"{'some' if self._uniform is not None else 'no'} values; got {len(bufs)} and {len(vals)}"
             )
         with queue.driver.lock:
             launch = _Launch(queue, bufs)
-            bindings = [launch.range(slot, slot in self._writes) for slot in self._own]
-            if self._packed:
-                bases = [sum(words16(bufs[s].nbytes) for s in self._packed[:i]) for i in range(len(self._packed))]
-                bindings.append(launch.pack(list(zip(self._packed, bases, strict=True)), self._writes))
-                vals = [*(base // 4 for base in bases), *vals]
-            if self._uniform is not None:
-                bindings.insert(self._uniform, (queue.arguments, 0, -(-4 * len(vals) // 16) * 16))
             try:
+                bindings = [launch.range(slot, slot in self._writes) for slot in self._own]
+                bases = launch.pack(self._packed, self._writes) if self._packed else []
+                values = [*bases, *(global_size if self._numbered else ()), *vals]
+                bindings += launch.bound[len(bindings) :]
+                if self._uniform is not None:
+                    bindings.insert(self._uniform, (queue.arguments, 0, -(-4 * len(values) // 16) * 16))
                 group = queue.bind_group(self._layout, tuple(bindings))
-                seconds = queue.dispatch(self._pipeline, group, self._groups(global_size), vals, wait)
+                seconds = queue.dispatch(self._pipeline, group, self._groups(global_size), values, wait)
+                launch.copy_back()
             except WebGPUError as error:
                 raise WebGPUError(f"kernel {self.name}: launch of {global_size} workgroups: {error}") from None
-            launch.finish()
+            finally:
+                launch.release()
         return seconds
 
     def _groups(self, size: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -202,7 +203,7 @@ class _Launch:
         size = words(buf.nbytes)
         here = buf.handle, buf.begin, size
         free = buf.begin % self.queue.driver.adapter.alignment == 0 and not any(_overlap(here, b) for b in self.bound)
-        if not free or (buf.owner is not None and size != buf.nbytes):
+        if not free:
             here = self.make(size), 0, size
             self.fill(here[0], 0, buf, written)
         self.bound.append(here)
@@ -220,25 +221,27 @@ class _Launch:
         if written:
             self.back.append((handle, at, buf))
 
-    def pack(self, places: Sequence[tuple[int, int]], writes: frozenset[int]) -> Binding:
-        """The ranges of several slots, one behind the other."""
-        size = max(at + words(self.bufs[slot].nbytes) for slot, at in places)
-        handle = self.make(size)
-        for slot, at in places:
+    def pack(self, slots: Sequence[int], writes: frozenset[int]) -> list[int]:
+        """Binds the ranges of several slots one behind the other; returns the word where each begins."""
+        places, end = [], 0
+        for slot in slots:
+            places.append(end)
+            end += -(-max(self.bufs[slot].nbytes, 4) // 16) * 16
+        handle = self.make(end)
+        for slot, at in zip(slots, places, strict=True):
             self.fill(handle, at, self.bufs[slot], slot in writes)
-        return handle, 0, size
+        self.bound.append((handle, 0, end))
+        return [at // 4 for at in places]
 
-    def finish(self) -> None:
-        """Copies back, and gives up what was made."""
+    def copy_back(self) -> None:
+        """Queues the copies of what was written to where it belongs."""
         for handle, at, buf in self.back:
             copy(self.queue, buf, WebGPUMemory(handle, buf.nbytes, at))
+
+    def release(self) -> None:
+        """Gives up what was made."""
         for handle in self.made:
             self.queue.free(handle)
-
-
-def words16(nbytes: int) -> int:
-    """Bytes that a packed range takes."""
-    return -(-max(nbytes, 4) // 16) * 16
 
 
 def _overlap(a: Binding, b: Binding) -> bool:
