@@ -65,6 +65,6 @@ class Context:
     def at(self, axis: str | None) -> Context:
         """The enclosing context that opened ``axis`` (None: the kernel's)."""
         here: Context = self
-        while here.opened != axis and here.parent is not None:
+        while here.parent is not None and (axis is None or here.opened != axis):
             here = here.parent
         return here
