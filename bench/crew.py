@@ -35,6 +35,8 @@ def environment(threads: int, cache: Path, extra_path: Path | None = None) -> di
         env[name] = str(threads)
     env |= {
         "PYTHONPATH": os.pathsep.join(sources(ROOT)),
+        # Nothing in the folder that a worker starts in is a module of ours.
+        "PYTHONSAFEPATH": "1",
         "PYTHONWARNINGS": "ignore",
         "XDG_CACHE_HOME": str(cache),
         "JAX_PLATFORMS": "cpu",
