@@ -222,6 +222,15 @@ def test_gradient_at_tensors_that_leave_it_open(backend: str) -> None:
         z.backward()
 
 
+def test_gradient_reaches_what_is_seen_through_views(backend: str) -> None:
+    x, y = Tensor([[1.0], [2.0], [3.0]]), Tensor([[10.0, 20.0, 30.0, 40.0]]).realize()
+    dx, dy = (x + y).sum().gradient(x, y)
+    assert dx.tolist() == [[4.0], [4.0], [4.0]] and dy.tolist() == [[3.0, 3.0, 3.0, 3.0]]
+    eye = Tensor.eye(3)
+    (found,) = Tensor([[2.0, 0.0, -2.0]]).matmul(eye).sum().gradient(eye)
+    assert found.tolist() == [[2.0] * 3, [0.0] * 3, [-2.0] * 3]
+
+
 def test_what_leaves_it_open_is_a_leaf_once_it_is_realized_or_chosen() -> None:
     x = Tensor([1.0, 2.0])
     y = (x * 2).realize()

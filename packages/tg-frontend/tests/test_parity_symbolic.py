@@ -107,7 +107,8 @@ def test_reshape_to_a_bound_size_and_back(backend: str) -> None:
 def test_variables_beside_tensors(backend: str) -> None:
     n, t, x = N.bind(3), Tensor([1, 2, 5], dtype="int8"), np.array([1, 2, 5], np.int8)
     for got, want in (
-        (n + t, 3 + x), (n - t, 3 - x), (n * t, 3 * x), (n // t, 3 // x), (n % t, 3 % x), (n < t, 3 < x), (t < n, x < 3),
-        (t * (n + 1), x * 4), (Tensor.full((3,), n, dtype="int8"), np.full(3, 3)), (Tensor(n), np.array(3)),
+        (n + t, 3 + x), (n - t, 3 - x), (n * t, 3 * x), (n // t, 3 // x), (n % t, 3 % x), (n < t, 3 < x),
+        (t < n, x < 3), (t * (n + 1), x * 4), (Tensor(n), np.array(3)),
+        (Tensor.full((3,), n, dtype="int8"), np.full(3, 3)),
     ):  # fmt: skip
         assert isinstance(got, Tensor) and got.tolist() == want.tolist()

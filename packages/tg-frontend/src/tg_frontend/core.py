@@ -101,8 +101,8 @@ class Core:
             function.stamp = sum([parent._version for parent in parents if parent.requires_grad])
             out._ctx, out.requires_grad = function, True if any_needs else None
             for parent in parents:
-                if parent._ctx is not None and not parent._ctx.wanted and parent.lazydata.base.is_realized:
-                    parent._let_go()
+                if parent._ctx is not None and not parent._ctx.wanted:
+                    parent._let_go_of_inputs()
         else:
             out.requires_grad = None if any_open and not any_needs else False
         LIVE.add(out)
@@ -111,6 +111,14 @@ class Core:
     def _let_go(self) -> None:
         """Forgets where the tensor comes from, unless a gradient is required: a chain must not keep all its links."""
         if self._ctx is not None and not self._ctx.wanted:
+            self._ctx = None
+
+    def _let_go_of_inputs(self) -> None:
+        """Forgets where the tensor comes from if it was computed, and is no view of what it comes from."""
+        assert self._ctx is not None
+        base = self.lazydata.base
+        parents: Any = self._ctx.parents
+        if base.is_realized and all(parent.lazydata.base is not base for parent in parents):
             self._ctx = None
 
     # *** what it is ***

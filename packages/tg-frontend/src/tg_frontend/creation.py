@@ -69,7 +69,7 @@ class Creation(Transcendental):
         if isinstance(fill_value, Expr):
             value = cls(fill_value, device=device, dtype=dtype)
             out = value.reshape((1,) * len(sizes))._stretch(sizes)
-            return out if requires_grad is None else out.requires_grad_(requires_grad)
+            return out._as_leaf(requires_grad)
         if host.is_array(fill_value) and getattr(fill_value, "ndim", 1) == 0:
             fill_value = fill_value.item()  # type: ignore[union-attr]
         if not isinstance(fill_value, (bool, int, float)):
@@ -90,6 +90,11 @@ class Creation(Transcendental):
     ) -> Self:
         """Ones."""
         return cls.full(checked_shape(shape, "ones"), 1, device, dtype or dtypes.default_float, requires_grad)
+
+    def _as_leaf(self, requires_grad: bool | None) -> Self:
+        """This tensor, made by this module, as if it had been given: what it was computed from does not matter."""
+        out = self._wrap(self.lazydata, None)
+        return out if requires_grad is None else out.requires_grad_(requires_grad)
 
     @classmethod
     def _iota(cls, n: sint, dtype: DType, device: str) -> Self:
@@ -149,7 +154,7 @@ class Creation(Transcendental):
         if not (isinstance(first, (int, float)) and first == 0):
             out = out.add(first)
         out = out.cast(kind)
-        return out if requires_grad is None else out.requires_grad_(requires_grad)
+        return out._as_leaf(requires_grad)
 
     @classmethod
     def linspace(
@@ -174,7 +179,7 @@ class Creation(Transcendental):
         wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.default_float
         i = cls._iota(steps, dtypes.int32, Device.canonicalize(device)).cast(wide)
         out = (i * ((stop - start) / max(steps - 1, 1)) + start).cast(kind)
-        return out if requires_grad is None else out.requires_grad_(requires_grad)
+        return out._as_leaf(requires_grad)
 
     @classmethod
     def eye(
@@ -195,7 +200,7 @@ class Creation(Transcendental):
         i, j = cls._iota(rows, dtypes.int32, name), cls._iota(columns, dtypes.int32, name)
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
         out = i.unsqueeze(1).eq(j).cast(kind)
-        return out if requires_grad is None else out.requires_grad_(requires_grad)
+        return out._as_leaf(requires_grad)
 
     def _like(self, device: str | None, dtype: DTypeLike | None) -> tuple[str, DType]:
         return self.device if device is None else device, self.dtype if dtype is None else to_dtype(dtype)

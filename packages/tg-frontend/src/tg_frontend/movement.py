@@ -88,7 +88,8 @@ class Movement(Gradient):
         if any(free) or prod(wanted) != prod(self._ints()):
             raise ValueError(f"reshape: {self.shape} has {self.numel()} elements, {new} has {prod(new)}")
         out = self.shrink([(0, dim) for dim in self._ints()]).reshape(wanted)
-        out = out.pad([(0, dim.vmax - size if isinstance(dim, Expr) else 0) for dim, size in zip(new, wanted, strict=True)])
+        most = [dim if isinstance(dim, int) else dim.vmax for dim in new]
+        out = out.pad([(0, dim - size) for dim, size in zip(most, wanted, strict=True)])
         return out.shrink([(0, dim) for dim in new])
 
     def _solve(self, shape: tuple[sint, ...]) -> tuple[sint, ...]:

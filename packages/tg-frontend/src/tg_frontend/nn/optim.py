@@ -31,13 +31,15 @@ class Optimizer:
       lr: the learning rate, a tensor of shape (1,): ``lr.assign([0.1])`` changes it, also inside of a TinyJit.
 
     Raises:
-      ValueError: there is no tensor to optimise, one is the result of operations that require a gradient, or the
-        tensors are on different devices.
+      ValueError: the learning rate is negative, there is no tensor to optimise, one is the result of operations that
+        require a gradient, or the tensors are on different devices.
       TypeError: something is no tensor.
     """
 
     def __init__(self, params: Sequence[Tensor], lr: float) -> None:
         name = type(self).__name__
+        if lr < 0:
+            raise ValueError(f"{name}: the learning rate {lr} is negative")
         for position, param in enumerate(params):
             if not isinstance(param, Tensor):
                 raise TypeError(f"{name}: parameter {position} is a {type(param).__name__}, not a Tensor")
