@@ -15,7 +15,7 @@ import pytest
 from tg_codegen.conformance import Case, cases
 from tg_codegen.render_opencl import OpenCLRenderer
 from tg_dtype import dtypes
-from tg_runtime import Buffer, CompileError, DevEntry, DeviceError, DeviceUnavailable, OutOfMemory
+from tg_runtime import Buffer, CompileError, DevEntry, Device, DeviceError, DeviceUnavailable, OutOfMemory
 from tg_runtime.allocator import BufferOptions
 from tg_runtime.devices.cl import CLDevice
 from tg_runtime.opencl import api
@@ -220,8 +220,10 @@ def test_refusals(cl: CLDevice) -> None:
 
 
 @needs_opencl
-def test_a_cl_mem_of_somebody_else(cl: CLDevice) -> None:
+def test_a_cl_mem_of_somebody_else() -> None:
     """It is used in place, and lives until both sides have let it go."""
+    cl = Device["CL"]
+    assert isinstance(cl, CLDevice)
     theirs = BufferMemory.allocate(cl.queue, 64)
     options = BufferOptions(external_ptr=theirs.handle)
     buffer = Buffer(cl.device, 16, dtypes.float32, options=options).allocate()
@@ -233,6 +235,8 @@ def test_a_cl_mem_of_somebody_else(cl: CLDevice) -> None:
     assert buffer.tobytes() == bytes(out)
     with pytest.raises(ValueError, match="has 64 bytes; 128 are asked for"):
         cl.allocator.alloc(128, options)
+    with pytest.raises(ValueError, match="does not belong to the context"):
+        CLDevice("CL", DevEntry("CL")).allocator.alloc(64, options)
 
 
 @needs_opencl

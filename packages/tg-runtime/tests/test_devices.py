@@ -10,7 +10,10 @@ from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage, ast
 from tg_runtime import (
     Buffer,
+    BufferCopy,
+    BufferOptions,
     CompiledRunner,
+    DevEntry,
     Device,
     DeviceError,
     DeviceUnavailable,
@@ -20,6 +23,7 @@ from tg_runtime import (
     realize,
 )
 from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.devices.shm import ShmDevice
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker
 
@@ -70,8 +74,8 @@ def test_disk_reads_and_writes(tmp_path: Path) -> None:
     assert path.read_bytes() == b"0123456789"
     buffer = disk(path, 10)
     assert buffer.view(2, dtypes.uint16, 4).tobytes() == b"4567"
-    view = buffer.as_buffer()
-    view[0:1] = b"x"
+    assert buffer.as_buffer().readonly
+    buffer.view(1, dtypes.uint8, 0).copyin(memoryview(b"x"))
     assert path.read_bytes() == b"x123456789"
     assert disk(path, 4).tobytes() == b"x123"
 
@@ -102,7 +106,7 @@ def test_disk_refuses(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match="short has 3 bytes; 4 are asked for"):
         disk(short, 4).allocate()
     with pytest.raises(DeviceError, match=r"cannot map 4 bytes of .*missing"):
-        disk(tmp_path / "missing" / "file", 4).allocate()
+        disk(tmp_path / "missing" / "file", 4).copyin(memoryview(b"abcd"))
     with pytest.raises(DeviceError, match="wants a file"):
         Device["DISK"]
     assert disk(short, 0).tobytes() == b""
@@ -126,6 +130,87 @@ def test_disk_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(DeviceError, match="fixed is read-only"):
         buffer.copyin(memoryview(b"wxyz"))
     assert buffer.as_buffer().readonly
+
+
+def test_reading_a_file_neither_makes_nor_opens_it_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    opened: list[int] = []
+    real = os.open
+
+    def noting(name: str, flags: int, *rest: int) -> int:
+        opened.append(flags & os.O_ACCMODE)
+        return real(name, flags, *rest)
+
+    monkeypatch.setattr(os, "open", noting)
+    missing = disk(tmp_path / "missing", 4).allocate()
+    with pytest.raises(DeviceError, match="there is no file .*missing: reading does not make one"):
+        missing.tobytes()
+    with pytest.raises(DeviceError, match="there is no file"):
+        missing.as_buffer()
+    assert not (tmp_path / "missing").exists()
+    (tmp_path / "there").write_bytes(b"0123")
+    source = disk(tmp_path / "there", 4)
+    target = Buffer("NUMPY", 4, dtypes.uint8).allocate()
+    BufferCopy(4, "NUMPY", source.device)([target, source], {})
+    assert target.tobytes() == b"0123" and set(opened) == {os.O_RDONLY}
+    (tmp_path / "empty").touch()
+    with pytest.raises(DeviceError, match="has 0 bytes; 4 are asked for"):
+        disk(tmp_path / "empty", 4).tobytes()
+    missing.copyin(memoryview(b"abcd"))
+    assert missing.tobytes() == b"abcd" == (tmp_path / "missing").read_bytes()
+
+
+def test_a_file_is_written_in_place_from_a_device(tmp_path: Path) -> None:
+    source = Buffer("NULL", 64, dtypes.uint8).allocate()
+    target = disk(tmp_path / "out", 64)
+    BufferCopy(64, target.device, "NULL")([target, source], {})
+    assert (tmp_path / "out").read_bytes() == bytes(64)
+    with pytest.raises(DeviceError, match="memory is read-only"):
+        fixed = Buffer("NUMPY", 64, dtypes.uint8, options=BufferOptions(readonly=True)).allocate()
+        BufferCopy(64, "NUMPY", "NULL")([fixed, source], {})
+
+
+def test_processes_share_memory() -> None:
+    import os
+    import subprocess
+    import sys
+    from multiprocessing.resource_tracker import unregister
+    from multiprocessing.shared_memory import SharedMemory
+
+    if ShmDevice.unavailable(DevEntry("SHM")) is not None:
+        pytest.skip("there is no shared memory here")
+    name = f"tg-test-{os.getpid()}"
+    device = ShmDevice(f"SHM:{name}", DevEntry("SHM"))
+    allocator = device.allocator
+    block = allocator.alloc(4)
+    try:
+        allocator.copyin(block, memoryview(b"abcd"))
+        program = f"""
+from tg_runtime import DevEntry
+from tg_runtime.devices.shm import ShmDevice
+memory = ShmDevice("SHM:{name}", DevEntry("SHM")).allocator
+block = memory.alloc(4)
+print(bytes(memory.as_buffer(block, 4)))
+memory.copyin(block, memoryview(b"wxyz"))
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert done.stdout == "b'abcd'\n", done.stderr
+        view = allocator.as_buffer(block, 4)
+        assert view is not None and bytes(view) == b"wxyz"
+        theirs = SharedMemory(name)
+        unregister(f"/{theirs.name}", "shared_memory")
+        seen: memoryview | None = theirs.buf
+        assert seen is not None and bytes(seen[:4]) == b"wxyz"
+        theirs.close()
+    finally:
+        device.unlink()
+        device.unlink()
+    for wrong in ("SHM", "SHM:../x", "SHM:"):
+        with pytest.raises(DeviceError, match="wants a name"):
+            ShmDevice(wrong, DevEntry("SHM"))
 
 
 needs_compiler = pytest.mark.skipif(ir_compiler() is None, reason="neither llvmlite nor clang is here")

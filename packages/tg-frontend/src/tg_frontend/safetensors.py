@@ -151,12 +151,13 @@ def safe_load(
 def _mapped(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, what: str) -> LazyBuffer:
     if host.is_addressable(device):
         return host.upload(data, dtype, shape, device, borrow=True)
-    from tg_runtime.devices.disk import FileMemory  # mapping files is its business, and costs nothing until then
+    from tg_runtime.files import FileMapping, FileMemory  # costs nothing until then
 
     size = prod(shape)
     assert isinstance(size, int)
     disk = f"DISK:{what}"
-    storage = Storage(disk, size, dtype, Buffer(disk, size, dtype, opaque=FileMemory(data)))
+    memory = FileMemory(FileMapping.of(data, what), 0, data.nbytes)
+    storage = Storage(disk, size, dtype, Buffer(disk, size, dtype, opaque=memory))
     return LazyBuffer.from_storage(storage, shape).copy_to(device)
 
 

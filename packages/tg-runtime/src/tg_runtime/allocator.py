@@ -86,6 +86,10 @@ class Allocator(ABC, Generic[T]):
         """The memory itself as host bytes, valid until it is freed; None where the host cannot reach it."""
         return None
 
+    def as_writable(self, opaque: T, nbytes: int) -> memoryview | None:
+        """As :meth:`as_buffer`, for somebody who will write all of it."""
+        return self.as_buffer(opaque, nbytes)
+
     def export(self, opaque: T, nbytes: int) -> memoryview | None:
         """As :meth:`as_buffer`, for keeping: the memory is not given to others while the view lives."""
         return self.as_buffer(opaque, nbytes)

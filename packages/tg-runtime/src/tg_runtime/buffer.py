@@ -245,13 +245,17 @@ class Buffer:
                 return shared.toreadonly() if self.readonly else shared
         return self.copyout(memoryview(bytearray(self.nbytes)))
 
-    def host_view(self) -> memoryview | None:
-        """The memory itself, valid only while the buffer is; None where the host cannot reach it."""
+    def host_view(self, write: bool = False) -> memoryview | None:
+        """The memory itself, valid only while the buffer is; None where the host cannot reach it.
+
+        Args:
+          write: all of it will be written; it may be read only otherwise.
+        """
         if not self.nbytes:
             return memoryview(bytearray())
         opaque = self.opaque
         Device[self.device].synchronize()
-        return self.allocator.as_buffer(opaque, self.nbytes)
+        return (self.allocator.as_writable if write else self.allocator.as_buffer)(opaque, self.nbytes)
 
     def tobytes(self) -> bytes:
         """A copy of the content."""

@@ -156,7 +156,7 @@ class BufferCopy(Runner):
         if view is not None:
             dest.copyin(view)
             return
-        view = dest.host_view()
+        view = dest.host_view(write=True)
         if view is not None:
             src.copyout(view)
             return
