@@ -8,7 +8,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def run_python(code: list[str], crew: Crew, cache: Path, timeout_s: float) -> An
       RuntimeError: it fails.
     """
     done = subprocess.run(
-        [sys.executable, *code], env=environment(crew.threads, cache), cwd=tempfile.gettempdir(), capture_output=True,
+        [sys.executable, *code], env=environment(crew.threads, cache), cwd=crew.scratch, capture_output=True,
         text=True, timeout=timeout_s, check=False,
     )  # fmt: skip
     if done.returncode:
