@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,48 @@ def test_devices_are_listed_with_their_state() -> None:
     assert {"CPU", "CL", "NUMPY", "NULL", "DISK", "HOSTQ"} <= set(lines)
     assert "available" in lines["NULL"] and "tg-runtime" in lines["NULL"]
     assert "tg-hcq" in lines["HOSTQ"]
+
+
+def test_listing_opens_nothing_and_is_quick() -> None:
+    program = """
+import sys, time
+start = time.perf_counter()
+from tinytg.cli import main
+main(["devices"])
+from tg_runtime import Device
+print("opened:", Device.opened(), "heavy:", [name for name in ("llvmlite", "numpy") if name in sys.modules])
+print("seconds:", time.perf_counter() - start)
+"""
+    seconds = []
+    for _ in range(3):  # the machine may be busy
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        *lines, opened, measured = done.stdout.splitlines()
+        assert opened == "opened: [] heavy: []"
+        seconds.append(float(measured.partition(": ")[2]))
+        if seconds[-1] < 1:
+            break
+    assert min(seconds) < 1
+    assert lines[0].split() == ["device", "interface", "renderers", "arch", "memory", "offered", "by", "state"]
+
+
+def test_why_a_device_is_not_available() -> None:
+    env = {**os.environ, "OPENCL_LIBRARY": "/nowhere/libOpenCL.so", "PATH": "/nowhere", "CC": ""}
+    done = subprocess.run(
+        [sys.executable, "-m", "tinytg.cli", "devices"], capture_output=True, text=True, timeout=60, env=env
+    )
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "the library that OPENCL_LIBRARY names cannot be loaded" in lines["CL"]
+    assert "(CLANG)" in lines["CPU"] and "CPU:CLANG: no clang on the PATH" in done.stdout
+
+
+def test_a_device_that_is_named_is_opened() -> None:
+    done = tinytg("devices", "cpu", "NULL")
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "iB" in lines["CPU"] and lines["CPU"].endswith("open") and lines["NULL"].endswith("open")
+    done = tinytg("devices", "DISK", "WARP")
+    assert done.returncode == 1 and "wants a file" in done.stdout and "there is no device WARP" in done.stdout
 
 
 def test_an_unknown_command_fails() -> None:

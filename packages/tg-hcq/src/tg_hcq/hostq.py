@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from tg_codegen import Renderer
 from tg_dtype import DType, dtypes
-from tg_runtime import BufferOptions, Compiler, DevEntry, DeviceError
+from tg_runtime import BufferOptions, Compiler, DevEntry, DeviceError, DeviceFacts
 from tg_runtime.cpu.execmem import ExecutableMemory
 from tg_runtime.devices.cpu import CPUDevice
 from tg_shape import sint
@@ -286,6 +286,11 @@ class HostQueueDevice(HCQCompiled):
     def unavailable(cls, entry: DevEntry) -> str | None:
         """Needs what the CPU device needs; constructed directly, the device works without, and runs callables only."""
         return CPUDevice.unavailable(entry)
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """Those of the CPU device; each queue is one thread."""
+        return CPUDevice.facts(entry)._replace(interfaces={})
 
     def raise_error_state(self) -> None:
         """Raises what stopped the device, if it is stopped or closed."""

@@ -2,7 +2,7 @@
 
 from .allocator import Allocator, BufferOptions, LRUAllocator
 from .buffer import Buffer, buffer_of
-from .compiled import Compiled, Interpreted, Program
+from .compiled import Compiled, DeviceFacts, Interpreted, Program
 from .compiler import Compiler
 from .counters import GlobalCounters, update_stats
 from .dev import DEV, DevEntry, parse_dev
@@ -50,6 +50,7 @@ __all__ = [
     "DevSyntaxError",
     "Device",
     "DeviceError",
+    "DeviceFacts",
     "DeviceUnavailable",
     "EmptyOp",
     "ExecItem",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from tg_lazy import LazyOp
 from tg_shape import Variable
@@ -28,6 +28,21 @@ class Program(Protocol):
         wait: bool = False,
     ) -> float | None:
         """Launches it on the allocator's opaque ``bufs``; with ``wait``, returns the seconds that it ran."""
+
+
+class DeviceFacts(NamedTuple):
+    """What a table of devices says of one.
+
+    Attributes:
+      arch: what it compiles for, or runs on.
+      memory: bytes that it has; None if nobody knows, or it has none.
+      interfaces: names that can stand for IFACE in ``DEV``, the default first; each with why it is unavailable, or
+        None.
+    """
+
+    arch: str = ""
+    memory: int | None = None
+    interfaces: Mapping[str, str | None] = {}
 
 
 class Compiled:
@@ -80,6 +95,16 @@ class Compiled:
     def renderers(cls) -> Mapping[str, str | None]:
         """The renderers that can be named in ``DEV``, the default first; each with why it is unavailable, or None."""
         return {}
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """What is known of the device without opening it."""
+        return DeviceFacts()
+
+    def opened_facts(self) -> DeviceFacts:
+        """What is known of it now that it is open."""
+        known = self.facts(DevEntry(self.device.partition(":")[0]))
+        return known._replace(memory=self.allocator.limit or known.memory)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.device}>"

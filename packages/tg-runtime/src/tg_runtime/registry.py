@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tg_lazy import DEBUG
 
-from .compiled import Compiled
+from .compiled import Compiled, DeviceFacts
 from .dev import DEV, DevEntry, parse_dev
 from .errors import DeviceError, DeviceUnavailable, UnknownDevice
 from .locks import fork_safe_lock
@@ -30,12 +30,14 @@ class DeviceRow(NamedTuple):
       source: distribution and class that offer it.
       problem: why it cannot be opened here, None if it can.
       renderers: its renderers, each with why it is unavailable, or None.
+      facts: what else is known without opening it.
     """
 
     name: str
     source: str
     problem: str | None
     renderers: dict[str, str | None]
+    facts: DeviceFacts = DeviceFacts()
 
 
 class Registry:
@@ -186,7 +188,9 @@ class Registry:
             source = ", ".join(f"{_distribution(p)} ({p.value})" for p in points)
             try:
                 cls = self.load(name)
-                rows.append(DeviceRow(name, source, cls.unavailable(self.entry(name)), dict(cls.renderers())))
+                entry = self.entry(name)
+                problem = cls.unavailable(entry)
+                rows.append(DeviceRow(name, source, problem, dict(cls.renderers()), cls.facts(entry)))
             except DeviceError as error:
                 rows.append(DeviceRow(name, source, str(error), {}))
         return rows

@@ -50,6 +50,12 @@ def cpu_identity() -> str:
     return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
+def host_name() -> str:
+    """This machine and its widest vectors, for people: ``x86_64 avx512f``."""
+    widest = next((name for name in ("avx512f", "avx2", "avx", "sve", "asimd") if name in features()), "")
+    return f"{platform.machine()} {widest}".rstrip()
+
+
 def core_count() -> int:
     """How many threads to use: ``CPU_COUNT`` if set, else what ``OMP_NUM_THREADS``, affinity and CPU quota allow."""
     if CPU_COUNT.value > 0:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tg_codegen.render_opencl import OpenCLRenderer
 
-from ..compiled import Compiled
+from ..compiled import Compiled, DeviceFacts
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable
 from ..opencl import api
@@ -52,6 +52,11 @@ class CLDevice(Compiled):
     def synchronize(self) -> None:
         """Waits until everything that was queued is done."""
         self.queue.finish()
+
+    def opened_facts(self) -> DeviceFacts:
+        """The device as its driver calls it."""
+        physical = self.physical
+        return DeviceFacts(f"{physical.name} ({physical.platform})", self.allocator.limit)
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:

@@ -10,12 +10,12 @@ from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_lazy.cost import LIMITS, Limits
 
-from ..compiled import Compiled
+from ..compiled import Compiled, DeviceFacts
 from ..compiler import Compiler
 from ..cpu import clang, llvm
 from ..cpu.graph import CPUGraph
-from ..cpu.host import CPUArch, core_count, host_target
-from ..cpu.memory import HostAllocator
+from ..cpu.host import CPUArch, core_count, host_name, host_target
+from ..cpu.memory import HostAllocator, physical_memory
 from ..cpu.program import CPUProgram
 from ..cpu.tools import c_compiler
 from ..dev import DevEntry
@@ -81,3 +81,8 @@ class CPUDevice(Compiled):
         if all(found.values()):
             return f"{'; '.join(filter(None, found.values()))}; or use DEV=NUMPY, which interprets"
         return None
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """The processor, its cores, and the memory of the machine."""
+        return DeviceFacts(entry.arch or f"{host_name()}, {core_count()} threads", physical_memory())

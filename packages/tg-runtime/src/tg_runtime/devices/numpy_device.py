@@ -10,7 +10,8 @@ from tg_lazy import LazyOp
 from tg_shape import Variable
 
 from ..allocator import Allocator, BufferOptions
-from ..compiled import Interpreted
+from ..compiled import DeviceFacts, Interpreted
+from ..cpu.memory import physical_memory
 from ..dev import DevEntry
 
 if TYPE_CHECKING:
@@ -72,3 +73,8 @@ class NumpyDevice(Interpreted):
     def unavailable(cls, entry: DevEntry) -> str | None:
         """Needs numpy."""
         return None if find_spec("numpy") else "numpy is not installed; pip install 'tg-runtime[numpy]'"
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """It has the memory of the machine."""
+        return DeviceFacts("interpreted", physical_memory())
