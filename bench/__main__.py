@@ -159,18 +159,27 @@ def fill(
     record.libraries = detect(every, crew)
     absent = {n: v for n, v in record.libraries.items() if v.startswith("absent")}
     say(", ".join(f"{n} {v}" for n, v in record.libraries.items()))
-    limit_arguments = ["-m", "bench.limits", str(1 << (26 if quick else 28)), "0.1" if quick else "0.5"]
+    limit_arguments = ["-m", "bench.limits", str(1 << 27), "0.05" if quick else "0.2"]
 
     def limits() -> None:
         if "limits" in wanted:
-            found = probes.run_python(limit_arguments, crew, crew.scratch / "cache-limits", 120)
-            record.limits = merge(record.limits, found)
+            try:
+                found = probes.run_python(limit_arguments, crew, crew.scratch / "cache-limits", 120)
+                record.limits = merge(record.limits, found)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                say(f"the machine's limits were not measured: {error}")
 
-    limits()
     if "import" in wanted:
         say("import of tinytg")
-        record.imports = probes.imports(crew, 3 if quick else 7)
+        try:
+            record.imports = probes.imports(crew, 3 if quick else 7)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            say(f"  failed: {error}")
+    group = ""
     for number, workload in enumerate(workloads, 1):
+        if workload.group != group:
+            group = workload.group
+            limits()
         say(f"[{number}/{len(workloads)}] {workload.name}")
         extra = [n for n in workload.libraries if n not in libraries and not quick]
         row = measure(crew, workload, [*libraries, *extra], absent, effort, say)
