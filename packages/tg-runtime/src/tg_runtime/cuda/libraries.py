@@ -1,4 +1,4 @@
-"""Where NVIDIA's shared libraries and headers lie: PyPI wheels (``nvidia-cuda-nvrtc`` …), or a toolkit of the system."""
+"""Where NVIDIA's libraries and headers lie: in wheels from PyPI (``nvidia-cuda-nvrtc`` …), or in a toolkit."""
 
 from __future__ import annotations
 

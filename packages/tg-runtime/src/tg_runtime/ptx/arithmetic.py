@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .kinds import PTXType, overload, ptx_type
 from .syntax import Instruction, Operand, Vector
 from .translate import Translation
-from .kinds import PTXType, overload, ptx_type
 
 _PRED = ptx_type("pred")
 _U32 = ptx_type("u32")
@@ -179,7 +179,8 @@ class Arithmetic(Translation):
         a, b, c = self.reads(i, kind)
         less = self.emit(f"icmp {'s' if kind.signed else 'u'}lt {kind.llvm} {a}, {b}")
         difference = self.emit(f"sub {kind.llvm} {a}, {b}")
-        size = self.emit(f"select i1 {less}, {kind.llvm} {self.emit(f'sub {kind.llvm} {b}, {a}')}, {kind.llvm} {difference}")
+        other = self.emit(f"sub {kind.llvm} {b}, {a}")
+        size = self.emit(f"select i1 {less}, {kind.llvm} {other}, {kind.llvm} {difference}")
         self.write(i.operands[0], kind, self.emit(f"add {kind.llvm} {size}, {c}"))
 
     def op_div(self, i: Instruction) -> None:
@@ -231,7 +232,8 @@ class Arithmetic(Translation):
         if kind.is_float:
             self.result(i, kind, self.unary("llvm.fabs", kind, a))
         else:
-            self.write(i.operands[0], kind, self.call(f"llvm.abs.{kind.llvm}", kind.llvm, (kind.llvm, a), ("i1", "false")))
+            found = self.call(f"llvm.abs.{kind.llvm}", kind.llvm, (kind.llvm, a), ("i1", "false"))
+            self.write(i.operands[0], kind, found)
 
     def op_neg(self, i: Instruction) -> None:
         kind = self.kind(i)
@@ -283,7 +285,8 @@ class Arithmetic(Translation):
         masks = {"finite": 504, "infinite": 516, "number": 1020, "notanumber": 3, "normal": 264, "subnormal": 144}
         value = self.read(i.operands[1], kind)
         test = ("i32", str(masks[i.modifiers[0]]))
-        self.write(i.operands[0], _PRED, self.call(f"llvm.is.fpclass.{overload(kind.llvm)}", "i1", (kind.llvm, value), test))
+        found = self.call(f"llvm.is.fpclass.{overload(kind.llvm)}", "i1", (kind.llvm, value), test)
+        self.write(i.operands[0], _PRED, found)
 
     # bits
 
@@ -399,11 +402,13 @@ class Arithmetic(Translation):
     def op_clz(self, i: Instruction) -> None:
         kind = self.kind(i)
         value = self.read(i.operands[1], kind)
-        self.write(i.operands[0], kind, self.call(f"llvm.ctlz.{kind.llvm}", kind.llvm, (kind.llvm, value), ("i1", "false")))
+        found = self.call(f"llvm.ctlz.{kind.llvm}", kind.llvm, (kind.llvm, value), ("i1", "false"))
+        self.write(i.operands[0], kind, found)
 
     def op_popc(self, i: Instruction) -> None:
         kind = self.kind(i)
-        self.write(i.operands[0], kind, self.unary("llvm.ctpop", kind, self.read(i.operands[1], kind)))
+        found = self.unary("llvm.ctpop", kind, self.read(i.operands[1], kind))
+        self.write(i.operands[0], kind, found)
 
     def op_lop3(self, i: Instruction) -> None:
         """A function of three bits, given by its table."""

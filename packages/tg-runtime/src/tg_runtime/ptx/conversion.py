@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .arithmetic import Arithmetic, rounding
-from .syntax import Instruction
 from .kinds import PTXType, overload, ptx_type
+from .syntax import Instruction
 
 _WHOLE = {"rni": "llvm.roundeven", "rzi": "llvm.trunc", "rmi": "llvm.floor", "rpi": "llvm.ceil"}
 
@@ -71,7 +71,7 @@ class Conversion(Arithmetic):
         if mode != ("rz" if into.name == "f32" else "rn"):
             raise self.unsupported(i)
         # The highest 24 bits are a float; whether one of the others is set decides all roundings to less.
-        wide = self.emit(f"{'sext' if source.signed else 'zext'} {source.llvm} {value} to i64") if source.bits < 64 else value
+        wide = value if source.bits == 64 else self.recast(value, source.llvm, "i64", source.signed)
         size = self.call("llvm.abs.i64", "i64", ("i64", wide), ("i1", "false")) if source.signed else wide
         zeros = self.call("llvm.ctlz.i64", "i64", ("i64", size), ("i1", "false"))
         shift = self.call("llvm.usub.sat.i64", "i64", ("i64", "40"), ("i64", zeros))
@@ -94,7 +94,8 @@ class Conversion(Arithmetic):
         if "sat" in i.modifiers:
             wide = "i128"
             grown = self.emit(f"{'sext' if source.signed else 'zext'} {source.llvm} {value} to {wide}")
-            low, high = (-(1 << (into.bits - 1)), (1 << (into.bits - 1)) - 1) if into.signed else (0, (1 << into.bits) - 1)
+            low = -(1 << (into.bits - 1)) if into.signed else 0
+            high = low + (1 << into.bits) - 1
             grown = self.call(f"llvm.smax.{wide}", wide, (wide, grown), (wide, str(low)))
             grown = self.call(f"llvm.smin.{wide}", wide, (wide, grown), (wide, str(high)))
             return self.emit(f"trunc {wide} {grown} to {into.llvm}")

@@ -1,4 +1,4 @@
-"""LLVM IR as it grows: lines, fresh names, intrinsics; and the conversions between numbers that it takes several for."""
+"""LLVM IR as it grows: lines, fresh names, intrinsics, and conversions of numbers that take several of them."""
 
 from __future__ import annotations
 

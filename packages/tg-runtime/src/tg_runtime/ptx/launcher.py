@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .translate import BARRIER, EXIT, FRAME_MASK, RUNNING, STUCK, TRAP, WARP
+from .translate import BARRIER, EXIT, FRAME_MASK, MISALIGNED, RUNNING, STUCK, TRAP, WARP
 
 # What a status may become once every thread of a block waits or has ended. A lane of a warp goes on when all lanes that
 # it waits for are there; a barrier opens when nobody waits for a warp any more.
@@ -214,7 +214,9 @@ thread.body:
   %frame = getelementptr i8, ptr %frames, i64 %offset
   %r = call i32 @{{thread}}(ptr %params, ptr %state, ptr %shared, ptr %frame, i32 %tx, i32 %ty, i32 %tz, i32 %t)
   store i32 %r, ptr %s.at
-  %trapped = icmp eq i32 %r, {TRAP}
+  %trapped.in = icmp eq i32 %r, {TRAP}
+  %trapped.at = icmp eq i32 %r, {MISALIGNED}
+  %trapped = or i1 %trapped.in, %trapped.at
   br i1 %trapped, label %failed, label %thread.next
 thread.next:
   %t.next = add nuw i32 %t, 1
@@ -226,7 +228,7 @@ settle:
 lost:
   ret i32 %verdict
 failed:
-  ret i32 {TRAP}
+  ret i32 %r
 """
 
 _TAIL = f"""

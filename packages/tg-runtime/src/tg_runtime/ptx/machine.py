@@ -14,7 +14,7 @@ from .launcher import RELEASE, launcher
 from .parser import parse
 from .syntax import Function, Module, Variable
 from .tensor import Tensor
-from .translate import EXIT, STUCK, PTXUnsupported, align_up, identifier, offsets
+from .translate import EXIT, MISALIGNED, STUCK, PTXUnsupported, align_up, identifier, offsets
 from .warp import FRAME_SIZE
 
 MISSING = "llvmlite is not installed (pip install 'tg-runtime[llvm]')"
@@ -40,7 +40,12 @@ def _binding() -> Any:
 def _global(variable: Variable) -> str:
     data = (variable.initial or b"").ljust(max(variable.nbytes, 1), b"\0")
     text = "".join(f"\\{byte:02X}" for byte in data)
-    return f'@{identifier(variable.name)} = internal global [{len(data)} x i8] c"{text}", align {max(variable.align, 16)}'
+    align = max(variable.align, 16)
+    return f'@{identifier(variable.name)} = internal global [{len(data)} x i8] c"{text}", align {align}'
+
+
+class MisalignedAddress(DeviceError):
+    """A kernel read or wrote at an address that is no multiple of what it read or wrote."""
 
 
 class Kernel:
@@ -75,6 +80,7 @@ class Kernel:
 
         Raises:
           DeviceError: it trapped, or its threads wait for others that never come.
+          MisalignedAddress: it read or wrote at an address that is no multiple of the size.
         """
         threads = block[0] * block[1] * block[2]
         sizes = (ctypes.c_uint32 * 6)(*block, *grid)
@@ -86,6 +92,8 @@ class Kernel:
             ctypes.addressof(arguments), ctypes.addressof(sizes), align_up(ctypes.addressof(shared), 16),
             ctypes.addressof(status), align_up(ctypes.addressof(frames), 16), 0, grid[0] * grid[1] * grid[2],
         )  # fmt: skip
+        if verdict == MISALIGNED:
+            raise MisalignedAddress(f"kernel {self.name}: an access that is not aligned to its size")
         if verdict != EXIT:
             raise DeviceError(f"kernel {self.name}: {_VERDICTS.get(verdict, 'it trapped')}")
 
@@ -127,7 +135,7 @@ class Program:
         self.module = parse(text)
         self.ir, made = _translate(self.module)
         code = _compile(self.ir, level)
-        self.kernels = {function.name: Kernel(function, *sizes, code) for function, *sizes in made}
+        self.kernels = {function.name: Kernel(function, shared, frame, code) for function, shared, frame in made}
 
 
 def _entry_name(function: Function) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .conversion import Conversion
-from .syntax import Address, Instruction, Operand, Vector
 from .kinds import PTXType, ptx_type
+from .syntax import Address, Instruction, Operand, Vector
+from .translate import MISALIGNED
 
 _SPACES = ("global", "shared", "local", "param", "const")
 _ATOMIC = {"and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap"}
@@ -28,11 +29,24 @@ class Transfer(Conversion):
             raise self.unsupported(i)
         return self.memory(Address(operand.base, operand.offset + byte), space)
 
+    def check_alignment(self, i: Instruction, operand: Operand, nbytes: int, space: str) -> None:
+        """Ends the kernel where the device would fault."""
+        if nbytes == 1 or space in ("param", "local"):
+            return
+        place = self.emit(f"ptrtoint ptr {self.place(i, operand, 0, space)} to i64")
+        odd = self.emit(f"icmp ne i64 {self.emit(f'and i64 {place}, {nbytes - 1}')}, 0")
+        failed, fine = self.fresh("misaligned"), self.fresh("aligned")
+        self.line(f"br i1 {odd}, label %{failed}, label %{fine}")
+        self.open_block(failed)
+        self.line(f"ret i32 {MISALIGNED}")
+        self.open_block(fine)
+
     def op_ld(self, i: Instruction) -> None:
         kind, space = self.kind(i).raw, space_of(i)
         target, source = i.operands[:2]
         size = max(kind.bits // 8, 1)
         items = target.items if isinstance(target, Vector) else (target,)
+        self.check_alignment(i, source, size * len(items), space)
         # All are read before the first is written: the address may be among them.
         values = [
             self.emit(f"load {kind.llvm}, ptr {self.place(i, source, lane * size, space)}, align {size}")
@@ -47,7 +61,9 @@ class Transfer(Conversion):
         kind, space = self.kind(i).raw, space_of(i)
         target, source = i.operands[:2]
         size = max(kind.bits // 8, 1)
-        for lane, item in enumerate(source.items if isinstance(source, Vector) else (source,)):
+        items = source.items if isinstance(source, Vector) else (source,)
+        self.check_alignment(i, target, size * len(items), space)
+        for lane, item in enumerate(items):
             value = self.read(item, kind)
             self.line(f"store {kind.llvm} {value}, ptr {self.place(i, target, lane * size, space)}, align {size}")
 

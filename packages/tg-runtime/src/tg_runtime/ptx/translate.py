@@ -17,11 +17,11 @@ import re
 
 from ..errors import DeviceError
 from .emitter import Emitter
+from .kinds import PAIRS, PTXType, ptx_type
 from .liveness import live_after
 from .syntax import Address, Function, Group, Immediate, Instruction, Label, Module, Operand, Register, Symbol, Variable
-from .kinds import PAIRS, PTXType, ptx_type
 
-EXIT, BARRIER, WARP, TRAP, RUNNING, STUCK = range(6)
+EXIT, BARRIER, WARP, TRAP, RUNNING, STUCK, MISALIGNED = range(7)
 FRAME_MASK, FRAME_WORDS, FRAME_REGISTERS = 4, 8, 72
 WORDS = 8
 # Block state, as the launcher fills it: threads and blocks along x, y, z, and the block's own place.
@@ -93,7 +93,8 @@ class Translation(Emitter):
         Raises:
           PTXUnsupported: an instruction is not known; the message shows it.
         """
-        for self.at, item in enumerate(self.code):
+        for at, item in enumerate(self.code):
+            self.at = at
             if isinstance(item, Label):
                 self.line(f"br label %{identifier(item.name)}")
                 self.open_block(identifier(item.name))
@@ -206,7 +207,7 @@ class Translation(Emitter):
         failed, after = self.fresh("failed"), self.fresh("called")
         self.line(f"br i1 {self.emit(f'icmp eq i32 {status}, {EXIT}')}, label %{after}, label %{failed}")
         self.open_block(failed)
-        self.line(f"ret i32 {TRAP}")
+        self.line(f"ret i32 {status}")
         self.open_block(after)
 
     def pointer(self, operand: Operand) -> str:
@@ -312,7 +313,7 @@ class Translation(Emitter):
 
     def write(self, operand: Operand, kind: PTXType, value: str) -> None:
         """Sets a register to a computed value of ``kind``."""
-        if isinstance(operand, Register) and operand.name == "_" or isinstance(operand, Symbol) and operand.name == "_":
+        if isinstance(operand, Register | Symbol) and operand.name == "_":
             return
         if not isinstance(operand, Register) or operand.name not in self.types:
             raise PTXUnsupported(f"PTX: {self.function.name}: {operand} as a destination")

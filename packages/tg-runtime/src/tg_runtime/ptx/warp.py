@@ -6,10 +6,10 @@ wants from the frames of the others, and they wait once more, so that nobody wri
 
 from __future__ import annotations
 
+from .kinds import PTXType, ptx_type
 from .syntax import Instruction, Operand
 from .transfer import Transfer
 from .translate import BARRIER, FRAME_MASK, FRAME_WORDS, WARP
-from .kinds import PTXType, ptx_type
 
 _U32, _PRED = ptx_type("u32"), ptx_type("pred")
 FRAME_SIZE = "@FRAME_BYTES@"  # stands in the text until the size is known

@@ -1,0 +1,184 @@
+"""Memory of a CUDA device, and copies that pass through pinned memory of the host."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ..allocator import Allocator, BufferOptions, LRUAllocator
+from ..locks import fork_safe_lock
+from . import api
+from .context import Context
+
+_CHUNK_BYTES = 4 << 20
+
+_from_memory = ctypes.pythonapi.PyMemoryView_FromMemory
+_from_memory.restype = ctypes.py_object
+_from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+_READ_WRITE = 0x200
+
+
+class CUDAMemory:
+    """A range of memory that the device can reach.
+
+    Attributes:
+      address: where it begins, for the device.
+      nbytes: its size.
+      owner: the block that it is a part of, None for a whole one.
+      pinned: whether it is the host's memory, at the same address.
+    """
+
+    __slots__ = ("__weakref__", "address", "nbytes", "owner", "pinned")
+
+    def __init__(self, address: int, nbytes: int, owner: CUDAMemory | None = None, pinned: bool = False) -> None:
+        self.address, self.nbytes, self.owner, self.pinned = address, nbytes, owner, pinned
+
+
+class Staging:
+    """Two chunks of pinned memory in turns: one is copied by the device while the host fills or empties the other."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._lock = fork_safe_lock()
+        self._chunks: list[tuple[int, int]] = []  # address, event of its last use
+        self._turn = 0
+
+    def _next(self) -> tuple[int, int]:
+        """A chunk that the device is done with."""
+        if not self._chunks:
+            for _ in range(2):
+                address = self.context.driver.object("cuMemHostAlloc", _CHUNK_BYTES, api.HOSTALLOC_PORTABLE)
+                self._chunks.append((address, self.context.event()))
+        chunk = self._chunks[self._turn]
+        self._turn ^= 1
+        self.context.wait(chunk[1])
+        return chunk
+
+    def upload(self, dest: int, src: memoryview) -> None:
+        """Copies to the device. The host's memory may change as soon as this is back; the device may not be done."""
+        context, driver = self.context, self.context.driver
+        with self._lock:
+            context.enter()
+            for begin in range(0, src.nbytes, _CHUNK_BYTES):
+                part = src[begin : begin + _CHUNK_BYTES]
+                address, event = self._next()
+                _view(address, part.nbytes)[:] = part
+                code = driver.cuMemcpyHtoDAsync_v2(dest + begin, address, part.nbytes, context.stream)
+                driver.check(code, f"copying {src.nbytes} bytes to the device")
+                context.record(event)
+
+    def download(self, dest: memoryview, src: int) -> None:
+        """Copies from the device, after all that is on its stream."""
+        context, driver = self.context, self.context.driver
+        with self._lock:
+            context.enter()
+            waiting: list[tuple[int, int, int]] = []
+            for begin in range(0, dest.nbytes, _CHUNK_BYTES):
+                if len(waiting) == 2:
+                    self._empty(dest, *waiting.pop(0))
+                address, event = self._next()
+                nbytes = min(_CHUNK_BYTES, dest.nbytes - begin)
+                code = driver.cuMemcpyDtoHAsync_v2(address, src + begin, nbytes, context.stream)
+                driver.check(code, f"copying {dest.nbytes} bytes from the device")
+                context.record(event)
+                waiting.append((address, event, begin))
+            for chunk in waiting:
+                self._empty(dest, *chunk)
+
+    def _empty(self, dest: memoryview, address: int, event: int, begin: int) -> None:
+        self.context.wait(event)
+        nbytes = min(_CHUNK_BYTES, dest.nbytes - begin)
+        dest[begin : begin + nbytes] = _view(address, nbytes)
+
+
+def _view(address: int, nbytes: int) -> memoryview:
+    view: memoryview = _from_memory(address, nbytes, _READ_WRITE)
+    return view
+
+
+class CUDAAllocator(LRUAllocator[CUDAMemory]):
+    """Memory of one CUDA device.
+
+    ``external_ptr`` is an address of the device, such as that of another library's tensor. ``host`` asks for pinned
+    memory of the host, which both use in place.
+
+    Args:
+      device: the device's name, for messages.
+      context: of the device.
+    """
+
+    supports_offset = True
+
+    def __init__(self, device: str, context: Context) -> None:
+        super().__init__(device, context.memory_bytes)
+        self.context = context
+        self.staging = Staging(context)
+
+    def _alloc(self, nbytes: int, options: BufferOptions) -> CUDAMemory:
+        if options.external_ptr is not None:
+            return CUDAMemory(options.external_ptr, nbytes)
+        context = self.context
+        context.enter()
+        if options.host:
+            found = ctypes.c_void_p()
+            code = context.driver.cuMemHostAlloc(ctypes.byref(found), max(nbytes, 1), api.HOSTALLOC_PORTABLE)
+            address = found.value or 0
+        else:
+            place = ctypes.c_uint64()
+            code = context.driver.cuMemAlloc_v2(ctypes.byref(place), max(nbytes, 1))
+            address = place.value
+        if code == api.NO_MEMORY:
+            raise MemoryError("the driver has no more memory")
+        context.driver.check(code, f"{nbytes} bytes of memory")
+        return CUDAMemory(address, nbytes, pinned=options.host)
+
+    def _free(self, opaque: CUDAMemory, options: BufferOptions) -> None:
+        address, opaque.address = opaque.address, 0
+        if options.external_ptr is not None or not address:
+            return
+        context = self.context
+        context.enter()
+        # cuMemFree waits for the device itself; what the host pinned is given back as soon as it is asked.
+        if opaque.pinned:
+            context.synchronize()
+            code = context.driver.cuMemFreeHost(address)
+        else:
+            code = context.driver.cuMemFree_v2(address)
+        context.driver.check(code, f"giving back {opaque.nbytes} bytes")
+
+    def copyin(self, dest: CUDAMemory, src: memoryview) -> None:
+        """Copies host memory to the device; returns before the device is done."""
+        self.staging.upload(dest.address, src.cast("B"))
+
+    def copyout(self, dest: memoryview, src: CUDAMemory) -> None:
+        """Copies device memory to the host, after all that is queued."""
+        self.staging.download(dest.cast("B"), src.address)
+
+    def as_buffer(self, opaque: CUDAMemory, nbytes: int) -> memoryview | None:
+        """Pinned memory itself, after all that is queued; None for the device's own."""
+        block = opaque if opaque.owner is None else opaque.owner
+        if not block.pinned:
+            return None
+        self.context.synchronize()
+        return _view(opaque.address, nbytes)
+
+    def export(self, opaque: CUDAMemory, nbytes: int) -> memoryview | None:
+        """None: a block may serve again while an exported view lives."""
+        return None
+
+    def offset(self, opaque: CUDAMemory, nbytes: int, byte_offset: int) -> CUDAMemory:
+        """A part of a block."""
+        return CUDAMemory(opaque.address + byte_offset, nbytes, opaque if opaque.owner is None else opaque.owner)
+
+    def transfer(self, dest: CUDAMemory, src: CUDAMemory, nbytes: int, source: Allocator[object]) -> bool:
+        """Copies from the memory of another CUDA device of the same driver; False for any other."""
+        if not isinstance(source, CUDAAllocator) or source.context.driver is not self.context.driver:
+            return False
+        here, there = self.context, source.context
+        here.reaches(there)  # without peer access the driver goes through the host by itself
+        here.follow(there)
+        code = here.driver.cuMemcpyPeerAsync(
+            dest.address, here.handle, src.address, there.handle, nbytes, here.stream
+        )
+        here.driver.check(code, f"copying {nbytes} bytes between devices")
+        there.follow(here)
+        return True

@@ -1,0 +1,104 @@
+"""CUDA: NVIDIA GPUs through the vendor's driver. ``CUDA:1`` is the second; ``MOCK+CUDA`` runs kernels on the host."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+
+from tg_codegen import Renderer
+from tg_codegen.render_cuda import CUDARenderer
+from tg_codegen.render_ptx import PTXRenderer
+
+from ..compiled import Compiled
+from ..compiler import Compiler
+from ..cuda import api, nvrtc
+from ..cuda.api import Driver
+from ..cuda.assembler import PTXCompiler
+from ..cuda.context import Context
+from ..cuda.graph import CUDAGraph
+from ..cuda.memory import CUDAAllocator
+from ..cuda.mock import mock_driver
+from ..cuda.program import CUDAProgram
+from ..dev import DevEntry
+from ..errors import DeviceUnavailable
+from ..ptx import machine
+
+_MOCK = "MOCK"
+_ARCH = re.compile(r"sm_\d+[af]?\Z")
+
+
+class CUDADevice(Compiled):
+    """A GPU behind the CUDA driver API.
+
+    Renderers: ``CUDA`` (CUDA C++ through NVRTC) and ``PTX`` (no compiler but the driver's own); the default is
+    the first that is there. ARCH is the compute capability to compile for, ``sm_80``, where it shall be an older one than the
+    device has. The interface ``MOCK`` is a driver whose GPUs run PTX on the host; ARCH is then what they are.
+
+    Attributes:
+      context: the device's context.
+
+    Raises:
+      DeviceUnavailable: there is no driver, no such device, or not what it needs; the message says which.
+    """
+
+    def __init__(self, device: str, entry: DevEntry) -> None:
+        problem = self.unavailable(entry)
+        if problem is not None:
+            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        driver = mock_driver(entry.arch or "sm_90") if entry.iface == _MOCK else api.system_driver()
+        self.context = context = Context(driver, _choose(device, entry, driver))
+        arch = entry.arch or context.arch
+        name = entry.renderer or ("CUDA" if nvrtc.available() else "PTX")
+        renderer: Renderer
+        compiler: Compiler
+        if name == "CUDA":
+            renderer, compiler = CUDARenderer(arch, context.target()), nvrtc.NVRTCCompiler(arch)
+        else:
+            renderer, compiler = PTXRenderer(arch, context.target()), PTXCompiler()
+        program = functools.partial(CUDAProgram, context)
+        super().__init__(device, CUDAAllocator(device, context), renderer, compiler, program, CUDAGraph)
+
+    def synchronize(self) -> None:
+        """Waits until everything that was queued is done.
+
+        Raises:
+          CUDAError: a kernel failed.
+        """
+        self.context.synchronize()
+
+    @classmethod
+    def renderers(cls) -> Mapping[str, str | None]:
+        """CUDA C++ and PTX."""
+        return {"CUDA": None if nvrtc.available() else nvrtc.MISSING, "PTX": None}
+
+    @classmethod
+    def unavailable(cls, entry: DevEntry) -> str | None:
+        """Needs the driver of the GPU, or, as a mock, llvmlite."""
+        if entry.iface not in ("", "DRIVER", _MOCK):
+            return f"it has no interface {entry.iface}; there are DRIVER and {_MOCK}"
+        found = cls.renderers()
+        if entry.renderer and entry.renderer not in found:
+            return f"it has no renderer {entry.renderer}; there are {', '.join(found)}"
+        if entry.arch and not _ARCH.match(entry.arch):
+            return f"its ARCH is a compute capability, as sm_80, not {entry.arch!r}"
+        if entry.renderer and found[entry.renderer] is not None:
+            return found[entry.renderer]
+        if entry.iface == _MOCK:
+            return None if machine.available() else machine.MISSING
+        return api.problem()
+
+
+def _choose(device: str, entry: DevEntry, driver: Driver) -> int:
+    """The driver's number of a device."""
+    count = driver.number("cuDeviceGetCount")
+    number = device.partition(":")[2] or "0"
+    if not number.isdigit():
+        raise DeviceUnavailable(f"the device {device} wants a number: CUDA or CUDA:1")
+    chosen = [i for i in entry.indices if i < count] if entry.indices else list(range(count))
+    if int(number) >= len(chosen):
+        raise DeviceUnavailable(
+            f"the device {device} is not available on this machine: the driver has {count} devices"
+            f"{f', of which DEV chooses {len(chosen)}' if entry.indices else ''}"
+        )
+    return chosen[int(number)]
