@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tg_codegen import ActionError, Mark, Outermost, Pack, Split, Target, interpret, linearize, parse
+from tg_codegen import (
+    ActionError,
+    EmitError,
+    Mark,
+    Outermost,
+    Pack,
+    Partial,
+    Split,
+    Target,
+    interpret,
+    linearize,
+    parse,
+)
 from tg_codegen.actions import Action, apply
 from tg_codegen.emit import emit
 from tg_codegen.estimate import estimate
@@ -325,8 +339,23 @@ TRIES: list[tuple[str, str, Target]] = [
     ("matmul, right across", "split(i1, 4, VECTOR); split(i1, 3, UPCAST); mark(i0, UPCAST); pack(0, -)", CPU),
     ("matmul, right across", "split(i1, 8, VECTOR); split(r0, 8, UNROLL); split(i0, 2, UPCAST)", CPU),
     ("matmul, right across", "split(i1, 4, VECTOR); split(r0, 4, SPREAD); split(i0, 2, UPCAST)", CPU),
+    ("matmul", "split(i1, 4, VECTOR); split(i0, 3, UPCAST); split(r0, 4, REDUCE); partial(0, -)", CPU),
+    ("matmul", "split(r0, 3, REDUCE); outermost(i1); partial(0, i1); pack(0, r0); mark(i1, THREAD)", CPU),
+    ("matmul", "split(i1, 4, VECTOR); split(r0, 4, REDUCE); split(r0, 2, UNROLL); partial(0, i0)", CPU),
+    ("matmul", "split(i0, 4, LOOP); split(i0, 2, UPCAST); split(i1, 4, VECTOR); split(i1, 2, LOOP)", CPU),
+    ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 4, UPCAST); split(r0, 8, REDUCE); split(i0, 2, LOOP); "
+     "outermost(i0); pack(1, r0)", CPU),
+    ("matmul, left across", "split(i1, 4, VECTOR); split(i0, 6, UPCAST); split(i1, 2, UPCAST); split(r0, 4, REDUCE); "
+     "split(i0, 2, LOOP); outermost(i1); outermost(i0); partial(0, i1); pack(1, r0)", CPU),
+    ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 4, UPCAST); split(r0, 8, REDUCE); split(i0, 2, LOOP); "
+     "outermost(i0); partial(0, i0); pack(0, r0); pack(1, r0)", CPU),
+    ("row max", "split(r0, 4, REDUCE); partial(0, -)", CPU),
+    ("normalise", "split(r0, 8, REDUCE); partial(0, i0); split(i1, 8, VECTOR)", CPU),
+    ("normalise", "split(r1, 8, REDUCE); partial(1, i0); split(i1, 8, VECTOR)", CPU),
+    ("moments", "split(r0, 8, REDUCE); split(i0, 2, UPCAST); partial(0, -); partial(1, i0)", CPU),
+    ("symbolic", "split(r0, 2, REDUCE); partial(0, -); mark(i1, UPCAST)", CPU),
     ("matmul, both across", "split(i0, 8, VECTOR); split(i1, 4, UPCAST); pack(0, i0)", CPU),
-    ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 6, UPCAST); pack(0, i0); pack(1, i0)", CPU),
+    ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 6, UPCAST); pack(0, i0); pack(1, i1)", CPU),
     ("elementwise", "split(i1, 8, LOCAL); mark(i1, GLOBAL); mark(i0, GLOBAL)", GPU),
     ("gather", "split(i1, 8, VECTOR); split(i0, 4, UPCAST)", CPU),
     ("in place", "split(i0, 8, VECTOR); split(i0, 2, UPCAST); mark(i0, THREAD)", CPU),
@@ -350,6 +379,33 @@ def test_all_cuts_of_a_small_matmul() -> None:
                 check(apply(lower(made.ast), actions), made, CPU)
 
 
+def some_action(nest: Nest, choose: random.Random) -> Action:
+    axis = choose.choice(nest.axes)
+    reduce = nest.roots[axis.root].reduce
+    factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, "-"])
+    cut = ("REDUCE", "UNROLL", "SPREAD", "LANES") if reduce else ("LOOP", "UPCAST", "VECTOR")
+    whole = ("UNROLL", "SPREAD") if reduce else ("UPCAST", "THREAD")
+    return choose.choice([
+        *[Split(axis.name, factor, choose.choice(cut))] * 6,
+        Outermost(axis.name), Mark(axis.name, choose.choice(whole)),
+        Pack(choose.randrange(2), place), Partial(choose.randrange(2), place),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_actions_that_fit_are_right(seed: int) -> None:
+    choose = random.Random(seed)
+    for name in ("transpose", "both ways", "matmul, both across", "matmul", "normalise", "symbolic"):
+        made = CASES[name]()
+        nest = lower(made.ast)
+        for _ in range(choose.randint(2, 6)):
+            with suppress(ActionError):
+                nest = some_action(nest, choose).apply(nest)
+        with suppress(EmitError):
+            if len(emit(nest, CPU).toposort()) < 2000:
+                check(nest, made, CPU)
+
+
 @pytest.mark.parametrize(
     ("action", "message"),
     [
@@ -359,6 +415,9 @@ def test_all_cuts_of_a_small_matmul() -> None:
         (Split("r0", 4, "VECTOR"), "is a reduction"),
         (Split("i0", 100, "UPCAST"), "only 7 iterations"),
         (Pack(7, "-"), "has 3 loads"),
+        (Pack(1, "i0"), "does not depend on i0"),
+        (Partial(1, "-"), "has 1 reductions"),
+        (Partial(0, "i9"), "no loop 'i9'"),
         (Outermost("x"), "no loop"),
         (Mark("r0", "THREAD"), "is a reduction"),
     ],
@@ -366,6 +425,19 @@ def test_all_cuts_of_a_small_matmul() -> None:
 def test_actions_that_do_not_fit(action: Action, message: str) -> None:
     with pytest.raises(ActionError, match=message):
         action.apply(lower(matmul(7, 18, 11).ast))
+
+
+def test_partial_results_have_one_register_each() -> None:
+    nest = apply(lower(total(5, 70, 1).ast), [parse(t) for t in ("split(r0, 16, LANES)", "partial(0, -)")])
+    with pytest.raises(EmitError, match="spread over registers, lanes or items"):
+        emit(nest, CPU)
+
+
+def test_an_inner_loop_has_no_partial_iteration() -> None:
+    nest = Split("i0", 4, "LOOP").apply(lower(matmul(7, 18, 11).ast))
+    with pytest.raises(ActionError, match="3 does not divide the 4 iterations of an inner loop"):
+        Split("i0.1", 3, "UPCAST").apply(nest)
+    Split("i0.1", 2, "UPCAST").apply(nest)
 
 
 def test_actions_that_are_not() -> None:
@@ -397,3 +469,10 @@ def test_estimates() -> None:
     found = estimate(lower(matmul(8, 32, 16).ast))
     assert found.flops == 2 * 8 * 32 * 16 + 8 * 32
     assert found.mem == 4 * (8 * 16 + 16 * 32 + 32 + 8 * 32)
+
+
+def test_what_is_packed_at_the_top_serves_a_loop_and_what_is_left_of_it() -> None:
+    made = matmul(17, 4, 6)
+    nest = lower(made.ast)
+    actions = [parse(t) for t in ("mark(i1, VECTOR)", "split(i0, 8, UPCAST)", "pack(1, -)", "mark(r0, UNROLL)")]
+    check(apply(nest, actions), made, CPU)

@@ -71,6 +71,8 @@ class Split(Action):
             raise ActionError(f"{self}: {self.axis} is {axis.kind.name} already")
         if isinstance(axis.extent, int) and self.factor > axis.extent:
             raise ActionError(f"{self}: {self.axis} has only {axis.extent} iterations")
+        if nest.of_root(axis.root)[0] is not axis and (not isinstance(axis.extent, int) or axis.extent % self.factor):
+            raise ActionError(f"{self}: {self.factor} does not divide the {axis.extent} iterations of an inner loop")
         if kind in LANE and any(a.kind in LANE and a.root is axis.root for a in nest.axes):
             raise ActionError(f"{self}: the dimension {axis.root.name} has vector lanes already")
         parts = sum(a.root is axis.root for a in nest.axes)
@@ -129,12 +131,7 @@ class Pack(Action):
         loads = loads_of(nest)
         if not 0 <= self.number < len(loads):
             raise ActionError(f"{self}: the kernel has {len(loads)} loads")
-        if self.axis != "-":
-            find(nest, self.axis, self)
-        stage = Stage(loads[self.number], None if self.axis == "-" else self.axis)
-        if any(s.node is stage.node for s in nest.stages):
-            raise ActionError(f"{self}: that load is packed already")
-        return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(self)))
+        return staged(nest, loads[self.number], self.axis, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +150,24 @@ class Partial(Action):
         reductions = reductions_of(nest)
         if not 0 <= self.number < len(reductions):
             raise ActionError(f"{self}: the kernel has {len(reductions)} reductions")
-        if self.axis != "-":
-            find(nest, self.axis, self)
         node = reductions[self.number]
-        if any(s.node is node for s in nest.stages):
-            raise ActionError(f"{self}: that reduction has partial results already")
         if not any(a.root in node.arg[1] and a.kind is Kind.REDUCE for a in nest.axes):
             raise ActionError(f"{self}: that reduction has no serial loop")
-        stage = Stage(node, None if self.axis == "-" else self.axis)
-        return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(self)))
+        return staged(nest, node, self.axis, self)
+
+
+def staged(nest: Nest, node: Node, axis: str, action: Action) -> Nest:
+    """The nest with ``node`` kept in scratch inside the loop ``axis``.
+
+    Raises:
+      ActionError: it is kept already, or does not depend on the loop, so that it may be wanted outside of it.
+    """
+    if axis != "-" and find(nest, axis, action).root not in node.free:
+        raise ActionError(f"{action}: {node!r} does not depend on {axis}")
+    if any(s.node is node for s in nest.stages):
+        raise ActionError(f"{action}: {node!r} is kept in scratch already")
+    stage = Stage(node, None if axis == "-" else axis)
+    return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(action)))
 
 
 def loads_of(nest: Nest) -> list[Node]:

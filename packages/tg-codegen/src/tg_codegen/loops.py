@@ -72,6 +72,10 @@ class Loops(Access):
     def value(self, node: Node, env: Env, context: Context) -> UOp:
         """The value of ``node`` with roots as in ``env``."""
 
+    @abstractmethod
+    def leave(self, block: Block) -> None:
+        """Forgets what can be used only inside a block, which is complete."""
+
     def key(self, node: Node, env: Env) -> tuple[object, ...]:
         """Under what a value is remembered: the node and all that it depends on here."""
         free = self.free.get(node)
@@ -102,7 +106,8 @@ class Loops(Access):
         if axis.root in env.exact:
             return self.partition(axis, env)
         base = env.root[axis.root]
-        if not isinstance(base, int):
+        wider = any(a.stride >= axis.stride and a.name not in {axis.name, *env.axis} for a in self.by_root[axis.root])
+        if not isinstance(base, int) or wider:
             return [Span(0, axis.extent, False)]
         left = self.nest.roots[axis.root].extent - base
         full = left // axis.stride
@@ -146,14 +151,16 @@ class Loops(Access):
             if condition.is_const:
                 body(Context(context.block, env, axis.name, context))
                 return
-            block = Block(context.block)
+            block = Block(context.block, len(self.memo))
             body(Context(block, env, axis.name, context))
+            self.leave(block)
             context.block.effects.append(UOp(UOps.IF, dtypes.void, (condition, *block.effects)))
             return
-        block = Block(context.block)
+        block = Block(context.block, len(self.memo))
         variable = self.counter(axis, span.count, block)
         env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
         body(Context(block, env, axis.name, context))
+        self.leave(block)
         if block.effects:
             context.block.effects.append(UOp(UOps.LOOP, dtypes.void, (self.leaves[variable], *block.effects)))
 

@@ -94,7 +94,7 @@ class Reduction:
                 env = context.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
                 carried = self.loops(rest, Context(context.block, env, axis.name, context), carried)
                 continue
-            block = Block(context.block)
+            block = Block(context.block, len(emitter.memo))
             variable = emitter.counter(axis, span.count, block)
             outer = tuple(
                 emitter.leaves[v] for v in emitter.open_counters(context) if emitter.leaves[v].op is UOps.RANGE)
@@ -102,6 +102,7 @@ class Reduction:
                 UOp(UOps.ACC, value.dtype, (value, *outer), next(emitter.numbers)) for value in carried]
             env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
             after = self.loops(rest, Context(block, env, axis.name, context), accumulators)
+            emitter.leave(block)
             block.effects.extend(
                 UOp(UOps.ASSIGN, dtypes.void, pair) for pair in zip(accumulators, after, strict=True))
             loop = UOp(UOps.LOOP, dtypes.void, (emitter.leaves[variable], *block.effects))

@@ -16,12 +16,14 @@ class Block:
       parent: the block around it.
       effects: its effects so far, in order.
       depth: how many blocks are around it.
+      known: how many values were known when it was begun.
     """
 
-    __slots__ = ("depth", "effects", "parent")
+    __slots__ = ("depth", "effects", "known", "parent")
 
-    def __init__(self, parent: Block | None = None) -> None:
+    def __init__(self, parent: Block | None = None, known: int = 0) -> None:
         self.parent = parent
+        self.known = known
         self.effects: list[UOp] = []
         self.depth: int = 0 if parent is None else parent.depth + 1
 

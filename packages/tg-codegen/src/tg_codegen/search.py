@@ -14,7 +14,7 @@ from tg_lazy import LazyOp
 from tg_shape import sint
 
 from .access import EmitError
-from .actions import Action, ActionError, Mark, Outermost, Pack, Split, apply, loads_of
+from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Split, apply, loads_of, reductions_of
 from .compile import render_nest
 from .heuristic import heuristic
 from .lower import lower
@@ -25,6 +25,7 @@ from .target import Target
 
 MAX_UOPS = 3000
 MIN_GAIN = 0.01
+PIECE = 256  # iterations of a long reduction
 
 Measure = Callable[[ProgramSpec], float]
 Progress = Callable[["Step"], None]
@@ -62,11 +63,21 @@ def candidates(nest: Nest, target: Target) -> Iterator[Action]:
                 if target.threads > 1:
                     yield Mark(axis.name, Kind.THREAD.name)
                 yield from (Pack(number, axis.name) for number in range(len(loads_of(nest))))
+                yield from (Partial(number, axis.name) for number in cut_reductions(nest))
         if axis.kind is Kind.REDUCE:
             kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
             yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
             if isinstance(axis.extent, int) and axis.extent <= 16:
                 yield Mark(axis.name, Kind.UNROLL.name)
+            if isinstance(axis.extent, int) and axis.extent >= 2 * PIECE and not gpu:
+                yield Split(axis.name, PIECE, Kind.REDUCE.name)
+
+
+def cut_reductions(nest: Nest) -> Iterator[int]:
+    """The numbers of the reductions that have a serial loop inside another one."""
+    for number, node in enumerate(reductions_of(nest)):
+        if sum(a.kind is Kind.REDUCE and a.root in node.arg[1] for a in nest.axes) > 1:
+            yield number
 
 
 def factors(extent: sint, kind: Kind) -> tuple[int, ...]:

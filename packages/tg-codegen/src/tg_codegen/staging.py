@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from tg_dtype import AddrSpace
 from tg_shape import coefficient, sint
@@ -57,6 +58,17 @@ class Staging(Tiles):
             known = self.fills[key] = self.fill(stage, where)
         pointer, strides = known
         return self.load(pointer, stage.node.dtype, offset(env, strides), 1)
+
+    def leave(self, block: Block) -> None:
+        gone = [key for key in self.fills if key[0] is block]
+        for key in gone:
+            del self.fills[key]
+        nodes = {key[1] for key in gone}
+        if nodes:
+            stale = {node for node in self.nest.nodes() if not nodes.isdisjoint(node.toposort())}
+            for key in list(islice(self.memo, block.known, None)):  # newer ones stand after older ones
+                if key[0] in stale:
+                    del self.memo[key]
 
     def fill(self, stage: Stage, where: Context) -> tuple[UOp, dict[str, int]]:
         """Emits the loops that fill a stage. Returns the filled scratch and the stride of each loop in it."""
