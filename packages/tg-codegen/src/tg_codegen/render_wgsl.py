@@ -82,19 +82,22 @@ class WGSLRenderer(Renderer):
       target: the device; a modest one if omitted.
       half: whether the device has ``shader-f16``.
       buffers: most storage buffers of a shader.
+      cast_half: whether ``bitcast`` takes ``vec2<f16>``, as the specification says; naga's does not.
     """
 
     name: ClassVar[str] = "WGSL"
 
-    def __init__(self, target: Target | None = None, *, half: bool = False, buffers: int = 8) -> None:
+    def __init__(
+        self, target: Target | None = None, *, half: bool = False, buffers: int = 8, cast_half: bool = True
+    ) -> None:
         super().__init__(target or Target(
             kind="gpu", vector_bytes=4, registers=128, shared_bytes=16384, local_max=256,
             global_max=(MOST_GROUPS, MOST_GROUPS, MOST_GROUPS), max_params=buffers,
         ))  # fmt: skip
-        self.half, self.buffers = half, buffers
+        self.half, self.buffers, self.cast_half = half, buffers, cast_half
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Kernel(name, scalarize(uops), self.target.fused_multiply_add, self.buffers).text()
+        return _Kernel(name, scalarize(uops), self).text()
 
     def supports_dtype(self, dtype: DType) -> bool:
         scalar = dtype.scalar()
@@ -109,7 +112,7 @@ class WGSLRenderer(Renderer):
 
     @property
     def key(self) -> str:
-        return f"{super().key}:half={self.half}:buffers={self.buffers}"
+        return f"{super().key}:half={self.half}:buffers={self.buffers}:cast_half={self.cast_half}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +136,13 @@ class _Kernel(CStyleKernel):
     language = "WGSL"
     scalars = _SCALARS
 
-    def __init__(self, name: str, uops: Sequence[UOp], fused: bool, buffers: int) -> None:
-        super().__init__(name, uops, fused, False)
+    def __init__(self, name: str, uops: Sequence[UOp], renderer: WGSLRenderer) -> None:
+        super().__init__(name, uops, renderer.target.fused_multiply_add, False)
         self.names = set(KEYWORDS)
-        self.buffers = buffers
+        self.buffers, self.cast_half = renderer.buffers, renderer.cast_half
         self.places: dict[UOp, _Place] = {}
         self.shared: list[str] = []
+        self.shared_bytes, self.shared_limit = 0, renderer.target.shared_bytes
 
     # whole text
 
@@ -274,6 +278,13 @@ class _Kernel(CStyleKernel):
         kind = f"array<{self.type(element(u))}, {u.arg[1]}>"
         if self.space(u) is AddrSpace.LOCAL:
             self.shared.append(f"var<workgroup> {name}: {kind};")
+            size = 2 if element(u) is dtypes.float16 else max(element(u).itemsize, 4)
+            self.shared_bytes += u.arg[1] * size
+            if self.shared_bytes > self.shared_limit:
+                raise ValueError(
+                    f"WGSL: {self.name} wants {self.shared_bytes} bytes of workgroup memory; there are "
+                    f"{self.shared_limit}"
+                )
         else:
             self.line(f"var {name}: {kind};")
 
@@ -385,7 +396,11 @@ class _Kernel(CStyleKernel):
         kind = self.type(dtype)
         if dtype is dtypes.float32 or dtype is dtypes.int32:
             return f"bitcast<{kind}>({raw})"
-        return f"bitcast<vec2<f16>>({raw}).x" if dtype is dtypes.float16 else raw
+        return self.half_of(raw) if dtype is dtypes.float16 else raw
+
+    def half_of(self, raw: str) -> str:
+        """The float16 of which the bits are the low ones of a u32."""
+        return f"bitcast<vec2<f16>>({raw}).x" if self.cast_half else f"f16(unpack2x16float({raw}).x)"
 
     def to_bits(self, text: str, dtype: DType) -> str:
         """The bits of a value of up to 32 bits as a u32; above those of the dtype they may be anything."""
@@ -393,6 +408,8 @@ class _Kernel(CStyleKernel):
             return f"select(0u, 1u, {bare(text)})"
         if dtype is dtypes.float16:
             self.used.add(dtype)
+            if not self.cast_half:
+                return f"pack2x16float(vec2<f32>(f32({bare(text)}), 0.0f))"
             return f"bitcast<u32>(vec2<f16>({bare(text)}, 0.0h))"
         return text if dtypes.is_unsigned(dtype) else f"bitcast<u32>({bare(text)})"
 
@@ -620,6 +637,6 @@ class _Kernel(CStyleKernel):
         if src.itemsize == 4:
             return f"bitcast<{self.type(dst)}>({bare(x)})"
         if dst is dtypes.float16:
-            return f"bitcast<vec2<f16>>({x if dtypes.is_unsigned(src) else f'bitcast<u32>({bare(x)})'}).x"
+            return self.half_of(bare(x) if dtypes.is_unsigned(src) else f"bitcast<u32>({bare(x)})")
         bits = f"({self.to_bits(x, src)} & 65535u)"
         return bits if dtypes.is_unsigned(dst) else f"extractBits(bitcast<i32>{bits}, 0u, 16u)"

@@ -1,4 +1,4 @@
-"""WEBGPU: the adapter that Dawn finds: Vulkan, Metal or Direct3D 12, or a CPU through lavapipe."""
+"""WEBGPU: the adapter that Dawn or wgpu-native finds: Vulkan, Metal or Direct3D 12, or a CPU through lavapipe."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..compiled import Compiled
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable
 from ..webgpu import library
-from ..webgpu.driver import Adapter, Driver
+from ..webgpu.driver import DRIVERS, Adapter
 from ..webgpu.memory import WebGPUAllocator
 from ..webgpu.program import WebGPUProgram, WGSLCompiler
 from ..webgpu.queue import Queue
 
 
 class WebGPUDevice(Compiled):
-    """A WebGPU device.
+    """A WebGPU device. IFACE is the library: ``DAWN`` (if omitted, and there) or ``WGPU``.
 
     Attributes:
       queue: its queue; ``queue.driver.adapter`` tells what it is.
@@ -35,10 +35,12 @@ class WebGPUDevice(Compiled):
             problem = "there is one adapter: WEBGPU"
         if problem is not None:
             raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
-        self.queue = queue = Queue(Driver())
+        self.queue = queue = Queue(DRIVERS[entry.iface or library.first()]())
         adapter = queue.driver.adapter
-        LIMITS["WEBGPU"] = Limits(buffers=adapter.buffers)
-        renderer = WGSLRenderer(target(adapter), half=adapter.half, buffers=adapter.buffers)
+        LIMITS["WEBGPU"] = Limits(buffers=min(adapter.buffers, Limits().buffers))
+        renderer = WGSLRenderer(
+            target(adapter), half=adapter.half, buffers=adapter.buffers, cast_half=queue.driver.cast_half
+        )
         super().__init__(
             device, WebGPUAllocator(device, queue), renderer, WGSLCompiler(queue),
             functools.partial(WebGPUProgram, queue),
@@ -56,15 +58,15 @@ class WebGPUDevice(Compiled):
     @classmethod
     def unavailable(cls, entry: DevEntry) -> str | None:
         """Needs a WebGPU library; whether there is an adapter is not seen without opening one."""
-        if entry.iface:
-            return f"it has no interface {entry.iface}"
+        if entry.iface and entry.iface not in DRIVERS:
+            return f"it has no interface {entry.iface}; there are {' and '.join(DRIVERS)}"
         if entry.indices and entry.indices != (0,):
             return "there is one adapter: WEBGPU"
         if entry.renderer and entry.renderer != WGSLRenderer.name:
             return f"it has no renderer {entry.renderer}; there is {WGSLRenderer.name}"
         if entry.arch:
             return f"it has no ARCH {entry.arch!r}"
-        return library.problem("DAWN")
+        return library.problem(entry.iface or library.first())
 
 
 def target(adapter: Adapter) -> Target:

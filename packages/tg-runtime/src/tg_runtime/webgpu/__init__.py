@@ -1,1 +1,1 @@
-"""WebGPU through Dawn: bindings, the driver, memory and programs. The device is ``devices.webgpu``."""
+"""WebGPU through Dawn or wgpu-native: bindings, the driver, memory and programs. The device is ``devices.webgpu``."""

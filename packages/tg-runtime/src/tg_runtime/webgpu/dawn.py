@@ -1,7 +1,7 @@
-"""Structures, values and functions of Dawn's webgpu.h (Chromium 133) that we use. Written by ``python -m tools.webgpu dawn``."""
+"""Structures, values and functions of Dawn's webgpu.h (Chromium 133) that we use. Written by ``tools.webgpu dawn``."""
 
 # fmt: off
-# ruff: noqa: E501
+# ruff: noqa: E501, RUF100
 from __future__ import annotations
 
 from ctypes import CFUNCTYPE, POINTER, Structure, c_double, c_uint32, c_uint64, c_void_p
@@ -33,6 +33,8 @@ SType_ShaderSourceWGSL = 2
 ShaderStage_Compute = 4
 AdapterType_CPU = 3
 BackendType_Null = 1
+BackendType_OpenGL = 7
+BackendType_OpenGLES = 8
 FeatureLevel_Core = 2
 Status_Success = 1
 WaitStatus_Success = 1

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from ..allocator import BufferOptions, LRUAllocator
-from . import dawn
 from .queue import Queue
-
-_USAGE = dawn.BufferUsage_Storage | dawn.BufferUsage_CopyDst | dawn.BufferUsage_CopySrc
 
 
 class WebGPUMemory:
@@ -51,7 +48,7 @@ class WebGPUAllocator(LRUAllocator[WebGPUMemory]):
             raise TypeError(f"{self.device} cannot use memory of the host in place; copy it in")
         if nbytes > self.largest:
             raise MemoryError(f"a kernel sees no more than {self.largest} bytes of a buffer on this device")
-        return WebGPUMemory(self.queue.driver.create_buffer(words(nbytes), _USAGE), nbytes)
+        return WebGPUMemory(self.queue.driver.create_buffer(words(nbytes), self.queue.storage_usage), nbytes)
 
     def _free(self, opaque: WebGPUMemory, options: BufferOptions) -> None:
         self.queue.free(opaque.handle)

@@ -13,14 +13,12 @@ from ctypes import byref
 from typing import Any
 
 from ..compiler import Compiler, rejected
-from . import dawn
-from .driver import WebGPUError, string
+from .driver import WebGPUError
 from .memory import WebGPUMemory, words
 from .queue import Binding, Queue
 
 _BINDING = re.compile(r"@group\(0\)\s*@binding\((\d+)\)\s*var<(storage|uniform)\b")
 _NOTE = re.compile(r"^// (packed|writes|groups):?(.*)$", re.MULTILINE)
-_USAGE = dawn.BufferUsage_Storage | dawn.BufferUsage_CopyDst | dawn.BufferUsage_CopySrc
 
 
 class WGSLCompiler(Compiler):
@@ -82,34 +80,33 @@ class WebGPUProgram:
         self._make(source, kinds)
 
     def _make(self, source: str, kinds: Sequence[str]) -> None:
-        driver, library = self.queue.driver, self.queue.driver.library
+        driver, library, api = self.queue.driver, self.queue.driver.library, self.queue.driver.api
         limit = driver.adapter.buffers
         if kinds.count("storage") > limit:
             raise WebGPUError(
                 f"WebGPU: {self.name} has {kinds.count('storage')} storage buffers, a shader may have {limit} here"
             )
-        entries = (dawn.BindGroupLayoutEntry * len(kinds))()
+        entries = (api.BindGroupLayoutEntry * len(kinds))()
         for number, kind in enumerate(kinds):
             uniform = kind == "uniform"
-            entries[number].binding, entries[number].visibility = number, dawn.ShaderStage_Compute
+            entries[number].binding, entries[number].visibility = number, api.ShaderStage_Compute
             entries[number].buffer.type = (
-                dawn.BufferBindingType_Uniform if uniform else dawn.BufferBindingType_Storage
+                api.BufferBindingType_Uniform if uniform else api.BufferBindingType_Storage
             )
             entries[number].buffer.hasDynamicOffset = uniform
         shader = driver.create_shader(source)
-        layout = dawn.BindGroupLayoutDescriptor(entryCount=len(kinds), entries=entries)
+        layout = api.BindGroupLayoutDescriptor(entryCount=len(kinds), entries=entries)
         what = f"{self.name}: layout"
         self._layout = driver.attempt(
             what, lambda: library.wgpuDeviceCreateBindGroupLayout(driver.device, byref(layout))
         )
         layouts = (ctypes.c_void_p * 1)(self._layout)
-        descriptor = dawn.PipelineLayoutDescriptor(
+        descriptor = api.PipelineLayoutDescriptor(
             bindGroupLayoutCount=1, bindGroupLayouts=ctypes.cast(layouts, ctypes.c_void_p)
         )
         whole = driver.attempt(what, lambda: library.wgpuDeviceCreatePipelineLayout(driver.device, byref(descriptor)))
-        pipeline = dawn.ComputePipelineDescriptor(layout=whole, compute=dawn.ComputeState(module=shader))
-        pipeline.compute.entryPoint = string(b"")
-        pipeline.compute.entryPoint.data, pipeline.compute.entryPoint.length = None, 2**64 - 1
+        pipeline = api.ComputePipelineDescriptor(layout=whole, compute=api.ComputeState(module=shader))
+        pipeline.compute.entryPoint.length = 2**64 - 1  # no string: the only one that there is
         try:
             self._pipeline = driver.attempt(
                 f"{self.name}: pipeline",
@@ -211,7 +208,7 @@ class _Launch:
 
     def make(self, nbytes: int) -> int:
         """A buffer for this launch."""
-        handle = self.queue.driver.create_buffer(nbytes, _USAGE)
+        handle = self.queue.driver.create_buffer(nbytes, self.queue.storage_usage)
         self.made.append(handle)
         return handle
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from ctypes import byref
 from typing import Any
 
-from . import dawn
 from .driver import Driver
 
 _RECORDED = 32  # commands that are submitted together at most
@@ -18,7 +17,6 @@ _ARGUMENTS = 64 << 10  # bytes of a ring of small uniform ranges
 _SLOT = 256  # bytes at multiples of which a uniform range may begin on every device
 _GROUPS = 4096  # bind groups that are kept
 _TIMES = 16  # bytes of two timestamps
-_READABLE = dawn.BufferUsage_MapRead | dawn.BufferUsage_CopyDst
 
 Binding = tuple[int, int, int]  # buffer, first byte, bytes
 
@@ -33,6 +31,7 @@ class Queue:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self._library: Any = driver.library
+        self._api = driver.api
         self._lock = driver.lock
         self._encoder = self._pass = 0
         self._recorded = 0
@@ -46,10 +45,17 @@ class Queue:
         self._freed: list[int] = []
 
     @property
+    def storage_usage(self) -> int:
+        """The usage of buffers that kernels see."""
+        api = self._api
+        usage: int = api.BufferUsage_Storage | api.BufferUsage_CopyDst | api.BufferUsage_CopySrc
+        return usage
+
+    @property
     def arguments(self) -> int:
         """The uniform buffer in which the values of variables lie."""
         if not self._arguments:
-            usage = dawn.BufferUsage_Uniform | dawn.BufferUsage_CopyDst
+            usage = self._api.BufferUsage_Uniform | self._api.BufferUsage_CopyDst
             self._arguments = self.driver.create_buffer(_ARGUMENTS, usage)
         return self._arguments
 
@@ -109,10 +115,10 @@ class Queue:
         if found is None:
             if len(self._groups) >= _GROUPS:
                 self._forget(list(self._groups))
-            entries = (dawn.BindGroupEntry * len(bindings))()
+            entries = (self._api.BindGroupEntry * len(bindings))()
             for number, (entry, (buffer, offset, size)) in enumerate(zip(entries, bindings, strict=True)):
                 entry.binding, entry.buffer, entry.offset, entry.size = number, buffer, offset, size
-            descriptor = dawn.BindGroupDescriptor(layout=layout, entryCount=len(bindings), entries=entries)
+            descriptor = self._api.BindGroupDescriptor(layout=layout, entryCount=len(bindings), entries=entries)
             library, device = self._library, self.driver.device
             found = self._groups[key] = self.driver.attempt(
                 "bind group", lambda: library.wgpuDeviceCreateBindGroup(device, byref(descriptor))
@@ -188,26 +194,24 @@ class Queue:
             return time.perf_counter() - start
         if not self._queries:
             self._make_queries()
-        writes = dawn.ComputePassTimestampWrites(
-            querySet=self._queries, beginningOfPassWriteIndex=0, endOfPassWriteIndex=1
-        )
-        descriptor = dawn.ComputePassDescriptor(timestampWrites=ctypes.pointer(writes))
+        writes = self.driver.timestamp_writes(self._queries)
+        descriptor = self._api.ComputePassDescriptor(timestampWrites=ctypes.pointer(writes))
         self._record(pipeline, group, groups, values, lambda: byref(descriptor))
         self._close_pass()
         self._library.wgpuCommandEncoderResolveQuerySet(self._open(), self._queries, 0, 2, self._resolved, 0)
         raw = (ctypes.c_uint64 * 2)()
         self.read(self._resolved, 0, _TIMES, ctypes.addressof(raw))
         begin, end = raw
-        return max(int(end) - int(begin), 1) * 1e-9
+        return max(int(end) - int(begin), 1) * self.driver.tick_s
 
     def _make_queries(self) -> None:
-        descriptor = dawn.QuerySetDescriptor(type=dawn.QueryType_Timestamp, count=2)
+        descriptor = self._api.QuerySetDescriptor(type=self._api.QueryType_Timestamp, count=2)
         library, device = self._library, self.driver.device
         self._queries = self.driver.attempt(
             "timestamps", lambda: library.wgpuDeviceCreateQuerySet(device, byref(descriptor))
         )
         self._resolved = self.driver.create_buffer(
-            _SLOT, dawn.BufferUsage_QueryResolve | dawn.BufferUsage_CopySrc
+            _SLOT, self._api.BufferUsage_QueryResolve | self._api.BufferUsage_CopySrc
         )
 
     # transfers; sizes and places are multiples of 4 bytes
@@ -267,7 +271,7 @@ class Queue:
     def _stage(self, nbytes: int) -> int:
         if nbytes > self._staging_bytes:
             size = max(nbytes, 1 << 16)
-            staging = self.driver.create_buffer(size, _READABLE)
+            staging = self.driver.create_buffer(size, self._api.BufferUsage_MapRead | self._api.BufferUsage_CopyDst)
             if self._staging:
                 self.driver.release_buffer(self._staging)
             self._staging, self._staging_bytes = staging, size
