@@ -91,3 +91,17 @@ def test_rows_that_reach_into_others_are_refused() -> None:
 def test_actions_from_outside_are_refused() -> None:
     with pytest.raises(ActionError, match="no actions from outside"):
         compile_ast(weighted(1, 8, 8, 4), LLVMRenderer(Target()), actions=[Split("i0", 2, "UPCAST")])
+
+
+def test_columns_that_all_accesses_share_stay_inside_a_row() -> None:
+    # i and k walk the buffer alike, but within one k the sum walks j: only i can be around both parts
+    n, m, w = 4, 3, 5
+    a = A.load(1, F32, ST((n, m, w)))
+    total = A.reduce(A.load(2, F32, ST((n, m, w)).permute((0, 2, 1))), Ops.ADD, (2,))
+    stores = (A.store(2, ST((n, m, w)), A.alu(Ops.MUL, a, a)), A.store(0, ST((n, w, 1)), total))
+    buffers = (BufferArg(F32, n * w), BufferArg(F32, n * m * w), BufferArg(F32, n * m * w, internal=True))
+    spec = compile_ast(A.sink(stores, buffers), LLVMRenderer(Target(vector_bytes=32, registers=16, l2_bytes=4096)))
+    data = np.random.default_rng(0).standard_normal((n, m, w)).astype(np.float32)
+    out = bytearray(4 * n * w)
+    interpret(spec.uops, [out, bytearray(data.tobytes())])
+    np.testing.assert_allclose(np.frombuffer(out, np.float32).reshape(n, w), (data * data).sum(1), rtol=1e-5)

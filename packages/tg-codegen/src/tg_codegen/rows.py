@@ -73,14 +73,27 @@ def shared_roots(nest: Nest) -> list[Variable]:
         if root.reduce or any(len(s) != 1 or not next(iter(s)) for s in steps):
             continue
         found.append((next(iter(steps[0])) or 0, root.var))
-    return [root for _, root in sorted(found, key=lambda pair: -pair[0])]
+    shared = [root for _, root in sorted(found, key=lambda pair: -pair[0])]
+    while shared and not all(keeps_to_rows(nest, slot, shared) for slot in slots):
+        shared.pop()  # within what the accesses do not share
+    return shared
+
+
+def row_width(nest: Nest, slot: int, shared: Sequence[Variable]) -> int:
+    """The number of elements that an internal slot has for one iteration of the shared dimensions."""
+    return max(highest(at_row(index, shared)) for index in accesses(nest, slot)) + 1
+
+
+def keeps_to_rows(nest: Nest, slot: int, shared: Sequence[Variable]) -> bool:
+    """Whether what belongs to one iteration of the shared dimensions lies together, before what the next one has."""
+    return row_width(nest, slot, shared) <= (by(accesses(nest, slot)[0], shared[-1]) or 0)
 
 
 def split_rows(nest: Nest, target: Target) -> RowNest:
     """Cuts a kernel with internal buffers into parts and rows into blocks.
 
     Raises:
-      EmitError: the accesses of an internal buffer share no dimension of known extent, or reach into other rows.
+      EmitError: the accesses of an internal buffer share no outer dimension of known extent.
     """
     shared = shared_roots(nest)
     extents = [nest.roots[root].extent for root in shared]
@@ -88,13 +101,7 @@ def split_rows(nest: Nest, target: Target) -> RowNest:
         raise EmitError("the accesses of the kernel's internal buffers share no outer dimension of known extent")
     row, rows = shared[-1], nest.roots[shared[-1]].extent
     assert isinstance(rows, int)
-    width: dict[int, int] = {}
-    for slot in internal_slots(nest):
-        indices = accesses(nest, slot)
-        inside = [at_row(index, shared) for index in indices]
-        width[slot] = max(highest(index) for index in inside) + 1
-        if width[slot] > (by(indices[0], row) or 0):
-            raise EmitError(f"a row of the internal buffer {slot} reaches into the next")
+    width = {slot: row_width(nest, slot, shared) for slot in internal_slots(nest)}
     nbytes = sum(size * nest.buffers[slot].dtype.itemsize for slot, size in width.items())
     block = block_size(rows, max(1, target.l2_bytes * 3 // 4 // nbytes))
     number, within = Variable(f"{row.name}.block", 0, rows // block - 1), Variable(f"{row.name}.row", 0, block - 1)
