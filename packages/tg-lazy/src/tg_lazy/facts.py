@@ -72,6 +72,8 @@ class Facts:
                 and src.size == node.size and not (st is not None and masked(st))
             ):  # fmt: skip
                 finishes = self.finishes[j]
+        if node.size > 2 * largest:  # products of everything with everything: memory would hold far more than it saves
+            rows = 0
         self.finishes[i], self.rows[i], self.constant[i] = finishes, rows, constant
         if finishes is not None and self.consumers[i] > 1:  # it will likely be in memory, as the end of an epilogue
             flops, reads, largest = 0.0, float(node.nbytes), node.size
