@@ -15,6 +15,7 @@ from tg_codegen.render_cuda import CUDARenderer
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.render_opencl import OpenCLRenderer
 from tg_codegen.render_ptx import PTXRenderer
+from tg_codegen.render_wgsl import MOST_GROUPS, WGSLRenderer
 from tg_codegen.renderer import Renderer
 from tg_codegen.renderers import RENDERERS
 from tg_codegen.target import Target
@@ -212,6 +213,42 @@ $L_row_0_end:
   ret;
 }
 """,
+    "WGSL": """
+// writes: 0
+struct Args { n: i32 }
+@group(0) @binding(2) var<uniform> args: Args;
+@group(0) @binding(0) var<storage, read_write> data0: array<f32>;
+@group(0) @binding(1) var<storage, read_write> data1: array<f32>;
+fn tg_is_nan_f32(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn tg_max_f32(a: f32, b: f32) -> f32 { return select(select(b, a, a > b), a, tg_is_nan_f32(a)); }
+@compute @workgroup_size(1, 1, 1)
+fn rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) item: vec3<u32>) {
+  for (var row: i32 = 0i; row < args.n; row += 1i) {
+    var acc4: f32 = 0.5f;
+    var acc5: f32 = 0.5f;
+    var acc6: f32 = 0.5f;
+    var acc7: f32 = 0.5f;
+    for (var col: i32 = 0i; col < 32i; col += 4i) {
+      let alu10: i32 = (row * 32i) + col;
+      let val11: f32 = data1[alu10];
+      let val13: f32 = data1[alu10 + 1i];
+      let val15: f32 = data1[alu10 + 2i];
+      let val17: f32 = data1[alu10 + 3i];
+      acc4 = tg_max_f32(acc4, val11);
+      acc5 = tg_max_f32(acc5, val13);
+      acc6 = tg_max_f32(acc6, val15);
+      acc7 = tg_max_f32(acc7, val17);
+    }
+    let res22: f32 = acc4;
+    let res23: f32 = acc5;
+    let res24: f32 = acc6;
+    let res25: f32 = acc7;
+    if (row < 60i) {
+      data0[row] = res22 + res25;
+    }
+  }
+}
+""",
 }
 
 
@@ -222,7 +259,7 @@ def test_text(name: str) -> None:
 
 
 def test_registry() -> None:
-    assert sorted(RENDERERS) == ["CL", "CLANG", "CUDA", "LLVM", "PTX"]
+    assert sorted(RENDERERS) == ["CL", "CLANG", "CUDA", "LLVM", "PTX", "WGSL"]
     assert all(cls.name == name for name, cls in RENDERERS.items())
 
 
@@ -231,7 +268,8 @@ def test_keys_tell_renderers_apart() -> None:
         ClangRenderer(), ClangRenderer(strict=True), ClangRenderer(Target(vector_bytes=64)), LLVMRenderer(),
         LLVMRenderer(strict=True), OpenCLRenderer(), OpenCLRenderer(half=True), OpenCLRenderer(double=False),
         CUDARenderer(), CUDARenderer("sm_90"), CUDARenderer(strict=True), PTXRenderer(), PTXRenderer("sm_90"),
-        PTXRenderer(strict=True),
+        PTXRenderer(strict=True), WGSLRenderer(), WGSLRenderer(half=True), WGSLRenderer(buffers=10),
+        WGSLRenderer(cast_half=False),
     ]  # fmt: skip
     assert len({r.key for r in renderers}) == len(renderers)
     assert ClangRenderer().key == ClangRenderer().key
@@ -264,8 +302,10 @@ def unary(op: Ops, dtype: DType, lanes: int = 1) -> list[UOp]:
         (OpenCLRenderer(), unary(Ops.NEG, f32, 5), "OpenCL: float32x5 has 5 lanes"),
         (PTXRenderer(), unary(Ops.SIN, f32), "PTX: SIN of float32 has no form"),
         (PTXRenderer(), unary(Ops.NEG, dtypes.fp8e4m3), "PTX: fp8e4m3 has no arithmetic"),
+        (WGSLRenderer(), unary(Ops.LOG2, f32), "WGSL: LOG2 of float32 has no form"),
+        (WGSLRenderer(), unary(Ops.NEG, dtypes.float64), "WGSL: float64 has no arithmetic"),
     ],
-    ids=["C EXP2", "LLVM SIN", "C bf16", "LLVM fp8", "CL 5 lanes", "PTX SIN", "PTX fp8"],
+    ids=["C EXP2", "LLVM SIN", "C bf16", "LLVM fp8", "CL 5 lanes", "PTX SIN", "PTX fp8", "WGSL LOG2", "WGSL f64"],
 )
 def test_refusals(renderer: Renderer, uops: list[UOp], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -349,3 +389,70 @@ def test_ptx_bfloat16_by_architecture() -> None:
     ]  # fmt: skip
     versions = [PTXRenderer(arch).version for arch in ("sm_75", "sm_86", "sm_90a", "sm_120")]
     assert versions == ["7.0", "7.1", "7.8", "8.7"]
+
+
+def test_wgsl_packs_what_exceeds_the_storage_buffers() -> None:
+    """What is written has a binding of its own as long as there is one; the notes tell the runtime the rest."""
+    k = LinearBuilder()
+    ins = [k.param(slot, f32) for slot in range(4)]
+    out = k.param(4, dtypes.uint8)
+    total = k.load(ins[0], k.const(0))
+    for pointer in ins[1:]:
+        total = k.alu(Ops.ADD, total, k.load(pointer, k.const(0)))
+    k.store(out, k.const(0), k.cast(total, dtypes.uint8))
+    text = WGSLRenderer(buffers=3).render("kernel", k.uops)
+    assert text.startswith("// packed: 1 2 3\n// writes: 4\n")
+    assert "struct Args { base1: u32, base2: u32, base3: u32 }" in text
+    assert "@binding(1) var<storage, read_write> data4: array<atomic<u32>>;" in text
+    assert "@binding(2) var<storage, read_write> packed: array<u32>;" in text
+    assert "@binding(3) var<uniform> args: Args;" in text
+    assert "bitcast<f32>(packed[args.base2 + u32(0i)])" in text
+    assert "packed" not in WGSLRenderer(buffers=5).render("kernel", k.uops)
+
+
+def test_wgsl_numbers_workgroups_where_a_dimension_has_too_many() -> None:
+    k = LinearBuilder()
+    group = k.special("gidx0", MOST_GROUPS + 1)
+    k.store(k.param(0, dtypes.int32), group, group)
+    text = WGSLRenderer().render("kernel", k.uops)
+    assert "// groups\n" in text
+    assert "struct Args { grid_x: u32, grid_y: u32, grid_z: u32 }" in text
+    assert "let gidx0: i32 = i32(gx);" in text
+
+
+def test_wgsl_counts_workgroup_memory() -> None:
+    """Bytes take a word each there."""
+    for dtype, most in ((dtypes.uint8, 4096), (f32, 4096), (dtypes.int64, 2048)):
+        for size in (most, most + 1):
+            k = LinearBuilder()
+            tile = k.scratch("tile", dtype, size, AddrSpace.LOCAL)
+            k.store(tile, k.const(0), k.const(0, dtype))
+            if size == most:
+                assert f", {size}>;" in WGSLRenderer().render("kernel", k.uops)
+            else:
+                with pytest.raises(ValueError, match="kernel wants 1638[48] bytes|kernel wants 16392 bytes"):
+                    WGSLRenderer().render("kernel", k.uops)
+
+
+def test_wgsl_leaves_nothing_to_its_compiler() -> None:
+    """Constants that overflow or divide by zero are errors there: they meet variables first."""
+    k = LinearBuilder()
+    out, i32 = k.param(0, dtypes.int32), dtypes.int32
+    k.store(out, k.const(0), k.alu(Ops.ADD, k.const(2**31 - 1, i32), k.const(1, i32)))
+    k.store(out, k.const(1), k.alu(Ops.IDIV, k.load(out, k.const(0)), k.const(0, i32)))
+    k.store(out, k.const(2), k.const(-(2**31), i32))
+    text = WGSLRenderer().render("kernel", k.uops)
+    assert "2147483647i + 1i" not in text
+    assert "/ 0i" not in text
+    assert "data0[2i] = i32(-2147483648);" in text
+
+
+def test_wgsl_names() -> None:
+    """Neither a keyword nor a name of ours is taken by a kernel or a variable."""
+    k = LinearBuilder()
+    n = k.variable("loop", 1, 4)
+    with k.range(n, name="var") as i:
+        k.store(k.param(0, dtypes.int32), i, n)
+    text = WGSLRenderer().render("fn", k.uops)
+    assert "fn fn_1(" in text
+    assert "for (var var_1: i32 = 0i; var_1 < args.loop_1; var_1 += 1i) {" in text

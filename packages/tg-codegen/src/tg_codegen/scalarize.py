@@ -16,9 +16,10 @@ def scalarize(uops: Sequence[UOp]) -> list[UOp]:
     indices. A kernel without vectors stays as it is.
 
     >>> from tg_codegen.builder import LinearBuilder
+    >>> from tg_dtype import dtypes
     >>> k = LinearBuilder()
     >>> out, a = k.param(0, dtypes.int32), k.param(1, dtypes.int32)
-    >>> k.store(out, k.const(0), k.load(a, k.const(0), 2))
+    >>> _ = k.store(out, k.const(0), k.load(a, k.const(0), 2))
     >>> [u.op.name for u in scalarize(k.uops)].count("STORE")
     2
     """
@@ -65,11 +66,12 @@ class _Scalarizer:
                 return self.store(u)
             case UOps.ASSIGN:
                 register, value = u.src
-                width = register.dtype.count
-                return [
-                    self.add(UOp(UOps.ASSIGN, u.dtype, (self.lane(register, i), self.lane(value, i))))
-                    for i in range(width)
-                ]
+                lanes = range(register.dtype.count)
+                values = [self.lane(value, i) for i in lanes]
+                if len(lanes) > 1:
+                    # Lanes change together: one that takes another's value must have it before that changes.
+                    values = [self.add(UOp(UOps.READ, v.dtype, (v,))) if v.op is UOps.ACC else v for v in values]
+                return [self.add(UOp(UOps.ASSIGN, u.dtype, (self.lane(register, i), values[i]))) for i in lanes]
         if count == 1 and all(s.dtype.count == 1 for s in u.src) and len(set(map(self.width, u.src))) <= 1:
             return [self.add(u.replace(tuple(self.lane(s, 0) for s in u.src)))]
         made = []
