@@ -2,19 +2,433 @@
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
+import functools
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import pytest
 
+from tg_codegen import compile_ast
+from tg_codegen.actions import parse
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyBuffer, LazyOp, Ops, Storage, ast
+from tg_runtime import DeviceError, DeviceUnavailable, OutOfMemory, realize
+from tg_runtime.allocator import BufferOptions
+from tg_runtime.buffer import Buffer, buffer_of
+from tg_runtime.cuda import api
+from tg_runtime.cuda.api import Driver
+from tg_runtime.cuda.context import Context as CUDAContext
+from tg_runtime.cuda.graph import CUDAGraph
+from tg_runtime.cuda.memory import CUDAAllocator, CUDAMemory
+from tg_runtime.cuda.mock import MockDriver, mock
+from tg_runtime.cuda.program import CUDAProgram
 from tg_runtime.dev import DevEntry
 from tg_runtime.devices.cuda import CUDADevice
+from tg_runtime.engine import ExecItem
+from tg_runtime.kernels import get_runner
+from tg_runtime.registry import Device
+from tg_runtime.runner import CompiledRunner
 from tg_runtime.testing import DeviceConformance
+from tg_runtime.testing.kernels import buffer_with, kernel, pack, unpack
+from tg_shape import ShapeTracker, Variable
 
 MOCK = DevEntry("CUDA", renderer="PTX", iface="MOCK")
 _PROBLEM = CUDADevice.unavailable(MOCK)
-pytestmark = pytest.mark.skipif(_PROBLEM is not None, reason=_PROBLEM or "available")
+needs_mock = pytest.mark.skipif(_PROBLEM is not None, reason=_PROBLEM or "available")
+f32 = dtypes.float32
+SIZE = 256
+
+ADD_N = b""".version 7.0
+.target sm_75
+.address_size 64
+.visible .entry add_n(.param .u64 out, .param .u64 a, .param .u32 n, .param .u32 m)
+{
+  .reg .b32 %r<8>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [a]; ld.param.u32 %r1, [n]; ld.param.u32 %r2, [m];
+  mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mov.u32 %r5, %tid.x; mad.lo.u32 %r3, %r3, %r4, %r5;
+  mad.wide.u32 %rd1, %r3, 4, %rd1; mad.wide.u32 %rd2, %r3, 4, %rd2;
+  ld.global.u32 %r6, [%rd2]; mad.lo.u32 %r6, %r1, 10, %r6; add.u32 %r6, %r6, %r2; st.global.u32 [%rd1], %r6; ret;
+}
+.visible .entry pairs(.param .u64 out, .param .u64 a) .maxntid 64, 1, 1
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [a]; ld.global.v2.u32 {%r1, %r2}, [%rd2];
+  st.global.v2.u32 [%rd1], {%r2, %r1}; ret;
+}
+.visible .entry fails() { trap; }
+"""
 
 
+@needs_mock
 class TestMock(DeviceConformance):
     """PTX, run on the host."""
 
     device = "CUDA"
     dev = "MOCK+CUDA:PTX"
+
+
+@needs_mock
+class TestOlder(DeviceConformance):
+    """Without bfloat16, and without maxima that know NaN; the rest is as above."""
+
+    device = "CUDA"
+    dev = "MOCK+CUDA:PTX:sm_75"
+    dtypes = (dtypes.float16, dtypes.bfloat16, dtypes.float32)
+
+
+@functools.cache
+def opened(number: int = 0) -> CUDADevice:
+    return CUDADevice(f"CUDA:{number}" if number else "CUDA", MOCK)
+
+
+def fresh(arch: str = "sm_80", memory_bytes: int = 1 << 30) -> tuple[MockDriver, CUDAContext]:
+    """A driver of a test's own, for what breaks it."""
+    mock = MockDriver(arch, memory_bytes=memory_bytes)
+    driver = Driver(mock.functions().__getitem__)
+    api.start(driver)
+    return mock, CUDAContext(driver, 0)
+
+
+def block_of(device: CUDADevice, values: list[int]) -> CUDAMemory:
+    block = device.allocator.alloc(4 * len(values))
+    assert isinstance(block, CUDAMemory)
+    device.allocator.copyin(block, pack(values, dtypes.int32))
+    return block
+
+
+def read(device: CUDADevice, block: CUDAMemory, count: int) -> list[object]:
+    host = bytearray(4 * count)
+    device.allocator.copyout(memoryview(host), block)
+    return list(unpack(memoryview(host), dtypes.int32))
+
+
+@needs_mock
+def test_launch() -> None:
+    """Buffers, then the variables in order; with ``wait``, the time."""
+    device = opened()
+    out, a = block_of(device, [0] * 16), block_of(device, list(range(16)))
+    program = CUDAProgram(device.context, "add_n", ADD_N)
+    assert program(out, a, global_size=(4, 1, 1), local_size=(4, 1, 1), vals=(3, 4)) is None
+    seconds = program(out, a, global_size=(4, 1, 1), local_size=(4, 1, 1), vals=(5, -6), wait=True)
+    assert seconds is not None
+    assert 0 < seconds < 10
+    assert read(device, out, 16) == [i + 44 for i in range(16)]
+    assert program(out, a, global_size=(0, 1, 1), vals=(1, 1), wait=True) == 0.0
+
+
+@needs_mock
+def test_a_part_may_begin_anywhere() -> None:
+    """Vectors of a kernel must be aligned: a part that is not is replaced by a copy, which is written back."""
+    device = opened()
+    out, a = block_of(device, [0] * 8), block_of(device, list(range(8)))
+    allocator = device.allocator
+    program = CUDAProgram(device.context, "pairs", ADD_N)
+    assert program.vectors
+    assert program.max_threads == 64
+    program(allocator.offset(out, 8, 12), allocator.offset(a, 8, 4))
+    assert read(device, out, 8) == [0, 0, 0, 2, 1, 0, 0, 0]
+    used = device.allocator.used
+    program(allocator.offset(out, 8, 16), allocator.offset(a, 8, 4))
+    assert device.allocator.used == used
+
+
+@needs_mock
+@pytest.mark.parametrize("nbytes", [1, 4096, 4 << 20, (4 << 20) + 1, 13_000_001])
+def test_staged_copies(nbytes: int) -> None:
+    """In chunks, whatever the size; the caller may change the memory as soon as copyin is back."""
+    device, data = opened(), random.Random(nbytes).randbytes(nbytes)
+    source, host = bytearray(data), bytearray(nbytes)
+    block = device.allocator.alloc(nbytes)
+    device.allocator.copyin(block, memoryview(source))
+    source[:] = bytes(nbytes)
+    device.allocator.copyout(memoryview(host), block)
+    device.allocator.free(block, nbytes)
+    assert host == data
+
+
+@needs_mock
+def test_pinned_memory() -> None:
+    """Memory of the host that the device uses in place, and addresses that somebody else owns."""
+    device = opened()
+    block = device.allocator.alloc(64, BufferOptions(host=True))
+    view = device.allocator.as_buffer(block, 64)
+    assert view is not None
+    view[:] = bytes(range(64))
+    out = block_of(device, [0] * 16)
+    CUDAProgram(device.context, "add_n", ADD_N)(out, block, local_size=(16, 1, 1), vals=(0, 0))
+    host = bytearray(64)
+    device.allocator.copyout(memoryview(host), out)
+    assert host == bytes(range(64))
+    assert device.allocator.as_buffer(out, 64) is None
+    other = device.allocator.alloc(64, BufferOptions(external_ptr=out.address))
+    assert read(device, other, 16) == read(device, out, 16)
+    device.allocator.free(other, 64, BufferOptions(external_ptr=out.address))
+    device.allocator.free(block, 64, BufferOptions(host=True))
+    assert read(device, out, 2) == [0x03020100, 0x07060504]
+
+
+@needs_mock
+def test_threads_share_a_program() -> None:
+    """Each launch has the arguments that it was called with, in a thread that never saw the context."""
+    device, results = opened(), {}
+    program = CUDAProgram(device.context, "add_n", ADD_N)
+
+    def work(number: int) -> None:
+        out, a = block_of(device, [0] * 16), block_of(device, [0] * 16)
+        for _ in range(20):
+            program(out, a, local_size=(16, 1, 1), vals=(number, 0))
+        results[number] = read(device, out, 16)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {n: [10 * n] * 16 for n in range(4)}
+
+
+@needs_mock
+def test_peers() -> None:
+    """Two devices of a driver copy without the host; to another driver's they cannot."""
+    first, second = opened(0), opened(1)
+    assert first.context.device != second.context.device
+    source, dest = block_of(first, [1, 2, 3]), block_of(second, [0, 0, 0])
+    assert second.allocator.transfer(dest, source, 12, first.allocator)
+    assert read(second, dest, 3) == [1, 2, 3]
+    stranger = CUDAAllocator("other", fresh()[1])
+    assert not second.allocator.transfer(dest, source, 12, stranger)  # type: ignore[arg-type]
+
+
+@needs_mock
+def test_memory_ends() -> None:
+    """Freed blocks are kept and given back when memory ends; then the message says who holds what."""
+    driver, context = fresh(memory_bytes=1 << 20)
+    allocator = CUDAAllocator("CUDA", context)
+    block = allocator.alloc(1 << 19)
+    allocator.free(block, 1 << 19)
+    assert allocator.cached == 1 << 19
+    again = allocator.alloc(1 << 19)
+    assert again is block
+    allocator.free(again, 1 << 19)
+    big = allocator.alloc(900 << 10)
+    assert allocator.cached == 0
+    with pytest.raises(OutOfMemory, match=r"CUDA: out of memory: .* asked"):
+        allocator.alloc(900 << 10)
+    allocator.free(big, 900 << 10)
+    allocator.free_cache()
+    assert driver.used == [0, 0]
+
+
+@needs_mock
+def test_refusals() -> None:
+    """Errors name the kernel, the sizes, the status, and what the driver's compiler says."""
+    device = opened()
+    context = device.context
+    with pytest.raises(DeviceError, match=r"loading the binary of k: PTX line 1: .* INVALID_PTX \(218\)"):
+        CUDAProgram(context, "k", b"not a binary")
+    with pytest.raises(DeviceError, match=r"the mock runs PTX only.*INVALID_IMAGE"):
+        CUDAProgram(context, "k", b"\x7fELF...")
+    with pytest.raises(DeviceError, match=r"the text is for sm_120, the device is sm_90"):
+        CUDAProgram(context, "k", b".version 8.7\n.target sm_120\n.address_size 64\n")
+    with pytest.raises(DeviceError, match="the kernel absent: NOT_FOUND"):
+        CUDAProgram(context, "absent", ADD_N)
+    out = block_of(device, [0] * 16)
+    program = CUDAProgram(context, "pairs", ADD_N)
+    with pytest.raises(DeviceError, match=r"kernel pairs: launch of .* blocks of \(65, 1, 1\); a block of it may"):
+        program(out, out, local_size=(65, 1, 1))
+    with pytest.raises(ValueError, match="cannot allocate -1 bytes"):
+        device.allocator.alloc(-1)
+    with pytest.raises(OutOfMemory, match="CUDA: out of memory"):
+        device.allocator.alloc(1 << 60)
+
+
+@needs_mock
+def test_a_kernel_that_fails() -> None:
+    """It is reported where somebody waits, and the device is lost from then on."""
+    driver, context = fresh()
+    program = CUDAProgram(context, "fails", ADD_N)
+    assert program() is None
+    with pytest.raises(DeviceError, match=r"waiting for mock GPU 0: LAUNCH_FAILED \(719\)"):
+        context.synchronize()
+    assert driver.error == "kernel fails: it trapped"
+    with pytest.raises(DeviceError, match="LAUNCH_FAILED"):
+        program()
+
+
+@needs_mock
+def test_the_mock_checks() -> None:
+    """What a driver would refuse, or what would crash, is refused."""
+    state, context = fresh()
+    driver = context.driver
+    host = ctypes.create_string_buffer(64)
+    assert driver.cuMemcpyHtoDAsync_v2(4096, host, 64, context.stream) == api.INVALID_VALUE
+    assert driver.cuMemFree_v2(4096) == api.INVALID_VALUE
+    assert driver.cuStreamSynchronize(12345) == api.INVALID_HANDLE
+    assert driver.cuInit(1) == api.INVALID_VALUE
+    assert driver.error_name(5) == "unknown error"
+    assert state.launches == 0
+    results = []
+    thread = threading.Thread(target=lambda: results.append(driver.cuStreamSynchronize(context.stream)))
+    thread.start()
+    thread.join()
+    assert results == [201]  # no context in that thread
+
+
+# graphs
+
+
+def with_vectors(sink: LazyOp) -> CompiledRunner:
+    """A runner whose kernel loads and stores four floats at once."""
+    device = Device["CUDA"]
+    assert device.renderer is not None
+    runner = CompiledRunner(compile_ast(sink, device.renderer, actions=[parse("split(i0, 4, VECTOR)")]), device)
+    assert isinstance(runner.program, CUDAProgram)
+    assert runner.program.vectors
+    return runner
+
+
+def captured(count: int) -> tuple[list[ExecItem], list[Buffer], Buffer]:
+    """x + y, then three times a + a: the items, their inputs, and the result."""
+    shape = ShapeTracker.from_shape((count,))
+    x, y = ast.load(1, f32, shape), ast.load(2, f32, shape)
+    add = with_vectors(kernel([(ast.alu(Ops.ADD, x, y), count)], [(f32, count)] * 2))
+    double = with_vectors(kernel([(ast.alu(Ops.ADD, x, x), count)], [(f32, count)]))
+    inputs = [buffer_with("CUDA", [float(i) for i in range(count)], f32) for _ in range(2)]
+    chain = [Buffer("CUDA", count, f32).allocate() for _ in range(4)]
+    items = [ExecItem(add, [chain[0], *inputs])]
+    items += [ExecItem(double, [chain[i + 1], chain[i]]) for i in range(3)]
+    return items, inputs, chain[-1]
+
+
+@needs_mock
+def test_graph_replays_with_other_inputs() -> None:
+    with Context(DEV="MOCK+CUDA:PTX"):
+        items, inputs, result = captured(SIZE)
+        graph = CUDAGraph(items, inputs)
+        assert graph.edges == [[], [0], [1], [2]]
+        assert graph.num_kernels == 4
+        launches = mock("sm_90").launches
+        for wait in (False, True):
+            seconds = graph(inputs, {}, wait=wait)
+            assert (seconds is not None) == wait
+            assert unpack(result.as_buffer(), f32) == [16.0 * i for i in range(SIZE)]
+        others = [buffer_with("CUDA", [1.0] * SIZE, f32), buffer_with("CUDA", [0.5] * SIZE, f32)]
+        graph(others, {})
+        assert unpack(result.as_buffer(), f32) == [12.0] * SIZE
+        # the same buffer twice, and a part that begins where no vector may
+        graph([others[0], others[0]], {})
+        assert unpack(result.as_buffer(), f32) == [16.0] * SIZE
+        wide = buffer_with("CUDA", [float(i) for i in range(2 * SIZE)], f32)
+        graph([wide.view(SIZE, f32, 4), wide.view(SIZE, f32, 8)], {})
+        assert unpack(result.as_buffer(), f32) == [8.0 * (2 * i + 3) for i in range(SIZE)]
+        assert mock("sm_90").launches == launches + 4 * 5
+        with pytest.raises(ValueError, match="graph of 4 kernels takes 2 buffers, got 1"):
+            graph(others[:1], {})
+
+
+@needs_mock
+def test_graph_with_variables() -> None:
+    """Values of variables, and the number of blocks that they decide."""
+    with Context(DEV="MOCK+CUDA:PTX"):
+        n = Variable("n", 1, 4096)
+        x = ast.load(1, dtypes.int32, ShapeTracker.from_shape((n,)))
+        value = ast.alu(Ops.ADD, x, ast.symbol(n, dtypes.int32, (n,)))
+        runner = get_runner(Device["CUDA"], kernel([(value, n)], [(dtypes.int32, 4096)], [4096]))
+        source = buffer_with("CUDA", list(range(4096)), dtypes.int32)
+        out = buffer_with("CUDA", [0] * 4096, dtypes.int32)
+        graph = CUDAGraph([ExecItem(runner, [out, source])], [source], {n: 1})
+        for number in (3, 4096, 17):
+            graph([source], {n: number})
+            assert unpack(out.as_buffer(), dtypes.int32)[:number] == [i + number for i in range(number)]
+
+
+@needs_mock
+def test_graph_refuses() -> None:
+    with Context(DEV="MOCK+CUDA:PTX"):
+        items, inputs, _ = captured(SIZE)
+        numpy = Buffer("NUMPY", 8, f32).allocate()
+        x = ast.load(1, f32, ShapeTracker.from_shape((8,)))
+        stranger = get_runner(Device["NUMPY"], kernel([(x, 8)], [(f32, 8)]))
+        with pytest.raises(DeviceError, match="is no kernel of a CUDA device"):
+            CUDAGraph([*items, ExecItem(stranger, [numpy, numpy])], inputs)
+        wide = Buffer("CUDA", 2 * SIZE, f32).allocate()
+        runner = items[-1].prg
+        with pytest.raises(DeviceError, match="begins at no multiple of 16 bytes"):
+            CUDAGraph([ExecItem(runner, [wide.view(SIZE, f32, 4), inputs[0]])])
+        assert CUDAGraph([])([], {}, wait=True) == 0.0
+
+
+# opening
+
+
+@needs_mock
+def test_through_the_graph_of_tensors() -> None:
+    with Context(DEV="MOCK+CUDA:PTX"):
+        storage = Storage("CUDA", 6, f32, buffer_with("CUDA", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], f32))
+        x = LazyBuffer.from_storage(storage, (2, 3))
+        total = x.alu(Ops.MUL, x).reduce(Ops.ADD, (1,))
+        realize([total])
+        assert total.storage is not None
+        assert unpack(buffer_of(total.storage).as_buffer(), f32) == [14.0, 77.0]
+
+
+@needs_mock
+def test_a_device_that_is_not_there() -> None:
+    with pytest.raises(DeviceUnavailable, match="the device CUDA:9 is not available .* the driver has 2 devices"):
+        CUDADevice("CUDA:9", MOCK)
+    with pytest.raises(DeviceUnavailable, match="of which DEV chooses 1"):
+        CUDADevice("CUDA:1", DevEntry("CUDA", renderer="PTX", iface="MOCK", indices=(1,)))
+    chosen = CUDADevice("CUDA", DevEntry("CUDA", renderer="PTX", iface="MOCK", indices=(1,)))
+    assert chosen.context.name == "mock GPU 1"
+    assert chosen.opened_facts().arch == "mock GPU 1 (sm_90)"
+
+
+def test_what_an_entry_may_say() -> None:
+    assert CUDADevice.unavailable(DevEntry("CUDA", renderer="LLVM")) == "it has no renderer LLVM; there are CUDA, PTX"
+    assert CUDADevice.unavailable(DevEntry("CUDA", iface="KFD")) == "it has no interface KFD; there are DRIVER and MOCK"
+    assert "ARCH is a compute capability" in str(CUDADevice.unavailable(DevEntry("CUDA", arch="gfx90a")))
+    assert list(CUDADevice.facts(DevEntry("CUDA")).interfaces) == ["DRIVER", "MOCK"]
+
+
+def problem_with(**variables: str) -> str:
+    code = "from tg_runtime import Device; print(next(r.problem for r in Device.table() if r.name == 'CUDA'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_without_a_driver() -> None:
+    assert problem_with(CUDA_LIBRARY="/nowhere/libcuda.so.1") == (
+        "the library that CUDA_LIBRARY names cannot be loaded: /nowhere/libcuda.so.1"
+    )
+
+
+def test_a_driver_that_is_too_old(tmp_path: Path) -> None:
+    """A library that is no CUDA driver, or one of long ago, lacks functions: the first of them is named."""
+    libm = ctypes.util.find_library("m")
+    if libm is None:
+        pytest.skip("there is no math library to pretend with")
+    assert problem_with(CUDA_LIBRARY=libm) == "the CUDA driver is older than 11.4: it lacks cuInit"
+
+    def old(name: str) -> object:
+        functions = MockDriver().functions()
+        if name == "cuDriverGetVersion":
+
+            def answer(version: object) -> int:
+                version[0] = 11020  # type: ignore[index]
+                return 0
+
+            return ctypes.CFUNCTYPE(ctypes.c_int, *api.PROTOTYPES[name])(answer)
+        return functions[name]
+
+    with pytest.raises(DeviceError, match=r"the driver is for CUDA 11\.2; it must be for 11\.4 or later"):
+        api.start(Driver(old))
+    with pytest.raises(DeviceError, match="the driver library lacks cuGraphLaunch"):
+        Driver(lambda name: MockDriver().functions()[name if name != "cuGraphLaunch" else ""])

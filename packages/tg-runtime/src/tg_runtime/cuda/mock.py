@@ -57,6 +57,7 @@ class MockDriver:
     Attributes:
       error: what the last kernel that failed said.
       launches: how many kernels ran.
+      used: bytes in use on each device.
     """
 
     def __init__(self, arch: str = "sm_90", devices: int = 2, memory_bytes: int = 1 << 34) -> None:
@@ -66,7 +67,7 @@ class MockDriver:
         self.launches = 0
         self._handles: dict[int, Any] = {}
         self._memory: dict[int, tuple[ctypes.Array[ctypes.c_char], int, int]] = {}
-        self._used = [0] * devices
+        self.used = [0] * devices
         self._numbers = itertools.count(0x1000)
         self._local = threading.local()
         self._lock = threading.RLock()
@@ -196,7 +197,7 @@ class MockDriver:
     def _allocate(self, nbytes: int, device: int) -> int:
         if nbytes == 0:
             raise _Failure(api.INVALID_VALUE)
-        if device >= 0 and self._used[device] + nbytes > self.memory_bytes:
+        if device >= 0 and self.used[device] + nbytes > self.memory_bytes:
             raise _Failure(api.NO_MEMORY)
         try:
             block = (ctypes.c_char * (nbytes + _ALIGNMENT))()
@@ -205,7 +206,7 @@ class MockDriver:
         address = -(-ctypes.addressof(block) // _ALIGNMENT) * _ALIGNMENT
         self._memory[address] = block, nbytes, device
         if device >= 0:
-            self._used[device] += nbytes
+            self.used[device] += nbytes
         return address
 
     def _release(self, address: int, host: bool) -> None:
@@ -214,7 +215,7 @@ class MockDriver:
             raise _Failure(api.INVALID_VALUE)
         del self._memory[address]
         if not host:
-            self._used[found[2]] -= found[1]
+            self.used[found[2]] -= found[1]
 
     def cuMemAlloc_v2(self, address: _Pointer, nbytes: int) -> None:
         address[0] = self._allocate(nbytes, self._current())
@@ -459,9 +460,14 @@ def _read(kernel: Kernel, params: int | None) -> bytes:
 
 
 @functools.cache
-def mock_driver(arch: str = "sm_90") -> Driver:
-    """A driver whose devices are mocks of one compute capability; the same one each time."""
-    functions = MockDriver(arch).functions()
-    driver = Driver(functions.__getitem__)
+def mock(arch: str) -> MockDriver:
+    """The mock whose devices have a compute capability; the same one each time."""
+    return MockDriver(arch)
+
+
+@functools.cache
+def mock_driver(arch: str) -> Driver:
+    """The driver that :func:`mock` is."""
+    driver = Driver(mock(arch).functions().__getitem__)
     api.start(driver)
     return driver

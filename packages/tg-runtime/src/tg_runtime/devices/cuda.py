@@ -10,7 +10,7 @@ from tg_codegen import Renderer
 from tg_codegen.render_cuda import CUDARenderer
 from tg_codegen.render_ptx import PTXRenderer
 
-from ..compiled import Compiled
+from ..compiled import Compiled, DeviceFacts
 from ..compiler import Compiler
 from ..cuda import api, nvrtc
 from ..cuda.api import Driver
@@ -31,9 +31,9 @@ _ARCH = re.compile(r"sm_\d+[af]?\Z")
 class CUDADevice(Compiled):
     """A GPU behind the CUDA driver API.
 
-    Renderers: ``CUDA`` (CUDA C++ through NVRTC) and ``PTX`` (no compiler but the driver's own); the default is
-    the first that is there. ARCH is the compute capability to compile for, ``sm_80``, where it shall be an older one than the
-    device has. The interface ``MOCK`` is a driver whose GPUs run PTX on the host; ARCH is then what they are.
+    Renderers: ``CUDA`` (CUDA C++ through NVRTC) and ``PTX`` (no compiler but the driver's own); the default is the
+    first that is there. ARCH is the compute capability to compile for, ``sm_80``, where it shall be an older one than
+    the device has. The interface ``MOCK`` is a driver whose GPUs run PTX on the host; ARCH is then what they are.
 
     Attributes:
       context: the device's context.
@@ -71,6 +71,16 @@ class CUDADevice(Compiled):
     def renderers(cls) -> Mapping[str, str | None]:
         """CUDA C++ and PTX."""
         return {"CUDA": None if nvrtc.available() else nvrtc.MISSING, "PTX": None}
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """The architecture that is asked for, and the interfaces."""
+        mock = None if machine.available() else machine.MISSING
+        return DeviceFacts(entry.arch, None, {"DRIVER": api.problem(), _MOCK: mock})
+
+    def opened_facts(self) -> DeviceFacts:
+        """The device as its driver calls it."""
+        return DeviceFacts(f"{self.context.name} ({self.context.arch})", self.allocator.limit)
 
     @classmethod
     def unavailable(cls, entry: DevEntry) -> str | None:

@@ -167,19 +167,20 @@ class _Parser:
             self.name() if self.kind == "name" else self.take()
             self.skip_statement()
         else:
-            raise PTXSyntaxError(f"PTX line {self.line}: {word or self.text!r} is not known here")
+            raise PTXSyntaxError(f"PTX line {self.line}: {(word or self.text)!r} is not known here")
 
     def variable(self, space: str) -> Variable:
         """A declaration after the name of its space."""
-        align, kind, lanes = 0, "", 1
+        align, kind, lanes, pointee = 0, "", 1, False
         while self.kind == "dot":
             word = self.take()[1:]
             if word == "align":
-                align = self.integer()
+                number = self.integer()
+                align = align if pointee else number
             elif word in ("v2", "v4"):
                 lanes = int(word[1:])
             elif word in ("ptr", *_SPACES):
-                pass
+                pointee = True  # an alignment after it is that of what the parameter points to
             else:
                 kind = word
         name = self.name()
