@@ -458,6 +458,10 @@ def test_no_adapter(gpu: Bench) -> None:
     assert "apt install libvulkan1 mesa-vulkan-drivers" in done.stdout
 
 
+def test_facts_of_the_adapter(gpu: Bench) -> None:
+    assert gpu.device.opened_facts().arch == gpu.adapter.name
+
+
 def test_limits_of_the_scheduler(gpu: Bench) -> None:
     """Kernels are cut so that a shader's buffers suffice."""
     WebGPUDevice("WEBGPU", DevEntry("WEBGPU", iface=gpu.queue.driver.kind))
@@ -481,6 +485,10 @@ def test_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     assert WebGPUDevice.unavailable(DevEntry("WEBGPU")) == said
     with pytest.raises(DeviceUnavailable, match=said):
         WebGPUDevice("WEBGPU", DevEntry("WEBGPU"))
+
+
+def test_facts() -> None:
+    assert set(WebGPUDevice.facts(DevEntry("WEBGPU")).interfaces) == set(DRIVERS)
 
 
 def test_listing_opens_nothing() -> None:

@@ -9,7 +9,7 @@ from tg_codegen import Target
 from tg_codegen.render_wgsl import WGSLRenderer
 from tg_lazy.cost import LIMITS, Limits
 
-from ..compiled import Compiled
+from ..compiled import Compiled, DeviceFacts
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable
 from ..webgpu import library
@@ -49,6 +49,17 @@ class WebGPUDevice(Compiled):
     def synchronize(self) -> None:
         """Waits until everything that was queued is done."""
         self.queue.finish()
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """The libraries."""
+        first = library.first()
+        order = sorted(DRIVERS, key=lambda kind: kind != first)
+        return DeviceFacts(interfaces={kind: library.problem(kind) for kind in order})
+
+    def opened_facts(self) -> DeviceFacts:
+        """The adapter as its driver calls it."""
+        return self.facts(DevEntry("WEBGPU"))._replace(arch=self.queue.driver.adapter.name)
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:
