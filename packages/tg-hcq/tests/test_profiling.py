@@ -43,12 +43,30 @@ def test_kernels_and_graphs_are_on_the_host_clock(tmp_path: Path) -> None:
     check_nesting(trace)
     tracks = spans(trace)
     events = tracks["HOSTQ", "compute queue"]
-    assert len(events) >= 2 and events[-1]["name"].startswith("graph of") and recorded.lost == 0
+    names = [item.prg.name for item in items if item.prg.self_timed]
+    assert [event["name"] for event in events] == names * 2 and recorded.lost == 0
     launches = [event for event in tracks["host", "MainThread"] if event["cat"] == "launch"]
-    named = {event["name"].removeprefix("launch "): event for event in launches}
-    for event in events:
-        assert event["ts"] >= named[event["name"]]["ts"], "a kernel began before its launch did"
-        assert event["dur"] > 0
+    assert sum(event["name"].startswith("launch graph of") for event in launches) == 1
+    kernels = [event for event in launches if not event["name"].startswith("launch graph of")]
+    for event, launched in zip(events, (e for e in kernels if e["name"].removeprefix("launch ") in names), strict=True):
+        assert event["ts"] >= launched["ts"], "a kernel began before its launch did"
+        assert event["dur"] > 0 and event["args"]["line"].startswith(__file__)
+
+
+def test_copies_have_a_track_of_their_own(tmp_path: Path) -> None:
+    device = HostQueueDevice("HOSTQ:8")
+    try:
+        block = device.allocator.alloc(3 << 20)
+        with profile(tmp_path / "t.json") as recorded:
+            device.allocator.copyin(block, memoryview(bytes(3 << 20)))
+            device.allocator.copyout(memoryview(bytearray(100)), block)
+        trace = recorded.trace()
+        check_nesting(trace)
+        events = spans(trace)["HOSTQ:8", "copy queue"]
+        assert [event["name"] for event in events] == ["copyin"] * 3 + ["copyout"]
+        assert [event["args"]["bytes"] for event in events] == [1 << 20] * 3 + [100]
+    finally:
+        device.close()
 
 
 def test_a_launch_that_was_never_submitted_is_lost(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 from tg_runtime import Allocator, BufferOptions, DeviceError, LRUAllocator
 
 from .buffer import HCQBuffer
+from .profiling import ProfiledDevice, timed
 from .queue import HWQueue
 from .timeline import Timeline
 
 HOST_OPTIONS = BufferOptions(host=True, nolru=True)
+_TRACK = "copy queue"
 
 
 class HCQAllocator(LRUAllocator[HCQBuffer]):
@@ -40,6 +42,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
     def __init__(self, device: str = "", limit: int | None = None) -> None:
         super().__init__(device, limit)
         self._timeline: Timeline | None = None
+        self._profiled: ProfiledDevice | None = None
         self._compute_queue: Callable[[], HWQueue]
         self._copy_queue: Callable[[], HWQueue] | None = None
         self._slots: list[HCQBuffer] = []
@@ -48,10 +51,22 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self._retired: deque[tuple[Callable[[], bool], HCQBuffer, BufferOptions, object]] = deque()
 
     def attach(
-        self, timeline: Timeline, compute_queue: Callable[[], HWQueue], copy_queue: Callable[[], HWQueue] | None
+        self,
+        timeline: Timeline,
+        compute_queue: Callable[[], HWQueue],
+        copy_queue: Callable[[], HWQueue] | None,
+        profiled: ProfiledDevice | None = None,
     ) -> None:
-        """Says in which order copies happen, and on which queue; without one the host copies what it sees."""
+        """Says in which order copies happen, and on which queue; without one the host copies what it sees.
+
+        Args:
+            timeline: the order.
+            compute_queue: makes a queue for work that is no copy.
+            copy_queue: makes a queue for copies; None if there is none.
+            profiled: the device whose copies profiles show.
+        """
         self._timeline, self._compute_queue, self._copy_queue = timeline, compute_queue, copy_queue
+        self._profiled = profiled
 
     @abstractmethod
     def _map(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
@@ -133,7 +148,10 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
                 part = data[start : start + self.staging_nbytes]
                 index, slot = self._slot()
                 slot.host_view().bytes()[: len(part)] = part
-                with self.timeline.submission(self._copy_queue()) as queue:
+                with (
+                    self.timeline.submission(self._copy_queue()) as queue,
+                    timed(self._profiled, queue, _TRACK, "copyin", {"bytes": len(part)}),
+                ):
                     queue.copy(dest.address + start, slot.address, len(part))
                 self._last_use[index] = self.timeline.point()
 
@@ -154,7 +172,10 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
             for start in range(0, len(data), self.staging_nbytes):
                 index, slot = self._slot()
                 nbytes = min(self.staging_nbytes, len(data) - start)
-                with self.timeline.submission(self._copy_queue()) as queue:
+                with (
+                    self.timeline.submission(self._copy_queue()) as queue,
+                    timed(self._profiled, queue, _TRACK, "copyout", {"bytes": nbytes}),
+                ):
                     queue.copy(slot.address, src.address + start, nbytes)
                 self._last_use[index] = self.timeline.point()
                 waiting.append((index, slot, start))
@@ -197,7 +218,8 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
             with there.submission(source._copy_queue()) as queue:
                 if here is not there:
                     queue.wait(here.signal, here.value - 1)
-                queue.copy(dest.address, src.address, nbytes)
+                with timed(source._profiled, queue, _TRACK, "transfer", {"bytes": nbytes, "to": self.device}):
+                    queue.copy(dest.address, src.address, nbytes)
             if here is not there:
                 with here.submission(self._compute_queue()) as queue:
                     queue.wait(there.signal, there.value - 1)

@@ -73,7 +73,7 @@ class HCQCompiled(Compiled):
         # slots whose signal is gone, with the last submission that may write to them
         self._used_slots: deque[tuple[tuple[int, int], HCQBuffer]] = deque()
         self.timeline = Timeline(self, timeline_limit)
-        allocator.attach(self.timeline, compute_queue, copy_queue)
+        allocator.attach(self.timeline, compute_queue, copy_queue, self)
         self.kernargs = KernargsRing(allocator.alloc(kernargs_nbytes, HOST_OPTIONS), self.timeline)
 
     # work

@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from typing import Protocol
 
 from tg_runtime import DeviceError
-from tg_runtime.profiler import PROFILE, DeviceClock, Value, launch
+from tg_runtime.profiler import PROFILE, DeviceClock, Launch, Value, launch
 
 from .queue import HWQueue
 from .signal import HCQSignal
@@ -51,9 +51,13 @@ def nanoseconds(signal: HCQSignal) -> int:
     return round(signal.timestamp * 1000)
 
 
+def _nothing(queue: HWQueue) -> None:
+    """What ends a span that is not recorded."""
+
+
 @contextmanager
 def timed(
-    device: ProfiledDevice,
+    device: ProfiledDevice | None,
     queue: HWQueue,
     track: str,
     name: str | None = None,
@@ -62,11 +66,11 @@ def timed(
     """What the block appends to ``queue`` becomes a span of the device, while a profile is recorded.
 
     Args:
-        device: whose queue it is.
+        device: whose queue it is; nothing is recorded if None.
         queue: the queue, not submitted yet.
         track: name of the queue in the trace.
         name: what to call it; the name of the step that is being executed if None.
-        args: what to show with it.
+        args: what to show with it; that of the step if None.
     """
     end = begin(device, queue, track, name, args)
     yield
@@ -74,16 +78,16 @@ def timed(
 
 
 def begin(
-    device: ProfiledDevice,
+    device: ProfiledDevice | None,
     queue: HWQueue,
     track: str,
     name: str | None = None,
     args: Mapping[str, Value] | None = None,
 ) -> Callable[[HWQueue], None]:
     """As :func:`timed`, where begin and end are in different submissions: call what it returns with the last queue."""
-    told = launch() if PROFILE.value else None
-    if told is None:
-        return lambda queue: None
+    if not PROFILE.value or device is None:
+        return _nothing
+    told = launch() or Launch(name or track, device.device, {})
     start, stop = device.new_signal(), device.new_signal()
     queue.timestamp(start)
 
