@@ -1,0 +1,129 @@
+"""NVRTC and nvJitLink from PyPI: every conformance kernel for every architecture, and NVRTC's PTX run on the host."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+
+import pytest
+
+from tg_codegen.conformance import Case, cases
+from tg_codegen.render_cuda import CUDARenderer
+from tg_codegen.render_ptx import PTXRenderer
+from tg_codegen.renderer import Renderer
+from tg_dtype import dtypes
+from tg_runtime.cuda import assembler, nvrtc
+from tg_runtime.cuda.assembler import JitLinkCompiler, PTXCompiler
+from tg_runtime.cuda.disassembly import ELF_MAGIC
+from tg_runtime.cuda.libraries import include_folders, tool
+from tg_runtime.cuda.nvrtc import NVRTCCompiler
+from tg_runtime.errors import CompileError
+from tg_runtime.ptx import Program
+from tg_runtime.ptx.machine import MISSING, available
+from tg_runtime.testing import DeviceConformance
+
+needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason=nvrtc.MISSING)
+needs_jitlink = pytest.mark.skipif(not assembler.available(), reason=assembler.MISSING)
+needs_llvm = pytest.mark.skipif(not available(), reason=MISSING)
+needs_disassembler = pytest.mark.skipif(
+    tool("nvdisasm") is None and tool("cuobjdump") is None, reason="nvdisasm is not installed"
+)
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+# float16 in CUDA C++ wants a header that comes with nvidia-cuda-runtime
+HEADERS = bool(include_folders())
+
+
+@functools.cache
+def all_cases(renderer: type[CUDARenderer] | type[PTXRenderer], arch: str) -> dict[str, Case]:
+    found: Renderer = renderer(arch)
+    return {case.name: case for case in cases(found) if HEADERS or "16" not in case.name}
+
+
+@needs_jitlink
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_ptx_assembles(arch: str) -> None:
+    """Every conformance kernel that we write as PTX."""
+    compiler, renderer = JitLinkCompiler(arch), PTXRenderer(arch)
+    for name, case in all_cases(PTXRenderer, arch).items():
+        assert compiler.compile(renderer.render(name, case.uops)).startswith(ELF_MAGIC), name
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_cuda_compiles(arch: str) -> None:
+    """A kernel of every kind for every architecture that the library knows; NVRTC gives PTX without its NUL."""
+    if int(arch.removeprefix("sm_")) not in nvrtc.architectures():
+        pytest.skip(f"NVRTC {nvrtc.version()} does not know {arch}")
+    compiler, renderer = NVRTCCompiler(arch), CUDARenderer(arch)
+    for name in ("alu_float32x4", "alu_int64", "cast_float64", "lanes", "branches"):
+        found = compiler.compile(renderer.render(name, all_cases(CUDARenderer, arch)[name].uops))
+        assert b"\0" not in found
+        assert f".entry {name}(" in found.decode()
+    cubin = NVRTCCompiler(arch, cubin=True)
+    assert cubin.compile(renderer.render("lanes", all_cases(CUDARenderer, arch)["lanes"].uops)).startswith(ELF_MAGIC)
+    assert compiler.cachekey != cubin.cachekey
+
+
+@needs_nvrtc
+@needs_llvm
+@pytest.mark.parametrize("name", all_cases(CUDARenderer, "sm_80"))
+def test_what_nvrtc_writes_runs(name: str) -> None:
+    """The driver's side of our CUDA C++: NVRTC's PTX, translated for the host."""
+    case = all_cases(CUDARenderer, "sm_80")[name]
+    source = NVRTCCompiler("sm_80").compile(CUDARenderer("sm_80").render(name, case.uops))
+    buffers = case.buffers()
+    memory = [(ctypes.c_char * (len(b) + 16)).from_buffer_copy(bytes(b) + bytes(16)) for b in buffers]
+    params = b"".join(ctypes.addressof(m).to_bytes(8, "little") for m in memory)
+    params += b"".join(value.to_bytes(4, "little", signed=True) for value in case.vals)
+    Program(source.decode()).kernels[name].launch(params, (1, 1, 1), (1, 1, 1))
+    case.check([bytes(m)[: len(b)] for m, b in zip(memory, buffers, strict=True)])
+
+
+@needs_nvrtc
+@needs_llvm
+class TestNVRTC(DeviceConformance):
+    """CUDA C++ all the way, on a driver whose GPUs are the host."""
+
+    device = "CUDA"
+    dev = "MOCK+CUDA:CUDA:sm_80"
+    dtypes = (
+        dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.int32, dtypes.uint64, dtypes.bfloat16, dtypes.float32,
+        dtypes.float64, *((dtypes.float16,) if HEADERS else ()),
+    )  # fmt: skip
+
+
+@needs_nvrtc
+def test_a_rejected_source_is_kept(cache_folder: Path) -> None:
+    source = 'extern "C" __global__ void broken(float* x) { *x = missing; }'
+    with pytest.raises(CompileError, match='identifier "missing" is undefined') as caught:
+        NVRTCCompiler("sm_80").compile(source)
+    assert caught.value.path is not None
+    assert Path(caught.value.path).read_text() == source
+
+
+@needs_jitlink
+def test_a_rejected_text_is_kept(cache_folder: Path) -> None:
+    source = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { wrong; }\n"
+    with pytest.raises(CompileError, match="nvJitLink for sm_80") as caught:
+        JitLinkCompiler("sm_80").compile(source)
+    assert caught.value.path is not None
+    assert Path(caught.value.path).read_text() == source
+
+
+@needs_jitlink
+@needs_disassembler
+def test_machine_code() -> None:
+    """Vectors are one access, a multiplication and an addition are one instruction."""
+    case = all_cases(PTXRenderer, "sm_90")["lane_sums"]
+    compiler = JitLinkCompiler("sm_90")
+    text = compiler.disassemble(compiler.compile(PTXRenderer("sm_90").render("lane_sums", case.uops)))
+    assert "LDG.E.128" in text
+    assert "FFMA" in text
+    assert "STG.E.128" in text
+
+
+def test_ptx_is_left_as_it_is() -> None:
+    compiler = PTXCompiler()
+    assert compiler.cachekey is None
+    assert compiler.disassemble(compiler.compile("// text")) == "// text"
