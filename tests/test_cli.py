@@ -32,23 +32,16 @@ def test_devices_are_listed_with_their_state() -> None:
 def test_listing_opens_nothing_and_is_quick() -> None:
     program = """
 import sys, time
-start = time.perf_counter()
 from tinytg.cli import main
 main(["devices"])
 from tg_runtime import Device
 print("opened:", Device.opened(), "heavy:", [name for name in ("llvmlite", "numpy") if name in sys.modules])
-print("seconds:", time.perf_counter() - start)
+print("seconds:", time.process_time())  # of the processor, whatever else the machine is doing
 """
-    seconds = []
-    for _ in range(3):  # the machine may be busy
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        *lines, opened, measured = done.stdout.splitlines()
-        assert opened == "opened: [] heavy: []"
-        seconds.append(float(measured.partition(": ")[2]))
-        if seconds[-1] < 1:
-            break
-    assert min(seconds) < 1
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    *lines, opened, seconds = done.stdout.splitlines()
+    assert opened == "opened: [] heavy: []" and float(seconds.partition(": ")[2]) < 1
     assert lines[0].split() == ["device", "interface", "renderers", "arch", "memory", "offered", "by", "state"]
 
 

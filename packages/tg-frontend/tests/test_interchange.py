@@ -116,6 +116,24 @@ def test_blobs_that_are_refused(arguments: dict[str, Any], message: str) -> None
         Tensor.from_blob(device="NUMPY", **arguments)
 
 
+def test_a_cl_mem_is_a_blob() -> None:
+    if "CL" not in Device.available():
+        pytest.skip("the device CL is not available here")
+    from tg_runtime.devices.cl import CLDevice
+    from tg_runtime.opencl.memory import BufferMemory
+
+    device = Device["CL"]
+    assert isinstance(device, CLDevice)
+    theirs = BufferMemory.allocate(device.queue, 16)
+    t = Tensor.from_blob(theirs.handle, (4,), "float32", "CL")
+    t.assign(Tensor([1.0, 2.0, 3.0, 4.0], device="CL") * 2).realize()
+    out = bytearray(16)
+    device.allocator.copyout(memoryview(out), theirs)
+    assert out == floats(2, 4, 6, 8)
+    theirs.release(device.queue)
+    assert (t + 1).tolist() == [3, 5, 7, 9]
+
+
 def test_devices_without_memory_of_others() -> None:
     with pytest.raises(TypeError, match="DISK:/nowhere"):
         Tensor.from_blob(4096, (2,), "float32", "DISK:/nowhere")

@@ -158,6 +158,27 @@ def test_the_setting_off_writes_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, list(tmp_path.glob("*.json"))) == (0, "", []), done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_writes_a_file_of_its_own(tmp_path: Path) -> None:
+    program = f"""
+import os, sys
+{PROGRAM}
+if os.fork() == 0:
+    z = x.alu(Ops.MUL, x)
+    realize([z])
+    sys.exit(0)
+os.wait()
+"""
+    env = {**os.environ, "PROFILE": "1", "PROFILE_FILE": str(tmp_path / "t.json")}
+    env["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    traces = sorted(tmp_path.glob("*.json"), key=lambda path: len(path.name))
+    assert len(traces) == 2 and traces[0].name == "t.json"
+    counts = [len(spans(json.loads(path.read_text(encoding="utf-8")))["NUMPY", "kernels"]) for path in traces]
+    assert counts == [1, 1]
+
+
 def test_settings_in_force_only_for_a_block() -> None:
     with Context(PROFILE=0):
         assert isinstance(profiler.span("x"), profiler._Nothing)
