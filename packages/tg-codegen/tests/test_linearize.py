@@ -208,9 +208,9 @@ def test_a_hundred_thousand_nodes() -> None:
     chain: UOp = i
     for n in range(100_000):
         chain = chain.alu(Ops.ADD, UOp(UOps.LOAD, I32, (IN, num(n % 64)))) if n % 2 else chain.alu(Ops.MUL, i)
-    start = time.perf_counter()
+    start = time.process_time()
     linear = linearize(sink(loop(i, store(i, chain))))
-    assert time.perf_counter() - start < 8
+    assert time.process_time() - start < 8
     assert len(linear) > 100_000
 
 
@@ -220,8 +220,8 @@ def test_many_stores_in_place_take_linear_time() -> None:
     for n in range(4000):
         x = UOp(UOps.LOAD, I32, (big, num(4999 - n)))
         stores.append(UOp(UOps.STORE, VOID, (big, num(n), x)))
-    start = time.perf_counter()
+    start = time.process_time()
     linear = linearize(sink(*stores))
-    assert time.perf_counter() - start < 4
+    assert time.process_time() - start < 4
     kinds = [u.op for u in linear if u.op in (UOps.LOAD, UOps.STORE)]
     assert kinds == [UOps.LOAD] * 4000 + [UOps.STORE] * 4000

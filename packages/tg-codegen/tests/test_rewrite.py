@@ -138,9 +138,9 @@ def test_a_long_chain() -> None:
     root = A
     for _ in range(100_000):
         root = root.alu(Ops.MUL, B)
-    start = time.perf_counter()
+    start = time.process_time()
     assert graph_rewrite(root, simplify, Bounds()) is root
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_long_chain_that_folds() -> None:

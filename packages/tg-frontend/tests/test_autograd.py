@@ -185,13 +185,13 @@ def test_a_failure_leaves_the_gradients_alone() -> None:
 
 def test_a_chain_of_100_000() -> None:
     x = Tensor([1.0], requires_grad=True)
-    y, start = x, time.perf_counter()
+    y, start = x, time.process_time()
     for _ in range(100_000):
         y = y + 1.0
     y.backward()
     assert grad_of(x) == [1.0]
     del y
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
 
 
 def test_realising_before_backward_gives_the_same() -> None:
