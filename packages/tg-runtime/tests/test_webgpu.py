@@ -292,7 +292,7 @@ def test_work_group_memory(gpu: Bench) -> None:
     k.store(out, item, k.alu(Ops.WHERE, k.load(k.after(odd), there), value, k.alu(Ops.NEG, value)))
     numbers = [(i - 8) * 300_000_007 for i in range(16)]
     out_memory, program = gpu.block(bytes(128)), gpu.load("turned", WGSLRenderer().render("turned", k.uops))
-    program(out_memory, gpu.block(encode(numbers, dtypes.int64)), local_size=(16, 1, 1))
+    program(out_memory, gpu.block(bytes(encode(numbers, dtypes.int64))), local_size=(16, 1, 1))
     want = [n * n if n % 2 else -n * n for n in reversed(numbers)]
     assert list(memoryview(gpu.content(out_memory, 128)).cast("q")) == want
 
