@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="tinytg-bench-") as scratch:
         crew = Crew(options.threads or cores(), options.peers_python, Path(scratch))
         try:
-            fill(record, crew, workloads, wanted, libraries, dataclasses.replace(effort, fastest=options.fastest))
+            fill(record, crew, workloads, wanted, libraries, dataclasses.replace(effort, shown=options.shown))
             record.complete = True
         except KeyboardInterrupt:
             say("interrupted")
@@ -153,13 +153,13 @@ def fill(
     record.machine |= {
         "processor": processor(), "cores": os.cpu_count(), "threads": crew.threads, "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}", "load_before": probes.load(),
-        "shown": "fastest" if effort.fastest else "median",
+        "shown": effort.shown,
     }  # fmt: skip
     every = list(dict.fromkeys([*libraries, *(n for w in workloads for n in w.libraries if not quick)]))
     record.libraries = detect(every, crew)
     absent = {n: v for n, v in record.libraries.items() if v.startswith("absent")}
     say(", ".join(f"{n} {v}" for n, v in record.libraries.items()))
-    limit_arguments = ["-m", "bench.limits", str(1 << 27), "0.05" if quick else "0.2"]
+    limit_arguments = ["-m", "bench.limits", str(1 << 27), "0.05" if quick else "0.2", effort.shown]
 
     def limits() -> None:
         if "limits" in wanted:
@@ -248,7 +248,10 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     runs.add_argument("--json", metavar="PATH", help="where the figures go; the picture goes beside them")
     runs.add_argument("--no-cold", action="store_true", help="no cold starts and no growth")
-    runs.add_argument("--fastest", action="store_true", help="the fastest runs, not medians: for a busy machine")
+    runs.add_argument(
+        "--shown", choices=("median", "fastest", "processor"), default="median",
+        help="on a busy machine: the fastest run, or, with one thread, processor time; by default the median",
+    )  # fmt: skip
     runs.add_argument("--wait-idle", type=float, default=0.0, metavar="SECONDS", help=f"wait for a load below {IDLE}")
     runs.set_defaults(action=run)
     reports = commands.add_parser("report", help="write docs/performance.md and its picture")

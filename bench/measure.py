@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,8 @@ class Effort:
       most_s: a library that needs longer for a single turn has one only.
       pause_s: between turns, so that threads that spin for more work go to sleep.
       timeout_s: after which a worker that does not answer is given up.
-      fastest: take the fastest run instead of the median: for a machine that is busy otherwise.
+      shown: what stands for all runs. The median; or, for a machine that is busy otherwise, the fastest run; or, for
+        one thread on such a machine, processor time instead of time.
     """
 
     rounds: int = 7
@@ -38,7 +39,7 @@ class Effort:
     most_s: float = 2.0
     pause_s: float = 0.03
     timeout_s: float = 400.0
-    fastest: bool = False
+    shown: Literal["median", "fastest", "processor"] = "median"
 
 
 QUICK = Effort(rounds=3, turn_s=0.05, most_s=0.5, pause_s=0.02, timeout_s=60.0)
@@ -51,12 +52,12 @@ class Outcome:
     Attributes:
       status: ``ok``, ``wrong`` (measured, but the result is not right), ``absent``, ``unsupported``, ``failed``.
       reason: why it is not ``ok``.
-      seconds: of a run: the median, or the fastest if that was asked for.
+      seconds: what is shown: see :class:`Effort`.
       rounds: median of each turn.
       least: the fastest run.
       first_s: the first run in a process where the library was imported already; caches on disk may be empty.
       build_s: making inputs, weights and the model.
-      cpu_s: processor time of a run, in all threads: the least of any turn.
+      cpu_s: processor time of a run, in all threads: the least of each turn's median.
       cores: processor time over time, the most of any turn.
       peak_bytes: by how much the process grew.
       error: greatest difference from the reference, relative to its greatest value; None where none is there.
@@ -207,11 +208,13 @@ def time_all(crew: Crew, row: Row, effort: Effort) -> None:
             samples = answer["samples"]
             outcome.rounds.append(statistics.median(samples))
             outcome.least = min(samples) if outcome.least is None else min(outcome.least, *samples)
-            outcome.cpu_s = min(outcome.cpu_s or answer["cpu_s"], answer["cpu_s"])
-            outcome.cores = max(outcome.cores or 0.0, answer["cores"])
+            used = statistics.median(answer["processor"])
+            outcome.cpu_s = used if outcome.cpu_s is None else min(outcome.cpu_s, used)
+            outcome.cores = max(outcome.cores or 0.0, sum(answer["processor"]) / sum(samples))
     for outcome in row.results.values():
         if outcome.rounds:
-            outcome.seconds = outcome.least if effort.fastest else statistics.median(outcome.rounds)
+            medians = statistics.median(outcome.rounds)
+            outcome.seconds = {"median": medians, "fastest": outcome.least, "processor": outcome.cpu_s}[effort.shown]
 
 
 def measure(

@@ -15,6 +15,11 @@ from .workloads import WORKLOADS
 
 NOTES = Path(__file__).with_name("notes.toml")
 _SIGN = {True: "✓", False: "✗", None: "–"}
+_SHOWN = {
+    "median": "Medians",
+    "fastest": "The fastest of many runs (the machine was busy otherwise)",
+    "processor": "Processor time on one thread (the machine was busy otherwise)",
+}
 _LIMITS = {"fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying", "read": "reading"}
 
 
@@ -66,8 +71,7 @@ def _limits(record: Record) -> list[str]:
 
 
 def _table(record: Record) -> list[str]:
-    fastest = record.machine.get("shown") == "fastest"
-    shown = "The fastest of many runs (the machine was busy otherwise)" if fastest else "Medians"
+    shown = _SHOWN[record.machine.get("shown", "median")]
     lines = [
         "## Against the others", "", "![Every workload beside the best of the other libraries](performance.svg)", "",
         f"{shown}, the libraries taking turns in one run, each in a process of its own. A dash: the library has no "

@@ -56,19 +56,24 @@ def timed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def sample(call: Callable[[], Any], seconds: float, batch: int) -> list[float]:
-    """Seconds of a call, again and again for about ``seconds``; each sample is the mean of ``batch`` calls."""
-    samples = []
-    clock = time.perf_counter
+def sample(call: Callable[[], Any], seconds: float, batch: int) -> tuple[list[float], list[float]]:
+    """Calls again and again for about ``seconds``.
+
+    Returns:
+      seconds of a call, and seconds of processor time of a call in all threads; each the mean of ``batch`` calls.
+    """
+    samples, processor = [], []
+    clock, used = time.perf_counter, time.process_time
     end = clock() + seconds
     while True:
-        start = clock()
+        before, start = used(), clock()
         for _ in range(batch):
             call()
         now = clock()
         samples.append((now - start) / batch)
+        processor.append((used() - before) / batch)
         if now >= end or len(samples) >= MOST_SAMPLES:
-            return samples
+            return samples, processor
 
 
 class Worker:
@@ -149,17 +154,14 @@ class Worker:
         """Runs the open workload for about ``seconds``.
 
         Returns:
-          ``samples``, seconds of a run; ``cpu_s``, processor time of a run, in all threads; ``cores``, processor time
-          over time.
+          ``samples``, seconds of a run; ``processor``, processor time of a run in all threads, for each sample.
         """
         assert self.case is not None
         call = self.case.run
         once = timed(call)
         batch = max(1, min(10000, int(BATCH_S / max(once, 1e-9))))
-        used, start = time.process_time(), time.perf_counter()
-        samples = sample(call, seconds, batch)
-        wall, used = time.perf_counter() - start, time.process_time() - used
-        return {"samples": samples, "cpu_s": used / (len(samples) * batch), "cores": used / wall}
+        samples, processor = sample(call, seconds, batch)
+        return {"samples": samples, "processor": processor}
 
     def close(self) -> dict[str, Any]:
         """Lets go of the open workload."""
