@@ -7,14 +7,14 @@ import functools
 import math
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from tg_codegen.builder import LinearBuilder
 from tg_codegen.conformance import Case, cases
 from tg_codegen.render_ptx import PTXRenderer
-from tg_dtype import AddrSpace, dtypes
+from tg_dtype import AddrSpace, dtypes, to_bits
 from tg_lazy import Ops
 from tg_runtime.errors import DeviceError
 from tg_runtime.ptx import Kernel, MisalignedAddress, Program, PTXSyntaxError, PTXUnsupported, parse
@@ -476,3 +476,93 @@ def test_approximations_are_close() -> None:
     )
     got = [struct.unpack("<f", struct.pack("<I", word))[0] for word in run_words(body, len(values))]
     assert all(math.isclose(g, 2.0**v, rel_tol=1e-6) for g, v in zip(got, values, strict=True))
+
+
+# matrices
+
+
+def half(value: float) -> int:
+    found: int = struct.unpack("<H", struct.pack("<e", value))[0]
+    return found
+
+
+# How a number of each dtype is stored, and how many are in a register.
+ENCODED: dict[str, tuple[Callable[[float], int], int]] = {
+    "f16": (half, 2),
+    "bf16": (lambda v: bits(v) >> 16, 2),
+    "tf32": (bits, 1),
+    "e5m2": (lambda v: half(v) >> 8, 4),
+    "e4m3": (lambda v: to_bits(v, dtypes.fp8e4m3), 4),
+    "s8": (lambda v: int(v) & 255, 4),
+}
+
+
+@needs_llvm
+@pytest.mark.parametrize(
+    ("kind", "depth"),
+    [("f16", 16), ("f16", 8), ("bf16", 16), ("tf32", 8), ("tf32", 4), ("e5m2", 32), ("e4m3", 32), ("s8", 32),
+     ("s8", 16)],
+)
+def test_matrix_products(kind: str, depth: int) -> None:
+    """A 16 by ``depth`` matrix and one of ``depth`` by 8, spread over the registers of a warp, plus 1."""
+    r = random.Random(depth)
+    encode, each = ENCODED[kind]
+    a = [[float(r.randint(-3, 3)) for _ in range(depth)] for _ in range(16)]
+    b = [[float(r.randint(-3, 3)) for _ in range(8)] for _ in range(depth)]
+    steps = depth // (4 * each)
+    given = []
+    for lane in range(32):
+        group, quarter = divmod(lane, 4)
+        places = [4 * each * step + each * quarter for step in range(steps)]
+        rows = [a[group + 8 * (n % 2)][at : at + each] for at in places for n in range(2)]
+        columns = [[b[at + n][group] for n in range(each)] for at in places]
+        for part in (*rows, *columns):
+            given.append(sum(encode(v) << (32 // each * n) for n, v in enumerate(part)))
+    count = 3 * steps
+    registers = [f"%r{n + 1}" for n in range(count)]
+    loads = "\n".join(f"ld.global.u32 {name}, [%rd3+{4 * n}];" for n, name in enumerate(registers))
+    sums = ("%f1, %f2, %f3, %f4", "f32") if kind != "s8" else ("%r11, %r12, %r13, %r14", "s32")
+    one = "0f3F800000" if kind != "s8" else "1"
+    ones = "\n".join(f"mov.b32 {name}, {one};" for name in sums[0].split(", "))
+    source = text(
+        f"""
+        ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [given]; mov.u32 %r18, %tid.x;
+        mad.wide.u32 %rd3, %r18, {4 * count}, %rd2; mad.wide.u32 %rd4, %r18, 16, %rd1;
+        {loads}
+        {ones}
+        mma.sync.aligned.m16n8k{depth}.row.col.{sums[1]}.{kind}.{kind}.{sums[1]} {{{sums[0]}}},
+          {{{", ".join(registers[: 2 * steps])}}}, {{{", ".join(registers[2 * steps :])}}}, {{{sums[0]}}};
+        st.global.v4.b32 [%rd4], {{{sums[0]}}};""",
+        ".param .u64 out, .param .u64 given",
+    )
+    out = words(128)
+    launch(Program(source).kernels["k"], out, words(len(given), given), block=(32, 1, 1))
+    for lane in range(32):
+        group, quarter = divmod(lane, 4)
+        for place in range(4):
+            row, column = group + 8 * (place // 2), 2 * quarter + place % 2
+            want = 1.0 + sum(a[row][k] * b[k][column] for k in range(depth))
+            got = out[4 * lane + place]
+            assert got == (bits(want) if kind != "s8" else int(want) & 0xFFFFFFFF), (lane, place)
+
+
+@needs_llvm
+def test_matrices_from_shared_memory() -> None:
+    """Rows of eight halves, as they are and transposed; copied there by asynchronous copies."""
+    body = """
+    .shared .align 16 .b8 tile[512];
+    ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [given]; mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd3, %r1, 16, %rd2; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2;
+    cp.async.ca.shared.global [%r3], [%rd3], 16; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r4, %r5, %r6, %r7}, [%r3];
+    ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r8, %r9}, [%r3];
+    mad.wide.u32 %rd4, %r1, 32, %rd1; st.global.v4.u32 [%rd4], {%r4, %r5, %r6, %r7};
+    st.global.v2.u32 [%rd4+16], {%r8, %r9};"""
+    out, given = words(256), words(128, [(2 * i + 1) << 16 | 2 * i for i in range(128)])
+    launch(Program(text(body, ".param .u64 out, .param .u64 given")).kernels["k"], out, given, block=(32, 1, 1))
+    for lane in range(32):
+        group, quarter = divmod(lane, 4)
+        plain = [64 * matrix + 8 * group + 2 * quarter for matrix in range(4)]
+        turned = [64 * matrix + 16 * quarter + group for matrix in range(2)]
+        want = [v | (v + 1) << 16 for v in plain] + [v | (v + 8) << 16 for v in turned]
+        assert list(out[8 * lane : 8 * lane + 6]) == want

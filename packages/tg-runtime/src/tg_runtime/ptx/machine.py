@@ -150,8 +150,12 @@ def _translate(module: Module) -> tuple[str, list[tuple[Function, int, int]]]:
     for function in module.functions.values():
         if function.body is None:
             continue
-        translation = Tensor(module, function, declarations)
-        text = translation.text()
+        helpers: dict[str, str] = {}
+        translation = Tensor(module, function, declarations, helpers)
+        # Helpers know the size of a frame: each function has its own.
+        text = "".join([translation.text(), *helpers.values()])
+        for name in helpers:
+            text = text.replace(f"@{name}(", f"@{identifier(f'{function.name}.{name}')}(")
         parts.append(text.replace(FRAME_SIZE, str(translation.frame_bytes)))
         if function.entry:
             thread, entry = (identifier(name) for name in (f"{function.name}.thread", _entry_name(function)))

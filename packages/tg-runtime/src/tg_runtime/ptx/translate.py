@@ -60,10 +60,14 @@ class Translation(Emitter):
       waits: how often a thread may have to wait.
       frame_bytes: size of a frame, known at the end.
       shared_bytes: of the shared memory that the function declares.
+      helpers: functions that it calls, by name.
     """
 
-    def __init__(self, module: Module, function: Function, declarations: dict[str, None]) -> None:
+    def __init__(
+        self, module: Module, function: Function, declarations: dict[str, None], helpers: dict[str, str]
+    ) -> None:
         super().__init__(declarations)
+        self.helpers = helpers
         assert function.body is not None
         self.module, self.function, self.code = module, function, function.body
         self.types = {name: ptx_type(kind) for name, kind in function.registers.items()}
