@@ -262,6 +262,31 @@ def test_a_kernel_that_fails() -> None:
 
 
 @needs_mock
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_loses_the_device() -> None:
+    """A child that uses its parent's device is told so; what it drops is the parent's."""
+    _, context = fresh()
+    program = CUDAProgram(context, "fails", ADD_N)
+    allocator = CUDAAllocator("CUDA", context)
+    block = allocator.alloc(64)
+    child = os.fork()
+    if child == 0:
+        told = 1
+        try:
+            context.synchronize()
+        except DeviceError as error:
+            told = 0 if "was opened before this process was forked" in str(error) else 2
+        program.__del__()
+        allocator.free_cache()
+        os._exit(told)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    host = bytearray(64)
+    allocator.copyin(block, memoryview(bytes(range(64))))
+    allocator.copyout(memoryview(host), block)
+    assert host == bytes(range(64))
+
+
+@needs_mock
 def test_the_mock_checks() -> None:
     """What a driver would refuse, or what would crash, is refused."""
     state, context = fresh()

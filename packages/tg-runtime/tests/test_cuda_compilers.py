@@ -18,6 +18,7 @@ from tg_runtime.cuda.assembler import JitLinkCompiler, PTXCompiler
 from tg_runtime.cuda.disassembly import ELF_MAGIC
 from tg_runtime.cuda.libraries import include_folders, tool
 from tg_runtime.cuda.nvrtc import NVRTCCompiler
+from tg_runtime.devices.cuda import choose_compiler
 from tg_runtime.errors import CompileError
 from tg_runtime.ptx import Program
 from tg_runtime.ptx.machine import MISSING, available
@@ -121,6 +122,23 @@ def test_machine_code() -> None:
     assert "LDG.E.128" in text
     assert "FFMA" in text
     assert "STG.E.128" in text
+
+
+@needs_nvrtc
+@needs_jitlink
+def test_machine_code_where_the_driver_takes_it() -> None:
+    """Machine code of compilers up to the driver's major version, PTX for older drivers and for the mock."""
+    for driver, cubin in ((0, False), (nvrtc.version()[0] - 1, False), (nvrtc.version()[0], True)):
+        compiler = choose_compiler("CUDA", "sm_90", driver)
+        assert isinstance(compiler, NVRTCCompiler)
+        assert compiler.cubin == cubin
+    unknown = choose_compiler("CUDA", "sm_999", 99)
+    assert isinstance(unknown, NVRTCCompiler)
+    assert not unknown.cubin
+    assert nvrtc.virtual("sm_999") == f"compute_{nvrtc.architectures()[-1]}"
+    assert nvrtc.virtual("sm_90a") == "compute_90a"
+    assert isinstance(choose_compiler("PTX", "sm_90", assembler.major()), JitLinkCompiler)
+    assert isinstance(choose_compiler("PTX", "sm_90", assembler.major() - 1), PTXCompiler)
 
 
 def test_ptx_is_left_as_it_is() -> None:

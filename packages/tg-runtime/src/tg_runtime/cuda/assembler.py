@@ -49,6 +49,11 @@ def available() -> bool:
     return library("nvJitLink") is not None
 
 
+def major() -> int:
+    """The major version of nvJitLink, 0 if it is not there."""
+    return int(_linker().version.partition("_")[0]) if available() else 0
+
+
 class _Linker:
     """The functions of the library, without the versions in their names."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import threading
+import os
 
 from tg_codegen.target import Target
 
+from ..errors import DeviceError
 from . import api
 from .api import Driver
 
@@ -28,23 +29,36 @@ class Context:
 
     def __init__(self, driver: Driver, index: int) -> None:
         self.driver, self.index = driver, index
+        self._process = os.getpid()
         self.device = driver.number("cuDeviceGet", index)
         self.handle = driver.object("cuDevicePrimaryCtxRetain", self.device)
-        self._current = threading.local()
-        self.enter()
-        self.stream = driver.object("cuStreamCreate", api.STREAM_NON_BLOCKING)
         text = ctypes.create_string_buffer(256)
         driver.check(driver.cuDeviceGetName(text, len(text), self.device), "the device's name")
         self.name = text.value.decode()
+        self.enter()
+        self.stream = driver.object("cuStreamCreate", api.STREAM_NON_BLOCKING)
         major, minor = self.attribute(api.CAPABILITY_MAJOR), self.attribute(api.CAPABILITY_MINOR)
         self.arch = f"sm_{major}{minor}"
         self._peers: dict[int, bool] = {}
 
     def enter(self) -> None:
-        """Makes the context that of this thread. Others may have set theirs since."""
+        """Makes the context that of this thread. Others may have set theirs since.
+
+        Raises:
+          DeviceError: the process was forked since: a child has to open a device that its parent has not.
+        """
+        if os.getpid() != self._process:
+            raise DeviceError(
+                f"CUDA: {self.name} was opened before this process was forked, and is lost in the child; "
+                "open it in the child first, or start processes by spawning"
+            )
         code = self.driver.cuCtxSetCurrent(self.handle)
         if code:
-            self.driver.check(code, f"the context of {self.index}")
+            self.driver.check(code, f"the context of {self.name}")
+
+    def try_enter(self) -> bool:
+        """As :meth:`enter`, for giving things back: False where there is nothing to give back any more."""
+        return os.getpid() == self._process and self.driver.cuCtxSetCurrent(self.handle) == api.SUCCESS
 
     def attribute(self, number: int) -> int:
         """An attribute of the device."""

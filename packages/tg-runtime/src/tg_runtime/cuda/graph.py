@@ -183,7 +183,8 @@ class CUDAGraph(Runner):
         if not getattr(self, "_graph", 0):
             return
         context = self.nodes[0].program.context
-        context.enter()
+        if not context.try_enter():
+            return
         if self._executable:
             context.driver.cuGraphExecDestroy(self._executable)
         context.driver.cuGraphDestroy(self._graph)

@@ -136,7 +136,8 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
         if options.external_ptr is not None or not address:
             return
         context = self.context
-        context.enter()
+        if not context.try_enter():
+            return  # the process is a child, or the driver has shut down: the memory is gone already
         # cuMemFree waits for the device itself; what the host pinned is given back as soon as it is asked.
         if opaque.pinned:
             context.synchronize()

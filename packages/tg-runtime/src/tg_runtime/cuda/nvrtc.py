@@ -72,12 +72,21 @@ def architectures() -> tuple[int, ...]:
     return tuple(found)
 
 
+def virtual(arch: str) -> str:
+    """The virtual architecture to write PTX for, where a device of capability ``arch`` shall load it."""
+    number = arch.removeprefix("sm_")
+    if not number.isdigit() or int(number) in architectures():
+        return f"compute_{number}"
+    return f"compute_{max((known for known in architectures() if known < int(number)), default=number)}"
+
+
 class NVRTCCompiler(Compiler):
     """Compiles CUDA C++.
 
     Args:
       arch: compute capability, ``sm_80``.
       cubin: give machine code for just this capability instead of PTX, which the driver assembles when it loads it.
+        PTX is for the newest capability up to ``arch`` that the library knows.
 
     Raises:
       DeviceUnavailable: NVRTC is not installed.
@@ -85,9 +94,9 @@ class NVRTCCompiler(Compiler):
 
     def __init__(self, arch: str, cubin: bool = False) -> None:
         self.arch, self.cubin = arch, cubin
-        # A number that is not stated as sm_ is a virtual architecture, which gives PTX.
+        # A virtual architecture gives PTX.
         self.options = (
-            f"--gpu-architecture={arch if cubin else arch.replace('sm_', 'compute_')}",
+            f"--gpu-architecture={arch if cubin else virtual(arch)}",
             "--std=c++17",
             *(f"--include-path={folder}" for folder in include_folders()),
         )

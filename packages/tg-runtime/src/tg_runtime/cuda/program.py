@@ -159,8 +159,7 @@ class CUDAProgram:
         driver.check(code, f"kernel {self.name}: copying {nbytes} bytes")
 
     def __del__(self) -> None:
-        if getattr(self, "module", 0):
-            self.context.enter()
+        if getattr(self, "module", 0) and self.context.try_enter():
             self.context.driver.cuModuleUnload(self.module)
             for event in self.__dict__.get("_moments") or ():
                 self.context.driver.cuEventDestroy_v2(event)

@@ -12,7 +12,7 @@ from tg_codegen.render_ptx import PTXRenderer
 
 from ..compiled import Compiled, DeviceFacts
 from ..compiler import Compiler
-from ..cuda import api, nvrtc
+from ..cuda import api, assembler, nvrtc
 from ..cuda.api import Driver
 from ..cuda.assembler import PTXCompiler
 from ..cuda.context import Context
@@ -50,12 +50,10 @@ class CUDADevice(Compiled):
         self.context = context = Context(driver, _choose(device, entry, driver))
         arch = entry.arch or context.arch
         name = entry.renderer or ("CUDA" if nvrtc.available() else "PTX")
-        renderer: Renderer
-        compiler: Compiler
-        if name == "CUDA":
-            renderer, compiler = CUDARenderer(arch, context.target()), nvrtc.NVRTCCompiler(arch)
-        else:
-            renderer, compiler = PTXRenderer(arch, context.target()), PTXCompiler()
+        renderer: Renderer = (CUDARenderer if name == "CUDA" else PTXRenderer)(arch, context.target())
+        # Machine code is for one architecture; the mock has none.
+        exact = arch == context.arch and entry.iface != _MOCK
+        compiler = choose_compiler(name, arch, driver.number("cuDriverGetVersion") // 1000 if exact else 0)
         program = functools.partial(CUDAProgram, context)
         super().__init__(device, CUDAAllocator(device, context), renderer, compiler, program, CUDAGraph)
 
@@ -97,6 +95,23 @@ class CUDADevice(Compiled):
         if entry.iface == _MOCK:
             return None if machine.available() else machine.MISSING
         return api.problem()
+
+
+def choose_compiler(renderer: str, arch: str, driver: int) -> Compiler:
+    """The compiler of a renderer's text.
+
+    A driver loads machine code of compilers up to its own major version, and PTX only up to its own minor version:
+    machine code is made where that fits, which also keeps the driver from assembling at each load.
+
+    Args:
+      renderer: ``CUDA`` or ``PTX``.
+      arch: compute capability.
+      driver: the driver's major version; 0 for whoever takes PTX only.
+    """
+    if renderer == "CUDA":
+        fits = driver >= nvrtc.version()[0] and int(arch.removeprefix("sm_").rstrip("af")) in nvrtc.architectures()
+        return nvrtc.NVRTCCompiler(arch, cubin=fits)
+    return assembler.JitLinkCompiler(arch) if assembler.available() and driver >= assembler.major() else PTXCompiler()
 
 
 def _choose(device: str, entry: DevEntry, driver: Driver) -> int:

@@ -1,6 +1,6 @@
 """Matrix instructions of a warp: ``mma`` with 16 rows and 8 columns, ``ldmatrix``; and copies that go on meanwhile.
 
-A register holds as many elements along the common dimension as fit in it, ``e`` of them. With ``g, q = divmod(lane, 4)``,
+A register holds as many elements along the common dimension as fit in it, ``e``. With ``g, q = divmod(lane, 4)``,
 register ``r`` of A is in row ``g + 8 (r % 2)`` from ``4 e (r // 2) + e q`` on; register ``r`` of B is in column ``g``
 from ``4 e r + e q`` on; C has rows ``g`` and ``g + 8``, columns ``2 q`` and ``2 q + 1``.
 
