@@ -99,9 +99,9 @@ def test_reshape_to_a_bound_size_and_back(backend: str) -> None:
         t = Tensor(a).reshape(3, n)
         assert t.reshape(3, size).tolist() == a.tolist() and t.T.reshape(size * 3).tolist() == a.T.flatten().tolist()
         assert (t + 1).reshape(size, 3).tolist() == (a + 1).reshape(size, 3).tolist()
-    for size in (N, N.bind(3)):
+    for wrong in (N, N.bind(3)):
         with pytest.raises(ValueError, match=r"reshape: \(3, 4\) has 12 elements"):
-            Tensor.ones(3, 4).reshape(3, size)
+            Tensor.ones(3, 4).reshape(3, wrong)
 
 
 def test_variables_beside_tensors(backend: str) -> None:

@@ -1,0 +1,161 @@
+"""Convolutions and pools over a grid of parameters, against sums over numpy's windows."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tg_frontend import Tensor
+
+Array = npt.NDArray[Any]
+
+
+def windows(x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Array:
+    """(…, *counts, *kernel)"""
+    n = len(kernel)
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    lead = (slice(None),) * (x.ndim - n)
+    view = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(x.ndim - n, x.ndim)))
+    return view[(*lead, *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))]
+
+
+def correlate(
+    x: Array, w: Array, groups: int, stride: tuple[int, ...], padding: list[tuple[int, int]], dilation: tuple[int, ...]
+) -> Array:
+    n = w.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0), *padding])
+    found = windows(x, w.shape[2:], stride, dilation)
+    batch, outputs, inputs = x.shape[0], w.shape[0] // groups, w.shape[1]
+    rows = found.reshape(batch, groups, inputs, *found.shape[2:])
+    kernels = w.reshape(groups, outputs, inputs, *w.shape[2:])
+    spatial = "xyz"[:n]
+    window = "uvw"[:n]
+    out: Array = np.einsum(f"bgi{spatial}{window},goi{window}->bgo{spatial}", rows, kernels)
+    result: Array = out.reshape(batch, groups * outputs, *out.shape[3:])
+    return result
+
+
+def cases() -> list[dict[str, Any]]:
+    rng = random.Random(7)
+    out: list[dict[str, Any]] = []
+    while len(out) < 24:
+        n = rng.choice([1, 2, 2, 2, 3])
+        groups = rng.choice([1, 1, 2, 3])
+        case: dict[str, Any] = {
+            "x": (rng.choice([1, 2]), groups * rng.choice([1, 2, 4]), *(rng.choice([3, 5, 6, 9]) for _ in range(n))),
+            "outputs": groups * rng.choice([1, 2, 3]), "groups": groups,
+            "kernel": tuple(rng.choice([1, 2, 3]) for _ in range(n)),
+            "stride": tuple(rng.choice([1, 1, 2, 3]) for _ in range(n)),
+            "padding": [(rng.randrange(3), rng.randrange(3)) for _ in range(n)],
+            "dilation": tuple(rng.choice([1, 1, 2]) for _ in range(n)),
+        }  # fmt: skip
+        sizes = [i + sum(p) for i, p in zip(case["x"][2:], case["padding"], strict=True)]
+        if all(d * (k - 1) + 1 <= i for i, k, d in zip(sizes, case["kernel"], case["dilation"], strict=True)):
+            out.append(case)
+    return out
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_convolutions_and_their_gradients(number: int, backend: str) -> None:
+    case = cases()[number]
+    rng = np.random.default_rng(number)
+    groups, stride, padding, dilation = case["groups"], case["stride"], case["padding"], case["dilation"]
+    x = rng.uniform(-1, 1, case["x"])
+    w = rng.uniform(-1, 1, (case["outputs"], case["x"][1] // groups, *case["kernel"]))
+    b = rng.uniform(-1, 1, case["outputs"])
+    s, t, u = (Tensor(a, requires_grad=True) for a in (x, w, b))
+    got = s.conv2d(t, u, groups=groups, stride=stride, dilation=dilation, padding=padding)
+    want = correlate(x, w, groups, stride, padding, dilation) + b.reshape(-1, *(1,) * len(stride))
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-9, atol=1e-9)
+    # the operation is linear in each operand: its gradient is found by trying every unit vector, here a random one
+    weights = rng.uniform(-1, 1, want.shape)
+    (got * Tensor(weights)).sum().backward()
+    for leaf, array, place in ((s, x, 0), (t, w, 1), (u, b, 2)):
+        direction = rng.uniform(-1, 1, array.shape)
+        operands: list[Any] = [x, w]
+        if place < 2:
+            operands[place] = direction
+            moved = correlate(operands[0], operands[1], groups, stride, padding, dilation)
+        else:
+            moved = np.broadcast_to(direction.reshape(-1, *(1,) * len(stride)), want.shape)
+        assert leaf.grad is not None
+        np.testing.assert_allclose((leaf.grad.numpy() * direction).sum(), (moved * weights).sum(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [(2, 2), (3, 2), (1, 3), (3,), (2, 2, 2)], ids=str)
+@pytest.mark.parametrize("stride", [None, 1, 2, 3])
+def test_pools(kernel: tuple[int, ...], stride: int | None, backend: str) -> None:
+    n = len(kernel)
+    steps = kernel if stride is None else (stride,) * n
+    x = np.random.default_rng(n).uniform(-1, 1, (2, 3, *(7, 6, 5)[:n]))
+    t = Tensor(x)
+    pairs = []
+    for padding in (0, 1):
+        if padding * 2 > min(kernel):
+            continue
+        for dilation in (1, 2):
+            if any(dilation * (k - 1) + 1 > i + 2 * padding for k, i in zip(kernel, x.shape[2:], strict=True)):
+                continue
+            around = [(0, 0), (0, 0), *((padding, padding),) * n]
+            axes = tuple(range(-n, 0))
+            low = windows(np.pad(x, around, constant_values=-np.inf), kernel, steps, (dilation,) * n)
+            zero = windows(np.pad(x, around), kernel, steps, (dilation,) * n)
+            ones = windows(np.pad(np.ones_like(x), around), kernel, steps, (dilation,) * n)
+            arguments: dict[str, Any] = {
+                "kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation,
+            }  # fmt: skip
+            pairs += [
+                (t.max_pool2d(**arguments), low.max(axes)),
+                (t.avg_pool2d(**arguments), zero.mean(axes)),
+                (t.avg_pool2d(**arguments, count_include_pad=False), zero.sum(axes) / ones.sum(axes)),
+            ]
+            maxima, where = t.max_pool2d(**arguments, return_indices=True)
+            flat = x.reshape(2, 3, -1)
+            found = np.take_along_axis(flat, where.numpy().reshape(2, 3, -1), -1).reshape(maxima.shape)
+            np.testing.assert_array_equal(found, maxima.numpy())
+    for got, want in pairs:
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-9)
+
+
+def test_unpooling_puts_maxima_back(backend: str) -> None:
+    x = np.random.default_rng(0).uniform(0.1, 1, (2, 3, 6, 9)).astype(np.float32)
+    maxima, where = Tensor(x).max_pool2d(3, return_indices=True)
+    back = maxima.max_unpool2d(where, 3).numpy()
+    assert back.shape == x.shape and (back != 0).sum() == maxima.numel() and np.all((back == 0) | (back == x))
+    assert maxima.max_unpool2d(where, 3, output_size=(6, 9)).tolist() == back.tolist()
+    with pytest.raises(ValueError, match="max_unpool2d: maxima of shape"):
+        maxima.max_unpool2d(where[:1], 3)
+    with pytest.raises(TypeError, match="indices are integers"):
+        maxima.max_unpool2d(where.float(), 3)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_padding_modes_and_their_gradients(mode: str, backend: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2, 4, 5))
+    numpy = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    for amounts in ([(0, 0), (1, 2), (3, 0)], [(0, 0), (0, 3), (2, 4)], [(0, 0), (-1, 0), (1, -2)]):
+        positive = [(max(a, 0), max(b, 0)) for a, b in amounts]
+        cut = x[tuple(slice(max(-a, 0), d - max(-b, 0)) for (a, b), d in zip(amounts, x.shape, strict=True))]
+        t = Tensor(x, requires_grad=True)
+        got = t.pad(amounts, mode=mode).realize()  # so that the gradient reads it from memory
+        want = np.pad(cut, positive, mode=numpy)  # type: ignore[call-overload]
+        np.testing.assert_array_equal(got.numpy(), want)
+        weights = rng.uniform(-1, 1, want.shape)
+        ((got + 1) * Tensor(weights)).mean().backward()
+        direction = rng.uniform(-1, 1, x.shape)
+        moved = direction[tuple(slice(max(-a, 0), d - max(-b, 0)) for (a, b), d in zip(amounts, x.shape, strict=True))]
+        moved = np.pad(moved, positive, mode=numpy)  # type: ignore[call-overload]
+        assert t.grad is not None
+        np.testing.assert_allclose((t.grad.numpy() * direction).sum(), (moved * weights).mean(), rtol=1e-8)
+
+
+def test_interpolation_of_integers(backend: str) -> None:
+    x = np.arange(16, dtype=np.uint8).reshape(4, 4) * 16
+    got = Tensor(x).interpolate((7, 7))
+    want = Tensor(x.astype(np.float32)).interpolate((7, 7)).numpy()
+    assert got.tolist() == np.round(want).astype(int).tolist() and got.dtype.name == "uint8"
