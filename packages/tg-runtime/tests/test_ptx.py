@@ -170,6 +170,34 @@ def test_renderer_conforms_on_older_ones(name: str) -> None:
 
 
 @needs_llvm
+@pytest.mark.parametrize("name", ["alu_float16x8", "alu_bfloat16x8", "cast_float16x8", "lanes", "gated_blocks"])
+def test_eight_lanes(name: str) -> None:
+    """Eight halves are one access."""
+    renderer = PTXRenderer("sm_90")
+    (case,) = (case for case in cases(renderer, lanes=8) if case.name == name)
+    source = renderer.render(name, case.uops)
+    assert ("ld.global.nc.v4.b32" in source) == ("float16x8" in name or "blocks" in name)
+    run_case(case, source)
+
+
+@needs_llvm
+def test_halves_behind_a_gate() -> None:
+    """What is not loaded is the alternative, in every half of every word."""
+    k = LinearBuilder()
+    out, a, limit = k.param(0, dtypes.float16), k.param(1, dtypes.float16), k.variable("limit", 0, 16)
+    with k.range(16, step=8) as i:
+        inside = k.alu(Ops.CMPLT, i, limit)
+        k.store(out, i, k.load(a, i, 8, inside, k.const(-2.0, dtypes.float16.vec(8))))
+    source = PTXRenderer().render("k", k.uops)
+    assert "st.global.v4.b32" in source
+    given = struct.pack("<16e", *range(16))
+    memory = (ctypes.c_uint32 * 8).from_buffer_copy(given)
+    target = words(8)
+    launch(Program(source).kernels["k"], target, memory, 8)
+    assert struct.unpack("<16e", bytes(target)) == (*map(float, range(8)), *[-2.0] * 8)
+
+
+@needs_llvm
 def test_strict_does_not_contract() -> None:
     k = LinearBuilder()
     out, a = k.param(0, dtypes.float32), k.param(1, dtypes.float32)

@@ -1,7 +1,7 @@
 """PTX, the assembly language of NVIDIA's virtual machine, written without a compiler in between.
 
-A vector is so many registers. It is loaded and stored in pieces of two or four elements where its index is seen to be
-a multiple of them, for which buffers must begin at a multiple of 16 bytes. A gate is a predicate on the access itself.
+A vector is so many registers. It is loaded and stored in pieces of two or four elements, or of eight halves in four
+words, where its index is seen to be a multiple of them, for which buffers must begin at a multiple of 16 bytes. A gate is a predicate on the access itself.
 
 Example:
     >>> from tg_codegen.render_ptx import PTXRenderer
@@ -295,7 +295,10 @@ class _Kernel(PTXArithmetic):
     def pieces(self, pointer: UOp, index: UOp, count: int) -> list[tuple[int, int]]:
         """(first lane, lanes) of each instruction that an access of ``count`` elements takes."""
         known = abs(int(index.arg)) if index.is_const else self.facts.divisors.get(index, 1)
-        most = min(_WIDEST_ACCESS // max(element(pointer).itemsize, 1), 4)
+        dtype = element(pointer)
+        most = min(_WIDEST_ACCESS // max(dtype.itemsize, 1), 4)
+        if dtypes.is_float(dtype) and dtype.itemsize == 2:
+            most = 8
         found, lane = [], 0
         while lane < count:
             width = most
@@ -317,18 +320,42 @@ class _Kernel(PTXArithmetic):
         pieces = self.pieces(pointer, index, count) if len(gates) < 2 else [(lane, 1) for lane in range(count)]
         lanes: list[str] = []
         for first, width in pieces:
-            into = [self.register(kind) for _ in range(width)]
+            paired = width == 8
+            into = [self.register("r" if paired else kind) for _ in range(4 if paired else width)]
             guard = ""
             if gates:
-                for i, target in enumerate(into):
-                    self.fill(target, others[first + i], dtype)
+                given = others[first : first + width]
+                for target, other in zip(into, self.paired(given) if paired else given, strict=True):
+                    self.fill(target, other, dtypes.uint32 if paired else dtype)
                 guard = f"@{gates[first if len(gates) > 1 else 0]} "
-            vector = f".v{width}" if width > 1 else ""
-            target = into[0] if width == 1 else f"{{{', '.join(into)}}}"
+            name = f"ld.{space}{self.cached(pointer)}{self.vector_suffix(width, dtype)}"
             place = self.place(register, offset + first * size)
-            self.line(f"{guard}ld.{space}{self.cached(pointer)}{vector}.{memory_suffix(dtype)} {target}, {place}")
-            lanes += into
+            self.line(f"{guard}{name} {self.braced(into)}, {place}")
+            lanes += self.parted(into) if paired else into
         return [self.emit("setp.ne.s32", "p", lane, "0") for lane in lanes] if dtypes.is_bool(dtype) else lanes
+
+    def vector_suffix(self, width: int, dtype: DType) -> str:
+        """The end of an access to ``width`` elements; eight are four words."""
+        if width == 8:
+            return ".v4.b32"
+        return f"{f'.v{width}' if width > 1 else ''}.{memory_suffix(dtype)}"
+
+    def braced(self, registers: Sequence[str]) -> str:
+        return registers[0] if len(registers) == 1 else f"{{{', '.join(registers)}}}"
+
+    def paired(self, halves: Sequence[str]) -> list[str]:
+        """Each two registers of 16 bits as a word."""
+        pairs = zip(halves[::2], halves[1::2], strict=True)
+        return [self.emit("mov.b32", "r", f"{{{low}, {high}}}") for low, high in pairs]
+
+    def parted(self, words: Sequence[str]) -> list[str]:
+        """Words as two registers of 16 bits each."""
+        halves = []
+        for word in words:
+            low, high = self.register("h"), self.register("h")
+            self.line(f"mov.b32 {{{low}, {high}}}, {word}")
+            halves += [low, high]
+        return halves
 
     def literal_zero(self, dtype: DType) -> str:
         return self.constant(UOp(UOps.CONST, dtype, (), dtypes.as_const(0, dtype)))
@@ -363,10 +390,10 @@ class _Kernel(PTXArithmetic):
         pieces = self.pieces(pointer, index, count) if len(gates) < 2 else [(lane, 1) for lane in range(count)]
         for first, width in pieces:
             guard = f"@{gates[first if len(gates) > 1 else 0]} " if gates else ""
-            vector = f".v{width}" if width > 1 else ""
-            source = lanes[first] if width == 1 else f"{{{', '.join(lanes[first : first + width])}}}"
+            given = lanes[first : first + width]
             place = self.place(register, offset + first * size)
-            self.line(f"{guard}st.{self.space(pointer)}{vector}.{memory_suffix(dtype)} {place}, {source}")
+            source = self.braced(self.paired(given) if width == 8 else given)
+            self.line(f"{guard}st.{self.space(pointer)}{self.vector_suffix(width, dtype)} {place}, {source}")
 
     # arithmetic
 

@@ -174,7 +174,7 @@ def problem() -> str | None:
         if chosen:
             return f"the library that CUDA_LIBRARY names cannot be loaded: {chosen}"
         return (
-            f"no CUDA driver: {' nor '.join(_NAMES)} found (it comes with NVIDIA's kernel driver; or name it in "
+            f"no CUDA driver: neither {' nor '.join(_NAMES)} is there (it comes with NVIDIA's kernel driver; or name it in "
             "CUDA_LIBRARY; DEV=MOCK+CUDA:PTX runs kernels on the host)"
         )
     missing = [name for name in PROTOTYPES if not hasattr(found, name)]
