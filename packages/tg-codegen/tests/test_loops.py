@@ -142,7 +142,8 @@ def total(n: int, m: int, axis: int, op: Ops = Ops.ADD) -> Case:
     x = data(n, m)
     shape = (1, m) if axis == 0 else (n, 1)
     r = A.reduce(A.load(1, F32, ST((n, m))), op, (axis,))
-    want = {Ops.ADD: np.sum, Ops.MAX: np.max, Ops.MUL: np.prod}[op](x.astype(np.float64), axis=axis)
+    reducers: dict[Ops, Any] = {Ops.ADD: np.sum, Ops.MAX: np.max, Ops.MUL: np.prod}
+    want = reducers[op](x.astype(np.float64), axis=axis)
     return case(A.sink((A.store(0, ST(shape), r),), buffers(int(want.size), n * m)), {1: x}, {0: want})
 
 
@@ -283,7 +284,7 @@ def check(nest: Nest, case: Case, target: Target) -> None:
         if slot in case.inputs:
             raw[:] = case.inputs[slot].reshape(-1)
         memory.append(bytearray(raw.tobytes()))
-    interpret(linearize(emit(nest, target)), memory, case.values)
+    interpret(linearize(emit(nest, target)), memory, {v: n for v, n in case.values.items()})
     for slot, want in case.want.items():
         got = np.frombuffer(memory[slot], np.dtype(case.ast.arg[slot].dtype.name))
         np.testing.assert_allclose(got, np.asarray(want).reshape(-1), rtol=2e-5, atol=1e-5, err_msg=str(nest.log))
