@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
+import gc
 import os
 import random
 import subprocess
@@ -259,6 +260,25 @@ def test_a_kernel_that_fails() -> None:
     assert driver.error == "kernel fails: it trapped"
     with pytest.raises(DeviceError, match="LAUNCH_FAILED"):
         program()
+
+
+@needs_mock
+def test_nothing_grows() -> None:
+    """Launches leave nothing behind, nor do programs and graphs that are dropped."""
+    with Context(DEV="MOCK+CUDA:PTX"):
+        items, inputs, _ = captured(SIZE)
+        device, state = Device["CUDA"], mock("sm_90")
+        items[0].run()
+        before = state.objects
+        for _ in range(2000):
+            items[1].run()
+        graph = CUDAGraph(items, inputs)
+        graph(inputs, {}, wait=True)
+        program = CUDAProgram(device.context, "add_n", ADD_N)  # type: ignore[attr-defined]
+        assert state.objects > before
+        del graph, program
+        gc.collect()
+        assert state.objects == before
 
 
 @needs_mock

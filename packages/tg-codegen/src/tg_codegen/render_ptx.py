@@ -1,7 +1,8 @@
 """PTX, the assembly language of NVIDIA's virtual machine, written without a compiler in between.
 
 A vector is so many registers. It is loaded and stored in pieces of two or four elements, or of eight halves in four
-words, where its index is seen to be a multiple of them, for which buffers must begin at a multiple of 16 bytes. A gate is a predicate on the access itself.
+words, where its index is seen to be a multiple of them, for which buffers must begin at a multiple of 16 bytes. A gate
+is a predicate on the access itself.
 
 Example:
     >>> from tg_codegen.render_ptx import PTXRenderer

@@ -174,8 +174,8 @@ def problem() -> str | None:
         if chosen:
             return f"the library that CUDA_LIBRARY names cannot be loaded: {chosen}"
         return (
-            f"no CUDA driver: neither {' nor '.join(_NAMES)} is there (it comes with NVIDIA's kernel driver; or name it in "
-            "CUDA_LIBRARY; DEV=MOCK+CUDA:PTX runs kernels on the host)"
+            f"no CUDA driver: {_NAMES[0]} is not there (NVIDIA's kernel driver brings it; or name it in CUDA_LIBRARY; "
+            "DEV=MOCK+CUDA:PTX runs kernels on the host)"
         )
     missing = [name for name in PROTOTYPES if not hasattr(found, name)]
     return f"the CUDA driver is older than 11.4: it lacks {missing[0]}" if missing else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
+from typing import ClassVar
 
 from tg_codegen.target import Target
 
@@ -26,6 +28,8 @@ class Context:
       name: what the driver calls the device.
       arch: its compute capability, ``sm_90``.
     """
+
+    ended: ClassVar[bool] = False  # the process ends: the driver takes back everything by itself
 
     def __init__(self, driver: Driver, index: int) -> None:
         self.driver, self.index = driver, index
@@ -58,7 +62,9 @@ class Context:
 
     def try_enter(self) -> bool:
         """As :meth:`enter`, for giving things back: False where there is nothing to give back any more."""
-        return os.getpid() == self._process and self.driver.cuCtxSetCurrent(self.handle) == api.SUCCESS
+        if self.ended or os.getpid() != self._process:
+            return False
+        return self.driver.cuCtxSetCurrent(self.handle) == api.SUCCESS
 
     def attribute(self, number: int) -> int:
         """An attribute of the device."""
@@ -128,3 +134,8 @@ class Context:
                 found = code in (api.SUCCESS, api.PEER_ACCESS_ALREADY_ENABLED)
             self._peers[other.index] = found
         return found
+
+
+@atexit.register
+def _end() -> None:
+    Context.ended = True

@@ -58,6 +58,7 @@ class MockDriver:
       error: what the last kernel that failed said.
       launches: how many kernels ran.
       used: bytes in use on each device.
+      objects: how many handles are in use.
     """
 
     def __init__(self, arch: str = "sm_90", devices: int = 2, memory_bytes: int = 1 << 34) -> None:
@@ -94,6 +95,10 @@ class MockDriver:
         return call
 
     # objects
+
+    @property
+    def objects(self) -> int:
+        return len(self._handles)
 
     def _new(self, thing: object) -> int:
         number = next(self._numbers)
@@ -326,6 +331,9 @@ class MockDriver:
             ctypes.memmove(place, text, len(text))
 
     def cuModuleUnload(self, module: int | None) -> None:
+        kernels = set(map(id, self._get(module, Program).kernels.values()))
+        for handle in [handle for handle, thing in self._handles.items() if id(thing) in kernels]:
+            del self._handles[handle]
         self._drop(module, Program)
 
     def cuModuleGetFunction(self, function: _Pointer, module: int | None, name: bytes) -> None:
