@@ -50,11 +50,11 @@ class Case:
     ast: LazyOp
     inputs: dict[int, Array]
     want: dict[int, Array]
-    values: dict[Variable, int]
+    values: dict[Variable | str, int]
 
 
 def case(
-    ast: LazyOp, inputs: dict[int, Array], want: dict[int, Array], values: dict[Variable, int] | None = None
+    ast: LazyOp, inputs: dict[int, Array], want: dict[int, Array], values: dict[Variable | str, int] | None = None
 ) -> Case:
     return Case(ast, inputs, want, values or {})
 
@@ -284,7 +284,7 @@ def check(nest: Nest, case: Case, target: Target) -> None:
         if slot in case.inputs:
             raw[:] = case.inputs[slot].reshape(-1)
         memory.append(bytearray(raw.tobytes()))
-    interpret(linearize(emit(nest, target)), memory, {v: n for v, n in case.values.items()})
+    interpret(linearize(emit(nest, target)), memory, case.values)
     for slot, want in case.want.items():
         got = np.frombuffer(memory[slot], np.dtype(case.ast.arg[slot].dtype.name))
         np.testing.assert_allclose(got, np.asarray(want).reshape(-1), rtol=2e-5, atol=1e-5, err_msg=str(nest.log))
