@@ -56,6 +56,8 @@ CASES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[NDArray[Any]], Any]
     "diagonal": (lambda t: t[0, :, :3].diagonal(), lambda x: np.diagonal(x[0, :, :3])),
     "rearrange": (lambda t: t.rearrange("a b (c d) -> (b a) d c", c=2),
                   lambda x: x.reshape(2, 3, 2, 2).transpose(1, 0, 3, 2).reshape(6, 2, 2)),
+    "rearrange dots": (lambda t: t.rearrange("a ... c -> c (...) a"), lambda x: x.transpose(2, 1, 0)),
+    "rearrange dots apart": (lambda t: t.rearrange("a … -> … a"), lambda x: x.transpose(1, 2, 0)),
     "rearrange ones": (lambda t: t.rearrange("a b c -> a 1 (b c)"), lambda x: x.reshape(2, 1, 12)),
     "unfold": (lambda t: t.unfold(2, 3, 1), lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, 2)),
     "unfold apart": (lambda t: t.unfold(1, 1, 2), lambda x: x[:, ::2, :, None]),

@@ -299,8 +299,10 @@ class Core:
         lazy = self._host()
         flat = host.download(lazy, self._ints())
         code, shape = lazy.dtype.fmt, self._ints()
-        if code is None or code == "e" or 0 in shape:
+        if code is None or code == "e":
             return flat
+        if 0 in shape:
+            return flat.cast(code)
         return host.shaped(flat, code, shape)
 
     def numpy(self) -> NDArray[Any]:

@@ -444,12 +444,18 @@ class Movement(Gradient):
     def rearrange(self, formula: str, **sizes: int) -> Self:
         """Reshape and permute by names, as einops has it: ``"b (h w) c -> b c h w"`` with ``h=2``.
 
+        ``...`` stands for the axes that are not named, also in parentheses on the right.
+
         Raises:
           ValueError: the formula does not fit the shape.
         """
         left, arrow, right = formula.partition("->")
         if not arrow:
             raise ValueError(f"rearrange: {formula!r} has no '->'")
+        if "..." in (left := left.replace("…", "...")):
+            unnamed = self.ndim - len(_groups(left, formula)) + 1
+            dots = " ".join(f"...{i}" for i in range(unnamed))
+            left, right = (side.replace("...", f" {dots} ") for side in (left, right.replace("…", "...")))
         before, after = _groups(left, formula), _groups(right, formula)
         if len(before) != self.ndim:
             raise ValueError(f"rearrange: {formula!r} names {len(before)} axes, shape {self.shape} has {self.ndim}")
