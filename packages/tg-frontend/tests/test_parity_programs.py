@@ -223,3 +223,93 @@ def test_reads_and_writes_in_any_order(seed: int, backend: str) -> None:
     rng.shuffle(pending)
     for got, want in [*pending, *zip(ours, mine, strict=True)]:
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-9)
+
+
+def seen(rng: random.Random, ours: Tensor, mine: Array) -> tuple[Tensor, Array]:
+    """A view of both that shares their memory."""
+    for _ in range(rng.randint(1, 3)):
+        n = mine.ndim
+        kind = rng.choice(["slice", "slice", "row", "permute", "flip", "newaxis", "detach"]) if n else "detach"
+        if kind == "slice":
+            bounds = []
+            for d in mine.shape:
+                a = rng.randrange(d)
+                bounds.append(slice(a, rng.randint(a + 1, d), rng.choice([1, 1, 2])))
+            ours, mine = ours[tuple(bounds)], mine[tuple(bounds)]
+        elif kind == "row" and n > 1:
+            i = rng.randrange(-mine.shape[0], mine.shape[0])
+            ours, mine = ours[i], mine[i]
+        elif kind == "permute":
+            order = rng.sample(range(n), n)
+            ours, mine = ours.permute(order), mine.transpose(order)
+        elif kind == "flip":
+            axis = rng.randrange(n)
+            ours, mine = ours.flip(axis), np.flip(mine, axis)
+        elif kind == "newaxis":
+            ours, mine = ours.unsqueeze(0), mine[None]
+        else:
+            ours = ours.detach()
+    return ours, mine
+
+
+@pytest.mark.parametrize("borrowed", [False, True], ids=["owned", "borrowed"])
+@pytest.mark.parametrize("seed", range(20))
+def test_views_share_their_memory(seed: int, borrowed: bool, backend: str) -> None:
+    """What is written through one view shows in all of them, as in numpy; what was computed does not change."""
+    rng = random.Random(seed)
+    mine = np.arange(60.0).reshape(5, 4, 3)
+    source = mine.copy()
+    ours = Tensor(source) if borrowed else Tensor(source).clone().realize()
+    views = [(ours, mine)]
+    computed: list[tuple[Tensor, Array]] = []
+    for turn in range(14):
+        t, x = seen(rng, *rng.choice(views))
+        kind = rng.random()
+        if kind < 0.3:
+            views.append((t, x))
+        elif kind < 0.45:
+            computed.append((t * 2 + 1, x * 2 + 1))
+        elif kind < 0.6:
+            x[...] = x + turn
+            t += turn
+        elif kind < 0.75 and x.ndim:
+            x[0] = -turn
+            t[0] = -turn
+        elif kind < 0.9:
+            other = rng.choice(views)
+            value = float(np.asarray(other[1]).sum()) % 97
+            x[...] = value
+            t.assign(other[0].sum() % 97)
+        else:
+            rng.choice(views)[0].realize()
+    rng.shuffle(computed)
+    for got, want in [*computed, *views]:
+        np.testing.assert_allclose(got.numpy(), want)
+    if borrowed:
+        np.testing.assert_array_equal(source, np.arange(60.0).reshape(5, 4, 3))
+
+
+def test_what_is_written_through_a_view_that_nobody_keeps(backend: str) -> None:
+    t = Tensor.zeros(3, 3).contiguous()
+    t[1][2] = 5
+    t.T[0, 1] = 7
+    t[2:].assign(9)
+    t.detach()[0, 0] = 1
+    assert t.tolist() == [[1, 0, 0], [7, 0, 5], [9, 9, 9]]
+    cache = Tensor.zeros(4, 2).contiguous().realize()
+    total = cache.sum()
+    cache.shrink(((1, 3), None)).assign(Tensor.ones(2, 2)).realize()
+    assert total.item() == 0 and cache.sum().item() == 4
+
+
+def test_repetitions_and_results_are_copied_when_written(backend: str) -> None:
+    x = Tensor([1.0, 2.0]).contiguous().realize()
+    wide = x.reshape(1, 2).expand(3, 2)
+    wide[0] = 9
+    padded = x.pad(((1, 1),))
+    padded[0] = 5
+    made = x + 1
+    part = made[:1]
+    part[0] = 7
+    assert wide.tolist() == [[9, 9], [1, 2], [1, 2]] and padded.tolist() == [5, 1, 2, 0] and part.tolist() == [7]
+    assert x.tolist() == [1, 2] and made.tolist() == [2, 3]

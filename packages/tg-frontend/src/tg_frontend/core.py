@@ -14,7 +14,7 @@ from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 from . import host
 from .autograd import MODE
 from .function import Contiguous, ContiguousBackward, Copy, Function
-from .realization import LIVE, realize_all, schedule_all
+from .realization import LIVE, latest, realize_all, schedule_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def to_dtype(dtype: DTypeLike) -> DType:
 class Core:
     """Data, placement and differentiation."""
 
-    __slots__ = ("__weakref__", "_ctx", "_version", "grad", "lazydata", "requires_grad")
+    __slots__ = ("__weakref__", "_ctx", "_lazy", "_version", "grad", "requires_grad")
 
     training: ClassVar[bool] = False
 
-    lazydata: LazyBuffer
+    _lazy: LazyBuffer
     requires_grad: bool | None
     grad: Self | None
     _ctx: Function | None
@@ -66,18 +66,18 @@ class Core:
     ) -> None:
         """Makes a tensor of ``data``: see the class."""
         wanted = None if dtype is None else to_dtype(dtype)
-        self.lazydata = _ingest(data, Device.canonicalize(device), wanted, device is None)
+        self._lazy = _ingest(data, Device.canonicalize(device), wanted, device is None)
         self.grad = self._ctx = None
         self._version = 0
-        if requires_grad and self.lazydata.dtype.kind != "float":
-            raise TypeError(f"requires_grad: a tensor of {self.lazydata.dtype.name} has no gradient; only floats have")
+        if requires_grad and self._lazy.dtype.kind != "float":
+            raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
         self.requires_grad = requires_grad
         LIVE.add(self)
 
     @classmethod
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
-        self.lazydata, self.requires_grad, self.grad, self._ctx, self._version = lazy, requires_grad, None, None, 0
+        self._lazy, self.requires_grad, self.grad, self._ctx, self._version = lazy, requires_grad, None, None, 0
         LIVE.add(self)
         return self
 
@@ -88,11 +88,11 @@ class Core:
         out._version = 0
         mine = self.requires_grad
         if others:
-            out.lazydata = lazy = function.forward(self.lazydata, *(other.lazydata for other in others))
+            out._lazy = lazy = function.forward(self.lazydata, *(other.lazydata for other in others))
             theirs = [other.requires_grad for other in others]
             any_needs, any_open = mine is True or True in theirs, mine is None or None in theirs
         else:
-            out.lazydata = lazy = function.forward(self.lazydata)
+            out._lazy = lazy = function.forward(self.lazydata)
             any_needs, any_open = mine is True, mine is None
         if (any_needs or any_open) and MODE.recording and lazy.dtype.kind == "float":
             parents = (self, *others)
@@ -124,28 +124,40 @@ class Core:
     # *** what it is ***
 
     @property
+    def lazydata(self) -> LazyBuffer:
+        """The graph of this tensor; of memory that was assigned to, also through a view, the newest version."""
+        lazy = self._lazy
+        if lazy.base.successor is not None:
+            self._lazy = lazy = latest(lazy)
+        return lazy
+
+    @lazydata.setter
+    def lazydata(self, lazy: LazyBuffer) -> None:
+        self._lazy = lazy
+
+    @property
     def shape(self) -> tuple[sint, ...]:
         """Sizes of the axes; symbolic ones are expressions."""
-        return self.lazydata.shape
+        return self._lazy.shape
 
     @property
     def dtype(self) -> DType:
         """Type of the elements."""
-        return self.lazydata.dtype
+        return self._lazy.dtype
 
     @property
     def device(self) -> str:
         """Canonical name of the device that holds or will hold the elements."""
-        return self.lazydata.device
+        return self._lazy.device
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return len(self.lazydata.shape)
+        return len(self._lazy.shape)
 
     def numel(self) -> sint:
         """Number of elements."""
-        return prod(self.lazydata.shape)
+        return prod(self._lazy.shape)
 
     def size(self, dim: int | None = None) -> sint | tuple[sint, ...]:
         """The shape, or the size of one axis.
@@ -174,7 +186,7 @@ class Core:
           TypeError: it is not an integer.
           IndexError: it is out of range.
         """
-        ndim = len(self.lazydata.shape) + extra
+        ndim = len(self._lazy.shape) + extra
         if not isinstance(axis, int) or isinstance(axis, bool):
             raise TypeError(f"{what}: an axis is an integer, got {axis!r}")
         limit = ndim or 1
@@ -188,7 +200,7 @@ class Core:
         Raises:
           ValueError: a size is symbolic and bound to no value.
         """
-        return tuple(_value(dim, self) for dim in self.lazydata.shape)
+        return tuple(_value(dim, self) for dim in self._lazy.shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle and copy: the elements, computed now; not the graph that they came from."""
@@ -301,8 +313,6 @@ class Core:
         code, shape = lazy.dtype.fmt, self._ints()
         if code is None or code == "e":
             return flat
-        if 0 in shape:
-            return flat.cast(code)
         return host.shaped(flat, code, shape)
 
     def numpy(self) -> NDArray[Any]:

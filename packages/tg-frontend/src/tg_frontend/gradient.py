@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tg_dtype import can_safe_cast, dtypes
-from tg_lazy import Ops
-from tg_lazy.lazybuffer import MEMORY
+from tg_lazy import LazyBuffer, Ops
 
 from . import host
 from .autograd import MODE, Switch, differentiate, free
@@ -188,8 +187,9 @@ class Gradient(Core):
     def assign(self, value: Any) -> Self:
         """Gives this tensor new elements, in the same memory where it has some. Returns it.
 
-        What was computed from the old elements keeps them; views of this tensor show the new ones. Memory borrowed
-        from a numpy array or a file is never written: the tensor gets memory of its own.
+        What was computed from the old elements keeps them; views of the same memory show the new ones, and what is
+        assigned to a view shows in the whole. Memory borrowed from a numpy array or a file is never written: those who
+        see it get a copy.
 
         Args:
           value: a tensor of the same shape and device, or data for one; a number fills.
@@ -211,13 +211,34 @@ class Gradient(Core):
 
     def _store(self, new: Self) -> None:
         self._let_go()
+        memory = self._memory(new.lazydata)
+        if memory is not None:
+            note_assign(memory, memory.assign(new.lazydata))
+
+    def _memory(self, whole: LazyBuffer | None = None) -> LazyBuffer | None:
+        """The memory that this tensor sees, ready to be written.
+
+        Where it sees none (a result that is not realised, a constant, a repetition) it gets memory of its own. Memory
+        that is borrowed is left alone: all who see it get a copy together.
+
+        Args:
+          whole: what this tensor will be; if it is known, memory that would be new is made of it.
+
+        Returns:
+          The memory; None if that is what ``whole`` says already.
+        """
         lazy = self.lazydata
-        if lazy.base.op not in MEMORY or (lazy.storage is not None and host.is_borrowed(lazy.storage)):
-            # memory of its own: a node that equal graphs share could not be written in place next time
-            self.lazydata = new.lazydata.clone()
-            return
-        self.lazydata = lazy.assign(new.lazydata)
-        note_assign(self.lazydata)
+        if not lazy.is_writable:
+            self.lazydata = lazy = (lazy if whole is None else whole).clone()
+            return lazy if whole is None else None
+        base = lazy.base
+        if base.storage is None or not host.is_borrowed(base.storage):
+            return lazy
+        if whole is not None and lazy.is_whole:
+            base.successor = whole.reshape(base.shape).clone()
+            return None
+        base.successor = base.clone()
+        return self.lazydata
 
     def replace(self, other: Self) -> Self:
         """Makes this tensor refer to what ``other`` refers to. Returns it.

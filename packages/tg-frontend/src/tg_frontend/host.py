@@ -205,9 +205,9 @@ def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:
 
 
 def shaped(flat: memoryview, code: str, shape: tuple[int, ...]) -> memoryview:
-    """Bytes as elements of a :mod:`struct` format, in a shape."""
+    """Bytes as elements of a :mod:`struct` format, in a shape; flat where there are none: Python has no such shape."""
     cast: Any = flat.cast
-    out: memoryview = cast(code, shape)
+    out: memoryview = cast(code) if 0 in shape else cast(code, shape)
     return out
 
 

@@ -229,16 +229,12 @@ class Indexing(Scan):
     def _write_box(self, terms: list[Any], value: Self) -> None:
         self._let_go()
         fitted = self._part_of(terms, value)
-        storage = self.lazydata.storage
-        whole = self.lazydata
-        if storage is None or host.is_borrowed(storage):
-            whole = whole.contiguous() if storage is None else whole.clone()
-        box = self._wrap(whole)._box(terms)
-        if box.numel() == 0:
+        memory = self._memory()
+        assert memory is not None
+        box = self._wrap(memory)._box(terms).lazydata
+        if box.size == 0:
             return
-        new = box.lazydata.assign(fitted.reshape(box.shape).lazydata)
-        self.lazydata = whole.rebase(new)
-        note_assign(self.lazydata)
+        note_assign(memory, box.assign(fitted.reshape(box.shape).lazydata))
 
     def _box(self, terms: list[Any]) -> Self:
         """The part as a view without padding, of the operand's number of axes."""

@@ -38,9 +38,24 @@ def live() -> list[Holder]:
             continue
 
 
-def note_assign(lazy: LazyBuffer) -> None:
-    """Remembers an assignment that is not executed yet."""
-    _assigns.append(ref(lazy.base))
+def note_assign(old: LazyBuffer, new: LazyBuffer) -> None:
+    """Remembers an assignment that is not executed yet, and leads every tensor that sees the memory to it.
+
+    Args:
+      old: what was assigned to.
+      new: the same of the next version of the memory.
+    """
+    if new.base is not old.base:
+        old.base.successor = new.base
+        _assigns.append(ref(new.base))
+
+
+def latest(lazy: LazyBuffer) -> LazyBuffer:
+    """What ``lazy`` shows of the newest version of its memory."""
+    base = lazy.base
+    while base.successor is not None:
+        base = base.successor
+    return lazy.rebase(base)
 
 
 def _pending() -> list[LazyBuffer]:

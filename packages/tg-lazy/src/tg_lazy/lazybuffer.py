@@ -78,6 +78,8 @@ class LazyBuffer:
       origin: file and line of the user's program that made the node.
       shared: whether equal graphs were built more than once, so that several owners may hold this node.
       stale: where the memory that this unrealised node reads was overwritten, if it was.
+      successor: the next version of this memory, for owners who want the memory rather than its value: they set it when
+        they assign, and look here before they read. Nothing in the graph follows it.
       structural_hash: equal for equal graphs over any memory of equal sizes, in one process.
 
     Example:
@@ -90,7 +92,7 @@ class LazyBuffer:
 
     __slots__ = (
         "__weakref__", "_key", "_storage", "arg", "device", "dtype", "op", "origin", "readers", "shape", "shared",
-        "srcs", "st", "stale", "structural_hash",
+        "srcs", "st", "stale", "structural_hash", "successor",
     )  # fmt: skip
 
     op: Ops
@@ -104,6 +106,7 @@ class LazyBuffer:
     shared: bool
     stale: tuple[str, int] | None
     structural_hash: int
+    successor: LazyBuffer | None
     readers: Readers[LazyBuffer]
     _storage: Storage | None
     _key: tuple[object, ...] | None
@@ -132,6 +135,7 @@ class LazyBuffer:
             self.shape = st.shape
             self.origin = caller(2)
             self.shared, self.stale, self._storage, self._key = False, None, None, key
+            self.successor = None
             self.structural_hash = hash((op, device, dtype, st, arg_key, *[s.structural_hash for s in srcs]))
             if op is not Ops.VIEW:
                 self.readers = Readers()
@@ -407,6 +411,11 @@ class LazyBuffer:
         target = base if self.base is self else base._seen(self.st)
         new = LazyBuffer._new(Ops.ASSIGN, self.device, self.dtype, base.st, (target, value), next(_serials))
         return new if self.base is self else new._seen(self.st)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether :meth:`assign` writes the memory that is seen here: it is memory, seen once each and not padded."""
+        return self.base.op in MEMORY and not self.base.shared and _writable(self.st)
 
     def rebase(self, base: LazyBuffer) -> LazyBuffer:
         """``base`` seen as this node sees its own base.
