@@ -269,13 +269,11 @@ def test_the_collector_may_run_on_the_devices_own_thread(
         rubbish.clear()
         gc.collect()
 
-    gc.freeze()  # what other tests left behind is not what is collected here
-    request.addfinalizer(gc.unfreeze)
-    rubbish: list[object] = []
-    program = HostQueueProgram.from_callable(device, "collect", collect, 0)
     # What earlier tests left behind is not what is collected here, and takes its time.
     gc.freeze()
     request.addfinalizer(gc.unfreeze)
+    rubbish: list[object] = []
+    program = HostQueueProgram.from_callable(device, "collect", collect, 0)
     for i in range(4):
         gate = device.new_signal()
         dying = HostQueueProgram.from_callable(device, "dying", lambda: None, 0)
