@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import guard, probes
@@ -122,12 +122,15 @@ def run(options: argparse.Namespace) -> int:
         wanted = [probe for probe in wanted if probe not in ("cold", "growth")]
     if options.wait_idle:
         wait_until_idle(options.wait_idle)
-    record, effort = Record(effort="quick" if quick else "full"), QUICK if quick else Effort()
+    path = Path(options.json) if options.json else RESULTS / ("quick.json" if quick else "latest.json")
+    record = Record.load(path) if options.add and path.exists() else Record(effort="quick" if quick else "full")
+    effort = QUICK if quick else Effort()
     with tempfile.TemporaryDirectory(prefix="tinytg-bench-") as scratch:
         crew = Crew(options.threads or cores(), options.peers_python, Path(scratch))
         try:
-            fill(record, crew, workloads, wanted, libraries, dataclasses.replace(effort, shown=options.shown))
-            record.complete = True
+            effort = dataclasses.replace(effort, shown=options.shown)
+            fill(record, crew, workloads, wanted, libraries, effort, lambda: record.save(path))
+            record.complete = not options.add or len(record.rows) == len(WORKLOADS)
         except KeyboardInterrupt:
             say("interrupted")
         finally:
@@ -135,19 +138,19 @@ def run(options: argparse.Namespace) -> int:
             record.machine["load_after"] = probes.load()
             say("")
             say(text(record))
-            path = Path(options.json) if options.json else RESULTS / ("quick.json" if quick else "latest.json")
             record.save(path)
             path.with_suffix(".svg").write_text(svg(record), encoding="utf-8")
             say(f"\nwritten: {path} and {path.with_suffix('.svg').name}")
     ours = [row.results[OURS] for row in record.rows if OURS in row.results]
-    return int(not record.complete or any(outcome.status in ("wrong", "failed") for outcome in ours))
+    finished = record.complete or options.add
+    return int(not finished or any(outcome.status in ("wrong", "failed") for outcome in ours))
 
 
 def fill(
     record: Record, crew: Crew, workloads: Sequence[Workload], wanted: Sequence[str], libraries: Sequence[str],
-    effort: Effort,
+    effort: Effort, keep: Callable[[], None],
 ) -> None:
-    """Measures what is wanted, in order, into a record."""
+    """Measures what is wanted, in order, into a record; calls ``keep`` after each row."""
     quick = record.effort == "quick"
     record.date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
     record.machine |= {
@@ -156,7 +159,7 @@ def fill(
         "shown": effort.shown,
     }  # fmt: skip
     every = list(dict.fromkeys([*libraries, *(n for w in workloads for n in w.libraries if not quick)]))
-    record.libraries = detect(every, crew)
+    record.libraries |= detect(every, crew)
     absent = {n: v for n, v in record.libraries.items() if v.startswith("absent")}
     say(", ".join(f"{n} {v}" for n, v in record.libraries.items()))
     limit_arguments = ["-m", "bench.limits", str(1 << 27), "0.05" if quick else "0.2", effort.shown]
@@ -183,7 +186,8 @@ def fill(
         say(f"[{number}/{len(workloads)}] {workload.name}")
         extra = [n for n in workload.libraries if n not in libraries and not quick]
         row = measure(crew, workload, [*libraries, *extra], absent, effort, say)
-        record.rows.append(row)
+        record.add(row)
+        keep()
         cells = [f"{n} {cell(workload, o)}" for n, o in row.results.items() if o.status != "absent"]
         noise = f", others used {row.others:.0%}" if row.others is not None else ""
         say(f"  {', '.join(cells)} {workload.unit}{noise}")
@@ -247,6 +251,7 @@ def parser() -> argparse.ArgumentParser:
         help="the interpreter that has torch, jax and tinygrad (or PEERS_PYTHON); by default this one",
     )  # fmt: skip
     runs.add_argument("--json", metavar="PATH", help="where the figures go; the picture goes beside them")
+    runs.add_argument("--add", action="store_true", help="keep what that file has, and replace what is measured now")
     runs.add_argument("--no-cold", action="store_true", help="no cold starts and no growth")
     runs.add_argument(
         "--shown", choices=("median", "fastest", "processor"), default="median",

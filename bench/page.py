@@ -10,7 +10,7 @@ from .libraries import OURS
 from .measure import Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
 from .record import Record, best_peer, judge, measured, number, share, time_text
-from .table import cell, cold_lines, libraries_of
+from .table import cell, cold_lines, first_run, libraries_of
 from .workloads import WORKLOADS
 
 NOTES = Path(__file__).with_name("notes.toml")
@@ -187,8 +187,8 @@ def _missed(record: Record) -> list[str]:
     for name, (empty, full) in COLD_GOALS.items():
         found = record.cold.get(name, {}).get(OURS, {})
         for state, goal in (("cold", empty), ("warm", full)):
-            seconds = found.get(state, {}).get("first_s")
-            if seconds is not None and seconds > goal:
+            seconds = first_run(record, found[state]) if state in found else 0.0
+            if seconds > goal:
                 cache = "an empty" if state == "cold" else "a full"
                 items.append(f"- **{name}**, first run with {cache} cache: {time_text(seconds)} instead of ≤ {goal} s.")
     if not items:

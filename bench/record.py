@@ -10,6 +10,7 @@ from typing import Any
 from .libraries import OURS
 from .measure import Outcome, Row
 from .workload import Goal, Workload
+from .workloads import WORKLOADS
 
 FORMAT = 1
 
@@ -41,6 +42,12 @@ class Record:
     cold: dict[str, dict[str, Any]] = field(default_factory=dict)
     growth: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = False
+
+    def add(self, row: Row) -> None:
+        """Puts a row where it belongs in the table, instead of an older one of that name."""
+        rows = {other.name: other for other in self.rows} | {row.name: row}
+        order = {name: i for i, name in enumerate(WORKLOADS)}
+        self.rows = sorted(rows.values(), key=lambda row: order.get(row.name, len(order)))
 
     def save(self, path: Path) -> None:
         """Writes the record."""

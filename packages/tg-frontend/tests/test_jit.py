@@ -300,3 +300,13 @@ def test_two_threads(backend: str) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_assignments_before_the_call_are_not_recorded(backend: str) -> None:
+    state = Tensor.zeros(3).contiguous().realize()
+    double = TinyJit(lambda x: x * 2)
+    double(Tensor([1.0]))
+    state.assign(state + 1)
+    for _ in range(4):
+        double(Tensor([1.0]))
+    assert state.tolist() == [1.0, 1.0, 1.0]

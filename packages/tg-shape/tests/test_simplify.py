@@ -143,6 +143,9 @@ def test_conditions(e: Expr, want: str) -> None:
     (smin(P + 1, P + 3, P), "i"),
     (smax(P, smax(J, 3, P)), "max(i, 3)"),
     (smax(N, N - 1), "n"),
+    (J + smax(2 - J, 0) - smax(J - 2, 0), "2"),
+    (3 * smax(J - 1, 0) - 3 * smax(1 - J, 0), "j*3 - 3"),
+    (smax(J - 1, 0) + smax(1 - J, 0), "max(j - 1, 0) + max(-j + 1, 0)"),
     (ceildiv(N * 4, 4), "n"),
     (ceildiv(17, 4), "5"),
 ])  # fmt: skip

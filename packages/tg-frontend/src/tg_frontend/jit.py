@@ -375,6 +375,7 @@ class TinyJit(Generic[P, R]):
         return rebuilt
 
     def _record(self, call: _Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        realize_all(unfinished_assigns())  # what was assigned before the call is no part of the record
         items: list[ExecItem] = []
         streams: list[Storage] = []
         newest = Storage("CPU", 0, Tensor.arange(0).dtype).uid

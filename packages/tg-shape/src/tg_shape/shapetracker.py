@@ -228,6 +228,8 @@ class ShapeTracker:
             ValueError: if one variable is bound to two values.
         """
         values: dict[Variable, int] = {}
+        if all(_plain(v) for v in self.views):
+            return self, values
         return ShapeTracker([_unbound(v, values) for v in self.views]), values
 
     def bind(self, values: Mapping[Variable, int]) -> ShapeTracker:
@@ -256,6 +258,14 @@ def _substituted(view: View, new: Mapping[Variable, sint]) -> View:
 
     mask: Mask | None = None if view.mask is None else tuple((replaced(a), replaced(b)) for a, b in view.mask)
     return View([replaced(s) for s in view.shape], [replaced(s) for s in view.strides], replaced(view.offset), mask)
+
+
+def _plain(view: View) -> bool:
+    """Whether a view is made of numbers alone."""
+    for x in (*view.shape, *view.strides, view.offset):
+        if not isinstance(x, int):
+            return False
+    return view.mask is None or all(isinstance(a, int) and isinstance(b, int) for a, b in view.mask)
 
 
 def _unbound(view: View, values: dict[Variable, int]) -> View:

@@ -4,6 +4,7 @@
 | --- | --- |
 | `k*d*(x//d) + k*(x%d)` | `k*x` |
 | `k*a*((x//a + y) % b) + k*(x%a)` | `k*((x + a*y) % (a*b))` |
+| `k*max(x, 0) - k*max(-x, 0)` | `k*x` |
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 
 from ..expr import Expr, sint
 from ..linear import build, factors_of, from_terms, terms_of
+from .extrema import maximum
 
 
 @lru_cache(maxsize=1 << 14)
@@ -62,6 +64,16 @@ def collect(terms: dict[Expr, int], const: int) -> sint:
         for atom, c in list(terms.items()):
             if c == 0:
                 continue
+            if atom.op == "max" and (positive := _positive_part(atom)) is not None:
+                opposite, _ = terms_of(maximum((-positive, 0)))
+                if len(opposite) == 1 and opposite[0][1] == 1 and terms.get(opposite[0][0]) == -c:
+                    terms[atom], terms[opposite[0][0]] = 0, 0
+                    pairs, extra = terms_of(positive)
+                    const += extra * c
+                    for t, k in pairs:
+                        terms[t] = terms.get(t, 0) + k * c
+                    changed = True
+                    break
             for i, factor in enumerate(factors_of(atom)):
                 if factor.op == "mod":
                     found = _recombined(terms, atom, c, i, factor)
@@ -78,6 +90,13 @@ def collect(terms: dict[Expr, int], const: int) -> sint:
             if changed:
                 break
     return from_terms(terms, const)
+
+
+def _positive_part(atom: Expr) -> Expr | None:
+    """``x`` where ``atom`` is ``max(x, 0)``."""
+    if len(atom.args) != 2 or 0 not in [a for a in atom.args if isinstance(a, int)]:
+        return None
+    return next((a for a in atom.args if isinstance(a, Expr)), None)
 
 
 def _recombined(
