@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, LazyOp, Ops
 from tg_lazy import ast as ast_module
-from tg_shape import Expr, Variable, coefficient, prod, sint
+from tg_shape import Variable, prod, sint
 
+from .dimensions import cut_dimensions, join_dimensions
 from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
 
 Index = tuple[sint, ...]
@@ -183,7 +184,7 @@ def unflatten(flat: sint, shape: Sequence[sint]) -> Index:
 
 
 def lower(ast: LazyOp) -> Nest:
-    """The loop nest of a kernel AST, every loop serial, adjacent dimensions joined where all accesses allow it.
+    """The loop nest of a kernel AST, every loop serial, its dimensions joined and cut as all accesses allow.
 
     Raises:
       InvalidAST: the AST breaks a rule of :mod:`tg_lazy.ast`.
@@ -207,7 +208,7 @@ def lower(ast: LazyOp) -> Nest:
     used |= {v for node in nest.nodes() if node.op is NodeOp.REDUCE for v in node.arg[1]}
     nest = Nest(nest.stores, nest.buffers, {v: r for v, r in nest.roots.items() if v in used},
                 tuple(a for a in axes if a.root in used))
-    return join_dimensions(order_outputs(nest))
+    return cut_dimensions(join_dimensions(order_outputs(nest)))
 
 
 def order_outputs(nest: Nest) -> Nest:
@@ -224,84 +225,3 @@ def order_outputs(nest: Nest) -> Nest:
     outputs.sort(key=lambda a: bool(needed) and a.root not in needed)
     rest = [a for a in nest.axes if a.kind is not Kind.LOOP]
     return Nest(nest.stores, nest.buffers, nest.roots, (*outputs, *rest))
-
-
-def join_dimensions(nest: Nest) -> Nest:
-    """Joins neighbouring dimensions that every access walks as one.
-
-    ``out[i*B + j] = f(x[i*B + j])`` over i and j becomes one loop over ``i*B + j``.
-    """
-    changed = True
-    while changed:
-        changed = False
-        for first, second in zip(nest.axes, nest.axes[1:], strict=False):
-            joined = join(nest, first, second)
-            if joined is not None:
-                nest, changed = joined, True
-                break
-    return nest
-
-
-def join(nest: Nest, outer: Axis, inner: Axis) -> Nest | None:
-    """The nest with two dimensions made one, or None where an access or a symbolic extent forbids it."""
-    if outer.kind is not inner.kind or not (isinstance(outer.extent, int) and isinstance(inner.extent, int)):
-        return None
-    a, b, width = outer.root, inner.root, inner.extent
-    for store in nest.stores:
-        if (a in store.roots) is not (b in store.roots) or not walks(store.index, store.valid, a, b, width):
-            return None
-    for node in nest.nodes():
-        if node.op is NodeOp.REDUCE and (a in node.arg[1]) is not (b in node.arg[1]):
-            return None
-        accesses: tuple[tuple[sint, sint], ...] = ()
-        if node.op is NodeOp.LOAD:
-            accesses = ((node.arg[1], node.arg[2]),)
-        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
-            accesses = ((node.arg, 1) if node.op is NodeOp.INDEX else (0, node.arg),)
-        if any(not walks(index, valid, a, b, width) for index, valid in accesses):
-            return None
-    joined = Variable(f"{a.name}{b.name}", 0, outer.extent * width - 1)
-    return rename(nest, a, b, joined, width, outer.extent * width)
-
-
-def walks(index: sint, valid: sint, a: Variable, b: Variable, width: int) -> bool:
-    """Whether an access depends on a and b only through ``a*width + b``, linearly."""
-    if isinstance(valid, Expr) and valid.variables() & {a, b}:
-        return False
-    if isinstance(index, int):
-        return True
-    outer, inner = coefficient(index, a), coefficient(index, b)
-    return outer is not None and inner is not None and outer == inner * width
-
-
-def rename(nest: Nest, a: Variable, b: Variable, joined: Variable, width: int, extent: int) -> Nest:
-    """Rebuilds the nest over ``joined`` in place of ``a`` and ``b``; every access walks them as one."""
-    table = NodeTable()
-    reduce = nest.roots[a].reduce
-    table.roots = {**{v: r for v, r in nest.roots.items() if v not in (a, b)}, joined: Root(joined, extent, reduce)}
-    swap: dict[Expr, sint] = {a: 0, b: joined}
-
-    def at(expr: sint) -> sint:
-        return expr if isinstance(expr, int) else expr.substitute(swap)
-
-    def over(roots: tuple[Variable, ...]) -> tuple[Variable, ...]:
-        return tuple(joined if v is b else v for v in roots if v is not a)
-
-    new: dict[Node, Node] = {}
-    for node in nest.nodes():
-        arg = node.arg
-        if node.op is NodeOp.LOAD:
-            arg = (arg[0], at(arg[1]), at(arg[2]))
-        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
-            arg = at(arg)
-        elif node.op is NodeOp.REDUCE:
-            arg = (arg[0], over(arg[1]))
-        new[node] = table.make(node.op, node.dtype, tuple(new[s] for s in node.src), arg)
-    stores = tuple(Store(s.slot, at(s.index), at(s.valid), new[s.value], over(s.roots)) for s in nest.stores)
-    kind = Kind.REDUCE if reduce else Kind.LOOP
-    axes = tuple(
-        Axis(joined.name, joined, 1, extent, kind) if x.root is b else x for x in nest.axes if x.root is not a
-    )
-    # the joined dimension keeps a's place among the roots
-    roots = {(joined if v is b else v): table.roots[joined if v is b else v] for v in nest.roots if v is not a}
-    return Nest(stores, nest.buffers, roots, axes)

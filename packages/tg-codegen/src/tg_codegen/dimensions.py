@@ -1,0 +1,192 @@
+"""Dimensions made to fit the accesses: neighbours that every access walks as one are joined, and others are cut.
+
+A reduced dimension whose accesses divide it, as ``k // 32`` for a block's scale or ``k % 2`` for half of a byte, is cut
+at the divisor; one whose masks change at half of it, as what was put together from two parts, is cut at the mask. In
+the parts every index is linear, so that lanes are neighbours in memory, and unrolling the short part settles masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tg_shape import Expr, Variable, coefficient, linear_terms, sint, topological
+
+from .interior import masks
+from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+
+FEW_PARTS = 4
+"""Into so many equal parts a dimension may be cut where a mask changes: they are unrolled."""
+SHORT = 256
+"""What is longer is not cut at masks: its loop runs through one part after the other."""
+
+
+def join_dimensions(nest: Nest) -> Nest:
+    """Joins neighbouring dimensions that every access walks as one.
+
+    ``out[i*B + j] = f(x[i*B + j])`` over i and j becomes one loop over ``i*B + j``.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for first, second in zip(nest.axes, nest.axes[1:], strict=False):
+            joined = join(nest, first, second)
+            if joined is not None:
+                nest, changed = joined, True
+                break
+    return nest
+
+
+def join(nest: Nest, outer: Axis, inner: Axis) -> Nest | None:
+    """The nest with two dimensions made one, or None where an access or a symbolic extent forbids it."""
+    if outer.kind is not inner.kind or not (isinstance(outer.extent, int) and isinstance(inner.extent, int)):
+        return None
+    a, b, width = outer.root, inner.root, inner.extent
+    for store in nest.stores:
+        if (a in store.roots) is not (b in store.roots):
+            return None
+    for node in nest.nodes():
+        if node.op is NodeOp.REDUCE and (a in node.arg[1]) is not (b in node.arg[1]):
+            return None
+    if any(not walks(index, valid, a, b, width) for index, valid in accesses(nest)):
+        return None
+    extent = outer.extent * width
+    joined = Root(Variable(f"{a.name}{b.name}", 0, extent - 1), extent, nest.roots[a].reduce)
+    # every access walks them as one; the joined dimension keeps a's place among the roots
+    return replaced(nest, {a: (joined,), b: ()}, {a: 0, b: joined.var}, inner.name)
+
+
+def walks(index: sint, valid: sint, a: Variable, b: Variable, width: int) -> bool:
+    """Whether an access depends on a and b only through ``a*width + b``, linearly."""
+    if isinstance(valid, Expr) and valid.variables() & {a, b}:
+        return False
+    if isinstance(index, int):
+        return True
+    outer, inner = coefficient(index, a), coefficient(index, b)
+    return outer is not None and inner is not None and outer == inner * width
+
+
+def accesses(nest: Nest) -> Iterator[tuple[sint, sint]]:
+    """Indices and masks of a nest; 0 and 1 stand for those that something does not have."""
+    for store in nest.stores:
+        yield store.index, store.valid
+    for node in nest.nodes():
+        if node.op is NodeOp.LOAD:
+            yield node.arg[1], node.arg[2]
+        elif node.op is NodeOp.INDEX:
+            yield node.arg, 1
+        elif node.op is NodeOp.SELECT:
+            yield 0, node.arg
+
+
+def cut_dimensions(nest: Nest) -> Nest:
+    """Cuts reduced dimensions where they are divided, or where masks part them evenly.
+
+    ``x[k] * scale[k//32]`` over k becomes ``x[a*32 + b] * scale[a]`` over a and b.
+    """
+    changed = True
+    while changed:
+        changed = False
+        divided, parted = quotients(nest), list(masks(nest))
+        for root in [r for r in nest.roots.values() if r.reduce and isinstance(r.extent, int)]:
+            found = next(cuts(nest, root, [e for e in divided if root.var in e.variables()], parted), None)
+            if found is not None:
+                nest, changed = found, True
+                break
+    return nest
+
+
+def cuts(nest: Nest, root: Root, divided: Sequence[Expr], parted: Sequence[Expr]) -> Iterator[Nest]:
+    """The nest with ``root`` cut in two, for every place where that makes accesses simpler.
+
+    Args:
+      nest: its loops are those of whole dimensions.
+      root: one of its dimensions.
+      divided: the quotients and remainders that depend on it.
+      parted: all masks.
+    """
+    for width in sorted({d for e in divided for d in divisors(e, root)}, reverse=True):
+        parts = cut(nest, root, width)
+        new = parts.roots.keys() - nest.roots.keys()
+        if sum(not new.isdisjoint(e.variables()) for e in quotients(parts)) < len(divided):
+            yield parts
+    for width in sorted({w for mask in parted for w in thresholds(mask, root)}, reverse=True):
+        yield cut(nest, root, width)
+
+
+def quotients(nest: Nest) -> list[Expr]:
+    """Quotients and remainders in a nest's accesses."""
+    whole = dict.fromkeys(e for access in accesses(nest) for e in access if isinstance(e, Expr))
+    return list(dict.fromkeys(e for top in whole for e in topological(top) if e.op in ("floordiv", "mod")))
+
+
+def divisors(e: Expr, root: Root) -> Iterator[int]:
+    """Where a quotient or a remainder wants ``root`` cut, if that is inside of it with nothing left over."""
+    numerator, by = e.args
+    if isinstance(numerator, Expr) and isinstance(by, int):
+        step = dict(linear_terms(numerator)[0]).get(root.var, 0)
+        if step > 0 and by % step == 0:
+            yield from inside(by // step, root)
+
+
+def thresholds(mask: Expr, root: Root) -> Iterator[int]:
+    """Where a mask on ``root`` alone parts it into a few equal parts."""
+    if mask.op == "lt" and isinstance(mask.args[0], Expr) and isinstance(mask.args[1], int):
+        terms, const = linear_terms(mask.args[0])
+        if len(terms) == 1 and terms[0][0] is root.var and abs(terms[0][1]) == 1:
+            at = mask.args[1] - const if terms[0][1] > 0 else 1 + const - mask.args[1]
+            if at <= SHORT and at * FEW_PARTS >= int(root.extent):
+                yield from inside(at, root)
+
+
+def inside(width: int, root: Root) -> Iterator[int]:
+    """``width``, if several of it make up the whole of ``root``."""
+    if 1 < width < int(root.extent) and int(root.extent) % width == 0:
+        yield width
+
+
+def cut(nest: Nest, root: Root, width: int) -> Nest:
+    """The nest with ``root`` in two: a part of ``width`` iterations, and what counts those parts."""
+    count = int(root.extent) // width
+    outer = Root(Variable(f"{root.var.name}o", 0, count - 1), count, root.reduce)
+    inner = Root(Variable(f"{root.var.name}i", 0, width - 1), width, root.reduce)
+    name = next(a.name for a in nest.axes if a.root is root.var)
+    return replaced(nest, {root.var: (outer, inner)}, {root.var: outer.var * width + inner.var}, name)
+
+
+def replaced(nest: Nest, into: Mapping[Variable, tuple[Root, ...]], swap: Mapping[Expr, sint], at: str) -> Nest:
+    """The nest over other dimensions.
+
+    Args:
+      nest: its loops are those of whole dimensions.
+      into: by what each dimension is replaced; the new ones stand at its place among the others.
+      swap: the dimensions that go, in terms of the new ones.
+      at: the loop whose place theirs take.
+    """
+    table = NodeTable()
+    table.roots = {new.var: new for v, r in nest.roots.items() for new in into.get(v, (r,))}
+
+    def to(expr: sint) -> sint:
+        return expr if isinstance(expr, int) else expr.substitute(swap)
+
+    def over(roots: tuple[Variable, ...]) -> tuple[Variable, ...]:
+        return tuple(new.var for v in roots for new in into.get(v, (nest.roots[v],)))
+
+    made: dict[Node, Node] = {}
+    for node in nest.nodes():
+        arg = node.arg
+        if node.op is NodeOp.LOAD:
+            arg = (arg[0], to(arg[1]), to(arg[2]))
+        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
+            arg = to(arg)
+        elif node.op is NodeOp.REDUCE:
+            arg = (arg[0], over(arg[1]))
+        made[node] = table.make(node.op, node.dtype, tuple(made[s] for s in node.src), arg)
+    stores = tuple(Store(s.slot, to(s.index), to(s.valid), made[s.value], over(s.roots)) for s in nest.stores)
+    fresh = [new for roots in into.values() for new in roots]
+    axes: list[Axis] = []
+    for axis in nest.axes:
+        if axis.name == at:
+            axes += [Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in fresh]
+        elif axis.root not in into:
+            axes.append(axis)
+    return Nest(stores, nest.buffers, table.roots, tuple(axes))
