@@ -8,7 +8,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import Expr, Variable, coefficient, sint
 
-from .index import IndexBuilder, index_dtype
+from .index import IndexBuilder, index_dtype, ramp
 from .nest import PLACE
 from .target import Target
 from .uop import UOp, UOps, const, vectorize
@@ -43,6 +43,14 @@ class Access:
     def at(expr: sint, swap: dict[Expr, sint]) -> sint:
         """``expr`` with variables replaced."""
         return expr if isinstance(expr, int) else expr.substitute(swap)
+
+    def several(self, name: str, count: int) -> Variable:
+        """A variable that stands for ``count`` values at once, of what ``name`` says: lanes, copies, elements."""
+        variable = Variable(f"{name}{count}", 0, count - 1)
+        if variable not in self.lanes:
+            self.lanes[variable] = count
+            self.leaves[variable] = ramp(count, self.index)
+        return variable
 
     def lane_of(self, *exprs: sint) -> Variable | None:
         """The lane variable on which expressions depend."""

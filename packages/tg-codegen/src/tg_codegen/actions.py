@@ -213,6 +213,6 @@ def apply(nest: Nest, actions: tuple[Action, ...] | list[Action]) -> Nest:
 
 
 def reorders(nest: Nest) -> bool:
-    """Whether a float reduction is computed in another order than its loops' (SPREAD, LANES or GROUP)."""
-    changed = {a.root for a in nest.axes if a.kind in (Kind.SPREAD, Kind.LANES, Kind.GROUP)}
+    """Whether a float reduction is computed in another order than its loops' (SPREAD, LANES, GROUP or CONTRACT)."""
+    changed = {a.root for a in nest.axes if a.kind in (Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT)}
     return any(is_float_reduce(n) and changed & set(n.arg[1]) for n in nest.nodes())

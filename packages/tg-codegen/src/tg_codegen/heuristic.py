@@ -9,6 +9,8 @@ from math import gcd, prod
 from tg_shape import Variable, coefficient, sint
 
 from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
+from .contraction import instruction_for
+from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Nest, Node, NodeOp, Root
 from .staging import LINE_BYTES, MAX_SCRATCH_BYTES
 from .target import Target
@@ -48,9 +50,10 @@ def grows(index: sint, root: Variable) -> int | None:
 class Planner:
     """Collects actions for one nest, applying each to see what the loops have become."""
 
-    def __init__(self, nest: Nest, target: Target) -> None:
-        self.nest, self.target = nest, target
+    def __init__(self, nest: Nest, target: Target, matrices: bool = False) -> None:
+        self.nest, self.target, self.matrices = nest, target, matrices
         self.actions: list[Action] = []
+        self.contracted = False
         nodes = nest.nodes()
         self.loads = loads_of(nest)
         self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]
@@ -212,6 +215,10 @@ class Planner:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
             turned = any(grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores) and self.near(rows)
             strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
+            instruction = self.instruction(lanes) if self.matrices else None
+            if instruction is not None:
+                reduced = next(r for r in self.nest.roots.values() if r.reduce)
+                self.contracted = self.cut(reduced.var, instruction.shape[2], Kind.CONTRACT)
             if strided and self.reuse(strided[0]) <= FEW_ROWS:  # read only once: transposed in registers
                 tile = Tile(min(size(rows.extent), FEW_ROWS), 1)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
@@ -225,12 +232,25 @@ class Planner:
                 pieces = self.pieces(rows, lanes, tile, body)
                 if pieces is None:
                     self.pack(lanes, vectors)
+                    if instruction is not None:
+                        self.pack_rows(rows, reduced)
                 else:
                     self.reduce_in_pieces(rows, lanes, tile, vectors, pieces)
                     return
         else:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
+
+    def instruction(self, lanes: Root) -> MatrixInstruction | None:
+        """What multiplies and adds along the innermost reduced dimension, lanes being cut already."""
+        vector = next((a for a in self.nest.axes if a.kind is Kind.VECTOR and a.root is lanes.var), None)
+        reduced = [r for r in self.nest.roots.values() if r.reduce]
+        if vector is None or len(self.reductions) != 1 or len(reduced) != 1:
+            return None
+        found = instruction_for(self.reductions[0], lanes.var, self.target.matrices)
+        if found is None or found[0].shape[1] != vector.extent or size(reduced[0].extent) < 2 * found[0].shape[2]:
+            return None
+        return found[0]
 
     def along(self, load: Node) -> Root | None:
         """The reduced dimension along which a load is contiguous."""
@@ -252,7 +272,7 @@ class Planner:
             local = [a for a in self.nest.axes if a.root in load.free and a not in around]
             again = prod(size(a.extent) for a in serial if a not in around)
             nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
-            strided = step(load, lanes.var) != 1
+            strided = step(load, lanes.var) != 1 or self.contracted
             most = MAX_PANEL_BYTES if strided else self.target.l2_bytes // 2
             if again < (2 if strided else 8) or any(not isinstance(a.extent, int) for a in local) or nbytes > most:
                 continue
@@ -263,6 +283,14 @@ class Planner:
                     self.do(Outermost(axis.name))
             self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
             return
+
+    def pack_rows(self, rows: Root, reduced: Root) -> None:
+        """Keeps what a matrix instruction takes of the rows together along the reduction, where it is not."""
+        for load in loads_of(self.nest):
+            axes = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP]
+            staged = any(s.node is load for s in self.nest.stages)
+            if axes and not staged and {rows.var, reduced.var} <= load.free and step(load, reduced.var) != 1:
+                self.do(Pack(loads_of(self.nest).index(load), axes[-1]))
 
     def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
         """How to cut a long reduction; None if it is not long.
@@ -275,7 +303,7 @@ class Planner:
         count = self.outer(rows.var).extent
         if len(self.reductions) != 1 or len(walked) != 1 or self.outer(walked[0].var).kind is not Kind.REDUCE:
             return None
-        extent = walked[0].extent
+        extent = self.outer(walked[0].var).extent
         if not isinstance(extent, int) or not isinstance(count, int) or count < 4:
             return None
         l2 = self.target.l2_bytes
@@ -323,7 +351,12 @@ class Planner:
                 return
 
     def scattered(self, load: Node, lanes: Root) -> bool:
-        """Whether the vectors of a load along a reduction are far apart, or strided themselves."""
+        """Whether the vectors of a load along a reduction are not as they are wanted: far apart, or strided themselves.
+
+        A matrix instruction wants several iterations in turn.
+        """
+        if self.contracted:
+            return True
         jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
         return step(load, lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
 
@@ -450,7 +483,14 @@ def even_piece(extent: int, most: int) -> int:
 
 
 def heuristic(nest: Nest, target: Target) -> list[Action]:
-    """Actions for a nest on a target."""
+    """Actions for a nest on a target.
+
+    Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing.
+    """
+    if target.matrices:
+        actions = Planner(nest, target, matrices=True).plan()
+        if any(isinstance(a, Pack) for a in actions) and any(str(a).endswith("CONTRACT)") for a in actions):
+            return actions
     return Planner(nest, target).plan()
 
 

@@ -205,6 +205,8 @@ class _Program:
             return self._move(src[0], at, (0,) * count)
         if u.op is UOps.GEP:
             return self._move(src[0], at, u.arg) if len(src) == 1 else self._shuffle(src, at, u.arg)
+        if u.op is UOps.MATRIX:
+            return self._matrix(at, u, src)
         if u.op is UOps.VECTORIZE:
 
             def gather(item: _Item) -> None:
@@ -235,6 +237,30 @@ class _Program:
         def step(item: _Item) -> None:
             value = [lane for source in sources for lane in item.registers[source]]
             item.registers[target] = tuple([value[lane] for lane in lanes])
+
+        return step
+
+    def _matrix(self, at: int, u: UOp, src: list[int]) -> Step:
+        instruction = u.arg
+        if instruction.threads > 1:
+            raise KernelFault(f"{u!r}: {instruction.name} is done by {instruction.threads} threads together")
+        a, b, c = ([fragment.place(n) for n in range(fragment.count)] for fragment in instruction.fragments)
+        formats = [
+            None if s.dtype.scalar() is dtype else dtype
+            for s, dtype in zip(u.src[1:], (instruction.a, instruction.b), strict=True)
+        ]
+        products = [[(a.index((m, k)), b.index((k, n))) for k in range(instruction.shape[2])] for m, n in c]
+        scalar = u.dtype.scalar()
+
+        def step(item: _Item) -> None:
+            left, right = (
+                item.registers[s] if dtype is None else tuple([from_bits(int(x), dtype) for x in item.registers[s]])
+                for s, dtype in zip(src[1:], formats, strict=True)
+            )
+            total = item.registers[src[0]]
+            item.registers[at] = tuple([
+                truncate(value + sum(left[i] * right[j] for i, j in pairs), scalar)
+                for value, pairs in zip(total, products, strict=True)])
 
         return step
 

@@ -12,7 +12,6 @@ from tg_lazy import Ops
 from tg_shape import Expr, Variable, sint
 
 from .access import Access, EmitError
-from .index import ramp
 from .interior import LEAST, interior
 from .nest import LANE, UNROLLED, Axis, Kind, Nest, Node
 from .scope import Block, Context, Env
@@ -218,12 +217,7 @@ class Loops(Access):
 
     def lane(self, axis: Axis) -> Variable:
         """A vector loop's counter: a variable that stands for all lanes at once."""
-        lanes = self.fixed(axis)
-        variable = Variable(f"{axis.name}_lane", 0, lanes - 1)
-        if variable not in self.lanes:
-            self.lanes[variable] = lanes
-            self.leaves[variable] = ramp(lanes, self.index)
-        return variable
+        return self.several(f"{axis.name}_lane", self.fixed(axis))
 
     def beyond(self, env: Env, root: Variable) -> bool:
         """Whether a root's value is certainly outside its extent."""

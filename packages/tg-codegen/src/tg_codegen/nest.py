@@ -124,13 +124,14 @@ class Kind(Enum):
     SPREAD = auto()  # reduction, unrolled, one accumulator each
     LANES = auto()  # reduction, one vector lane each
     GROUP = auto()  # reduction, across the work-items of a group
+    CONTRACT = auto()  # reduction, by an instruction that multiplies and adds
 
 
 SERIAL = frozenset({Kind.LOOP, Kind.THREAD, Kind.REDUCE})
 LANE = frozenset({Kind.VECTOR, Kind.LANES})
 UNROLLED = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD})
 PARALLEL = frozenset({Kind.GLOBAL, Kind.LOCAL, Kind.GROUP})
-REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, Kind.SPREAD, Kind.LANES, Kind.GROUP})
+REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from tg_lazy import Ops, identity
 from tg_shape import Variable, sint
 
 from .access import splat
+from .contraction import contraction
 from .loops import Loops
 from .nest import Axis, Kind, Node
 from .scope import Block, Context, Env
@@ -40,6 +41,7 @@ class Reduction:
         self.spread = [a for a in axes if a.kind is Kind.SPREAD]
         self.vectors = [a for a in axes if a.kind is Kind.LANES]
         self.group = [a for a in axes if a.kind is Kind.GROUP]
+        self.contract = next((a for a in axes if a.kind is Kind.CONTRACT), None)
         env = outer
         for axis in self.group:
             env = env.open(axis.name, axis.root, axis.stride, emitter.group[axis.name])
@@ -112,7 +114,7 @@ class Reduction:
 
     def body(self, slot: Slot, total: UOp, context: Context) -> UOp:
         """An accumulator after the innermost iteration."""
-        emitter, node = self.emitter, slot.node
+        emitter = self.emitter
         lane = not self.has_lane(slot)
         spread = dict(slot.spread)
         base = context.env
@@ -125,7 +127,28 @@ class Reduction:
         if lane:
             for axis in self.vectors:
                 base = base.open(axis.name, axis.root, axis.stride, emitter.lane(axis))
+        if self.contract is not None and not self.vectors:
+            return self.contracted(slot, total, base, context)
         unrolled = self.unrolled if lane else [*self.unrolled, *self.vectors]
+        return self.terms(slot, total, base, unrolled, context)
+
+    def contracted(self, slot: Slot, total: UOp, base: Env, context: Context) -> UOp:
+        """An accumulator after the products that one instruction adds, for each unrolled iteration."""
+        assert self.contract is not None
+        for values in product(*(range(self.emitter.fixed(a)) for a in self.unrolled)):
+            env = base
+            for axis, value in zip(self.unrolled, values, strict=True):
+                env = env.open(axis.name, axis.root, axis.stride, value)
+            found = contraction(self.emitter, slot.node, self.contract, env, self.roots, context)
+            if found is None:
+                total = self.terms(slot, total, env, [self.contract], context)
+            else:
+                total = UOp(UOps.MATRIX, total.dtype, (total, found.a, found.b), found.instruction)
+        return total
+
+    def terms(self, slot: Slot, total: UOp, base: Env, unrolled: Sequence[Axis], context: Context) -> UOp:
+        """An accumulator after the terms of unrolled loops, one by one."""
+        emitter, node = self.emitter, slot.node
         for values in product(*(range(emitter.fixed(a)) for a in unrolled)):
             env = base
             for axis, value in zip(unrolled, values, strict=True):

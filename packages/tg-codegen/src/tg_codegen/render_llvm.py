@@ -37,6 +37,11 @@ _BOOL_ARITHMETIC = {
     Ops.ADD: "or", Ops.SUB: "xor", Ops.MUL: "and", Ops.AND: "and", Ops.OR: "or", Ops.XOR: "xor", Ops.MAX: "or",
     Ops.IDIV: "and", Ops.CMPNE: "xor",
 }  # fmt: skip
+_MATRICES = {
+    "vdpbf16ps": ("llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"),
+    "vpdpbusd": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
+    "vpdpwssd": ("llvm.x86.avx512.vpdpwssd.512", "<32 x i16>"),
+}
 _NO_WRAP = frozenset({"add", "sub", "mul", "shl"})
 
 
@@ -50,6 +55,7 @@ class LLVMRenderer(Renderer):
     """
 
     name: ClassVar[str] = "LLVM"
+    matrices: ClassVar[frozenset[str]] = frozenset(_MATRICES)
 
     def __init__(self, target: Target | None = None, *, strict: bool = False) -> None:
         super().__init__(target or Target())
@@ -257,8 +263,26 @@ class _Function:
                     second = self.typed(u.src[1]) if len(u.src) > 1 else f"{_type(u.src[0].dtype)} poison"
                     mask = f"<{len(u.arg)} x i32> <{lanes}>"
                     self.values[u] = self.emit(f"shufflevector {self.typed(u.src[0])}, {second}, {mask}")
+            case UOps.MATRIX:
+                self.values[u] = self.matrix(u)
             case _:
                 raise ValueError(f"LLVM: {u!r} has no form in a linear kernel")
+
+    def matrix(self, u: UOp) -> str:
+        """A dot product: its first operand is one lane's worth, for all lanes."""
+        intrinsic, kind = _MATRICES[u.arg.name]
+        acc, lanes = _type(u.dtype), u.dtype.count
+        lane = f"i{u.dtype.scalar().bits}"
+        one = self.emit(f"bitcast {self.typed(u.src[1])} to {lane}")
+        every = self.emit(f"insertelement <{lanes} x {lane}> poison, {lane} {one}, i32 0")
+        words = f"<{lanes} x {lane}>"
+        every = self.emit(f"shufflevector {words} {every}, {words} poison, <{lanes} x i32> zeroinitializer")
+        a = self.emit(f"bitcast {words} {every} to {kind}")
+        b = self.value(u.src[2])
+        if kind != _type(u.src[2].dtype):
+            b = self.emit(f"bitcast {self.typed(u.src[2])} to {kind}")
+        self.declarations[f"declare {acc} @{intrinsic}({acc}, {kind}, {kind})"] = None
+        return self.emit(f"call {acc} @{intrinsic}({acc} {self.value(u.src[0])}, {kind} {a}, {kind} {b})")
 
     def splat(self, value: str, dtype: DType) -> str:
         kind, count = _type(dtype), dtype.count

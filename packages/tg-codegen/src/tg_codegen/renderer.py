@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from tg_dtype import DType
@@ -18,13 +19,16 @@ class Renderer(ABC):
 
     Attributes:
       name: the renderer's name in ``DEV`` (``CLANG``, ``LLVM``, ``CL``, ``CUDA`` …).
-      target: the machine.
+      matrices: names of the matrix instructions that the language can state.
+      target: the machine, with no other matrix instructions than those.
     """
 
     name: ClassVar[str]
+    matrices: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, target: Target) -> None:
-        self.target = target
+        known = tuple(found for found in target.matrices if found.name in self.matrices)
+        self.target = target if known == target.matrices else replace(target, matrices=known)
 
     @abstractmethod
     def render(self, name: str, uops: Sequence[UOp]) -> str:

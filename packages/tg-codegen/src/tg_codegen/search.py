@@ -67,6 +67,7 @@ def candidates(nest: Nest, target: Target) -> Iterator[Action]:
         if axis.kind is Kind.REDUCE:
             kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
             yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
+            yield from (Split(axis.name, k, Kind.CONTRACT.name) for k in sorted({m.shape[2] for m in target.matrices}))
             if isinstance(axis.extent, int) and axis.extent <= 16:
                 yield Mark(axis.name, Kind.UNROLL.name)
             if isinstance(axis.extent, int) and axis.extent >= 2 * PIECE and not gpu:

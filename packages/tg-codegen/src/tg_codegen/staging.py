@@ -14,12 +14,13 @@ from tg_dtype import AddrSpace
 from tg_shape import coefficient, sint
 
 from .access import EmitError
+from .contraction import swapped
 from .loops import Span
 from .nest import LANE, Axis, Kind, Nest, Node, NodeOp, Stage
 from .scope import Block, Context, Env
 from .target import Target
-from .tiles import Tiles, part
-from .uop import UOp, UOps
+from .tiles import Tiles, joined, part, turned
+from .uop import UOp, UOps, shuffle, vectorize
 
 MAX_SCRATCH_BYTES = 17 << 16  # 1 MiB, and what lengthens strides
 LINE_BYTES = 64
@@ -74,7 +75,7 @@ class Staging(Tiles):
         """Emits the loops that fill a stage. Returns the filled scratch and the stride of each loop in it."""
         node = stage.node
         inner = [a for a in self.nest.axes if a.root in node.free and a.name not in where.env.axis]
-        inner.sort(key=lambda a: (a.kind in LANE, a.kind is Kind.UPCAST))
+        inner.sort(key=lambda a: (a.kind is Kind.CONTRACT, a.kind in LANE, a.kind is Kind.UPCAST))
         strides: dict[str, int] = {}
         size = 1
         for axis in reversed(inner):
@@ -97,7 +98,8 @@ class Staging(Tiles):
         if node.op is NodeOp.LOAD:
             self.copy(node, scratch, strides, inner, context)
         else:
-            self.level(inner, context, lambda inside: self.put(node, scratch, strides, inside))
+            apart = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
+            self.level(apart, context, lambda inside: self.put(node, scratch, strides, inside))
 
     def level(self, axes: Sequence[Axis], context: Context, body: Callable[[Context], None]) -> None:
         """Opens loops around ``body``: lanes together, unrolled output loops as copies, all others one by one."""
@@ -123,17 +125,49 @@ class Staging(Tiles):
 
     def put(self, node: Node, scratch: UOp, strides: dict[str, int], context: Context) -> None:
         """Computes a node and stores it."""
+        contract = self.together_with(node, context.env)
+        if contract is None:
+            value = self.computed(node, context)
+            context.block.effects.extend(self.writes(scratch, offset(context.env, strides), 1, value))
+            return
+        parts = []
+        for number in range(self.fixed(contract)):
+            here = context.env.open(contract.name, contract.root, contract.stride, number)
+            parts.append(self.computed(node, Context(context.block, here, contract.name, context)))
+        self.put_woven(parts, scratch, strides, contract, context)
+
+    def computed(self, node: Node, context: Context) -> UOp:
+        """A node's value, though it is staged."""
         for here in self.order(node)[:-1]:
             key = self.key(here, context.env)
             if key not in self.memo:
                 self.memo[key] = self.compute(here, context.env, context)
-        value = self.compute(node, context.env, context, fill=True)
-        context.block.effects.extend(self.writes(scratch, offset(context.env, strides), 1, value))
+        return self.compute(node, context.env, context, fill=True)
+
+    def together_with(self, node: Node, env: Env) -> Axis | None:
+        """The loop of kind CONTRACT whose iterations lie side by side in scratch, if it is not open."""
+        return next((a for a in self.nest.axes if a.kind is Kind.CONTRACT and a.root in node.free
+                     and a.name not in env.axis), None)
+
+    def put_woven(
+        self, parts: list[UOp], scratch: UOp, strides: dict[str, int], contract: Axis, context: Context
+    ) -> None:
+        """Stores the iterations of a loop of kind CONTRACT, lane by lane."""
+        count, env = len(parts), context.env
+        lane = self.lane_of(*env.root.values())
+        lanes = 1 if lane is None else self.lanes[lane]
+        element = self.several(f"{contract.name}_element", count * lanes)
+        if lane is not None:
+            env = swapped(env, lane, element // count)
+        env = env.open(contract.name, contract.root, contract.stride, element % count)
+        value = woven([part.broadcast(lanes) for part in parts])
+        context.block.effects.extend(self.writes(scratch, offset(env, strides), 1, value))
 
     # copies of loads
 
     def copy(self, node: Node, scratch: UOp, strides: dict[str, int], inner: Sequence[Axis], context: Context) -> None:
         """Copies a load to scratch, in vectors of what scratch keeps together."""
+        inner = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
         near = inner[-1] if inner and inner[-1].kind in LANE | {Kind.UPCAST} else None
         if near is None:
             self.level(inner, context, lambda inside: self.put(node, scratch, strides, inside))
@@ -187,11 +221,13 @@ class Staging(Tiles):
         """The loop along which a load that is strided over its lanes is contiguous."""
         if self.pace(node, env) in (None, -1, 0, 1):
             return None
+        contract = self.together_with(node, env)
+        near = 1 if contract is None else self.fixed(contract)
         for axis in axes:
             if self.fixed(axis) > 1:
                 copy = self.copies(axis, 2)
                 index = self.at(node.arg[1], env.open(axis.name, axis.root, axis.stride, copy).root)
-                if self.step(index, copy, 2) == 1:
+                if self.step(index, copy, 2) == near:
                     return axis
         return None
 
@@ -230,6 +266,10 @@ class Staging(Tiles):
         """Copies ``width`` iterations of ``run``, which are neighbours in memory, for all lanes."""
         copy = self.copies(run, width)
         env = context.env.open(run.name, run.root, run.stride, start + copy)
+        contract = self.together_with(node, env)
+        if contract is not None:
+            self.copy_woven(node, scratch, strides, contract, run, start, width, context)
+            return
         index, valid = self.place(node.arg[1], node.arg[2], tuple(node.free), env)
         if width == 1 or self.step(index, copy, width) != 1:
             for number in range(width):
@@ -242,6 +282,44 @@ class Staging(Tiles):
         into = offset(env, strides)
         for number, column in enumerate(columns):
             context.block.effects.extend(self.writes(scratch, self.at(into, {copy: number}), 1, column))
+
+
+    def copy_woven(
+        self, node: Node, scratch: UOp, strides: dict[str, int], contract: Axis, run: Axis, start: sint, width: int,
+        context: Context,
+    ) -> None:
+        """As :meth:`copy_tile`, where the iterations of ``contract`` lie between those of ``run``."""
+        count = self.fixed(contract)
+        both = self.several(f"{run.name}_{contract.name}", width * count)
+        env = context.env.open(run.name, run.root, run.stride, start + both // count)
+        env = env.open(contract.name, contract.root, contract.stride, both % count)
+        index, valid = self.place(node.arg[1], node.arg[2], tuple(node.free), env)
+        lane = self.lane_of(*(context.env.root[root] for root in node.free))
+        numbers = range(width)
+        if lane is None or width == 1 or self.step(index, both, width * count) != 1:
+            for number in numbers:
+                here = context.env.open(run.name, run.root, run.stride, start + number)
+                self.put(node, scratch, strides, Context(context.block, here, run.name, context))
+            return
+        rows = self.load_rows(self.params[node.arg[0]], node.dtype, index, valid, lane, both)
+        parts = []
+        for number in range(count):
+            vectors = [row.gep(*range(number, width * count, count)) for row in rows]
+            parts.append(turned([joined(vectors[first::width]) for first in range(width)]))
+        for number in numbers:
+            here = context.env.open(run.name, run.root, run.stride, start + number)
+            inside = Context(context.block, here, run.name, context)
+            self.put_woven([part[number] for part in parts], scratch, strides, contract, inside)
+
+
+def woven(vectors: list[UOp]) -> UOp:
+    """The lanes of several vectors in turn: the first of each, the second of each …"""
+    count, lanes = len(vectors), vectors[0].dtype.count
+    if count == 1 or lanes == 1:
+        return vectors[0] if count == 1 else vectorize(*vectors)
+    even, odd = woven(vectors[0::2]), woven(vectors[1::2])
+    half = count // 2 * lanes
+    return shuffle(even, odd, *(n // 2 + n % 2 * half for n in range(2 * half)))
 
 
 def offset(env: Env, strides: dict[str, int]) -> sint:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .matrix import MatrixInstruction
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -21,6 +23,7 @@ class Target:
       global_max: most work-groups along each dimension.
       fused_multiply_add: whether a*b+c is one instruction.
       max_params: most arguments of a kernel.
+      matrices: instructions that multiply matrices, the best first.
     """
 
     kind: str = "cpu"
@@ -34,3 +37,4 @@ class Target:
     global_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     fused_multiply_add: bool = True
     max_params: int = 1024
+    matrices: tuple[MatrixInstruction, ...] = ()

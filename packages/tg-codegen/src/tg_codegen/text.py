@@ -27,6 +27,7 @@ from tg_dtype import ConstType, DType, PtrDType, dtypes, from_bits, to_bits
 from tg_lazy import ALU
 from tg_shape import Expr, Variable, sint, smax, smin
 
+from .matrix import INSTRUCTIONS
 from .uop import UOp, UOps
 
 _OPS = {op.name.lower(): op for op in (*UOps, *sorted(ALU, key=lambda op: op.name))}
@@ -64,6 +65,8 @@ def _arg(u: UOp) -> str:
         return f"[{u.arg[0]}, {_size(u.arg[1])}]"
     if u.op is UOps.GEP:
         return f"[{', '.join(map(str, u.arg))}]"
+    if u.op is UOps.MATRIX:
+        return f"[{u.arg.name}]"
     return "" if u.arg is None else f"[{u.arg}]"
 
 
@@ -210,6 +213,8 @@ def _parse_arg(op: object, text: str | None) -> object:
         return name, _parse_size(size)
     if op is UOps.GEP:
         return tuple(int(lane) for lane in text.split(", "))
+    if op is UOps.MATRIX:
+        return INSTRUCTIONS[text]
     return text if op is UOps.RANGE else int(text)
 
 

@@ -13,7 +13,6 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import Variable, sint
 
-from .index import ramp
 from .loops import Loops
 from .nest import UNROLLED, Axis, Nest
 from .scope import Env
@@ -75,11 +74,7 @@ class Tiles(Loops):
 
     def copies(self, axis: Axis, width: int) -> Variable:
         """A variable that stands for ``width`` copies of a loop at once."""
-        copy = Variable(f"{axis.name}_copy{width}", 0, width - 1)
-        if copy not in self.lanes:
-            self.lanes[copy] = width
-            self.leaves[copy] = ramp(width, self.index)
-        return copy
+        return self.several(f"{axis.name}_copy", width)
 
     def place(self, index: sint, valid: sint, roots: Sequence[Variable], env: Env) -> tuple[sint, sint]:
         """An index over ``roots``, and whether it is valid and inside of the roots' extents, at ``env``."""
@@ -98,6 +93,14 @@ class Tiles(Loops):
     ) -> list[UOp]:
         """A vector over ``lane`` for every value of ``copy``, along which ``index`` is contiguous."""
         width = self.lanes[copy]
+        rows = self.load_rows(pointer, dtype, index, valid, lane, copy)
+        return turned([joined(rows[number::width]) for number in range(width)])
+
+    def load_rows(
+        self, pointer: UOp, dtype: DType, index: sint, valid: sint, lane: Variable, copy: Variable
+    ) -> list[UOp]:
+        """A vector over ``copy``, along which ``index`` is contiguous, for every value of ``lane``."""
+        width = self.lanes[copy]
         rows = []
         for number in range(self.lanes[lane]):
             here = self.at(valid, {lane: number})
@@ -106,7 +109,7 @@ class Tiles(Loops):
             else:
                 place = self.at(index, {lane: number, copy: 0})
                 rows.append(self.read(pointer, dtype.vec(width), place, here))
-        return turned([joined(rows[number::width]) for number in range(width)])
+        return rows
 
     def write_tile(
         self, pointer: UOp, index: sint, valid: sint, values: dict[int, UOp], tile: Tile

@@ -25,6 +25,8 @@ VECTORIZE    scalars                        a vector of these lanes
 BROADCAST    (scalar,)                      a vector of equal lanes
 GEP          (vector[, vector])             tuple of lanes: those lanes, a scalar if there is one; the second vector, of
                                             the first's dtype, counts its lanes after the first's
+MATRIX       (acc, a, b)                    a :class:`tg_codegen.matrix.MatrixInstruction`: the sum with the products
+                                            added; each operand is a thread's fragment
 BARRIER      none or effects                effect: work-group barrier
 SINK         effects                        structured form: the whole kernel
 ENDRANGE     (range,)                       linear form: closes a RANGE
@@ -73,6 +75,7 @@ class UOps(Enum):
     VECTORIZE = auto()
     BROADCAST = auto()
     GEP = auto()
+    MATRIX = auto()
     BARRIER = auto()
     SINK = auto()
     ENDRANGE = auto()

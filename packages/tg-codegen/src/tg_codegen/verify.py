@@ -231,6 +231,16 @@ def _gep(u: UOp) -> Problems:
         yield f"takes {u.dtype.name} out of {u.src[0].dtype.name}"
 
 
+def _matrix(u: UOp) -> Problems:
+    yield from _count(u, 3)
+    if len(u.src) != 3:
+        return
+    acc, a, b = (s.dtype.count for s in u.src)
+    first, second, total = (fragment.count for fragment in u.arg.fragments)
+    if (acc, a, b) != (total, first, second) or u.src[0].dtype is not u.dtype:
+        yield f"{u.arg.name} takes {total}, {first} and {second} elements, got {[s.dtype.name for s in u.src]}"
+
+
 def _closes(kind: UOps) -> Callable[[UOp], Problems]:
     def check(u: UOp) -> Problems:
         yield from _count(u, 1)
@@ -258,6 +268,7 @@ CHECKS: dict[UOps, Callable[[UOp], Problems]] = {
     UOps.VECTORIZE: _vectorize,
     UOps.BROADCAST: _broadcast,
     UOps.GEP: _gep,
+    UOps.MATRIX: _matrix,
     UOps.BARRIER: lambda u: _effects(u, 0),
     UOps.SINK: lambda u: _effects(u, 0),
     UOps.ENDRANGE: _closes(UOps.RANGE),

@@ -2,7 +2,8 @@
 
 A float16, bfloat16 or fp8 that the renderer lacks is loaded as bits, widened exactly, and rounded to nearest even when
 it is stored or cast to; in between it keeps the precision of fp32. Private scratch of such a dtype becomes fp32, so
-that a staged tile is widened once. Bool, where it is missing as memory, is stored as uint8.
+that a staged tile is widened once, unless a matrix instruction takes it as it is. Bool, where it is missing as memory,
+is stored as uint8.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from tg_dtype import AddrSpace, DType, FloatFormat, PtrDType, dtypes, float_format, to_bits
 from tg_lazy import Ops
 
+from ..facts import pointer_base
 from ..renderer import Renderer
 from ..uop import UOp, UOps, const
 
@@ -120,6 +122,8 @@ class _Legalizer:
         self.renderer = renderer
         self.missing = frozenset(d for d in (*dtypes.floats, dtypes.bool) if not renderer.supports_dtype(d))
         self.done: dict[UOp, UOp] = {}
+        self.bits: dict[UOp, UOp] = {}
+        self.multiplied: set[UOp] = set()
 
     def computed(self, dtype: DType) -> DType:
         """The dtype in which values of ``dtype`` are kept."""
@@ -131,10 +135,11 @@ class _Legalizer:
         scalar = dtype.scalar()
         return _STORAGE[scalar.itemsize].vec(dtype.count) if scalar in self.missing else dtype
 
-    def pointer(self, dtype: DType) -> DType:
+    def pointer(self, dtype: DType, bits: bool = False) -> DType:
+        """A pointer's dtype; ``bits`` if a matrix instruction takes what is there."""
         if not isinstance(dtype, PtrDType) or dtype.base.scalar() not in self.missing:
             return dtype
-        private = dtype.space is AddrSpace.REG and dtypes.is_float(dtype.base)
+        private = dtype.space is AddrSpace.REG and dtypes.is_float(dtype.base) and not bits
         base = self.computed(dtype.base) if private else self.stored(dtype.base)
         return base.ptr(dtype.size, dtype.space)
 
@@ -142,18 +147,30 @@ class _Legalizer:
         """A computed value of ``dtype`` as ``memory`` holds it."""
         if memory.scalar() is x.dtype.scalar():
             return x
-        return x.cast(dtypes.uint8) if dtypes.is_bool(dtype) else encode(x, dtype.scalar())
+        if dtypes.is_bool(dtype):
+            return x.cast(dtypes.uint8)
+        known = self.bits.get(x)
+        return known if known is not None and known.dtype.scalar() is memory.scalar() else encode(x, dtype.scalar())
 
     def unpack(self, x: UOp, dtype: DType) -> UOp:
         """What was read from memory as a computed value of ``dtype``."""
         if x.dtype.scalar() is self.computed(dtype).scalar():
             return x
-        return x.alu(Ops.CMPNE, _like(x, 0)) if dtypes.is_bool(dtype) else decode(x, dtype.scalar())
+        if dtypes.is_bool(dtype):
+            return x.alu(Ops.CMPNE, _like(x, 0))
+        wide = decode(x, dtype.scalar())
+        self.bits[wide] = x
+        return wide
 
     def node(self, u: UOp, src: tuple[UOp, ...]) -> UOp:
         narrow = u.dtype.scalar() in self.missing and dtypes.is_float(u.dtype)
-        if u.op in (UOps.PARAM, UOps.SCRATCH, UOps.AFTER):
-            return UOp(u.op, self.pointer(u.dtype), src, u.arg)
+        if u.op in (UOps.PARAM, UOps.SCRATCH):
+            return UOp(u.op, self.pointer(u.dtype, u in self.multiplied), src, u.arg)
+        if u.op is UOps.AFTER:
+            return UOp(u.op, src[0].dtype, src, u.arg)
+        if u.op is UOps.MATRIX:
+            operands = (self.pack(x, s.dtype, self.stored(s.dtype)) for x, s in zip(src[1:], u.src[1:], strict=True))
+            return UOp(u.op, u.dtype, (src[0], *operands), u.arg)
         if u.op is UOps.LOAD:
             memory = src[0].dtype.base.scalar()
             rest = (*src[1:3], self.pack(src[3], u.dtype, memory)) if len(src) > 3 else src[1:]
@@ -177,7 +194,7 @@ class _Legalizer:
         if dtypes.is_int(source) and source.scalar().itemsize > 2:
             x = x.cast(dtypes.float64) if self.renderer.supports_dtype(dtypes.float64) else _shorten(x)
         single = _to_single(x, x.dtype.scalar() is dtypes.float64)
-        return decode(encode(single, dtype), dtype)
+        return self.unpack(encode(single, dtype), dtype)
 
     def run(self, sink: UOp) -> UOp:
         order = sink.toposort()
@@ -186,6 +203,8 @@ class _Legalizer:
             return sink
         if dtypes.float64 in there:
             raise ValueError(f"{self.renderer.name}: this target has no float64, nor a wider float to stand for it")
+        factors = (s for u in order if u.op is UOps.MATRIX for s in u.src[1:])
+        self.multiplied = {pointer_base(s.src[0]) for s in factors if s.op is UOps.LOAD}
         for u in order:
             self.done[u] = self.node(u, tuple(self.done[s] for s in u.src))
         return self.done[sink]

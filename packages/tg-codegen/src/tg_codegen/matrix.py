@@ -1,0 +1,110 @@
+"""Matrix instructions: what a target multiplies and adds in one go, and which thread holds which element.
+
+``acc[m, n] += sum over k of a[m, k] * b[k, n]``. A processor's dot products of short vectors are such instructions
+with one row and one thread; a GPU's are done by a warp together, each thread holding a *fragment* of every operand.
+Element ``e`` of thread ``t`` stands at a place that is the sum, over the bits of both numbers, of one step for each
+bit that is set: all known instructions are laid out so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tg_dtype import DType, dtypes
+from tg_shape import sint
+
+Step = tuple[int, int]  # rows and columns
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Where a thread's elements stand in a matrix.
+
+    Attributes:
+      elements: the step of each bit of the element's number, lowest first.
+      threads: the step of each bit of the thread's number.
+    """
+
+    elements: tuple[Step, ...]
+    threads: tuple[Step, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Elements a thread."""
+        return 1 << len(self.elements)
+
+    def place(self, element: sint, thread: sint = 0) -> tuple[sint, sint]:
+        """The row and the column of an element.
+
+        >>> Fragment(((0, 1), (8, 0)), ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0))).place(3, 5)
+        (9, 3)
+        """
+        row, column = (
+            coordinate(element, [s[i] for s in self.elements]) + coordinate(thread, [s[i] for s in self.threads])
+            for i in (0, 1)
+        )  # fmt: skip
+        return row, column
+
+
+def coordinate(number: sint, steps: list[int]) -> sint:
+    """The sum of the steps of the bits that are set; bits with doubling steps are taken together."""
+    total: sint = 0
+    at = 0
+    while at < len(steps):
+        end = at + 1
+        while end < len(steps) and steps[end] == 2 * steps[end - 1]:
+            end += 1
+        if steps[at]:
+            total = total + number // (1 << at) % (1 << (end - at)) * steps[at]
+        at = end
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixInstruction:
+    """One instruction.
+
+    Attributes:
+      name: what the renderer knows it by.
+      a: dtype of the first operand, ``m`` by ``k``.
+      b: dtype of the second, ``k`` by ``n``.
+      acc: dtype of the sum.
+      shape: ``(m, n, k)``.
+      fragments: of the first operand, the second and the sum.
+      threads: how many do it together.
+    """
+
+    name: str
+    a: DType
+    b: DType
+    acc: DType
+    shape: tuple[int, int, int]
+    fragments: tuple[Fragment, Fragment, Fragment]
+    threads: int = 1
+
+
+def dot_product(name: str, a: DType, b: DType, acc: DType, lanes: int) -> MatrixInstruction:
+    """An instruction of one thread: in each lane the products of what fits into one lane, added to it.
+
+    ``a`` is one lane's worth, the same for every lane.
+
+    >>> dot_product("vdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32, 16).shape
+    (1, 16, 2)
+    """
+    k = acc.itemsize // a.itemsize
+    inner = tuple((1 << i) for i in range(k.bit_length() - 1))
+    outer = tuple((1 << i) for i in range(lanes.bit_length() - 1))
+    fragments = (
+        Fragment(tuple((0, s) for s in inner)),
+        Fragment((*((s, 0) for s in inner), *((0, s) for s in outer))),
+        Fragment(tuple((0, s) for s in outer)),
+    )
+    return MatrixInstruction(name, a, b, acc, (1, lanes, k), fragments)
+
+
+AVX512_BF16 = dot_product("vdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32, 16)
+AVX512_VNNI = dot_product("vpdpbusd", dtypes.uint8, dtypes.int8, dtypes.int32, 16)
+AVX512_VNNI_16 = dot_product("vpdpwssd", dtypes.int16, dtypes.int16, dtypes.int32, 16)
+
+INSTRUCTIONS = {found.name: found for found in (AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16)}
+"""Every instruction by its name."""

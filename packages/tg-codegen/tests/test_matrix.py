@@ -1,0 +1,172 @@
+"""Matrix instructions: where fragments lie, and products that are done by them, against numpy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import Target, interpret, linearize
+from tg_codegen.actions import Action, apply, parse
+from tg_codegen.compile import compile_ast
+from tg_codegen.emit import emit
+from tg_codegen.heuristic import heuristic
+from tg_codegen.lower import lower
+from tg_codegen.matrix import INSTRUCTIONS, Fragment, dot_product
+from tg_codegen.nest import Nest
+from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.rules import full_rewrite
+from tg_codegen.text import parse_linear, print_uops
+from tg_codegen.uop import UOp, UOps
+from tg_codegen.verify import verify
+from tg_dtype import DType, dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker, Variable
+
+ST = ShapeTracker.from_shape
+Array = np.ndarray[Any, np.dtype[Any]]
+BF16, F32 = dtypes.bfloat16, dtypes.float32
+WIDE = Target(vector_bytes=64, registers=32, l1_bytes=1 << 15, l2_bytes=1 << 20, matrices=tuple(INSTRUCTIONS.values()))
+SMALL = replace(WIDE, vector_bytes=16, matrices=(dot_product("vdpbf16ps", BF16, BF16, F32, 4),))
+
+
+def bits(x: Array) -> Array:
+    word = x.astype(np.float32).view(np.uint32)
+    return ((word + 0x7FFF + (word >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def floats(x: Array) -> Array:
+    return (x.astype(np.uint32) << 16).view(np.float32)
+
+
+def product(
+    m: int, n: int, k: int, ta: bool = False, tb: bool = False, a: DType = BF16, b: DType = BF16, acc: DType = F32
+) -> LazyOp:
+    shape = (m, n, k)
+    left = ST((k, m)).permute((1, 0)) if ta else ST((m, k))
+    right = ST((n, k)) if tb else ST((k, n)).permute((1, 0))
+    x = A.cast(A.load(1, a, left.reshape((m, 1, k)).expand(shape)), acc)
+    y = A.cast(A.load(2, b, right.reshape((1, n, k)).expand(shape)), acc)
+    total = A.reduce(A.alu(Ops.MUL, x, y), Ops.ADD, (2,))
+    sizes = (BufferArg(acc, m * n), BufferArg(a, m * k), BufferArg(b, k * n))
+    return A.sink((A.store(0, ST((m, n, 1)), total),), sizes)
+
+
+def run(sink: UOp, m: int, n: int, k: int, ta: bool, tb: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-1, 1, (k, m) if ta else (m, k)), rng.uniform(-1, 1, (n, k) if tb else (k, n))
+    buffers = [np.zeros((m, n), np.float32), bits(x), bits(y)]
+    verify(sink)
+    interpret(linearize(sink), [b.data.cast("B") for b in buffers], {})
+    left, right = floats(buffers[1]), floats(buffers[2])
+    np.testing.assert_allclose(buffers[0], (left.T if ta else left) @ (right.T if tb else right), rtol=1e-4, atol=1e-5)
+
+
+def planned(ast: LazyOp, target: Target) -> Nest:
+    nest = lower(ast)
+    return apply(nest, heuristic(nest, target))
+
+
+def matrices(sink: UOp) -> list[UOp]:
+    return [u for u in sink.toposort() if u.op is UOps.MATRIX]
+
+
+WARP = Fragment(((0, 1), (8, 0), (0, 8)), ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)))
+
+
+@pytest.mark.parametrize("fragment", [WARP, *(f for i in INSTRUCTIONS.values() for f in i.fragments)])
+def test_every_place_is_some_threads_element(fragment: Fragment) -> None:
+    threads = 1 << len(fragment.threads)
+    places = [fragment.place(e, t) for t in range(threads) for e in range(fragment.count)]
+    rows, columns = 1 + max(r for r, _ in places), 1 + max(c for _, c in places)
+    assert len(set(places)) == len(places) == rows * columns
+
+
+def test_a_symbolic_element() -> None:
+    element = Variable("e", 0, 7)
+    row, column = WARP.place(element, 9)
+    for e in range(8):
+        places = [p if isinstance(p, int) else p.evaluate({element: e}) for p in (row, column)]
+        assert tuple(places) == WARP.place(e, 9)
+
+
+@pytest.mark.parametrize("tb", [False, True])
+@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize(("m", "n", "k"), [(5, 16, 24), (9, 21, 17), (8, 32, 64)])
+def test_products(m: int, n: int, k: int, ta: bool, tb: bool) -> None:
+    nest = lower(product(m, n, k, ta, tb))
+    text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "split(i1, 2, UPCAST)",
+            "outermost(i1)", "pack(1, i1)"]
+    actions: list[Action] = [parse(line) for line in text]
+    sink = emit(apply(nest, actions), SMALL)
+    assert len(matrices(sink)) >= 4
+    run(sink, m, n, k, ta, tb)
+
+
+def test_the_first_operand_packed() -> None:
+    nest = lower(product(6, 16, 20, True, False))
+    text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "outermost(i1)", "pack(1, i1)",
+            "pack(0, i0)"]
+    run(emit(apply(nest, [parse(line) for line in text]), SMALL), 6, 16, 20, True, False)
+
+
+def test_long_reductions_in_pieces() -> None:
+    nest = lower(product(6, 16, 40))
+    text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "split(r0, 7, REDUCE)",
+            "outermost(i1)", "partial(0, i1)", "pack(1, r0)"]
+    run(emit(apply(nest, [parse(line) for line in text]), SMALL), 6, 16, 40, False, False)
+
+
+def test_the_heuristic_takes_them() -> None:
+    ast = product(128, 128, 128)
+    assert matrices(emit(planned(ast, WIDE), WIDE))
+
+
+def test_not_where_nothing_would_be_packed() -> None:
+    assert not matrices(emit(planned(product(2, 64, 64), WIDE), WIDE))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "acc", "name"),
+    [
+        (BF16, BF16, F32, "vdpbf16ps"),
+        (dtypes.uint8, dtypes.int8, dtypes.int32, "vpdpbusd"),
+        (dtypes.int16, dtypes.int16, dtypes.int32, "vpdpwssd"),
+        (dtypes.float16, dtypes.float16, F32, None),
+        (dtypes.int8, dtypes.int8, dtypes.int32, None),
+    ],
+)
+def test_by_dtype(a: DType, b: DType, acc: DType, name: str | None) -> None:
+    found = {u.arg.name for u in matrices(emit(planned(product(128, 128, 128, a=a, b=b, acc=acc), WIDE), WIDE))}
+    assert found == ({name} if name else set())
+
+
+def test_a_product_that_is_rounded_is_left_alone() -> None:
+    shape = (128, 128, 128)
+    x = A.load(1, BF16, ST((128, 1, 128)).expand(shape))
+    y = A.load(2, BF16, ST((128, 128)).permute((1, 0)).reshape((1, 128, 128)).expand(shape))
+    total = A.reduce(A.cast(A.alu(Ops.MUL, x, y), F32), Ops.ADD, (2,))
+    ast = A.sink((A.store(0, ST((128, 128, 1)), total),), tuple(BufferArg(d, 1 << 14) for d in (F32, BF16, BF16)))
+    assert not matrices(emit(planned(ast, WIDE), WIDE))
+
+
+def test_llvm_takes_the_bits_as_they_lie() -> None:
+    text = compile_ast(product(128, 128, 128), LLVMRenderer(WIDE)).src
+    assert "@llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>" in text
+    assert "load <32 x i16>" in text
+    assert "fmul" not in text and "fpext" not in text
+
+
+def test_a_language_without_them_is_not_given_them() -> None:
+    spec = compile_ast(product(128, 128, 128), ClangRenderer(WIDE))
+    assert not any(u.op is UOps.MATRIX for u in spec.uops)
+
+
+def test_as_text() -> None:
+    renderer = LLVMRenderer(WIDE)
+    uops = linearize(full_rewrite(emit(planned(product(128, 128, 128), WIDE), WIDE), renderer))
+    assert [u.op for u in parse_linear(print_uops(uops))] == [u.op for u in uops]
