@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import Expr
@@ -54,6 +56,34 @@ class Bounds:
             own = _own(node, [self._known[s] for s in operands])
             self._known[node] = own if own is not None and low <= own[0] and own[1] <= high else (low, high)
         return self._known[u]
+
+    def wraps(self, u: UOp) -> bool:
+        """Whether the mathematical value, as far as it is known, can lie outside of what the node's dtype holds."""
+        operands = _operands(u)
+        own = _own(u, [self(s) for s in operands])
+        low, high = dtype_bounds(u)
+        return own is not None and not low <= own[0] <= own[1] <= high
+
+
+def wrapping_indices(uops: Sequence[UOp]) -> list[UOp]:
+    """The arithmetic behind the indices of loads and stores that may leave its dtype: there is none in a right kernel.
+
+    >>> from tg_codegen.builder import LinearBuilder
+    >>> k = LinearBuilder()
+    >>> data, i = k.param(0, dtypes.uint8), k.special("gidx0", 8)
+    >>> far = k.alu(Ops.MUL, i, k.const(1 << 29))
+    >>> _ = k.store(data, far, k.const(1, dtypes.uint8))
+    >>> [u.op.name for u in wrapping_indices(k.uops)]
+    ['MUL']
+    """
+    bounds = Bounds()
+    found: dict[UOp, None] = {}
+    for access in uops:
+        if access.op in (UOps.LOAD, UOps.STORE):
+            for u in access.src[1].toposort():
+                if dtypes.is_int(u.dtype) and u.op is not UOps.LOAD and bounds.wraps(u):
+                    found[u] = None
+    return list(found)
 
 
 _SHIFTS = frozenset({Ops.SHL, Ops.SHR})

@@ -55,10 +55,12 @@ class Compiled:
       compiler: turns the renderer's text into what ``runtime`` loads.
       runtime: ``runtime(name, binary) -> Program``.
       graph: class that condenses a list of ExecItems into one launch; None if there is none.
+      executes: of the class: whether its launches compute anything.
       self_timed: of the class: whether its programs tell the profiler when they ran (see
         :func:`~tg_runtime.profiler.launch`); those of other devices are waited for while a profile is recorded.
     """
 
+    executes: ClassVar[bool] = True
     self_timed: ClassVar[bool] = False
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 
 from . import diskcache
@@ -52,11 +53,26 @@ class Compiler(ABC):
         return f"no disassembler for {len(lib)} bytes of {type(self).__name__}"
 
 
+# How compilers name a place: "name:3:14: error" (and without a name), "name(3): error", "line 3, column 14".
+_PLACES = re.compile(r":(\d+):\d+|^(\d+):\d+: |\((\d+)\): |\bline (\d+)\b", re.MULTILINE)
+
+
 def rejected(what: str, detail: str, source: str, suffix: str) -> CompileError:
-    """A CompileError whose source is kept in a file."""
+    """A CompileError whose source is kept in a file; it names the file, and the line if the compiler's words do.
+
+    >>> error = rejected("C", "x.c:2:9: error: missing", "int main() {\\n  return x;\\n}\\n", ".c")
+    >>> error.line, "line 2: return x;" in str(error)
+    (2, True)
+    """
     path = keep_source(source, suffix)
-    where = f"the source is kept in {path}" if path else "the source could not be kept in a file"
-    return CompileError(f"{what}: compilation failed; {where}\n{detail.strip()}", source, path)
+    lines, line, place = source.splitlines(), None, ""
+    found = _PLACES.search(detail)
+    if found is not None:
+        line = int(next(filter(None, found.groups())))
+        text = lines[line - 1].strip()[:120] if 0 < line <= len(lines) else ""
+        place = f", line {line}: {text}" if text else f", line {line}"
+    where = f"the source is kept in {path}{place}" if path else f"the source could not be kept in a file{place}"
+    return CompileError(f"{what}: compilation failed; {where}\n{detail.strip()}", source, path, line)
 
 
 def keep_source(source: str, suffix: str) -> str | None:

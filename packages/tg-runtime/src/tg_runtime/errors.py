@@ -29,8 +29,9 @@ class CompileError(RuntimeError):
     Attributes:
       path: file in which the source was kept, or None where no folder could be written.
       source: the source.
+      line: number of the line that the compiler names first, from 1; None if it names none.
     """
 
-    def __init__(self, message: str, source: str = "", path: str | None = None) -> None:
+    def __init__(self, message: str, source: str = "", path: str | None = None, line: int | None = None) -> None:
         super().__init__(message)
-        self.source, self.path = source, path
+        self.source, self.path, self.line = source, path, line

@@ -13,6 +13,7 @@ from tg_shape import Expr, Variable, sint, sym_eval
 from .buffer import Buffer
 from .compiled import Compiled, Interpreted
 from .errors import DeviceError
+from .limits import check_limits
 from .profiler import span
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class CompiledRunner(Runner):
       device: where it will run.
       cached: take the binary from the cache on disk, and put it there.
       lib: the binary, where it is made already.
+
+    Raises:
+      DeviceError: the kernel is beyond the limits of the device's work-groups, or the device runs no kernels.
+      CompileError: the device's compiler rejects the kernel.
     """
 
     def __init__(self, spec: ProgramSpec, device: Compiled, cached: bool = True, lib: bytes | None = None) -> None:
@@ -81,6 +86,8 @@ class CompiledRunner(Runner):
         self.spec = spec
         if device.compiler is None or device.runtime is None:
             raise DeviceError(f"{device.device} holds memory only: it runs no kernels ({spec.name})")
+        if device.renderer is not None:
+            check_limits(spec, device.renderer.target, device.device)
         compiler = device.compiler
         if DEBUG.value >= 4 and cached:
             print(spec.src)

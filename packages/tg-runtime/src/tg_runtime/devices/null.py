@@ -11,7 +11,7 @@ from tg_codegen.renderers import RENDERERS
 from ..allocator import Allocator, BufferOptions
 from ..compiled import Compiled
 from ..compiler import Compiler
-from ..cpu.host import CPUArch, host_target
+from ..cpu.arch import CPUArch
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable
 
@@ -79,6 +79,8 @@ class NullProgram:
 class NullDevice(Compiled):
     """A device without hardware: ``NULL`` (LLVM IR), ``NULL:CUDA:sm_90``, ``NULL:CL``, ``NULL:CLANG:znver2``."""
 
+    executes = False
+
     def __init__(self, device: str, entry: DevEntry) -> None:
         problem = self.unavailable(entry)
         if problem is not None:
@@ -101,6 +103,6 @@ class NullDevice(Compiled):
 def _renderer(entry: DevEntry) -> Renderer:
     cls = RENDERERS[entry.renderer or "LLVM"]
     if cls.name in ("LLVM", "CLANG"):
-        return cls(host_target(1, CPUArch.parse(entry.arch)))
+        return cls(CPUArch.parse(entry.arch).target(1))
     make: Callable[..., Renderer] = cls  # each has its own first argument, and a default for it
     return make(entry.arch) if entry.arch else make()

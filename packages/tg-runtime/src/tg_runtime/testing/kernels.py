@@ -72,3 +72,12 @@ def same(got: ConstType, want: ConstType, rtol: float = 0.0, atol: float = 0.0) 
     if got == want or (got != got and want != want):
         return True
     return math.isfinite(got) and math.isfinite(want) and abs(got - want) <= atol + rtol * abs(want)
+
+
+def positions(shape: tuple[object, ...]) -> list[tuple[int, ...]]:
+    """Every index of a shape, row-major."""
+    found: list[tuple[int, ...]] = [()]
+    for dim in shape:
+        assert isinstance(dim, int)
+        found = [(*ix, i) for ix in found for i in range(dim)]
+    return found

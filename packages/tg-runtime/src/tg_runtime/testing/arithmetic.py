@@ -1,0 +1,169 @@
+"""Arithmetic: every op on every dtype, every conversion, reductions, against the op table's own Python functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, truncate
+from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, ast, result_dtype
+from tg_shape import ShapeTracker
+
+from .base import Group
+from .kernels import buffer_with, kernel, positions, run
+
+_SHIFTS = frozenset({Ops.SHL, Ops.SHR})
+
+
+class Elementwise(Group):
+    """Elementwise ops."""
+
+    group = "all ops"
+
+    def test_elementwise(self) -> None:
+        """Every elementwise op on every dtype, against the op table's own Python function."""
+        for dtype in self.dtypes:
+            operands = [self.values(dtype) for _ in range(3)]
+            self._check_elementwise(dtype, operands)
+
+    def _check_elementwise(self, dtype: DType, operands: list[list[ConstType]]) -> None:
+        count = len(operands[0])
+        flags = [bool(i % 3) for i in range(count)]
+        amounts = [i % dtype.bits for i in range(count)]
+        ops = [op for op in Ops if op in ALU and op not in (Ops.CAST, Ops.BITCAST) and self._takes(op, dtype)]
+        st = ShapeTracker.from_shape((count,))
+        first = len(ops)
+        loads = [ast.load(first + i, dtype, st) for i in range(3)]
+        select = ast.load(first + 3, dtypes.bool, st)
+        shift = ast.load(first + 4, dtype, st) if dtypes.is_int(dtype) else None
+        values = []
+        for op in ops:
+            if op is Ops.WHERE:
+                values.append(ast.alu(op, select, loads[0], loads[1]))
+            elif op in _SHIFTS and shift is not None:
+                values.append(ast.alu(op, loads[0], shift))
+            else:
+                values.append(ast.alu(op, *loads[: SPEC[op].arity]))
+        inputs = [buffer_with(self.device, o, dtype) for o in operands]
+        inputs.append(buffer_with(self.device, flags, dtypes.bool))
+        if shift is not None:
+            inputs.append(buffer_with(self.device, amounts, dtype))
+        sink = kernel([(v, count) for v in values], [(b.dtype, count) for b in inputs])
+        for op, got in zip(ops, run(self.device, sink, inputs), strict=True):
+            a, b, c = operands
+            columns: list[list[ConstType]] = [a, b, c][: SPEC[op].arity]
+            if op is Ops.WHERE:
+                columns = [list(flags), a, b]
+            elif op in _SHIFTS:
+                columns = [a, list(amounts)]
+            function = SPEC[op].python
+            assert function is not None, f"{op.name} has no Python function"
+            out = dtypes.bool if dtypes.is_bool(values[ops.index(op)].dtype) else dtype
+            want = [truncate(_wrapped(function, args), out) for args in zip(*columns, strict=True)]
+            rtol = atol = 0.0
+            if op in TRANSCENDENTAL:
+                rtol = self.ulps * self.precision(dtype)
+                atol = rtol if op in (Ops.SIN, Ops.LOG2) else 0.0
+            elif op is Ops.MULACC and dtypes.is_float(dtype):
+                rtol = 4 * self.precision(dtype)
+                atol = rtol * max((abs(v) for v in (*a, *b) if math.isfinite(v)), default=1.0)
+            self.check(f"{op.name} of {dtype.name}", got, want, rtol, atol)
+
+    def _takes(self, op: Ops, dtype: DType) -> bool:
+        operands = (dtypes.bool, dtype, dtype) if op is Ops.WHERE else (dtype,) * SPEC[op].arity
+        try:
+            result_dtype(op, *operands)
+        except TypeError:
+            return False
+        return True
+
+
+class Casts(Group):
+    """Conversions of values and of bits."""
+
+    group = "casts"
+
+    def test_casts(self) -> None:
+        """Every dtype to every other, with the semantics of ``tg_dtype.cast_scalar``."""
+        for src in self.dtypes:
+            values = self.values(src)
+            st = ShapeTracker.from_shape((len(values),))
+            targets = [d for d in self.dtypes if d is not src]
+            x = ast.load(len(targets), src, st)
+            sink = kernel([(ast.cast(x, d), len(values)) for d in targets], [(src, len(values))])
+            for dst, got in zip(targets, run(self.device, sink, [buffer_with(self.device, values, src)]), strict=True):
+                self.check(f"cast {src.name} -> {dst.name}", got, [cast_scalar(v, src, dst) for v in values])
+
+    def test_bitcasts(self) -> None:
+        """The bits of every dtype taken as another of its size."""
+        for src in self.dtypes:
+            values = self.values(src)
+            st = ShapeTracker.from_shape((len(values),))
+            targets = [d for d in self.dtypes if d is not src and d.itemsize == src.itemsize and d is not dtypes.bool]
+            if not targets:
+                continue
+            x = ast.load(len(targets), src, st)
+            sink = kernel([(ast.bitcast(x, d), len(values)) for d in targets], [(src, len(values))])
+            for dst, got in zip(targets, run(self.device, sink, [buffer_with(self.device, values, src)]), strict=True):
+                self.check(f"bitcast {src.name} -> {dst.name}", got, [bitcast_scalar(v, src, dst) for v in values])
+
+
+class Reductions(Group):
+    """Sums, products and maxima."""
+
+    group = "reductions"
+
+    def test_reductions(self) -> None:
+        """Sums, products and maxima of every dtype over every choice of axes of odd shapes."""
+        for dtype in self.dtypes:
+            for shape, axes in (((7,), (0,)), ((3, 5), (0,)), ((5, 33), (1,)), ((2, 3, 5), (0, 2)), ((1, 4), (0,))):
+                # sums of 8-bit floats depend on their order from the fourth term on
+                if not (dtypes.is_float(dtype) and dtype.bits == 8) or math.prod(shape[a] for a in axes) <= 3:
+                    self._check_reduction(dtype, shape, axes)
+
+    def _check_reduction(self, dtype: DType, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+        count = math.prod(shape)
+        r = self.random
+        values: list[ConstType]
+        if dtypes.is_float(dtype):
+            # few mantissa bits: sums and products stay exact in any order wherever the dtype can hold them
+            values = [truncate(r.choice((0.5, 1.0, -1.0, 2.0)), dtype) for _ in range(count)]
+        else:
+            values = [truncate(r.randint(-3, 3), dtype) for _ in range(count)]
+        ops = (Ops.ADD, Ops.MUL, Ops.MAX)
+        x = ast.load(len(ops), dtype, ShapeTracker.from_shape(shape))
+        reduced = [ast.reduce(x, op, axes) for op in ops]
+        size = math.prod(int(d) for d in reduced[0].shape)
+        sink = kernel([(v, size) for v in reduced], [(dtype, count)])
+        outputs = run(self.device, sink, [buffer_with(self.device, values, dtype)])
+        for op, got in zip(ops, outputs, strict=True):
+            want = _reduced(op, values, dtype, shape, axes)
+            rtol = 0.0 if not dtypes.is_float(dtype) else 2 * self.precision(dtype)
+            self.check(f"reduce {op.name} of {dtype.name}{shape} over {axes}", got, want, rtol, rtol)
+
+    def test_large_reduction(self) -> None:
+        """A reduction over more elements than any tile holds, and one over an empty axis."""
+        count = 10_007
+        x = ast.load(1, dtypes.int32, ShapeTracker.from_shape((count,)))
+        sink = kernel([(ast.reduce(x, Ops.ADD, (0,)), 1)], [(dtypes.int32, count)])
+        got = run(self.device, sink, [buffer_with(self.device, list(range(count)), dtypes.int32)])
+        self.check("sum of 10,007", got[0], [count * (count - 1) // 2])
+
+
+def _wrapped(function: Callable[..., ConstType], args: tuple[ConstType, ...]) -> ConstType:
+    try:
+        return function(*args)
+    except OverflowError:
+        return math.inf
+
+
+def _reduced(
+    op: Ops, values: list[ConstType], dtype: DType, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> list[ConstType]:
+    groups: dict[tuple[int, ...], ConstType] = {}
+    function = SPEC[op].python
+    assert function is not None
+    for value, ix in zip(values, positions(shape), strict=True):
+        key = tuple(0 if axis in axes else i for axis, i in enumerate(ix))
+        groups[key] = truncate(function(groups[key], value), dtype) if key in groups else value
+    return [groups[key] for key in sorted(groups)]
