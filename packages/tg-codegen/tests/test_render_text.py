@@ -13,6 +13,7 @@ from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_cstyle import bare, decimal
 from tg_codegen.render_cuda import CUDARenderer
 from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render_msl import MSLRenderer
 from tg_codegen.render_opencl import OpenCLRenderer
 from tg_codegen.render_ptx import PTXRenderer
 from tg_codegen.render_wgsl import MOST_GROUPS, WGSLRenderer
@@ -213,6 +214,27 @@ $L_row_0_end:
   ret;
 }
 """,
+    "MSL": """
+#include <metal_stdlib>
+using namespace metal;
+struct Args { int n; };
+static inline float4 tg_max_f32x4(float4 a, float4 b) { return select(select(b, a, a > b), a, a != a); }
+kernel void rows(device float* data0 [[buffer(0)]], device const float* data1 [[buffer(1)]], \
+constant Args& args [[buffer(2)]], uint3 group [[threadgroup_position_in_grid]], \
+uint3 item [[thread_position_in_threadgroup]]) {
+  for (int row = 0; row < args.n; row++) {
+    float4 acc4 = float4(0.5f);
+    for (int col = 0; col < 32; col += 4) {
+      float4 val8 = float4(*(const device packed_float4*)(data1 + ((row * 32) + col)));
+      acc4 = tg_max_f32x4(acc4, val8);
+    }
+    float4 res10 = acc4;
+    if (row < 60) {
+      data0[row] = res10.x + res10.w;
+    }
+  }
+}
+""",
     "WGSL": """
 // writes: 0
 struct Args { n: i32 }
@@ -259,7 +281,7 @@ def test_text(name: str) -> None:
 
 
 def test_registry() -> None:
-    assert sorted(RENDERERS) == ["CL", "CLANG", "CUDA", "LLVM", "PTX", "WGSL"]
+    assert sorted(RENDERERS) == ["CL", "CLANG", "CUDA", "LLVM", "MSL", "PTX", "WGSL"]
     assert all(cls.name == name for name, cls in RENDERERS.items())
 
 
@@ -269,7 +291,7 @@ def test_keys_tell_renderers_apart() -> None:
         LLVMRenderer(strict=True), OpenCLRenderer(), OpenCLRenderer(half=True), OpenCLRenderer(double=False),
         CUDARenderer(), CUDARenderer("sm_90"), CUDARenderer(strict=True), PTXRenderer(), PTXRenderer("sm_90"),
         PTXRenderer(strict=True), WGSLRenderer(), WGSLRenderer(half=True), WGSLRenderer(buffers=10),
-        WGSLRenderer(cast_half=False),
+        WGSLRenderer(cast_half=False), MSLRenderer(), MSLRenderer(bfloat=True), MSLRenderer(strict=True),
     ]  # fmt: skip
     assert len({r.key for r in renderers}) == len(renderers)
     assert ClangRenderer().key == ClangRenderer().key
@@ -304,8 +326,12 @@ def unary(op: Ops, dtype: DType, lanes: int = 1) -> list[UOp]:
         (PTXRenderer(), unary(Ops.NEG, dtypes.fp8e4m3), "PTX: fp8e4m3 has no arithmetic"),
         (WGSLRenderer(), unary(Ops.LOG2, f32), "WGSL: LOG2 of float32 has no form"),
         (WGSLRenderer(), unary(Ops.NEG, dtypes.float64), "WGSL: float64 has no arithmetic"),
+        (MSLRenderer(), unary(Ops.NEG, dtypes.float64), "MSL: float64 has no arithmetic"),
     ],
-    ids=["C EXP2", "LLVM SIN", "C bf16", "LLVM fp8", "CL 5 lanes", "PTX SIN", "PTX fp8", "WGSL LOG2", "WGSL f64"],
+    ids=[
+        "C EXP2", "LLVM SIN", "C bf16", "LLVM fp8", "CL 5 lanes", "PTX SIN", "PTX fp8", "WGSL LOG2", "WGSL f64",
+        "MSL f64",
+    ],  # fmt: skip
 )
 def test_refusals(renderer: Renderer, uops: list[UOp], message: str) -> None:
     with pytest.raises(ValueError, match=message):
