@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tg_runtime.cpu.host import CPUArch, core_count, features, host_target
+from tg_runtime.cpu.arch import CPUArch
+from tg_runtime.cpu.host import core_count, features
 from tg_runtime.cpu.llvm import LLVMCompiler
 from tg_runtime.cpu.memory import HostAllocator, HostMemory
 from tg_runtime.cpu.program import CPUProgram
@@ -144,7 +145,7 @@ class Bench:
 
     def __init__(self, nbytes: int, seconds: float, clock: Callable[[], float]) -> None:
         self.threads, self.seconds, self.clock = core_count(), seconds, clock
-        target = host_target(self.threads, CPUArch())
+        target = CPUArch().target(self.threads)
         self.lanes = target.vector_bytes // 4
         self.accumulators = 24 if target.registers >= 32 else 12
         self.compiler = LLVMCompiler()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 from pathlib import Path
 
 import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, ast
-from tg_runtime import Buffer, CompiledRunner, CompileError, Compiler, Device, ExecItem, diskcache, realize
+from tg_runtime import Buffer, CompiledRunner, CompileError, Compiler, Device, ExecItem, diskcache, parse_dev, realize
 from tg_runtime.cpu import clang, llvm
-from tg_runtime.cpu.host import CPUArch
+from tg_runtime.cpu.arch import CPUArch
 from tg_runtime.cpu.program import CPUProgram
 from tg_runtime.cpu.tools import c_compiler, find_tool
 from tg_runtime.errors import DevSyntaxError
@@ -154,8 +156,6 @@ def test_cache_key_tells_processors_apart(tool: type[llvm.LLVMCompiler]) -> None
 
 
 def test_arch() -> None:
-    import platform
-
     assert CPUArch.parse("") == CPUArch.parse("native") == CPUArch()
     assert CPUArch.parse("native,avx2,-fma") == CPUArch("", ("+avx2", "-fma"))
     assert CPUArch.parse("+avx2") == CPUArch("", ("+avx2",))
@@ -164,8 +164,73 @@ def test_arch() -> None:
     assert not CPUArch.parse("znver4,-avx512f").has("avx512f")
     assert CPUArch.parse("haswell").has("avx2")
     assert not CPUArch.parse("haswell").has("avx512f")
-    with pytest.raises(DevSyntaxError, match="this machine is"):
-        CPUArch.parse("riscv64,rocket")
+    assert not CPUArch.parse("x86_64,znver4,-avx").has("avx2")
+    assert CPUArch.parse("x86_64,x86-64,avx512f").has("fma")
+    assert CPUArch.parse("arm64,cortex-a76,-fullfp16").machine in ("aarch64", "")
+    for text in ("riscv64,", "znver2,,avx2", "+", "znver2 avx2"):
+        with pytest.raises(DevSyntaxError, match="names no processor"):
+            CPUArch.parse(text)
+    with pytest.raises(DevSyntaxError, match="not riscv64"):
+        CPUArch.parse("riscv64,native")
+
+
+@pytest.mark.parametrize(
+    ("text", "vector_bytes", "registers", "fused"),
+    [
+        ("x86_64,znver2,avx2,-avx512f", 32, 16, True), ("x86_64,znver4", 64, 32, True),
+        ("x86_64,x86-64-v2", 16, 16, False), ("x86_64,znver5,-avx512f", 32, 16, True), ("x86_64,sapphirerapids,-avx2", 16, 16, True),
+        ("aarch64", 16, 32, True), ("aarch64,neoverse-v2", 16, 32, True), ("riscv64", 16, 32, True),
+        ("riscv64,+zvl256b", 32, 32, True), ("riscv64,-v", 4, 32, True),
+    ],
+)  # fmt: skip
+def test_targets(text: str, vector_bytes: int, registers: int, fused: bool) -> None:
+    """Vectors, registers and fused operations are those of the processor that is named."""
+    target = CPUArch.parse(text).target(3)
+    found = (target.vector_bytes, target.registers, target.fused_multiply_add, target.threads)
+    assert found == (vector_bytes, registers, fused, 3)
+    with Context(DEV=f"NULL:LLVM:{text}"):
+        renderer = Device["NULL"].renderer
+    assert renderer is not None and renderer.target.vector_bytes == vector_bytes
+
+
+@needs_llvm
+@pytest.mark.parametrize("text", ["x86_64,znver2,avx2,-avx512f", "x86_64,znver4", "aarch64,cortex-a76", "riscv64"])
+def test_instructions_follow_the_processor(text: str) -> None:
+    arch = CPUArch.parse(text)._replace(machine=text.partition(",")[0])
+    lanes = arch.target(1).vector_bytes // 4
+    assembly = llvm.LLVMCompiler(arch).assembly(f"""
+    define void @f(ptr %o, ptr %a) {{
+      %x = load <{lanes} x float>, ptr %a
+      %y = fadd <{lanes} x float> %x, %x
+      store <{lanes} x float> %y, ptr %o
+      ret void
+    }}""")
+    register = {"x86_64,znver2,avx2,-avx512f": r"%ymm\d", "x86_64,znver4": r"%zmm\d"}.get(text, r"\bv\d+")
+    assert len(re.findall(rf"(?m)^\s+v?f?addp?.*{register}|vfadd", assembly)) == 1, assembly
+    if "znver2" in text:
+        assert "zmm" not in assembly
+
+
+@needs_llvm
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("x86_64,zen7", "no processor zen7"), ("aarch64,neo", "no feature neo.*no processor neo|no processor neo"),
+     ("riscv64,generic-rv64,+warp", "no feature warp")],
+)  # fmt: skip
+def test_what_llvm_does_not_know(text: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DevSyntaxError, match=message):
+        llvm.LLVMCompiler(CPUArch.parse(text)).compile(IR)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
+def test_what_the_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tg_runtime.cpu.arch.features", lambda: frozenset({"avx", "avx2", "fma", "f16c"}))
+    assert CPUArch.parse("znver2,avx2,-avx512f").lacking() == []
+    assert CPUArch.parse("native,avx512f").lacking() == ["avx512f"]
+    assert CPUArch.parse("znver5").lacking() == ["avx512f"]
+    problem = Device.load("CPU").unavailable(parse_dev("CPU:LLVM:znver5")[0])
+    assert problem == "code for znver5 needs avx512f, which this processor does not have"
 
 
 @needs_llvm

@@ -1,7 +1,6 @@
-"""A loader of ELF64 relocatable objects: sections laid out, symbols resolved, relocations applied. x86-64 and AArch64.
+"""A loader of ELF64 relocatable objects: sections laid out, symbols resolved, relocations applied.
 
-Sources: System V ABI, chapter 4 (object files); AMD64 psABI, section 4.4 (relocations); ELF for the Arm 64-bit
-architecture (AAELF64), section 5.7 (relocations).
+Source: System V ABI, chapter 4 (object files). What is particular to a processor is in :mod:`tg_runtime.relocation`.
 """
 
 from __future__ import annotations
@@ -10,17 +9,27 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .errors import DeviceError
+from .relocation import (
+    EM_AARCH64,
+    EM_RISCV,
+    EM_X86_64,
+    STUB_BYTES,
+    ELFError,
+    Patch,
+    apply,
+    distances,
+    put_stub,
+    table_types,
+)  # fmt: skip
 
-EM_X86_64, EM_AARCH64 = 62, 183
+__all__ = [
+    "EM_AARCH64", "EM_RISCV", "EM_X86_64", "PAGE", "ELFError", "ELFObject", "Layout", "Relocation", "Section", "Symbol",
+    "parse",
+]  # fmt: skip
 _SHT_SYMTAB, _SHT_RELA, _SHT_NOBITS, _SHT_REL = 2, 4, 8, 9
 _SHF_WRITE, _SHF_ALLOC = 1, 2
 _SHN_ABS, _SHN_COMMON = 0xFFF1, 0xFFF2
 PAGE = 4096
-
-
-class ELFError(DeviceError):
-    """An object file is damaged, or holds something that this loader does not know."""
 
 
 class Section(NamedTuple):
@@ -146,8 +155,8 @@ class Layout:
                 # every external symbol may need a stub and a table entry
                 self.stubs = at = _up(at, 16)
                 self.externals = sorted({r.symbol for r in obj.relocations if obj.symbols[r.symbol].section == 0})
-                self.table = at = at + 16 * len(self.externals)
-                self.entries = sorted({r.symbol for r in obj.relocations if r.type in _TABLE_TYPES[obj.machine]})
+                self.table = at = _up(at + STUB_BYTES * len(self.externals), 8)
+                self.entries = sorted({r.symbol for r in obj.relocations if r.type in table_types(obj.machine)})
                 at += 8 * len(self.entries)
                 self.writable = at = _up(at, PAGE)
             for index, section in enumerate(obj.sections):
@@ -186,18 +195,21 @@ class Layout:
             return addresses[number]
 
         for slot, number in enumerate(self.externals):
-            _write_stub(out, self.stubs + 16 * slot, address(number), obj.machine)
+            put_stub(out, self.stubs + STUB_BYTES * slot, address(number), obj.machine)
         for slot, number in enumerate(self.entries):
             struct.pack_into("<Q", out, self.table + 8 * slot, address(number))
-        stubs = {number: base + self.stubs + 16 * slot for slot, number in enumerate(self.externals)}
+        stubs = {number: base + self.stubs + STUB_BYTES * slot for slot, number in enumerate(self.externals)}
         table = {number: base + self.table + 8 * slot for slot, number in enumerate(self.entries)}
-        apply = _apply_x86_64 if obj.machine == EM_X86_64 else _apply_aarch64
+        patches = []
         for r in obj.relocations:
             if r.section in self.places:
-                at = self.places[r.section] + r.offset
-                value = address(r.symbol)
-                apply(out, at, base + at, r, value, stubs.get(r.symbol, value), table.get(r.symbol, 0),
-                      obj.symbols[r.symbol].name)  # fmt: skip
+                at, value = self.places[r.section] + r.offset, address(r.symbol)
+                name = obj.symbols[r.symbol].name or "a section"
+                patches.append(Patch(
+                    at, base + at, r.type, value, r.addend, stubs.get(r.symbol, value), table.get(r.symbol, 0), name))
+        known = distances(patches, obj.machine)
+        for patch in patches:
+            apply(out, patch, obj.machine, known)
         return bytes(out)
 
     def _address(self, number: int, base: int, resolve: Callable[[str], int | None]) -> int:
@@ -230,107 +242,6 @@ def _up(n: int, align: int) -> int:
     return (n + align - 1) // align * align
 
 
-# relocations that want the address of a table entry which holds the symbol's address
-_TABLE_TYPES: dict[int, frozenset[int]] = {EM_X86_64: frozenset({9, 41, 42}), EM_AARCH64: frozenset({311, 312})}
-
-
-def _write_stub(out: bytearray, at: int, target: int, machine: int) -> None:
-    """A jump to any 64-bit address, in 16 bytes."""
-    if machine == EM_X86_64:
-        struct.pack_into("<HIQ", out, at, 0x25FF, 0, target)  # jmp *0(%rip)
-    else:
-        struct.pack_into("<IIQ", out, at, 0x58000050, 0xD61F0200, target)  # ldr x16, .+8; br x16
-
-
-def _put32(out: bytearray, at: int, value: int, signed: bool, name: str) -> None:
-    low, high = (-(1 << 31), (1 << 31) - 1) if signed else (0, (1 << 32) - 1)
-    if not low <= value <= high:
-        raise ELFError(f"the relocation of {name or 'a section'} cannot reach {value:#x} with 32 bits")
-    struct.pack_into("<I", out, at, value & 0xFFFFFFFF)
-
-
-def _apply_x86_64(
-    out: bytearray, at: int, place: int, r: Relocation, symbol: int, stub: int, entry: int, name: str
-) -> None:
-    match r.type:
-        case 0:  # NONE
-            pass
-        case 1:  # 64
-            _put64(out, at, symbol + r.addend)
-        case 2:  # PC32
-            _put32(out, at, symbol + r.addend - place, True, name)
-        case 4:  # PLT32: a stub serves where the function itself is out of reach
-            near = symbol if abs(symbol + r.addend - place) < 1 << 31 else stub
-            _put32(out, at, near + r.addend - place, True, name)
-        case 9 | 41 | 42:  # GOTPCREL, GOTPCRELX, REX_GOTPCRELX
-            _put32(out, at, entry + r.addend - place, True, name)
-        case 10:  # 32
-            _put32(out, at, symbol + r.addend, False, name)
-        case 11:  # 32S
-            _put32(out, at, symbol + r.addend, True, name)
-        case 24:  # PC64
-            _put64(out, at, symbol + r.addend - place)
-        case _:
-            raise ELFError(f"x86-64 relocation {r.type} of {name or 'a section'} is not known")
-
-
-def _put64(out: bytearray, at: int, value: int) -> None:
-    if at + 8 > len(out):
-        raise ELFError(f"a relocation of 8 bytes at {at} points outside")
-    struct.pack_into("<Q", out, at, value & 0xFFFFFFFFFFFFFFFF)
-
-
-# AArch64 load and store of 1 << n bytes with an immediate scaled by that size
-_SCALED = {278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
-
-
-def _apply_aarch64(
-    out: bytearray, at: int, place: int, r: Relocation, symbol: int, stub: int, entry: int, name: str
-) -> None:
-    value = symbol + r.addend
-    word: int = struct.unpack_from("<I", out, at)[0]
-    match r.type:
-        case 0 | 256:  # NONE
-            return
-        case 257:  # ABS64
-            _put64(out, at, value)
-            return
-        case 260:  # PREL64
-            _put64(out, at, value - place)
-            return
-        case 258:  # ABS32
-            _put32(out, at, value, False, name)
-            return
-        case 261:  # PREL32
-            _put32(out, at, value - place, True, name)
-            return
-        case 282 | 283:  # JUMP26, CALL26
-            distance = value - place
-            if not -(1 << 27) <= distance < 1 << 27:
-                distance = stub + r.addend - place
-            _reach(distance, 28, name)
-            word = word & 0xFC000000 | distance >> 2 & 0x03FFFFFF
-        case 275 | 276 | 311:  # ADR_PREL_PG_HI21 (checked or not), ADR_GOT_PAGE
-            target = entry + r.addend if r.type == 311 else value
-            pages = (target >> 12) - (place >> 12)
-            _reach(pages, 21, name)
-            word = word & 0x9F00001F | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-        case 277:  # ADD_ABS_LO12_NC
-            word = word & ~(0xFFF << 10) | (value & 0xFFF) << 10
-        case 312:  # LD64_GOT_LO12_NC
-            word = word & ~(0xFFF << 10) | ((entry + r.addend & 0xFFF) >> 3) << 10
-        case 278 | 284 | 285 | 286 | 299:  # LDST8/16/32/64/128_ABS_LO12_NC
-            word = word & ~(0xFFF << 10) | ((value & 0xFFF) >> _SCALED[r.type]) << 10
-        case _:
-            raise ELFError(f"AArch64 relocation {r.type} of {name or 'a section'} is not known")
-    struct.pack_into("<I", out, at, word)
-
-
-def _reach(distance: int, bits: int, name: str) -> None:
-    if not -(1 << (bits - 1)) <= distance < 1 << (bits - 1):
-        raise ELFError(f"the relocation of {name or 'a section'} cannot reach {distance:#x} with {bits} bits")
-
-
 def parse(data: bytes) -> Layout:
     """An object, laid out for loading.
 
@@ -339,8 +250,10 @@ def parse(data: bytes) -> Layout:
     """
     try:
         obj = ELFObject(data)
-        if obj.machine not in _TABLE_TYPES:
-            raise ELFError(f"an object for machine {obj.machine}; x86-64 (62) and AArch64 (183) can be loaded")
+        if obj.machine not in (EM_X86_64, EM_AARCH64, EM_RISCV):
+            raise ELFError(
+                f"an object for machine {obj.machine}; x86-64 (62), AArch64 (183) and RISC-V (243) can be loaded"
+            )
         return Layout(obj)
     except struct.error as error:
         raise ELFError(f"the object is truncated: {error}") from None

@@ -7,7 +7,8 @@ import subprocess
 
 from ..compiler import Compiler, rejected
 from ..errors import DeviceUnavailable
-from .host import CPUArch, core_count, cpu_identity
+from .arch import CPUArch
+from .host import core_count, cpu_identity
 from .llvm import disassemble
 from .tools import c_compiler
 
@@ -28,17 +29,25 @@ class ClangCompiler(Compiler):
     """
 
     def __init__(self, arch: CPUArch | None = None, language: str = "c", allow_gcc: bool = False) -> None:
-        found = c_compiler(allow_gcc and language == "c")
+        arch = arch or CPUArch()
+        found = c_compiler(allow_gcc and language == "c" and not arch.machine)
         if found is None:
             raise DeviceUnavailable(MISSING)
         self.path, self.language = found, language
         self.parallel = core_count()  # each compilation is a process of its own
-        arch = arch or CPUArch()
-        extensions = (f"-mno-{f[1:]}" if f[0] == "-" else f"-m{f[1:]}" for f in arch.features)
-        self.flags = (*_FLAGS, f"-march={arch.cpu or 'native'}", *extensions)
+        target = (f"--target={arch.kind.triple}",) if arch.machine else ()
+        if arch.kind.name == "x86_64":
+            chosen = arch.cpu or ("x86-64" if arch.machine else "native")
+            processor = [f"-march={chosen}", *(f"-mno-{f[1:]}" if f[0] == "-" else f"-m{f[1:]}" for f in arch.features)]
+        else:
+            chosen = arch.cpu or ("" if arch.machine else "native")
+            processor = [f"-mcpu={chosen}"] if chosen else []
+            processor += ["-mno-relax"] if arch.kind.name == "riscv64" else []  # the loader relaxes nothing
+            processor += [word for f in arch.for_llvm() for word in ("-Xclang", "-target-feature", "-Xclang", f)]
+        self.flags = (*_FLAGS, *target, *processor)
         real = os.path.realpath(found)
         status = os.stat(real)
-        native = "" if arch.cpu else cpu_identity()
+        native = "" if arch.cpu or arch.machine else cpu_identity()
         super().__init__(
             f"cc:{real}:{status.st_size}:{status.st_mtime_ns}:{language}:{' '.join(self.flags)}:{native}"
         )

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import re
 import subprocess
+import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from ..compiler import Compiler, rejected
-from .host import CPUArch, cpu_identity
+from ..errors import DevSyntaxError
+from .arch import CPUArch
+from .host import cpu_identity
 from .tools import find_tool
 
 _TUNED_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 _VECTOR = re.compile(r"<\d+ x ")
+_UNKNOWN = re.compile(r"'\+?(\S+)' is not a recognized (processor|feature)")
+_listening = threading.Lock()
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """What LLVM writes to the standard error in the block, once it is left: there is no other way to be told."""
+    said: list[str] = []
+    with _listening, tempfile.TemporaryFile() as file:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        try:
+            os.dup2(file.fileno(), 2)
+            yield said
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            said.append(file.read().decode(errors="replace"))
 
 
 @functools.cache
@@ -55,14 +81,15 @@ class LLVMCompiler(Compiler):
 
     Args:
       arch: the processor; the host's with all its features if omitted.
-      triple: another machine to compile for.
+      triple: another machine to compile for than ``arch`` says.
       level: how hard LLVM tries, 0 to 3.
       tuned: the text comes from our renderer, so where it is written in vectors, its loops are as they should be:
         four passes then give what the whole pipeline gives, in a tenth of its time.
     """
 
     def __init__(self, arch: CPUArch | None = None, triple: str = "", level: int = 2, tuned: bool = False) -> None:
-        self.arch, self.triple, self.level, self.tuned = arch or CPUArch(), triple, level, tuned
+        self.arch, self.level, self.tuned = arch or CPUArch(), level, tuned
+        self.triple = triple = triple or (self.arch.kind.triple if self.arch.machine else "")
         # asking LLVM for the host's name would cost its loading, even where the binary is on disk already
         native = "" if triple or self.arch.cpu else cpu_identity()
         chosen = f"{triple}:{self.arch.cpu}:{','.join(self.arch.features)}:{native}"
@@ -71,18 +98,32 @@ class LLVMCompiler(Compiler):
 
     @functools.cached_property
     def machine(self) -> Any:
-        """The target machine."""
+        """The target machine.
+
+        Raises:
+          DevSyntaxError: LLVM does not know the processor, or one of the extensions.
+        """
         binding = _binding()
         triple, cpu, features = host()
         if self.triple:
             binding.initialize_all_targets()
             binding.initialize_all_asmprinters()
-            triple, cpu, features = self.triple, "", ""
+            triple, cpu, features = self.triple, self.arch.cpu, ""
         elif self.arch.cpu:
             cpu, features = self.arch.cpu, ""
-        features = ",".join(part for part in (features, *self.arch.features) if part)
+        fixed = "-relax" if triple.startswith("riscv") else ""  # the loader relaxes nothing
+        features = ",".join(part for part in (features, *self.arch.for_llvm(), fixed) if part)
         target = binding.Target.from_triple(triple)
-        return target.create_target_machine(cpu=cpu, features=features, opt=self.level, reloc="pic", codemodel="small")
+        chosen = {"cpu": cpu, "features": features, "opt": self.level, "reloc": "pic", "codemodel": "small"}
+        if self.arch == CPUArch():
+            return target.create_target_machine(**chosen)
+        with _complaints() as said:
+            machine = target.create_target_machine(**chosen)
+        unknown = sorted(set(_UNKNOWN.findall("".join(said))))
+        if unknown:
+            what = " and no ".join(f"{kind} {name}" for name, kind in unknown)
+            raise DevSyntaxError(f"CPU arch: LLVM knows no {what} for {triple}")
+        return machine
 
     def module(self, src: str) -> Any:
         """The optimised module.

@@ -1,7 +1,8 @@
-"""CPU: the host's processor. LLVM through llvmlite, or clang; all cores; vectors as wide as the machine has them."""
+"""CPU: the host's processor, all its cores; or another one, played by an emulator. LLVM through llvmlite, or clang."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping
 
@@ -12,9 +13,12 @@ from tg_lazy.cost import LIMITS, Limits
 
 from ..compiled import Compiled, DeviceFacts
 from ..compiler import Compiler
-from ..cpu import clang, llvm
+from ..cpu import clang, guest, llvm
+from ..cpu.arch import MACHINES, CPUArch, this_machine
+from ..cpu.arena import SharedAllocator
 from ..cpu.graph import CPUGraph
-from ..cpu.host import CPUArch, core_count, host_name, host_target
+from ..cpu.guest import Guest, GuestProgram
+from ..cpu.host import core_count, host_name
 from ..cpu.memory import HostAllocator, physical_memory
 from ..cpu.program import CPUProgram
 from ..cpu.tools import c_compiler
@@ -22,6 +26,7 @@ from ..dev import DevEntry
 from ..errors import DeviceUnavailable
 from ..locks import fork_safe_lock
 
+_QEMU = "QEMU"
 _allocators: dict[str, HostAllocator] = {}
 _lock = fork_safe_lock()
 
@@ -36,7 +41,8 @@ class CPUDevice(Compiled):
     """The host's processor.
 
     Renderers: ``LLVM`` (LLVM IR through llvmlite) and ``CLANG`` (C through a clang on the PATH); the default is the
-    first of them that the machine has. ARCH is what :class:`~tg_runtime.cpu.host.CPUArch` reads.
+    first of them that the machine has. ARCH is what :class:`~tg_runtime.cpu.arch.CPUArch` reads. The interface ``QEMU``
+    runs kernels in an emulator, those of other machines too: ``QEMU+CPU:LLVM:aarch64``.
 
     Raises:
       DeviceUnavailable: the machine has neither, or not the one that is asked for.
@@ -47,8 +53,8 @@ class CPUDevice(Compiled):
         if problem is not None:
             raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
         name = entry.renderer or next(n for n, why in self.renderers().items() if why is None)
-        arch = CPUArch.parse(entry.arch)
-        target = host_target(core_count(), arch)
+        arch = _arch(entry)
+        target = arch.target(1 if entry.iface == _QEMU else core_count())
         renderer: Renderer
         compiler: Compiler
         if name == "LLVM":
@@ -56,6 +62,11 @@ class CPUDevice(Compiled):
         else:
             renderer, compiler = ClangRenderer(target), clang.ClangCompiler(arch)
         LIMITS["CPU"] = Limits(row_bytes=target.l2_bytes)
+        if entry.iface == _QEMU:
+            machine = Guest(arch)
+            program = functools.partial(GuestProgram, machine)
+            super().__init__(device, SharedAllocator(device, machine.arena), renderer, compiler, program)
+            return
         super().__init__(device, _allocator(device), renderer, compiler, CPUProgram, CPUGraph)
 
     @classmethod
@@ -71,8 +82,20 @@ class CPUDevice(Compiled):
         """Needs llvmlite or clang."""
         if sys.platform != "linux":
             return f"it wants Linux, this is {sys.platform}; use DEV=NUMPY, which interprets"
-        if entry.iface:
-            return f"it has no interface {entry.iface}"
+        if entry.iface not in ("", "HOST", _QEMU):
+            return f"it has no interface {entry.iface}; there are HOST and {_QEMU}"
+        arch = _arch(entry)
+        if entry.iface == _QEMU:
+            problem = guest.missing(arch.kind)
+            if problem is not None:
+                return problem
+        elif arch.machine:
+            return (
+                f"code for {arch.machine} cannot run on {this_machine()}; "
+                f"DEV={_QEMU}+CPU:{entry.renderer or 'LLVM'}:{entry.arch} runs it in an emulator"
+            )
+        elif arch.lacking():
+            return f"code for {entry.arch} needs {', '.join(arch.lacking())}, which this processor does not have"
         found = cls.renderers()
         if entry.renderer:
             if entry.renderer not in found:
@@ -85,4 +108,18 @@ class CPUDevice(Compiled):
     @classmethod
     def facts(cls, entry: DevEntry) -> DeviceFacts:
         """The processor, its cores, and the memory of the machine."""
-        return DeviceFacts(entry.arch or f"{host_name()}, {core_count()} threads", physical_memory())
+        known = {"HOST": None, _QEMU: None if _emulated() else guest.missing(MACHINES["aarch64"])}
+        return DeviceFacts(entry.arch or f"{host_name()}, {core_count()} threads", physical_memory(), known)
+
+
+def _arch(entry: DevEntry) -> CPUArch:
+    """What an entry asks for; for the emulator this machine's processor is one like any other."""
+    arch = CPUArch.parse(entry.arch)
+    if entry.iface == _QEMU and not arch.machine:
+        return arch._replace(machine=this_machine())
+    return arch
+
+
+def _emulated() -> list[str]:
+    """The machines that can be emulated here."""
+    return [name for name, machine in MACHINES.items() if guest.missing(machine) is None]
