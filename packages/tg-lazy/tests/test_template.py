@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -78,10 +79,89 @@ def test_several_outputs_and_temporaries(machine: Any, empty: dict[Any, Any]) ->
     assert len(empty) == 1
 
 
-def test_assignments_and_symbols_are_thought_about_anew(machine: Any, empty: dict[Any, Any]) -> None:
-    x = ramp(machine)
-    machine.run(x.assign(plus(x, 1)))
-    n = Variable("n", 1, 3)
+@pytest.fixture
+def thoughts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many nodes each graph had that was not scheduled from memory."""
+    module = sys.modules["tg_lazy.schedule"]
+    real, found = module._scheduled, []
+
+    def counted(bases: Any, *rest: Any) -> Any:
+        found.append(len(bases))
+        return real(bases, *rest)
+
+    monkeypatch.setattr(module, "_scheduled", counted)
+    return found
+
+
+def test_assignments_are_scheduled_once(machine: Any, thoughts: list[int]) -> None:
+    x, momentum = ramp(machine), ramp(machine)
+    expected = v = machine.memory[x.storage].copy()
+    for _ in range(4):
+        new = momentum.assign(momentum.alu(Ops.MUL, momentum.const_like(0.5)).alu(Ops.ADD, x))
+        after = x.assign(x.alu(Ops.SUB, new))
+        items = machine.run(after)
+        v = v * np.float32(0.5) + expected
+        expected = expected - v
+        assert after.storage is x.storage and len(items) == 1
+        np.testing.assert_array_equal(machine.value(after), expected.reshape(2, 3))
+        np.testing.assert_array_equal(machine.value(new), v.reshape(2, 3))
+    assert len(thoughts) == 1
+
+
+def test_who_reads_what_is_overwritten_matters(machine: Any, thoughts: list[int]) -> None:
+    for k, times in enumerate((1, 2, 2, 1, 2)):
+        x = ramp(machine, k)
+        before = machine.memory[x.storage].reshape(2, 3).copy()
+        readers = [plus(x, 10 * n) for n in range(1, times)]
+        machine.run(x.assign(plus(x, 1)))
+        np.testing.assert_array_equal(machine.value(x), before + 1)
+        for n, reader in enumerate(readers, 1):
+            assert reader.is_realized
+            np.testing.assert_array_equal(machine.value(reader), before + 10 * n)
+    assert len(thoughts) == 2
+
+
+def test_who_holds_what_would_be_lost_matters(machine: Any, thoughts: list[int]) -> None:
+    for k, held in enumerate((False, True, False, True)):
+        x = ramp(machine, k)
+        before = machine.memory[x.storage].reshape(2, 3).copy()
+        middle = plus(x, 5).alu(Ops.EXP2)
+        new = x.assign(middle.alu(Ops.MUL, middle))
+        if not held:
+            del middle
+        machine.run(new)
+        np.testing.assert_allclose(machine.value(x), np.exp2(before + 5) ** 2, rtol=1e-5)
+        if held:
+            assert middle.is_realized
+            np.testing.assert_allclose(machine.value(middle), np.exp2(before + 5), rtol=1e-5)
+    assert len(thoughts) == 2
+
+
+def test_the_order_of_assignments_matters(machine: Any, thoughts: list[int]) -> None:
+    for first in (0, 1, 0, 1):
+        x = ramp(machine)
+        halves = [x.shrink(((0, 2), (0, 2))), x.shrink(((0, 2), (1, 3)))]
+        a = halves[first].assign(halves[first].const_like(1.0))
+        b = halves[1 - first].rebase(a).assign(halves[0].const_like(2.0))
+        machine.run(b)
+        expected = [[1.0, 2.0, 2.0] if first == 0 else [2.0, 2.0, 1.0]] * 2
+        assert machine.value(x).tolist() == expected
+    assert len(thoughts) == 2
+
+
+def test_parts_of_memory(machine: Any, thoughts: list[int]) -> None:
+    for k in range(3):
+        x = ramp(machine, k)
+        bits = x.bitcast(dtypes.uint8)
+        out = bits.alu(Ops.ADD, bits)
+        machine.run(out)
+        expected = machine.memory[x.storage].reshape(2, 3).view(np.uint8)
+        np.testing.assert_array_equal(machine.value(out), expected + expected)
+    assert len(thoughts) == 1
+
+
+def test_symbols_are_thought_about_anew(machine: Any, empty: dict[Any, Any]) -> None:
+    x, n = ramp(machine), Variable("n", 1, 3)
     machine.run(plus(x.shrink(((0, 2), (0, n.bind(2)))), 1).reduce(Ops.ADD, (1,)))
     assert not empty
 
@@ -106,6 +186,7 @@ def test_no_more_is_remembered_than_fits(
     machine: Any, empty: dict[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(template, "CAPACITY", 3)
+    monkeypatch.setattr(template, "LARGEST", 256)
     x = ramp(machine)
     for k in range(5):
         schedule([plus(x, k)])
@@ -115,3 +196,9 @@ def test_no_more_is_remembered_than_fits(
         y = plus(y, k)
     schedule([y])
     assert len(empty) == 3
+    monkeypatch.setattr(template, "CAPACITY_NODES", 10)
+    y = x
+    for _ in range(4):
+        y = plus(y, 2.5)
+    schedule([y])
+    assert sum(one.size for one in empty.values()) <= 10

@@ -14,7 +14,7 @@ from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 from . import host
 from .autograd import MODE
 from .function import Contiguous, ContiguousBackward, Copy, Function
-from .realization import LIVE, latest, realize_all, schedule_all
+from .realization import enlist, latest, realize_all, schedule_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,13 +72,13 @@ class Core:
         if requires_grad and self._lazy.dtype.kind != "float":
             raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
         self.requires_grad = requires_grad
-        LIVE.add(self)
+        enlist(self)
 
     @classmethod
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
         self._lazy, self.requires_grad, self.grad, self._ctx, self._version = lazy, requires_grad, None, None, 0
-        LIVE.add(self)
+        enlist(self)
         return self
 
     def _apply(self, function: Function, *others: Self) -> Self:
@@ -86,26 +86,33 @@ class Core:
         out: Self = object.__new__(type(self))
         out.grad = out._ctx = None
         out._version = 0
-        mine = self.requires_grad
-        if others:
-            out._lazy = lazy = function.forward(self.lazydata, *(other.lazydata for other in others))
-            theirs = [other.requires_grad for other in others]
-            any_needs, any_open = mine is True or True in theirs, mine is None or None in theirs
+        if len(others) == 1:
+            other = others[0]
+            out._lazy = lazy = function.forward(self.lazydata, other.lazydata)
+            mine, theirs = self.requires_grad, other.requires_grad
+            needs, open_ = mine is True or theirs is True, mine is None or theirs is None
+        elif others:
+            out._lazy = lazy = function.forward(self.lazydata, *[other.lazydata for other in others])
+            every = (self.requires_grad, *[other.requires_grad for other in others])
+            needs, open_ = True in every, None in every
         else:
             out._lazy = lazy = function.forward(self.lazydata)
-            any_needs, any_open = mine is True, mine is None
-        if (any_needs or any_open) and MODE.recording and lazy.dtype.kind == "float":
+            needs, open_ = self.requires_grad is True, self.requires_grad is None
+        if (needs or open_) and lazy.dtype.kind == "float" and MODE.recording:
             parents = (self, *others)
-            function.parents, function.wanted = parents, any_needs
-            function.needs = tuple([parent.requires_grad is True for parent in parents])
-            function.stamp = sum([parent._version for parent in parents if parent.requires_grad])
-            out._ctx, out.requires_grad = function, True if any_needs else None
+            function.parents, function.wanted, function.stamp = parents, needs, 0
+            if needs:
+                function.needs = tuple([parent.requires_grad is True for parent in parents])
+                function.stamp = sum([parent._version for parent in parents if parent.requires_grad])
+            else:
+                function.needs = (False,) * len(parents)
+            out._ctx, out.requires_grad = function, True if needs else None
             for parent in parents:
                 if parent._ctx is not None and not parent._ctx.wanted:
                     parent._let_go_of_inputs()
         else:
-            out.requires_grad = None if any_open and not any_needs else False
-        LIVE.add(out)
+            out.requires_grad = None if open_ and not needs else False
+        enlist(out)
         return out
 
     def _let_go(self) -> None:
@@ -249,7 +256,8 @@ class Core:
         """
         tensors = (self, *others)
         for tensor in tensors:
-            tensor._let_go()
+            if tensor._ctx is not None:
+                tensor._let_go()
         realize_all([tensor.lazydata for tensor in tensors])
         return self
 

@@ -67,6 +67,10 @@ class Elementwise(Movement):
         """
         x: Self = self
         y: Self
+        if type(other) is type(self):
+            a, b = self.lazydata, other.lazydata
+            if a.dtype is b.dtype and a.shape == b.shape and a.device == b.device:
+                return (other, self) if reverse else (self, other)
         if isinstance(other, (bool, int, float, Expr)):
             dtype = weak_dtype(self.lazydata.dtype, other)
             x = self if dtype is self.lazydata.dtype else self.cast(dtype)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from weakref import WeakSet, ref
+from threading import Lock
+from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, schedule
 from tg_runtime import realize
@@ -23,19 +24,42 @@ if TYPE_CHECKING:
         def __hash__(self) -> int: ...
 
 
-LIVE: WeakSet[Holder] = WeakSet()
-"""Every tensor that exists; read it with :func:`live`."""
+class _Live(list["ref[Holder]"]):
+    """Weak references to tensors, in the order in which they were made; dead ones are swept as the list grows."""
 
-_assigns: list[ref[LazyBuffer]] = []
+    FEWEST = 1024
+    limit = FEWEST
+    _sweeping = Lock()
+
+    def sweep(self) -> None:
+        """Forgets what is gone, also while other threads add to it."""
+        if not self._sweeping.acquire(blocking=False):
+            return
+        try:
+            seen = len(self)
+            self[:seen] = [r for r in self[:seen] if r() is not None]
+            self.limit = max(self.FEWEST, 2 * len(self))
+        finally:
+            self._sweeping.release()
+
+
+LIVE = _Live()
+"""Every tensor that exists; add to it with :func:`enlist`, read it with :func:`live`."""
+
+
+def enlist(tensor: Holder) -> None:
+    """Adds a new tensor to those that exist."""
+    LIVE.append(ref(tensor))
+    if len(LIVE) > LIVE.limit:
+        LIVE.sweep()
 
 
 def live() -> list[Holder]:
     """Every tensor that exists, also while other threads make some."""
-    while True:
-        try:
-            return list(LIVE)
-        except RuntimeError:  # the set changed during the walk
-            continue
+    return [tensor for r in LIVE[:] if (tensor := r()) is not None]
+
+
+_assigns: list[ref[LazyBuffer]] = []
 
 
 def note_assign(old: LazyBuffer, new: LazyBuffer) -> None:
@@ -59,6 +83,8 @@ def latest(lazy: LazyBuffer) -> LazyBuffer:
 
 
 def _pending() -> list[LazyBuffer]:
+    if not _assigns:
+        return []
     alive = [node for r in _assigns if (node := r()) is not None and not node.is_realized]
     _assigns[:] = [ref(node) for node in alive]
     return alive
@@ -117,7 +143,7 @@ def realize_all(outputs: Sequence[LazyBuffer]) -> None:
     Raises:
       MemoryError: there is not enough memory; the message says how much was asked and is held.
     """
-    realize(outputs_with_readers(outputs))
+    realize(outputs_with_readers(outputs) if _assigns else outputs)
 
 
 def schedule_all(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:

@@ -8,13 +8,13 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 from itertools import count
 from sys import getrefcount
 from typing import TypeVar
 
-from .graph import Graph, Node
-from .lazybuffer import MEMORY, LazyBuffer
+from .graph import Graph
+from .lazybuffer import LEAVES, MEMORY, LazyBuffer
 from .ops import Ops
 
 T = TypeVar("T")
@@ -30,29 +30,34 @@ def memory_of(lazy: LazyBuffer) -> object:
     return lazy if lazy.storage is None else lazy.storage.root
 
 
-def overwritten(graph: Graph, start: int = 0) -> list[Node]:
-    """The versions of memory that the ASSIGNs among the nodes from ``start`` on end, and parts of these versions."""
-    last: dict[object, Node] = {}
-    for node in graph.nodes[start:]:
-        if node.op is Ops.ASSIGN and node.lazy is not None:
-            memory = memory_of(node.lazy)
-            if memory not in last or last[memory].arg < node.arg:
-                last[memory] = node
+def overwritten(order: Sequence[LazyBuffer], start: int = 0) -> list[LazyBuffer]:
+    """The versions of memory that the ASSIGNs among the bases from ``start`` on end, and parts of these versions.
+
+    Args:
+      order: bases, operands first.
+      start: where in it.
+    """
+    last: dict[object, LazyBuffer] = {}
+    for lazy in order[start:]:
+        if lazy.op is Ops.ASSIGN:
+            memory = memory_of(lazy)
+            if memory not in last or last[memory].arg < lazy.arg:
+                last[memory] = lazy
     if not last:
         return []
-    ended: dict[Node, None] = {}
-    for node in graph.nodes:
-        if node.lazy is None or node.op not in MEMORY:
+    ended: dict[LazyBuffer, None] = {}
+    for lazy in order:
+        if lazy.op not in MEMORY:
             continue
-        final = last.get(memory_of(node.lazy))
-        if node.op is Ops.BUFFER_VIEW:
-            gone = node.srcs[0][0] in ended
-        elif node.op is Ops.ASSIGN:
-            gone = final is not None and node.arg < final.arg
+        final = last.get(memory_of(lazy))
+        if lazy.op is Ops.BUFFER_VIEW:
+            gone = lazy.srcs[0].base in ended
+        elif lazy.op is Ops.ASSIGN:
+            gone = final is not None and lazy.arg < final.arg
         else:
             gone = final is not None
         if gone:
-            ended[node] = None
+            ended[lazy] = None
     return list(ended)
 
 
@@ -61,20 +66,22 @@ def reach_readers(graph: Graph) -> None:
     seen: set[LazyBuffer] = set()
     start = 0
     while start < len(graph.nodes):
-        fresh, start = overwritten(graph, start), len(graph.nodes)
-        for node in fresh:
-            if node.lazy is not None and node.lazy not in seen:
-                seen.add(node.lazy)
-                graph.reach(list(_outside(node.lazy, graph)), READER)
+        order = list(graph.of)
+        fresh, start = overwritten(order), len(graph.nodes)
+        for lazy in fresh:
+            if lazy not in seen:
+                seen.add(lazy)
+                graph.reach(list(outside(lazy, graph.of)), READER)
 
 
-def _outside(version: LazyBuffer, graph: Graph) -> Iterable[LazyBuffer]:
+def outside(version: LazyBuffer, inside: Container[object]) -> Iterable[LazyBuffer]:
+    """The unrealised nodes that read a version of memory and are not ``inside``."""
     memory = memory_of(version)
     stack = version.readers.alive()
     seen: set[LazyBuffer] = set(stack)
     while stack:
         reader = stack.pop()
-        if reader in graph.of or reader.is_realized or reader.stale is not None:
+        if reader in inside or reader.is_realized or reader.stale is not None:
             continue
         if reader.op is Ops.ASSIGN and memory_of(reader) is memory:
             continue  # another write, which comes later
@@ -99,37 +106,63 @@ def _elements(lazy: LazyBuffer) -> int:
     return size if isinstance(size, int) else size.vmax
 
 
-def held(graph: Graph) -> list[Node]:
-    """The nodes inside the graph that are not realised, depend on overwritten memory, and are held from outside."""
-    ended = set(overwritten(graph))
+def tainted(
+    order: Iterable[LazyBuffer], ended: Collection[LazyBuffer], realised: Container[LazyBuffer]
+) -> list[LazyBuffer]:
+    """The bases that would be lost with versions of memory: computed from them, and not put in memory themselves.
+
+    Args:
+      order: bases, operands first.
+      ended: the versions of memory.
+      realised: the bases that are put in memory, beside those that always are.
+    """
+    lost: dict[LazyBuffer, None] = {}
+    for lazy in order:
+        if lazy.op in MEMORY or lazy.op in LEAVES or lazy in realised:
+            continue
+        for src in lazy.srcs:
+            base = src.base
+            if base in ended or base in lost:
+                lost[lazy] = None
+                break
+    return list(lost)
+
+
+def kept(graph: Graph, held: Container[LazyBuffer] | None) -> list[LazyBuffer]:
+    """The nodes inside the graph that are not realised, depend on overwritten memory, and are held from outside.
+
+    Args:
+      graph: with what is realised decided.
+      held: the nodes that are held from outside; None to find out, which it must then be possible to do: nothing but
+        the graph and those who hold them may refer to its nodes.
+    """
+    ended = set(overwritten(list(graph.of)))
     if not ended:
         return []
-    dirty: list[Node] = []
-    tainted: set[Node] = set()
-    for node in graph.nodes:
-        if node.reason and node.lazy is not None:
-            continue
-        if any(src in ended or src in tainted for src, _ in node.srcs):
-            tainted.add(node)
-            if node.lazy is not None:  # what the scheduler itself puts in memory is gone when the schedule has run
-                dirty.append(node)
+    dirty = tainted(graph.of, ended, {lazy for lazy, node in graph.of.items() if node.reason})
     if not dirty:
         return []
-    extra = _held_from_outside(graph)
-    return [node for node in dirty if node.lazy in extra and not _inflates(node.lazy)]
+    if held is None:
+        held = held_from_outside(list(graph.of), 4)  # Graph.of, Node.lazy, the list and `dirty`
+    return [lazy for lazy in dirty if lazy in held and not _inflates(lazy)]
 
 
-def _held_from_outside(graph: Graph) -> set[LazyBuffer]:
-    """The bases in the graph to which, or to a view of which, there are more references than the graph's own."""
-    known = _references(graph)  # counted in a function of its own, whose variables hold nothing any more
+def held_from_outside(order: Sequence[LazyBuffer], own: int) -> set[LazyBuffer]:
+    """The bases to which, or to a view of which, there are more references than those from one another.
+
+    Args:
+      order: bases.
+      own: how many references to each the caller has, ``order`` included.
+    """
+    known = _references(order, own)  # counted in a function of its own, whose variables hold nothing any more
     return {lazy.base for lazy in _beyond(known, _SLACK)}
 
 
-def _references(graph: Graph) -> dict[LazyBuffer, int]:
-    """How often the graph itself refers to each base and view."""
+def _references(order: Iterable[LazyBuffer], own: int) -> dict[LazyBuffer, int]:
+    """How often bases and views are referred to by one another and by the caller."""
     known: dict[LazyBuffer, int] = {}
-    for lazy in graph.of:
-        known[lazy] = known.get(lazy, 0) + 2  # keyed in Graph.of, and Node.lazy
+    for lazy in order:
+        known[lazy] = known.get(lazy, 0) + own
         for src in lazy.srcs:
             before = known.get(src, 0)
             known[src] = before + 1

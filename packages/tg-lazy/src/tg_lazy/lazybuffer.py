@@ -9,6 +9,7 @@ A node changes once in its life: when its value is in memory it becomes a BUFFER
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +17,12 @@ from functools import lru_cache
 from itertools import count
 from threading import RLock
 from typing import Any
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
 from tg_shape import Expr, ShapeTracker, Variable, View, prod, resolve, sint
 
+from .intern import Interned, Row, row_of
 from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
 from .origin import caller
 from .storage import Readers, Storage
@@ -32,7 +34,8 @@ LEAVES = frozenset({Ops.CONST, Ops.IOTA, Ops.SYM})
 
 Shape = tuple[sint, ...]
 
-_nodes: WeakValueDictionary[tuple[object, ...], LazyBuffer] = WeakValueDictionary()
+# By row and identity of operands. A node holds its operands: while it is alive, these numbers mean nothing else.
+_nodes: Interned[LazyBuffer] = Interned()
 graph_lock = RLock()
 """Held while nodes are made or realised."""
 if hasattr(os, "register_at_fork"):  # a child finds the table whole and the lock free
@@ -80,7 +83,7 @@ class LazyBuffer:
       stale: where the memory that this unrealised node reads was overwritten, if it was.
       successor: the next version of this memory, for owners who want the memory rather than its value: they set it when
         they assign, and look here before they read. Nothing in the graph follows it.
-      structural_hash: equal for equal graphs over any memory of equal sizes, in one process.
+      row: what it computes, without on which operands; of memory that is there, see :meth:`memory_row`.
 
     Example:
       >>> from tg_dtype import dtypes
@@ -91,8 +94,8 @@ class LazyBuffer:
     """
 
     __slots__ = (
-        "__weakref__", "_key", "_storage", "arg", "device", "dtype", "op", "origin", "readers", "shape", "shared",
-        "srcs", "st", "stale", "structural_hash", "successor",
+        "__weakref__", "_key", "_storage", "arg", "device", "dtype", "op", "origin", "readers", "row", "shape",
+        "shared", "srcs", "st", "stale", "successor",
     )  # fmt: skip
 
     op: Ops
@@ -105,7 +108,7 @@ class LazyBuffer:
     origin: tuple[str, int]
     shared: bool
     stale: tuple[str, int] | None
-    structural_hash: int
+    row: Row | None
     successor: LazyBuffer | None
     readers: Readers[LazyBuffer]
     _storage: Storage | None
@@ -122,44 +125,62 @@ class LazyBuffer:
         srcs: tuple[LazyBuffer, ...] = (),
         arg: Any = None,
     ) -> LazyBuffer:
-        arg_key = ("f", struct.pack("<d", arg)) if type(arg) is float else (type(arg), arg)
-        key = None if op in MEMORY else (op, device, dtype, st, srcs, arg_key)
+        if arg is None or op is Ops.ASSIGN:  # whose number says when it was made
+            content: tuple[object, ...] = (op, device, dtype, st)
+        elif type(arg) is float:
+            content = (op, device, dtype, st, "f", struct.pack("<d", arg))
+        else:
+            content = (op, device, dtype, st, type(arg), arg)
+        # the commonest numbers of operands come first: this is the hottest place of all
+        if len(srcs) == 1:
+            content += (srcs[0].st,)
+        elif len(srcs) == 2:
+            content += (srcs[0].st, srcs[1].st)
+        elif srcs:
+            content += tuple([s.st for s in srcs])
         with graph_lock:
-            if key is not None:
-                found = _nodes.get(key)
-                if found is not None:
-                    found.shared = True
-                    return found
+            row = row_of(content)
+            key: tuple[object, ...] | None = None
+            if op not in MEMORY:
+                if len(srcs) == 1:
+                    key = (row, id(srcs[0]))
+                elif len(srcs) == 2:
+                    key = (row, id(srcs[0]), id(srcs[1]))
+                else:
+                    key = (row, *[id(s) for s in srcs])
+                known = _nodes.find(key)
+                if known is not None:
+                    found = known()
+                    if found is not None:
+                        found.shared = True
+                        return found
             self = object.__new__(LazyBuffer)
             self.op, self.device, self.dtype, self.st, self.srcs, self.arg = op, device, dtype, st, srcs, arg
             self.shape = st.shape
             self.origin = caller(2)
-            self.shared, self.stale, self._storage, self._key = False, None, None, key
-            self.successor = None
-            self.structural_hash = hash((op, device, dtype, st, arg_key, *[s.structural_hash for s in srcs]))
+            self.shared = False
+            self.stale = self._storage = self.successor = None
+            self._key = key
+            self.row = row
+            weak = ref(self)
             if op is not Ops.VIEW:
                 self.readers = Readers()
-                if srcs:
-                    weak = ref(self)
-                    for src in srcs:
-                        readers = src.base.readers
-                        readers.append(weak)
-                        if len(readers) > readers.limit:
-                            readers.sweep()
+                for src in srcs:
+                    readers = src.srcs[0].readers if src.op is Ops.VIEW else src.readers
+                    readers.append(weak)
+                    if len(readers) > readers.limit:
+                        readers.sweep()
             if key is not None:
-                _nodes[key] = self
+                _nodes.add(key, weak)
         return self
 
     @staticmethod
     def const(value: ConstType | sint, dtype: DType, shape: Sequence[sint], device: str) -> LazyBuffer:
         """``value``, converted to ``dtype``, everywhere in ``shape``; a symbolic integer is taken as it is."""
         if isinstance(value, Expr):
-            base = LazyBuffer.symbolic(value, dtype, device)
-        else:
-            base = LazyBuffer._new(
-                Ops.CONST, device, dtype, contiguous(()), (), dtypes.as_const(value, dtype)
-            )
-        return base._seen(repeated(tuple(shape)))
+            return LazyBuffer.symbolic(value, dtype, device)._seen(repeated(tuple(shape)))
+        sign = math.copysign(1.0, value) if value == 0 else 0.0
+        return _constant(type(value), value, sign, dtype, tuple(shape), device)
 
     @staticmethod
     def symbolic(expr: sint, dtype: DType, device: str) -> LazyBuffer:
@@ -195,7 +216,7 @@ class LazyBuffer:
         if max_size(shape) > storage.size:
             raise ValueError(f"BUFFER: shape {shape} needs {max_size(shape)} elements; {storage!r} has fewer")
         self = LazyBuffer._new(Ops.BUFFER, storage.device, storage.dtype, contiguous(shape))
-        self._storage, self.readers = storage, storage.readers
+        self._storage, self.readers, self.row = storage, storage.readers, None
         return self
 
     @staticmethod
@@ -213,10 +234,16 @@ class LazyBuffer:
         """The node whose buffer is seen; itself for a base."""
         return self.srcs[0] if self.op is Ops.VIEW else self
 
-    @property
-    def arg_key(self) -> object:
-        """A hashable stand-in for :attr:`arg` under which equal bits, and only those, are equal."""
-        return self.arg if self._key is None else self._key[5]
+    def memory_row(self) -> Row:
+        """The row of a node whose value is in memory: its type and size, and whether it is a part of other memory."""
+        row = self.row
+        if row is None:
+            storage = self.storage
+            assert storage is not None, f"{self!r} is not realised"
+            content = (Ops.BUFFER, self.device, self.dtype, self.st, storage.size, storage.root is not storage)
+            with graph_lock:
+                row = self.row = row_of(content)
+        return row
 
     @property
     def size(self) -> sint:
@@ -255,15 +282,18 @@ class LazyBuffer:
         if op not in ALU:
             raise ValueError(f"{op.name} is not an elementwise op")
         try:
-            dtype = _dtype_of(op, self.dtype, *[s.dtype for s in others])
+            dtype = _dtype_of(op, *[s.dtype for s in srcs])
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; operands: {_describe(srcs)}") from None
+        shape, device = self.shape, self.device
         for other in others:
-            if other.shape != self.shape:
+            if other.shape != shape:
                 raise ValueError(f"{op.name}: operands differ in shape: {_describe(srcs)}")
-            if other.device != self.device:
+            if other.device != device:
                 raise ValueError(f"{op.name}: operands are on different devices: {', '.join(s.device for s in srcs)}")
-        return LazyBuffer._new(op, self.device, dtype, contiguous(self.shape), srcs)
+        # a base is row-major
+        st = self.st if self.op is not Ops.VIEW else contiguous(shape)
+        return LazyBuffer._new(op, device, dtype, st, srcs)
 
     def const_like(self, value: ConstType) -> LazyBuffer:
         """``value`` everywhere in this node's shape, with its dtype and device."""
@@ -525,12 +555,22 @@ class LazyBuffer:
     def realised_in(self, storage: Storage) -> None:
         """The one transition: the value is in ``storage`` now, and the operands are let go."""
         with graph_lock:
-            if self._key is not None and _nodes.get(self._key) is self:
-                del _nodes[self._key]
-            self.op, self.srcs, self.arg, self._key, self.stale = Ops.BUFFER, (), None, None, None
+            if self._key is not None:
+                _nodes.drop(self._key, self)
+            self.op, self.srcs, self.arg, self._key, self.stale, self.row = Ops.BUFFER, (), None, None, None, None
             self._storage = storage
-            storage.readers.extend(self.readers)
+            if self.readers:
+                storage.readers.extend(self.readers)
             self.readers = storage.readers
+
+
+@lru_cache(maxsize=1024)
+def _constant(
+    kind: type, value: ConstType, sign: float, dtype: DType, shape: Shape, device: str
+) -> LazyBuffer:
+    """A constant. ``kind`` and ``sign`` (of a zero) tell apart what Python says is equal."""
+    base = LazyBuffer._new(Ops.CONST, device, dtype, contiguous(()), (), dtypes.as_const(value, dtype))
+    return base._seen(repeated(shape))
 
 
 def _describe(srcs: Sequence[LazyBuffer]) -> str:

@@ -13,7 +13,7 @@ from .chain import chains, has_rows
 from .cost import limits_of
 from .fusion import Fusion
 from .graph import Graph
-from .hazards import READER, held, reach_readers
+from .hazards import READER, kept, reach_readers
 from .item import ScheduleItem
 from .kernel import Former, frames_of
 from .lazybuffer import LEAVES, LazyBuffer, graph_lock
@@ -35,38 +35,63 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
       RuntimeError: a node reads memory that was overwritten since it was made, while nothing kept it from that.
     """
     with graph_lock:
-        bases = [out.base for out in outputs if out.base.op not in LEAVES and not out.is_realized]
+        bases = _unrealised(outputs)
         if not bases:
             return [], {}
         found = template.structure(bases)
         if found is None:
             return _scheduled(bases)
-        known = template.recall(*found)
+        known = template.recall(found)
         if known is not None:
-            return known, {}
-        items, variables = _scheduled(bases)
+            return known.items(found.nodes), {}
+        items, variables = _scheduled(bases, found)
         if not variables:
-            template.remember(*found, items)
+            template.remember(found, items)
         return items, variables
 
 
-def _scheduled(bases: list[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
-    kept: list[LazyBuffer] = []
+def recognise(outputs: Sequence[LazyBuffer]) -> tuple[template.Template, list[LazyBuffer]] | None:
+    """The remembered schedule of a graph like that of ``outputs``, and the nodes that take the places in it.
+
+    None where there is nothing to do, or nothing is remembered; :func:`schedule` is the way then.
+    """
+    with graph_lock:
+        bases = _unrealised(outputs)
+        found = template.structure(bases) if bases else None
+        known = None if found is None else template.recall(found)
+        return None if found is None or known is None else (known, found.nodes)
+
+
+def _unrealised(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
+    """The bases of ``outputs`` that it takes a step to realise."""
+    bases = []
+    for out in outputs:
+        base = out.srcs[0] if out.op is Ops.VIEW else out
+        if base._storage is None and base.op not in LEAVES:
+            bases.append(base)
+    return bases
+
+
+def _scheduled(
+    bases: list[LazyBuffer], found: template.Structure | None = None
+) -> tuple[list[ScheduleItem], dict[Variable, int]]:
+    extra = [] if found is None else found.readers
+    held = None if found is None else found.held
     while True:  # what is kept changes what is fused, and so perhaps what else must be kept; it only ever grows
-        with _Plan(bases, kept) as plan:
-            more = [node.lazy for node in held(plan.graph) if node.lazy is not None]
+        with _Plan(bases, extra) as plan:
+            more = kept(plan.graph, held)
             if not more:
                 return plan.items(), plan.graph.bindings.values
-        kept += more
+        extra = [*extra, *more]
 
 
 class _Plan:
     """A graph and its fusion, let go of at the end of a ``with`` block: nothing here may keep the lazy graph alive."""
 
-    def __init__(self, bases: list[LazyBuffer], kept: Sequence[LazyBuffer] = ()) -> None:
+    def __init__(self, bases: list[LazyBuffer], extra: Sequence[LazyBuffer] = ()) -> None:
         self.graph = Graph()
         self.graph.reach(bases, "output")
-        self.graph.reach(kept, READER)
+        self.graph.reach(extra, READER)
         reach_readers(self.graph)
         self.fusion = Fusion(self.graph)
 

@@ -14,13 +14,13 @@ _uids = count()
 
 
 class Readers(list["ref[N]"], Generic[N]):
-    """Weak references to the nodes that read some memory; dead ones are swept as the list grows."""
+    """Weak references to the nodes that read some memory; dead ones are swept as the list grows.
 
-    __slots__ = ("limit",)
+    Attributes:
+      limit: how many references there may be before it is swept.
+    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.limit = 32
+    limit = 32
 
     def sweep(self) -> None:
         """Forgets what is gone."""

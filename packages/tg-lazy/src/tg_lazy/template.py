@@ -1,32 +1,134 @@
-"""Schedules remembered by structure: the same small graph over other memory needs no second thought.
+"""Schedules remembered by structure: the same graph over other memory needs no second thought.
 
 A graph's structure is its nodes in topological order, each with what it computes, on which earlier nodes, through which
-views; for memory, which of it is the same. Graphs that assign are left out: what they must do depends on who still
-reads the memory. So are symbolic ones, whose structure holds the values of the moment.
+views; for memory, which of it is the same. Of a graph that assigns, who reads the memory that it overwrites belongs to
+its structure too: nodes outside, which are computed first, and nodes inside that somebody holds. Graphs with host
+functions are left out; so are symbolic ones, whose structure holds the values of the moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tg_dtype import DType
 
+from . import hazards
 from .ast import LazyOp
-from .cost import LIMITS
+from .cost import LIMITS, Limits
+from .intern import Row
 from .item import ScheduleItem
 from .lazybuffer import LazyBuffer
 from .ops import Ops
 from .origin import Origin
 from .storage import Storage
 
-LARGEST = 256
+LARGEST = 8192
 """Nodes of the largest graph that is remembered."""
 CAPACITY = 512
 """How many schedules are remembered."""
+CAPACITY_NODES = 1 << 16
+"""Of how many nodes together."""
 
-_EXCLUDED = frozenset({Ops.ASSIGN, Ops.BUFFER_VIEW, Ops.CUSTOM})
-Key = tuple[object, ...]
+_UNTOLD = frozenset({Ops.CUSTOM})
+
+
+class Structure:
+    """What a graph's schedule depends on.
+
+    Attributes:
+      key: equal for graphs with equal schedules.
+      nodes: in the order in which the key counts them.
+      assigns: whether the graph overwrites memory.
+      readers: nodes outside the graph that read what it overwrites: they are realised too.
+      held: unrealised nodes inside that depend on memory that is overwritten, and are held by somebody.
+    """
+
+    __slots__ = ("_places", "assigns", "held", "key", "nodes", "readers", "rows")
+
+    def __init__(self) -> None:
+        self.nodes: list[LazyBuffer] = []
+        self.rows: list[Row | int] = []
+        self.key: tuple[Row | int, ...] = ()
+        self.assigns: list[int] = []
+        self.readers: list[LazyBuffer] = []
+        self.held: set[LazyBuffer] = set()
+        self._places: dict[object, int] = {}
+
+    def walk(self, roots: Iterable[LazyBuffer]) -> bool:
+        """Adds bases and what they depend on; whether that can be remembered."""
+        places, nodes, rows = self._places, self.nodes, self.rows
+        place = places.get
+        for root in roots:
+            stack = [root]
+            while stack:
+                lazy = stack[-1]
+                if lazy in places:
+                    stack.pop()
+                    continue
+                ready = len(stack)
+                row: list[Row | int] = []
+                for src in lazy.srcs:
+                    if src.op is Ops.VIEW:
+                        src = src.srcs[0]
+                    number = place(src)
+                    if number is None:
+                        if src.srcs:
+                            stack.append(src)
+                            continue
+                        number = places[src] = len(nodes)
+                        nodes.append(src)
+                        if src._storage is None:
+                            rows.append(src.row)  # type: ignore[arg-type]
+                        else:
+                            rows += self._memory(src, number)
+                    row.append(number)
+                if len(stack) > ready:
+                    continue
+                stack.pop()
+                number = places[lazy] = len(nodes)
+                if lazy.op in _UNTOLD or lazy.stale is not None or number >= LARGEST:
+                    return False
+                if lazy.op is Ops.ASSIGN:
+                    self.assigns.append(number)
+                nodes.append(lazy)
+                rows.append(lazy.row)  # type: ignore[arg-type]
+                rows += row
+            rows.append(places[root])
+        return True
+
+    def _memory(self, lazy: LazyBuffer, number: int) -> tuple[Row | int, ...]:
+        """What tells apart memory that is there: a row, the memory itself, and that of which it is a part."""
+        row, storage = lazy.row or lazy.memory_row(), lazy._storage
+        assert storage is not None
+        same = self._places.setdefault(storage, number)
+        if storage._root is None:
+            return row, same
+        return row, same, self._places.setdefault(storage._root, number)
+
+    def find_hazards(self, bases: Sequence[LazyBuffer]) -> bool:
+        """Adds what a graph that assigns depends on beside its nodes; whether that can be remembered."""
+        nodes, rows = self.nodes, self.rows
+        seen: set[LazyBuffer] = set()
+        while True:
+            ended = [lazy for lazy in hazards.overwritten(nodes) if lazy not in seen]
+            seen.update(ended)
+            more = [reader for lazy in ended for reader in hazards.outside(lazy, self._places)]
+            if not more:
+                break
+            rows.append(~len(more))
+            self.readers += more
+            if not self.walk(more):
+                return False
+        # the number of an ASSIGN tells its place among those of its memory
+        rows += sorted(self.assigns, key=lambda n: nodes[n].arg)
+        roots = {*bases, *self.readers}
+        dirty = hazards.tainted(nodes, seen, roots)
+        if dirty:
+            extra = hazards.held_from_outside(nodes, 3)  # self.nodes, self._places and `dirty`
+            self.held = {lazy for lazy in dirty if lazy in extra}
+            rows += [~self._places[lazy] for lazy in dirty if lazy in extra]
+        return True
 
 
 class _Step(NamedTuple):
@@ -40,92 +142,94 @@ class _Step(NamedTuple):
     fused: int
 
 
-class _Template(NamedTuple):
-    """Steps, and the memory that they need beside what is there: device, size, dtype."""
+class Template:
+    """A schedule without memory.
 
-    steps: tuple[_Step, ...]
-    new: tuple[tuple[str, int, DType], ...]
+    Attributes:
+      steps: in execution order.
+      new: the memory that they need beside what is there: device, size, dtype, and of which other memory it is a part.
+      size: how many nodes the graph has.
+      prepared: what a runtime made of it, to execute it sooner the next time.
+    """
 
+    __slots__ = ("new", "prepared", "size", "steps")
 
-_templates: dict[Key, _Template] = {}
+    def __init__(
+        self, steps: tuple[_Step, ...], new: tuple[tuple[str, int, DType, int | None], ...], size: int
+    ) -> None:
+        self.steps, self.new, self.size = steps, new, size
+        self.prepared: object | None = None
 
+    def items(self, nodes: Sequence[LazyBuffer]) -> list[ScheduleItem]:
+        """The schedule of a graph of this structure with these nodes."""
+        new: list[Storage] = []
 
-def structure(bases: Sequence[LazyBuffer]) -> tuple[Key, list[LazyBuffer]] | None:
-    """A graph's structure, and its nodes in the order in which the structure counts them; None if it is left out."""
-    place: dict[object, int] = {}
-    nodes: list[LazyBuffer] = []
-    key: list[object] = []
-    for base in bases:
-        stack = [base]
-        while stack:
-            lazy = stack[-1]
-            if lazy in place:
-                stack.pop()
-                continue
-            ready = len(stack)
-            row: list[object] = [lazy.op, lazy.device, lazy.dtype, lazy.st]
-            for src in lazy.srcs:
-                if src.op is Ops.VIEW:
-                    row.append(src.st)
-                    src = src.srcs[0]
-                number = place.get(src)
-                if number is None:
-                    stack.append(src)
-                row.append(number)
-            if len(stack) > ready:
-                stack[ready:] = reversed(stack[ready:])
-                continue
-            stack.pop()
-            if lazy.op in _EXCLUDED or lazy.stale is not None or len(nodes) >= LARGEST:
-                return None
-            if lazy.op is Ops.BUFFER:
-                storage = lazy.storage
-                assert storage is not None
-                row += (storage.size, place.setdefault(storage, len(nodes)))
-            else:
-                row.append(lazy.arg_key)
-            place[lazy] = len(nodes)
-            nodes.append(lazy)
-            key.append(tuple(row))
-        key.append(place[base])
-    if LIMITS:
-        key.append(tuple(LIMITS.items()))
-    return tuple(key), nodes
+        def memory(n: int) -> Storage:
+            storage = new[~n] if n < 0 else nodes[n].storage
+            assert storage is not None
+            return storage
+
+        for device, size, dtype, root in self.new:
+            new.append(Storage(device, size, dtype, None, None if root is None else memory(root).root))
+        items = []
+        for step in self.steps:
+            bufs = tuple([memory(n) for n in step.bufs])
+            commits = tuple([(nodes[n], bufs[slot]) for n, slot in step.commits])
+            origin = Origin(nodes[step.origin].origin)
+            items.append(ScheduleItem(step.ast, bufs, step.reason, origin, commits, step.fused))
+        return items
 
 
-def recall(key: Key, nodes: list[LazyBuffer]) -> list[ScheduleItem] | None:
-    """The schedule of a graph of this structure, over these nodes; None if it is not remembered."""
-    template = _templates.get(key)
-    if template is None:
+_templates: dict[tuple[Row | int, ...], Template] = {}
+_limits: dict[str, Limits] = {}
+"""The limits under which these schedules were made."""
+
+
+def structure(bases: Sequence[LazyBuffer]) -> Structure | None:
+    """A graph's structure; None if it is not to be remembered."""
+    found = Structure()
+    if not found.walk(bases) or (found.assigns and not found.find_hazards(bases)):
         return None
-    new = [Storage(device, size, dtype) for device, size, dtype in template.new]
-    items = []
-    for step in template.steps:
-        bufs = tuple([new[~n] if n < 0 else nodes[n].storage for n in step.bufs])
-        commits = tuple([(nodes[n], bufs[slot]) for n, slot in step.commits])
-        origin = Origin(nodes[step.origin].origin)
-        items.append(ScheduleItem(step.ast, bufs, step.reason, origin, commits, step.fused))  # type: ignore[arg-type]
-    return items
+    found.key = tuple(found.rows)
+    return found
 
 
-def remember(key: Key, nodes: list[LazyBuffer], items: list[ScheduleItem]) -> None:
+def recall(found: Structure) -> Template | None:
+    """The schedule of graphs of this structure; None if it is not remembered."""
+    if _limits != LIMITS:
+        _templates.clear()
+        _limits.clear()
+        _limits.update(LIMITS)
+    return _templates.get(found.key)
+
+
+def remember(found: Structure, items: Sequence[ScheduleItem]) -> None:
     """Keeps a schedule that was just made for a graph of this structure."""
     there: dict[Storage, int] = {}
-    for n, lazy in enumerate(nodes):
+    place: dict[LazyBuffer, int] = {}
+    for n, lazy in enumerate(found.nodes):
+        place[lazy] = n
         if lazy.storage is not None:
             there.setdefault(lazy.storage, n)
-    place = {lazy: n for n, lazy in enumerate(nodes)}
-    new: list[tuple[str, int, DType]] = []
+    new: list[tuple[str, int, DType, int | None]] = []
     steps = []
     for item in items:
         for storage in item.bufs:
-            if storage not in there:
-                there[storage] = ~len(new)
-                new.append((storage.device, storage.size, storage.dtype))
+            if storage in there:
+                continue
+            root = None
+            if storage.root is not storage:
+                if storage.root not in there:
+                    return  # a part of memory that only other parts of it name
+                root = there[storage.root]
+            there[storage] = ~len(new)
+            new.append((storage.device, storage.size, storage.dtype, root))
         commits = tuple((place[lazy], item.bufs.index(storage)) for lazy, storage in item.commits)
         bufs = tuple(there[storage] for storage in item.bufs)
-        origin = commits[0][0] if commits else len(nodes) - 1
+        origin = commits[0][0] if commits else len(found.nodes) - 1
         steps.append(_Step(item.ast, bufs, item.reason, origin, commits, item.fused))
-    while len(_templates) >= CAPACITY:
-        del _templates[next(iter(_templates))]
-    _templates[key] = _Template(tuple(steps), tuple(new))
+    size = len(found.nodes)
+    total = size + sum(template.size for template in _templates.values())
+    while _templates and (len(_templates) >= CAPACITY or total > CAPACITY_NODES):
+        total -= _templates.pop(next(iter(_templates))).size
+    _templates[found.key] = Template(tuple(steps), tuple(new), size)

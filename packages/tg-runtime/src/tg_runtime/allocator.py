@@ -148,10 +148,15 @@ class Allocator(ABC, Generic[T]):
     def account(self, nbytes: int, blocks: int) -> None:
         """Counts bytes and allocations that buffers took (or, negative, gave back)."""
         with _accounting:
-            self.used += nbytes
-            self.blocks += blocks
-            if self.counted:
-                GlobalCounters.mem_used += nbytes
+            self._account(nbytes, blocks)
+
+    def _account(self, nbytes: int, blocks: int) -> None:
+        self.used += nbytes
+        self.blocks += blocks
+        if self.counted:
+            used = GlobalCounters.mem_used = GlobalCounters.mem_used + nbytes
+            if used > GlobalCounters.mem_peak:
+                GlobalCounters.mem_peak = used
 
     def _out_of_memory(self, nbytes: int, detail: str) -> OutOfMemory:
         largest = sorted((getattr(h, "nbytes", 0), repr(h)) for h in self.holders())[:-4:-1]
@@ -197,6 +202,10 @@ class LRUAllocator(Allocator[T]):
         """
         return opaque
 
+    def revive(self, opaque: T) -> T:
+        """What is given out of a block that the cache kept."""
+        return opaque
+
     def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> T:
         """A block from the cache or a new one; on MemoryError empties the cache and tries again.
 
@@ -204,16 +213,16 @@ class LRUAllocator(Allocator[T]):
           ValueError: ``nbytes`` is negative.
           OutOfMemory: there is not so much, even with the cache emptied.
         """
-        if options.external_ptr is not None or nbytes < 0:
+        if nbytes < 0 or (options is not DEFAULT_OPTIONS and options.external_ptr is not None):
             return super().alloc(nbytes, options)
-        nbytes = self._round(nbytes)
-        kept = self._kept(nbytes, options)
+        nbytes = -(-nbytes // self.granularity) * self.granularity
+        kept = self._cache.get(nbytes) if options is DEFAULT_OPTIONS else self._kept(nbytes, options)
         if kept:
             with _accounting:
                 if kept:
                     self._cached -= nbytes
-                    self.account(nbytes, 1)
-                    return kept.pop()
+                    self._account(nbytes, 1)
+                    return self.revive(kept.pop())
         try:
             return super().alloc(nbytes, options)
         except MemoryError:
@@ -227,13 +236,13 @@ class LRUAllocator(Allocator[T]):
         if options.external_ptr is not None:
             super().free(opaque, nbytes, options)
             return
-        nbytes = self._round(nbytes)
+        nbytes = -(-nbytes // self.granularity) * self.granularity
         kept = None if not LRU.value or options.nolru else self.recycle(opaque)
         if kept is None:
             super().free(opaque, nbytes, options)
             return
         with _accounting:
-            self.account(-nbytes, -1)
+            self._account(-nbytes, -1)
             self._kept(nbytes, options).append(kept)
             self._cached += nbytes
         if self._cached > self.cache_limit:

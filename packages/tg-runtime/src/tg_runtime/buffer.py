@@ -137,6 +137,19 @@ class Buffer:
             allocator.note_holder(self, self.nbytes)
         return self
 
+    @classmethod
+    def allocated(cls, allocator: Allocator[Any], device: str, size: int, dtype: DType) -> Buffer:
+        """A new buffer with memory from the device's own allocator."""
+        self = object.__new__(cls)
+        self._refs = 0  # nothing to free, should there be no memory
+        self.device, self.size, self.dtype, self.options, self.offset = device, size, dtype, DEFAULT_OPTIONS, 0
+        self._base, self._allocator = None, allocator
+        self._opaque = allocator.alloc(size * dtype.itemsize)
+        self._refs = 1
+        if size >= 1 << 18:
+            allocator.note_holder(self, self.nbytes)
+        return self
+
     def ensure_allocated(self) -> Buffer:
         """Gets memory unless there is some. Returns the buffer."""
         return self if self._opaque is not None else self.allocate()

@@ -20,6 +20,7 @@ class GlobalCounters:
       compile_time_s: seconds spent making programs (generating, compiling, loading).
       compile_count: programs made, found on disk or not.
       mem_used: bytes of device memory that buffers hold now; ``reset`` keeps it.
+      mem_peak: the most that they held at once; ``reset`` sets it to what they hold now.
     """
 
     global_ops: ClassVar[int] = 0
@@ -29,10 +30,12 @@ class GlobalCounters:
     compile_time_s: ClassVar[float] = 0.0
     compile_count: ClassVar[int] = 0
     mem_used: ClassVar[int] = 0
+    mem_peak: ClassVar[int] = 0
 
     @classmethod
     def reset(cls) -> None:
-        """Sets every counter but ``mem_used`` to zero."""
+        """Sets every counter but ``mem_used`` to zero, and ``mem_peak`` to that."""
+        cls.mem_peak = cls.mem_used
         cls.global_ops = cls.global_mem = cls.kernel_count = cls.compile_count = 0
         cls.time_sum_s = cls.compile_time_s = 0.0
 

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 
 from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, schedule
 from tg_lazy.lazybuffer import graph_lock
+from tg_lazy.schedule import recognise
 from tg_shape import Variable, sym_eval
 
 from .buffer import Buffer, buffer_of
 from .counters import GlobalCounters, update_stats
 from .kernels import get_runner
+from .plan import plan_of
 from .prefetch import prefetch
 from .profiler import PROFILE, Launch, Value, span
 from .registry import Device
@@ -268,6 +270,20 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
 
     After an exception in the middle, what was computed stays, and ``outputs`` can be realised again.
     """
+    if _capturing.into is None and not DEBUG.value and not PROFILE.value:
+        with _realizing:
+            known = recognise(outputs)
+            if known is not None:
+                template, nodes = known
+                del known  # nothing may hold nodes that are done
+                plan = plan_of(template)
+                if plan is not None:
+                    plan.run(nodes)
+                    return
+                pending = deque(template.items(nodes))
+                nodes.clear()
+                _run(pending, {})
+                return
     with _realizing, span("realize"):
         with span("schedule"):
             items, var_vals = schedule(outputs)

@@ -7,6 +7,7 @@ import mmap
 import os
 import weakref
 from collections.abc import Callable
+from gc import is_finalized
 from typing import Any
 
 from tg_lazy import ContextVar
@@ -28,6 +29,7 @@ _from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 
 
 _GONE = "freed, or handed to another object"
+_KEPT = "in an allocator's cache"
 
 
 class HostMemory:
@@ -97,13 +99,6 @@ class HostMemory:
         """Whether a view that :meth:`export` gave, of the block or of a part of it, is alive."""
         return bool(self._exports) and any(e() is not None for e in self._exports)
 
-    def moved(self) -> HostMemory | None:
-        """A new object that owns this one's memory, which is left without; None if it is freed, or not its own."""
-        if self.owner is not None:
-            return None
-        self.owner = _GONE
-        return HostMemory(self.address, self.nbytes, None)
-
     def __del__(self, libc: Callable[[], ctypes.CDLL] = libc) -> None:
         # bound as a default because the module's names are gone when the interpreter ends
         if self.owner is None:
@@ -152,7 +147,7 @@ class HostAllocator(LRUAllocator[HostMemory]):
           OutOfMemory: there is not so much, even with the cache emptied.
         """
         if not GUARD.value or options.external_ptr is not None or nbytes < 0:
-            return super().alloc(nbytes, options)
+            return LRUAllocator.alloc(self, nbytes, options)
         try:
             block = HostMemory.guarded(nbytes)
         except MemoryError as error:
@@ -161,8 +156,28 @@ class HostAllocator(LRUAllocator[HostMemory]):
         return block
 
     def recycle(self, opaque: HostMemory) -> HostMemory | None:
-        """The block's memory, unless a view of it is in other hands."""
-        return None if opaque.exported else opaque.moved()
+        """The block, unless its memory is not its own, or a view of it is in other hands."""
+        if opaque.owner is not None or (opaque._exports and opaque.exported):
+            return None
+        if is_finalized(opaque):  # by the collector, which does so once: the memory wants another object
+            opaque.owner = _GONE
+            opaque = HostMemory(opaque.address, opaque.nbytes, None)
+        opaque.owner = _KEPT
+        return opaque
+
+    def revive(self, opaque: HostMemory) -> HostMemory:
+        """The block, which frees its memory itself again."""
+        if is_finalized(opaque):
+            return HostMemory(opaque.address, opaque.nbytes, None)
+        opaque.owner = None
+        return opaque
+
+    def _free(self, opaque: HostMemory, options: BufferOptions) -> None:
+        if opaque.owner is _KEPT:
+            self.revive(opaque)  # and lets go of it
+
+    def __del__(self) -> None:
+        self.free_cache()  # what it keeps does not free itself
 
     def copyin(self, dest: HostMemory, src: memoryview) -> None:
         """Copies host memory."""

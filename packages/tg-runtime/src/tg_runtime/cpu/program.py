@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .execmem import ExecutableMemory
 from .memory import HostMemory
@@ -54,6 +54,10 @@ class CPUProgram:
     def fxn(self) -> ctypes._FuncPointer:
         """The function without declared arguments."""
         return ctypes.CFUNCTYPE(None)(self.address)
+
+    def direct(self, buffers: int) -> Callable[..., object]:
+        """What runs the function on one thread: the function itself, called with the addresses of its buffers."""
+        return self._function(buffers)
 
     def _function(self, arity: int) -> ctypes._FuncPointer:
         found = self._by_arity.get(arity)

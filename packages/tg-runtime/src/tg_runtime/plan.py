@@ -1,0 +1,171 @@
+"""Plans: schedules that are remembered, together with the programs that their kernels became.
+
+The way of a small graph that was computed before: its structure is looked up, memory is taken for what is new, and the
+programs are launched. Nothing else is made on that way. Plans are for kernels alone, none of which overwrites what it
+reads; everything else, and everything that is recorded, printed or profiled, goes the long way of schedule items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tg_lazy import LazyBuffer, Ops, Storage
+from tg_lazy.item import describe
+from tg_lazy.template import Template
+
+from .buffer import Buffer, buffer_of
+from .counters import GlobalCounters
+from .dev import DEV
+from .kernels import get_runner
+from .registry import Device
+from .runner import CompiledRunner
+from .settings import BEAM, NOOPT
+
+
+class _Launch:
+    """A kernel of a plan: its program, and its memory as numbers of places.
+
+    Attributes:
+      fresh: the places that it is the first to use.
+      done: the places that it is the last to use.
+      commits: the nodes that it realises, by number, and where.
+      origin: number of the node whose line is told if it fails.
+      direct: takes addresses, where the program can be called with these, and nothing else.
+    """
+
+    __slots__ = (
+        "bufs", "commits", "direct", "done", "fresh", "global_size", "local_size", "mem", "ops", "origin", "runner"
+    )  # fmt: skip
+
+    def __init__(self, runner: CompiledRunner, bufs: tuple[int, ...], commits: tuple[tuple[int, int], ...]) -> None:
+        self.runner, self.bufs, self.commits = runner, bufs, commits
+        self.global_size, self.local_size = runner.launch_size({}), runner.local_size
+        ops, mem = runner.op_estimate, runner.mem_estimate
+        assert isinstance(ops, int) and isinstance(mem, int)
+        self.ops, self.mem = ops, mem
+        simple = self.global_size == self.local_size == (1, 1, 1)
+        direct: Callable[[int], Callable[..., object]] | None = getattr(runner.program, "direct", None)
+        self.direct = direct(len(bufs)) if simple and direct is not None else None
+        self.fresh: tuple[int, ...] = ()
+        self.done: tuple[int, ...] = ()
+        self.origin = 0
+
+
+class Plan:
+    """A schedule that is ready to be executed on any memory.
+
+    Args:
+      template: the schedule.
+      runners: of its kernels, in order.
+    """
+
+    __slots__ = ("_committed", "_launches", "_new", "_settings", "_template", "_there")
+
+    def __init__(self, template: Template, runners: Iterable[CompiledRunner]) -> None:
+        self._template = template
+        self._settings = _settings()
+        self._there: list[int] = []
+        self._committed: list[int] = []
+        self._launches: list[_Launch] = []
+        places: dict[int, int] = {}  # the number of memory in the template; places of what is there come first
+        for step in template.steps:
+            for n in step.bufs:
+                if n >= 0 and n not in places:
+                    places[n] = len(self._there)
+                    self._there.append(n)
+        self._new = []
+        for device, size, dtype, _ in template.new:
+            places[~len(self._new)] = len(places)
+            self._new.append((Device[device].allocator, device, size, dtype))
+        last: dict[int, _Launch] = {}
+        for step, runner in zip(template.steps, runners, strict=True):
+            bufs = tuple(places[n] for n in step.bufs)
+            commits = tuple((len(self._committed) + i, bufs[slot]) for i, (_, slot) in enumerate(step.commits))
+            self._committed += [n for n, _ in step.commits]
+            launch = _Launch(runner, bufs, commits)
+            launch.fresh = tuple(dict.fromkeys(n for n in bufs if n >= len(self._there) and n not in last))
+            launch.origin = step.origin
+            last.update(dict.fromkeys(bufs, launch))
+            self._launches.append(launch)
+        for launch in self._launches:
+            launch.done = tuple(n for n in dict.fromkeys(launch.bufs) if last[n] is launch)
+
+    @property
+    def stands(self) -> bool:
+        """Whether the programs are those that would be made now."""
+        return self._settings == _settings()
+
+    def run(self, nodes: list[LazyBuffer]) -> None:
+        """Computes a graph whose structure is that of the template.
+
+        Args:
+          nodes: its nodes as the structure counts them; the list is emptied, to keep nothing longer than it is needed.
+        """
+        storages: list[Storage | None] = [nodes[n]._storage for n in self._there]
+        realised: list[LazyBuffer | None] = [nodes[n] for n in self._committed]
+        origins = [nodes[launch.origin].origin for launch in self._launches]
+        nodes.clear()
+        new, first = self._new, len(storages)
+        storages += [None] * len(new)
+        for number, launch in enumerate(self._launches):
+            try:
+                for n in launch.fresh:
+                    allocator, device, size, dtype = new[n - first]
+                    storages[n] = Storage(device, size, dtype, Buffer.allocated(allocator, device, size, dtype))
+                opaques: list[Any] = []
+                for n in launch.bufs:
+                    buffer: Any = storages[n].payload  # type: ignore[union-attr]
+                    if buffer is None:
+                        buffer = buffer_of(storages[n])  # type: ignore[arg-type]
+                    opaques.append(buffer._opaque or buffer.opaque)
+                if launch.direct is not None:
+                    launch.direct(*[opaque.address for opaque in opaques])
+                else:
+                    launch.runner.program(*opaques, global_size=launch.global_size, local_size=launch.local_size)
+            except Exception as error:
+                what, (file, line) = describe(self._template.steps[number].ast), origins[number]
+                error.add_note(f"in the step {what}, which stems from {file}:{line}")
+                raise
+            GlobalCounters.kernel_count += 1
+            GlobalCounters.global_ops += launch.ops
+            GlobalCounters.global_mem += launch.mem
+            for n, place in launch.commits:
+                realised[n].realised_in(storages[place])  # type: ignore[union-attr, arg-type]
+                realised[n] = None
+            for n in launch.done:
+                storages[n] = None
+
+
+def _settings() -> tuple[object, ...]:
+    return NOOPT.value, BEAM.value, DEV.value
+
+
+def plan_of(template: Template) -> Plan | None:
+    """The plan of a schedule, made when it is first asked for; None if it is none for plans."""
+    plan = template.prepared
+    if isinstance(plan, Plan) and plan.stands:
+        return plan
+    if plan is False:
+        return None
+    made = _prepare(template)
+    template.prepared = False if made is None else made
+    return made
+
+
+def _prepare(template: Template) -> Plan | None:
+    runners = []
+    if any(root is not None for *_, root in template.new):
+        return None
+    for step in template.steps:
+        device = template.new[~step.bufs[0]][0] if step.bufs and step.bufs[0] < 0 else None
+        if step.ast.op is not Ops.SINK or device is None:
+            return None
+        runner = get_runner(Device[device], step.ast)
+        if not isinstance(runner, CompiledRunner) or runner.vars or runner.in_place or runner.symbolic:
+            return None
+        if not isinstance(runner.op_estimate, int) or not isinstance(runner.mem_estimate, int):
+            return None
+        runner.first_run = False
+        runners.append(runner)
+    return Plan(template, runners)

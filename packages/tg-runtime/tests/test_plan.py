@@ -1,0 +1,172 @@
+"""Plans: the short way of a graph that was computed before."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyBuffer, Ops, Storage, template
+from tg_runtime import Device, DeviceError, ExecItem, GlobalCounters, buffer_of, capture, realize
+from tg_runtime.plan import Plan
+from tg_runtime.testing.kernels import buffer_with, unpack
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(template, "_templates", {})
+    with Context(DEV=""):
+        try:
+            renderer = Device["CPU"].renderer
+        except DeviceError as error:
+            pytest.skip(str(error))
+        if renderer is None:
+            pytest.skip("CPU has no renderer")
+        yield
+
+
+def lazy(values: list[float], device: str = "CPU") -> LazyBuffer:
+    buffer = buffer_with(device, list(values), dtypes.float32)
+    return LazyBuffer.from_storage(Storage(device, len(values), dtypes.float32, buffer), (len(values),))
+
+
+def values(x: LazyBuffer) -> list[float]:
+    assert x.storage is not None
+    return unpack(buffer_of(x.storage).as_buffer(), x.dtype)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many launches each plan had that was run."""
+    found, real = [], Plan.run
+
+    def counted(self: Plan, nodes: list[LazyBuffer]) -> None:
+        found.append(len(self._launches))
+        real(self, nodes)
+
+    monkeypatch.setattr(Plan, "run", counted)
+    return found
+
+
+def square(x: LazyBuffer) -> LazyBuffer:
+    return x.alu(Ops.MUL, x)
+
+
+def chain(size: int, steps: int) -> LazyBuffer:
+    index = LazyBuffer.iota(size, dtypes.int32, "CPU")
+    x = index
+    for _ in range(steps):
+        x = x.alu(Ops.ADD, index).gather(index)
+    return x
+
+
+def test_the_second_time_is_a_plan(plans: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    for k in range(4):
+        x = lazy([1.0 + k, 2.0, 3.0])
+        y = square(x)
+        if k:
+            monkeypatch.setattr(sys.modules["tg_runtime.engine"], "schedule", None)
+        realize([y])
+        assert values(y) == [(1.0 + k) ** 2, 4.0, 9.0] and y.srcs == ()
+    assert plans == [1, 1, 1]
+
+
+def test_it_counts_as_the_long_way_does(plans: list[int]) -> None:
+    counts = []
+    for _ in range(3):
+        GlobalCounters.reset()
+        realize([chain(64, 3)])
+        counts.append((GlobalCounters.kernel_count, GlobalCounters.global_ops, GlobalCounters.global_mem))
+    assert counts[0] == counts[1] == counts[2] and counts[0][0] > 1 and plans == [counts[0][0]] * 2
+
+
+def test_steady_work_allocates_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocator = Device["CPU"].allocator
+    x, asked = lazy([1.0, 2.0]), []
+    for _ in range(2):
+        realize([square(x)])
+    real = allocator._alloc
+    monkeypatch.setattr(allocator, "_alloc", lambda *args: asked.append(args) or real(*args))
+    for _ in range(50):
+        realize([square(x)])
+    assert not asked
+
+
+def test_memory_between_kernels_is_freed_as_they_run(plans: list[int]) -> None:
+    size, steps = 1 << 16, 12
+    for again in (False, True):
+        before = GlobalCounters.mem_used
+        GlobalCounters.reset()
+        out = chain(size, steps)
+        realize([out])
+        assert GlobalCounters.mem_peak - before <= 3 * 4 * size, again
+        assert GlobalCounters.mem_used - before == 4 * size
+        del out
+    assert len(plans) == 1 and plans[0] > 2
+
+
+def test_what_is_recorded_or_printed_goes_the_long_way(plans: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    x = lazy([1.0, 2.0])
+    realize([square(x)])
+    items: list[ExecItem] = []
+    with capture(items):
+        realize([square(x)])
+    assert len(items) == 1
+    with Context(DEBUG=1):
+        realize([square(x)])
+    assert "realized 1 steps" in capsys.readouterr().out and not plans
+
+
+def test_settings_that_change_the_program_are_looked_at(plans: list[int]) -> None:
+    device = Device["CPU"]
+    x = lazy([1.0, 2.0])
+    for _ in range(2):
+        realize([square(x)])
+    before = len(device.programs)
+    with Context(NOOPT=1):
+        for _ in range(2):
+            y = square(x)
+            realize([y])
+            assert values(y) == [1.0, 4.0]
+    assert len(device.programs) == before + 1 and len(plans) == 3
+
+
+def test_what_overwrites_its_input_is_none(plans: list[int]) -> None:
+    x = lazy([1.0, 2.0])
+    for k in range(3):
+        new = x.assign(x.alu(Ops.ADD, x.const_like(1)))
+        realize([new])
+        assert values(x) == [2.0 + k, 3.0 + k]
+    assert not plans
+
+
+def test_a_failure_names_the_users_line_and_can_be_repeated(plans: list[int]) -> None:
+    allocator = Device["CPU"].allocator
+    size = 123_456
+
+    def build() -> LazyBuffer:
+        x = LazyBuffer.iota(size, dtypes.int32, "CPU")
+        return x.alu(Ops.ADD, x)
+
+    realize([build()])
+    allocator.free_cache()
+    limit, allocator.limit = allocator.limit, 1 << 10
+    y = build()
+    try:
+        with pytest.raises(MemoryError) as caught:
+            realize([y])
+    finally:
+        allocator.limit = limit
+    assert plans == [1] and any(f"{__file__}:" in note for note in caught.value.__notes__)
+    realize([y])
+    assert values(y)[:3] == [0, 2, 4]
+
+
+def test_interpreted_devices_have_none(plans: list[int]) -> None:
+    for _ in range(3):
+        y = square(lazy([3.0], "NUMPY"))
+        realize([y])
+        assert values(y) == [9.0]
+    assert not plans
