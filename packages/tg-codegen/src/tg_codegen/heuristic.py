@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd, prod
 
-from tg_shape import Variable, coefficient, sint
+from tg_shape import Expr, Variable, coefficient, sint
 
 from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
@@ -18,10 +18,13 @@ from .target import Target
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 UNROLL_MAX = 9
 FEW_ROWS = 8
+MANY_ROWS = 14
 MAX_PANEL_BYTES = 1 << 20
+UNLIMITED = 1 << 30
 MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
 GROUP_PANELS = 4
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
+LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
 SHORT_PIECE = 64  # iterations after which partial results cost little
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds
 WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
@@ -45,6 +48,12 @@ def step(node: Node, root: Variable) -> int | None:
 def grows(index: sint, root: Variable) -> int | None:
     """By how much an index grows with ``root``; None if unevenly."""
     return 0 if isinstance(index, int) else coefficient(index, root)
+
+
+def masks(node: Node, root: Variable) -> bool:
+    """Whether a load is masked along ``root``."""
+    valid = node.arg[2]
+    return isinstance(valid, Expr) and root in valid.variables()
 
 
 class Planner:
@@ -175,10 +184,11 @@ class Planner:
             cost = 0.0
             for load in body:
                 by = step(load, root.var)
+                masked = 2 if masks(load, root.var) else 1
                 if by in (0, 1, -1):
-                    cost += waste / width
+                    cost += masked * waste / width
                 elif not root.reduce and self.reuse(load) >= 16:
-                    cost += 2 * waste / width
+                    cost += 2 * masked * waste / width
                 elif not root.reduce and self.along(load) is not None:
                     cost += 5 * waste / width
                 else:
@@ -213,7 +223,9 @@ class Planner:
         wide = size(self.outer(lanes.var).extent)
         if reusing:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
-            turned = any(grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores) and self.near(rows)
+            inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
+            turned = inner < LONG and self.near(rows) and any(
+                grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores)
             strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
             instruction = self.instruction(lanes) if self.matrices else None
             if instruction is not None:
@@ -226,7 +238,9 @@ class Planner:
                 assert along is not None
                 self.cut(along.var, self.width(along), Kind.UNROLL)
             else:
-                tile = best_tile(size(rows.extent), wide, self.target.registers, turned)
+                wide = min(wide, self.widest(lanes, vectors))
+                most = FEW_ROWS if any(masks(n, rows.var) for n in body) else MANY_ROWS
+                tile = best_tile(size(rows.extent), wide, self.target.registers, turned, most)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
                 pieces = self.pieces(rows, lanes, tile, body)
@@ -291,6 +305,17 @@ class Planner:
             staged = any(s.node is load for s in self.nest.stages)
             if axes and not staged and {rows.var, reduced.var} <= load.free and step(load, reduced.var) != 1:
                 self.do(Pack(loads_of(self.nest).index(load), axes[-1]))
+
+    def widest(self, lanes: Root, vectors: list[Node]) -> int:
+        """Of how many vectors a panel of a strided operand may be, so that it can be packed whole."""
+        reduced = [r for r in self.nest.roots.values() if r.reduce]
+        if len(reduced) == 1:
+            return UNLIMITED  # cut in pieces
+        panels = (
+            prod(size(r.extent) for r in reduced if r.var in n.free) * self.width(lanes) * n.dtype.itemsize
+            for n in vectors if step(n, lanes.var) != 1
+        )
+        return max(1, MAX_PANEL_BYTES // max(panels, default=1))
 
     def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
         """How to cut a long reduction; None if it is not long.
@@ -451,10 +476,13 @@ class Pieces:
     panels: int
 
 
-def best_tile(rows: int, vectors: int, registers: int, turned: bool = False) -> Tile:
+def best_tile(
+    rows: int, vectors: int, registers: int, turned: bool = False, most: int = MANY_ROWS
+) -> Tile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
-    ``rows`` and ``vectors`` are how many there are in all; ``turned`` asks for rows that can be transposed whole.
+    ``rows`` and ``vectors`` are how many there are in all, ``most`` how many rows a tile may have; ``turned`` asks for
+    rows that can be transposed whole.
     """
     def cost(tile: Tile) -> tuple[float, int]:
         waste = 1.0
@@ -467,7 +495,7 @@ def best_tile(rows: int, vectors: int, registers: int, turned: bool = False) -> 
 
     options = (
         Tile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
-        if r <= rows and v <= vectors and r * v + v + 1 <= registers and not (turned and r != min(8, power_below(rows)))
+        if r <= min(rows, most) and v <= vectors and r * v + v + 1 <= registers and not (turned and r != min(8, power_below(rows)))
     )
     return min(options, key=cost, default=Tile(1, 1))
 

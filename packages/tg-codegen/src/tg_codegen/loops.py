@@ -163,6 +163,17 @@ class Loops(Access):
         if block.effects:
             context.block.effects.append(UOp(UOps.LOOP, dtypes.void, (self.leaves[variable], *block.effects)))
 
+    def repeat(self, name: str, count: int, context: Context, body: Callable[[Block, sint], None]) -> None:
+        """Emits a loop of numbers alone, whose effects ``body`` fills in; none where there is but one."""
+        if count == 1:
+            body(context.block, 0)
+            return
+        block = Block(context.block, len(self.memo))
+        variable = self.counter(Axis(name, next(iter(self.nest.roots)), 1, count, Kind.LOOP), count, block)
+        body(block, variable)
+        self.leave(block)
+        context.block.effects.append(UOp(UOps.LOOP, dtypes.void, (self.leaves[variable], *block.effects)))
+
     def core(self) -> Variable:
         """The CPU thread's number."""
         return self.special(CORE, self.target.threads)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import islice
+from math import prod
 
 from tg_dtype import AddrSpace
 from tg_shape import coefficient, sint
@@ -176,7 +177,7 @@ class Staging(Tiles):
         others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -self.stride(node, axis)))
         sample = context.env.open(near.name, near.root, near.stride, values[0])
         run = self.contiguous(node, others, sample)
-        if run is None and near.kind is Kind.UPCAST and self.pace(node, sample) != 1:
+        if not run and near.kind is Kind.UPCAST and self.pace(node, sample) != 1:
             self.level(inner, context, lambda inside: self.put(node, scratch, strides, inside))
             return
 
@@ -184,15 +185,15 @@ class Staging(Tiles):
             for value in values:
                 env = inside.env.open(near.name, near.root, near.stride, value)
                 deeper = Context(inside.block, env, near.name, inside)
-                if run is None:
-                    self.put(node, scratch, strides, deeper)
-                else:
+                if run:
                     self.copy_run(node, scratch, strides, run, deeper)
+                else:
+                    self.put(node, scratch, strides, deeper)
 
-        if run is None:
-            self.level(others, context, each)
+        if run:
+            self.serial([axis for axis in others if axis not in run], context, each)
         else:
-            self.serial([axis for axis in others if axis is not run], context, each)
+            self.level(others, context, each)
 
     def together(self, axis: Axis) -> list[sint]:
         """The values of a loop in vectors: all lanes at once, or as many copies at once as may be."""
@@ -217,19 +218,24 @@ class Staging(Tiles):
         lane = self.lane_of(*(env.root[root] for root in node.free))
         return None if lane is None else self.step(self.at(node.arg[1], env.root), lane, self.lanes[lane])
 
-    def contiguous(self, node: Node, axes: Sequence[Axis], env: Env) -> Axis | None:
-        """The loop along which a load that is strided over its lanes is contiguous."""
+    def contiguous(self, node: Node, axes: Sequence[Axis], env: Env) -> list[Axis]:
+        """The loops, innermost first, along which together a load that is strided over its lanes is contiguous."""
         if self.pace(node, env) in (None, -1, 0, 1):
-            return None
+            return []
         contract = self.together_with(node, env)
-        near = 1 if contract is None else self.fixed(contract)
+        reach = 1 if contract is None else self.fixed(contract)
+        steps: dict[int, Axis] = {}
         for axis in axes:
             if self.fixed(axis) > 1:
                 copy = self.copies(axis, 2)
                 index = self.at(node.arg[1], env.open(axis.name, axis.root, axis.stride, copy).root)
-                if self.step(index, copy, 2) == near:
-                    return axis
-        return None
+                steps.setdefault(self.step(index, copy, 2) or 0, axis)
+        found: list[Axis] = []
+        while reach in steps:
+            axis = steps.pop(reach)
+            found.append(axis)
+            reach *= self.fixed(axis)
+        return found
 
     def serial(self, axes: Sequence[Axis], context: Context, body: Callable[[Context], None]) -> None:
         """Opens serial loops around ``body``."""
@@ -238,22 +244,20 @@ class Staging(Tiles):
         else:
             body(context)
 
-    def copy_run(self, node: Node, scratch: UOp, strides: dict[str, int], run: Axis, context: Context) -> None:
+    def copy_run(
+        self, node: Node, scratch: UOp, strides: dict[str, int], run: Sequence[Axis], context: Context
+    ) -> None:
         """Copies all of ``run`` in tiles; what the lanes are is open already."""
         lane = self.lane_of(*(context.env.root[root] for root in node.free))
-        extent = self.fixed(run)
+        extent = prod(self.fixed(axis) for axis in run)
         most = 1 if lane is None else self.lanes[lane] & -self.lanes[lane]
-        if most == 1:
-            self.one_by_one(run, context, lambda inside: self.put(node, scratch, strides, inside))
-            return
 
         def tile(block: Block, start: sint, width: int) -> None:
-            self.copy_tile(node, scratch, strides, run, start, width, Context(block, context.env, run.name, context))
+            name = run[0].name
+            self.copy_tile(node, scratch, strides, run, start, width, Context(block, context.env, name, context))
 
         _, width = part(extent, 0, most)
-        blocks = Axis(run.name, run.root, run.stride * width, extent // width, Kind.LOOP)
-        self.run(blocks, Span(0, blocks.extent, None), context,
-                 lambda inside: tile(inside.block, inside.env.axis[run.name] * width, width))
+        self.repeat(run[0].name, extent // width, context, lambda block, number: tile(block, number * width, width))
         at = extent // width * width
         while at < extent:
             _, width = part(extent, at, most)
@@ -261,55 +265,47 @@ class Staging(Tiles):
             at += width
 
     def copy_tile(
-        self, node: Node, scratch: UOp, strides: dict[str, int], run: Axis, start: sint, width: int, context: Context
-    ) -> None:
-        """Copies ``width`` iterations of ``run``, which are neighbours in memory, for all lanes."""
-        copy = self.copies(run, width)
-        env = context.env.open(run.name, run.root, run.stride, start + copy)
-        contract = self.together_with(node, env)
-        if contract is not None:
-            self.copy_woven(node, scratch, strides, contract, run, start, width, context)
-            return
-        index, valid = self.place(node.arg[1], node.arg[2], tuple(node.free), env)
-        if width == 1 or self.step(index, copy, width) != 1:
-            for number in range(width):
-                here = context.env.open(run.name, run.root, run.stride, start + number)
-                self.put(node, scratch, strides, Context(context.block, here, run.name, context))
-            return
-        lane = self.lane_of(*(context.env.root[root] for root in node.free))
-        assert lane is not None
-        columns = self.load_columns(self.params[node.arg[0]], node.dtype, index, valid, lane, copy)
-        into = offset(env, strides)
-        for number, column in enumerate(columns):
-            context.block.effects.extend(self.writes(scratch, self.at(into, {copy: number}), 1, column))
-
-
-    def copy_woven(
-        self, node: Node, scratch: UOp, strides: dict[str, int], contract: Axis, run: Axis, start: sint, width: int,
+        self, node: Node, scratch: UOp, strides: dict[str, int], run: Sequence[Axis], start: sint, width: int,
         context: Context,
     ) -> None:
-        """As :meth:`copy_tile`, where the iterations of ``contract`` lie between those of ``run``."""
-        count = self.fixed(contract)
-        both = self.several(f"{run.name}_{contract.name}", width * count)
-        env = context.env.open(run.name, run.root, run.stride, start + both // count)
-        env = env.open(contract.name, contract.root, contract.stride, both % count)
+        """Copies ``width`` iterations of ``run``, which are neighbours in memory, for all lanes.
+
+        Where a loop of kind CONTRACT has its iterations between those of ``run``, they are copied too.
+        """
+        contract = self.together_with(node, context.env)
+        count = 1 if contract is None else self.fixed(contract)
+        copy = self.several(f"{run[0].name}_run", width * count)
+        env = opened(context.env, run, start + copy // count)
+        if contract is not None:
+            env = env.open(contract.name, contract.root, contract.stride, copy % count)
         index, valid = self.place(node.arg[1], node.arg[2], tuple(node.free), env)
         lane = self.lane_of(*(context.env.root[root] for root in node.free))
-        numbers = range(width)
-        if lane is None or width == 1 or self.step(index, both, width * count) != 1:
-            for number in numbers:
-                here = context.env.open(run.name, run.root, run.stride, start + number)
-                self.put(node, scratch, strides, Context(context.block, here, run.name, context))
+        places = [Context(context.block, opened(context.env, run, start + number), run[0].name, context)
+                  for number in range(width)]
+        if lane is None or width == 1 or self.step(index, copy, width * count) != 1:
+            for place in places:
+                self.put(node, scratch, strides, place)
             return
-        rows = self.load_rows(self.params[node.arg[0]], node.dtype, index, valid, lane, both)
-        parts = []
+        rows = self.load_rows(self.params[node.arg[0]], node.dtype, index, valid, lane, copy)
+        columns = []
         for number in range(count):
-            vectors = [row.gep(*range(number, width * count, count)) for row in rows]
-            parts.append(turned([joined(vectors[first::width]) for first in range(width)]))
-        for number in numbers:
-            here = context.env.open(run.name, run.root, run.stride, start + number)
-            inside = Context(context.block, here, run.name, context)
-            self.put_woven([part[number] for part in parts], scratch, strides, contract, inside)
+            vectors = [row.gep(*range(number, width * count, count)) for row in rows] if count > 1 else rows
+            columns.append(turned([joined(vectors[first::width]) for first in range(width)]))
+        for number, place in enumerate(places):
+            if contract is None:
+                context.block.effects.extend(
+                    self.writes(scratch, offset(place.env, strides), 1, columns[0][number]))
+            else:
+                self.put_woven([column[number] for column in columns], scratch, strides, contract, place)
+
+
+def opened(env: Env, run: Sequence[Axis], value: sint) -> Env:
+    """``env`` with loops that run as one, innermost first, at a place of all their iterations."""
+    for number, axis in enumerate(run):
+        last = number == len(run) - 1 or not isinstance(axis.extent, int)
+        env = env.open(axis.name, axis.root, axis.stride, value if last else value % axis.extent)
+        value = value if last else value // axis.extent
+    return env
 
 
 def woven(vectors: list[UOp]) -> UOp:
