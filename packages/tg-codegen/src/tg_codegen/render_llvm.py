@@ -253,7 +253,7 @@ class _Function:
                     vector = self.emit(f"insertelement {kind} {vector}, {self.typed(operand)}, i32 {lane}")
                 self.values[u] = vector
             case UOps.BROADCAST:
-                self.values[u] = self.splat(self.value(u.src[0]), u.dtype)
+                self.values[u] = self.broadcast(u)
             case UOps.GEP:
                 if len(u.arg) == 1:
                     source, lane = divmod(u.arg[0], u.src[0].dtype.count)
@@ -522,6 +522,14 @@ class _Function:
         if _type(src, memory=True) != _type(dst, memory=True):
             raw = self.emit(f"bitcast {_type(src, memory=True)} {raw} to {_type(dst, memory=True)}")
         return self.from_memory(raw, dst)
+
+    def broadcast(self, u: UOp) -> str:
+        """A scalar in all lanes; what was widened from 16 bits is widened there, which takes fewer instructions."""
+        scalar = u.src[0]
+        if scalar.op is Ops.CAST and scalar.dtype is dtypes.float32 and scalar.src[0].dtype is dtypes.float16:
+            narrow = dtypes.float16.vec(u.dtype.count)
+            return self.cast_float(self.splat(self.value(scalar.src[0]), narrow), narrow, u.dtype)
+        return self.splat(self.value(scalar), u.dtype)
 
     def cast(self, value: str, src: DType, dst: DType) -> str:
         if src is dst:
