@@ -155,6 +155,14 @@ def test_lanes_are_neighbours_and_masks_are_gone() -> None:
     assert {u.src[0].arg: u.dtype.count for u in loads} == {1: 8, 2: 8, 3: 1}
 
 
+def test_rows_share_what_they_have_in_common() -> None:
+    nest = lower(product(32, 32 * 18, 32, True).ast)
+    tiled = apply(nest, heuristic(nest, CPU))
+    assert [a.extent for a in tiled.axes if a.kind is Kind.UPCAST] == [4], "as registers and threads allow"
+    loads = [u for u in linearize(emit(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]
+    assert len(loads) == 32 // 8, "the vectors of a block, for four rows"
+
+
 def test_what_does_not_divide_is_left() -> None:
     x = ST((35, 1)).expand((35, 2)).reshape((70,)).shrink(((0, 69),))
     ast = A.sink((A.store(0, ST((1,)), A.reduce(A.load(1, F32, x), Ops.ADD, (0,))),),

@@ -11,7 +11,7 @@ from tg_shape import Expr, Variable, coefficient, sint
 from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
 from .matrix import MatrixInstruction
-from .nest import Axis, Kind, Nest, Node, NodeOp, Root
+from .nest import Axis, Kind, Nest, Node, NodeOp, Root, is_alu
 from .staging import LINE_BYTES, MAX_SCRATCH_BYTES
 from .target import Target
 
@@ -19,6 +19,8 @@ THREAD_WORK = 1 << 15  # operations below which starting threads costs more than
 UNROLL_MAX = 9
 FEW_ROWS = 8
 MANY_ROWS = 14
+ROWS_AT_ONCE = 8  # accumulators along a reduction that has lanes, each for a row of its own
+BUSY = 4  # operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other
 MAX_PANEL_BYTES = 1 << 20
 UNLIMITED = 1 << 30
 MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
@@ -413,10 +415,22 @@ class Planner:
                 wide.append(roots)
                 if nested:
                     continue
+                if len(groups) == 1:
+                    members *= self.rows_at_once(body, members)
                 left = size(self.outer(root.var).extent)
                 spread = max(s for s in (1, 2, 4) if s * members <= max(4, members) and s <= left)
                 self.cut(root.var, spread, Kind.SPREAD)
         self.unroll_small(4)
+
+    def rows_at_once(self, body: list[Node], members: int) -> int:
+        """Gives rows an accumulator each where they share an operand and have more to do than to wait for memory."""
+        busy = {n for r in self.reductions for n in r.src[0].toposort() if is_alu(n)}
+        sharing = [r for r in self.rows if 0 < sum(r.var in n.free for n in body) < len(body)]
+        if not sharing or len(busy) < BUSY * members:
+            return 1
+        row = max(sharing, key=lambda r: size(r.extent))
+        count = min(ROWS_AT_ONCE // members, self.target.registers // 4, size(row.extent) // self.target.threads)
+        return power_below(count) if count >= 2 and self.cut(row.var, power_below(count), Kind.UPCAST) else 1
 
     def unroll_small(self, copies: int) -> None:
         """Unrolls short reduction loops, as a convolution's window."""
