@@ -19,7 +19,8 @@ from tg_runtime import Buffer, CompileError, DevEntry, Device, DeviceError, Devi
 from tg_runtime.allocator import BufferOptions
 from tg_runtime.devices.cl import CLDevice
 from tg_runtime.opencl import api
-from tg_runtime.opencl.memory import BufferMemory, CLAllocator
+from tg_runtime.opencl.allocator import CLAllocator
+from tg_runtime.opencl.memory import BufferMemory
 from tg_runtime.opencl.program import CLCompiler, CLProgram
 from tg_runtime.testing import DeviceConformance
 

@@ -11,8 +11,9 @@ from ..compiled import Compiled, DeviceFacts
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable
 from ..opencl import api
+from ..opencl.allocator import CLAllocator
 from ..opencl.discovery import PhysicalDevice, physical_devices
-from ..opencl.memory import CLAllocator
+from ..opencl.graph import CLGraph
 from ..opencl.program import CLCompiler, CLProgram
 from ..opencl.queue import Queue
 
@@ -47,7 +48,7 @@ class CLDevice(Compiled):
             largest=physical.number(api.DEVICE_MAX_MEM_ALLOC_SIZE),
         )
         renderer = OpenCLRenderer(physical.target(), half=physical.half, double=physical.double)
-        super().__init__(device, allocator, renderer, CLCompiler(queue), functools.partial(CLProgram, queue))
+        super().__init__(device, allocator, renderer, CLCompiler(queue), functools.partial(CLProgram, queue), CLGraph)
 
     def synchronize(self) -> None:
         """Waits until everything that was queued is done."""

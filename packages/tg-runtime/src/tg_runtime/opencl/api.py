@@ -10,6 +10,7 @@ import functools
 import glob
 import os
 import sys
+from collections.abc import Callable
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 from ..errors import DeviceError
@@ -54,6 +55,21 @@ _PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     "clRetainEvent": (c_int32, (c_void_p,)),
     "clRetainMemObject": (c_int32, (c_void_p,)),
     "clGetMemObjectInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
+    "clEnqueueMapBuffer": (
+        c_void_p,
+        (c_void_p, c_void_p, c_uint32, c_uint64, c_size_t, c_size_t, *_EVENT_LIST, _STATUS),
+    ),
+}
+# The extension cl_khr_command_buffer, as of its revisions 0.9.0 to 1.0.0.
+_COMMAND_BUFFERS: dict[str, tuple[object, tuple[object, ...]]] = {
+    "clCreateCommandBufferKHR": (c_void_p, (c_uint32, _OBJECTS, c_void_p, _STATUS)),
+    "clCommandNDRangeKernelKHR": (
+        c_int32,
+        (c_void_p, c_void_p, c_void_p, c_void_p, c_uint32, _SIZES, _SIZES, _SIZES, *_EVENT_LIST, c_void_p),
+    ),
+    "clFinalizeCommandBufferKHR": (c_int32, (c_void_p,)),
+    "clEnqueueCommandBufferKHR": (c_int32, (c_uint32, _OBJECTS, c_void_p, *_EVENT_LIST)),
+    "clReleaseCommandBufferKHR": (c_int32, (c_void_p,)),
 }
 # Since OpenCL 2.0; a library may lack them.
 _SINCE_2_0: dict[str, tuple[object, tuple[object, ...]]] = {
@@ -72,7 +88,8 @@ DEVICE_DOUBLE_FP_CONFIG, DEVICE_SVM_CAPABILITIES = 0x1032, 0x1053
 PROGRAM_BINARY_SIZES, PROGRAM_BINARIES, PROGRAM_BUILD_LOG = 0x1165, 0x1166, 0x1183
 PROFILING_COMMAND_QUEUED, PROFILING_COMMAND_START, PROFILING_COMMAND_END = 0x1280, 0x1282, 0x1283
 DEVICE_TYPE_ALL, DEVICE_TYPE_CPU = 0xFFFFFFFF, 1 << 1
-MEM_READ_WRITE, MEM_SVM_FINE_GRAIN_BUFFER = 1, 1 << 10
+MEM_READ_WRITE, MEM_ALLOC_HOST_PTR, MEM_SVM_FINE_GRAIN_BUFFER = 1, 1 << 4, 1 << 10
+MAP_READ_WRITE = 3
 BUFFER_CREATE_TYPE_REGION = 0x1220
 MEM_SIZE, MEM_CONTEXT = 0x1102, 0x1106
 QUEUE_PROFILING_ENABLE = 1 << 1
@@ -168,6 +185,31 @@ def library() -> ctypes.CDLL:
         function = getattr(found, name)
         function.restype, function.argtypes = result, arguments
     return found
+
+
+class Functions:
+    """Functions of an extension, by name."""
+
+    def __init__(self, platform: int, prototypes: dict[str, tuple[object, tuple[object, ...]]]) -> None:
+        self._platform, self._prototypes = platform, prototypes
+        address = library().clGetExtensionFunctionAddressForPlatform
+        address.restype, address.argtypes = c_void_p, (c_void_p, c_char_p)
+        self._address = address
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        result, arguments = self._prototypes[name]
+        address = self._address(self._platform, name.encode())
+        if not address:
+            raise DeviceError(f"OpenCL: the platform has no {name}")
+        function: Callable[..., int] = ctypes.CFUNCTYPE(result, *arguments)(address)  # type: ignore[arg-type]
+        setattr(self, name, function)
+        return function
+
+
+@functools.cache
+def command_buffers(platform: int) -> Functions:
+    """The functions of ``cl_khr_command_buffer``."""
+    return Functions(platform, _COMMAND_BUFFERS)
 
 
 def info(function: str, handles: tuple[int, ...], parameter: int) -> bytes:

@@ -17,6 +17,7 @@ class PhysicalDevice:
 
     Attributes:
       handle: ``cl_device_id``.
+      platform_handle: ``cl_platform_id``.
       platform: the platform's name.
       name: the device's name.
       version: its OpenCL version, as ``(3, 0)``.
@@ -26,6 +27,7 @@ class PhysicalDevice:
     """
 
     handle: int
+    platform_handle: int
     platform: str
     name: str
     version: tuple[int, int]
@@ -46,6 +48,11 @@ class PhysicalDevice:
     def double(self) -> bool:
         """Whether float64 can be computed with."""
         return "cl_khr_fp64" in self.extensions or self.number(api.DEVICE_DOUBLE_FP_CONFIG) != 0
+
+    @property
+    def records(self) -> bool:
+        """Whether a sequence of launches can be recorded as one command."""
+        return "cl_khr_command_buffer" in self.extensions
 
     @property
     def shares_memory(self) -> bool:
@@ -77,6 +84,7 @@ def _describe(platform: int, handle: int) -> PhysicalDevice:
     kind = api.info_number("clGetDeviceInfo", (handle,), api.DEVICE_TYPE)
     return PhysicalDevice(
         handle=handle,
+        platform_handle=platform,
         platform=api.info_text("clGetPlatformInfo", (platform,), api.PLATFORM_NAME),
         name=text(api.DEVICE_NAME),
         version=(int(major or 1), int(minor or 0)),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 
 from ..compiler import Compiler, rejected
-from ..profiler import PROFILE, Launch, launch
+from ..profiler import PROFILE, Launch, Value, launch
 from . import api
 from .memory import CLMemory
 from .queue import Queue
@@ -90,6 +90,7 @@ class CLProgram:
         local_size: tuple[int, int, int] = (1, 1, 1),
         vals: Sequence[int] = (),
         wait: bool = False,
+        part: tuple[str, Mapping[str, Value]] | None = None,
     ) -> float | None:
         """Queues the kernel.
 
@@ -99,6 +100,7 @@ class CLProgram:
           local_size: work-items in a group along x, y, z.
           vals: values of the variables, int32.
           wait: wait for the end, and measure.
+          part: name and facts for a profile, where the launch is a part of the step that it shows.
 
         Returns:
           Seconds that the kernel ran, if ``wait``.
@@ -128,17 +130,24 @@ class CLProgram:
             for buf in bufs:
                 if buf.detached:
                     buf.attach(self.queue)
+            reached = self.queue.queued()
+            for buf in bufs:
+                root = buf.root
+                root.used = max(root.used, reached)
         if told is not None:
             if wait:
                 cl.clRetainEvent(event)  # whoever looks at it last drops one reference each
-            self._tell(told, event, before, after)
+            self._tell(told, event, before, after, part)
         if not wait:
             # Without it some drivers hold commands back until somebody waits.
             cl.clFlush(self.queue.handle)
             return None
         return self._seconds(event)
 
-    def _tell(self, told: Launch, event: ctypes.c_void_p, before: int, after: int) -> None:
+    def _tell(
+        self, told: Launch, event: ctypes.c_void_p, before: int, after: int,
+        part: tuple[str, Mapping[str, Value]] | None,
+    ) -> None:  # fmt: skip
         """Has the profiler ask for the times of a launch, which the host queued between two moments."""
         cl, clock = api.library(), self.queue.clock
         handle = event.value
@@ -152,7 +161,8 @@ class CLProgram:
                     for moment in (api.PROFILING_COMMAND_QUEUED, api.PROFILING_COMMAND_START, api.PROFILING_COMMAND_END)
                 )
                 clock.sample(before, queued, after)
-                told.on_device("queue", start, end, clock)
+                name, args = part or (None, None)
+                told.on_device("queue", start, end, clock, name, args)
             finally:
                 cl.clReleaseEvent(event)
 
@@ -160,24 +170,49 @@ class CLProgram:
 
     def _check(self, code: int, what: str) -> None:
         if code != api.SUCCESS:
-            raise api.CLError(f"kernel {self.name}: {what}", code)
+            raise self.queue.failed(code, f"kernel {self.name}: {what}")
 
     def _seconds(self, event: ctypes.c_void_p) -> float:
-        cl = api.library()
-        try:
-            self._check(cl.clWaitForEvents(1, ctypes.byref(event)), "waiting for its end")
-            assert event.value is not None
-            start, end = (
-                api.info_number("clGetEventProfilingInfo", (event.value,), moment)
-                for moment in (api.PROFILING_COMMAND_START, api.PROFILING_COMMAND_END)
-            )
-            return (end - start) * 1e-9
-        finally:
-            cl.clReleaseEvent(event)
+        start, end = tell_times(self.queue, event, f"kernel {self.name}")
+        return (end - start) * 1e-9
+
+    def another_kernel(self) -> int:
+        """A kernel object of the same program, with arguments of its own."""
+        status = ctypes.c_int32()
+        found: int = api.library().clCreateKernel(self.program, self.name.encode(), ctypes.byref(status))
+        self._check(status.value, "another object of it")
+        return found
+
+    def release_kernel(self, kernel: int) -> None:
+        """Gives back what :meth:`another_kernel` gave."""
+        if self.queue.alive:
+            api.library().clReleaseKernel(kernel)
 
     def __del__(self, library: Callable[[], ctypes.CDLL] = api.library) -> None:
         # bound as a default because the module's names are gone when the interpreter ends
-        if getattr(self, "kernel", 0):
+        if not getattr(self, "program", 0) or not self.queue.alive:
+            return
+        if self.kernel:
             library().clReleaseKernel(self.kernel)
-        if getattr(self, "program", 0):
-            library().clReleaseProgram(self.program)
+        library().clReleaseProgram(self.program)
+
+
+def tell_times(queue: Queue, event: ctypes.c_void_p, what: str) -> tuple[int, int]:
+    """Begin and end of what an event stands for, in nanoseconds of the device; waits for it, and drops the event.
+
+    Raises:
+      DeviceError: it failed.
+    """
+    cl = api.library()
+    try:
+        code = cl.clWaitForEvents(1, ctypes.byref(event))
+        if code:
+            raise queue.failed(code, f"{what}: waiting for its end")
+        assert event.value is not None
+        start, end = (
+            api.info_number("clGetEventProfilingInfo", (event.value,), moment)
+            for moment in (api.PROFILING_COMMAND_START, api.PROFILING_COMMAND_END)
+        )
+        return start, end
+    finally:
+        cl.clReleaseEvent(event)
