@@ -21,6 +21,8 @@ from tg_runtime.cpu.memory import HostAllocator, HostMemory
 from tg_runtime.cpu.program import CPUProgram
 
 UNROLL = 8
+FAR = 5
+"""What is read far is so many times what is read: caches of 32 MB keep a quarter of 128 MB, but nothing of 640."""
 ROUNDS = 50_000
 """Of a loop in registers: a run is short, so that some run is not interrupted on any core."""
 
@@ -149,14 +151,18 @@ class Bench:
         self.lanes = target.vector_bytes // 4
         self.accumulators = 24 if target.registers >= 32 else 12
         self.compiler = LLVMCompiler()
-        allocator = HostAllocator("CPU")
+        self.allocator = HostAllocator("CPU")
         chunk = self.threads * UNROLL * self.lanes * 4
         self.nbytes = nbytes // chunk * chunk
-        self.out: HostMemory = allocator.alloc(self.nbytes)
-        self.src: HostMemory = allocator.alloc(self.nbytes)
-        for block in (self.out, self.src):
-            view = allocator.as_buffer(block, self.nbytes)
-            view[:] = bytes(self.nbytes)
+        self.out, self.src = self.block(self.nbytes), self.block(self.nbytes)
+
+    def block(self, nbytes: int) -> HostMemory:
+        """Memory with every page there."""
+        block: HostMemory = self.allocator.alloc(nbytes)
+        view = self.allocator.as_buffer(block, nbytes)
+        for start in range(0, nbytes, self.nbytes):
+            view[start : start + self.nbytes] = bytes(min(self.nbytes, nbytes - start))
+        return block
 
     def best(self, loop: Loop, name: str, count: int, threads: int, declarations: str = "") -> float:
         """The fewest seconds of a run, each thread doing ``count / threads`` rounds."""
@@ -203,6 +209,15 @@ class Bench:
         """Bytes a second."""
         return self.nbytes / self.best(read_loop(self.lanes), "read_all", self.nbytes // 4, threads)
 
+    def read_far(self, threads: int) -> float:
+        """Bytes a second, of so many that a large cache has kept next to none of them from the run before."""
+        near, self.src = self.src, self.block(FAR * self.nbytes)
+        try:
+            nbytes = FAR * self.nbytes
+            return nbytes / self.best(read_loop(self.lanes), "read_all", nbytes // 4, threads)
+        finally:
+            self.src = near
+
 
 def least(call: Callable[[], None], seconds: float, clock: Callable[[], float]) -> float:
     """The fewest seconds of a call, of those that fit into ``seconds``, three at least."""
@@ -223,7 +238,8 @@ def measure(
     """Every limit, on one thread (``NAME 1``) and on all of them (``NAME``), in operations or bytes a second."""
     bench = Bench(nbytes, seconds, clock)
     found: dict[str, float] = {}
-    for name, limit in (("fma", bench.fma), ("bf16", bench.bf16), ("copy", bench.copy), ("read", bench.read)):
+    limits = {"fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read far": bench.read_far}
+    for name, limit in limits.items():
         for key, threads in ((f"{name} 1", 1), (name, bench.threads)):
             value = limit(threads)
             if value is not None:

@@ -20,7 +20,10 @@ _SHOWN = {
     "fastest": "The fastest of many runs (the machine was busy otherwise)",
     "processor": "Processor time on one thread (the machine was busy otherwise)",
 }
-_LIMITS = {"fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying", "read": "reading"}
+_LIMITS = {
+    "fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying", "read": "reading 128 MB",
+    "read far": "reading 640 MB",
+}  # fmt: skip
 
 
 def notes() -> dict[str, str]:

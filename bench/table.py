@@ -14,6 +14,9 @@ from .workloads import WORKLOADS
 _MARK = {True: "met", False: "MISSED", None: "-"}
 
 
+_LIMITS = {"fma": "GFLOP/s", "bf16": "GFLOP/s", "copy": "GB/s", "read": "GB/s", "read far": "GB/s"}
+
+
 def cell(workload: Workload, outcome: Outcome | None) -> str:
     """What a library reached, in the workload's unit."""
     if outcome is None:
@@ -86,7 +89,7 @@ def text(record: Record) -> str:
         parts.append(
             "limits: " + ", ".join(
                 f"{name} {number(limits[key] / 1e9)} {unit}{' on one thread' if key.endswith(' 1') else ''}"
-                for name, unit in (("fma", "GFLOP/s"), ("bf16", "GFLOP/s"), ("copy", "GB/s"), ("read", "GB/s"))
+                for name, unit in _LIMITS.items()
                 for key in (name, f"{name} 1") if key in limits
             )
         )  # fmt: skip
