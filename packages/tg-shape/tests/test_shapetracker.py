@@ -139,6 +139,13 @@ def test_a_symbolic_row_of_a_buffer() -> None:
     assert part.shape == (start + 1, 4) and part.contiguous and part.size is start * 4 + 4
 
 
+def test_a_dimension_is_put_into_a_permuted_symbolic_part() -> None:
+    end = Variable("end", 0, 7)
+    part = flat((2, 8, 4)).shrink(((0, 2), (0, end + 1), (0, 4))).permute((0, 2, 1))
+    wide = part.reshape((2, 1, 4, end + 1)).expand((2, 3, 4, end + 1))
+    assert [view.strides for view in wide.views] == [(32, 0, 1, 4)]
+
+
 def test_a_symbolic_mask_under_a_stride_stays_a_stack() -> None:
     st = ShapeTracker((View((10,), (1,), 0, ((0, N * 2),)), View((5,), (2,))))
     assert one_view(st) is View((5,), (2,), 0, ((0, N),))

@@ -55,7 +55,7 @@ class Lowering:
 
     def root(self, name: str, extent: sint, reduce: bool) -> Variable:
         """A new dimension."""
-        var = Variable(name, 0, max(vmax_of(extent) - 1, 0))
+        var = Variable(name, 0, extent - 1 if vmax_of(extent) > 1 else 0)
         self.table.roots[var] = Root(var, extent, reduce)
         return var
 

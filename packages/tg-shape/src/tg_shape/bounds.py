@@ -28,9 +28,9 @@ def is_nonnegative(e: sint) -> bool:
             return e >= 0
         if e.vmin >= 0:
             return True
-        if not e.symbolic_bounds:
-            return False
-        lower = _lowered(e)
+        lower = _lowered(e) if e.symbolic_bounds else e
+        if lower is e:
+            lower = _greatest_in_products(e)
         if lower is e:
             return False
         e = lower
@@ -53,6 +53,29 @@ def _lowered(e: Expr) -> sint:
         assert isinstance(var, Variable)
         bound: sint = c * (var.upper if c < 0 else var.vmin)
         for f in others:
+            bound = bound * f
+        out = out + bound
+        changed = True
+    return out if changed else e
+
+
+def _greatest_in_products(e: Expr) -> sint:
+    """A lower bound of ``e``: in negative products, one variable that only negative terms have takes its greatest value.
+
+    ``63*n - i*n`` for ``i <= 63`` is at least 0: taken alone, ``-i*n`` would be bounded by the greatest ``n``.
+    """
+    pairs, const = terms_of(e)
+    kept: frozenset[Variable] = frozenset().union(*(atom.variables() for atom, c in pairs if c > 0))
+    out: sint = const
+    changed = False
+    for atom, c in pairs:
+        factors = factors_of(atom)
+        at = next((i for i, f in enumerate(factors) if isinstance(f, Variable) and f not in kept), None)
+        if c > 0 or at is None or len(factors) < 2 or any(f.vmin < 0 for f in factors):
+            out = out + c * atom
+            continue
+        bound: sint = c * factors[at].vmax
+        for f in (*factors[:at], *factors[at + 1 :]):
             bound = bound * f
         out = out + bound
         changed = True
