@@ -60,7 +60,7 @@ def _lowered(e: Expr) -> sint:
 
 
 def _greatest_in_products(e: Expr) -> sint:
-    """A lower bound of ``e``: in negative products, one variable that only negative terms have takes its greatest value.
+    """A lower bound of ``e``: in negative products, a variable that only negative terms have takes its greatest value.
 
     ``63*n - i*n`` for ``i <= 63`` is at least 0: taken alone, ``-i*n`` would be bounded by the greatest ``n``.
     """
