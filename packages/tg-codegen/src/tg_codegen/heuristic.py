@@ -14,6 +14,7 @@ from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Nest, Node, NodeOp, Root, is_alu
 from .staging import LINE_BYTES, MAX_SCRATCH_BYTES
 from .target import Target
+from .windows import overlapping
 
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 UNROLL_MAX = 9
@@ -52,7 +53,7 @@ def grows(index: sint, root: Variable) -> int | None:
     return 0 if isinstance(index, int) else coefficient(index, root)
 
 
-def masks(node: Node, root: Variable) -> bool:
+def masked(node: Node, root: Variable) -> bool:
     """Whether a load is masked along ``root``."""
     valid = node.arg[2]
     return isinstance(valid, Expr) and root in valid.variables()
@@ -186,11 +187,11 @@ class Planner:
             cost = 0.0
             for load in body:
                 by = step(load, root.var)
-                masked = 2 if masks(load, root.var) else 1
+                factor = 2 if masked(load, root.var) else 1
                 if by in (0, 1, -1):
-                    cost += masked * waste / width
+                    cost += factor * waste / width
                 elif not root.reduce and self.reuse(load) >= 16:
-                    cost += 2 * masked * waste / width
+                    cost += 2 * factor * waste / width
                 elif not root.reduce and self.along(load) is not None:
                     cost += 5 * waste / width
                 else:
@@ -241,7 +242,7 @@ class Planner:
                 self.cut(along.var, self.width(along), Kind.UNROLL)
             else:
                 wide = min(wide, self.widest(lanes, vectors))
-                most = FEW_ROWS if any(masks(n, rows.var) for n in body) else MANY_ROWS
+                most = FEW_ROWS if any(masked(n, rows.var) for n in body) else MANY_ROWS
                 tile = best_tile(size(rows.extent), wide, self.target.registers, turned, most)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
@@ -284,8 +285,9 @@ class Planner:
         """
         for load in vectors:
             serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and size(a.extent) > 1]
-            around = [a for a in serial if a.root in load.free]
-            local = [a for a in self.nest.axes if a.root in load.free and a not in around]
+            together = self.overlapped(load)
+            around = [a for a in serial if a.root in load.free and a not in together]
+            local = [a for a in self.nest.axes if a.root in load.free and a not in (*around, *together)]
             again = prod(size(a.extent) for a in serial if a not in around)
             nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
             strided = step(load, lanes.var) != 1 or self.contracted
@@ -317,7 +319,8 @@ class Planner:
             prod(size(r.extent) for r in reduced if r.var in n.free) * self.width(lanes) * n.dtype.itemsize
             for n in vectors if step(n, lanes.var) != 1
         )
-        return max(1, MAX_PANEL_BYTES // max(panels, default=1))
+        most = MAX_PANEL_BYTES // max(panels, default=1)
+        return most or UNLIMITED  # too large for one vector: cut in pieces
 
     def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
         """How to cut a long reduction; None if it is not long.
@@ -328,8 +331,10 @@ class Planner:
         """
         walked = [r for r in self.nest.roots.values() if r.reduce]
         count = self.outer(rows.var).extent
-        if len(self.reductions) != 1 or len(walked) != 1 or self.outer(walked[0].var).kind is not Kind.REDUCE:
+        if len(self.reductions) != 1 or self.outer(walked[0].var).kind is not Kind.REDUCE:
             return None
+        if len(walked) > 1:
+            return self.pieces_of_several(walked, lanes, tile, body)
         extent = self.outer(walked[0].var).extent
         if not isinstance(extent, int) or not isinstance(count, int) or count < 4:
             return None
@@ -350,14 +355,42 @@ class Planner:
             length = min(length, max(SHORT_PIECE, min(held, 2 * SHORT_PIECE)))
         return Pieces(even_piece(extent, length), panels) if length < extent else None
 
+    def pieces_of_several(self, walked: list[Root], lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+        """How to cut a reduction over several dimensions: the outermost, where a panel of all cannot be packed."""
+        strided = [n for n in body if lanes.var in n.free and self.scattered(n, lanes) and self.reuse(n) >= FEW_ROWS]
+        steps = self.outer(walked[0].var)
+        if not strided or not isinstance(steps.extent, int):
+            return None
+        one = self.width(lanes) * strided[0].dtype.itemsize * prod(size(r.extent) for r in walked[1:])
+        most = self.target.l2_bytes // 4 if self.overlapped(strided[0]) else MAX_PANEL_BYTES
+        if one * steps.extent <= most or one > MAX_PANEL_BYTES:
+            return None
+        length = max(1, self.target.l2_bytes // 4 // (one * tile.vectors))
+        return Pieces(even_piece(steps.extent, length), 1) if length < steps.extent else None
+
+    def overlapped(self, load: Node) -> list[Axis]:
+        """The serial output loops along which the windows of a load overlap, so that one copy serves them all."""
+        near = {root for pair in overlapping(load, self.nest) for root in pair[:2]}
+        return [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in near]
+
     def reduce_in_pieces(self, rows: Root, lanes: Root, tile: Tile, vectors: list[Node], pieces: Pieces) -> None:
         """Cuts a long reduction; partial results of all rows, or of as many as fit, are kept in scratch."""
         reduction = self.reductions[0]
-        steps = self.outer(reduction.arg[1][0])
-        self.do(Split(steps.name, pieces.length, Kind.REDUCE.name))
+        steps = self.outer(next(r.var for r in self.nest.roots.values() if r.reduce))
+        if pieces.length > 1:
+            self.do(Split(steps.name, pieces.length, Kind.REDUCE.name))
+        packed = next((n for n in vectors if self.scattered(n, lanes)), None)
+        together = [] if packed is None else self.overlapped(packed)
         axis, across = self.outer(rows.var), self.outer(lanes.var)
         count = size(axis.extent)
         one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
+        one *= prod(size(a.extent) for a in together)
+        if packed is not None:
+            for other in self.nest.axes:  # what is packed serves these too
+                fits = one * size(other.extent) <= self.target.l2_bytes // 2
+                if other.kind is Kind.LOOP and other.root not in (*packed.free, rows.var, lanes.var) and fits:
+                    together.append(other)
+                    one *= size(other.extent)
         blocks = -(-count * one // (MAX_PARTIAL_BYTES if pieces.panels > 1 else self.target.l2_bytes // 2))
         if size(across.extent) < self.target.threads:
             blocks = max(blocks, self.target.threads)
@@ -368,14 +401,13 @@ class Planner:
             if size(across.extent) > pieces.panels:
                 self.do(Split(across.name, pieces.panels, Kind.LOOP.name))
             inner += [a.name for a in self.nest.axes if a.root is lanes.var and a.kind is Kind.LOOP][-1:]
+        inner += [a.name for a in together]
         around = [a.name for a in self.nest.axes if a.kind is Kind.LOOP and a.name not in inner]
         for name in reversed(around):
             self.do(Outermost(name))
         self.do(Partial(0, around[-1] if around else "-"))
-        for load in vectors:
-            if self.scattered(load, lanes):
-                self.do(Pack(loads_of(self.nest).index(load), steps.name))
-                return
+        if packed is not None:
+            self.do(Pack(loads_of(self.nest).index(packed), steps.name))
 
     def scattered(self, load: Node, lanes: Root) -> bool:
         """Whether the vectors of a load along a reduction are not as they are wanted: far apart, or strided themselves.
@@ -450,7 +482,7 @@ class Planner:
         left = min(self.target.local_max or 1, 64)
         for root in [r for r in reversed(self.rows) if r in rows]:
             axis = self.outer(root.var)
-            width = min(left, power_below(max(size(root.extent), 1)))
+            width = min(left, power_below(max(size(axis.extent), 1)))
             if width >= 2:
                 if isinstance(axis.extent, int) and axis.extent == width:
                     self.do(Mark(axis.name, Kind.LOCAL.name))
@@ -509,7 +541,8 @@ def best_tile(
 
     options = (
         Tile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
-        if r <= min(rows, most) and v <= vectors and r * v + v + 1 <= registers and not (turned and r != min(8, power_below(rows)))
+        if r <= min(rows, most) and v <= vectors and r * v + v + 1 <= registers
+        and not (turned and r != min(8, power_below(rows)))
     )
     return min(options, key=cost, default=Tile(1, 1))
 

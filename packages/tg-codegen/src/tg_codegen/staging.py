@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from math import prod
 
@@ -22,6 +23,7 @@ from .scope import Block, Context, Env
 from .target import Target
 from .tiles import Tiles, joined, part, turned
 from .uop import UOp, UOps, shuffle, vectorize
+from .windows import Windowed, windowed
 
 MAX_SCRATCH_BYTES = 17 << 16  # 1 MiB, and what lengthens strides
 LINE_BYTES = 64
@@ -34,11 +36,16 @@ class Staging(Tiles):
 
     Attributes:
       staged: the stage of each node that has one.
+      windowed: how each load that has a stage is copied.
       fills: the filled scratch of each stage at each place, with the stride of each loop in it.
     """
 
     def __init__(self, nest: Nest, target: Target) -> None:
-        super().__init__(nest, target)
+        self.windowed = {s.node: windowed(s.node, nest) for s in nest.stages if s.node.op is NodeOp.LOAD}
+        roots = dict(nest.roots)
+        for found in self.windowed.values():
+            roots |= found.roots(nest)
+        super().__init__(replace(nest, roots=roots), target)
         self.staged: dict[Node, Stage] = {s.node: s for s in nest.stages}
         self.fills: dict[tuple[object, ...], tuple[UOp, dict[str, int]]] = {}
         self.params = [UOp(UOps.PARAM, b.dtype.ptr(b.size), (), slot) for slot, b in enumerate(nest.buffers)]
@@ -76,10 +83,14 @@ class Staging(Tiles):
         """Emits the loops that fill a stage. Returns the filled scratch and the stride of each loop in it."""
         node = stage.node
         inner = [a for a in self.nest.axes if a.root in node.free and a.name not in where.env.axis]
-        inner.sort(key=lambda a: (a.kind is Kind.CONTRACT, a.kind in LANE, a.kind is Kind.UPCAST))
+        found = self.windowed.get(node, Windowed(node, ()))
+        factors = found.factors
+        copied = [Axis(w.root.name, w.root, 1, w.reach(inner), Kind.LOOP) for w in found.windows]
+        copied += [a for a in inner if a.root not in factors]
+        copied.sort(key=lambda a: (a.kind is Kind.CONTRACT, a.kind in LANE, a.kind is Kind.UPCAST))
         strides: dict[str, int] = {}
         size = 1
-        for axis in reversed(inner):
+        for axis in reversed(copied):
             if size * node.dtype.itemsize % PERIOD_BYTES == 0:
                 size += LINE_BYTES // node.dtype.itemsize
             strides[axis.name] = size
@@ -88,9 +99,27 @@ class Staging(Tiles):
             raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {MAX_SCRATCH_BYTES} bytes")
         scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (f"stage{next(self.numbers)}", size))
         before = len(where.block.effects)
-        self.fill_scratch(node, scratch, strides, inner, where)
+        self.fill_scratch(found.load, scratch, strides, copied, self.at_windows(found, where))
         effects = tuple(where.block.effects[before:])
-        return UOp(UOps.AFTER, scratch.dtype, (scratch, *effects)), strides
+        read = {
+            a.name: strides[factors[a.root][0].name] * factors[a.root][1] * a.stride
+            if a.root in factors else strides[a.name] for a in inner
+        }  # fmt: skip
+        return UOp(UOps.AFTER, scratch.dtype, (scratch, *effects)), read
+
+    @staticmethod
+    def at_windows(found: Windowed, where: Context) -> Context:
+        """``where``, each coordinate being what it is with the loops that are open there."""
+        if not found.windows:
+            return where
+        env, roots = where.env, dict(where.env.root)
+        for window in found.windows:
+            at: sint = 0
+            for root, factor in window.terms:
+                at = at + env.root[root] * factor
+            roots[window.root] = at
+        exact = env.exact - {window.root for window in found.windows}
+        return Context(where.block, Env(roots, env.axis, exact), where.opened, where.parent)
 
     def fill_scratch(
         self, node: Node, scratch: UOp, strides: dict[str, int], inner: Sequence[Axis], context: Context

@@ -55,8 +55,8 @@ class Tiles(Loops):
         if self.step(self.at(index, env.root), lane, self.lanes[lane]) in (None, -1, 0, 1):
             return None
         for name, value in env.axis.items():
-            axis = self.named[name]
-            if axis.kind in UNROLLED and axis.root in roots and isinstance(value, int):
+            axis = self.named.get(name)
+            if axis is not None and axis.kind in UNROLLED and axis.root in roots and isinstance(value, int):
                 found = self.along(axis, value, lane, env)
                 if found is not None and self.step(
                         self.at(index, found.env.root), found.copy, self.lanes[found.copy]) == 1:
