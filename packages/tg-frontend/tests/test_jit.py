@@ -10,7 +10,7 @@ import pytest
 
 from tg_frontend import JitError, Tensor, TinyJit, nn
 from tg_lazy import Context
-from tg_runtime import GlobalCounters
+from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
 
 
@@ -53,6 +53,37 @@ def test_a_replay_is_one_launch_where_the_device_condenses(backend: str) -> None
         function.reset()
         assert [function(real(float(i))).item() for i in range(4)] == results
         assert function.captured is not None and len(function.captured.steps) == 5
+
+
+def test_memory_between_kernels_is_shared(backend: str) -> None:
+    @TinyJit
+    def shifted(x: Tensor) -> Tensor:
+        for _ in range(6):
+            x = (x + x.flip(0)).contiguous()
+        return x
+
+    data = np.arange(4096, dtype=np.float32)
+    expected = data
+    for _ in range(6):
+        expected = expected + expected[::-1]
+    assert shifted.memory is None
+    for k in range(4):
+        result = shifted(Tensor(data + k, device=backend).realize())
+        np.testing.assert_array_equal(result.numpy(), expected + k * 64)
+    memory = shifted.memory
+    assert memory is not None
+    if Device[backend].allocator.arenas:
+        assert (memory.buffers, memory.nbytes, memory.arena_nbytes) == (5, 5 * 4 * 4096, 2 * 4 * 4096)
+    else:
+        assert memory.buffers == 0
+
+
+def test_a_record_is_told(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    twice = TinyJit(lambda x: (x + x.flip(0)).contiguous().flip(0) + 1)
+    with Context(DEBUG=1):
+        for _ in range(2):
+            twice(Tensor([1.0, 2.0], device=backend))
+    assert "recorded 2 steps" in capsys.readouterr().out
 
 
 def test_results_of_different_calls_do_not_share_memory(backend: str) -> None:

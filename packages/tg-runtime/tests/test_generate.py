@@ -45,10 +45,32 @@ def test_text_form_is_exact() -> None:
             assert getattr(again, field) == getattr(spec, field), field
 
 
-def test_kernels_with_variables_are_not_kept() -> None:
-    n = Variable("n", 1, 10)
+def total(n: Variable) -> LazyOp:
     x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((n,)))
-    sink = kernel([(ast.reduce(x, Ops.ADD, (0,)), 1)], [(dtypes.float32, 10)])
+    return kernel([(ast.reduce(x, Ops.ADD, (0,)), 1)], [(dtypes.float32, n.vmax)])
+
+
+def test_kernels_with_variables_are_kept_with_their_bounds(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, real = [], generate._generate
+    monkeypatch.setattr(generate, "_generate", lambda renderer, sink: made.append(sink) or real(renderer, sink))
+    ten, more = (total(Variable("n", 1, most)) for most in (10, 20))
+    assert ten.key != more.key and ten.key != total(Variable("n", 2, 10)).key
+    with Context(DEV="NULL"):
+        first = make_spec(Device["NULL"], ten)
+        again = make_spec(Device["NULL"], ten)
+        assert len(made) == 1
+        for field in ("name", "src", "buffers", "vars", "global_size", "local_size", "threads", "estimates", "actions"):
+            assert getattr(again, field) == getattr(first, field), field
+        assert again.vars == (Variable("n", 1, 10),)
+        make_spec(Device["NULL"], more)
+        assert len(made) == 2
+
+
+def test_variables_whose_bounds_are_no_numbers_are_not_kept() -> None:
+    n = Variable("n", 1, 10)
+    sink = total(Variable("m", 1, n))
     with Context(DEV="NULL"):
         assert speccache.dump(make_spec(Device["NULL"], sink)) is None
 
@@ -58,9 +80,12 @@ def test_kernels_with_variables_are_not_kept() -> None:
     [
         b"",
         b"k",
-        b"k\n1 1 1\n1 1\n1\n0 0 0\n\n\n\nsrc",
-        b"k\n1 1 1\n1 1 1\nx\n0 0 0\n\n\n\nsrc",
-        b"k\n1 1 1\n1 1 1\n1\n0 0 0\n0,float33,1,1,1\n\n\nsrc",
+        b"k\n1\t1\t1\n1 1\n1\n0\t0\t0\n\n\n\nsrc",
+        b"k\n1 1 1\n1 1 1\n1\n0\t0\t0\n\n\n\nsrc",
+        b"k\n1\t1\t1\n1 1 1\nx\n0\t0\t0\n\n\n\nsrc",
+        b"k\n1\t1\t1\n1 1 1\n1\n0\t0\t0\n0,1,1,1,float33\n\n\nsrc",
+        b"k\n1\t1\t1\n1 1 1\n1\n0\t0\t0\n\n\nvar n 1 4;add #0 1\nsrc",
+        b"k\n1\t1\t1\n1 1 1\n1\n0\t0\t0\n\n\nvar n 1\nsrc",
         b"\xff\xfe",
     ],
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from tg_lazy import ContextVar, LazyBuffer, Storage
+from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
 from tg_lazy.lazybuffer import LEAVES
 from tg_runtime import (
     Buffer,
@@ -20,11 +20,14 @@ from tg_runtime import (
     DeviceError,
     EmptyOp,
     ExecItem,
+    Usage,
     ViewOp,
+    arrange,
     buffer_of,
     capture,
     capturing,
 )
+from tg_runtime.counters import human
 from tg_shape import Bind, Variable
 
 from .autograd import MODE
@@ -159,6 +162,13 @@ def _words(fact: object) -> str:
     return " ".join(str(part) for part in fact)
 
 
+def _told(memory: Usage) -> str:
+    if not memory.buffers:
+        return "no buffers between them"
+    shared, alone = (human(nbytes, "B", 1024) for nbytes in (memory.arena_nbytes, memory.nbytes))
+    return f"{memory.buffers} buffers between them in {shared} instead of {alone}, {memory.in_place} in place"
+
+
 def _outputs(value: Any) -> list[Tensor]:
     """The tensors in nested lists, tuples and dicts."""
     found, stack = [], [value]
@@ -194,10 +204,11 @@ class _Record:
       result: what it returned.
       newest: number of the last Storage that was there before the call.
       streams: memory of the random streams that it drew.
+      ended: memory between its kernels.
     """
 
     def __init__(
-        self, call: _Call, items: list[ExecItem], result: Any, newest: int, streams: list[Storage]
+        self, call: _Call, items: list[ExecItem], result: Any, newest: int, streams: list[Storage], ended: list[Buffer]
     ) -> None:
         self.call, self.result, self.streams = call, result, streams
         self.inputs = call.buffers()
@@ -205,7 +216,10 @@ class _Record:
         self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
         self.places = {id(buffer): i for i, buffer in enumerate(self.replaced)}
         # views follow what they are views of; memory is there already
-        self.items = [item for item in items if not isinstance(item.prg, (ViewOp, EmptyOp))]
+        items = [item for item in items if not isinstance(item.prg, (ViewOp, EmptyOp))]
+        self.items, self.memory = arrange(items, ended)
+        if DEBUG.value:
+            print(f"recorded {len(self.items)} steps, {_told(self.memory)}")
         self.steps = self._condensed() if JIT.value == 1 else [(item, self._sources(item)) for item in self.items]
 
     def _fresh(self, result: Any, newest: int) -> list[Storage]:
@@ -335,6 +349,11 @@ class TinyJit(Generic[P, R]):
         self.cnt = 0
         self.captured: _Record | None = None
 
+    @property
+    def memory(self) -> Usage | None:
+        """What the memory between the kernels of the record takes; None while nothing is recorded."""
+        return None if self.captured is None else self.captured.memory
+
     def __get__(self, obj: Any, owner: type | None = None) -> Any:
         from functools import partial
 
@@ -377,15 +396,16 @@ class TinyJit(Generic[P, R]):
     def _record(self, call: _Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         realize_all(unfinished_assigns())  # what was assigned before the call is no part of the record
         items: list[ExecItem] = []
+        ended: list[Buffer] = []
         streams: list[Storage] = []
         newest = Storage("CPU", 0, Tensor.arange(0).dtype).uid
         RECORDING.into = streams
         try:
-            with capture(items):
+            with capture(items, ended):
                 result = self._finished(self.fxn(*args, **kwargs))
         finally:
             RECORDING.into = None
         if not items:
             raise JitError("TinyJit: the function executed nothing, so there is nothing to record")
-        self.captured = _Record(call, items, result, newest, streams)
+        self.captured = _Record(call, items, result, newest, streams, ended)
         return result

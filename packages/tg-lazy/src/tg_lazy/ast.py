@@ -42,7 +42,10 @@ _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
 class BufferArg(NamedTuple):
-    """A kernel's view of one of its buffers: element dtype, size in elements, and whether it is internal."""
+    """A kernel's view of one of its buffers: dtype (of its elements, or an image's), size in elements, internal or not.
+
+    An image is read and written as float32, whatever its channels are stored as.
+    """
 
     dtype: DType
     size: int
@@ -104,7 +107,8 @@ class LazyOp:
             for node in self.toposort():
                 if node._key is None:
                     arg = _arg_key(node.arg)
-                    text = f"{node.op.name}|{node.dtype.name}|{node.shape!r}|{arg!r}|"
+                    bounds = " ".join(sorted(v.key for v in node.own_variables()))  # text shows their names alone
+                    text = f"{node.op.name}|{node.dtype.name}|{node.shape!r}|{arg!r}|{bounds}|"
                     own = sha256(text.encode())
                     for child in node.src:
                         assert child._key is not None
@@ -128,15 +132,20 @@ class LazyOp:
 
     def variables(self) -> frozenset[Variable]:
         """The symbolic variables on which the kernel depends."""
+        return frozenset().union(*[node.own_variables() for node in self.toposort()])
+
+    def own_variables(self) -> set[Variable]:
+        """The symbolic variables in the node itself: in its shape and its argument."""
         found: set[Variable] = set()
-        for node in self.toposort():
-            found.update(v for dim in node.shape if isinstance(dim, Expr) for v in dim.variables())
-            for part in node.arg if isinstance(node.arg, tuple) else (node.arg,):
-                if isinstance(part, ShapeTracker):
-                    found.update(part.vars())
-                elif isinstance(part, Expr):
-                    found.update(part.variables())
-        return frozenset(found)
+        for dim in self.shape:
+            if isinstance(dim, Expr):
+                found.update(dim.variables())
+        for part in self.arg if isinstance(self.arg, tuple) else (self.arg,):
+            if isinstance(part, ShapeTracker):
+                found.update(part.vars())
+            elif isinstance(part, Expr):
+                found.update(part.variables())
+        return found
 
     def render(self) -> str:
         """The AST as text, one node a line, shared nodes once."""
@@ -288,13 +297,13 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
         slot, _ = node.arg
         if not 0 <= slot < len(buffers):
             yield f"slot {slot} of {len(buffers)}"
-        elif buffers[slot].dtype is not node.dtype:
+        elif buffers[slot].dtype.element is not node.dtype:
             yield f"reads {node.dtype.name} from a buffer of {buffers[slot].dtype.name}"
     elif node.op is Ops.STORE:
         slot, st = node.arg
         if not 0 <= slot < len(buffers):
             yield f"slot {slot} of {len(buffers)}"
-        elif buffers[slot].dtype is not node.src[0].dtype:
+        elif buffers[slot].dtype.element is not node.src[0].dtype:
             yield f"writes {node.src[0].dtype.name} to a buffer of {buffers[slot].dtype.name}"
         if st.shape != node.src[0].shape:
             yield f"view {st.shape} for a value of {node.src[0].shape}"

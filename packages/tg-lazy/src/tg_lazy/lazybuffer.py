@@ -180,7 +180,7 @@ class LazyBuffer:
         if isinstance(value, Expr):
             return LazyBuffer.symbolic(value, dtype, device)._seen(repeated(tuple(shape)))
         sign = math.copysign(1.0, value) if value == 0 else 0.0
-        return _constant(type(value), value, sign, dtype, tuple(shape), device)
+        return _constant(type(value).__name__, value, sign, dtype, tuple(shape), device)
 
     @staticmethod
     def symbolic(expr: sint, dtype: DType, device: str) -> LazyBuffer:
@@ -215,7 +215,7 @@ class LazyBuffer:
         shape = (storage.size,) if shape is None else tuple(shape)
         if max_size(shape) > storage.size:
             raise ValueError(f"BUFFER: shape {shape} needs {max_size(shape)} elements; {storage!r} has fewer")
-        self = LazyBuffer._new(Ops.BUFFER, storage.device, storage.dtype, contiguous(shape))
+        self = LazyBuffer._new(Ops.BUFFER, storage.device, storage.dtype.element, contiguous(shape))
         self._storage, self.readers, self.row = storage, storage.readers, None
         return self
 
@@ -387,8 +387,11 @@ class LazyBuffer:
 
     def in_memory(self) -> LazyBuffer:
         """A node with this value that is, or will be, a contiguous range of memory."""
-        if self.base.op in LEAVES:
-            return self.clone()
+        node = self.base
+        while node._storage is None and node.op is Ops.ASSIGN:
+            node = node.srcs[0].base
+        if node.op in LEAVES or (node._storage is not None and node._storage.dtype is not node.dtype):
+            return self.clone()  # a constant, or an image, whose bytes are not those of the elements
         return self if self.is_whole or byte_range(self) is not None else self.contiguous()
 
     def copy_to(self, device: str) -> LazyBuffer:
@@ -566,7 +569,7 @@ class LazyBuffer:
 
 @lru_cache(maxsize=1024)
 def _constant(
-    kind: type, value: ConstType, sign: float, dtype: DType, shape: Shape, device: str
+    kind: str, value: ConstType, sign: float, dtype: DType, shape: Shape, device: str
 ) -> LazyBuffer:
     """A constant. ``kind`` and ``sign`` (of a zero) tell apart what Python says is equal."""
     base = LazyBuffer._new(Ops.CONST, device, dtype, contiguous(()), (), dtypes.as_const(value, dtype))

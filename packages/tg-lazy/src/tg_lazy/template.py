@@ -121,7 +121,8 @@ class Structure:
             if not self.walk(more):
                 return False
         # the number of an ASSIGN tells its place among those of its memory
-        rows += sorted(self.assigns, key=lambda n: nodes[n].arg)
+        self.assigns.sort(key=lambda n: nodes[n].arg)
+        rows += self.assigns
         roots = {*bases, *self.readers}
         dirty = hazards.tainted(nodes, seen, roots)
         if dirty:

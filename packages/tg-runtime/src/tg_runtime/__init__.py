@@ -16,6 +16,7 @@ from .errors import (
     UnknownDevice,
 )
 from .kernels import get_runner
+from .lifetimes import Usage, arrange
 from .profiler import PROFILE, PROFILE_FILE, profile
 from .registry import Device
 from .runner import (
@@ -62,7 +63,9 @@ __all__ = [
     "Program",
     "Runner",
     "UnknownDevice",
+    "Usage",
     "ViewOp",
+    "arrange",
     "buffer_of",
     "capture",
     "capturing",

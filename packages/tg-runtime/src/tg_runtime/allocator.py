@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
+from tg_dtype import ImageDType
 from tg_lazy import ContextVar
 
 from .counters import GlobalCounters, human
@@ -35,6 +36,7 @@ class BufferOptions:
       owner: kept alive for as long as the memory is used: by the buffer, its views, the host's views of it, or work
         that the device has not finished.
       readonly: it may be read but not written.
+      image: the image that it is to be, where the device has images; its texels lie there row by row.
     """
 
     external_ptr: int | None = None
@@ -42,6 +44,7 @@ class BufferOptions:
     nolru: bool = False
     owner: object = field(default=None, compare=False, repr=False)
     readonly: bool = False
+    image: ImageDType | None = None
 
 
 DEFAULT_OPTIONS = BufferOptions()
@@ -55,9 +58,13 @@ class Allocator(ABC, Generic[T]):
       used: bytes that buffers hold now.
       blocks: number of allocations that buffers hold now.
       limit: most bytes that may be held, cache included; None if only the device knows.
+      supports_offset: of the class: whether a part of a block is memory like any other.
+      arenas: of the class: whether kernels that follow one another are as well off with parts of one block as with
+        blocks of their own.
     """
 
     supports_offset: bool = False
+    arenas: bool = False
     counted: bool = True  # whether GlobalCounters.mem_used includes it
 
     def __init__(self, device: str = "", limit: int | None = None) -> None:

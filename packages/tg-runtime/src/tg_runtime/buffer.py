@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tg_dtype import DType, interop
+from tg_dtype import DType, ImageDType, interop
 from tg_lazy import Storage
 
 from .allocator import DEFAULT_OPTIONS, Allocator, BufferOptions
@@ -53,10 +54,14 @@ class Buffer:
         """Describes a buffer; takes over ``opaque`` if it is given.
 
         Raises:
-          ValueError: ``size`` is negative, or a view lies outside its base.
+          ValueError: ``size`` is negative or not that of the image, or a view lies outside its base.
         """
         if size < 0:
             raise ValueError(f"a buffer cannot have {size} elements (of {dtype.name} on {device})")
+        if isinstance(dtype, ImageDType):
+            if size != dtype.size or base is not None:
+                raise ValueError(f"{dtype.name} on {device} has {dtype.size} elements and is no view, asked for {size}")
+            options = replace(options, image=dtype)
         self.device, self.size, self.dtype, self.options, self.offset = device, size, dtype, options, offset
         self._allocator: Allocator[Any] | None = None
         self._opaque: Any = None
@@ -71,7 +76,7 @@ class Buffer:
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return self.size * self.dtype.itemsize
+        return self.size * self.dtype.base.itemsize
 
     @property
     def base(self) -> Buffer:
@@ -153,6 +158,12 @@ class Buffer:
     def ensure_allocated(self) -> Buffer:
         """Gets memory unless there is some. Returns the buffer."""
         return self if self._opaque is not None else self.allocate()
+
+    def deallocate(self) -> None:
+        """Gives the memory back, whoever holds the buffer: what is asked of it later has undefined content."""
+        opaque, self._opaque = self._opaque, None
+        if self._base is None and opaque is not None and self._allocator is not None:
+            self._allocator.free(opaque, self.nbytes, self.options)
 
     def retain(self) -> Buffer:
         """Counts one more holder. Returns the buffer."""
@@ -294,7 +305,7 @@ class Buffer:
         """
         import numpy as np
 
-        name = interop.to_numpy_name(self.dtype)
+        name = interop.to_numpy_name(self.dtype.base)
         if name is None:
             raise TypeError(f"numpy has no {self.dtype.name}; view the buffer as uint{8 * self.dtype.itemsize}")
         return np.frombuffer(self.as_buffer(), np.dtype(name))

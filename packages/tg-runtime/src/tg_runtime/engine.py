@@ -7,8 +7,10 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from weakref import ref
 
-from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, schedule
+from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, Storage, schedule
 from tg_lazy.lazybuffer import graph_lock
 from tg_lazy.schedule import recognise
 from tg_shape import Variable, sym_eval
@@ -35,6 +37,15 @@ class ExecItem:
 
     def __init__(self, prg: Runner, bufs: Sequence[Buffer | None], origin: object = "") -> None:
         self.prg, self.bufs, self._origin = prg, list(bufs), origin
+
+    @property
+    def told_origin(self) -> object:
+        """What :attr:`origin` prints."""
+        return self._origin
+
+    def on(self, bufs: Sequence[Buffer | None]) -> ExecItem:
+        """The same step on other buffers."""
+        return ExecItem(self.prg, bufs, self._origin)
 
     @property
     def origin(self) -> str:
@@ -107,25 +118,49 @@ class ExecItem:
 
 class _Capturing(threading.local):
     into: list[ExecItem] | None = None
+    ended: list[Buffer] | None = None
+    watched: dict[int, ref[Storage]] | None = None
 
 
 _capturing = _Capturing()
 
 
 @contextmanager
-def capture(into: list[ExecItem]) -> Iterator[list[ExecItem]]:
+def capture(into: list[ExecItem], ended: list[Buffer] | None = None) -> Iterator[list[ExecItem]]:
     """Appends every ExecItem that this thread executes inside the block to ``into``; they are executed too.
+
+    Args:
+      into: takes the ExecItems.
+      ended: takes the buffers that got their memory inside the block and whose Storage was gone before its end, so that
+        nothing but the ExecItems can use them. Their memory is given back at once.
 
     Raises:
       RuntimeError: a capture is going on in this thread already.
     """
     if _capturing.into is not None:
         raise RuntimeError("a capture is going on already in this thread: captures do not nest")
-    _capturing.into = into
+    _capturing.into, _capturing.ended, _capturing.watched = into, ended, {}
     try:
         yield into
     finally:
-        _capturing.into = None
+        _capturing.into = _capturing.ended = _capturing.watched = None
+
+
+def _watch(item: ScheduleItem) -> None:
+    """Gives memory that the step is the first to use back when its Storage is gone, while a capture wants to know."""
+    ended, watched = _capturing.ended, _capturing.watched
+    if ended is None or watched is None:
+        return
+    for storage in item.bufs:
+        buffer = buffer_of(storage)
+        if storage.uid not in watched and not buffer.is_allocated and buffer.base is buffer:
+            watched[storage.uid] = ref(storage, partial(_end, buffer, ended))
+
+
+def _end(buffer: Buffer, ended: list[Buffer], gone: ref[Storage]) -> None:
+    if buffer.base is buffer:  # and did not become a view
+        buffer.deallocate()
+        ended.append(buffer)
 
 
 def capturing() -> bool:
@@ -211,6 +246,8 @@ def _run(pending: deque[ScheduleItem], values: dict[Variable, int], do_update_st
     while pending:
         item = pending.popleft()
         try:
+            if _capturing.into is not None:
+                _watch(item)
             exec_item = _lowered(item)
             if exec_item.prg.in_place:
                 with uninterrupted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tg_codegen import ProgramSpec, Renderer, compile_ast
+from tg_dtype import ImageDType
 from tg_lazy import DEBUG, LazyOp
 
 from . import diskcache, speccache
@@ -21,10 +22,9 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     renderer = device.renderer
     if renderer is None:
         raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
-    if BEAM.value and not NOOPT.value:
+    if BEAM.value and not NOOPT.value and not any(isinstance(arg.dtype, ImageDType) for arg in ast.arg):
         return search(device, renderer, ast, BEAM.value)
-    # UOps are not kept on disk, and a key does not tell the bounds of variables
-    if DEBUG.value >= 6 or not diskcache.CCACHE.value or ast.variables():
+    if DEBUG.value >= 6 or not diskcache.CCACHE.value:  # UOps are not kept on disk
         return _generate(renderer, ast)
     key = diskcache.digest(ast.key, renderer.key, str(NOOPT.value), speccache.generator_identity())
     known = diskcache.get("kernel", key)

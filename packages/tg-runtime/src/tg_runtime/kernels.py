@@ -49,4 +49,4 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
         print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:
         print("\n".join(repr(u) for u in spec.uops))
-    return CompiledRunner(spec, device)
+    return CompiledRunner(spec, device, ast=ast)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tg_dtype import DType
 from tg_lazy import LazyBuffer, Ops, Storage
 from tg_lazy.item import describe
 from tg_lazy.template import Template
 
+from .allocator import Allocator
 from .buffer import Buffer, buffer_of
 from .counters import GlobalCounters
 from .dev import DEV
@@ -74,7 +76,7 @@ class Plan:
                 if n >= 0 and n not in places:
                     places[n] = len(self._there)
                     self._there.append(n)
-        self._new = []
+        self._new: list[tuple[Allocator[Any], str, int, DType]] = []
         for device, size, dtype, _ in template.new:
             places[~len(self._new)] = len(places)
             self._new.append((Device[device].allocator, device, size, dtype))

@@ -79,6 +79,6 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
         for thread in threads:
             thread.join()
     for device, ast, spec, lib in done:
-        device.programs[runner_key(ast)] = CompiledRunner(spec, device, lib=lib)
+        device.programs[runner_key(ast)] = CompiledRunner(spec, device, lib=lib, ast=ast)
     GlobalCounters.compile_time_s += time.perf_counter() - start
     GlobalCounters.compile_count += len(done)

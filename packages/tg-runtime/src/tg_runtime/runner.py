@@ -69,21 +69,26 @@ class CompiledRunner(Runner):
     Attributes:
       spec: the kernel.
       program: the loaded program.
+      ast: what it was generated from; None if nobody told.
 
     Args:
       spec: the kernel.
       device: where it will run.
       cached: take the binary from the cache on disk, and put it there.
       lib: the binary, where it is made already.
+      ast: what it was generated from.
 
     Raises:
       DeviceError: the kernel is beyond the limits of the device's work-groups, or the device runs no kernels.
       CompileError: the device's compiler rejects the kernel.
     """
 
-    def __init__(self, spec: ProgramSpec, device: Compiled, cached: bool = True, lib: bytes | None = None) -> None:
+    def __init__(
+        self, spec: ProgramSpec, device: Compiled, cached: bool = True, lib: bytes | None = None,
+        ast: LazyOp | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(spec.name, device.device, spec.estimates.flops, spec.estimates.mem)
-        self.spec = spec
+        self.spec, self.ast = spec, ast
         if device.compiler is None or device.runtime is None:
             raise DeviceError(f"{device.device} holds memory only: it runs no kernels ({spec.name})")
         if device.renderer is not None:

@@ -1,7 +1,7 @@
 """Rendered kernels on disk: a kernel whose AST, target and code generator are known need not be generated again.
 
-The text form is one line a field and then the source. Kernels with symbolic variables are not kept: the key of an AST
-does not tell their bounds.
+The text form is one line a field and then the source. Symbolic sizes are in it with the bounds of their variables
+(:func:`tg_shape.dumps`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tg_lazy
 import tg_shape
 from tg_codegen import BufferParam, Estimates, ProgramSpec
 from tg_dtype import dtypes
+from tg_shape import Variable, dumps, loads
 
 _FIELDS = 8
 
@@ -41,21 +42,22 @@ def generator_identity() -> str:
 
 
 def dump(spec: ProgramSpec) -> bytes | None:
-    """The text form; None for a kernel with variables."""
-    numbers = (*spec.global_size, *spec.local_size, spec.threads)
+    """The text form; None for a kernel with variables that have none."""
     costs = (spec.estimates.flops, spec.estimates.lds, spec.estimates.mem)
-    if spec.vars or not all(isinstance(n, int) for n in (*numbers, *costs)):
+    try:
+        groups, work, variables = ("\t".join(map(dumps, many)) for many in (spec.global_size, costs, spec.vars))
+    except ValueError:
         return None
-    buffers = " ".join(f"{b.slot},{b.dtype.name},{b.size},{b.written:d},{b.read:d}" for b in spec.buffers)
+    buffers = " ".join(f"{b.slot},{b.size},{b.written:d},{b.read:d},{b.dtype.name}" for b in spec.buffers)
     lines = [
         spec.name,
-        " ".join(map(str, spec.global_size)),
+        groups,
         " ".join(map(str, spec.local_size)),
         str(spec.threads),
-        " ".join(map(str, costs)),
+        work,
         buffers,
         "\t".join(spec.actions),
-        "",
+        variables,
         spec.src,
     ]
     return "\n".join(lines).encode()
@@ -70,23 +72,31 @@ def load(data: bytes) -> ProgramSpec:
     fields = data.decode().split("\n", _FIELDS)
     if len(fields) != _FIELDS + 1:
         raise ValueError(f"a kernel in {len(fields)} lines")
-    name, groups, items, threads, costs, buffers, actions, _, src = fields
-    flops, lds, mem = map(int, costs.split(" "))
-    g, i = tuple(map(int, groups.split(" "))), tuple(map(int, items.split(" ")))
+    name, groups, items, threads, costs, buffers, actions, variables, src = fields
+    flops, lds, mem = map(loads, costs.split("\t"))
+    g, i = tuple(map(loads, groups.split("\t"))), tuple(map(int, items.split(" ")))
     if len(g) != 3 or len(i) != 3:
         raise ValueError(f"a kernel of {len(g)} and {len(i)} dimensions")
     parameters = []
     for text in buffers.split(" ") if buffers else ():
-        slot, dtype, size, written, read = text.split(",")
+        slot, size, written, read, dtype = text.split(",", 4)  # the name of an image has commas
         parameters.append(BufferParam(int(slot), dtypes.from_name(dtype), int(size), written == "1", read == "1"))
     return ProgramSpec(
         name=name,
         src=src,
         uops=(),
         buffers=tuple(parameters),
+        vars=tuple(_variable(text) for text in variables.split("\t")) if variables else (),
         global_size=(g[0], g[1], g[2]),
         local_size=(i[0], i[1], i[2]),
         threads=int(threads),
         estimates=Estimates(flops, lds, mem),
         actions=tuple(actions.split("\t")) if actions else (),
     )
+
+
+def _variable(text: str) -> Variable:
+    found = loads(text)
+    if not isinstance(found, Variable):
+        raise ValueError(f"{text!r} is no variable")
+    return found

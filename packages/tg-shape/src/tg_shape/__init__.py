@@ -11,6 +11,7 @@ from .expr import Bind, Expr, Variable, as_sint, sint, topological
 from .helpers import ceildiv, prod, resolve, smax, smin, sym_eval
 from .linear import coefficient, linear_terms
 from .shapetracker import ShapeTracker
+from .text import dumps, loads
 from .view import View
 from .walk import unbind
 
@@ -24,8 +25,10 @@ __all__ = [
     "bounds_of",
     "ceildiv",
     "coefficient",
+    "dumps",
     "is_nonnegative",
     "linear_terms",
+    "loads",
     "prod",
     "resolve",
     "sint",

@@ -129,6 +129,7 @@ class HostAllocator(LRUAllocator[HostMemory]):
     """Memory of the host."""
 
     supports_offset = True
+    arenas = True
 
     def __init__(self, device: str = "CPU") -> None:
         limit = physical_memory()
