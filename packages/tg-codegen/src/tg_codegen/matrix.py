@@ -104,7 +104,8 @@ def dot_product(name: str, a: DType, b: DType, acc: DType, lanes: int) -> Matrix
 
 AVX512_BF16 = dot_product("vdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32, 16)
 AVX512_VNNI = dot_product("vpdpbusd", dtypes.uint8, dtypes.int8, dtypes.int32, 16)
+AVX512_VNNI_TURNED = dot_product("vpdpbusd.turned", dtypes.int8, dtypes.uint8, dtypes.int32, 16)  # operands exchanged
 AVX512_VNNI_16 = dot_product("vpdpwssd", dtypes.int16, dtypes.int16, dtypes.int32, 16)
 
-INSTRUCTIONS = {found.name: found for found in (AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16)}
+INSTRUCTIONS = {found.name: found for found in (AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16)}
 """Every instruction by its name."""

@@ -40,6 +40,7 @@ _BOOL_ARITHMETIC = {
 _MATRICES = {
     "vdpbf16ps": ("llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"),
     "vpdpbusd": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
+    "vpdpbusd.turned": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
     "vpdpwssd": ("llvm.x86.avx512.vpdpwssd.512", "<32 x i16>"),
 }
 _NO_WRAP = frozenset({"add", "sub", "mul", "shl"})
@@ -281,6 +282,8 @@ class _Function:
         b = self.value(u.src[2])
         if kind != _type(u.src[2].dtype):
             b = self.emit(f"bitcast {self.typed(u.src[2])} to {kind}")
+        if u.arg.name.endswith(".turned"):
+            a, b = b, a
         self.declarations[f"declare {acc} @{intrinsic}({acc}, {kind}, {kind})"] = None
         return self.emit(f"call {acc} @{intrinsic}({acc} {self.value(u.src[0])}, {kind} {a}, {kind} {b})")
 

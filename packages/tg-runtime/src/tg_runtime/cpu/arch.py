@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 
 from tg_codegen import Target
+from tg_codegen.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
 
 from ..errors import DevSyntaxError
 from .host import cache_bytes, features
@@ -50,11 +51,16 @@ MACHINES = {
 }
 _ALIASES = {"amd64": "x86_64", "arm64": "aarch64"}
 # what LLVM and Linux call differently
-_LINUX = {"sse3": "pni", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "lzcnt": "abm"}
+_LINUX = {
+    "avx512bf16": "avx512_bf16", "avx512vnni": "avx512_vnni",
+    "sse3": "pni", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "lzcnt": "abm",
+}  # fmt: skip
 # what an extension of x86-64 is built on: it goes with them, and brings them
 _NEEDS = {
     "avx2": frozenset({"avx"}), "fma": frozenset({"avx"}), "f16c": frozenset({"avx"}),
     "avx512f": frozenset({"avx", "avx2", "fma", "f16c"}),
+    "avx512bf16": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
+    "avx512vnni": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
 }  # fmt: skip
 _CHECKED = re.compile(r"(avx|avx2|avx512\w+|fma|f16c|bmi1?|bmi2|lzcnt|popcnt|sse3|ssse3|sse4\.[12]|sse4a)\Z")
 
@@ -67,6 +73,18 @@ _MEDIUM = re.compile(
     r"x86-64-v3|haswell|core-avx2|broadwell|skylake|alderlake|raptorlake|meteorlake|arrowlake|lunarlake|pantherlake|"
     r"gracemont|sierraforest|grandridge|clearwaterforest|bdver4|znver[123]\Z"
 )
+
+
+_WITH_BF16 = re.compile(r"cooperlake|(sapphire|emerald|granite|diamond)rapids|novalake|znver[456]")
+_WITH_DOTS = {
+    "avx512bf16": _WITH_BF16,
+    "avx512vnni": re.compile(r"cascadelake|icelake|rocketlake|tigerlake|" + _WITH_BF16.pattern),
+}
+# the matrix instructions of x86-64 and the extension that each needs
+_MATRICES = (
+    (AVX512_BF16, "avx512bf16"), (AVX512_VNNI, "avx512vnni"), (AVX512_VNNI_TURNED, "avx512vnni"),
+    (AVX512_VNNI_16, "avx512vnni"),
+)  # fmt: skip
 
 
 @functools.cache
@@ -134,6 +152,8 @@ class CPUArch(NamedTuple):
         if self.kind.name == "x86_64":
             if not self.cpu and not self.machine:
                 return _LINUX.get(feature, feature) in features()
+            if feature in _WITH_DOTS:
+                return bool(_WITH_DOTS[feature].match(self.cpu))
             if feature.startswith("avx512"):
                 return bool(_WIDE.match(self.cpu))
             return bool(_WIDE.match(self.cpu) or _MEDIUM.match(self.cpu))
@@ -165,4 +185,5 @@ class CPUArch(NamedTuple):
             l1_bytes=32 * 1024 if self.machine else cache_bytes(1, 32 * 1024),
             l2_bytes=512 * 1024 if self.machine else cache_bytes(2, 512 * 1024),
             fused_multiply_add=not kind.fused or self.has(kind.fused),
+            matrices=tuple(m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)),
         )

@@ -1,0 +1,77 @@
+"""Dot products of the processor: who has them, and that they compute what the plain loops do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import compile_ast
+from tg_codegen.uop import UOps
+from tg_dtype import DType, dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_runtime import Buffer, Compiled, CompiledRunner, Device
+from tg_runtime.cpu.arch import CPUArch
+from tg_shape import ShapeTracker
+
+BOTH = ["vdpbf16ps", "vpdpbusd", "vpdpbusd.turned", "vpdpwssd"]
+ST = ShapeTracker.from_shape
+M, N, K = 70, 130, 91
+
+
+@pytest.mark.parametrize(
+    ("arch", "names"),
+    [
+        ("x86_64,skylake-avx512", []), ("x86_64,icelake-server", BOTH[1:]), ("x86_64,znver4", BOTH),
+        ("x86_64,znver4,-avx512f", []), ("x86_64,znver4,-avx512bf16", BOTH[1:]), ("x86_64,haswell", []),
+        ("aarch64", []),
+    ],
+)  # fmt: skip
+def test_who_has_them(arch: str, names: list[str]) -> None:
+    assert [found.name for found in CPUArch.parse(arch).target(1).matrices] == names
+
+
+def product(a: DType, b: DType, acc: DType) -> LazyOp:
+    shape = (M, N, K)
+    x = A.cast(A.load(1, a, ST((M, 1, K)).expand(shape)), acc)
+    y = A.cast(A.load(2, b, ST((K, N)).permute((1, 0)).reshape((1, N, K)).expand(shape)), acc)
+    total = A.reduce(A.alu(Ops.MUL, x, y), Ops.ADD, (2,))
+    sizes = (BufferArg(acc, M * N), BufferArg(a, M * K), BufferArg(b, K * N))
+    return A.sink((A.store(0, ST((M, N, 1)), total),), sizes)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "acc"),
+    [
+        (dtypes.uint8, dtypes.int8, dtypes.int32),
+        (dtypes.int8, dtypes.uint8, dtypes.int32),
+        (dtypes.int16, dtypes.int16, dtypes.int32),
+        (dtypes.bfloat16, dtypes.bfloat16, dtypes.float32),
+    ],
+)
+def test_products(a: DType, b: DType, acc: DType) -> None:
+    device = Device["CPU"]
+    assert isinstance(device, Compiled)
+    assert device.renderer is not None
+    spec = compile_ast(product(a, b, acc), device.renderer)
+    wanted = any({found.a, found.b} == {a, b} for found in device.renderer.target.matrices)
+    assert any(u.op is UOps.MATRIX for u in spec.uops) is wanted
+    rng = np.random.default_rng(0)
+
+    def values(dtype: DType, *shape: int) -> tuple[Any, Any]:
+        if dtype is dtypes.bfloat16:
+            kept = (rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+            return kept, (kept.astype(np.uint32) << 16).view(np.float32)
+        low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
+        kept = rng.integers(max(low, -9000), min(high, 9000) + 1, shape).astype(dtype.name)
+        return kept, kept.astype(np.int64)
+
+    (x, left), (y, right) = values(a, M, K), values(b, K, N)
+    buffers = [Buffer("CPU", n, d).allocate() for n, d in ((M * N, acc), (M * K, a), (K * N, b))]
+    buffers[1].copyin(memoryview(x).cast("B"))
+    buffers[2].copyin(memoryview(y).cast("B"))
+    CompiledRunner(spec, device)(buffers, {}, wait=True)
+    found = np.frombuffer(bytes(buffers[0].as_buffer()), acc.name).reshape(M, N)
+    np.testing.assert_allclose(found, left @ right, rtol=1e-5, atol=0 if dtypes.is_int(acc) else 1e-4)
