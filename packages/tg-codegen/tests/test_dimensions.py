@@ -155,6 +155,13 @@ def test_lanes_are_neighbours_and_masks_are_gone() -> None:
     assert {u.src[0].arg: u.dtype.count for u in loads} == {1: 8, 2: 8, 3: 1}
 
 
+def test_alternating_digits_are_dealt_from_whole_vectors() -> None:
+    nest = lower(product(32, 32 * 18, 32, False).ast)
+    uops = linearize(emit(apply(nest, heuristic(nest, CPU)), CPU))
+    assert {u.src[0].arg: u.dtype.count for u in uops if u.op.name == "LOAD"} == {1: 8, 2: 8, 3: 1}
+    assert not any(u.op.name == "VECTORIZE" for u in uops), "nothing is put together lane by lane"
+
+
 def test_rows_share_what_they_have_in_common() -> None:
     nest = lower(product(32, 32 * 18, 32, True).ast)
     tiled = apply(nest, heuristic(nest, CPU))

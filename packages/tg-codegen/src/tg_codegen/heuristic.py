@@ -20,6 +20,7 @@ THREAD_WORK = 1 << 15  # operations below which starting threads costs more than
 UNROLL_MAX = 9
 FEW_ROWS = 8
 MANY_ROWS = 14
+SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
 ROWS_AT_ONCE = 8  # accumulators along a reduction that has lanes, each for a row of its own
 BUSY = 4  # operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other
 MAX_PANEL_BYTES = 1 << 20
@@ -190,6 +191,8 @@ class Planner:
                 factor = 2 if masked(load, root.var) else 1
                 if by in (0, 1, -1):
                     cost += factor * waste / width
+                elif self.within(load, by, root):
+                    cost += 2 * waste / width
                 elif not root.reduce and self.reuse(load) >= 16:
                     cost += 2 * factor * waste / width
                 elif not root.reduce and self.along(load) is not None:
@@ -212,6 +215,12 @@ class Planner:
             if cost < best_cost - 1e-9:
                 best, best_cost = root, cost
         return best
+
+    def within(self, load: Node, by: int | None, lanes: Root) -> bool:
+        """Whether a short reduced dimension fills the gaps of a load that grows ``by`` from lane to lane."""
+        return lanes.reduce and by is not None and any(
+            r.reduce and r is not lanes and r.extent == by <= SHUFFLED and step(load, r.var) == 1
+            for r in self.nest.roots.values())
 
     def reuse(self, load: Node) -> int:
         """How often each element of a load is used by different outputs."""
@@ -443,6 +452,8 @@ class Planner:
             if not contiguous:
                 continue
             root = contiguous[-1]
+            if lanes in contiguous and self.width(lanes) > self.width(root):
+                root = lanes
             if self.vectorize(root, Kind.LANES):
                 wide.append(roots)
                 if nested:

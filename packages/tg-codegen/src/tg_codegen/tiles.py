@@ -92,7 +92,10 @@ class Tiles(Loops):
         self, pointer: UOp, dtype: DType, index: sint, valid: sint, lane: Variable, copy: Variable
     ) -> list[UOp]:
         """A vector over ``lane`` for every value of ``copy``, along which ``index`` is contiguous."""
-        width = self.lanes[copy]
+        width, lanes = self.lanes[copy], self.lanes[lane]
+        if isinstance(valid, int) and self.step(self.at(index, {copy: 0}), lane, lanes) == width:
+            start = self.at(index, {lane: 0, copy: 0})
+            return dealt([self.read(pointer, dtype.vec(lanes), start + n * lanes, valid) for n in range(width)])
         rows = self.load_rows(pointer, dtype, index, valid, lane, copy)
         return turned([joined(rows[number::width]) for number in range(width)])
 
@@ -147,6 +150,22 @@ def joined(vectors: Sequence[UOp]) -> UOp:
         lanes = range(2 * vectors[0].dtype.count)
         vectors = [shuffle(a, b, *lanes) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
     return vectors[0]
+
+
+def dealt(vectors: Sequence[UOp]) -> list[UOp]:
+    """The elements of 2**n vectors, one behind the other, dealt to as many vectors in turn.
+
+    >>> from tg_codegen.uop import vectorize
+    >>> rows = [vectorize(*(const(n, dtypes.int32) for n in row)) for row in ((0, 1), (2, 3))]
+    >>> [[lane.arg for lane in vector.src] for vector in dealt(rows)]
+    [[0, 2], [1, 3]]
+    """
+    if len(vectors) == 1:
+        return list(vectors)
+    lanes = 2 * vectors[0].dtype.count
+    pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
+    halves = [dealt([shuffle(a, b, *range(first, lanes, 2)) for a, b in pairs]) for first in (0, 1)]
+    return [vector for both in zip(*halves, strict=True) for vector in both]
 
 
 def turned(vectors: list[UOp]) -> list[UOp]:
