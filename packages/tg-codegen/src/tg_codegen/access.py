@@ -11,7 +11,7 @@ from tg_shape import Expr, Variable, coefficient, sint
 from .index import IndexBuilder, index_dtype, ramp
 from .nest import PLACE
 from .target import Target
-from .uop import UOp, UOps, const, vectorize
+from .uop import STREAM, UOp, UOps, const, vectorize
 
 
 class EmitError(ValueError):
@@ -30,6 +30,7 @@ class Access:
       index: dtype of loop counters.
       leaves: the UOp of each open variable.
       lanes: variables that stand for all lanes of a vector at once, with the number of lanes.
+      streams: the buffers that are written past the caches.
     """
 
     def __init__(self, target: Target) -> None:
@@ -38,6 +39,7 @@ class Access:
         self.leaves: dict[Expr, UOp] = {}
         self.build = IndexBuilder(self.leaves)
         self.lanes: dict[Variable, int] = {}
+        self.streams: frozenset[UOp] = frozenset()
 
     @staticmethod
     def at(expr: sint, swap: dict[Expr, sint]) -> sint:
@@ -173,7 +175,8 @@ class Access:
     def write(self, pointer: UOp, index: sint, valid: sint, value: UOp) -> UOp:
         """One STORE."""
         gate = () if isinstance(valid, int) else (self.build.truth(valid),)
-        return UOp(UOps.STORE, dtypes.void, (pointer, self.address(index), value, *gate))
+        past = pointer in self.streams and value.dtype.count > 1 and not gate
+        return UOp(UOps.STORE, dtypes.void, (pointer, self.address(index), value, *gate), STREAM if past else None)
 
 
 def within(index: UOp, size: UOp) -> UOp:

@@ -156,6 +156,53 @@ class Partial(Action):
         return staged(nest, node, self.axis, self)
 
 
+@dataclass(frozen=True, slots=True)
+class Stream(Action):
+    """Writes whole vectors of the buffer ``slot`` past the caches, for a buffer that is too large for them anyway.
+
+    A store through the caches reads the line first that it is going to overwrite. A buffer that the kernel also reads
+    is near already, and must not be found stale.
+    """
+
+    slot: int
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        stores = [s for s in nest.stores if s.slot == self.slot]
+        if len(stores) != 1 or nest.buffers[self.slot].internal:
+            raise ActionError(f"{self}: the kernel writes that buffer in {len(stores)} places")
+        if any(n.op in (NodeOp.LOAD, NodeOp.GATHER) and n.arg[0] == self.slot for n in nest.nodes()):
+            raise ActionError(f"{self}: the kernel reads that buffer, too")
+        if self.slot in nest.streams:
+            raise ActionError(f"{self}: it is written so already")
+        return replace(nest, streams=nest.streams | {self.slot}, log=(*nest.log, str(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch(Action):
+    """Tells the cache, with each vector of the ``number``-th load, of the one ``distance`` elements further.
+
+    For rows that are walked several times: the machine foresees only the walk that it is in.
+    """
+
+    number: int
+    distance: int
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        loads = loads_of(nest)
+        if not 0 <= self.number < len(loads):
+            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
+        load = loads[self.number]
+        if nest.buffers[load.arg[0]].internal:
+            raise ActionError(f"{self}: that load reads what the kernel keeps itself")
+        if any(node is load for node, _ in nest.ahead):
+            raise ActionError(f"{self}: it is told already")
+        return replace(nest, ahead=(*nest.ahead, (load, self.distance)), log=(*nest.log, str(self)))
+
+
 def staged(nest: Nest, node: Node, axis: str, action: Action) -> Nest:
     """The nest with ``node`` kept in scratch inside the loop ``axis``.
 
@@ -180,7 +227,9 @@ def reductions_of(nest: Nest) -> list[Node]:
     return [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
 
 
-ACTIONS: dict[str, type[Action]] = {cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Partial)}
+ACTIONS: dict[str, type[Action]] = {
+    cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Partial, Stream, Prefetch)
+}
 
 
 def parse(text: str) -> Action:

@@ -12,12 +12,13 @@ from .actions import Action, ActionError, apply
 from .emit import emit
 from .estimate import estimate
 from .heuristic import heuristic
+from .keep import keep_rows
 from .linearize import linearize
 from .lower import lower
 from .nest import Kind, Nest, NodeOp
 from .program import BufferParam, ProgramSpec
 from .renderer import Renderer
-from .rows import RowEmitter, split_rows, with_parts
+from .rows import RowEmitter, fetching_ahead, split_rows, with_parts
 from .rules import full_rewrite
 from .uop import UOp, UOps
 
@@ -39,6 +40,8 @@ def compile_ast(
       EmitError: the actions do not fit together.
     """
     nest = lower(ast)
+    if actions is None:
+        nest = keep_rows(nest, renderer.target)
     if any(buffer.internal for buffer in nest.buffers):
         return compile_rows(nest, renderer, actions, name)
     chosen = heuristic(nest, renderer.target) if actions is None else list(actions)
@@ -60,6 +63,7 @@ def compile_rows(
     alone = replace(renderer.target, threads=1)
     if actions is None:
         rows = with_parts(rows, [apply(part, heuristic(part, alone)) for part in rows.parts])
+        rows = fetching_ahead(rows, renderer.target)
     emitter = RowEmitter(rows, renderer.target)
     threads = renderer.target.threads if emitter.threaded() is not None else 1
     return _rendered(emitter.kernel(), replace(nest, log=rows.log), renderer, name, threads)

@@ -35,6 +35,8 @@ class Emitter(Partials):
         super().__init__(nest, target)
         self.orders: dict[Node, list[Node]] = {}
         self.reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
+        self.streams = frozenset(self.params[slot] for slot in nest.streams)
+        self.ahead = dict(nest.ahead)
 
     def kernel(self) -> UOp:
         """The structured form of the whole kernel."""
@@ -166,6 +168,8 @@ class Emitter(Partials):
             tile = self.tile(index, roots, env)
             at = self.place(index, valid, roots, env if tile is None else tile.env)
             if tile is None:
+                if node in self.ahead:
+                    self.prefetch(self.params[slot], at[0], self.ahead[node], context)
                 return self.load(self.params[slot], node.dtype, *at)
             return self.load_tile(self.params[slot], node.dtype, *at, tile)
         src = [self.memo[self.key(s, env)] for s in node.src]
@@ -182,6 +186,12 @@ class Emitter(Partials):
             raise EmitError(f"{node!r} cannot be emitted")
         dtype = node.dtype if lanes == 1 else node.dtype.vec(lanes)
         return UOp(op, dtype, tuple(splat(s, lanes) for s in src))
+
+    def prefetch(self, pointer: UOp, index: sint, distance: int, context: Context) -> None:
+        """Tells the cache what comes ``distance`` elements after the first of the lanes."""
+        lane = self.lane_of(index)
+        first = index if lane is None else self.at(index, {lane: 0})
+        context.block.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, self.address(first + distance))))
 
     def gather_node(self, node: Node, index: UOp, env: Env) -> UOp:
         """A GATHER, its index being there."""

@@ -10,13 +10,14 @@ from tg_dtype import DType, dtypes
 from tg_lazy import ALU, Ops
 
 from .bounds import Bounds
-from .uop import UOp, UOps
+from .uop import STREAM, UOp, UOps
 
 # Arithmetic that may be part of an address.
 _ADDRESS = frozenset(
     {Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.SHL, Ops.SHR, Ops.AND, Ops.OR, Ops.XOR}
     | {Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.NOT, Ops.WHERE, Ops.CAST, Ops.MULACC}
 )
+LEAST_STREAMED = 16  # bytes of a vector: narrower stores past the caches are no faster than others
 _COORDINATES = frozenset({UOps.CONST, UOps.RANGE, UOps.SPECIAL, UOps.VAR})
 
 
@@ -53,6 +54,13 @@ class KernelFacts:
         """Whether every lane of an integer is seen to be neither 0 nor -1, so that dividing by it needs no guard."""
         low, high = self.bounds(divisor)
         return low > 0 or high < -1
+
+    def streamed(self, store: UOp) -> bool:
+        """Whether a STORE goes past the caches: one of vectors that are aligned to their size where the buffer is."""
+        value = store.src[2].dtype
+        by = self.divisors.get(store.src[1], 1) * value.scalar().itemsize
+        wide = value.itemsize >= LEAST_STREAMED and not value.itemsize & (value.itemsize - 1)
+        return store.arg == STREAM and wide and by % value.itemsize == 0 and pointer_base(store.src[0]).op is UOps.PARAM
 
     def work_group(self) -> tuple[int, int, int] | None:
         """Work-items along x, y, z, or None if the kernel asks for no ``lidx``."""
@@ -109,7 +117,7 @@ def _address(uops: Sequence[UOp]) -> frozenset[UOp]:
             made_of_coordinates.add(u)
     holds_data: set[UOp] = set()
     for u in reversed(uops):
-        if u.op in (UOps.LOAD, UOps.STORE):
+        if u.op in (UOps.LOAD, UOps.STORE, UOps.PREFETCH):
             holds_data.update(u.src[3:4] if u.op is UOps.LOAD else u.src[2:3])
         elif u.op not in (UOps.RANGE, UOps.IF, UOps.AFTER) and (u not in made_of_coordinates or u in holds_data):
             holds_data.update(u.src)

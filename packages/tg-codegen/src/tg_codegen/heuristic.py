@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import gcd, prod
+from math import prod
 
-from tg_shape import Expr, Variable, coefficient, sint
+from tg_shape import Expr, Variable
 
 from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
 from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Nest, Node, NodeOp, Root, is_alu
-from .staging import LINE_BYTES, MAX_SCRATCH_BYTES
+from .staging import MAX_SCRATCH_BYTES
+from .streaming import TILE, grows, lines_held, prefetches, size, streams, walk_across
 from .target import Target
 from .windows import overlapping
 
@@ -30,13 +31,6 @@ GROUP_PANELS = 4
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
 LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
 SHORT_PIECE = 64  # iterations after which partial results cost little
-WAYS = 16  # of the second-level cache: as many lines of one set as it holds
-WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
-
-
-def size(extent: sint) -> int:
-    """An extent as a number: the greatest it can be."""
-    return extent if isinstance(extent, int) else extent.vmax
 
 
 def power_below(n: int) -> int:
@@ -47,11 +41,6 @@ def power_below(n: int) -> int:
 def step(node: Node, root: Variable) -> int | None:
     """By how much a load's index grows with ``root``; None if unevenly."""
     return grows(node.arg[1], root)
-
-
-def grows(index: sint, root: Variable) -> int | None:
-    """By how much an index grows with ``root``; None if unevenly."""
-    return 0 if isinstance(index, int) else coefficient(index, root)
 
 
 def masked(node: Node, root: Variable) -> bool:
@@ -74,7 +63,8 @@ class Planner:
             (prod(size(nest.roots[r].extent) for r in n.free) for n in nodes), default=1) * max(1, len(nodes) // 4)
         itemsize = max([n.dtype.itemsize for n in nodes if n.op is not NodeOp.INDEX] or [4])
         self.lanes = max(1, target.vector_bytes // max(itemsize, 1 if itemsize == 1 else 2))
-        self.lanes = min(self.lanes, target.vector_bytes // 4) if itemsize < 4 else self.lanes
+        if itemsize < 4 and any(is_alu(n) for n in nodes):  # it may be computed in 32 bits
+            self.lanes = min(self.lanes, target.vector_bytes // 4)
         needed: set[Variable] = set()
         for node in self.reductions:
             needed |= node.free
@@ -85,6 +75,11 @@ class Planner:
         """Takes an action."""
         self.nest = action.apply(self.nest)
         self.actions.append(action)
+
+    def do_all(self, actions: Iterable[Action]) -> None:
+        """Takes actions in turn."""
+        for action in actions:
+            self.do(action)
 
     def outer(self, root: Variable) -> Axis:
         """The outermost loop of a root."""
@@ -154,11 +149,8 @@ class Planner:
             and any(step(load, r.var) == 1 and step(load, best.var) not in (0, 1) for load in self.loads)
         ]
         if across:
-            self.cut(across[0].var, self.width(across[0]), Kind.UPCAST)
-            walk = self.outer(best.var)
-            if walk.kind is Kind.LOOP and isinstance(walk.extent, int) and walk.extent > WALK:
-                self.do(Split(walk.name, WALK, Kind.LOOP.name))
-                self.do(Outermost(walk.name))
+            self.cut(across[0].var, min(self.width(across[0]), TILE), Kind.UPCAST)
+            self.do_all(walk_across(self.nest, best.var, across[0].var, self.target))
         elif len(self.nest.nodes()) <= 24 and size(self.outer(best.var).extent) >= 64:
             self.cut(best.var, 4, Kind.UPCAST)
 
@@ -353,7 +345,7 @@ class Planner:
         held, far = extent, False
         for load in across:
             jump = abs(step(load, walked[0].var) or 0) * load.dtype.itemsize
-            held = min(held, l2 // max(gcd(jump, l2 // WAYS), LINE_BYTES))
+            held = min(held, lines_held(jump, self.target))
             far |= prod(size(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
         if extent * wide <= l2 // 2 and held == extent and not far:
             return None
@@ -514,6 +506,8 @@ class Planner:
         else:
             self.elementwise()
         self.thread()
+        self.do_all(prefetches(self.nest, self.target))
+        self.do_all(streams(self.nest, self.target))
         return self.actions
 
 

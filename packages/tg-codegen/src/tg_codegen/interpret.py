@@ -197,6 +197,8 @@ class _Program:
             return self._load(at, u, src)
         if u.op is UOps.STORE:
             return self._store(u, src)
+        if u.op is UOps.PREFETCH:
+            return lambda item: None
         if u.op in (UOps.ACC, UOps.READ):
             return self._move(src[0], at, tuple(range(count)))
         if u.op is UOps.ASSIGN:

@@ -183,6 +183,8 @@ class Nest:
       axes: the loops, outermost first.
       stages: nodes kept in scratch memory.
       log: the actions applied so far, as text.
+      streams: the slots that are written past the caches.
+      ahead: for loads, by how many elements ahead of each the cache is told what comes.
     """
 
     stores: tuple[Store, ...]
@@ -191,6 +193,8 @@ class Nest:
     axes: tuple[Axis, ...]
     stages: tuple[Stage, ...] = ()
     log: tuple[str, ...] = field(default=())
+    streams: frozenset[int] = frozenset()
+    ahead: tuple[tuple[Node, int], ...] = ()
 
     def axis(self, name: str) -> Axis:
         """The loop called ``name``.
@@ -223,6 +227,8 @@ class Nest:
         """The loops and outputs as text."""
         lines = [f"for {a.name} in {a.extent} of {a.root.name} by {a.stride}: {a.kind.name.lower()}" for a in self.axes]
         lines += [f"stage {s.node!r} in {s.axis or 'the kernel'}" for s in self.stages]
+        lines += [f"stream {slot}" for slot in sorted(self.streams)]
+        lines += [f"prefetch {node!r} by {distance}" for node, distance in self.ahead]
         lines += [f"store {s.slot}[{s.index}] where {s.valid} = {s.value!r}" for s in self.stores]
         return "\n".join(lines)
 

@@ -65,13 +65,20 @@ class _Kernel(CStyleKernel):
     language = "C"
     scalars = _NAMES
     bool_name = "_Bool"
+    streams = False  # whether a store goes past the caches
 
     def preamble(self) -> list[str]:
         mode = "off" if self.strict else "fast"
         lines = ["#ifdef __clang__", f"#pragma clang fp contract({mode})"]
         if self.strict:
             lines += ["#else", '#pragma GCC optimize("fp-contract=off")']
-        return [*lines, "#endif"]
+        lines = [*lines, "#endif"]
+        if self.streams:
+            lines += [
+                "#ifdef __clang__", "#define TG_STREAM(place, value) __builtin_nontemporal_store(value, place)",
+                "#else", "#define TG_STREAM(place, value) (*(place) = (value))", "#endif",
+            ]  # fmt: skip
+        return lines
 
     def signature(self, parameters: str) -> str:
         return f"void {self.name}({parameters or 'void'})"
@@ -125,6 +132,21 @@ class _Kernel(CStyleKernel):
     def vector_store(self, base: UOp, pointer: str, index: UOp, text: str, value: str, dtype: DType) -> None:
         kind = self.loose_type(dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype)
         self.line(f"*({kind}*)({pointer} + {text}) = {bare(value)};")
+
+    def stream_store(self, base: UOp, pointer: str, index: UOp, text: str, value: str, dtype: DType) -> None:
+        kind = self.type(dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype)
+        self.streams = True
+        value = self.atom(value, dtype)
+        self.line(f"if ((unsigned long long){pointer} % 64) {{")
+        self.vector_store(base, pointer, index, text, value, dtype)
+        self.line(f"}} else TG_STREAM(({kind}*)({pointer} + {text}), {bare(value)});")
+
+    def prefetch(self, pointer: str, index: str, nbytes: int) -> None:
+        self.line(f"__builtin_prefetch((const void*)((unsigned long long){pointer} + {nbytes} * {index}));")
+
+    def ending(self) -> list[str]:
+        # what went past the caches is seen by whoever is told next
+        return ["  __atomic_thread_fence(__ATOMIC_SEQ_CST);"] if self.streams else []
 
     def from_memory(self, text: str, dtype: DType) -> str:
         return f"({text} != 0)" if dtypes.is_bool(dtype) else text

@@ -112,7 +112,11 @@ class CStyleKernel:
         for u in self.uops:
             self.statement(u)
         head = [*self.preamble(), *self.types.values(), *self.helpers.values()]
-        return "\n".join([*head, f"{self.signature(', '.join(parameters))} {{", *self.body, "}"]) + "\n"
+        return "\n".join([*head, f"{self.signature(', '.join(parameters))} {{", *self.body, *self.ending(), "}"]) + "\n"
+
+    def ending(self) -> list[str]:
+        """Lines after everything else."""
+        return []
 
     def preamble(self) -> list[str]:
         """Lines before everything else."""
@@ -248,6 +252,8 @@ class CStyleKernel:
                 self.values[u] = self.variable("val", u.dtype, self.load(u))
             case UOps.STORE:
                 self.store(u)
+            case UOps.PREFETCH:
+                self.prefetch(self.values[u.src[0]], self.value(u.src[1]), element(u.src[0]).itemsize)
             case UOps.BARRIER:
                 self.barrier()
             case UOps.VECTORIZE:
@@ -417,6 +423,13 @@ class CStyleKernel:
         """Writes consecutive elements, given in the memory form."""
         raise NotImplementedError
 
+    def stream_store(self, base: UOp, pointer: str, index: UOp, text: str, value: str, dtype: DType) -> None:
+        """As :meth:`vector_store`, past the caches where the language can."""
+        self.vector_store(base, pointer, index, text, value, dtype)
+
+    def prefetch(self, pointer: str, index: str, nbytes: int) -> None:
+        """Says that an element will be read soon, where the language can."""
+
     def gated_load(self, u: UOp) -> str:
         """A helper ``(pointer, index, gate, other)`` that reads the lanes whose gate is set."""
         dtype, count = u.dtype, u.dtype.count
@@ -455,7 +468,8 @@ class CStyleKernel:
         if dtype.count == 1:
             self.line(f"{place}[{bare(at)}] = {bare(text)};")
         else:
-            self.vector_store(pointer, place, index, at, self.to_memory(text, dtype), dtype)
+            store = self.stream_store if self.facts.streamed(u) else self.vector_store
+            store(pointer, place, index, at, self.to_memory(text, dtype), dtype)
         if gate is not None:
             self.depth -= 1
             self.line("}")

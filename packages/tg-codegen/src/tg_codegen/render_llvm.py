@@ -37,6 +37,7 @@ _BOOL_ARITHMETIC = {
     Ops.ADD: "or", Ops.SUB: "xor", Ops.MUL: "and", Ops.AND: "and", Ops.OR: "or", Ops.XOR: "xor", Ops.MAX: "or",
     Ops.IDIV: "and", Ops.CMPNE: "xor",
 }  # fmt: skip
+LINE = 64  # bytes of a cache line, and more than any vector has
 _MATRICES = {
     "vdpbf16ps": ("llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"),
     "vpdpbusd": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
@@ -125,13 +126,16 @@ class _Function:
         self.facts = kernel_facts(uops)
         self.values: dict[UOp, str] = {}
         self.allocas: list[str] = []
+        self.entry: list[str] = []
         self.body: list[str] = []
         self.declarations: dict[str, None] = {}
         self.metadata: list[str] = []
+        self.as_written = self.once = ""
         self.block = "entry"
         self.labels: dict[UOp, str] = {}
         self.serial = 0
         self.contract = "" if renderer.strict else "contract "
+        self.aligned: dict[str, str] = {}
 
     # text
 
@@ -158,7 +162,9 @@ class _Function:
             f"define void @{self.name}({', '.join(parameters)}) #0 {{",
             "entry:",
             *(f"  {line}" for line in self.allocas),
+            *(f"  {line}" for line in self.entry),
             *self.body,
+            *(["  fence seq_cst"] if self.aligned else []),  # what went past the caches is seen by whoever is told next
             "  ret void",
             "}",
             *self.declarations,
@@ -248,6 +254,9 @@ class _Function:
                 self.values[u] = self.load(u)
             case UOps.STORE:
                 self.store(u)
+            case UOps.PREFETCH:
+                place = self.address(u.src[0], u.src[1], inbounds=False)
+                self.call("llvm.prefetch.p0", "void", ("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1"))
             case UOps.VECTORIZE:
                 kind, vector = _type(u.dtype), "poison"
                 for lane, operand in enumerate(u.src):
@@ -322,11 +331,17 @@ class _Function:
         # Whoever wrote vectors chose the widths and the unrolling too; LLVM's own search would only cost compile time.
         if self.facts.lanes == 1:
             return ""
-        if not self.metadata:
-            self.metadata = ['!0 = !{!"llvm.loop.unroll.disable"}', '!1 = !{!"llvm.loop.vectorize.enable", i1 false}']
+        if not self.as_written:
+            parts = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.enable", i1 false}')
+            self.as_written = ", ".join(f"!{self.fresh_metadata(part)}" for part in parts)
         number = len(self.metadata)
-        self.metadata.append(f"!{number} = distinct !{{!{number}, !0, !1}}")
+        self.fresh_metadata(f"distinct !{{!{number}, {self.as_written}}}")
         return f", !llvm.loop !{number}"
+
+    def fresh_metadata(self, text: str) -> int:
+        """The number of a new line of metadata."""
+        self.metadata.append(f"!{len(self.metadata)} = {text}")
+        return len(self.metadata) - 1
 
     # memory
 
@@ -384,7 +399,11 @@ class _Function:
         dtype, align = value.dtype, element(pointer).itemsize
         kind, text = _type(dtype, memory=True), self.to_memory(self.value(value), dtype)
         if len(u.src) < 4:
-            self.line(f"store {kind} {text}, ptr {self.address(pointer, index)}, align {align}")
+            place = self.address(pointer, index)
+            if self.facts.streamed(u):
+                self.stream(f"store {kind} {text}, ptr {place}", self.values[pointer], dtype.itemsize, align)
+            else:
+                self.line(f"store {kind} {text}, ptr {place}, align {align}")
             return
         gate = u.src[3]
         if gate.dtype.count > 1:
@@ -398,6 +417,28 @@ class _Function:
         self.line(f"br i1 {self.value(gate)}, label %{label}, label %{label}.end")
         self.open_block(label)
         self.line(f"store {kind} {text}, ptr {self.address(pointer, index)}, align {align}")
+        self.line(f"br label %{label}.end")
+        self.open_block(f"{label}.end")
+
+    def stream(self, text: str, buffer: str, nbytes: int, align: int) -> None:
+        """A store past the caches if the buffer is aligned to whole lines, which is known when the kernel runs."""
+        aligned = self.aligned.get(buffer)
+        if aligned is None:
+            aligned = self.aligned[buffer] = f"{buffer}.aligned"
+            self.entry += [
+                f"{buffer}.word = ptrtoint ptr {buffer} to i64",
+                f"{buffer}.past = and i64 {buffer}.word, {LINE - 1}",
+                f"{aligned} = icmp eq i64 {buffer}.past, 0",
+            ]
+        if not self.once:
+            self.once = f"!{self.fresh_metadata('!{i32 1}')}"
+        label = self.fresh("stream")
+        self.line(f"br i1 {aligned}, label %{label}, label %{label}.cached")
+        self.open_block(label)
+        self.line(f"{text}, align {nbytes}, !nontemporal {self.once}")
+        self.line(f"br label %{label}.end")
+        self.open_block(f"{label}.cached")
+        self.line(f"{text}, align {align}")
         self.line(f"br label %{label}.end")
         self.open_block(f"{label}.end")
 

@@ -172,7 +172,7 @@ class _Kernel(PTXArithmetic):
             self.keep(u, self.alu(u))
             return
         match u.op:
-            case UOps.PARAM | UOps.VAR | UOps.CONST:
+            case UOps.PARAM | UOps.VAR | UOps.CONST | UOps.PREFETCH:
                 pass
             case UOps.SPECIAL:
                 self.special(u)

@@ -16,6 +16,8 @@ from tg_dtype import AddrSpace, dtypes
 from tg_shape import Expr, Variable, coefficient, sint
 
 from .access import EmitError
+from .actions import Prefetch, loads_of
+from .ahead import fetched_ahead
 from .emit import Emitter
 from .loops import CORE
 from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
@@ -33,12 +35,14 @@ class RowNest:
     Attributes:
       whole: the kernel as one nest, of which the parts are made.
       shared: the outer dimensions and their extents; the last one counts blocks.
+      block: rows in a block.
       parts: one nest for each store.
       scratch: the number of elements of each internal slot's block.
     """
 
     whole: Nest
     shared: tuple[tuple[Variable, int], ...]
+    block: int
     parts: tuple[Nest, ...]
     scratch: dict[int, int]
 
@@ -103,12 +107,30 @@ def split_rows(nest: Nest, target: Target) -> RowNest:
     assert isinstance(rows, int)
     width = {slot: row_width(nest, slot, shared) for slot in internal_slots(nest)}
     nbytes = sum(size * nest.buffers[slot].dtype.itemsize for slot, size in width.items())
-    block = block_size(rows, max(1, target.l2_bytes * 3 // 4 // nbytes))
+    most = max(1, target.l2_bytes * 3 // 4 // nbytes) if shares_operands(nest, row, target) else 1
+    block = block_size(rows, most)
     number, within = Variable(f"{row.name}.block", 0, rows // block - 1), Variable(f"{row.name}.row", 0, block - 1)
     outer = [*zip(shared[:-1], extents[:-1], strict=True), (number, rows // block)]
     parts = tuple(part_of(nest, store, shared, number, within, block) for store in nest.stores)
     scratch = {slot: size * block for slot, size in width.items()}
-    return RowNest(nest, tuple((root, int(extent)) for root, extent in outer), parts, scratch)
+    return RowNest(nest, tuple((root, int(extent)) for root, extent in outer), block, parts, scratch)
+
+
+def shares_operands(nest: Nest, row: Variable, target: Target) -> bool:
+    """Whether rows read something in common that does not stay in the fastest cache: a block reads it once.
+
+    Rows that do not lie apart from one another are in a block, too, so that they can be lanes.
+    """
+    if any(by(s.index, row) == 1 for s in nest.stores if not nest.buffers[s.slot].internal):
+        return True
+    for node in nest.nodes():
+        if node.op is NodeOp.LOAD and row not in node.free and node.free:
+            nbytes = node.dtype.itemsize
+            for root in node.free:
+                nbytes *= highest(nest.roots[root].extent)
+            if nbytes > target.l1_bytes // 2:
+                return True
+    return False
 
 
 def highest(index: sint) -> int:
@@ -138,15 +160,18 @@ def part_of(
     used = {v for n in mine for v in n.free} | set(store.roots)
     used |= {v for n in mine if n.op is NodeOp.REDUCE for v in n.arg[1]}
     kept = {var: root for var, root in nest.roots.items() if var in used and var not in shared}
-    table.roots = {within: Root(within, block, False), **kept}
-    swap: dict[Expr, sint] = {row: number * block + within}
+    single = block == 1
+    table.roots = kept if single else {within: Root(within, block, False), **kept}
+    swap: dict[Expr, sint] = {row: number if single else number * block + within}
     internal = set(internal_slots(nest))
 
     def at(expr: sint) -> sint:
         return expr if isinstance(expr, int) else expr.substitute(swap)
 
     def place(slot: int, index: sint) -> sint:
-        return at_row(index, shared) * block + within if slot in internal else at(index)
+        if slot in internal:
+            return at_row(index, shared) if single else at_row(index, shared) * block + within
+        return at(index)
 
     new: dict[Node, Node] = {}
     for node in mine:
@@ -156,7 +181,8 @@ def part_of(
         elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
             arg = at(arg)
         new[node] = table.make(node.op, node.dtype, tuple(new[s] for s in node.src), arg)
-    roots = (within, *(v for v in store.roots if v not in shared))
+    roots = tuple(v for v in store.roots if v not in shared)
+    roots = roots if single else (within, *roots)
     moved = Store(store.slot, place(store.slot, store.index), at(store.valid), new[store.value], roots)
     axes = [Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in table.roots.values()]
     return Nest((moved,), nest.buffers, table.roots, tuple(axes))
@@ -229,5 +255,16 @@ class RowEmitter:
 
 
 def with_parts(nest: RowNest, parts: Sequence[Nest]) -> RowNest:
-    """The kernel with other loops in its parts."""
+    """The kernel with other loops in its parts. What one part reads, no other may write past the caches."""
+    read = {n.arg[0] for part in parts for n in part.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER)}
+    return replace(nest, parts=tuple(replace(part, streams=part.streams - read) for part in parts))
+
+
+def fetching_ahead(nest: RowNest, target: Target) -> RowNest:
+    """The kernel with what the next block of rows reads fetched while this one's are walked again."""
+    parts = list(nest.parts)
+    row, blocks = nest.shared[-1]
+    for number, load, distance in fetched_ahead(parts, row, blocks, 1, target):
+        action = Prefetch(loads_of(parts[number]).index(load), distance)
+        parts[number] = action.apply(parts[number])
     return replace(nest, parts=tuple(parts))

@@ -64,6 +64,8 @@ class _Scalarizer:
                 return [self.lane(u.src[at // width], at % width) for at in u.arg]
             case UOps.STORE:
                 return self.store(u)
+            case UOps.PREFETCH:
+                return []
             case UOps.ASSIGN:
                 register, value = u.src
                 lanes = range(register.dtype.count)

@@ -18,6 +18,7 @@ class Target:
       threads: CPU threads that a kernel may be split over; 1 on a GPU.
       l1_bytes: first-level data cache of a core.
       l2_bytes: second-level cache of a core.
+      last_bytes: the last cache before memory; 0 if that is not known.
       shared_bytes: memory shared by a work-group; 0 if there is none.
       local_max: most work-items in a work-group, 0 if there are no work-groups.
       global_max: most work-groups along each dimension.
@@ -32,6 +33,7 @@ class Target:
     threads: int = 1
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
+    last_bytes: int = 0
     shared_bytes: int = 0
     local_max: int = 0
     global_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)

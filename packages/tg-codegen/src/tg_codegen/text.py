@@ -215,7 +215,7 @@ def _parse_arg(op: object, text: str | None) -> object:
         return tuple(int(lane) for lane in text.split(", "))
     if op is UOps.MATRIX:
         return INSTRUCTIONS[text]
-    return text if op is UOps.RANGE else int(text)
+    return text if op in (UOps.RANGE, UOps.STORE) else int(text)
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,9 @@ ASSIGN       (acc, value)                   effect: sets the register
 READ         (acc, effect)                  the register's value once ``effect`` has run
 AFTER        (pointer, \\*effects)           the pointer, usable once the effects have run
 LOAD         (pointer, index[, gate, alt])  ``dtype.count`` consecutive elements; ``alt`` where the gate is false
-STORE        (pointer, index, value[, gate])  effect: writes consecutive elements where the gate is true
+STORE        (pointer, index, value[, gate])  effect: writes consecutive elements where the gate is true; with
+                                            the arg ``STREAM`` past the caches, if the target can
+PREFETCH     (pointer, index)               effect: the element's cache line will be read soon; it need not exist
 VECTORIZE    scalars                        a vector of these lanes
 BROADCAST    (scalar,)                      a vector of equal lanes
 GEP          (vector[, vector])             tuple of lanes: those lanes, a scalar if there is one; the second vector, of
@@ -72,6 +74,7 @@ class UOps(Enum):
     AFTER = auto()
     LOAD = auto()
     STORE = auto()
+    PREFETCH = auto()
     VECTORIZE = auto()
     BROADCAST = auto()
     GEP = auto()
@@ -84,7 +87,11 @@ class UOps(Enum):
 
 KOp = Ops | UOps
 
-EFFECTS = frozenset({UOps.LOOP, UOps.IF, UOps.ASSIGN, UOps.STORE, UOps.BARRIER, UOps.ENDRANGE, UOps.ENDIF, UOps.SINK})
+STREAM = "stream"
+
+EFFECTS = frozenset({
+    UOps.LOOP, UOps.IF, UOps.ASSIGN, UOps.STORE, UOps.PREFETCH, UOps.BARRIER, UOps.ENDRANGE, UOps.ENDIF, UOps.SINK,
+})  # fmt: skip
 
 
 def _arg_key(arg: object) -> object:

@@ -9,7 +9,7 @@ from tg_lazy import ALU, Ops, result_dtype
 from tg_shape import Expr, Variable
 
 from .facts import pointer_base
-from .uop import EFFECTS, UOp, UOps
+from .uop import EFFECTS, STREAM, UOp, UOps
 
 
 class InvalidIR(ValueError):
@@ -202,9 +202,18 @@ def _store(u: UOp) -> Problems:
     yield from _address(u, value.count)
     if u.src[0].dtype.base.scalar() is not value.scalar():
         yield f"writes {value.name} through {u.src[0].dtype.name}"
+    if u.arg not in (None, STREAM):
+        yield f"is {u.arg!r}"
     if len(u.src) == 4:
         yield from _gate(u.src[3], value.count)
     yield from _effects(u, 4)
+
+
+def _prefetch(u: UOp) -> Problems:
+    if len(u.src) != 2:
+        yield f"takes 2 operands, got {len(u.src)}"
+        return
+    yield from _address(u, 1)
 
 
 def _vectorize(u: UOp) -> Problems:
@@ -265,6 +274,7 @@ CHECKS: dict[UOps, Callable[[UOp], Problems]] = {
     UOps.AFTER: _after,
     UOps.LOAD: _load,
     UOps.STORE: _store,
+    UOps.PREFETCH: _prefetch,
     UOps.VECTORIZE: _vectorize,
     UOps.BROADCAST: _broadcast,
     UOps.GEP: _gep,

@@ -177,7 +177,7 @@ class _Legalizer:
             return self.unpack(UOp(UOps.LOAD, memory.vec(u.dtype.count), (src[0], *rest)), u.dtype)
         if u.op is UOps.STORE:
             packed = self.pack(src[2], u.src[2].dtype, src[0].dtype.base)
-            return UOp(UOps.STORE, u.dtype, (*src[:2], packed, *src[3:]))
+            return UOp(UOps.STORE, u.dtype, (*src[:2], packed, *src[3:]), u.arg)
         if u.op is Ops.CAST and narrow:
             return self.rounded(src[0], u.src[0].dtype, u.dtype.scalar())
         if u.op is Ops.CAST:

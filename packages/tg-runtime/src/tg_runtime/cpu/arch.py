@@ -184,6 +184,7 @@ class CPUArch(NamedTuple):
             threads=threads,
             l1_bytes=32 * 1024 if self.machine else cache_bytes(1, 32 * 1024),
             l2_bytes=512 * 1024 if self.machine else cache_bytes(2, 512 * 1024),
+            last_bytes=0 if self.machine else cache_bytes(3, 0),
             fused_multiply_add=not kind.fused or self.has(kind.fused),
             matrices=tuple(m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)),
         )

@@ -1,0 +1,94 @@
+"""What is bound by memory: the order in which a tile walks, what is fetched ahead, what is written past the caches."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import gcd, prod
+
+from tg_shape import Variable, coefficient, sint
+
+from .actions import Action, ActionError, Outermost, Prefetch, Split, Stream, loads_of
+from .ahead import fetched_ahead
+from .nest import Kind, Nest
+from .staging import LINE_BYTES
+from .target import Target
+
+WAYS = 16  # of the second-level cache: as many lines of one set as it holds
+WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
+BESIDE = 4  # tiles side by side: as many lines follow one another where the machine is told of none
+TILE = 16  # vectors of a tile that is transposed
+
+
+def grows(index: sint, root: Variable) -> int | None:
+    """By how much an index grows with ``root``; None if unevenly."""
+    return 0 if isinstance(index, int) else coefficient(index, root)
+
+
+def size(extent: sint) -> int:
+    """An extent as a number: the greatest it can be."""
+    return extent if isinstance(extent, int) else extent.vmax
+
+
+def lines_held(jump: int, target: Target) -> int:
+    """How many lines ``jump`` bytes apart the second-level cache holds: few, where they fall on few of its sets."""
+    return target.l2_bytes // max(gcd(jump, target.l2_bytes // WAYS), LINE_BYTES)
+
+
+def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -> list[Action]:
+    """Orders the loops around a tile that is transposed: it walks across the operand, some tiles side by side.
+
+    The lines of one walk are wanted again by the next one, for the tiles beside. Where so many lines fall on so few
+    sets of the cache that they do not stay, the tiles beside come first.
+
+    Args:
+      nest: its lanes and copies are cut already.
+      lanes: the dimension of the lanes.
+      copies: the dimension of the vectors of a tile.
+      target: the machine.
+    """
+    walk, beside = nest.of_root(lanes)[0], nest.of_root(copies)[0]
+    if walk.kind is not Kind.LOOP or not isinstance(walk.extent, int):
+        return []
+    actions: list[Action] = []
+    inner = walk.name
+    if walk.extent > WALK:
+        actions.append(Split(walk.name, WALK, Kind.LOOP.name))
+        inner = actions[0].apply(nest).of_root(lanes)[1].name
+    rows = min(walk.extent, WALK) * walk.stride
+    jump = max((abs(grows(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
+    if jump and 2 * rows > lines_held(jump, target) and beside.kind is Kind.LOOP and size(beside.extent) > BESIDE:
+        actions += [Split(beside.name, BESIDE, Kind.LOOP.name), Outermost(inner), Outermost(beside.name)]
+    if inner != walk.name:
+        actions.append(Outermost(walk.name))
+    return actions
+
+
+def prefetches(nest: Nest, target: Target) -> list[Action]:
+    """Fetches the next row while one is walked again."""
+    row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
+    if row is None or nest.stages or not isinstance(row.extent, int):
+        return []
+    loads = loads_of(nest)
+    found = fetched_ahead([nest], row.root, row.extent * row.stride, row.stride, target)
+    return [Prefetch(loads.index(load), distance) for _, load, distance in found]
+
+
+def streams(nest: Nest, target: Target) -> list[Action]:
+    """Writes past the caches what they could not hold for whoever reads it, with all else that the kernel moves.
+
+    Only whole cache lines, one after the other: a part of a line would be read, and written, in memory.
+    """
+    nbytes = [0 if b.internal else size(b.size) * b.dtype.itemsize for b in nest.buffers]
+    if not target.last_bytes or 2 * sum(nbytes) < 3 * target.last_bytes:
+        return []
+    actions: list[Action] = []
+    for store in nest.stores:
+        near = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.UPCAST) and grows(store.index, a.root) == 1]
+        run = prod(size(a.extent) for a in near) * nest.buffers[store.slot].dtype.itemsize
+        vectors = any(a.kind is Kind.VECTOR for a in near)
+        if vectors and run >= LINE_BYTES and 2 * nbytes[store.slot] >= target.last_bytes:
+            action = Stream(store.slot)
+            with suppress(ActionError):
+                action.apply(nest)
+                actions.append(action)
+    return actions

@@ -1,0 +1,234 @@
+"""Writing past the caches, fetching ahead, keeping a row's values: when it happens, when it is refused, and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import ActionError, Target, compile_ast, interpret, parse
+from tg_codegen.actions import Prefetch, Split, Stream
+from tg_codegen.program import ProgramSpec
+from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.renderers import RENDERERS
+from tg_codegen.streaming import lines_held
+from tg_codegen.text import parse_linear, print_uops
+from tg_codegen.uop import STREAM, UOps
+from tg_dtype import DType, dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+F32, F16 = dtypes.float32, dtypes.float16
+ST = ShapeTracker.from_shape
+Array = np.ndarray[Any, np.dtype[Any]]
+SMALL = Target(vector_bytes=64, registers=32, l1_bytes=1 << 10, l2_bytes=1 << 12, last_bytes=1 << 12)
+"""A machine whose caches are so small that every kernel here is large."""
+
+
+def elementwise(n: int, dtype: DType = F32, out: int = 0) -> LazyOp:
+    x = A.load(1, dtype, ST((n,)))
+    slots = (BufferArg(dtype, n), BufferArg(dtype, n))
+    return A.sink((A.store(out, ST((n,)), A.alu(Ops.ADD, x, x)),), slots)
+
+
+def turned(n: int, m: int, dtype: DType = F32) -> LazyOp:
+    x = A.load(1, dtype, ST((m, n)).permute((1, 0)))
+    return A.sink((A.store(0, ST((n, m)), x),), (BufferArg(dtype, n * m),) * 2)
+
+
+def softmax(n: int, m: int) -> LazyOp:
+    x = A.load(1, F32, ST((n, m)))
+    greatest = A.view(A.reduce(x, Ops.MAX, (1,)), ST((n, 1)).expand((n, m)))
+    power = A.alu(Ops.EXP2, A.alu(Ops.SUB, x, greatest))
+    total = A.view(A.reduce(power, Ops.ADD, (1,)), ST((n, 1)).expand((n, m)))
+    return A.sink((A.store(0, ST((n, m)), A.alu(Ops.FDIV, power, total)),), (BufferArg(F32, n * m),) * 2)
+
+
+def centred(n: int, m: int) -> LazyOp:
+    """Rows less their sums: two walks, nothing dear in them."""
+    x = A.load(1, F32, ST((n, m)))
+    total = A.view(A.reduce(x, Ops.ADD, (1,)), ST((n, 1)).expand((n, m)))
+    return A.sink((A.store(0, ST((n, m)), A.alu(Ops.SUB, x, total)),), (BufferArg(F32, n * m),) * 2)
+
+
+def kernel(ast: LazyOp, target: Target = SMALL) -> ProgramSpec:
+    return compile_ast(ast, LLVMRenderer(target))
+
+
+def run(spec: ProgramSpec, *inputs: Array) -> Array:
+    out = bytearray(spec.buffers[0].size * inputs[0].dtype.itemsize)
+    interpret(spec.uops, [out, *(bytearray(x.tobytes()) for x in inputs)])
+    return np.frombuffer(out, inputs[0].dtype)
+
+
+def normal(*shape: int) -> Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def stores(spec: ProgramSpec) -> list[object]:
+    return [u.arg for u in spec.uops if u.op is UOps.STORE]
+
+
+# past the caches
+
+
+def test_large_outputs_go_past_the_caches() -> None:
+    spec = kernel(elementwise(4096))
+    assert set(stores(spec)) == {STREAM}
+    x = normal(4096)
+    np.testing.assert_array_equal(run(spec, x), x + x)
+
+
+def test_small_outputs_stay_in_the_caches() -> None:
+    assert set(stores(kernel(elementwise(256)))) == {None}
+    assert set(stores(kernel(elementwise(4096), Target(vector_bytes=64)))) == {None}, "no cache is known"
+
+
+def test_only_whole_vectors_do() -> None:
+    spec = kernel(elementwise(4099))
+    assert set(stores(spec)) == {None, STREAM}
+    assert "align 64, !nontemporal" in spec.src
+    x = normal(4099)
+    np.testing.assert_array_equal(run(spec, x), x + x)
+
+
+def test_unaligned_rows_do_not() -> None:
+    ast = centred(64, 101)
+    assert "nontemporal" not in kernel(ast).src, "a vector of a row of 101 elements begins anywhere in a line"
+
+
+def test_a_buffer_that_is_read_back_is_not_streamed() -> None:
+    x = A.load(0, F32, ST((4096,)))
+    ast = A.sink((A.store(0, ST((4096,)), A.alu(Ops.ADD, x, x)),), (BufferArg(F32, 4096),))
+    assert set(stores(kernel(ast))) == {None}
+    with pytest.raises(ActionError, match="reads that buffer"):
+        compile_ast(ast, LLVMRenderer(SMALL), actions=[Stream(0)])
+
+
+def test_other_refusals() -> None:
+    with pytest.raises(ActionError, match="in 0 places"):
+        compile_ast(elementwise(64), LLVMRenderer(SMALL), actions=[Stream(1)])
+    with pytest.raises(ActionError, match="already"):
+        compile_ast(elementwise(64), LLVMRenderer(SMALL), actions=[Stream(0), Stream(0)])
+    with pytest.raises(ActionError, match="1 loads"):
+        compile_ast(elementwise(64), LLVMRenderer(SMALL), actions=[Prefetch(1, 64)])
+
+
+def test_what_one_part_reads_no_other_writes_past_the_caches() -> None:
+    n, m = 64, 64
+    x = A.load(1, F32, ST((n, m)))
+    between, again = A.load(3, F32, ST((n, m))), A.load(0, F32, ST((n, m)))
+    total = A.reduce(A.alu(Ops.ADD, between, again), Ops.ADD, (1,))
+    parts = (
+        A.store(3, ST((n, m)), A.alu(Ops.MUL, x, x)), A.store(0, ST((n, m)), between), A.store(2, ST((n, 1)), total),
+    )  # fmt: skip
+    outer = BufferArg(F32, n * m)
+    ast = A.sink(parts, (outer, outer, BufferArg(F32, n), BufferArg(F32, n * m, internal=True)))
+    assert STREAM not in stores(kernel(ast))
+
+
+def test_the_order_of_the_text() -> None:
+    src = kernel(elementwise(4096)).src
+    assert src.index("%data0.aligned = icmp") < src.index("!nontemporal") < src.index("fence seq_cst")
+    assert "store <16 x float>" in src and "align 4\n" in src, "a buffer that is not aligned is written as ever"
+    src = compile_ast(elementwise(4096), ClangRenderer(SMALL)).src
+    assert src.index("TG_STREAM(place") < src.index("TG_STREAM((f32x16*)") < src.index("__atomic_thread_fence")
+
+
+def test_every_language_has_a_form() -> None:
+    actions = [Split("i0", 4, "VECTOR"), Stream(0), Prefetch(0, 256)]
+    for name, renderer in RENDERERS.items():
+        spec = compile_ast(elementwise(4096), renderer(), actions=actions)
+        assert spec.src, name
+        assert print_uops(parse_linear(print_uops(spec.uops))) == print_uops(spec.uops)
+
+
+def test_actions_have_a_text() -> None:
+    texts = ["stream(0)", "prefetch(2, 4096)"]
+    assert [str(parse(text)) for text in texts] == texts
+
+
+# transposition
+
+
+def test_half_lines_are_not_streamed() -> None:
+    spec = kernel(turned(128, 128, F16))
+    wide = {u.src[2].dtype.itemsize for u in spec.uops if u.op is UOps.STORE}
+    assert wide == {64}, "a copy has as many lanes as fill a vector, however narrow its elements"
+    assert set(stores(spec)) == {STREAM}
+    x = normal(128, 128).astype(np.float16)
+    np.testing.assert_array_equal(run(spec, x).reshape(128, 128), x.T)
+
+
+@pytest.mark.parametrize("shape", [(2048, 2048), (100, 1000), (130, 2050), (33, 17)], ids=str)
+def test_walks_across(shape: tuple[int, int]) -> None:
+    n, m = shape
+    target = Target(vector_bytes=16, l2_bytes=1 << 16, last_bytes=1 << 12)
+    spec = compile_ast(turned(n, m), LLVMRenderer(target))
+    beside = any("split(i0, 4, LOOP)" in str(action) for action in spec.actions)
+    assert beside is (shape == (2048, 2048)), "tiles side by side where a walk's lines fall on few sets"
+    if n * m < 1 << 18:
+        x = normal(m, n)
+        np.testing.assert_array_equal(run(spec, x).reshape(n, m), x.T)
+
+
+def test_lines_held() -> None:
+    target = Target(l2_bytes=1 << 20)
+    assert [lines_held(jump, target) for jump in (16384, 16004, 4096, 1 << 20)] == [64, 16384, 256, 16]
+
+
+# ahead
+
+
+def test_the_second_walk_fetches_the_next_row() -> None:
+    spec = kernel(centred(64, 192))
+    assert any("prefetch(" in action for action in spec.actions)
+    assert any(u.op is UOps.PREFETCH for u in spec.uops)
+    assert "llvm.prefetch" in spec.src
+    x = normal(64, 192)
+    np.testing.assert_allclose(run(spec, x).reshape(64, 192), x - x.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
+
+
+def test_one_walk_fetches_nothing() -> None:
+    x = A.load(1, F32, ST((64, 256)))
+    ast = A.sink((A.store(0, ST((64, 1)), A.reduce(x, Ops.ADD, (1,))),), (BufferArg(F32, 64), BufferArg(F32, 64 * 256)))
+    assert not any(u.op is UOps.PREFETCH for u in kernel(ast).uops)
+
+
+def test_rows_in_the_cache_are_not_fetched() -> None:
+    target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 20)
+    assert not any(u.op is UOps.PREFETCH for u in kernel(centred(64, 256), target).uops)
+
+
+# rows
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(64, 256), (7, 100), (16, 77)], ids=str)
+def test_exponentials_are_kept(shape: tuple[int, int], threads: int) -> None:
+    target = Target(vector_bytes=64, registers=32, threads=threads, l2_bytes=1 << 14)
+    spec = compile_ast(softmax(*shape), LLVMRenderer(target))
+    row = [u for u in spec.uops if u.op is UOps.SCRATCH]
+    assert [u.arg[1] for u in row] == [shape[1]], "one row"
+    assert [b.slot for b in spec.buffers] == [0, 1]
+    x = normal(*shape)
+    power = np.exp2(x - x.max(1, keepdims=True))
+    got = run(spec, x).reshape(shape)
+    np.testing.assert_allclose(got, power / power.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_rows_too_long_and_too_short_are_computed_twice() -> None:
+    for ast in (softmax(8, 4096), softmax(64, 32)):
+        assert not any(u.op is UOps.SCRATCH for u in kernel(ast).uops)
+
+
+def test_what_is_cheap_is_computed_twice() -> None:
+    assert not any(u.op is UOps.SCRATCH for u in kernel(centred(64, 256), Target(vector_bytes=64)).uops)
+
+
+def test_actions_from_outside_keep_nothing() -> None:
+    spec = compile_ast(softmax(8, 64), LLVMRenderer(SMALL), actions=[Split("i0", 2, "UPCAST")])
+    assert not any(u.op is UOps.SCRATCH for u in spec.uops)
