@@ -27,9 +27,10 @@ from tg_codegen import (
 from tg_codegen.actions import Action, apply
 from tg_codegen.emit import emit
 from tg_codegen.estimate import estimate
-from tg_codegen.heuristic import heuristic
 from tg_codegen.lower import lower
 from tg_codegen.nest import Kind, Nest
+from tg_codegen.plan import heuristic
+from tg_codegen.uop import UOps
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -477,3 +478,17 @@ def test_what_is_packed_at_the_top_serves_a_loop_and_what_is_left_of_it() -> Non
     nest = lower(made.ast)
     actions = [parse(t) for t in ("mark(i1, VECTOR)", "split(i0, 8, UPCAST)", "pack(1, -)", "mark(r0, UNROLL)")]
     check(apply(nest, actions), made, CPU)
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_elements_apart_are_read_as_the_vectors_that_hold_them(step: int, lanes: int) -> None:
+    x = data(24, step)
+    a = A.load(1, F32, ST((24, step)).shrink(((0, 24), (0, 1))).reshape((24,)))
+    ast = A.sink((A.store(0, ST((24,)), A.alu(Ops.ADD, a, a)),), buffers(24, 24 * step))
+    made = case(ast, {1: x}, {0: 2 * x[:, 0]})
+    target = Target(vector_bytes=4 * lanes)
+    nest = apply(lower(made.ast), [Split("i0", lanes, "VECTOR")])
+    check(nest, made, target)
+    reads = [u for u in emit(nest, target).toposort() if u.op is UOps.LOAD]
+    assert {u.dtype.count for u in reads} == ({lanes} if step <= 4 else {1})

@@ -11,7 +11,10 @@ from tg_shape import Expr, Variable, coefficient, sint
 from .index import IndexBuilder, index_dtype, ramp
 from .nest import PLACE
 from .target import Target
-from .uop import STREAM, UOp, UOps, const, vectorize
+from .uop import STREAM, UOp, UOps, const, shuffle, vectorize
+
+STRIDES = 4
+"""Elements so far apart are read as the vectors in which they lie."""
 
 
 class EmitError(ValueError):
@@ -95,8 +98,27 @@ class Access:
         if step == -1 and isinstance(valid, int):
             whole = self.read(pointer, dtype.vec(lanes), self.at(index, {lane: lanes - 1}), valid)
             return whole.gep(*reversed(range(lanes)))
+        if step is not None and 1 < step <= STRIDES and lanes >= 4 and self.lane_of(valid) is None:
+            return self.spread(pointer, dtype, self.at(index, {lane: 0}), valid, step, lanes)
         return self.assemble(pointer, dtype, [
             (self.at(index, {lane: n}), self.at(valid, {lane: n})) for n in range(lanes)])
+
+    def spread(self, pointer: UOp, dtype: DType, index: sint, valid: sint, step: int, lanes: int) -> UOp:
+        """Elements ``step`` apart: taken out of the vectors in which they lie, nothing beyond the last being read."""
+        offsets = [step * element for element in range(lanes)]
+        found: UOp | None = None
+        for number in range(step):
+            start = min(number * lanes, offsets[-1] + 1 - lanes)
+            here = [min(offset // lanes, step - 1) == number for offset in offsets]
+            vector = self.read(pointer, dtype.vec(lanes), index + start, valid)
+            if found is None:
+                found = vector.gep(*(offset if h else 0 for offset, h in zip(offsets, here, strict=True)))
+            else:
+                found = shuffle(found, vector, *(
+                    lanes + offset - start if h else element
+                    for element, (offset, h) in enumerate(zip(offsets, here, strict=True))))
+        assert found is not None
+        return found
 
     def assemble(self, pointer: UOp, dtype: DType, places: list[tuple[sint, sint]]) -> UOp:
         """A vector from scattered elements, neighbours in memory being read together."""

@@ -111,7 +111,7 @@ class Emitter(Partials):
         pointer = self.params[store.slot]
         tiles: dict[tuple[sint, sint], tuple[Tile, dict[int, UOp]]] = {}
         for env in self.replicas(context.env, store.roots):
-            tile = self.tile(store.index, store.roots, env)
+            tile = self.tile(store.index, store.roots, env, stored=True)
             index, valid = self.place(store.index, store.valid & idle, store.roots, env if tile is None else tile.env)
             if isinstance(valid, int) and not valid:
                 continue

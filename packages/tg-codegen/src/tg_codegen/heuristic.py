@@ -8,6 +8,7 @@ from math import prod
 
 from tg_shape import Expr, Variable
 
+from .access import STRIDES
 from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
 from .matrix import MatrixInstruction
@@ -30,6 +31,7 @@ MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
 GROUP_PANELS = 4
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
 LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
+SHORT_RUN = 8
 SHORT_PIECE = 64  # iterations after which partial results cost little
 
 
@@ -187,10 +189,12 @@ class Planner:
                     cost += 2 * waste / width
                 elif not root.reduce and self.reuse(load) >= 16:
                     cost += 2 * factor * waste / width
+                elif by is not None and 1 < by <= STRIDES:
+                    cost += factor * (2 * by - 1) * waste / width
                 elif not root.reduce and self.along(load) is not None:
                     cost += 5 * waste / width
                 else:
-                    cost += 1.0
+                    cost += 2.0  # each lane is read and put into its place
             if not root.reduce and any(
                     all(other.var not in n.free for n in body if root.var in n.free)
                     for other in self.rows if other is not root and size(other.extent) >= 4):
@@ -257,6 +261,10 @@ class Planner:
                     return
         else:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
+        for root in self.nest.roots.values():  # lanes that are stored apart, with neighbours in between
+            if not root.reduce and root is not lanes and any(
+                    grows(s.index, root.var) == 1 and grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores):
+                self.cut(root.var, min(self.width(root), FEW_ROWS), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
 
     def instruction(self, lanes: Root) -> MatrixInstruction | None:
@@ -271,8 +279,9 @@ class Planner:
         return found[0]
 
     def along(self, load: Node) -> Root | None:
-        """The reduced dimension along which a load is contiguous."""
-        return next((r for r in self.nest.roots.values() if r.reduce and step(load, r.var) == 1), None)
+        """The reduced dimension along which a load is contiguous for long enough to be read in vectors."""
+        reduced = (r for r in self.nest.roots.values() if r.reduce and size(r.extent) >= SHORT_RUN)
+        return next((r for r in reduced if step(load, r.var) == 1), None)
 
     def near(self, root: Root) -> bool:
         """Whether neighbours along ``root`` are neighbours in the outputs."""

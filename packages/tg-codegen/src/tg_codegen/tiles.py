@@ -13,6 +13,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import Variable, sint
 
+from .access import STRIDES
 from .loops import Loops
 from .nest import UNROLLED, Axis, Nest
 from .scope import Env
@@ -46,13 +47,14 @@ class Tiles(Loops):
         self.named = {axis.name: axis for axis in nest.axes}
         self.columns: dict[tuple[object, ...], list[UOp]] = {}
 
-    def tile(self, index: sint, roots: Iterable[Variable], env: Env) -> Tile | None:
+    def tile(self, index: sint, roots: Iterable[Variable], env: Env, stored: bool = False) -> Tile | None:
         """The tile to which an access at ``index``, an expression over ``roots``, belongs; None if to none."""
         roots = tuple(roots)
         lane = self.lane_of(*(env.root[root] for root in roots))
         if lane is None or self.lanes[lane] & (self.lanes[lane] - 1):
             return None
-        if self.step(self.at(index, env.root), lane, self.lanes[lane]) in (None, -1, 0, 1):
+        step = self.step(self.at(index, env.root), lane, self.lanes[lane])
+        if step is None or step in (-1, 0, 1) or (1 < step <= STRIDES and not stored):
             return None
         for name, value in env.axis.items():
             axis = self.named.get(name)
