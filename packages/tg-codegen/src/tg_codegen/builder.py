@@ -83,7 +83,7 @@ class LinearBuilder:
 
     def load(self, pointer: UOp, index: UOp, lanes: int = 1, gate: UOp | None = None, alt: UOp | None = None) -> UOp:
         tail = () if gate is None else (gate,) if alt is None else (gate, alt)
-        return self.add(UOps.LOAD, pointer.dtype.base.vec(lanes), (pointer, index, *tail))
+        return self.add(UOps.LOAD, pointer.dtype.element.vec(lanes), (pointer, index, *tail))
 
     def store(self, pointer: UOp, index: UOp, value: UOp, gate: UOp | None = None) -> UOp:
         return self.add(UOps.STORE, dtypes.void, (pointer, index, value, *(() if gate is None else (gate,))))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tg_dtype import ImageDType
 from tg_lazy import LazyOp
 from tg_shape import Variable
 
+from .access import EmitError
 from .actions import Action, ActionError, apply
 from .emit import emit
 from .estimate import estimate
@@ -20,6 +22,7 @@ from .program import BufferParam, ProgramSpec
 from .renderer import Renderer
 from .rows import RowEmitter, fetching_ahead, split_rows, with_parts
 from .rules import full_rewrite
+from .texels import spread_texels, whole_texels, writes_images
 from .uop import UOp, UOps
 
 
@@ -42,6 +45,13 @@ def compile_ast(
     nest = lower(ast)
     if actions is None:
         nest = keep_rows(nest, renderer.target)
+    if any(isinstance(buffer.dtype, ImageDType) for buffer in nest.buffers):
+        if not renderer.images:
+            raise EmitError(f"{renderer.name} has no images, which the kernel reads or writes")
+        nest = whole_texels(nest)
+        if actions is None and writes_images(nest):
+            actions = spread_texels(nest)
+        actions = actions and [action for action in actions if str(action) not in nest.log]
     if any(buffer.internal for buffer in nest.buffers):
         return compile_rows(nest, renderer, actions, name)
     chosen = heuristic(nest, renderer.target) if actions is None else list(actions)

@@ -132,8 +132,8 @@ def pointer_base(u: UOp) -> UOp:
 
 
 def element(pointer: UOp) -> DType:
-    """The scalar dtype that a pointer points to."""
-    return pointer.dtype.base.scalar()
+    """The scalar dtype that is read through a pointer."""
+    return pointer.dtype.element
 
 
 def _divisor(u: UOp, known: dict[UOp, int]) -> int:

@@ -19,7 +19,8 @@ from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops
 
 from .facts import element
-from .render_cstyle import BINARY, COMPARISONS, CStyleKernel, bare, short, signed, unsigned
+from .render_cstyle import BINARY, COMPARISONS, bare, short, signed, unsigned
+from .render_images import ImageKernel
 from .renderer import Renderer
 from .target import Target
 from .uop import UOp
@@ -48,6 +49,7 @@ class OpenCLRenderer(Renderer):
     """
 
     name: ClassVar[str] = "CL"
+    images: ClassVar[bool] = True
 
     def __init__(
         self, target: Target | None = None, *, half: bool = False, double: bool = True, strict: bool = False
@@ -73,7 +75,7 @@ class OpenCLRenderer(Renderer):
         return f"{super().key}:half={self.half}:double={self.double}:strict={self.strict}"
 
 
-class _Kernel(CStyleKernel):
+class _Kernel(ImageKernel):
     language = "OpenCL"
     scalars = _NAMES
     long_suffix = "L"
@@ -91,9 +93,6 @@ class _Kernel(CStyleKernel):
         group = self.facts.work_group()
         attribute = f"__attribute__((reqd_work_group_size({', '.join(map(str, group))})))\n" if group else ""
         return f"{attribute}__kernel void {self.name}({parameters})"
-
-    def parameter_type(self, u: UOp) -> str:
-        return f"__global {super().parameter_type(u)}"
 
     def special(self, name: str) -> str:
         return f"{_AXES[name[0]]}({name[-1]})"

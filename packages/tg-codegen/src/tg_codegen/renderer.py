@@ -20,11 +20,13 @@ class Renderer(ABC):
     Attributes:
       name: the renderer's name in ``DEV`` (``CLANG``, ``LLVM``, ``CL``, ``CUDA`` …).
       matrices: names of the matrix instructions that the language can state.
+      images: whether kernels can read and write images.
       target: the machine, with no other matrix instructions than those.
     """
 
     name: ClassVar[str]
     matrices: ClassVar[frozenset[str]] = frozenset()
+    images: ClassVar[bool] = False
 
     def __init__(self, target: Target) -> None:
         known = tuple(found for found in target.matrices if found.name in self.matrices)

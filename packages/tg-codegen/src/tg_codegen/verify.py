@@ -186,7 +186,7 @@ def _load(u: UOp) -> Problems:
         yield f"takes 2 or 4 operands, got {len(u.src)}"
         return
     yield from _address(u, u.dtype.count)
-    if u.src[0].dtype.base.scalar() is not u.dtype.scalar():
+    if u.src[0].dtype.element is not u.dtype.scalar():
         yield f"reads {u.dtype.name} through {u.src[0].dtype.name}"
     if len(u.src) == 4:
         yield from _gate(u.src[2], u.dtype.count)
@@ -200,7 +200,7 @@ def _store(u: UOp) -> Problems:
         return
     value = u.src[2].dtype
     yield from _address(u, value.count)
-    if u.src[0].dtype.base.scalar() is not value.scalar():
+    if u.src[0].dtype.element is not value.scalar():
         yield f"writes {value.name} through {u.src[0].dtype.name}"
     if u.arg not in (None, STREAM):
         yield f"is {u.arg!r}"

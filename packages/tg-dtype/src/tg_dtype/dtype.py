@@ -73,6 +73,16 @@ class DType:
         """The type pointed at; the type itself where it is no pointer."""
         return self
 
+    @property
+    def element(self) -> DType:
+        """What a kernel reads from memory of this type: the lane's type, of a pointer what it points at.
+
+        >>> from tg_dtype import dtypes
+        >>> dtypes.int8.vec(4).ptr().element.name, dtypes.imageh((2, 2, 4)).element.name
+        ('int8', 'float32')
+        """
+        return self.base.scalar()
+
     def scalar(self) -> DType:
         """The type of one lane."""
         return self._scalar
@@ -218,6 +228,15 @@ class ImageDType(PtrDType):
     def load_dtype(self) -> DType:
         """What one read of the image yields: four lanes of float32."""
         return FLOAT32.vec(4)
+
+    @property
+    def element(self) -> DType:
+        """A channel as a kernel reads it: float32."""
+        return FLOAT32
+
+    def ptr(self, size: int = -1, space: AddrSpace = AddrSpace.GLOBAL) -> PtrDType:
+        """An image is not pointed at: it is what a kernel takes."""
+        return self
 
     def __repr__(self) -> str:
         return f"dtypes.image{'h' if self._base.fmt == 'e' else 'f'}({self.shape!r})"

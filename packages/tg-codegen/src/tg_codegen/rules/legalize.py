@@ -137,7 +137,7 @@ class _Legalizer:
 
     def pointer(self, dtype: DType, bits: bool = False) -> DType:
         """A pointer's dtype; ``bits`` if a matrix instruction takes what is there."""
-        if not isinstance(dtype, PtrDType) or dtype.base.scalar() not in self.missing:
+        if not isinstance(dtype, PtrDType) or dtype.element not in self.missing:
             return dtype
         private = dtype.space is AddrSpace.REG and dtypes.is_float(dtype.base) and not bits
         base = self.computed(dtype.base) if private else self.stored(dtype.base)
@@ -172,11 +172,11 @@ class _Legalizer:
             operands = (self.pack(x, s.dtype, self.stored(s.dtype)) for x, s in zip(src[1:], u.src[1:], strict=True))
             return UOp(u.op, u.dtype, (src[0], *operands), u.arg)
         if u.op is UOps.LOAD:
-            memory = src[0].dtype.base.scalar()
+            memory = src[0].dtype.element
             rest = (*src[1:3], self.pack(src[3], u.dtype, memory)) if len(src) > 3 else src[1:]
             return self.unpack(UOp(UOps.LOAD, memory.vec(u.dtype.count), (src[0], *rest)), u.dtype)
         if u.op is UOps.STORE:
-            packed = self.pack(src[2], u.src[2].dtype, src[0].dtype.base)
+            packed = self.pack(src[2], u.src[2].dtype, src[0].dtype.element)
             return UOp(UOps.STORE, u.dtype, (*src[:2], packed, *src[3:]), u.arg)
         if u.op is Ops.CAST and narrow:
             return self.rounded(src[0], u.src[0].dtype, u.dtype.scalar())
@@ -198,7 +198,7 @@ class _Legalizer:
 
     def run(self, sink: UOp) -> UOp:
         order = sink.toposort()
-        there = self.missing.intersection(u.dtype.base.scalar() for u in order)
+        there = self.missing.intersection(u.dtype.element for u in order)
         if not there:
             return sink
         if dtypes.float64 in there:

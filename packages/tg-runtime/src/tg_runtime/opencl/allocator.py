@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ..allocator import Allocator, BufferOptions, LRUAllocator
+from .image import ImageMemory
 from .memory import BufferMemory, CLMemory, SharedMemory
 from .queue import Queue
 from .staging import CHUNK_BYTES, Staging
@@ -66,6 +67,11 @@ class CLAllocator(LRUAllocator[CLMemory]):
         self.staging = Staging(queue)
 
     def _alloc(self, nbytes: int, options: BufferOptions) -> CLMemory:
+        image = options.image
+        if image is not None and self.queue.physical.images:
+            if options.external_ptr is not None:
+                return ImageMemory.adopt(self.queue, options.external_ptr, image)
+            return ImageMemory.allocate(self.queue, image)
         if options.external_ptr is not None:
             return BufferMemory.adopt(self.queue, options.external_ptr, nbytes)
         if self.largest and nbytes > self.largest:

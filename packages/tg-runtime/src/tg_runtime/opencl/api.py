@@ -55,6 +55,19 @@ _PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     "clRetainEvent": (c_int32, (c_void_p,)),
     "clRetainMemObject": (c_int32, (c_void_p,)),
     "clGetMemObjectInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
+    "clCreateImage": (c_void_p, (c_void_p, c_uint64, c_void_p, c_void_p, c_void_p, _STATUS)),
+    "clGetImageInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p)),
+    "clEnqueueReadImage": (
+        c_int32,
+        (c_void_p, c_void_p, c_uint32, _SIZES, _SIZES, c_size_t, c_size_t, c_void_p, *_EVENT_LIST),
+    ),
+    "clEnqueueWriteImage": (
+        c_int32,
+        (c_void_p, c_void_p, c_uint32, _SIZES, _SIZES, c_size_t, c_size_t, c_void_p, *_EVENT_LIST),
+    ),
+    "clEnqueueCopyImage": (c_int32, (c_void_p, c_void_p, c_void_p, _SIZES, _SIZES, _SIZES, *_EVENT_LIST)),
+    "clEnqueueCopyImageToBuffer": (c_int32, (c_void_p, c_void_p, c_void_p, _SIZES, _SIZES, c_size_t, *_EVENT_LIST)),
+    "clEnqueueCopyBufferToImage": (c_int32, (c_void_p, c_void_p, c_void_p, c_size_t, _SIZES, _SIZES, *_EVENT_LIST)),
     "clEnqueueMapBuffer": (
         c_void_p,
         (c_void_p, c_void_p, c_uint32, c_uint64, c_size_t, c_size_t, *_EVENT_LIST, _STATUS),
@@ -82,6 +95,7 @@ _SINCE_2_0: dict[str, tuple[object, tuple[object, ...]]] = {
 PLATFORM_VERSION, PLATFORM_NAME = 0x0901, 0x0902
 DEVICE_TYPE, DEVICE_MAX_WORK_GROUP_SIZE, DEVICE_MAX_MEM_ALLOC_SIZE = 0x1000, 0x1004, 0x1010
 DEVICE_MAX_PARAMETER_SIZE, DEVICE_MEM_BASE_ADDR_ALIGN, DEVICE_SINGLE_FP_CONFIG = 0x1017, 0x1019, 0x101B
+DEVICE_IMAGE2D_MAX_WIDTH, DEVICE_IMAGE2D_MAX_HEIGHT, DEVICE_IMAGE_SUPPORT = 0x1011, 0x1012, 0x1016
 DEVICE_GLOBAL_MEM_SIZE, DEVICE_LOCAL_MEM_SIZE = 0x101F, 0x1023
 DEVICE_NAME, DEVICE_DRIVER_VERSION, DEVICE_VERSION, DEVICE_EXTENSIONS = 0x102B, 0x102D, 0x102F, 0x1030
 DEVICE_DOUBLE_FP_CONFIG, DEVICE_SVM_CAPABILITIES = 0x1032, 0x1053
@@ -91,7 +105,9 @@ DEVICE_TYPE_ALL, DEVICE_TYPE_CPU = 0xFFFFFFFF, 1 << 1
 MEM_READ_WRITE, MEM_ALLOC_HOST_PTR, MEM_SVM_FINE_GRAIN_BUFFER = 1, 1 << 4, 1 << 10
 MAP_READ_WRITE = 3
 BUFFER_CREATE_TYPE_REGION = 0x1220
-MEM_SIZE, MEM_CONTEXT = 0x1102, 0x1106
+MEM_SIZE, MEM_CONTEXT, MEM_OBJECT_IMAGE2D = 0x1102, 0x1106, 0x10F1
+IMAGE_FORMAT, IMAGE_WIDTH, IMAGE_HEIGHT = 0x1110, 0x1114, 0x1115
+RGBA, HALF_FLOAT, FLOAT = 0x10B5, 0x10DD, 0x10DE
 QUEUE_PROFILING_ENABLE = 1 << 1
 FP_FMA = 1 << 5
 SVM_FINE_GRAIN_BUFFER = 1 << 1
@@ -101,14 +117,15 @@ NO_MEMORY = frozenset({-4, -5, -6, -61})  # allocation failed, no resources, no 
 _ERRORS = {
     -1: "DEVICE_NOT_FOUND", -2: "DEVICE_NOT_AVAILABLE", -3: "COMPILER_NOT_AVAILABLE",
     -4: "MEM_OBJECT_ALLOCATION_FAILURE", -5: "OUT_OF_RESOURCES", -6: "OUT_OF_HOST_MEMORY",
-    -11: "BUILD_PROGRAM_FAILURE", -13: "MISALIGNED_SUB_BUFFER_OFFSET",
+    -10: "IMAGE_FORMAT_NOT_SUPPORTED", -11: "BUILD_PROGRAM_FAILURE", -13: "MISALIGNED_SUB_BUFFER_OFFSET",
     -14: "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", -30: "INVALID_VALUE", -33: "INVALID_DEVICE",
-    -34: "INVALID_CONTEXT", -36: "INVALID_COMMAND_QUEUE", -38: "INVALID_MEM_OBJECT", -42: "INVALID_BINARY",
+    -34: "INVALID_CONTEXT", -36: "INVALID_COMMAND_QUEUE", -38: "INVALID_MEM_OBJECT",
+    -39: "INVALID_IMAGE_FORMAT_DESCRIPTOR", -40: "INVALID_IMAGE_SIZE", -42: "INVALID_BINARY",
     -43: "INVALID_BUILD_OPTIONS", -44: "INVALID_PROGRAM", -45: "INVALID_PROGRAM_EXECUTABLE",
     -46: "INVALID_KERNEL_NAME", -48: "INVALID_KERNEL", -49: "INVALID_ARG_INDEX", -50: "INVALID_ARG_VALUE",
     -51: "INVALID_ARG_SIZE", -52: "INVALID_KERNEL_ARGS", -53: "INVALID_WORK_DIMENSION",
-    -54: "INVALID_WORK_GROUP_SIZE", -55: "INVALID_WORK_ITEM_SIZE", -56: "INVALID_GLOBAL_OFFSET",
-    -58: "INVALID_EVENT", -59: "INVALID_OPERATION", -61: "INVALID_BUFFER_SIZE", -63: "INVALID_GLOBAL_WORK_SIZE",
+    -54: "INVALID_WORK_GROUP_SIZE", -55: "INVALID_WORK_ITEM_SIZE", -56: "INVALID_GLOBAL_OFFSET", -58: "INVALID_EVENT",
+    -59: "INVALID_OPERATION", -61: "INVALID_BUFFER_SIZE", -63: "INVALID_GLOBAL_WORK_SIZE",
     -1001: "PLATFORM_NOT_FOUND",
 }  # fmt: skip
 

@@ -45,6 +45,11 @@ class PhysicalDevice:
         return "cl_khr_fp16" in self.extensions
 
     @property
+    def images(self) -> bool:
+        """Whether there are images."""
+        return self.number(api.DEVICE_IMAGE_SUPPORT) != 0
+
+    @property
     def double(self) -> bool:
         """Whether float64 can be computed with."""
         return "cl_khr_fp64" in self.extensions or self.number(api.DEVICE_DOUBLE_FP_CONFIG) != 0

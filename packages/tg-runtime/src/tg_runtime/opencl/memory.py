@@ -81,6 +81,10 @@ class CLMemory(ABC):
     def copy_to(self, queue: Queue, dest: CLMemory, nbytes: int) -> bool:
         """Queues a copy to other memory of the device; False where there is no such copy."""
 
+    def copy_from(self, queue: Queue, src: BufferMemory) -> bool:
+        """Queues a copy of a buffer; False where there is no such copy."""
+        return False
+
     @abstractmethod
     def part(self, queue: Queue, nbytes: int, byte_offset: int) -> CLMemory:
         """A range of a whole block."""
@@ -201,7 +205,9 @@ class BufferMemory(CLMemory):
             raise queue.failed(status, f"copying {nbytes} bytes from the device")
 
     def copy_to(self, queue: Queue, dest: CLMemory, nbytes: int) -> bool:
-        if not isinstance(dest, BufferMemory) or dest.handle == self.handle:
+        if not isinstance(dest, BufferMemory):
+            return dest.copy_from(queue, self)
+        if dest.handle == self.handle:
             return False
         self._copy(queue, self.handle, dest.handle, self.begin, dest.begin, nbytes)
         return True

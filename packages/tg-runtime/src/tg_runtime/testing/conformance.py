@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arithmetic import Casts, Elementwise, Reductions
 from .base import Group
+from .images import Images
 from .indices import Indices
 from .launches import Faults, Graphs, Launches
 from .memory import Copies, SubBuffers
@@ -13,7 +14,7 @@ from .workgroups import LocalMemory
 
 class DeviceConformance(
     Copies, SubBuffers, Elementwise, Casts, Reductions, Views, OddShapes, Symbolic, ManyBuffers, Indices, LocalMemory,
-    Schedules, Graphs, Launches, Faults,
+    Images, Schedules, Graphs, Launches, Faults,
 ):  # fmt: skip
     """Subclass it, set ``device`` (and ``dev``), and let pytest collect the subclass.
 

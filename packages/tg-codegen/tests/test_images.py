@@ -1,0 +1,81 @@
+"""Kernels on images: texels are written whole, and read by channels."""
+
+from __future__ import annotations
+
+import pytest
+
+from tg_codegen import EmitError, compile_ast
+from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_opencl import OpenCLRenderer
+from tg_dtype import ImageDType, dtypes
+from tg_lazy import LazyOp, Ops, ast
+from tg_shape import ShapeTracker
+
+IMAGE = dtypes.imageh((3, 5, 4))
+FLOATS = ast.BufferArg(dtypes.float32, 60)
+WHOLE = ShapeTracker.from_shape((3, 20))
+
+
+def argument(image: ImageDType = IMAGE) -> ast.BufferArg:
+    return ast.BufferArg(image, image.size)
+
+
+def copy(st: ShapeTracker, into: ast.BufferArg, source: ast.BufferArg, st_in: ShapeTracker = WHOLE) -> LazyOp:
+    sink = ast.sink((ast.store(0, st, ast.load(1, dtypes.float32, st_in)),), (into, source))
+    ast.verify(sink)
+    return sink
+
+
+def test_written_by_texels() -> None:
+    src = compile_ast(copy(WHOLE, argument(), FLOATS), OpenCLRenderer()).src
+    assert "write_only image2d_t data0" in src
+    assert src.count("write_imagef(data0, (int2)(") == 1
+    assert "vload4(0, data1 +" in src
+
+
+def test_read_by_texels_where_texels_are_wanted() -> None:
+    src = compile_ast(copy(WHOLE, argument(), argument()), OpenCLRenderer()).src
+    assert "read_only image2d_t data1" in src
+    assert "= read_imagef(data1," in src
+    assert "tg_channel" not in src
+
+
+def test_read_by_channels_elsewhere() -> None:
+    shifted = ShapeTracker.from_shape((60,)).shrink(((1, 41),)).reshape((2, 20))
+    sink = copy(ShapeTracker.from_shape((2, 20)), ast.BufferArg(dtypes.float32, 40), argument(), shifted)
+    assert "tg_channel_5(data1," in compile_ast(sink, OpenCLRenderer(), actions=()).src
+
+
+def test_half_channels_need_no_half_arithmetic() -> None:
+    spec = compile_ast(copy(WHOLE, argument(), FLOATS), OpenCLRenderer(half=False))
+    assert "half" not in spec.src
+    assert [b.dtype for b in spec.buffers] == [IMAGE, dtypes.float32]
+
+
+def test_actions_are_replayed() -> None:
+    from tg_codegen.actions import parse
+
+    sink = copy(WHOLE, argument(), FLOATS)
+    spec = compile_ast(sink, OpenCLRenderer())
+    again = compile_ast(sink, OpenCLRenderer(), actions=[parse(line) for line in spec.actions])
+    assert again.src == spec.src
+
+
+def test_refusals() -> None:
+    with pytest.raises(EmitError, match="CLANG has no images"):
+        compile_ast(copy(WHOLE, argument(), FLOATS), ClangRenderer())
+    odd = ShapeTracker.from_shape((60,)).shrink(((0, 42),)).reshape((2, 21))
+    with pytest.raises(EmitError, match="by whole texels of 4 channels"):
+        small = ast.BufferArg(dtypes.float32, 42)
+        compile_ast(copy(odd, argument(), small, ShapeTracker.from_shape((2, 21))), OpenCLRenderer())
+    shifted = ShapeTracker.from_shape((60,)).shrink(((2, 42),)).reshape((2, 20))
+    with pytest.raises(EmitError, match="by whole texels of 4 channels"):
+        small = ast.BufferArg(dtypes.float32, 40)
+        compile_ast(copy(shifted, argument(), small, ShapeTracker.from_shape((2, 20))), OpenCLRenderer())
+    x = ast.load(0, dtypes.float32, WHOLE)
+    both = ast.sink((ast.store(0, WHOLE, ast.alu(Ops.ADD, x, x)),), (argument(),))
+    with pytest.raises(EmitError, match="both read and written by one kernel"):
+        compile_ast(both, OpenCLRenderer())
+    with pytest.raises(ast.InvalidAST, match="reads float16 from a buffer of imageh"):
+        store = ast.store(0, WHOLE, ast.load(1, dtypes.float16, WHOLE))
+        ast.verify(ast.sink((store,), (ast.BufferArg(dtypes.float16, 60), argument())))
