@@ -277,7 +277,7 @@ class _Kernel(CStyleKernel):
         return f"as_type<{self.type(dtype)}>({word}(0) - as_type<{word}>({bare(x)}))"
 
     def maximum(self, dtype: DType) -> str:
-        if dtypes.is_int(dtype):
+        if dtypes.is_int(dtype) and (dtype.count > 1 or dtype.bits >= 32):  # a narrow literal is an int
             return "max"
         if dtype.count == 1:
             return super().maximum(dtype)
@@ -323,4 +323,5 @@ class _Kernel(CStyleKernel):
             return x
         if dtypes.is_bool(src) or dtypes.is_bool(dst):
             return self.cast(x, src, dst)
-        return f"as_type<{self.type(dst)}>({bare(x)})"
+        narrow = src.count == 1 and dtypes.is_int(src) and src.bits < 32
+        return f"as_type<{self.type(dst)}>({f'({self.type(src)}){x}' if narrow else bare(x)})"
