@@ -261,9 +261,10 @@ class Planner:
                     return
         else:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
-        for root in self.nest.roots.values():  # lanes that are stored apart, with neighbours in between
-            if not root.reduce and root is not lanes and any(
-                    grows(s.index, root.var) == 1 and grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores):
+        apart = [s.index for s in self.nest.stores if grows(s.index, lanes.var) not in (0, 1)]
+        cut = {a.root for a in self.nest.axes if a.kind is not Kind.LOOP}
+        for root in self.nest.roots.values():  # neighbours of what the lanes store apart
+            if not root.reduce and root.var not in cut and any(grows(index, root.var) == 1 for index in apart):
                 self.cut(root.var, min(self.width(root), FEW_ROWS), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
 
