@@ -117,6 +117,9 @@ def _shorten(x: UOp) -> UOp:
     return result
 
 
+_MOVES = frozenset({UOps.GEP, UOps.VECTORIZE, UOps.BROADCAST, Ops.WHERE})
+
+
 class _Legalizer:
     def __init__(self, renderer: Renderer) -> None:
         self.renderer = renderer
@@ -187,7 +190,20 @@ class _Legalizer:
             return self.unpack(bits, u.dtype)
         if not narrow:
             return u.replace(src)
-        return UOp(u.op, self.computed(u.dtype), src, u.arg)
+        return self.moved(u, src) or UOp(u.op, self.computed(u.dtype), src, u.arg)
+
+    def moved(self, u: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        """What only moves lanes, or chooses between values, done with their bits; None if they are not at hand."""
+        if u.op not in _MOVES:
+            return None
+        values = u.src[1:] if u.op is Ops.WHERE else u.src
+        bits: list[UOp] = []
+        for before, after in zip(values, src[-len(values) :], strict=True):
+            known = encode(after, before.dtype.scalar()) if after.is_const else self.bits.get(after)
+            if known is None:
+                return None
+            bits.append(known)
+        return self.unpack(UOp(u.op, self.stored(u.dtype), (*src[: len(src) - len(bits)], *bits), u.arg), u.dtype)
 
     def rounded(self, x: UOp, source: DType, dtype: DType) -> UOp:
         """A value of the dtype ``source`` converted to the narrow ``dtype``, kept as fp32."""
