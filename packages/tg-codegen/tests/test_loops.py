@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tg_codegen import (
     Outermost,
     Pack,
     Partial,
+    Share,
     Split,
     Target,
     interpret,
@@ -42,6 +44,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 CPU = Target(kind="cpu", vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 15, l2_bytes=1 << 18)
 GPU = Target(kind="gpu", vector_bytes=16, registers=64, local_max=64, shared_bytes=1 << 14)
+BIG_GPU = Target(kind="gpu", vector_bytes=16, registers=255, local_max=1024, shared_bytes=48 << 10)
+PLAIN_GPU = Target(kind="gpu", vector_bytes=4, registers=64, local_max=32)
 
 
 @dataclass(frozen=True)
@@ -297,7 +301,7 @@ def test_plain(name: str) -> None:
     check(lower(made.ast), made, Target())
 
 
-@pytest.mark.parametrize("target", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("target", [CPU, GPU, BIG_GPU, PLAIN_GPU], ids=["cpu", "gpu", "big gpu", "plain gpu"])
 @pytest.mark.parametrize("name", CASES)
 def test_heuristic(name: str, target: Target) -> None:
     made = CASES[name]()
@@ -312,6 +316,25 @@ TRIES: list[tuple[str, str, Target]] = [
     ("matmul", "split(i0, 2, UPCAST); pack(0, -)", CPU),
     ("matmul", "split(i0, 4, LOCAL); mark(i0, GLOBAL); split(r0, 4, GROUP)", GPU),
     ("row sum", "split(r0, 8, GROUP); mark(i0, GLOBAL)", GPU),
+    ("row sum", "split(r0, 2, LANES); split(r0, 16, GROUP); split(i0, 2, LOCAL); mark(i0, GLOBAL)", GPU),
+    ("sum of all", "split(r0, 48, GROUP)", GPU),
+    ("matmul", "split(i1, 4, LOCAL); split(i0, 4, LOCAL); split(r0, 4, REDUCE); share(0, r0); share(1, r0)", GPU),
+    ("matmul", "split(i1, 2, VECTOR); split(i1, 4, LOCAL); split(i1, 2, UPCAST); split(i0, 3, UPCAST); "
+     "mark(i0, LOCAL); split(r0, 4, REDUCE); share(0, r0); share(1, r0); mark(i1, GLOBAL)", GPU),
+    ("matmul", "split(i1, 4, LOCAL); split(i0, 2, LOCAL); share(1, -); mark(i0, GLOBAL)", GPU),
+    ("matmul", "split(i0, 4, LOCAL); split(r0, 2, GROUP); share(0, r0); mark(i1, GLOBAL)", GPU),
+    ("matmul, both across", "split(i1, 8, LOCAL); split(i0, 5, UPCAST); split(i0, 2, LOCAL); split(r0, 8, REDUCE); "
+     "share(1, r0); share(0, r0)", GPU),
+    ("matmul, left across", "split(i1, 4, VECTOR); mark(i1, LOCAL); split(i0, 2, LOCAL); share(0, r0); "
+     "split(i0, 2, LOOP); mark(i0, GLOBAL)", GPU),
+    ("transpose", "split(i1, 8, LOCAL); split(i0, 2, UPCAST); split(i0, 4, LOCAL); share(0, -); mark(i1, GLOBAL)", GPU),
+    ("both ways", "split(i1, 8, LOCAL); split(i0, 8, LOCAL); share(1, -); mark(i1, GLOBAL); mark(i0, GLOBAL)", GPU),
+    ("normalise", "split(r0, 8, GROUP); split(r1, 8, GROUP); split(i1, 8, LOCAL); mark(i0, GLOBAL)", GPU),
+    ("normalise", "split(r0, 4, GROUP); split(r1, 8, GROUP); split(i1, 2, VECTOR); split(i1, 8, LOCAL)", GPU),
+    ("normalise", "split(r0, 16, GROUP); mark(i0, LOCAL)", GPU),
+    ("moments", "split(r0, 8, GROUP); split(i1, 8, LOCAL); mark(i0, GLOBAL)", GPU),
+    ("symbolic", "split(r0, 2, GROUP); split(i0, 4, LOCAL); mark(i0, GLOBAL); mark(i1, GLOBAL)", GPU),
+    ("convolution", "split(i2, 4, LOCAL); mark(i0, LOCAL); share(0, r0); share(1, r0); mark(i1, GLOBAL)", GPU),
     ("row sum", "split(r0, 16, LANES); split(i0, 2, UPCAST); split(r0, 3, UNROLL)", CPU),
     ("column sum", "split(i0, 8, VECTOR); split(r0, 4, SPREAD); mark(i0, THREAD)", CPU),
     ("normalise", "split(r0, 8, LANES); split(r1, 4, LANES); split(i1, 16, VECTOR); split(i0, 2, UPCAST)", CPU),
@@ -381,6 +404,36 @@ def test_all_cuts_of_a_small_matmul() -> None:
                 check(apply(lower(made.ast), actions), made, CPU)
 
 
+def some_gpu_action(nest: Nest, choose: random.Random) -> Action:
+    axis = choose.choice(nest.axes)
+    reduce = nest.roots[axis.root].reduce
+    factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, "-"])
+    cut = ("REDUCE", "UNROLL", "LANES", "GROUP") if reduce else ("LOCAL", "LOCAL", "UPCAST", "VECTOR", "LOOP")
+    return choose.choice([
+        *[Split(axis.name, factor, choose.choice(cut))] * 6,
+        Mark(axis.name, "GROUP" if reduce else choose.choice(["GLOBAL", "LOCAL"])),
+        Share(choose.randrange(2), place), Share(choose.randrange(2), place),
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_actions_for_work_items_are_right(seed: int) -> None:
+    choose = random.Random(seed)
+    for name in ("transpose", "both ways", "matmul, both across", "matmul", "normalise", "moments", "symbolic"):
+        made = CASES[name]()
+        nest = lower(made.ast)
+        for _ in range(choose.randint(2, 7)):
+            with suppress(ActionError):
+                nest = some_gpu_action(nest, choose).apply(nest)
+        with suppress(EmitError):
+            if items_of(nest) <= 128 and len(emit(nest, GPU).toposort()) < 2000:
+                check(nest, made, GPU)
+
+
+def items_of(nest: Nest) -> int:
+    return prod(a.extent for a in nest.axes if a.kind in (Kind.LOCAL, Kind.GROUP) and isinstance(a.extent, int))
+
+
 def some_action(nest: Nest, choose: random.Random) -> Action:
     axis = choose.choice(nest.axes)
     reduce = nest.roots[axis.root].reduce
@@ -422,6 +475,8 @@ def test_any_actions_that_fit_are_right(seed: int) -> None:
         (Partial(0, "i9"), "no loop 'i9'"),
         (Outermost("x"), "no loop"),
         (Mark("r0", "THREAD"), "is a reduction"),
+        (Share(0, "r0"), "no work-items"),
+        (Share(3, "r0"), "has 3 loads"),
     ],
 )
 def test_actions_that_do_not_fit(action: Action, message: str) -> None:

@@ -90,7 +90,9 @@ def test_a_program_on_a_cpu() -> None:
 
 def test_a_program_on_a_gpu() -> None:
     spec = compile_ast(row_sums(1024, 512), OpenCLRenderer())
-    assert math.prod(int(n) for n in spec.global_size) * math.prod(spec.local_size) == 1024
+    # rows of 512 are read by 64 neighbours each, four numbers at a time
+    assert math.prod(int(n) for n in spec.global_size) * math.prod(spec.local_size) == 1024 * 64
+    assert spec.local_size == (64, 4, 1)
     out, data = bytearray(4 * 8), memoryview(bytearray(4 * 8 * 5)).cast("f")
     data[:] = memoryview(bytearray(memoryview(data))).cast("f")
     small = compile_ast(row_sums(8, 5), OpenCLRenderer())

@@ -1,7 +1,7 @@
 """The code generator: kernel ASTs to optimised loops, to UOps, to a target's text."""
 
 from .access import EmitError
-from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Split, parse
+from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Share, Split, parse
 from .compile import compile_ast
 from .interpret import interpret
 from .linearize import linearize
@@ -14,6 +14,6 @@ from .uop import KOp, UOp, UOps
 
 __all__ = [
     "Action", "ActionError", "BufferParam", "EmitError", "Estimates", "KOp", "LowerError", "Mark", "Outermost", "Pack",
-    "Partial", "ProgramSpec", "Renderer", "Split", "Step", "Target", "UOp", "UOps", "beam_search", "compile_ast",
-    "interpret", "linearize", "lower", "parse",
+    "Partial", "ProgramSpec", "Renderer", "Share", "Split", "Step", "Target", "UOp", "UOps", "beam_search",
+    "compile_ast", "interpret", "linearize", "lower", "parse",
 ]

@@ -135,6 +135,24 @@ class Pack(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Share(Action):
+    """Keeps the ``number``-th load in memory of the work-group, filled by its items inside the loop ``axis``."""
+
+    number: int
+    axis: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        loads = loads_of(nest)
+        if not 0 <= self.number < len(loads):
+            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
+        if not any(a.kind in (Kind.LOCAL, Kind.GROUP) for a in nest.axes):
+            raise ActionError(f"{self}: there are no work-items to share it")
+        return staged(nest, loads[self.number], self.axis, self, shared=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Partial(Action):
     """Keeps partial results of the ``number``-th reduction in scratch, inside the loop ``axis`` (``-``: at the top).
 
@@ -203,7 +221,7 @@ class Prefetch(Action):
         return replace(nest, ahead=(*nest.ahead, (load, self.distance)), log=(*nest.log, str(self)))
 
 
-def staged(nest: Nest, node: Node, axis: str, action: Action) -> Nest:
+def staged(nest: Nest, node: Node, axis: str, action: Action, shared: bool = False) -> Nest:
     """The nest with ``node`` kept in scratch inside the loop ``axis``.
 
     Raises:
@@ -213,7 +231,7 @@ def staged(nest: Nest, node: Node, axis: str, action: Action) -> Nest:
         raise ActionError(f"{action}: {node!r} does not depend on {axis}")
     if any(s.node is node for s in nest.stages):
         raise ActionError(f"{action}: {node!r} is kept in scratch already")
-    stage = Stage(node, None if axis == "-" else axis)
+    stage = Stage(node, None if axis == "-" else axis, shared)
     return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(action)))
 
 
@@ -228,7 +246,7 @@ def reductions_of(nest: Nest) -> list[Node]:
 
 
 ACTIONS: dict[str, type[Action]] = {
-    cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Partial, Stream, Prefetch)
+    cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Share, Partial, Stream, Prefetch)
 }
 
 

@@ -13,11 +13,12 @@ from .access import EmitError
 from .actions import Action, ActionError, apply
 from .emit import emit
 from .estimate import estimate
-from .heuristic import heuristic
+from .items import groups, items
 from .keep import keep_rows
 from .linearize import linearize
 from .lower import lower
 from .nest import Kind, Nest, NodeOp
+from .plan import heuristic
 from .program import BufferParam, ProgramSpec
 from .renderer import Renderer
 from .rows import RowEmitter, fetching_ahead, split_rows, with_parts
@@ -94,8 +95,8 @@ def _rendered(sink: UOp, nest: Nest, renderer: Renderer, name: str | None, threa
         uops=uops,
         buffers=buffer_params(nest),
         vars=tuple(sorted(kernel_variables(uops), key=lambda v: v.name)),
-        global_size=sizes(nest, (Kind.GLOBAL,)),
-        local_size=sizes(nest, (Kind.LOCAL, Kind.GROUP)),
+        global_size=groups(nest, renderer.target.global_max).full_sizes(),
+        local_size=items(nest).full_sizes(),  # type: ignore[arg-type]
         threads=threads,
         estimates=estimate(nest),
         actions=nest.log,
@@ -130,9 +131,3 @@ def buffer_params(nest: Nest) -> tuple[BufferParam, ...]:
 def kernel_variables(uops: Sequence[UOp]) -> list[Variable]:
     """The symbolic variables that the kernel takes."""
     return [u.arg for u in uops if u.op is UOps.VAR]
-
-
-def sizes(nest: Nest, kinds: tuple[Kind, ...]) -> tuple[int, int, int]:
-    """The extents of the parallel loops of some kinds, along x, y, z."""
-    found = [a.extent for kind in kinds for a in nest.axes if a.kind is kind]
-    return tuple((*found, 1, 1, 1)[:3])  # type: ignore[return-value]

@@ -19,16 +19,17 @@ from tg_shape import Expr, Variable, sint
 
 from .access import EmitError, splat
 from .index import index_dtype
-from .nest import LANE, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
-from .partial import Partials
+from .items import groups, items
+from .nest import LANE, PARALLEL, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
 from .reduction import Reduction
 from .scope import Block, Context, Env
+from .sharing import Sharing
 from .target import Target
 from .tiles import Tile
 from .uop import UOp, UOps, const
 
 
-class Emitter(Partials):
+class Emitter(Sharing):
     """Emits one nest for one target."""
 
     def __init__(self, nest: Nest, target: Target) -> None:
@@ -45,16 +46,13 @@ class Emitter(Partials):
         exact = frozenset(root for root in self.nest.roots if self.divides(root))
         context = Context(self.top, Env(dict.fromkeys(self.nest.roots, 0), {}, exact))
         env = context.env
-        specials: dict[str, int] = {"gidx": 0, "lidx": 0}
-        parallel: list[Axis] = []
-        for axis in self.nest.axes:
-            if axis.kind in (Kind.GLOBAL, Kind.LOCAL):
-                parallel.append(axis)
-                env = env.open(axis.name, axis.root, axis.stride, self.parallel(axis, specials))
-        for axis in self.nest.axes:
+        parallel = [a for a in self.nest.axes if a.kind in PARALLEL]
+        counters = self.counters()
+        for axis in parallel:
             if axis.kind is Kind.GROUP:
-                parallel.append(axis)
-                self.group[axis.name] = self.parallel(axis, specials)
+                self.group[axis.name] = counters[axis.name]
+            else:
+                env = env.open(axis.name, axis.root, axis.stride, counters[axis.name])
         context = Context(self.top, env)
         serial = [a for a in self.nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
         self.outputs(list(self.nest.stores), serial, context, parallel)
@@ -80,12 +78,20 @@ class Emitter(Partials):
                     look(part)
         return frozenset(found)
 
-    def parallel(self, axis: Axis, specials: dict[str, int]) -> Variable:
-        """The next free work-group or work-item index, for ``axis``."""
-        prefix = "gidx" if axis.kind is Kind.GLOBAL else "lidx"
-        number = specials[prefix]
-        specials[prefix] += 1
-        return self.special(f"{prefix}{number}", axis.extent)
+    def counters(self) -> dict[str, sint]:
+        """The counters of the loops that run across work-groups and work-items."""
+        found: dict[str, sint] = {}
+        try:
+            layouts = {"gidx": groups(self.nest, self.target.global_max), "lidx": items(self.nest)}
+        except ValueError as error:
+            raise EmitError(str(error)) from None
+        for prefix, layout in layouts.items():
+            indices = [self.special(f"{prefix}{number}", size) for number, size in enumerate(layout.sizes)]
+            for slot in layout.slots:
+                found.update((axis.name, layout.counter(axis, indices)) for axis in slot)
+            if prefix == "lidx":
+                self.items = [(index, int(size)) for index, size in zip(indices, layout.sizes, strict=True)]  # type: ignore[arg-type]
+        return found
 
     def outputs(self, stores: list[Store], axes: Sequence[Axis], context: Context, parallel: Sequence[Axis]) -> None:
         """Opens the output loops around the stores that need them."""
@@ -104,10 +110,12 @@ class Emitter(Partials):
 
     def store(self, store: Store, context: Context, parallel: Sequence[Axis]) -> None:
         """All register copies of one store."""
+        busy = {self.counter_of(axis, context.env) for axis in parallel if axis.root in store.roots}
         idle: sint = 1
         for axis in parallel:
-            if axis.root not in store.roots:
-                idle = idle & self.counter_of(axis, context.env).eq(0)
+            counter = self.counter_of(axis, context.env)
+            if isinstance(counter, Expr) and counter not in busy:
+                idle = idle & counter.eq(0)
         pointer = self.params[store.slot]
         tiles: dict[tuple[sint, sint], tuple[Tile, dict[int, UOp]]] = {}
         for env in self.replicas(context.env, store.roots):

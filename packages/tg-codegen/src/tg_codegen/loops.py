@@ -9,7 +9,7 @@ from itertools import count, product
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, sint
+from tg_shape import Variable, sint
 
 from .access import Access, EmitError
 from .interior import LEAST, interior
@@ -48,7 +48,9 @@ class Loops(Access):
     Attributes:
       owner: the block that each open counter belongs to.
       by_root: the loops of each root, outermost first.
-      group: the work-item index of each GROUP loop.
+      group: the counter of each GROUP loop.
+      items: the indices of a work-item in its group, and how many there are of each.
+      implied: conditions that hold where their counters are open.
       memo: values emitted so far, by node and by all that they depend on.
       numbers: makes names and registers unique.
       top: the kernel's own block.
@@ -59,9 +61,11 @@ class Loops(Access):
         self.nest = nest
         self.owner: dict[Variable, Block] = {}
         self.by_root = {root: nest.of_root(root) for root in nest.roots}
-        self.group: dict[str, Variable] = {}
+        self.group: dict[str, sint] = {}
+        self.items: list[tuple[Variable, int]] = []
         self.interiors: dict[Variable, tuple[int, int] | None] = {}
         self.parted: Variable | None = None
+        self.implied: set[sint] = set()
         self.memo: dict[tuple[object, ...], UOp] = {}
         self.free: dict[Node, tuple[Variable, ...]] = {}
         self.numbers = count()
@@ -245,10 +249,8 @@ class Loops(Access):
                 result = result & inside
         return result
 
-    def counter_of(self, axis: Axis, env: Env) -> Expr:
+    def counter_of(self, axis: Axis, env: Env) -> sint:
         """The number of the thread, work-group or work-item that ``axis`` runs across."""
         if axis.kind is Kind.THREAD:
             return self.core()
-        counter = self.group[axis.name] if axis.kind is Kind.GROUP else env.axis[axis.name]
-        assert isinstance(counter, Expr)
-        return counter
+        return self.group[axis.name] if axis.kind is Kind.GROUP else env.axis[axis.name]

@@ -166,10 +166,14 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A node kept in scratch memory, filled inside the loop ``axis`` (``None``: before all serial loops)."""
+    """A node kept in scratch memory, filled inside the loop ``axis`` (``None``: before all serial loops).
+
+    Scratch is private to a thread, or, ``shared``, one for all items of a work-group, which fill it together.
+    """
 
     node: Node
     axis: str | None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +230,8 @@ class Nest:
     def render(self) -> str:
         """The loops and outputs as text."""
         lines = [f"for {a.name} in {a.extent} of {a.root.name} by {a.stride}: {a.kind.name.lower()}" for a in self.axes]
-        lines += [f"stage {s.node!r} in {s.axis or 'the kernel'}" for s in self.stages]
+        lines += [
+            f"stage {s.node!r} in {s.axis or 'the kernel'}{', shared' if s.shared else ''}" for s in self.stages]
         lines += [f"stream {slot}" for slot in sorted(self.streams)]
         lines += [f"prefetch {node!r} by {distance}" for node, distance in self.ahead]
         lines += [f"store {s.slot}[{s.index}] where {s.valid} = {s.value!r}" for s in self.stores]

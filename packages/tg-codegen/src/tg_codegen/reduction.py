@@ -13,10 +13,12 @@ from tg_shape import Variable, sint
 
 from .access import splat
 from .contraction import contraction
-from .loops import Loops
+from .loops import Loops, below
 from .nest import Axis, Kind, Node
 from .scope import Block, Context, Env
 from .uop import UOp, UOps, const
+
+RADIX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,25 +174,47 @@ class Reduction:
             item = item * emitter.fixed(axis) + self.env.axis[axis.name]
         row: sint = 0
         rows = 1
-        for axis in emitter.nest.axes:
-            if axis.kind is Kind.LOCAL:
-                row = row * emitter.fixed(axis) + self.env.axis[axis.name]
+        taken = {emitter.group[axis.name] for axis in self.group}
+        for axis in emitter.nest.axes:  # items that have results of their own, or the same once more
+            if axis.kind in (Kind.LOCAL, Kind.GROUP) and (counter := emitter.counter_of(axis, self.env)) not in taken:
+                taken.add(counter)
+                row = row * emitter.fixed(axis) + counter
                 rows *= emitter.fixed(axis)
         lanes = partial.dtype.count
-        name, size = f"group{next(emitter.numbers)}", rows * width * lanes
+        levels = tree(width)
+        name, size = f"group{next(emitter.numbers)}", rows * lanes * sum(levels)
         scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.LOCAL), (), (name, size))
-        place = (row * width + item) * lanes
-        block.effects.append(UOp(UOps.STORE, dtypes.void, (scratch, emitter.address(place), partial)))
-        barrier = UOp(UOps.BARRIER, dtypes.void, (), next(emitter.numbers))
-        block.effects.append(barrier)
-        ready = UOp(UOps.AFTER, scratch.dtype, (scratch, barrier))
-        first = row * width * lanes
-        parts = [
-            UOp(UOps.LOAD, partial.dtype, (ready, emitter.address(first + number * lanes))) for number in range(width)]
-        total = combine(node.arg[0], parts)
+        begin, total, at = 0, partial, item
+        for number, (count, fewer) in enumerate(zip(levels, [*levels[1:], 1], strict=True)):
+            gate = () if number == 0 else (emitter.build.truth(below(item, count)),)
+            place = (begin + row * count + at) * lanes
+            block.effects.append(UOp(UOps.STORE, dtypes.void, (scratch, emitter.address(place), total, *gate)))
+            barrier = UOp(UOps.BARRIER, dtypes.void, (), next(emitter.numbers))
+            block.effects.append(barrier)
+            ready = UOp(UOps.AFTER, scratch.dtype, (scratch, barrier))
+            at = item % fewer  # neighbours read neighbours
+            total = combine(node.arg[0], [
+                UOp(UOps.LOAD, partial.dtype, (ready, emitter.address((begin + row * count + at + part) * lanes)))
+                for part in range(0, count, fewer)])
+            begin += rows * count
         if block is not emitter.top:  # the next iteration writes here again
             block.effects.append(UOp(UOps.BARRIER, dtypes.void, (total,), next(emitter.numbers)))
         return total
+
+
+def tree(width: int) -> list[int]:
+    """How many partial results there are at each level, when at most ``RADIX`` or so become one from level to level.
+
+    >>> tree(4), tree(64), tree(256), tree(48)
+    ([4], [64, 8], [256, 32, 4], [48, 6])
+    """
+    levels = [width]
+    while levels[-1] > RADIX:
+        part = next((n for n in (RADIX, 6, 4, 3, 2, 5, 7) if levels[-1] % n == 0), levels[-1])
+        if part == levels[-1]:
+            break
+        levels.append(levels[-1] // part)
+    return levels
 
 
 def combine(op: Ops, parts: list[UOp]) -> UOp:

@@ -16,9 +16,9 @@ from tg_shape import sint
 from .access import EmitError
 from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Split, apply, loads_of, reductions_of
 from .compile import render_nest
-from .heuristic import heuristic
 from .lower import lower
 from .nest import Kind, Nest
+from .plan import heuristic
 from .program import ProgramSpec
 from .renderer import Renderer
 from .target import Target

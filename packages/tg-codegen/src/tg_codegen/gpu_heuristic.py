@@ -1,0 +1,338 @@
+"""The hand-coded heuristic for GPUs: work-groups, vectors, register tiles, shared memory, reductions by groups.
+
+Three families of kernels:
+
+* *elementwise*: vectors along the dimension in which memory is contiguous, neighbours in one group; what is read across
+  goes through shared memory in squares;
+* *products*, where two loads are each used for many outputs: a tile of outputs a group, a smaller one a work-item, and
+  the operands of a piece of the reduction in shared memory;
+* *reductions*: the items of a group each take a part, as many as it takes to occupy the machine; they are neighbours
+  where memory is contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tg_lazy import Ops
+from tg_shape import Variable
+
+from .actions import Action, Mark, Share, Split, loads_of
+from .heuristic import Planner, grows, power_below, size, step
+from .items import items
+from .nest import Kind, Nest, Node, NodeOp, Root
+from .target import Target
+
+ITEMS = 256  # work-items in a group
+WARP = 32  # work-items that reach memory together
+OCCUPIED = 1 << 16  # work-items that keep a machine busy
+BUSY_GROUPS = 128
+SQUARE = 32  # of elements that are turned in shared memory
+DEEP = 16  # iterations of a product's reduction that are in shared memory at once
+MOST_DEEP = 64
+LEAST_PRODUCT = 8  # rows, columns and depth below which a product is not tiled
+BANKS = 4  # a square's row is so many bytes longer
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A product's tile: of work-items in a group, and of results of each.
+
+    Attributes:
+      rows: work-items along the rows.
+      columns: work-items along the columns.
+      each: rows of a work-item.
+      wide: columns of a work-item.
+    """
+
+    rows: int
+    columns: int
+    each: int
+    wide: int
+
+
+class GPUPlanner(Planner):
+    """Collects actions for one nest on a GPU."""
+
+    def __init__(self, nest: Nest, target: Target) -> None:
+        super().__init__(nest, target)
+        self.items = min(target.local_max or 1, ITEMS)
+        self.tiled = False
+        self.outputs = {r.var for r in nest.roots.values() if not r.reduce}
+
+    def plan(self) -> list[Action]:
+        """All actions for the nest."""
+        if not self.reductions:
+            self.elementwise()
+        elif not self.product():
+            self.reduce()
+        self.spread()
+        return self.actions
+
+    # what is common
+
+    def part(self, root: Variable, factor: int, kind: Kind) -> bool:
+        """Gives the innermost ``factor`` iterations to ``kind``, or all if there are no more."""
+        axis = self.outer(root)
+        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or size(axis.extent) < 2:
+            return False
+        if isinstance(axis.extent, int) and axis.extent <= factor:
+            self.do(Mark(axis.name, kind.name))
+        elif isinstance(axis.extent, int) or kind in (Kind.LOCAL, Kind.GROUP):
+            self.do(Split(axis.name, factor, kind.name))
+        else:
+            return False
+        return True
+
+    def even(self, root: Variable, most: int) -> int:
+        """The greatest power of two, at most ``most``, that divides what is left of a dimension."""
+        extent = self.outer(root).extent
+        width = max(1, most)
+        while width > 1 and (not isinstance(extent, int) or extent % width):
+            width //= 2
+        return width
+
+    def some(self, root: Variable, most: int) -> int:
+        """How many items suit what is left of a dimension: a power of two that wastes few."""
+        extent = size(self.outer(root).extent)
+        best = power_below(max(1, most))
+        while best > 1 and (best >= 2 * extent or -(-extent // best) * best > extent * 5 // 4):
+            best //= 2
+        return best
+
+    def left(self) -> int:
+        """How many times as many work-items a group may have."""
+        return max(1, self.items // prod(int(n) for n in items(self.nest).sizes))  # type: ignore[arg-type]
+
+    def spread(self) -> None:
+        """Gives what is left of the outputs to work-items, as far as a group has none, and to work-groups."""
+        divided = any(a.kind is Kind.GROUP for a in self.nest.axes)  # others would do its work once more
+        for root in reversed(self.rows if divided else self.rows + self.columns):
+            axis = self.outer(root.var)
+            if axis.kind is Kind.LOOP and self.left() >= 2 and self.plain() and not self.tiled:
+                self.part(root.var, self.some(root.var, self.left()), Kind.LOCAL)
+        symbolic = 0
+        reduced = {r for n in self.reductions for r in n.free}
+        for axis in [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in self.outputs]:
+            if any(axis.root not in s.roots for s in self.nest.stores) and len(self.nest.stores) > 1:
+                continue  # some stores would be done by one group only, and others wait for nothing
+            if self.reductions and axis.root not in reduced and size(axis.extent) < self.items:
+                continue  # the group that has the reduction's result writes all that needs it
+            symbolic += not isinstance(axis.extent, int)
+            if isinstance(axis.extent, int) or symbolic <= 2:
+                self.do(Mark(axis.name, Kind.GLOBAL.name))
+
+    def plain(self) -> bool:
+        """Whether another loop of work-items has a dimension of the launch."""
+        return sum(a.kind in (Kind.LOCAL, Kind.GROUP) for a in self.nest.axes) < 3
+
+    # families
+
+    def elementwise(self) -> None:
+        best = self.walked()
+        if best is None:
+            return
+        across = [load for load in self.loads
+                  if step(load, best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
+        if across and self.square(best, across[0]):
+            return
+        if self.work // self.lanes >= OCCUPIED // 4:
+            width = self.even(best.var, self.lanes)
+            if width >= 2 and any(step(n, best.var) == 1 for n in self.loads) | any(
+                    grows(s.index, best.var) == 1 for s in self.nest.stores):
+                self.part(best.var, width, Kind.VECTOR)
+        self.part(best.var, self.some(best.var, self.items), Kind.LOCAL)
+
+    def walked(self) -> Root | None:
+        """The dimension along which most of memory is contiguous, stores first."""
+        best, score = None, 0
+        for root in self.rows:
+            if size(root.extent) >= 2:
+                found = sum(4 for s in self.nest.stores if grows(s.index, root.var) == 1)
+                found += sum(1 for load in self.loads if step(load, root.var) == 1)
+                if found > score or best is None:
+                    best, score = root, found
+        return best
+
+    def contiguous_rows(self, load: Node, best: Root) -> Root | None:
+        """The other output dimension along which a load is contiguous."""
+        return next((r for r in self.rows if r is not best and step(load, r.var) == 1 and size(r.extent) >= 8), None)
+
+    def square(self, best: Root, load: Node) -> bool:
+        """Turns squares of a load in shared memory: read along one dimension, written along the other."""
+        other = self.contiguous_rows(load, best)
+        side = min(SQUARE, self.items // 2, power_below(size(best.extent)))
+        fits = side * (side + BANKS) * load.dtype.itemsize <= self.target.shared_bytes
+        if other is None or side < 8 or not fits or best.var not in load.free:
+            return False
+        if not all(isinstance(r.extent, int) for r in (best, other)):
+            return False
+        deep = min(side, power_below(size(other.extent)))
+        each = max(1, deep * side // self.items)
+        self.part(best.var, side, Kind.LOCAL)
+        self.part(other.var, each, Kind.UPCAST)
+        self.part(other.var, deep // each, Kind.LOCAL)
+        self.do(Share(loads_of(self.nest).index(load), "-"))
+        self.tiled = True
+        return True
+
+    def product(self) -> bool:
+        """A tiled product, if the kernel is one."""
+        if len(self.reductions) != 1 or self.reductions[0].arg[0] is not Ops.ADD or self.columns:
+            return False
+        node = self.reductions[0]
+        body = [n for n in node.toposort() if n.op is NodeOp.LOAD]
+        if not all(isinstance(r.extent, int) for r in self.nest.roots.values() if r.var in {*node.arg[1], *node.free}):
+            return False
+        columns = self.walked()
+        if columns is None or any(n.op is NodeOp.GATHER for n in node.toposort()):
+            return False
+        right = [n for n in body if columns.var in n.free]
+        choices = [r for r in self.rows if r is not columns and right and all(r.var not in n.free for n in right)]
+        if not choices:
+            return False
+        rows = max(choices, key=lambda r: size(r.extent))
+        left = [n for n in body if rows.var in n.free]
+        depth = prod(size(self.nest.roots[r].extent) for r in node.arg[1])
+        if not left or min(size(rows.extent), size(columns.extent), depth) < LEAST_PRODUCT:
+            return False
+        # vectors want neighbours in memory, in the result as well
+        lanes = self.even(columns.var, self.lanes) if any(
+            grows(s.index, columns.var) == 1 for s in self.nest.stores) else 1
+        others = prod(size(r.extent) for r in self.rows if r is not rows and r is not columns)
+        tile = self.choose(size(rows.extent), size(columns.extent), others, lanes)
+        self.part(columns.var, lanes, Kind.VECTOR)
+        self.part(columns.var, tile.columns, Kind.LOCAL)
+        self.part(columns.var, tile.wide // lanes, Kind.UPCAST)
+        self.part(rows.var, tile.each, Kind.UPCAST)
+        self.part(rows.var, tile.rows, Kind.LOCAL)
+        self.tiled = True
+        self.stage([*left, *(n for n in right if n not in left)], node)
+        self.unroll_small(tile.each * tile.wide)
+        return True
+
+    def choose(self, rows: int, columns: int, others: int, lanes: int) -> Tile:
+        """The tile that reads least for what it computes, and still leaves groups for the whole machine."""
+        def cost(t: Tile) -> tuple[float, int]:
+            waste, groups = 1.0, others
+            for extent, part in ((rows, t.rows * t.each), (columns, t.columns * t.wide)):
+                groups *= -(-extent // part)
+                waste *= -(-extent // part) * part / extent
+            reads = 1 / t.each + 1 / t.wide
+            idle = max(1.0, BUSY_GROUPS / groups) ** 0.5 * max(1.0, 4 * WARP / (t.rows * t.columns)) ** 0.5
+            return (1 + 2 * reads) * waste * idle, t.each * t.wide
+
+        registers = min(self.target.registers, 65536 // max(self.items, 1)) - 24
+        options = [
+            Tile(r, c, each, lanes * wide)
+            for r in (4, 8, 16) for c in (4, 8, 16) for each in (1, 2, 4, 8) for wide in (1, 2, 4, 8)
+            if r * c <= self.items and lanes * wide <= 8 and each * lanes * wide + each + lanes * wide <= registers
+            and (each * r < 2 * rows and c * lanes * wide < 2 * columns)
+        ]
+        return min(options, key=cost, default=Tile(1, min(self.items, 8), 1, lanes))
+
+    def stage(self, loads: Sequence[Node], node: Node) -> None:
+        """Cuts the reduction, and shares the operands of each piece as far as they fit."""
+        serial = [a for a in self.nest.axes if a.root in node.arg[1] and a.kind is Kind.REDUCE]
+        first, inner = serial[0], prod(size(a.extent) for a in serial[1:])
+        if inner > MOST_DEEP or not any(a.kind is Kind.LOCAL for a in self.nest.axes):
+            return
+        length = max(1, min(size(first.extent), DEEP // inner if inner <= DEEP else 1))
+        while length > 1 and self.shared_bytes(loads, node, length * inner) > self.target.shared_bytes:
+            length //= 2
+        if self.shared_bytes(loads, node, length * inner) > self.target.shared_bytes:
+            return
+        length = next((n for n in range(length, length // 2, -1) if size(first.extent) % n == 0), length)
+        if 1 < length < size(first.extent):
+            self.do(Split(first.name, length, Kind.REDUCE.name))
+            where = first.name
+        else:
+            where = first.name if length == 1 else "-"
+        for load in loads:
+            walks = first.root in load.free or where == "-"
+            reused = any(a.kind is Kind.LOCAL and a.root not in load.free for a in self.nest.axes)
+            if walks and reused and self.unique(load):
+                self.do(Share(loads_of(self.nest).index(load), where))
+
+    def unique(self, load: Node) -> bool:
+        """Whether a load is not shared yet."""
+        return all(s.node is not load for s in self.nest.stages)
+
+    def shared_bytes(self, loads: Sequence[Node], node: Node, depth: int) -> int:
+        """Bytes of the operands of a piece of the reduction, rows that are lengthened included."""
+        total = 0
+        for load in loads:
+            held = [a for a in self.nest.axes if a.root in load.free and a.root not in node.arg[1]
+                    and a.kind in (Kind.LOCAL, Kind.UPCAST, Kind.VECTOR)]
+            width = prod(size(a.extent) for a in held)
+            total += depth * (width + max(1, 16 // load.dtype.itemsize)) * load.dtype.itemsize
+        return total
+
+    def reduce(self) -> None:
+        """Reductions, each divided among the items of a group where that pays."""
+        groups: dict[tuple[Variable, ...], list[Node]] = {}
+        for node in self.reductions:
+            groups.setdefault(node.arg[1], []).append(node)
+        results = prod(size(r.extent) for r in self.rows)
+        coalesced = self.along_rows()
+        depth = max(prod(size(self.nest.roots[r].extent) for r in roots) for roots in groups)
+        most = self.items if coalesced is None else self.items // WARP
+        width = min(most, power_below(max(1, OCCUPIED // max(results, 1))), power_below(max(1, depth // 4)))
+        if coalesced is None and depth >= 4 * WARP:
+            width = min(max(width, WARP), self.items)
+        elif coalesced is not None and results >= OCCUPIED // 8:
+            width = 1
+        if not self.target.shared_bytes:  # there is nowhere to put the parts together
+            width = 1
+        for roots, nodes in groups.items():
+            inner = [n for node in nodes for n in node.toposort() if n.op is NodeOp.LOAD]
+            self.divide(roots, inner, width)
+        if coalesced is not None:
+            most = min(self.left(), WARP if width > 1 else ITEMS)
+            self.part(coalesced.var, self.some(coalesced.var, most), Kind.LOCAL)
+        elif width > 1:
+            for root in self.columns[-1:]:
+                lanes = self.even(root.var, self.lanes)
+                if lanes >= 2 and size(root.extent) >= lanes * width and self.contiguous(root):
+                    self.part(root.var, lanes, Kind.VECTOR)
+                axis = self.outer(root.var)
+                if size(axis.extent) > width:
+                    self.part(root.var, width, Kind.LOCAL)
+        self.unroll_small(4)
+
+    def contiguous(self, root: Root) -> bool:
+        """Whether all stores are contiguous along a dimension."""
+        return all(grows(s.index, root.var) in (0, 1) for s in self.nest.stores)
+
+    def along_rows(self) -> Root | None:
+        """The dimension of the results along which the largest load is contiguous; None if it is so along another."""
+        body = [n for r in self.reductions for n in r.toposort() if n.op is NodeOp.LOAD]
+        if not body:
+            return None
+        largest = max(body, key=self.elements)
+        if any(step(largest, r.var) == 1 and r.reduce and size(r.extent) >= 8 for r in self.nest.roots.values()):
+            return None
+        return next((r for r in self.rows if step(largest, r.var) == 1 and size(r.extent) >= 8), None)
+
+    def elements(self, load: Node) -> int:
+        """How many elements a load reads in all."""
+        return prod(size(self.nest.roots[r].extent) for r in load.free)
+
+    def divide(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> None:
+        """Divides a reduction among ``width`` items, its longest contiguous dimension."""
+        choices = [self.nest.roots[r] for r in roots]
+        largest = max(loads, key=self.elements, default=None)
+        near = [r for r in choices if largest is not None and step(largest, r.var) == 1]
+        root = max(near or choices, key=lambda r: size(r.extent))
+        if near and isinstance(root.extent, int) and root.extent >= 4 * max(width, 1):
+            lanes = self.even(root.var, self.lanes)
+            alone = not any(set(n.free) & {root.var} for n in self.reductions)
+            if lanes >= 2 and alone and not any(a.kind is Kind.LANES for a in self.nest.axes if a.root in roots):
+                self.part(root.var, lanes, Kind.LANES)
+        if width > 1:
+            extent = self.outer(root.var).extent
+            if isinstance(extent, int) and extent < width:
+                return
+            self.part(root.var, width, Kind.GROUP)
