@@ -8,6 +8,7 @@ import gc
 import mmap
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -203,6 +204,25 @@ def test_a_kernel_that_fails(device: MetalDevice, fake: Any) -> None:
         load(device, "diverges")(out, local_size=(4, 1, 1), wait=True)
 
 
+def test_threads(device: MetalDevice) -> None:
+    """Launches from several threads are each whole."""
+    program = load(device, "add_n")
+    results: dict[int, list[int]] = {}
+
+    def work(number: int) -> None:
+        out, a = block_of(device, [0] * 4), block_of(device, [number] * 4)
+        for count in range(50):
+            program(out, a, local_size=(4, 1, 1), vals=(count, 0), wait=count % 10 == 0)
+        results[number] = read(device, out, 4)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {number: [number + 490] * 4 for number in range(4)}
+
+
 # memory
 
 
@@ -368,6 +388,19 @@ def test_graph_refuses(device: MetalDevice, fake: Any) -> None:
     fake.set("no indirect", 1)
     with pytest.raises(DeviceError, match="Fake M1 gives no indirect command buffer for graph of 4 kernels"):
         MetalGraph(items, inputs)(inputs, {})
+
+
+def test_a_graph_that_fails(device: MetalDevice, fake: Any) -> None:
+    """The device goes on after it was lost in the middle of a graph."""
+    items, inputs, result = items_of(device)
+    graph = MetalGraph(items, inputs)
+    fake.set("fail", 1)
+    graph(inputs, {})
+    with pytest.raises(DeviceError, match="Metal: Fake M1: graph of 4 kernels: Caused GPU Timeout Error"):
+        device.synchronize()
+    fake.set("fail", 0)
+    graph(inputs, {})
+    assert unpack(result.as_buffer(), i32) == expected(list(range(64)), list(range(64)))
 
 
 def test_a_graph_may_be_dropped_while_it_runs(device: MetalDevice) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from tg_lazy import ContextVar
 
 from .counters import GlobalCounters, human
 from .errors import OutOfMemory
+from .holders import table
 from .locks import fork_safe_lock
 
 LRU: ContextVar[int] = ContextVar("LRU", 1)
@@ -30,7 +32,8 @@ class BufferOptions:
 
     Attributes:
       external_ptr: memory that somebody else owns; nothing is allocated. What it is depends on the device: an address
-        of this process (CPU, NUMPY, HOSTQ), a ``cl_mem`` of the device's context (CL).
+        of this process (CPU, NUMPY, HOSTQ; METAL, if it was mapped), of the device (CUDA), or a ``cl_mem`` of its
+        context (CL).
       host: the host must be able to read and write it in place, where the device can do that.
       nolru: give it back to the system when freed.
       owner: kept alive for as long as the memory is used: by the buffer, its views, the host's views of it, or work
@@ -166,14 +169,14 @@ class Allocator(ABC, Generic[T]):
                 GlobalCounters.mem_peak = used
 
     def _out_of_memory(self, nbytes: int, detail: str) -> OutOfMemory:
-        largest = sorted((getattr(h, "nbytes", 0), repr(h)) for h in self.holders())[:-4:-1]
-        who = f", the largest: {'; '.join(text for _, text in largest)}" if largest else ""
+        who = table(self.holders(), self.used)
         limit = "" if self.limit is None else f"; the limit is {human(self.limit, 'B', 1024)}"
-        return OutOfMemory(
+        first = (
             f"{self.device}: out of memory: {human(nbytes, 'B', 1024)} asked ({nbytes} bytes), "
-            f"{human(self.used, 'B', 1024)} held by {self.blocks} buffers{who}, "
+            f"{human(self.used, 'B', 1024)} held by {self.blocks} buffers, "
             f"{human(self.cached, 'B', 1024)} in the cache{limit}{'; ' if detail else ''}{detail}"
         )
+        return OutOfMemory("\n".join([f"{first}; these hold it:", *who] if who else [first]))
 
 
 class LRUAllocator(Allocator[T]):
@@ -214,7 +217,7 @@ class LRUAllocator(Allocator[T]):
         return opaque
 
     def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> T:
-        """A block from the cache or a new one; on MemoryError empties the cache and tries again.
+        """A block from the cache or a new one; on MemoryError collects garbage, empties the cache and tries again.
 
         Raises:
           ValueError: ``nbytes`` is negative.
@@ -233,10 +236,11 @@ class LRUAllocator(Allocator[T]):
         try:
             return super().alloc(nbytes, options)
         except MemoryError:
-            if not self._cached:
+            if nbytes > _MAX_BYTES:
                 raise
-            self.free_cache()
-            return super().alloc(nbytes, options)
+        gc.collect()  # buffers in cycles of objects that nobody uses
+        self.free_cache()
+        return super().alloc(nbytes, options)
 
     def free(self, opaque: T, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
         """Keeps the block for later, or frees it where it cannot serve again."""
