@@ -11,25 +11,22 @@ from collections.abc import Iterator
 from tg_shape import Expr, Variable, coefficient, sint
 
 from .nest import Nest, NodeOp
+from .trim import conditions, trimming
 
 LEAST = 12
 """Interiors of fewer iterations are not worth a loop of their own."""
 
 
 def masks(nest: Nest) -> Iterator[Expr]:
-    """The single conditions of all masks: what they are the conjunction of."""
+    """The single conditions of all masks, but for those that trim loops: what the masks are the conjunction of."""
     found: dict[Expr, None] = {}
-    stack: list[sint] = [n.arg[2] for n in nest.nodes() if n.op is NodeOp.LOAD]
-    stack += [n.arg for n in nest.nodes() if n.op is NodeOp.SELECT]
-    stack += [s.valid for s in nest.stores]
-    while stack:
-        mask = stack.pop()
-        if isinstance(mask, Expr) and mask not in found:
-            if mask.op == "and":
-                stack.extend(mask.args)
-            else:
-                found[mask] = None
-    yield from found
+    for node in nest.nodes():
+        if node.op is NodeOp.LOAD or node.op is NodeOp.SELECT:
+            found |= dict.fromkeys(conditions(node.arg[2] if node.op is NodeOp.LOAD else node.arg))
+    for store in nest.stores:
+        found |= dict.fromkeys(conditions(store.valid))
+    gone = trimming(nest)
+    yield from (condition for condition in found if condition not in gone)
 
 
 def highest(expr: sint) -> int:

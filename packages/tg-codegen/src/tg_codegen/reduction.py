@@ -13,21 +13,32 @@ from tg_shape import Variable, sint
 
 from .access import splat
 from .contraction import contraction
-from .loops import Loops, below
+from .loops import Loops, Span, below
 from .nest import Axis, Kind, Node
 from .scope import Block, Context, Env
-from .uop import UOp, UOps, const
+from .trim import bounding, masks_of, trimmed
+from .uop import UOp, UOps, const, shuffle, vectorize
 
 RADIX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One accumulator: which reduction, at which values of its free roots, in which spread copy."""
+    """One accumulator: which reduction, at which values of its free roots, in which spread copy.
+
+    Attributes:
+      node: the reduction.
+      env: the values, a single one for each lane of a loop of kind ROWS.
+      spread: the copy.
+      key: under what the result is remembered; that of one lane is a lane of it.
+      lane: which lane, where the result has several accumulators' lanes.
+    """
 
     node: Node
     env: Env
     spread: tuple[tuple[str, int], ...]
+    key: tuple[object, ...]
+    lane: int
 
 
 class Reduction:
@@ -48,11 +59,23 @@ class Reduction:
         for axis in self.group:
             env = env.open(axis.name, axis.root, axis.stride, emitter.group[axis.name])
         self.env = env
+        nodes = {node for node, _ in wanted}
+        found = bounding(emitter.nest, next(iter(nodes))) if len(nodes) == 1 else {}
+        self.masks = {axis: masks_of(axis, found) for axis in self.serial if axis in found.values()}
         copies = list(product(*(range(emitter.fixed(a)) for a in self.spread)))
         self.slots = [
-            Slot(node, here, tuple((a.name, v) for a, v in zip(self.spread, values, strict=True)))
-            for node, here in wanted for values in copies
+            Slot(node, here, tuple((a.name, v) for a, v in zip(self.spread, values, strict=True)), key, lane)
+            for node, wide in wanted for key in (emitter.key(node, wide),)
+            for lane, here in enumerate(self.rows(node, wide)) for values in copies
         ]
+
+    def rows(self, node: Node, env: Env) -> list[Env]:
+        """``env`` with every lane of a loop of kind ROWS by itself, where the reduction has lanes of its own."""
+        lane = self.emitter.lane_of(*(env.root[root] for root in node.free))
+        if lane is None or not self.vectors or not any(
+                axis.kind is Kind.ROWS and env.axis.get(axis.name) is lane for axis in self.emitter.nest.axes):
+            return [env]
+        return [env.at(lane, number) for number in range(self.emitter.lanes[lane])]
 
     def has_lane(self, slot: Slot) -> bool:
         """Whether the reduction's results are themselves lanes of a vector."""
@@ -61,13 +84,14 @@ class Reduction:
     def emit(self) -> None:
         """Emits the loops and remembers every result."""
         final = self.run([self.initial(slot) for slot in self.slots])
-        results: dict[tuple[object, ...], tuple[Slot, list[UOp]]] = {}
+        results: dict[tuple[object, ...], tuple[Slot, dict[int, list[UOp]]]] = {}
         for slot, value in zip(self.slots, final, strict=True):
-            results.setdefault(self.emitter.key(slot.node, slot.env), (slot, []))[1].append(value)
-        for key, (slot, parts) in results.items():
-            total = combine(slot.node.arg[0], parts)
+            results.setdefault(slot.key, (slot, {}))[1].setdefault(slot.lane, []).append(value)
+        for key, (slot, lanes) in results.items():
+            totals = [combine(slot.node.arg[0], parts) for parts in lanes.values()]
+            total = totals[0]
             if self.vectors and not self.has_lane(slot):
-                total = horizontal(slot.node.arg[0], total)
+                total = gathered(slot.node.arg[0], totals)
             if self.group:
                 total = self.across_group(slot.node, total)
             self.emitter.memo[key] = total
@@ -92,7 +116,7 @@ class Reduction:
             return [self.body(slot, value, context) for slot, value in zip(self.slots, carried, strict=True)]
         emitter = self.emitter
         axis, rest = axes[0], axes[1:]
-        for span in emitter.spans(axis, context.env):
+        for span in self.spans(axis, context.env):
             if isinstance(span.count, int) and span.count == 1:
                 # where the span has a condition, the guards of the body decide
                 env = context.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
@@ -105,6 +129,7 @@ class Reduction:
             accumulators = [
                 UOp(UOps.ACC, value.dtype, (value, *outer), next(emitter.numbers)) for value in carried]
             env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
+            emitter.implied.update(emitter.at(mask, env.root) for mask in self.masks.get(axis, ()))
             after = self.loops(rest, Context(block, env, axis.name, context), accumulators)
             emitter.leave(block)
             block.effects.extend(
@@ -113,6 +138,16 @@ class Reduction:
             context.block.effects.append(loop)
             carried = [UOp(UOps.READ, acc.dtype, (acc, loop)) for acc in accumulators]
         return carried
+
+    def spans(self, axis: Axis, env: Env) -> list[Span]:
+        """The copies in which a serial loop is emitted; one loop, where masks trim it."""
+        masks = self.masks.get(axis)
+        if not masks or any(a.name not in env.axis for mask in masks for root in mask.variables()
+                            if root is not axis.root for a in self.emitter.by_root.get(root, ())):
+            self.masks.pop(axis, None)
+            return self.emitter.spans(axis, env)
+        first, end = trimmed(axis, masks, env)
+        return [Span(first, end - first, None)]
 
     def body(self, slot: Slot, total: UOp, context: Context) -> UOp:
         """An accumulator after the innermost iteration."""
@@ -223,6 +258,29 @@ def combine(op: Ops, parts: list[UOp]) -> UOp:
         pairs = [parts[n].alu(op, parts[n + 1]) for n in range(0, len(parts) - 1, 2)]
         parts = pairs + parts[len(parts) & ~1 :]
     return parts[0]
+
+
+def gathered(op: Ops, vectors: list[UOp]) -> UOp:
+    """A vector of what the lanes of each of several vectors are combined to, each as :func:`horizontal` does.
+
+    Two vectors' halves are combined by one operation, whose result has both vectors' lanes, half as many of each.
+    """
+    whole = vectors[0].dtype.count
+    if len(vectors) == 1 or len(vectors) > whole or any(n & (n - 1) for n in (whole, len(vectors))):
+        return vectorize(*(horizontal(op, vector) for vector in vectors))
+    group = whole
+    while len(vectors) > 1:
+        half = group // 2
+        low = [at for first in range(0, 2 * whole, group) for at in range(first, first + half)]
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [shuffle(a, b, *low).alu(op, shuffle(a, b, *(at + half for at in low))) for a, b in pairs]
+        group = half
+    vector = vectors[0]
+    while group > 1:
+        low = [at for first in range(0, vector.dtype.count, group) for at in range(first, first + group // 2)]
+        vector = vector.gep(*low).alu(op, vector.gep(*(at + group // 2 for at in low)))
+        group //= 2
+    return vector
 
 
 def horizontal(op: Ops, vector: UOp) -> UOp:

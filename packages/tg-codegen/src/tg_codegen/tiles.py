@@ -19,6 +19,7 @@ from .nest import UNROLLED, Axis, Nest
 from .scope import Env
 from .target import Target
 from .transpose import transpose
+from .trim import conditions
 from .uop import UOp, const, shuffle
 
 
@@ -80,7 +81,12 @@ class Tiles(Loops):
 
     def place(self, index: sint, valid: sint, roots: Sequence[Variable], env: Env) -> tuple[sint, sint]:
         """An index over ``roots``, and whether it is valid and inside of the roots' extents, at ``env``."""
-        return self.at(index, env.root), self.at(valid, env.root) & self.guard(env, roots)
+        holds: sint = 1
+        for condition in conditions(valid):
+            here = self.at(condition, env.root)
+            if here not in self.implied:
+                holds = holds & here
+        return self.at(index, env.root), holds & self.guard(env, roots)
 
     def load_tile(self, pointer: UOp, dtype: DType, index: sint, valid: sint, tile: Tile) -> UOp:
         """The wanted copy of a tile: a vector over its lanes. ``index`` and ``valid`` are over its two variables."""

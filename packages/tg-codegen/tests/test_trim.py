@@ -1,0 +1,84 @@
+"""Trimmed sums: what padding makes 0 is left out, and no more than that. The interpreter finds reads out of bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import Target, interpret, linearize
+from tg_codegen.actions import apply, parse
+from tg_codegen.emit import emit
+from tg_codegen.lower import lower
+from tg_codegen.nest import Nest, NodeOp
+from tg_codegen.trim import trimming
+from tg_codegen.uop import UOps
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+ST = ShapeTracker.from_shape
+F32 = dtypes.float32
+CPU = Target(vector_bytes=16, registers=16)
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def filtered(n: int, k: int, left: int, right: int, op: Ops = Ops.MUL, total: Ops = Ops.ADD) -> LazyOp:
+    """out[i] = the sum over j of w[j] * x[i + j - left], x being 0 outside; 4 columns of it."""
+    padded = n + left + right
+    out = padded - k + 1
+    times = -(-k * (padded + 1) // padded)
+    view = ST((n, 4)).pad(((left, right), (0, 0)))
+    view = view.reshape((1, padded, 4)).expand((times, padded, 4)).reshape((times * padded, 4))
+    view = view.shrink(((0, k * (padded + 1)), (0, 4))).reshape((k, padded + 1, 4)).shrink(((0, k), (0, out), (0, 4)))
+    x = A.load(1, F32, view.permute((1, 2, 0)))
+    w = A.load(2, F32, ST((1, 1, k)).expand((out, 4, k)))
+    result = A.reduce(A.alu(op, x, w), total, (2,))
+    sizes = (out * 4, n * 4, k)
+    return A.sink((A.store(0, ST((out, 4, 1)), result),), tuple(BufferArg(F32, s) for s in sizes))
+
+
+def computed(nest: Nest, n: int, k: int, left: int, right: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((n, 4)).astype(np.float32), rng.standard_normal(k).astype(np.float32)
+    out = np.zeros((n + left + right - k + 1, 4), np.float32)
+    interpret(linearize(emit(nest, CPU)), [a.data.cast("B") for a in (out, x, w)], {})
+    wide = np.pad(x, ((left, right), (0, 0)))
+    return out, sum(w[j] * wide[j : j + len(out)] for j in range(k))
+
+
+def moving(nest: Nest) -> bool:
+    """Whether a loop begins or ends where another one stands."""
+    return any(not s.is_const for u in emit(nest, CPU).toposort() if u.op is UOps.RANGE for s in u.src)
+
+
+@pytest.mark.parametrize("text", ["", "split(i1, 4, VECTOR)", "split(i1, 4, VECTOR); outermost(i1)"])
+@pytest.mark.parametrize(("n", "k", "left", "right"), [(9, 3, 1, 1), (6, 5, 4, 4), (7, 4, 0, 3), (5, 8, 7, 2)])
+def test_sums(n: int, k: int, left: int, right: int, text: str) -> None:
+    nest = apply(lower(filtered(n, k, left, right)), [parse(line) for line in text.split("; ") if line])
+    assert moving(nest)
+    np.testing.assert_allclose(*computed(nest, n, k, left, right), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text", ["split(i0, 2, UPCAST)", "mark(r0, UNROLL)", "split(r0, 2, UNROLL)", "split(i0, 4, VECTOR)"]
+)
+def test_where_other_loops_share_the_mask_it_stays(text: str) -> None:
+    nest = apply(lower(filtered(9, 3, 1, 1)), [parse(text)])
+    assert not moving(nest)
+    np.testing.assert_allclose(*computed(nest, 9, 3, 1, 1), rtol=1e-5, atol=1e-5)
+
+
+def test_masks_are_not_asked_for_inside() -> None:
+    gated = [u for u in emit(lower(filtered(9, 3, 1, 1)), CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    assert not gated
+
+
+@pytest.mark.parametrize(("op", "total"), [(Ops.ADD, Ops.ADD), (Ops.MUL, Ops.MAX)])
+def test_only_sums_of_what_is_0(op: Ops, total: Ops) -> None:
+    nest = lower(filtered(9, 3, 1, 1, op, total))
+    assert any(n.op is NodeOp.REDUCE for n in nest.nodes())
+    assert not trimming(nest)
+    assert not moving(nest)
