@@ -165,7 +165,7 @@ def test_alternating_digits_are_dealt_from_whole_vectors() -> None:
 def test_rows_share_what_they_have_in_common() -> None:
     nest = lower(product(32, 32 * 18, 32, True).ast)
     tiled = apply(nest, heuristic(nest, CPU))
-    assert [a.extent for a in tiled.axes if a.kind is Kind.UPCAST] == [4], "as registers and threads allow"
+    assert [a.extent for a in tiled.axes if a.kind is Kind.ROWS] == [4], "as registers allow"
     loads = [u for u in linearize(emit(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]
     assert len(loads) == 32 // 8, "the vectors of a block, for four rows"
 

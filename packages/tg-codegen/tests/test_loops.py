@@ -383,6 +383,17 @@ TRIES: list[tuple[str, str, Target]] = [
     ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 6, UPCAST); pack(0, i0); pack(1, i1)", CPU),
     ("elementwise", "split(i1, 8, LOCAL); mark(i1, GLOBAL); mark(i0, GLOBAL)", GPU),
     ("gather", "split(i1, 8, VECTOR); split(i0, 4, UPCAST)", CPU),
+    ("row sum", "split(r0, 16, LANES); split(i0, 4, ROWS)", CPU),
+    ("row max", "split(r0, 4, LANES); split(i0, 2, ROWS)", CPU),
+    ("row sum", "split(i0, 4, ROWS); split(r0, 3, UNROLL)", CPU),
+    ("row product", "split(r0, 3, LANES); split(i0, 2, ROWS)", CPU),
+    ("row product", "split(r0, 2, LANES); split(i0, 2, ROWS); split(r0, 2, SPREAD)", CPU),
+    ("matmul", "split(r0, 4, LANES); split(r0, 2, SPREAD); split(i0, 4, ROWS); split(i1, 3, UPCAST)", CPU),
+    ("matmul", "split(r0, 8, LANES); split(i1, 8, ROWS); split(i1, 2, UPCAST); mark(i0, THREAD)", CPU),
+    ("matmul, one column", "split(r0, 8, LANES); split(i0, 8, ROWS); mark(i0, THREAD)", CPU),
+    ("moments", "split(r0, 8, LANES); split(i0, 4, ROWS)", CPU),
+    ("normalise", "split(r0, 8, LANES); split(r1, 4, LANES); split(i0, 4, ROWS)", CPU),
+    ("symbolic", "split(i0, 4, ROWS); split(r0, 4, LANES)", CPU),
     ("in place", "split(i0, 8, VECTOR); split(i0, 2, UPCAST); mark(i0, THREAD)", CPU),
 ]
 

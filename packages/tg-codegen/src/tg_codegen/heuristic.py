@@ -13,6 +13,7 @@ from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
 from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Nest, Node, NodeOp, Root, is_alu
+from .rowtile import rows_at_once
 from .staging import MAX_SCRATCH_BYTES
 from .streaming import TILE, grows, lines_held, prefetches, size, streams, walk_across
 from .target import Target
@@ -23,8 +24,6 @@ UNROLL_MAX = 9
 FEW_ROWS = 8
 MANY_ROWS = 14
 SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
-ROWS_AT_ONCE = 8  # accumulators along a reduction that has lanes, each for a row of its own
-BUSY = 4  # operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other
 MAX_PANEL_BYTES = 1 << 20
 UNLIMITED = 1 << 30
 MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
@@ -461,21 +460,12 @@ class Planner:
                 if nested:
                     continue
                 if len(groups) == 1:
-                    members *= self.rows_at_once(body, members)
+                    self.do_all(rows_at_once(self.nest, self.target, root.var))
+                    members *= prod(size(a.extent) for a in self.nest.axes if a.kind in (Kind.UPCAST, Kind.ROWS))
                 left = size(self.outer(root.var).extent)
                 spread = max(s for s in (1, 2, 4) if s * members <= max(4, members) and s <= left)
                 self.cut(root.var, spread, Kind.SPREAD)
         self.unroll_small(4)
-
-    def rows_at_once(self, body: list[Node], members: int) -> int:
-        """Gives rows an accumulator each where they share an operand and have more to do than to wait for memory."""
-        busy = {n for r in self.reductions for n in r.src[0].toposort() if is_alu(n)}
-        sharing = [r for r in self.rows if 0 < sum(r.var in n.free for n in body) < len(body)]
-        if not sharing or len(busy) < BUSY * members:
-            return 1
-        row = max(sharing, key=lambda r: size(r.extent))
-        count = min(ROWS_AT_ONCE // members, self.target.registers // 4, size(row.extent) // self.target.threads)
-        return power_below(count) if count >= 2 and self.cut(row.var, power_below(count), Kind.UPCAST) else 1
 
     def unroll_small(self, copies: int) -> None:
         """Unrolls short reduction loops, as a convolution's window."""

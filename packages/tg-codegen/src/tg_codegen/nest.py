@@ -119,6 +119,7 @@ class Kind(Enum):
     LOCAL = auto()  # output, across the work-items of a group
     UPCAST = auto()  # output, unrolled: one register each
     VECTOR = auto()  # output, one vector lane each
+    ROWS = auto()  # output, one vector lane each; one accumulator each in a reduction that has lanes of its own
     REDUCE = auto()  # reduction, serial
     UNROLL = auto()  # reduction, unrolled into one accumulator, in order
     SPREAD = auto()  # reduction, unrolled, one accumulator each
@@ -128,7 +129,7 @@ class Kind(Enum):
 
 
 SERIAL = frozenset({Kind.LOOP, Kind.THREAD, Kind.REDUCE})
-LANE = frozenset({Kind.VECTOR, Kind.LANES})
+LANE = frozenset({Kind.VECTOR, Kind.ROWS, Kind.LANES})
 UNROLLED = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD})
 PARALLEL = frozenset({Kind.GLOBAL, Kind.LOCAL, Kind.GROUP})
 REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT})

@@ -48,6 +48,15 @@ class Env:
         return Env({**self.root, root: self.root.get(root, 0) + value * stride}, {**self.axis, name: value}, known)
 
 
+    def at(self, variable: Variable, value: int) -> Env:
+        """The environment with a value in the place of a variable."""
+        def put(expr: sint) -> sint:
+            return expr if isinstance(expr, int) else expr.substitute({variable: value})
+
+        root = {name: put(expr) for name, expr in self.root.items()}
+        return Env(root, {name: put(expr) for name, expr in self.axis.items()}, self.exact)
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """A place in the code: the block being filled and what is open around it.

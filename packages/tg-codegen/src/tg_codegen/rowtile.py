@@ -1,0 +1,81 @@
+"""Rows at once: a reduction along which lanes run has accumulators for several outputs."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tg_shape import Variable
+
+from .actions import Action, Mark, Split
+from .nest import Kind, Nest, Node, NodeOp, Root, is_alu
+from .streaming import grows, size
+from .target import Target
+
+MOST = 12  # accumulators, of 32 registers
+BESIDE = 8  # rows side by side
+BUSY = 4  # operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other
+SHORT = 8  # vectors in a row: with fewer, combining the lanes of a result takes as long as the row
+
+
+def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
+    """Gives outputs that share the largest operand, and then rows side by side, accumulators of their own.
+
+    Rows side by side gain where there is much to do for each term, or little for each row: memory alone is read fastest
+    from one place. Where the outputs of rows are neighbours, the rows become lanes once they are reduced.
+
+    Args:
+      nest: its reductions all run over the same dimensions.
+      target: the machine.
+      lanes: the reduced dimension that has the lanes.
+    """
+    reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
+    loads = list(dict.fromkeys(n for r in reductions for n in r.toposort() if n.op is NodeOp.LOAD))
+    rows = [r for r in nest.roots.values() if not r.reduce and all(r.var in n.free for n in reductions)]
+    left = max(1, MOST * target.registers // 32 // len(reductions))
+    if not loads or not rows:
+        return []
+    actions: list[Action] = []
+    largest = max(loads, key=lambda load: footprint(nest, load))
+    sharing = [r for r in rows if r.var not in largest.free and size(r.extent) > 1]
+    if sharing and left > 1:
+        row = max(sharing, key=lambda r: size(r.extent))
+        count = evenly(size(row.extent), left)
+        actions += cut(nest, row, count, Kind.UPCAST)
+        left //= count
+        rows.remove(row)
+    busy = {n for r in reductions for n in r.src[0].toposort() if is_alu(n)}
+    width = next(a.extent for a in nest.of_root(lanes) if a.kind is Kind.LANES)
+    steps = prod(size(nest.roots[r].extent) for r in reductions[0].arg[1]) // size(width)
+    if not rows or (len(busy) < BUSY * len(reductions) and steps > SHORT):
+        return actions
+    near = [r for r in rows if all(r.var in s.roots and grows(s.index, r.var) == 1 for s in nest.stores)]
+    row = max(near or rows, key=lambda r: size(r.extent))
+    count = min(BESIDE, left, size(row.extent) // target.threads)
+    if count < 2:
+        return actions
+    count = 1 << (count.bit_length() - 1)
+    alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
+    return actions + cut(nest, row, count, Kind.ROWS if row in near and alone else Kind.UPCAST)
+
+
+def footprint(nest: Nest, load: Node) -> int:
+    """How many bytes a load reads."""
+    return prod(size(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
+
+
+def evenly(extent: int, most: int) -> int:
+    """The size, at most ``most``, of parts of ``extent``: the largest with nothing over, or else as many as may be.
+
+    >>> evenly(3, 12), evenly(18, 12), evenly(17, 12)
+    (3, 9, 12)
+    """
+    whole = next((n for n in range(min(most, extent), most // 2, -1) if extent % n == 0), None)
+    return whole or min(most, extent)
+
+
+def cut(nest: Nest, row: Root, count: int, kind: Kind) -> list[Action]:
+    """Gives ``count`` iterations of a dimension to ``kind``."""
+    axis = nest.of_root(row.var)[0]
+    if axis.kind is not Kind.LOOP:
+        return []
+    return [Mark(axis.name, kind.name) if axis.extent == count else Split(axis.name, count, kind.name)]
