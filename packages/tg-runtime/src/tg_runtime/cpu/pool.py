@@ -85,8 +85,9 @@ class Pool:
                 return
             create = libc().pthread_create
             create.argtypes = (ctypes.POINTER(ctypes.c_ulong), _ADDRESS, _ADDRESS, _ADDRESS)
-            # signals are for Python's own threads
-            mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            # signals are for Python's own threads, but for those that a kernel causes itself
+            own = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - own)
             try:
                 for _ in range(self.threads - 1):
                     thread = ctypes.c_ulong()

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from .execmem import ExecutableMemory
+from .fault import fault_table
 from .memory import HostMemory
-from .pool import Pool, pool
+from .pool import Pool, ir_compiler, pool
 
 _WORD = 0xFFFFFFFFFFFFFFFF
 
@@ -49,6 +50,12 @@ class CPUProgram:
         self.address = self.memory.function(name)
         self._by_arity: dict[int, ctypes._FuncPointer] = {}
         self.pool: Pool | None = pool()
+        self._faults = fault_table(ir_compiler())
+        self._row = -1 if self._faults is None else self._faults.add(name, self.memory.address, len(self.mem))
+
+    def __del__(self) -> None:
+        if getattr(self, "_row", -1) >= 0 and self._faults is not None:
+            self._faults.remove(self._row)
 
     @property
     def fxn(self) -> ctypes._FuncPointer:

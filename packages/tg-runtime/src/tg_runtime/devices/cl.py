@@ -17,6 +17,8 @@ from ..opencl.graph import CLGraph
 from ..opencl.program import CLCompiler, CLProgram
 from ..opencl.queue import Queue
 
+_OLDEST = (1, 2)
+
 
 class CLDevice(Compiled):
     """An OpenCL device.
@@ -38,6 +40,12 @@ class CLDevice(Compiled):
         if problem is not None:
             raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
         self.physical = physical = _choose(device, entry)
+        if physical.version < _OLDEST:
+            offered, needed = (".".join(map(str, version)) for version in (physical.version, _OLDEST))
+            raise DeviceUnavailable(
+                f"the device {device} is not available on this machine: {physical.name} offers OpenCL {offered}, "
+                f"and {needed} is needed: update its driver"
+            )
         self.queue = queue = Queue(physical)
         shared = physical.shares_memory and entry.arch != "buffers"
         allocator = CLAllocator(

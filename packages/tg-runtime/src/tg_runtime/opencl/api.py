@@ -191,14 +191,16 @@ def library() -> ctypes.CDLL:
     """The library with its prototypes declared.
 
     Raises:
-      DeviceError: it is absent.
+      DeviceError: it is absent, or too old.
     """
     found = _open()
     if found is None:
         raise DeviceError(problem() or LOADER_MISSING)
     for name, (result, arguments) in {**_PROTOTYPES, **_SINCE_2_0}.items():
-        if name in _SINCE_2_0 and not hasattr(found, name):
-            continue
+        if not hasattr(found, name):
+            if name in _SINCE_2_0:
+                continue
+            raise DeviceError(f"the OpenCL library {found._name} has no {name}: it is older than OpenCL 1.2")
         function = getattr(found, name)
         function.restype, function.argtypes = result, arguments
     return found

@@ -71,8 +71,7 @@ class ImageMemory(CLMemory):
         """An image of somebody else's, of which a reference is taken.
 
         Raises:
-          CLError: it is no image.
-          ValueError: it belongs to another context, or is another kind of image.
+          ValueError: it belongs to another context, or is no image of this kind.
         """
         height, width, _ = dtype.shape
         found = [api.info_number("clGetImageInfo", (handle,), n) for n in (api.IMAGE_HEIGHT, api.IMAGE_WIDTH)]

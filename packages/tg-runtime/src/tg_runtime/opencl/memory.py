@@ -288,9 +288,11 @@ class SharedMemory(CLMemory):
         self._copy(queue, address, self.address, nbytes, True)
 
     def write_beside(self, queue: Queue, address: int, nbytes: int) -> None:
+        queue.require()
         ctypes.memmove(self.address, address, nbytes)
 
     def read_beside(self, queue: Queue, address: int, nbytes: int) -> None:
+        queue.require()
         ctypes.memmove(address, self.address, nbytes)
 
     def _copy(self, queue: Queue, dest: int, src: int, nbytes: int, blocking: bool) -> None:

@@ -65,19 +65,26 @@ class Queue:
         Raises:
           DeviceError: the device was lost, or the process was forked since it was opened.
         """
-        if self.lost or self._process != self._getpid():
-            raise DeviceError(self.why_lost())
+        self.require()
         return self._handle
 
     @property
     def copies(self) -> int:
         """``cl_command_queue`` of copies from and to memory that no queued work uses; made on first use."""
-        if self.lost or self._process != self._getpid():
-            raise DeviceError(self.why_lost())
+        self.require()
         if not self._copies:
             with self._lock:
                 self._copies = self._copies or self._create(0)
         return self._copies
+
+    def require(self) -> None:
+        """Does nothing while the device is there.
+
+        Raises:
+          DeviceError: it was lost, or the process was forked since it was opened.
+        """
+        if self.lost or self._process != self._getpid():
+            raise DeviceError(self.why_lost())
 
     @property
     def alive(self) -> bool:

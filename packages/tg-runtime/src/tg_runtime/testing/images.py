@@ -73,7 +73,8 @@ class Images(Group):
             for value, want in ways:
                 out = Buffer(self.device, len(want), dtypes.float32).allocate()
                 arguments = (ast.BufferArg(dtypes.float32, len(want)), ast.BufferArg(dtype, size))
-                self.run_on(ast.sink((ast.store(0, ShapeTracker.from_shape(value.shape), value),), arguments), out, image)
+                store = ast.store(0, ShapeTracker.from_shape(value.shape), value)
+                self.run_on(ast.sink((store,), arguments), out, image)
                 self.check(f"{value!r} of {dtype.name}", unpack(out.as_buffer(), dtypes.float32), want)
 
     def test_writing_images(self) -> None:

@@ -1,0 +1,204 @@
+"""Copies of OpenCL memory: beside kernels, through pinned memory, between devices."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from time import perf_counter
+
+import pytest
+
+from tg_dtype import dtypes
+from tg_runtime import DevEntry, DeviceUnavailable
+from tg_runtime.devices import cl as device_module
+from tg_runtime.devices.cl import CLDevice
+from tg_runtime.opencl import api
+from tg_runtime.opencl.allocator import CLAllocator
+from tg_runtime.opencl.discovery import physical_devices
+from tg_runtime.opencl.memory import BufferMemory, CLMemory
+from tg_runtime.opencl.program import CLCompiler, CLProgram
+from tg_runtime.opencl.staging import CHUNK_BYTES
+
+_PROBLEM = api.problem()
+pytestmark = pytest.mark.skipif(_PROBLEM is not None, reason=f"OpenCL: {_PROBLEM}")
+SPIN = """__kernel void spin(__global int* out, const int n) {
+  int x = n; for (int i = 0; i < n; i++) x = x * 1664525 + 1013904223 + (x >> 7); out[get_global_id(0)] = x;
+}"""
+DOUBLE = "__kernel void twice(__global uchar* x) { x[get_global_id(0)] *= 2; }"
+
+
+@pytest.fixture(params=["", "buffers"], ids=["shared", "buffers"])
+def cl(request: pytest.FixtureRequest) -> CLDevice:
+    return CLDevice("CL", DevEntry("CL", arch=request.param))
+
+
+def allocator_of(cl: CLDevice) -> CLAllocator:
+    assert isinstance(cl.allocator, CLAllocator)
+    return cl.allocator
+
+
+def program(cl: CLDevice, name: str, source: str) -> CLProgram:
+    return CLProgram(cl.queue, name, CLCompiler(cl.queue).compile(source))
+
+
+def fetched(cl: CLDevice, block: CLMemory, nbytes: int) -> bytes:
+    host = bytearray(nbytes)
+    cl.allocator.copyout(memoryview(host), block)
+    return bytes(host)
+
+
+def test_what_no_kernel_uses_is_copied_beside_kernels(cl: CLDevice) -> None:
+    spin, allocator = program(cl, "spin", SPIN), cl.allocator
+    out, x, data = allocator.alloc(64), allocator.alloc(2 << 20), bytes(range(256)) * (2 << 12)
+    turns = 4_000_000
+    while (seconds := spin(out, vals=(turns,), wait=True) or 0.0) < 0.08:
+        turns *= 2
+    cl.synchronize()
+    times = []
+    for _ in range(3):  # other work of the machine may delay a copy
+        spin(out, vals=(turns,))
+        start = perf_counter()
+        allocator.copyin(x, memoryview(data))
+        assert fetched(cl, x, len(data)) == data
+        times.append(perf_counter() - start)
+        cl.synchronize()
+    assert min(times) < seconds / 2
+
+
+def test_what_a_kernel_uses_is_copied_after_it(cl: CLDevice) -> None:
+    """Into memory that a kernel still reads, and out of memory that one still writes."""
+    twice, allocator, size = program(cl, "twice", DOUBLE), cl.allocator, (1 << 20) + 5
+    block = allocator.alloc(size)
+    for value in range(1, 10):
+        allocator.copyin(block, memoryview(bytes([value]) * size))
+        twice(block, global_size=(size, 1, 1))
+        twice(allocator.offset(block, size, 0), global_size=(size, 1, 1))
+        assert fetched(cl, block, 16) == bytes([4 * value]) * 16
+    assert fetched(cl, allocator.offset(block, 5, size - 5), 5) == bytes([4 * 9]) * 5
+
+
+@pytest.mark.parametrize("size", [1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 3])
+def test_pinned_memory(size: int) -> None:
+    cl = CLDevice("CL", DevEntry("CL", arch="buffers"))
+    allocator = allocator_of(cl)
+    allocator.pinned = True
+    twice, block = program(cl, "twice", DOUBLE), allocator.alloc(size)
+    data = (bytes(range(120)) * (size // 120 + 1))[:size]
+    for _ in range(3):
+        twice(block, global_size=(size, 1, 1))  # so that the memory is in use
+        source = bytearray(data)
+        allocator.copyin(block, memoryview(source))
+        source[:] = bytes(size)
+        twice(block, global_size=(size, 1, 1))
+        assert fetched(cl, block, size) == bytes(2 * v for v in data)
+
+
+def test_transfers_of_one_device(cl: CLDevice) -> None:
+    allocator, twice = allocator_of(cl), program(cl, "twice", DOUBLE)
+    a, b = allocator.alloc(4096), allocator.alloc(4096)
+    allocator.copyin(a, memoryview(bytes(range(64)) * 64))
+    twice(a, global_size=(4096, 1, 1))
+    assert allocator.transfer(b, a, 4096, allocator)
+    twice(a, global_size=(4096, 1, 1))
+    assert fetched(cl, b, 4096) == bytes(range(0, 128, 2)) * 64
+    assert not allocator.transfer(a, a, 4096, allocator)
+
+
+def test_transfers_between_contexts() -> None:
+    """Two devices, or one opened twice: their buffers have no memory in common."""
+    one, other = (CLDevice("CL", DevEntry("CL", arch="buffers")) for _ in range(2))
+    size = 2 * CHUNK_BYTES + 77
+    data = (bytes(range(120)) * (size // 120 + 1))[:size]
+    a, b = one.allocator.alloc(size), other.allocator.alloc(size)
+    twice = program(one, "twice", DOUBLE)
+    one.allocator.copyin(a, memoryview(data))
+    twice(a, global_size=(size, 1, 1))
+    assert other.allocator.transfer(b, a, size, one.allocator)  # type: ignore[arg-type]
+    assert fetched(other, b, size) == bytes(2 * v for v in data)
+    twice(a, global_size=(size, 1, 1))
+    assert other.allocator.transfer(b, a, size, one.allocator)  # type: ignore[arg-type]
+    program(other, "twice", DOUBLE)(b, global_size=(size, 1, 1))
+    assert fetched(other, b, size) == bytes(8 * v & 255 for v in data)
+
+
+TWO = """
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops
+from tg_runtime import Device, buffer_of, realize
+assert Device["CL"].physical.handle != Device["CL:1"].physical.handle
+x = LazyBuffer.iota(1000, dtypes.int32, "CL")
+y = x.alu(Ops.ADD, x).copy_to("CL:1")
+z = y.alu(Ops.MUL, y).copy_to("CPU").alu(Ops.ADD, LazyBuffer.const(1, dtypes.int32, (1000,), "CPU"))
+w = z.copy_to("CL:1").copy_to("CL")
+realize([w])
+assert buffer_of(w.storage).as_buffer().cast("i").tolist() == [4 * i * i + 1 for i in range(1000)]
+print("right")
+"""
+
+
+@pytest.mark.parametrize("setting", ["CL;CPU", "CL::buffers;CPU"])
+def test_two_devices(setting: str) -> None:
+    if not any("Portable" in d.platform or "PoCL" in d.platform for d in physical_devices()):
+        pytest.skip("two OpenCL devices: only PoCL makes a second of the same processor")
+    environment = {**os.environ, "POCL_DEVICES": "pthread basic", "DEV": setting}
+    done = subprocess.run(
+        [sys.executable, "-c", TWO], capture_output=True, text=True, timeout=100, env=environment, check=False
+    )
+    assert done.stdout == "right\n", done.stderr
+
+
+# drivers that are too old
+
+
+def test_an_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    old = tuple(replace(d, version=(1, 1)) for d in physical_devices())
+    monkeypatch.setattr(device_module, "physical_devices", lambda: old)
+    with pytest.raises(DeviceUnavailable, match=r"offers OpenCL 1\.1, and 1\.2 is needed: update its driver"):
+        CLDevice("CL", DevEntry("CL"))
+
+
+def test_an_old_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has not all functions is named, with what it lacks."""
+    monkeypatch.setattr(api, "_open", lambda: ctypes.CDLL(None))
+    api.library.cache_clear()
+    try:
+        with pytest.raises(api.DeviceError, match=r"has no clGetPlatformIDs: .* OpenCL 1\.2"):
+            api.library()
+    finally:
+        api.library.cache_clear()
+
+
+def test_images_know_their_shape(cl: CLDevice) -> None:
+    """One that is larger than the device's, or somebody else's of another shape, is refused."""
+    from tg_runtime.allocator import BufferOptions
+    from tg_runtime.opencl.image import ImageMemory
+
+    allocator = allocator_of(cl)
+    if not cl.physical.images:
+        pytest.skip("the OpenCL device has no images")
+    huge = dtypes.imagef((1 << 20, 4, 4))
+    with pytest.raises(MemoryError, match="images of the device are at most"):
+        allocator.alloc(huge.nbytes, BufferOptions(image=huge))
+    kind, other = dtypes.imagef((3, 5, 4)), dtypes.imageh((3, 5, 4))
+    theirs = ImageMemory.allocate(cl.queue, kind)
+    mine = allocator.alloc(kind.nbytes, BufferOptions(external_ptr=theirs.handle, image=kind))
+    data = bytes(range(240))
+    host = (ctypes.c_char * 240).from_buffer_copy(data)
+    theirs.write(cl.queue, ctypes.addressof(host), 240, True)
+    assert fetched(cl, mine, 240) == data
+    theirs.release(cl.queue)
+    assert fetched(cl, mine, 240) == data
+    with pytest.raises(ValueError, match=r"is no imageh\(3,5,4\): it is 3 high and 5 wide"):
+        handle = mine.handle  # type: ignore[attr-defined]
+        allocator.alloc(other.nbytes, BufferOptions(external_ptr=handle, image=other))
+    with pytest.raises(TypeError, match=r"imagef\(3,5,4\) has no parts"):
+        allocator.offset(mine, 16, 16)
+    with pytest.raises(ValueError, match="is copied whole, not 16 bytes of it"):
+        allocator.copyin(mine, memoryview(bytes(16)))
+    plain = BufferMemory.allocate(cl.queue, 240)
+    with pytest.raises(ValueError, match="it is 0 high"):
+        allocator.alloc(kind.nbytes, BufferOptions(external_ptr=plain.handle, image=kind))

@@ -1,0 +1,209 @@
+"""What goes wrong on a machine: told in words, with nothing lost that need not be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops
+from tg_runtime import CompileError, DevEntry, Device, OutOfMemory, buffer_of, realize
+from tg_runtime.cpu import fault
+from tg_runtime.cpu.clang import ClangCompiler
+from tg_runtime.cpu.llvm import LLVMCompiler, available
+from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.cpu.tools import c_compiler
+from tg_runtime.devices.cl import CLDevice
+
+needs_compiler = pytest.mark.skipif(ir_compiler() is None, reason="neither llvmlite nor clang is here")
+needs_clang = pytest.mark.skipif(c_compiler() is None, reason="clang is not here")
+needs_llvm = pytest.mark.skipif(not available(), reason="llvmlite is not here")
+_CL_PROBLEM = CLDevice.unavailable(DevEntry("CL"))
+DEVICES = ["CPU", pytest.param("CL", marks=pytest.mark.skipif(bool(_CL_PROBLEM), reason=f"OpenCL: {_CL_PROBLEM}"))]
+
+
+def program(text: str, *arguments: str, cpus: str = "2") -> subprocess.Popen[str]:
+    """A process that runs a program of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", text, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "CPU_COUNT": cpus},
+    )  # fmt: skip
+
+
+# memory
+
+
+@needs_compiler
+def test_out_of_memory_tells_who_holds_what() -> None:
+    """The largest buffers, each with the line that made it, and the sum of all others."""
+    x = LazyBuffer.iota(1 << 20, dtypes.int32, "CPU")
+    held = x.alu(Ops.ADD, x)
+    realize([held])
+    line = f"{__file__}:{held.origin[1]}"
+    assert held.storage is not None
+    with pytest.raises(OutOfMemory) as caught:
+        Device["CPU"].allocator.alloc(1 << 60)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("CPU: out of memory: 1.00 EiB asked") or "1152921504606846976 bytes" in lines[0]
+    mine = [row for row in lines[1:] if repr(buffer_of(held.storage)) in row]
+    assert mine
+    assert mine[0].strip().startswith("4.00 MiB  <Buffer CPU 1048576 x int32")
+    assert mine[0].endswith(f"made at {line}")
+
+
+# sources
+
+
+@needs_clang
+def test_the_line_of_a_rejected_c_source(cache_folder: Path) -> None:
+    with pytest.raises(CompileError, match=r"\.c, line 2: return missing;") as caught:
+        ClangCompiler().compile("int f(void) {\n  return missing;\n}\n")
+    assert caught.value.line == 2
+    assert caught.value.path is not None
+    assert Path(caught.value.path).read_text().splitlines()[1] == "  return missing;"
+
+
+@needs_llvm
+def test_the_line_of_a_rejected_llvm_source(cache_folder: Path) -> None:
+    with pytest.raises(CompileError, match=r"\.ll, line 3: ") as caught:
+        LLVMCompiler().compile("define void @f() {\n  %x = add i32 1, 2\n  %y = add i32 %z, 1\n  ret void\n}\n")
+    assert caught.value.line == 3
+
+
+# faults of the processor
+
+WILD = """
+import faulthandler, sys
+from tg_runtime import Device
+from tg_runtime.cpu.clang import ClangCompiler
+from tg_runtime.cpu.program import CPUProgram
+if sys.argv[2] == "traced":
+    faulthandler.enable()
+source = "void wild(int *p, int core) { if (core == CORE) p[1LL << 40] = 1; }".replace("CORE", sys.argv[1])
+other = ClangCompiler().compile("void other(void) {}")
+others = [CPUProgram("other", other) for _ in range(100)]
+kernel = CPUProgram("wild", ClangCompiler().compile(source))
+del others
+threads = int(sys.argv[1]) + 1
+kernel(Device["CPU"].allocator.alloc(64), global_size=(threads, 1, 1), vals=() if threads > 1 else (0,))
+"""
+
+
+@needs_clang
+@pytest.mark.skipif(sys.platform != "linux", reason="signals are handled on Linux")
+@pytest.mark.parametrize("how", ["plain", "traced"])
+@pytest.mark.parametrize("core", [0, 1])
+def test_a_kernel_that_faults_is_named(core: int, how: str) -> None:
+    """Whichever thread runs it; the process ends as it would have, and other handlers see the signal, too."""
+    done = program(WILD, str(core), how)
+    _, told = done.communicate(timeout=100)
+    assert done.returncode == -signal.SIGSEGV
+    assert told.count("tinytg: the kernel wild of the CPU was stopped by the processor at the address 0x") == 1, told
+    assert "If its source is yours, so is the fault" in told
+    assert ("Fatal Python error: Segmentation fault" in told) == (how == "traced")
+
+
+@needs_clang
+@pytest.mark.skipif(sys.platform != "linux", reason="signals are handled on Linux")
+def test_a_fault_elsewhere_is_not_ours() -> None:
+    done = program(
+        "import ctypes\nfrom tg_runtime import Device\nfrom tg_runtime.cpu.program import CPUProgram\n"
+        "from tg_runtime.cpu.clang import ClangCompiler\n"
+        "kernel = CPUProgram('tame', ClangCompiler().compile('void tame(void) {}'))\nkernel()\nctypes.string_at(0)\n"
+    )
+    _, told = done.communicate(timeout=100)
+    assert done.returncode == -signal.SIGSEGV
+    assert "tinytg" not in told
+
+
+@needs_compiler
+def test_rows_of_the_table_are_used_again() -> None:
+    compiler = ir_compiler()
+    table = fault.fault_table(compiler)
+    if table is None:
+        pytest.skip("there is no handler here")
+    rows = [table.add(f"kernel{i}", 1 << 40, 16) for i in range(300)]
+    assert len(set(rows)) == 300
+    for row in rows:
+        table.remove(row)
+    again = [table.add("again", 1 << 40, 16) for _ in range(300)]
+    assert set(again) == set(rows)
+    for row in again:
+        table.remove(row)
+
+
+# Ctrl-C
+
+INTERRUPTED = """
+import sys
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyBuffer, Ops
+from tg_runtime import Device, buffer_of, realize
+device = sys.argv[1]
+def long(n):
+    x = LazyBuffer.iota(n, dtypes.int32, device)
+    for _ in range(40):
+        x = x.alu(Ops.IDIV, LazyBuffer.const(3, dtypes.int32, (n,), device)).alu(Ops.ADD, x)
+    return x.reduce(Ops.MAX, (0,))
+with Context(NOOPT=1):
+    small = long(1000)
+    realize([small])
+    try:
+        print("ready", flush=True)
+        for _ in range(1000):
+            realize([long(200_000_000)])
+            Device[device].synchronize()
+        print("never interrupted", flush=True)
+    except KeyboardInterrupt:
+        again = long(1001)
+        realize([again])
+        assert buffer_of(again.storage).tobytes()
+        print("interrupted, and works", flush=True)
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_ctrl_c_during_a_long_launch(device: str) -> None:
+    """It is raised where the launch was made, as soon as that is done, and the device goes on working."""
+    done = program(INTERRUPTED, device, cpus="1")
+    assert done.stdout is not None
+    assert done.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    done.send_signal(signal.SIGINT)
+    out, told = done.communicate(timeout=200)
+    assert (done.returncode, out) == (0, "interrupted, and works\n"), told
+
+
+# several processes
+
+SHARED = """
+import sys
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops
+from tg_runtime import buffer_of, realize
+device, seed = sys.argv[1], int(sys.argv[2])
+for n in range(200, 200 + int(sys.argv[3])):
+    x = LazyBuffer.iota(n, dtypes.int32, device)
+    y = x.alu(Ops.MUL, LazyBuffer.const(seed, dtypes.int32, (n,), device)).reduce(Ops.ADD, (0,))
+    realize([y])
+    assert buffer_of(y.storage).as_buffer().cast("i")[0] == seed * n * (n - 1) // 2, n
+print("right")
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_processes_share_a_device(device: str) -> None:
+    """Three at once, which also read and write one cache of compiled kernels."""
+    sizes = "2" if device == "CL" else "15"  # an OpenCL driver takes a second to compile a kernel
+    running = [program(SHARED, device, str(seed), sizes) for seed in (1, 2, 2)]
+    for process in running:
+        out, told = process.communicate(timeout=200)
+        assert (process.returncode, out) == (0, "right\n"), told
