@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from tg_codegen import ProgramSpec, Renderer
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, LazyOp, Ops, ast
 from tg_runtime import (
+    Compiled,
     CompileError,
     Compiler,
     Device,
@@ -18,6 +22,8 @@ from tg_runtime import (
     buffer_of,
     diskcache,
     generate,
+    kernels,
+    progress,
     realize,
     speccache,
 )
@@ -174,6 +180,69 @@ def test_prefetch_makes_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None
         assert compiler.seen == 4
         prefetch([(device, square(9))])
         assert compiler.seen == 4  # one alone gains nothing
+
+
+def test_an_interrupt_stops_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopping(Slow):
+        def compile(self, src: str) -> bytes:
+            started.set()
+            time.sleep(0.3)
+            return super().compile(src)
+
+    with Context(DEV="NULL", CCACHE=0):
+        device, started, real = Device["NULL"], threading.Event(), generate.make_spec
+        compiler = Stopping()
+        monkeypatch.setattr(device, "compiler", compiler)
+        monkeypatch.setattr(device, "programs", {})
+        asked: list[LazyOp] = []
+
+        def interrupted(device: Compiled, sink: LazyOp) -> ProgramSpec:
+            asked.append(sink)
+            if len(asked) == 6:
+                started.wait(5)
+                raise KeyboardInterrupt
+            return real(device, sink)
+
+        monkeypatch.setattr(generate, "make_spec", interrupted)
+        before = threading.active_count()
+        with pytest.raises(KeyboardInterrupt):
+            prefetch([(device, square(size)) for size in range(30, 50)])
+        assert threading.active_count() == before
+        assert len(asked) == 6 and compiler.seen == 1 and not device.programs
+
+
+def test_a_device_keeps_no_more_runners_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context(DEV="NULL", CCACHE=0):
+        device = Device["NULL"]
+        monkeypatch.setattr(device, "programs", {})
+        monkeypatch.setattr(kernels, "CAPACITY", 3)
+        made = [get_runner(device, square(size)) for size in range(60, 65)]
+        assert list(device.programs.values()) == made[-3:]
+
+
+class Terminal(io.StringIO):
+    def __init__(self, real: bool) -> None:
+        super().__init__()
+        self.real = real
+
+    def isatty(self) -> bool:
+        return self.real
+
+
+@pytest.mark.parametrize("real", [True, False])
+@pytest.mark.parametrize("after_s", [0.0, 100.0])
+def test_progress_is_told_on_terminals_after_a_while(
+    real: bool, after_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "AFTER_S", after_s)
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+    stream = Terminal(real)
+    with progress.Progress("compiling kernels", 12, stream) as told:
+        for n in (9, 10):
+            told.tell(n)
+    text = stream.getvalue()
+    assert text == ("\rcompiling kernels: 9 of 12\rcompiling kernels: 10 of 12\r" + 27 * " " + "\r"
+                    if real and not after_s else "")
 
 
 def test_prefetch_leaves_failures_to_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,12 +48,14 @@ def test_nodes_that_nothing_uses_are_freed() -> None:
 
     e: Expr | None = Variable("short_lived", 0, 5) * 1234567  # type: ignore[assignment]
     key = ("var", "short_lived", 0, 5)
-    assert key in expr._nodes
+    weak = expr._nodes.find(key)
+    assert weak is not None and weak() is not None
     e = None
     for family in (rules.sums.add, rules.product.mul):
         family.cache_clear()
     gc.collect()
-    assert e is None and key not in expr._nodes
+    expr._nodes.sweep()
+    assert e is None and expr._nodes.find(key) is None
 
 
 def test_binding() -> None:

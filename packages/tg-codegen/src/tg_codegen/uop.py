@@ -49,10 +49,11 @@ from __future__ import annotations
 import struct
 from enum import Enum, auto
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import ALU, Ops, result_dtype
+from tg_shape import Interned
 
 
 class UOps(Enum):
@@ -113,7 +114,7 @@ class UOp:
     """
 
     __slots__ = ("__weakref__", "arg", "dtype", "op", "src")
-    _interned: WeakValueDictionary[tuple[object, ...], UOp] = WeakValueDictionary()
+    _interned: Interned[UOp] = Interned()
 
     op: KOp
     dtype: DType
@@ -121,13 +122,20 @@ class UOp:
     arg: Any
 
     def __new__(cls, op: KOp, dtype: DType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
-        key = (op, dtype, src, _arg_key(arg))
-        found = UOp._interned.get(key)
-        if found is not None:
-            return found
+        # A node holds its operands: while it is alive, their numbers mean nothing else.
+        key: tuple[object, ...]
+        if len(src) == 2:
+            key = (op, dtype, None if arg is None else _arg_key(arg), id(src[0]), id(src[1]))
+        else:
+            key = (op, dtype, None if arg is None else _arg_key(arg), *[id(s) for s in src])
+        weak = UOp._interned.find(key)
+        if weak is not None:
+            found = weak()
+            if found is not None:
+                return found
         self = object.__new__(cls)
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        UOp._interned[key] = self
+        UOp._interned.add(key, ref(self))
         return self
 
     def __reduce__(self) -> tuple[object, ...]:

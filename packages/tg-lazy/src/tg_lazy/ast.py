@@ -31,10 +31,10 @@ import struct
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_shape import Expr, ShapeTracker, Variable, sint
+from tg_shape import Expr, Interned, ShapeTracker, Variable, sint
 
 from .ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
 
@@ -73,7 +73,7 @@ class LazyOp:
     """
 
     __slots__ = ("__weakref__", "_key", "arg", "dtype", "op", "shape", "src")
-    _interned: WeakValueDictionary[tuple[object, ...], LazyOp] = WeakValueDictionary()
+    _interned: Interned[LazyOp] = Interned()
 
     op: Ops
     dtype: DType
@@ -85,14 +85,17 @@ class LazyOp:
     def __new__(
         cls, op: Ops, dtype: DType, shape: tuple[sint, ...], src: tuple[LazyOp, ...] = (), arg: Any = None
     ) -> LazyOp:
-        intern_key = (op, dtype, shape, src, _arg_key(arg))
-        found = LazyOp._interned.get(intern_key)
-        if found is not None:
-            return found
+        # A node holds its operands: while it is alive, their numbers mean nothing else.
+        intern_key = (op, dtype, shape, _arg_key(arg), *[id(s) for s in src])
+        weak = LazyOp._interned.find(intern_key)
+        if weak is not None:
+            found = weak()
+            if found is not None:
+                return found
         self = object.__new__(cls)
         self.op, self.dtype, self.shape, self.src, self.arg = op, dtype, shape, src, arg
         self._key = None
-        LazyOp._interned[intern_key] = self
+        LazyOp._interned.add(intern_key, ref(self))
         return self
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -20,11 +20,11 @@ from typing import Any
 from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_shape import Expr, ShapeTracker, Variable, View, prod, resolve, sint
+from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve, sint
 
-from .intern import Interned, Row, row_of
 from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
 from .origin import caller
+from .row import Row, row_of
 from .storage import Readers, Storage
 
 MEMORY = frozenset({Ops.BUFFER, Ops.EMPTY, Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.CUSTOM, Ops.BUFFER_VIEW})
@@ -34,7 +34,7 @@ LEAVES = frozenset({Ops.CONST, Ops.IOTA, Ops.SYM})
 
 Shape = tuple[sint, ...]
 
-# By row and identity of operands. A node holds its operands: while it is alive, these numbers mean nothing else.
+# By identity of row and operands. A node holds them: while it is alive, these numbers mean nothing else.
 _nodes: Interned[LazyBuffer] = Interned()
 graph_lock = RLock()
 """Held while nodes are made or realised."""
@@ -142,12 +142,13 @@ class LazyBuffer:
             row = row_of(content)
             key: tuple[object, ...] | None = None
             if op not in MEMORY:
+                # numbers alone: a tuple that the garbage collector need not look at
                 if len(srcs) == 1:
-                    key = (row, id(srcs[0]))
+                    key = (id(row), id(srcs[0]))
                 elif len(srcs) == 2:
-                    key = (row, id(srcs[0]), id(srcs[1]))
+                    key = (id(row), id(srcs[0]), id(srcs[1]))
                 else:
-                    key = (row, *[id(s) for s in srcs])
+                    key = (id(row), *[id(s) for s in srcs])
                 known = _nodes.find(key)
                 if known is not None:
                     found = known()

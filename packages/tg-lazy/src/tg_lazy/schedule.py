@@ -10,6 +10,7 @@ from . import template
 from .ast import BufferArg, LazyOp
 from .ast import sink as sink_of
 from .chain import chains, has_rows
+from .collector import Uncollected
 from .cost import limits_of
 from .fusion import Fusion
 from .graph import Graph
@@ -78,7 +79,7 @@ def _scheduled(
     extra = [] if found is None else found.readers
     held = None if found is None else found.held
     while True:  # what is kept changes what is fused, and so perhaps what else must be kept; it only ever grows
-        with _Plan(bases, extra) as plan:
+        with Uncollected(), _Plan(bases, extra) as plan:
             more = kept(plan.graph, held)
             if not more:
                 return plan.items(), plan.graph.bindings.values

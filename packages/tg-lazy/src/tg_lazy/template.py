@@ -16,18 +16,18 @@ from tg_dtype import DType
 from . import hazards
 from .ast import LazyOp
 from .cost import LIMITS, Limits
-from .intern import Row
 from .item import ScheduleItem
 from .lazybuffer import LazyBuffer
 from .ops import Ops
 from .origin import Origin
+from .row import Row
 from .storage import Storage
 
-LARGEST = 8192
+LARGEST = 1 << 15
 """Nodes of the largest graph that is remembered."""
 CAPACITY = 512
 """How many schedules are remembered."""
-CAPACITY_NODES = 1 << 16
+CAPACITY_NODES = 1 << 17
 """Of how many nodes together."""
 
 _UNTOLD = frozenset({Ops.CUSTOM})

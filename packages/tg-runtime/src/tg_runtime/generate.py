@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_codegen import ProgramSpec, Renderer, compile_ast
 from tg_dtype import ImageDType
 from tg_lazy import DEBUG, LazyOp
+from tg_lazy.collector import Uncollected
 
 from . import diskcache, speccache
 from .beam import search
@@ -41,4 +42,5 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
 
 
 def _generate(renderer: Renderer, ast: LazyOp) -> ProgramSpec:
-    return compile_ast(ast, renderer, actions=() if NOOPT.value else None)
+    with Uncollected():
+        return compile_ast(ast, renderer, actions=() if NOOPT.value else None)

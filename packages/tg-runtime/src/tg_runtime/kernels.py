@@ -12,6 +12,9 @@ from .profiler import span
 from .runner import CompiledRunner, InterpretedRunner, Runner
 from .settings import BEAM, NOOPT
 
+CAPACITY = 1 << 14
+"""Most runners that a device keeps; one that is in use elsewhere stays alive without that."""
+
 
 def runner_key(ast: LazyOp) -> tuple[object, ...]:
     """What distinguishes the runners of one device. ASTs are interned, so identity stands for their digest."""
@@ -29,10 +32,19 @@ def get_runner(device: Compiled, ast: LazyOp) -> Runner:
     found: Runner | None = device.programs.get(key)
     if found is None:
         start = time.perf_counter()
-        found = device.programs[key] = _make_runner(device, ast)
+        found = _make_runner(device, ast)
+        keep(device, key, found)
         GlobalCounters.compile_time_s += time.perf_counter() - start
         GlobalCounters.compile_count += 1
     return found
+
+
+def keep(device: Compiled, key: object, runner: Runner) -> None:
+    """Puts a runner where :func:`get_runner` finds it; the oldest goes where there are too many."""
+    programs = device.programs
+    while len(programs) >= CAPACITY:
+        del programs[next(iter(programs))]
+    programs[key] = runner
 
 
 def _make_runner(device: Compiled, ast: LazyOp) -> Runner:

@@ -20,6 +20,7 @@ from .buffer import Buffer, buffer_of
 from .counters import GlobalCounters
 from .dev import DEV
 from .kernels import get_runner
+from .prefetch import prefetch
 from .registry import Device
 from .runner import CompiledRunner
 from .settings import BEAM, NOOPT
@@ -156,14 +157,15 @@ def plan_of(template: Template) -> Plan | None:
 
 
 def _prepare(template: Template) -> Plan | None:
-    runners = []
     if any(root is not None for *_, root in template.new):
         return None
-    for step in template.steps:
-        device = template.new[~step.bufs[0]][0] if step.bufs and step.bufs[0] < 0 else None
-        if step.ast.op is not Ops.SINK or device is None:
-            return None
-        runner = get_runner(Device[device], step.ast)
+    if any(step.ast.op is not Ops.SINK or step.bufs[0] >= 0 for step in template.steps):
+        return None
+    kernels = [(Device[template.new[~step.bufs[0]][0]], step.ast) for step in template.steps]
+    prefetch(kernels)
+    runners = []
+    for device, ast in kernels:
+        runner = get_runner(device, ast)
         if not isinstance(runner, CompiledRunner) or runner.vars or runner.in_place or runner.symbolic:
             return None
         if not isinstance(runner.op_estimate, int) or not isinstance(runner.mem_estimate, int):

@@ -12,13 +12,17 @@ from tg_lazy import DEBUG, LazyOp
 
 from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters
-from .kernels import runner_key
+from .kernels import keep, runner_key
 from .profiler import span
+from .progress import Progress
 from .runner import CompiledRunner
 from .settings import BEAM
 
 if TYPE_CHECKING:
     from tg_codegen import ProgramSpec
+
+_LOOK_S = 0.1
+"""How often to look how far the compilers have come."""
 
 
 def prefetch(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
@@ -62,23 +66,30 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
     threads = [threading.Thread(target=compile_jobs, daemon=True) for _ in range(min(parallel, len(missing)))]
     for thread in threads:
         thread.start()
-    try:
-        for device, ast in missing:
-            try:
-                with span("render"):
-                    spec = make_spec(device, ast)
-                jobs.put((device, ast, spec))
-            except Exception:
-                break  # likewise
-    except BaseException:
-        stopped.set()
-        raise
-    finally:
-        for _ in threads:
-            jobs.put(None)
-        for thread in threads:
-            thread.join()
+    with Progress("compiling kernels", len(missing)) as progress:
+        try:
+            for device, ast in missing:
+                try:
+                    with span("render"):
+                        spec = make_spec(device, ast)
+                    jobs.put((device, ast, spec))
+                except Exception:
+                    break  # likewise
+                progress.tell(len(done))
+            for _ in threads:
+                jobs.put(None)
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(_LOOK_S)
+                    progress.tell(len(done))
+        except BaseException:  # Ctrl-C: a compiler in the middle of a kernel ends that one, and takes no other
+            stopped.set()
+            for _ in threads:
+                jobs.put(None)
+            for thread in threads:
+                thread.join()
+            raise
     for device, ast, spec, lib in done:
-        device.programs[runner_key(ast)] = CompiledRunner(spec, device, lib=lib, ast=ast)
+        keep(device, runner_key(ast), CompiledRunner(spec, device, lib=lib, ast=ast))
     GlobalCounters.compile_time_s += time.perf_counter() - start
     GlobalCounters.compile_count += len(done)

@@ -9,6 +9,7 @@ from . import walk as _walk
 from .bounds import bounds_of, is_nonnegative
 from .expr import Bind, Expr, Variable, as_sint, sint, topological
 from .helpers import ceildiv, prod, resolve, smax, smin, sym_eval
+from .interned import Interned
 from .linear import coefficient, linear_terms
 from .shapetracker import ShapeTracker
 from .text import dumps, loads
@@ -18,6 +19,7 @@ from .walk import unbind
 __all__ = [
     "Bind",
     "Expr",
+    "Interned",
     "ShapeTracker",
     "Variable",
     "View",

@@ -31,9 +31,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from operator import index as _as_index
 from typing import Any, TypeVar, Union
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from ._lock import LOCK
+from .interned import Interned
 
 sint = Union[int, "Expr"]
 Node = TypeVar("Node", bound="Expr")
@@ -49,7 +50,7 @@ _RANK = {
 _DEEP = 64  # deeper than this, nodes are ordered by digest: comparing nested orders would recurse
 _DEEP_RANK = len(_RANK) + 1
 
-_nodes: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
+_nodes: Interned[Expr] = Interned()
 
 
 class Engine:
@@ -350,10 +351,12 @@ class Variable(Expr):
         if low > high:
             raise ValueError(f"variable {name!r}: lower bound {low} is above upper bound {upper!r}")
         key = ("var", name, low, upper)
-        found = _nodes.get(key)
+        weak = _nodes.find(key)
+        found = None if weak is None else weak()
         if found is None:
             with LOCK:
-                found = _nodes.get(key)
+                weak = _nodes.find(key)
+                found = None if weak is None else weak()
                 if found is None:
                     node = object.__new__(cls)
                     node.op, node.args, node.vmin, node.vmax, node.lin = "var", (), low, high, None
@@ -362,7 +365,8 @@ class Variable(Expr):
                     node.depth = 0
                     node.symbolic_bounds = not isinstance(upper, int)
                     node._vars, node._key = None, None
-                    _nodes[key] = found = node
+                    _nodes.add(key, ref(node))
+                    found = node
         assert isinstance(found, Variable)
         return found
 
@@ -414,13 +418,17 @@ def order_of(x: sint) -> Order:
 def intern(op: str, args: tuple[sint, ...], vmin: int, vmax: int, lin: tuple[Terms, int] | None = None) -> Expr:
     """The node for ``op`` and ``args``, which must be in normal form already."""
     key = (op, args)
-    found = _nodes.get(key)
-    if found is not None:
-        return found
-    with LOCK:
-        found = _nodes.get(key)
+    weak = _nodes.find(key)
+    if weak is not None:
+        found = weak()
         if found is not None:
             return found
+    with LOCK:
+        weak = _nodes.find(key)
+        if weak is not None:
+            found = weak()
+            if found is not None:
+                return found
         node: Expr = object.__new__(Bind if op == "bind" else Expr)
         depth, symbolic = 0, False
         for a in args:
@@ -430,7 +438,7 @@ def intern(op: str, args: tuple[sint, ...], vmin: int, vmax: int, lin: tuple[Ter
         node.op, node.args, node.vmin, node.vmax, node.lin = op, args, vmin, vmax, lin
         node.depth, node.symbolic_bounds, node._vars, node._key = depth + 1, symbolic, None, None
         node.order = (_RANK[op], *map(order_of, args)) if depth < _DEEP else (_RANK[op], (_DEEP_RANK, node.key))
-        _nodes[key] = node
+        _nodes.add(key, ref(node))
     return node
 
 

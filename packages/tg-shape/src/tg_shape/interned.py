@@ -1,4 +1,4 @@
-"""Tables of what is made once: the nodes of the lazy graph, and their rows."""
+"""Tables of immutable objects that are made once for each key."""
 
 from __future__ import annotations
 
@@ -7,21 +7,6 @@ from weakref import ref
 
 T = TypeVar("T")
 Key = tuple[object, ...]
-
-
-class Row:
-    """What a node computes, without on which operands: op, device, dtype, argument and how each operand is seen.
-
-    Equal rows are one object, different ones never are.
-    """
-
-    __slots__ = ("__weakref__", "content")
-
-    def __init__(self, content: Key) -> None:
-        self.content = content
-
-    def __repr__(self) -> str:
-        return f"<Row {self.content}>"
 
 
 class Interned(Generic[T]):
@@ -53,24 +38,14 @@ class Interned(Generic[T]):
             del self._table[key]
 
     def sweep(self) -> None:
-        """Forgets what is gone."""
+        """Forgets what is gone, also while other threads put objects in."""
         table = self._table
-        for key in [key for key, weak in table.items() if weak() is None]:
-            del table[key]
+        entries = list(table.items())
+        while entries:  # the newest first: their keys may be all that holds older ones
+            key, weak = entries.pop()
+            if weak() is None and table.get(key) is weak:
+                del table[key]
         self.limit = max(self.FEWEST, 2 * len(table))
 
     def __len__(self) -> int:
         return len(self._table)
-
-
-_rows: Interned[Row] = Interned()
-
-
-def row_of(content: Key) -> Row:
-    """The row of that content. One thread at a time."""
-    weak = _rows.find(content)
-    row = None if weak is None else weak()
-    if row is None:
-        row = Row(content)
-        _rows.add(content, ref(row))
-    return row
