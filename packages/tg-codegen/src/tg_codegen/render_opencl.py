@@ -141,6 +141,8 @@ class _Kernel(ImageKernel):
 
     def elementwise(self, op: Ops, dtype: DType, v: list[str], exact: bool, guarded: bool) -> str | None:
         if dtype.count == 1:
+            if op is Ops.MAX and not dtypes.is_bool(dtype) and dtype.bits < 32:  # no max takes two types
+                v = [x if x.isidentifier() else self.narrow(x, dtype) for x in v]
             return self.scalar_alu(op, dtype, v, exact, guarded)
         if op is Ops.WHERE:
             return f"select({bare(v[2])}, {bare(v[1])}, {self.mask(v[0], dtype)})"
