@@ -203,6 +203,85 @@ def test_rows_in_the_cache_are_not_fetched() -> None:
     assert not any(u.op is UOps.PREFETCH for u in kernel(centred(64, 256), target).uops)
 
 
+# pieces
+
+
+def joined(n: int, widths: tuple[int, ...], axis: int) -> LazyOp:
+    """Operands side by side (axis 1), or one below the other (axis 0): padded to the whole, chosen by masks."""
+    total, at = sum(widths), 0
+    whole = (n, total) if axis else (total, n)
+    value = None
+    for number, width in enumerate(widths, 1):
+        shape = (n, width) if axis else (width, n)
+        pad = ((0, 0), (at, total - at - width)) if axis else ((at, total - at - width), (0, 0))
+        x = A.load(number, F32, ST(shape).pad(pad))
+        here = A.view(A.const(True, dtypes.bool, shape), ST(shape).pad(pad))
+        value = x if value is None else A.alu(Ops.WHERE, here, x, value)
+        at += width
+    assert value is not None
+    sizes = (n * total, *(n * width for width in widths))
+    return A.sink((A.store(0, ST(whole), value),), tuple(BufferArg(F32, size) for size in sizes))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("widths", [(64, 64), (40, 24, 17)], ids=str)
+def test_operands_are_written_one_by_one(widths: tuple[int, ...], axis: int, threads: int) -> None:
+    target = Target(vector_bytes=64, registers=32, threads=threads)
+    spec = compile_ast(joined(320, widths, axis), LLVMRenderer(target))
+    assert {str(action).partition(":")[0] for action in spec.actions} == {f"part {n}" for n in range(len(widths))}
+    assert not any(u.op is UOps.LOAD and len(u.src) > 2 and u.src[2].dtype.count == 1 for u in spec.uops), "no choice"
+    assert sum(u.op is Ops.WHERE for u in spec.uops) == 0
+    operands = [normal(*((320, w) if axis else (w, 320))) + w for w in widths]
+    out = bytearray(4 * 320 * sum(widths))
+    for core in range(spec.threads):
+        vals = {"core_id": core} if spec.threads > 1 else {}
+        interpret(spec.uops, [out, *(bytearray(x.tobytes()) for x in operands)], vals)
+    want = np.concatenate(operands, axis)
+    np.testing.assert_array_equal(np.frombuffer(out, np.float32).reshape(want.shape), want)
+
+
+def test_short_runs_stay_together() -> None:
+    spec = compile_ast(joined(64, (3, 3), 1), LLVMRenderer(Target(vector_bytes=64)))
+    assert not any("part" in str(action) for action in spec.actions)
+
+
+def test_an_output_that_is_read_stays_whole() -> None:
+    x, y = A.load(0, F32, ST((32, 64)).pad(((0, 32), (0, 0)))), A.load(1, F32, ST((32, 64)).pad(((32, 0), (0, 0))))
+    here = A.view(A.const(True, dtypes.bool, (32, 64)), ST((32, 64)).pad(((0, 32), (0, 0))))
+    ast = A.sink((A.store(0, ST((64, 64)), A.alu(Ops.WHERE, here, x, y)),), (BufferArg(F32, 64 * 64),) * 2)
+    assert not any("part" in str(action) for action in kernel(ast).actions)
+
+
+def test_a_padded_operand_alone_stays_whole() -> None:
+    x = A.load(1, F32, ST((64, 64)).pad(((16, 16), (0, 0))))
+    ast = A.sink((A.store(0, ST((96, 64)), x),), (BufferArg(F32, 96 * 64), BufferArg(F32, 64 * 64)))
+    assert not any("part" in str(action) for action in kernel(ast).actions)
+
+
+# rows of a table
+
+
+def test_rows_at_computed_places_are_vectors() -> None:
+    rows, width, count = 50, 64, 20
+    at = A.load(1, dtypes.int32, ST((count, 1)).expand((count, width)))
+    column = A.iota(ST((1, width)).expand((count, width)))
+    where = A.alu(Ops.ADD, A.alu(Ops.MUL, at, A.const(width, dtypes.int32, (count, width))), column)
+    known = A.alu(Ops.CMPLT, at, A.const(rows, dtypes.int32, (count, width)))
+    index = A.alu(Ops.WHERE, known, where, A.const(-1, dtypes.int32, (count, width)))
+    value = A.gather(2, F32, ST((rows * width,)), index)
+    buffers = (BufferArg(F32, count * width), BufferArg(dtypes.int32, count), BufferArg(F32, rows * width))
+    spec = compile_ast(A.sink((A.store(0, ST((count, width)), value),), buffers), LLVMRenderer(Target(vector_bytes=64)))
+    reads = {u.dtype.count for u in spec.uops if u.op is UOps.LOAD and u.dtype.scalar() is F32}
+    assert reads == {16}, "the lanes of a row are neighbours, whichever row it is"
+    table = normal(rows, width)
+    places = np.random.default_rng(1).integers(0, rows + 10, count).astype(np.int32)
+    out = bytearray(4 * count * width)
+    interpret(spec.uops, [out, bytearray(places.tobytes()), bytearray(table.tobytes())])
+    want = np.where(places[:, None] < rows, table[np.minimum(places, rows - 1)], 0)
+    np.testing.assert_array_equal(np.frombuffer(out, np.float32).reshape(count, width), want)
+
+
 # rows
 
 

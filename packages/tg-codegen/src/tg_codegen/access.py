@@ -149,7 +149,10 @@ class Access:
         gate = splat(self.build.truth(valid), dtype.count)
         return UOp(UOps.LOAD, dtype, (pointer, self.address(index), gate, const(0, dtype)))
 
-    def gather(self, pointer: UOp, dtype: DType, index: UOp, place: sint, size: sint, together: bool) -> UOp:
+    def gather(
+        self, pointer: UOp, dtype: DType, index: UOp, place: sint, size: sint, together: bool,
+        wanted: UOp | None = None,
+    ) -> UOp:
         """Elements at computed indices, 0 unless ``0 <= index < size``.
 
         Args:
@@ -159,10 +162,16 @@ class Access:
           place: the address of an index, in terms of ``PLACE``.
           size: how many there are.
           together: whether the lanes are known to be neighbours.
+          wanted: whether they are wanted at all; they are 0 where not.
         """
+        lanes = index.dtype.count if wanted is None else max(index.dtype.count, wanted.dtype.count)
+        index = splat(index, lanes)
         wide = index.cast(dtypes.int64)
-        inside = within(wide, self.build.value(size, dtypes.int64))
-        lanes = index.dtype.count
+        narrow = index.dtype.scalar() is dtypes.int32 and isinstance(size, int) and size < 1 << 31
+        inside = within(index, const(size, dtypes.int32)) if narrow else within(
+            wide, self.build.value(size, dtypes.int64))
+        if wanted is not None:
+            inside = inside.alu(Ops.AND, splat(wanted, lanes))
         if lanes == 1 or (together and place is PLACE):
             return self.gather_one(pointer, dtype, place, wide.gep(0) if lanes > 1 else wide, inside, lanes)
         return vectorize(*(

@@ -18,11 +18,13 @@ from .keep import keep_rows
 from .linearize import linearize
 from .lower import lower
 from .nest import Kind, Nest, NodeOp
+from .pieces import split_pieces
 from .plan import heuristic
 from .program import BufferParam, ProgramSpec
 from .renderer import Renderer
-from .rows import RowEmitter, fetching_ahead, split_rows, with_parts
+from .rows import RowEmitter, RowNest, fetching_ahead, split_rows, with_parts
 from .rules import full_rewrite
+from .target import Target
 from .texels import spread_texels, whole_texels, writes_images
 from .uop import UOp, UOps
 
@@ -55,6 +57,9 @@ def compile_ast(
         actions = actions and [action for action in actions if str(action) not in nest.log]
     if any(buffer.internal for buffer in nest.buffers):
         return compile_rows(nest, renderer, actions, name)
+    pieces = split_pieces(nest, renderer.target) if actions is None else None
+    if pieces is not None:
+        return render_parts(planned_parts(pieces, renderer.target), renderer, name)
     chosen = heuristic(nest, renderer.target) if actions is None else list(actions)
     return render_nest(apply(nest, chosen), renderer, name)
 
@@ -71,13 +76,22 @@ def compile_rows(
     if actions:
         raise ActionError("the parts of a kernel with internal buffers take no actions from outside")
     rows = split_rows(nest, renderer.target)
-    alone = replace(renderer.target, threads=1)
-    if actions is None:
-        rows = with_parts(rows, [apply(part, heuristic(part, alone)) for part in rows.parts])
-        rows = fetching_ahead(rows, renderer.target)
+    return render_parts(rows if actions is not None else planned_parts(rows, renderer.target), renderer, name)
+
+
+def planned_parts(rows: RowNest, target: Target) -> RowNest:
+    """The kernel with loops chosen for each part; where nothing is around the parts, each is divided among threads."""
+    alone = replace(target, threads=1) if rows.shared else target
+    rows = with_parts(rows, [apply(part, heuristic(part, alone)) for part in rows.parts])
+    return fetching_ahead(rows, target) if rows.scratch else rows
+
+
+def render_parts(rows: RowNest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
+    """Renders a kernel in parts whose loops are decided."""
     emitter = RowEmitter(rows, renderer.target)
-    threads = renderer.target.threads if emitter.threaded() is not None else 1
-    return _rendered(emitter.kernel(), replace(nest, log=rows.log), renderer, name, threads)
+    divided = emitter.threaded() is not None or any(a.kind is Kind.THREAD for part in rows.parts for a in part.axes)
+    threads = renderer.target.threads if divided else 1
+    return _rendered(emitter.kernel(), replace(rows.whole, log=rows.log), renderer, name, threads)
 
 
 def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:

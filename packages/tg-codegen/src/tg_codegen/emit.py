@@ -204,9 +204,15 @@ class Emitter(Sharing):
     def gather_node(self, node: Node, index: UOp, env: Env) -> UOp:
         """A GATHER, its index being there."""
         slot, place, size = node.arg
+        source, wanted = node.src[0], None
+        if source.op is Ops.WHERE and source.src[2].op is NodeOp.CONST and source.src[2].arg < 0:
+            # an index that is put outside where it is not wanted: what it would be tells whether lanes are neighbours
+            wanted = self.memo[self.key(source.src[0], env)]
+            source = source.src[1]
+            index = self.memo[self.key(source, env)]
         lane = self.lane_of(*(env.root[root] for root in node.free))
-        together = lane is not None and index.dtype.count > 1 and self.walk(node.src[0], env, lane) == 1
-        return self.gather(self.params[slot], node.dtype, index, place, size, together)
+        together = lane is not None and index.dtype.count > 1 and self.walk(source, env, lane) == 1
+        return self.gather(self.params[slot], node.dtype, index, place, size, together, wanted)
 
     def walk(self, node: Node, env: Env, lane: Variable) -> int | None:
         """By how much an integer node grows from lane to lane; None if that is not known."""

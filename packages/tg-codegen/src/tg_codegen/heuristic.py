@@ -152,8 +152,10 @@ class Planner:
         if across:
             self.cut(across[0].var, min(self.width(across[0]), TILE), Kind.UPCAST)
             self.do_all(walk_across(self.nest, best.var, across[0].var, self.target))
-        elif len(self.nest.nodes()) <= 24 and size(self.outer(best.var).extent) >= 64:
-            self.cut(best.var, 4, Kind.UPCAST)
+        elif len(self.nest.nodes()) <= 24:
+            extent = self.outer(best.var).extent
+            whole = (n for n in (4, 3, 2) if isinstance(extent, int) and extent >= 2 * n and extent % n == 0)
+            self.cut(best.var, 4 if size(extent) >= 64 else next(whole, 1), Kind.UPCAST)
 
     def reduce(self) -> None:
         """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""

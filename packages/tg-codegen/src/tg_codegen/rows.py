@@ -245,7 +245,7 @@ class RowEmitter:
             before = len(block.effects)
             roots = emitter.nest.roots
             env = Env(dict.fromkeys(roots, 0), {}, frozenset(root for root in roots if emitter.divides(root)))
-            serial = [a for a in emitter.nest.axes if a.kind is Kind.LOOP]
+            serial = [a for a in emitter.nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
             emitter.outputs(list(emitter.nest.stores), serial, Context(block, env), [])
             slot = emitter.nest.stores[0].slot
             if slot in self.nest.scratch:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-_BLOCK = 256
+_BLOCK = 32  # elements of a running reduction that are combined each with each
+_WHOLE = 256  # so many are one block, where that is little work
+_LITTLE = 1 << 16  # elements
 
 
 class Scan(Reduction):
@@ -98,7 +100,7 @@ class Scan(Reduction):
     def _scan_last(self, reduce: Callable[[tuple[int, ...]], Function], join: Callable[[Self, Self], Self],
                    identity: ConstType) -> Self:  # fmt: skip
         *lead, n = self._ints()
-        if n > _BLOCK:
+        if n > _WHOLE or (n > _BLOCK and self.numel() > _LITTLE):
             # Blocks are scanned each by itself, then joined with the scan of the totals of the blocks before.
             blocks = -(-n // _BLOCK)
             widths = ((0, 0),) * len(lead) + ((0, blocks * _BLOCK - n),)
