@@ -167,9 +167,10 @@ class Access:
         lanes = index.dtype.count if wanted is None else max(index.dtype.count, wanted.dtype.count)
         index = splat(index, lanes)
         wide = index.cast(dtypes.int64)
-        narrow = index.dtype.scalar() is dtypes.int32 and isinstance(size, int) and size < 1 << 31
-        inside = within(index, const(size, dtypes.int32)) if narrow else within(
-            wide, self.build.value(size, dtypes.int64))
+        if index.dtype.scalar() is dtypes.int32 and isinstance(size, int) and size < 1 << 31:
+            inside = within(index, const(size, dtypes.int32))
+        else:
+            inside = within(wide, self.build.value(size, dtypes.int64))
         if wanted is not None:
             inside = inside.alu(Ops.AND, splat(wanted, lanes))
         if lanes == 1 or (together and place is PLACE):

@@ -17,7 +17,7 @@ from tg_shape import Expr, Variable, sint
 from .access import Access
 from .loops import Loops
 from .matrix import MatrixInstruction
-from .nest import Axis, Node
+from .nest import Axis, Kind, Node
 from .scope import Context, Env
 from .uop import UOp
 
@@ -48,18 +48,22 @@ def exact(narrow: DType, wide: DType) -> bool:
 
 
 def instruction_for(
-    node: Node, lanes: Variable, available: Iterable[MatrixInstruction]
+    node: Node, columns: Variable, rows: Variable | None, available: Iterable[MatrixInstruction]
 ) -> tuple[MatrixInstruction, Node, Node] | None:
-    """The first instruction that does a reduction whose results are lanes along ``lanes``, with its operands.
+    """The first instruction that does a reduction whose results are lanes along ``columns``, with its operands.
 
-    Only one of the two operands depends on the lanes; it is the instruction's second.
+    Only the instruction's second operand depends on the columns, and, where several threads do it together, only the
+    first on ``rows``.
     """
     pair = factors(node)
-    if pair is None or (lanes in pair[0].free) is (lanes in pair[1].free):
+    if pair is None or (columns in pair[0].free) is (columns in pair[1].free):
         return None
-    a, b = pair if lanes in pair[1].free else reversed(pair)
+    a, b = pair if columns in pair[1].free else reversed(pair)
+    if rows is not None and (rows not in a.free or rows in b.free):
+        return None
+    wanted = (a.dtype, b.dtype, node.dtype, rows is not None)
     for found in available:
-        if (found.a, found.b, found.acc) == (a.dtype, b.dtype, node.dtype):
+        if (found.a, found.b, found.acc, found.threads > 1) == wanted:
             return found, a, b
     return None
 
@@ -68,27 +72,34 @@ def contraction(
     emitter: Loops, node: Node, axis: Axis, env: Env, roots: tuple[Variable, ...], context: Context
 ) -> Contraction | None:
     """The instruction that does a loop of kind CONTRACT at ``env``; None if its terms must be taken one by one."""
-    lane = emitter.lane_of(*(env.root[root] for root in node.free))
-    vectors = [root for root in node.free if lane is not None and depends(env.root[root], lane)]
-    if lane is None or len(vectors) != 1:
+    here = [a for a in emitter.nest.axes if a.root in node.free]
+    rows = next((a for a in here if a.kind is Kind.FRAGMENT_ROWS), None)
+    columns = next((a for a in here if a.kind in (Kind.VECTOR, Kind.FRAGMENT_COLUMNS) and a.name in env.axis), None)
+    if columns is None:
         return None
-    found = instruction_for(node, vectors[0], emitter.target.matrices)
+    shape = (emitter.fixed(rows) if rows else 1, emitter.fixed(columns), emitter.fixed(axis))
+    available = [m for m in emitter.target.matrices if m.shape == shape]
+    found = instruction_for(node, columns.root, rows.root if rows else None, available)
     if found is None:
         return None
     instruction, a, b = found
-    if (emitter.lanes[lane], emitter.fixed(axis)) != instruction.shape[1:]:
-        return None
     whole = env.open(axis.name, axis.root, axis.stride, emitter.several(f"{axis.name}_element", emitter.fixed(axis)))
     if emitter.guard(whole, roots) != 1:
         return None
     operands = []
-    for operand, fragment, row in ((a, instruction.fragments[0], 1), (b, instruction.fragments[1], 0)):
-        number = emitter.several(f"{axis.name}_element", fragment.count)
-        place = fragment.place(number)
-        here = env if row else swapped(env, lane, place[1])
-        here = here.open(axis.name, axis.root, axis.stride, place[row])
-        operands.append(emitter.value(operand, here, context).broadcast(fragment.count))
+    for operand, fragment, beside, number in ((a, 0, rows, 0), (b, 1, columns, 1)):
+        elements = instruction.fragments[fragment]
+        place = elements.place(emitter.several(f"{axis.name}_element", elements.count), emitter.warp)
+        at = env if beside is None else moved(env, beside, place[number])
+        at = at.open(axis.name, axis.root, axis.stride, place[1 - number])
+        operands.append(emitter.value(operand, at, context).broadcast(elements.count))
     return Contraction(instruction, *operands)
+
+
+def moved(env: Env, axis: Axis, value: sint) -> Env:
+    """``env`` with an open loop at another place."""
+    root = env.root[axis.root] + (value - env.axis[axis.name]) * axis.stride
+    return Env({**env.root, axis.root: root}, {**env.axis, axis.name: value}, env.exact)
 
 
 def swapped(env: Env, lane: Variable, value: sint) -> Env:
@@ -96,8 +107,3 @@ def swapped(env: Env, lane: Variable, value: sint) -> Env:
     swap: dict[Expr, sint] = {lane: value}
     roots = {root: Access.at(at, swap) for root, at in env.root.items()}
     return Env(roots, {name: Access.at(at, swap) for name, at in env.axis.items()}, env.exact)
-
-
-def depends(value: sint, variable: Variable) -> bool:
-    """Whether a value depends on a variable."""
-    return isinstance(value, Expr) and variable in value.variables()

@@ -20,7 +20,7 @@ from tg_shape import Expr, Variable, sint
 from .access import EmitError, splat
 from .index import index_dtype
 from .items import groups, items
-from .nest import LANE, PARALLEL, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
+from .nest import FRAGMENT, LANE, PARALLEL, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
 from .reduction import Reduction
 from .scope import Block, Context, Env
 from .sharing import Sharing
@@ -48,6 +48,7 @@ class Emitter(Sharing):
         env = context.env
         parallel = [a for a in self.nest.axes if a.kind in PARALLEL]
         counters = self.counters()
+        self.warp = next((counters[a.name] for a in self.nest.axes if a.kind in FRAGMENT), 0)
         for axis in parallel:
             if axis.kind is Kind.GROUP:
                 self.group[axis.name] = counters[axis.name]
@@ -90,7 +91,7 @@ class Emitter(Sharing):
             for slot in layout.slots:
                 found.update((axis.name, layout.counter(axis, indices)) for axis in slot)
             if prefix == "lidx":
-                self.items = [(index, int(size)) for index, size in zip(indices, layout.sizes, strict=True)]  # type: ignore[arg-type]
+                self.items = [(index, int(size)) for index, size in zip(indices, layout.sizes, strict=True)]
         return found
 
     def outputs(self, stores: list[Store], axes: Sequence[Axis], context: Context, parallel: Sequence[Axis]) -> None:

@@ -20,18 +20,21 @@ from tg_lazy import Ops
 from tg_shape import Variable
 
 from .actions import Action, Mark, Share, Split, loads_of
-from .heuristic import Planner, grows, power_below, size, step
+from .contraction import instruction_for
+from .heuristic import Planner, power_below, step
 from .items import items
-from .nest import Kind, Nest, Node, NodeOp, Root
+from .matrix import WARP
+from .nest import FRAGMENT, Kind, Nest, Node, NodeOp, Root
+from .streaming import grows, size
 from .target import Target
 
 ITEMS = 256  # work-items in a group
-WARP = 32  # work-items that reach memory together
 OCCUPIED = 1 << 16  # work-items that keep a machine busy
 BUSY_GROUPS = 128
 SQUARE = 32  # of elements that are turned in shared memory
 DEEP = 16  # iterations of a product's reduction that are in shared memory at once
 MOST_DEEP = 64
+MATRIX_DEEP = 32  # the same of a product by matrix instructions
 LEAST_PRODUCT = 8  # rows, columns and depth below which a product is not tiled
 BANKS = 4  # a square's row is so many bytes longer
 
@@ -104,7 +107,7 @@ class GPUPlanner(Planner):
 
     def left(self) -> int:
         """How many times as many work-items a group may have."""
-        return max(1, self.items // prod(int(n) for n in items(self.nest).sizes))  # type: ignore[arg-type]
+        return max(1, self.items // prod(int(n) for n in items(self.nest).sizes))
 
     def spread(self) -> None:
         """Gives what is left of the outputs to work-items, as far as a group has none, and to work-groups."""
@@ -198,6 +201,8 @@ class GPUPlanner(Planner):
         depth = prod(size(self.nest.roots[r].extent) for r in node.arg[1])
         if not left or min(size(rows.extent), size(columns.extent), depth) < LEAST_PRODUCT:
             return False
+        if self.by_warps(rows, columns, left, right):
+            return True
         # vectors want neighbours in memory, in the result as well
         lanes = self.even(columns.var, self.lanes) if any(
             grows(s.index, columns.var) == 1 for s in self.nest.stores) else 1
@@ -212,6 +217,52 @@ class GPUPlanner(Planner):
         self.stage([*left, *(n for n in right if n not in left)], node)
         self.unroll_small(tile.each * tile.wide)
         return True
+
+    def by_warps(self, rows: Root, columns: Root, left: list[Node], right: list[Node]) -> bool:
+        """A product by matrix instructions, if the machine has one for it."""
+        node = self.reductions[0]
+        matched = instruction_for(node, columns.var, rows.var, self.target.matrices)
+        depth = max((self.nest.roots[r] for r in node.arg[1]), key=lambda r: size(r.extent))
+        while matched is not None and size(depth.extent) < matched[0].shape[2]:  # there may be a flatter one
+            rest = self.target.matrices[self.target.matrices.index(matched[0]) + 1 :]
+            matched = instruction_for(node, columns.var, rows.var, rest)
+        if matched is None or not self.target.shared_bytes:
+            return False
+        m, n, k = matched[0].shape
+        if size(rows.extent) < m or size(columns.extent) < n:
+            return False
+        others = prod(size(r.extent) for r in self.rows if r is not rows and r is not columns)
+        tile = self.warps(size(rows.extent), size(columns.extent), others, m, n)
+        self.part(columns.var, n, Kind.FRAGMENT_COLUMNS)
+        self.part(columns.var, tile.wide, Kind.UPCAST)
+        self.part(columns.var, tile.columns, Kind.LOCAL)
+        self.part(rows.var, m, Kind.FRAGMENT_ROWS)
+        self.part(rows.var, tile.each, Kind.UPCAST)
+        self.part(rows.var, tile.rows, Kind.LOCAL)
+        self.part(depth.var, k, Kind.CONTRACT)
+        self.tiled = True
+        self.stage([*left, *(load for load in right if load not in left)], node, max(1, MATRIX_DEEP // k))
+        return True
+
+    def warps(self, rows: int, columns: int, others: int, m: int, n: int) -> Tile:
+        """Warps of a group along rows and columns, and instructions of each, as :meth:`choose` does with items."""
+        def cost(t: Tile) -> tuple[float, int]:
+            waste, groups = 1.0, others
+            for extent, part in ((rows, t.rows * t.each * m), (columns, t.columns * t.wide * n)):
+                groups *= -(-extent // part)
+                waste *= -(-extent // part) * part / extent
+            reads = 1 / (t.each * m) + 1 / (t.wide * n)
+            shared = 1 / (t.rows * t.each * m) + 1 / (t.columns * t.wide * n)
+            idle = max(1.0, BUSY_GROUPS / groups) ** 0.5 * max(1.0, 4 / (t.rows * t.columns)) ** 0.5
+            return (1 + 8 * reads + 16 * shared) * waste * idle, t.each * t.wide
+
+        options = [
+            Tile(r, c, each, wide)
+            for r in (1, 2, 4) for c in (1, 2, 4) for each in (1, 2, 4) for wide in (1, 2, 4, 8)
+            if r * c * WARP <= self.items and each * wide <= 16
+            and (r == each == 1 or r * each * m < 2 * rows) and (c == wide == 1 or c * wide * n < 2 * columns)
+        ]
+        return min(options, key=cost)
 
     def choose(self, rows: int, columns: int, others: int, lanes: int) -> Tile:
         """The tile that reads least for what it computes, and still leaves groups for the whole machine."""
@@ -233,25 +284,26 @@ class GPUPlanner(Planner):
         ]
         return min(options, key=cost, default=Tile(1, min(self.items, 8), 1, lanes))
 
-    def stage(self, loads: Sequence[Node], node: Node) -> None:
-        """Cuts the reduction, and shares the operands of each piece as far as they fit."""
-        serial = [a for a in self.nest.axes if a.root in node.arg[1] and a.kind is Kind.REDUCE]
-        first, inner = serial[0], prod(size(a.extent) for a in serial[1:])
-        if inner > MOST_DEEP or not any(a.kind is Kind.LOCAL for a in self.nest.axes):
+    def stage(self, loads: Sequence[Node], node: Node, deep: int = DEEP) -> None:
+        """Cuts the reduction, and shares the operands of each piece as far as they fit: ``deep`` iterations at most."""
+        if not any(a.kind is Kind.LOCAL for a in self.nest.axes):
             return
-        length = max(1, min(size(first.extent), DEEP // inner if inner <= DEEP else 1))
+        serial = [a for a in self.nest.axes if a.root in node.arg[1] and a.kind is Kind.REDUCE]
+        inner = prod(size(a.extent) for a in serial[1:])
+        if inner > MOST_DEEP:
+            return
+        extent = size(serial[0].extent) if serial else 1
+        length = max(1, min(extent, deep // inner if inner <= deep else 1))
         while length > 1 and self.shared_bytes(loads, node, length * inner) > self.target.shared_bytes:
             length //= 2
         if self.shared_bytes(loads, node, length * inner) > self.target.shared_bytes:
             return
-        length = next((n for n in range(length, length // 2, -1) if size(first.extent) % n == 0), length)
-        if 1 < length < size(first.extent):
-            self.do(Split(first.name, length, Kind.REDUCE.name))
-            where = first.name
-        else:
-            where = first.name if length == 1 else "-"
+        length = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
+        where = "-" if length == extent else serial[0].name
+        if 1 < length < extent:
+            self.do(Split(where, length, Kind.REDUCE.name))
         for load in loads:
-            walks = first.root in load.free or where == "-"
+            walks = where == "-" or serial[0].root in load.free
             reused = any(a.kind is Kind.LOCAL and a.root not in load.free for a in self.nest.axes)
             if walks and reused and self.unique(load):
                 self.do(Share(loads_of(self.nest).index(load), where))
@@ -265,8 +317,9 @@ class GPUPlanner(Planner):
         total = 0
         for load in loads:
             held = [a for a in self.nest.axes if a.root in load.free and a.root not in node.arg[1]
-                    and a.kind in (Kind.LOCAL, Kind.UPCAST, Kind.VECTOR)]
+                    and a.kind in (Kind.LOCAL, Kind.UPCAST, Kind.VECTOR, *FRAGMENT)]
             width = prod(size(a.extent) for a in held)
+            width *= prod(size(a.extent) for a in self.nest.axes if a.kind is Kind.CONTRACT)
             total += depth * (width + max(1, 16 // load.dtype.itemsize)) * load.dtype.itemsize
         return total
 

@@ -275,7 +275,7 @@ class Planner:
         reduced = [r for r in self.nest.roots.values() if r.reduce]
         if vector is None or len(self.reductions) != 1 or len(reduced) != 1:
             return None
-        found = instruction_for(self.reductions[0], lanes.var, self.target.matrices)
+        found = instruction_for(self.reductions[0], lanes.var, None, self.target.matrices)
         if found is None or found[0].shape[1] != vector.extent or size(reduced[0].extent) < 2 * found[0].shape[2]:
             return None
         return found[0]

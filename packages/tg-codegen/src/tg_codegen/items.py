@@ -18,7 +18,8 @@ from math import prod
 
 from tg_shape import Variable, coefficient, sint
 
-from .nest import Axis, Kind, Nest, NodeOp
+from .matrix import WARP
+from .nest import FRAGMENT, Axis, Kind, Nest, NodeOp
 
 DIMENSIONS = 3
 TOGETHER_BYTES = 16  # of the widest access: neighbours no farther apart are reached together
@@ -60,7 +61,7 @@ class Layout:
         index: sint = indices[place.dimension]
         if place.stride > 1:
             index = index // place.stride
-        return index if place.alone else index % axis.extent
+        return index if place.alone else index % counted(axis)
 
     def full_sizes(self) -> tuple[sint, sint, sint]:
         """The extents of all three dimensions."""
@@ -76,7 +77,9 @@ def groups(nest: Nest, most: tuple[int, int, int]) -> Layout:
 
 def items(nest: Nest) -> Layout:
     """Where the counters of the LOCAL and GROUP loops are found."""
-    slots: list[list[Axis]] = [[axis] for axis in nest.axes if axis.kind is Kind.LOCAL]
+    fragments = [axis for axis in nest.axes if axis.kind in FRAGMENT]
+    slots: list[list[Axis]] = [fragments] if fragments else []
+    slots += [[axis] for axis in nest.axes if axis.kind is Kind.LOCAL]
     for axis in (a for a in nest.axes if a.kind is Kind.GROUP):
         host = next((slot for slot in slots if may_share(nest, axis, slot)), None)
         if host is None:
@@ -93,6 +96,8 @@ def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
     First how much is then reached together, loads inside of reductions counting more; then how far apart neighbours are
     in the store where they are nearest; then the loops' places. What is shared is reached in an order of its own.
     """
+    if axis.kind in FRAGMENT:
+        return -(1 << 62), 0, 0  # the threads of a warp are neighbours
     shared = {stage.node for stage in nest.stages if stage.shared}
     won = 0
     for node in nest.nodes():
@@ -112,7 +117,8 @@ def steps(index: sint, axis: Axis) -> int:
 
 def may_share(nest: Nest, axis: Axis, slot: Sequence[Axis]) -> bool:
     """Whether a GROUP loop can run across the items that are there for the loops of a slot."""
-    return all(other.extent == axis.extent and independent(nest, axis, other) for other in slot)
+    return all(
+        other.kind not in FRAGMENT and other.extent == axis.extent and independent(nest, axis, other) for other in slot)
 
 
 def independent(nest: Nest, axis: Axis, other: Axis) -> bool:
@@ -134,9 +140,9 @@ def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> Layou
     dimensions = sorted(([slot] for slot in slots), key=lambda d: bound(d[0]) <= min(most[1:]))
     if len(slots) > DIMENSIONS or any(bound(d[0]) > limit for d, limit in zip(dimensions, most, strict=False)):
         dimensions = []
-        for slot in sorted(slots, key=lambda slot: not isinstance(slot[0].extent, int)):
+        for slot in sorted(slots, key=lambda slot: not isinstance(counted(slot[0]), int)):
             size = prod(bound(other) for other in dimensions[-1]) * bound(slot) if dimensions else 0
-            if dimensions and isinstance(slot[0].extent, int) and size <= most[len(dimensions) - 1]:
+            if dimensions and isinstance(counted(slot[0]), int) and size <= most[len(dimensions) - 1]:
                 dimensions[-1].append(slot)
             else:
                 dimensions.append([slot])
@@ -148,13 +154,18 @@ def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> Layou
         for slot in dimension:
             places.update((axis.name, Place(number, stride, slot is dimension[-1])) for axis in slot)
             stride *= bound(slot)
-    sizes = tuple(product([slot[0].extent for slot in dimension]) for dimension in dimensions)
+    sizes = tuple(product([counted(slot[0]) for slot in dimension]) for dimension in dimensions)
     return Layout(places, sizes, tuple(slot for dimension in dimensions for slot in dimension))
+
+
+def counted(axis: Axis) -> sint:
+    """How many values a loop's counter has: threads, where a matrix instruction takes the loop."""
+    return WARP if axis.kind in FRAGMENT else axis.extent
 
 
 def bound(slot: Sequence[Axis]) -> int:
     """The greatest extent that a slot's loops can have."""
-    extent = slot[0].extent
+    extent = counted(slot[0])
     return extent if isinstance(extent, int) else extent.vmax
 
 

@@ -13,7 +13,8 @@ from tg_shape import Variable, sint
 
 from .access import Access, EmitError
 from .interior import LEAST, interior
-from .nest import LANE, UNROLLED, Axis, Kind, Nest, Node
+from .matrix import MatrixInstruction
+from .nest import FRAGMENT, LANE, UNROLLED, Axis, Kind, Nest, Node
 from .scope import Block, Context, Env
 from .target import Target
 from .uop import UOp, UOps, const
@@ -51,6 +52,7 @@ class Loops(Access):
       group: the counter of each GROUP loop.
       items: the indices of a work-item in its group, and how many there are of each.
       implied: conditions that hold where their counters are open.
+      warp: the number of a thread in its warp, where matrix instructions are done by warps.
       memo: values emitted so far, by node and by all that they depend on.
       numbers: makes names and registers unique.
       top: the kernel's own block.
@@ -66,6 +68,7 @@ class Loops(Access):
         self.interiors: dict[Variable, tuple[int, int] | None] = {}
         self.parted: Variable | None = None
         self.implied: set[sint] = set()
+        self.warp: sint = 0
         self.memo: dict[tuple[object, ...], UOp] = {}
         self.free: dict[Node, tuple[Variable, ...]] = {}
         self.numbers = count()
@@ -230,9 +233,27 @@ class Loops(Access):
             raise EmitError(f"the loop {axis.name} of symbolic extent {axis.extent} cannot be unrolled")
         return axis.extent
 
-    def lane(self, axis: Axis) -> Variable:
-        """A vector loop's counter: a variable that stands for all lanes at once."""
-        return self.several(f"{axis.name}_lane", self.fixed(axis))
+    def lane(self, axis: Axis) -> sint:
+        """A vector loop's counter, which stands for all lanes at once; for fragments, where their elements are."""
+        if axis.kind not in FRAGMENT:
+            return self.several(f"{axis.name}_lane", self.fixed(axis))
+        total = self.warp_instruction().fragments[2]
+        row, column = total.place(self.several("fragment", total.count), self.warp)
+        return row if axis.kind is Kind.FRAGMENT_ROWS else column
+
+    def warp_instruction(self) -> MatrixInstruction:
+        """The matrix instruction that a warp does.
+
+        Raises:
+          EmitError: the target has none of that shape.
+        """
+        extents = {a.kind: a.extent for a in self.nest.axes}
+        kinds = (Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS, Kind.CONTRACT)
+        shape = tuple(extents.get(kind, 0) for kind in kinds)
+        found = next((m for m in self.target.matrices if m.threads > 1 and m.shape == shape), None)
+        if found is None:
+            raise EmitError(f"no matrix instruction of this target has rows, columns and depth {shape}")
+        return found
 
     def beyond(self, env: Env, root: Variable) -> bool:
         """Whether a root's value is certainly outside its extent."""

@@ -107,5 +107,52 @@ AVX512_VNNI = dot_product("vpdpbusd", dtypes.uint8, dtypes.int8, dtypes.int32, 1
 AVX512_VNNI_TURNED = dot_product("vpdpbusd.turned", dtypes.int8, dtypes.uint8, dtypes.int32, 16)  # operands exchanged
 AVX512_VNNI_16 = dot_product("vpdpwssd", dtypes.int16, dtypes.int16, dtypes.int32, 16)
 
-INSTRUCTIONS = {found.name: found for found in (AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16)}
+
+WARP = 32
+"""Threads that do a matrix instruction of a GPU together."""
+
+
+def warp_product(name: str, a: DType, acc: DType, k: int, b: DType | None = None) -> MatrixInstruction:
+    """An ``mma.sync`` with 16 rows and 8 columns, ``k`` deep.
+
+    Registers have 4 bytes: ``near`` elements along the depth. Four threads have the depth of one row, or of one column;
+    a second register of the first operand is 8 rows down, further ones are half of the depth on.
+
+    Source: PTX ISA, "Matrix Fragments for mma.m16n8k8" and following.
+    """
+    near = 4 // a.itemsize
+    inside = tuple(1 << i for i in range(near.bit_length() - 1))
+    half = ((0, k // 2),) if k > 4 * near else ()
+    first = Fragment((*((0, s) for s in inside), (8, 0), *half), ((0, near), (0, 2 * near), (1, 0), (2, 0), (4, 0)))
+    second = Fragment(
+        (*((s, 0) for s in inside), *((s, 0) for _, s in half)), ((near, 0), (2 * near, 0), (0, 1), (0, 2), (0, 4)))
+    total = Fragment(((0, 1), (8, 0)), ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)))
+    return MatrixInstruction(name, a, b or a, acc, (16, 8, k), (first, second, total), WARP)
+
+
+# each with the compute capability that it needs
+MMA = (
+    (warp_product("m16n8k16.f32.f16.f16.f32", dtypes.float16, dtypes.float32, 16), 80),
+    (warp_product("m16n8k8.f32.f16.f16.f32", dtypes.float16, dtypes.float32, 8), 75),
+    (warp_product("m16n8k16.f32.bf16.bf16.f32", dtypes.bfloat16, dtypes.float32, 16), 80),
+    (warp_product("m16n8k8.f32.bf16.bf16.f32", dtypes.bfloat16, dtypes.float32, 8), 80),
+    (warp_product("m16n8k32.f32.e4m3.e4m3.f32", dtypes.fp8e4m3, dtypes.float32, 32), 89),
+    (warp_product("m16n8k32.f32.e5m2.e5m2.f32", dtypes.fp8e5m2, dtypes.float32, 32), 89),
+    (warp_product("m16n8k32.s32.s8.s8.s32", dtypes.int8, dtypes.int32, 32), 80),
+    (warp_product("m16n8k32.s32.u8.u8.s32", dtypes.uint8, dtypes.int32, 32), 80),
+)
+MMA_TF32 = warp_product("m16n8k8.f32.tf32.tf32.f32", dtypes.float32, dtypes.float32, 8)
+
+
+def tensor_cores(sm: int, tf32: bool = False) -> tuple[MatrixInstruction, ...]:
+    """What an NVIDIA GPU of compute capability ``sm`` (``80`` is 8.0) has; products of fp32 in tf32 only if allowed.
+
+    >>> [found.name for found in tensor_cores(75)]
+    ['m16n8k8.f32.f16.f16.f32']
+    """
+    return (*(found for found, least in MMA if sm >= least), *((MMA_TF32,) if tf32 and sm >= 80 else ()))
+
+
+INSTRUCTIONS = {found.name: found for found in (
+    AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16, *(found for found, _ in MMA), MMA_TF32)}  # fmt: skip
 """Every instruction by its name."""

@@ -120,6 +120,8 @@ class Kind(Enum):
     UPCAST = auto()  # output, unrolled: one register each
     VECTOR = auto()  # output, one vector lane each
     ROWS = auto()  # output, one vector lane each; one accumulator each in a reduction that has lanes of its own
+    FRAGMENT_ROWS = auto()  # output, the rows that a matrix instruction of several threads computes
+    FRAGMENT_COLUMNS = auto()  # output, its columns: threads and their vector lanes have an element each
     REDUCE = auto()  # reduction, serial
     UNROLL = auto()  # reduction, unrolled into one accumulator, in order
     SPREAD = auto()  # reduction, unrolled, one accumulator each
@@ -129,7 +131,8 @@ class Kind(Enum):
 
 
 SERIAL = frozenset({Kind.LOOP, Kind.THREAD, Kind.REDUCE})
-LANE = frozenset({Kind.VECTOR, Kind.ROWS, Kind.LANES})
+FRAGMENT = frozenset({Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS})
+LANE = frozenset({Kind.VECTOR, Kind.ROWS, Kind.LANES, *FRAGMENT})
 UNROLLED = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD})
 PARALLEL = frozenset({Kind.GLOBAL, Kind.LOCAL, Kind.GROUP})
 REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT})

@@ -90,7 +90,7 @@ def split_pieces(nest: Nest, target: Target) -> RowNest | None:
         places = changes(nest, root)
         if not places or len(places) >= MOST_PIECES or step is None or any(s is None or s < 1 for s in steps.values()):
             continue
-        ends = [0, *places, int(root.extent)]  # type: ignore[arg-type]
+        ends = [0, *places, int(root.extent)]
         spans = list(pairwise(ends))
         outer = sorted((r for r, s in steps.items() if s is not None and s > step), key=lambda r: -(steps[r] or 0))
         shared = [(r, nest.roots[r].extent) for r in outer]

@@ -21,6 +21,7 @@ from tg_dtype import AddrSpace, ConstType, DType, PtrDType, dtypes
 from tg_lazy import Ops
 
 from .facts import element, kernel_facts, pointer_base
+from .matrix import MatrixInstruction
 from .uop import UOp, UOps, is_alu
 
 KEYWORDS = frozenset(
@@ -263,6 +264,10 @@ class CStyleKernel:
                 self.define(u, "vec", self.vector([lane] * u.dtype.count, u.dtype))
             case UOps.GEP:
                 self.define(u, "gep", self.lanes(u))
+            case UOps.MATRIX:
+                acc, a, b = (self.value(operand) for operand in u.src)
+                name = self.matrix(u.arg, u.dtype, u.src[1].dtype, u.src[2].dtype)
+                self.values[u] = self.variable("acc", u.dtype, f"{name}({bare(acc)}, {bare(a)}, {bare(b)})")
             case _:
                 raise ValueError(f"{self.language}: {u!r} has no form in a linear kernel")
 
@@ -296,6 +301,10 @@ class CStyleKernel:
 
     def scratch(self, u: UOp, name: str) -> str:
         raise NotImplementedError
+
+    def matrix(self, instruction: MatrixInstruction, acc: DType, a: DType, b: DType) -> str:
+        """The name of a function ``(acc, a, b)`` that does a matrix instruction."""
+        raise ValueError(f"{self.language}: {instruction.name} has no form here")
 
     def barrier(self) -> None:
         raise NotImplementedError

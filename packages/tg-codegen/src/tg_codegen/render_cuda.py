@@ -21,6 +21,8 @@ from tg_dtype import AddrSpace, ConstType, DType, dtypes, to_bits
 from tg_lazy import Ops
 
 from .facts import element
+from .matrix import MatrixInstruction
+from .mma import TENSOR_CORES, mma, short_name, with_tensor_cores
 from .render_cstyle import COMPARISONS, CStyleKernel, bare, short
 from .renderer import Renderer
 from .target import Target
@@ -46,14 +48,17 @@ class CUDARenderer(Renderer):
       arch: compute capability that it is compiled for.
       target: the machine; a common GPU if omitted.
       strict: forbid the compiler to contract a multiplication and an addition that the kernel states apart.
+      tf32: do products of fp32 by tensor cores, which round their operands to 10 bits of mantissa.
     """
 
     name: ClassVar[str] = "CUDA"
+    matrices: ClassVar[frozenset[str]] = TENSOR_CORES
 
-    def __init__(self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False) -> None:
-        super().__init__(
-            target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
-        )
+    def __init__(
+        self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False, tf32: bool = False
+    ) -> None:
+        target = target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
+        super().__init__(with_tensor_cores(target, arch, tf32))
         self.arch, self.strict = arch, strict
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
@@ -103,6 +108,49 @@ class _Kernel(CStyleKernel):
         if dtype is dtypes.float64:
             return f"__longlong_as_double({to_bits(value, dtype):#x}ll)"
         return f"__int_as_float({to_bits(value, dtypes.float32):#x})"
+
+    def matrix(self, instruction: MatrixInstruction, acc: DType, a: DType, b: DType) -> str:
+        kinds = [self.type(dtype) for dtype in (acc, a, b)]
+        words = [fragment.count * dtype.itemsize // 4 for fragment, dtype in zip(
+            instruction.fragments, (instruction.a, instruction.b, instruction.acc), strict=True)]
+        first, second, total = words
+
+        def operands(start: int, count: int) -> str:
+            return f"{{{', '.join(f'%{start + i}' for i in range(count))}}}"
+
+        letter = "f" if dtypes.is_float(instruction.acc) else "r"
+        outs = ", ".join(f'"+{letter}"(acc.v[{i}])' for i in range(total))
+        ins = ", ".join(f'"r"({name}{i})' for name, count in (("a", first), ("b", second)) for i in range(count))
+        lines = [
+            f"const unsigned {name}{i} = {self.word(instruction, name, i, dtype)};"
+            for name, dtype, count in (("a", a, first), ("b", b, second)) for i in range(count)
+        ]  # fmt: skip
+        lists = ", ".join(operands(*part) for part in ((0, total), (total, first), (total + first, second), (0, total)))
+        lines.append(f'asm("{mma(instruction)} {lists};" : {outs} : {ins});')
+
+        def define() -> str:
+            body = "\n  ".join([*lines, "return acc;"])
+            parameters = f"{kinds[0]} acc, {kinds[1]} a, {kinds[2]} b"
+            return f"{self.helper_prefix}{kinds[0]} tg_{short_name(instruction)}({parameters}) {{\n  {body}\n}}"
+
+        return self.helper(short_name(instruction), define)
+
+    def word(self, instruction: MatrixInstruction, name: str, number: int, dtype: DType) -> str:
+        """One register of a fragment."""
+        if dtype.scalar() is dtypes.float32:
+            body = 'unsigned y; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x)); return y;'
+            rounded = self.function("tf32", dtypes.uint32, [(dtypes.float32, "x")], body)
+            return f"{rounded}({name}.v[{number}])"
+        each = 4 // dtype.scalar().itemsize
+        parts = []
+        for i in range(each):
+            lane = f"{name}.v[{number * each + i}]"
+            if dtype.scalar() is dtypes.float16:
+                lane = f"__half_as_ushort({lane})"
+            else:
+                lane = f"{'(unsigned char)' if each == 4 else '(unsigned short)'}{lane}"
+            parts.append(f"(unsigned){lane} << {32 // each * i}" if i else f"(unsigned){lane}")
+        return " | ".join(parts)
 
     # vectors
 

@@ -31,6 +31,7 @@ from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
 from .facts import element, kernel_facts, pointer_base
+from .mma import TENSOR_CORES, mma, with_tensor_cores
 from .ptx_arithmetic import PTXArithmetic, bits_suffix, memory_suffix, register_class
 from .renderer import Renderer
 from .target import Target
@@ -54,17 +55,20 @@ class PTXRenderer(Renderer):
       arch: compute capability that it is written for, ``sm_75`` or later; a letter at its end stays (``sm_90a``).
       target: the machine; a common GPU if omitted.
       strict: forbid the assembler to contract a multiplication and an addition that the kernel states apart.
+      tf32: do products of fp32 by tensor cores, which round their operands to 10 bits of mantissa.
 
     Raises:
       ValueError: ``arch`` is no compute capability, or one before 7.5.
     """
 
     name: ClassVar[str] = "PTX"
+    matrices: ClassVar[frozenset[str]] = TENSOR_CORES
 
-    def __init__(self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False) -> None:
-        super().__init__(
-            target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
-        )
+    def __init__(
+        self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False, tf32: bool = False
+    ) -> None:
+        target = target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
+        super().__init__(with_tensor_cores(target, arch, tf32))
         match = re.fullmatch(r"sm_(\d+)[af]?", arch)
         if match is None or int(match[1]) < 75:
             raise ValueError(f"PTX: {arch!r} is not an architecture from sm_75 on")
@@ -110,6 +114,11 @@ class _Kernel(PTXArithmetic):
 
     # text
 
+    def needed(self) -> str:
+        """The version of the language that knows the kernel's instructions."""
+        eighths = any(u.op is UOps.MATRIX and u.arg.a.itemsize == 1 and dtypes.is_float(u.arg.a) for u in self.uops)
+        return "8.4" if eighths else "7.0"
+
     def text(self) -> str:
         """The whole module.
 
@@ -131,7 +140,7 @@ class _Kernel(PTXArithmetic):
             self.statement(u)
         group = self.facts.work_group()
         head = [
-            f".version {self.renderer.version}",
+            f".version {max(self.renderer.version, self.needed(), key=lambda v: [int(n) for n in v.split('.')])}",
             f".target {self.renderer.arch}",
             ".address_size 64",
             f".visible .entry {self.name}({', '.join(parameters)})",
@@ -211,8 +220,38 @@ class _Kernel(PTXArithmetic):
             case UOps.GEP:
                 lanes = [lane for operand in u.src for lane in self.value(operand)]
                 self.keep(u, [lanes[place] for place in u.arg])
+            case UOps.MATRIX:
+                self.matrix(u)
             case _:
                 raise ValueError(f"PTX: {u!r} has no form in a linear kernel")
+
+    def matrix(self, u: UOp) -> None:
+        """An ``mma``: operands of less than four bytes are packed into registers of four."""
+        acc, *factors = u.src
+        kind = "f" if dtypes.is_float(u.dtype) else "r"
+        words = [[self.word(lanes, s.dtype.scalar()) for lanes in self.parts(s)] for s in factors]
+        before = [self.in_register(lane, u.dtype.scalar()) for lane in self.value(acc)]
+        after = [self.register(kind) for _ in before]
+        lists = ", ".join(f"{{{', '.join(names)}}}" for names in (after, *words, before))
+        self.line(f"{mma(u.arg)} {lists}")
+        self.keep(u, after)
+
+    def parts(self, u: UOp) -> list[list[str]]:
+        """A fragment's lanes, those of one register together."""
+        each = 4 // u.dtype.scalar().itemsize
+        lanes = self.value(u)
+        return [lanes[at : at + each] for at in range(0, len(lanes), each)]
+
+    def word(self, lanes: list[str], dtype: DType) -> str:
+        """Lanes packed into a register of four bytes; fp32 is rounded to tf32."""
+        if dtype is dtypes.float32:
+            return self.emit("cvt.rna.tf32.f32", "r", *lanes)
+        if dtypes.is_float(dtype):
+            return self.emit("mov.b32", "r", f"{{{', '.join(self.in_register(lane, dtype) for lane in lanes)}}}")
+        while len(lanes) > 1:
+            select = "0x0040" if len(lanes) == 4 else "0x5410"
+            lanes = [self.emit("prmt.b32", "r", *lanes[at : at + 2], select) for at in range(0, len(lanes), 2)]
+        return lanes[0]
 
     def special(self, u: UOp) -> None:
         name = u.arg[0]

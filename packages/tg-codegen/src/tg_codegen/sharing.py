@@ -109,7 +109,8 @@ class Sharing(Partials):
             raise EmitError(f"{total} vectors are too many for {count} work-items to copy")
         for first in range(0, total, count):
             inside = 1 if first + count <= total else below(item, total - first)
-            root, place = dict(where.env.root), 0
+            root = dict(where.env.root)
+            place: sint = 0
             number: sint = item + first
             for r in reversed(ranges):
                 length = r.count // width if last is not None and r.root is last.root else r.count
@@ -149,8 +150,9 @@ class Sharing(Partials):
 
     def packed(self, node: Node, ranges: list[Range]) -> list[Range]:
         """The ranges with their pitches: what becomes lanes is contiguous, reduced dimensions are outermost."""
-        def nearness(r: Range) -> tuple[bool, bool, int]:
-            return any(a.kind in LANE for a in r.axes), not self.nest.roots[r.root].reduce, -self.jump(node, r)
+        def nearness(r: Range) -> tuple[bool, bool, bool, int]:
+            kinds = {a.kind for a in r.axes}
+            return Kind.CONTRACT in kinds, bool(kinds & LANE), not self.nest.roots[r.root].reduce, -self.jump(node, r)
 
         pitches: dict[Variable, int] = {}
         pitch, order = 1, sorted(ranges, key=nearness, reverse=True)
