@@ -1,0 +1,71 @@
+"""The kernels of the conformance class under oclgrind: no access outside of a buffer, no race."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_FOLDERS = ("/usr/lib/oclgrind", "/usr/local/lib/oclgrind", "/usr/lib")
+_LIBRARY = next((p for p in (Path(f) / "liboclgrind-rt.so" for f in _FOLDERS) if p.is_file()), None)
+_TOOL = shutil.which("oclgrind")
+pytestmark = pytest.mark.skipif(
+    _TOOL is None or _LIBRARY is None, reason="oclgrind is not installed (Debian: apt install oclgrind)"
+)
+# What only refuses or repeats would be slow here, and say nothing of kernels.
+GROUPS = (
+    "sub-buffers", "all ops", "casts", "reductions", "views", "odd shapes", "symbolic sizes", "31 buffers",
+    "local memory", "images", "schedules", "graph replay",
+)  # fmt: skip
+
+PLANTED = """
+from tg_runtime import Device
+from tg_runtime.opencl.program import CLCompiler, CLProgram
+cl = Device["CL"]
+def load(name, source):
+    return CLProgram(cl.queue, name, CLCompiler(cl.queue).compile(source))
+block = cl.allocator.alloc(64)
+cl.allocator.copyin(block, memoryview(bytes(64)))
+kind = KIND
+if kind == "race":
+    load("race", "__kernel void race(__global int* x) { x[0] = get_global_id(0) + x[1]; x[1] = 2; }")(
+        block, global_size=(2, 1, 1), local_size=(4, 1, 1), wait=True)
+elif kind == "outside":
+    load("outside", "__kernel void outside(__global int* x) { x[get_global_id(0)] = 1; }")(
+        block, global_size=(17, 1, 1), wait=True)
+else:
+    load("right", "__kernel void right(__global int* x) { x[get_global_id(0)] = 1; }")(
+        block, global_size=(16, 1, 1), wait=True)
+"""
+
+
+def under_oclgrind(*command: str) -> tuple[int, str]:
+    """Exit status of a command, and all that it and oclgrind say."""
+    assert _TOOL is not None
+    environment = {**os.environ, "OPENCL_LIBRARY": str(_LIBRARY), "DEV": "CL"}
+    tool = [_TOOL, "--data-races", "--check-api", "--max-errors", "5", "--num-threads", "1"]
+    done = subprocess.run(
+        [*tool, *command], capture_output=True, text=True, timeout=280, env=environment, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("race", "data race"), ("outside", "Invalid write"), ("right", "")]
+)
+def test_what_is_planted_is_found(kind: str, words: str) -> None:
+    _, told = under_oclgrind(sys.executable, "-c", PLANTED.replace("KIND", repr(kind)))
+    assert words in told
+    assert bool(told) == bool(words), told
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_conformance_kernels(group: str) -> None:
+    status, told = under_oclgrind(sys.executable, "-m", "tg_runtime.testing", "--group", group, "CL")
+    lines = [line for line in told.splitlines() if line.strip()]
+    assert status == 0, told
+    assert len(lines) == 1 and f"{group} " in lines[0] and " passed " in lines[0], told
