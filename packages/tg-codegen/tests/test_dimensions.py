@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import Target, interpret, linearize
+from tg_codegen import ActionError, Target, interpret, linearize, parse
 from tg_codegen.actions import apply
 from tg_codegen.dimensions import quotients
 from tg_codegen.emit import emit
 from tg_codegen.heuristic import heuristic
 from tg_codegen.lower import lower
 from tg_codegen.nest import Kind, Nest, NodeOp
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
 from tg_shape import ShapeTracker
@@ -70,15 +70,15 @@ def digits(rows: int, n: int, block: int, split: bool) -> tuple[LazyOp, Array, A
     return both, packed, want.reshape(rows, n)
 
 
-def product(rows: int, n: int, block: int, split: bool) -> Case:
+def product(rows: int, n: int, block: int, split: bool, scale_type: DType = F32) -> Case:
     """A vector times rows in blocks, each with a scale."""
     both, packed, plain = digits(rows, n, block, split)
     rng = np.random.default_rng(1)
-    x, scale = rng.uniform(-1, 1, n).astype(np.float32), rng.uniform(1, 2, (rows, n // block)).astype(np.float32)
+    x, scale = rng.uniform(-1, 1, n).astype(np.float32), rng.uniform(1, 2, (rows, n // block)).astype(scale_type.name)
     scales = ST((rows, n // block, 1)).expand((rows, n // block, block)).reshape((rows, n))
-    weight = A.alu(Ops.MUL, A.cast(both, F32), A.load(3, F32, scales))
+    weight = A.alu(Ops.MUL, A.cast(both, F32), A.cast(A.load(3, scale_type, scales), F32))
     terms = A.alu(Ops.MUL, weight, A.load(1, F32, ST((1, n)).expand((rows, n))))
-    want = (plain * scale.repeat(block, 1)) @ x
+    want = (plain * scale.astype(np.float32).repeat(block, 1)) @ x
     return case(A.reduce(terms, Ops.ADD, (1,)), (x, packed, scale), want)
 
 
@@ -105,6 +105,8 @@ def levels(n: int) -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "halves of blocks": lambda: product(9, 96, 32, True),
     "halves of blocks, one block": lambda: product(5, 16, 16, True),
+    "scales in 16 bits": lambda: product(9, 96, 32, True, dtypes.float16),
+    "scales in 16 bits, even": lambda: product(16, 160, 32, False, dtypes.float16),
     "alternating digits": lambda: product(7, 96, 32, False),
     "alternating digits, odd": lambda: product(3, 30, 10, False),
     "two levels": lambda: levels(160),
@@ -153,6 +155,25 @@ def test_lanes_are_neighbours_and_masks_are_gone() -> None:
     loads = [u for u in uops if u.op.name == "LOAD"]
     assert all(len(u.src) == 2 for u in loads), "no load is masked"
     assert {u.src[0].arg: u.dtype.count for u in loads} == {1: 8, 2: 8, 3: 1}
+
+
+@pytest.mark.parametrize("rows", [32, 33, 39])
+def test_scales_in_16_bits_are_widened_in_vectors(rows: int) -> None:
+    made = product(rows, 32 * 18, 32, True, dtypes.float16)
+    nest = apply(lower(made.ast), heuristic(lower(made.ast), CPU))
+    assert sum(entry.startswith("convert") for entry in nest.log) == 1
+    casts = [u for u in linearize(emit(nest, CPU)) if u.op is Ops.CAST and u.src[0].dtype.scalar() is dtypes.float16]
+    if rows % 4 == 0:
+        assert {u.dtype.count for u in casts} == {8}, "four rows of 18 are nine vectors"
+    check(nest, made, CPU)
+
+
+def test_conversions_that_are_not() -> None:
+    nest = lower(product(8, 96, 32, True).ast)
+    with pytest.raises(ActionError, match="other users than one conversion"):
+        parse("convert(0, i0)").apply(nest)
+    with pytest.raises(ActionError, match="loads"):
+        parse("convert(9, i0)").apply(nest)
 
 
 def test_alternating_digits_are_dealt_from_whole_vectors() -> None:

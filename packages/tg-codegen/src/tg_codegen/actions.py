@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 
+from tg_lazy import Ops
 from tg_shape import ceildiv
 
 from .nest import LANE, REDUCING, Axis, Kind, Nest, Node, NodeOp, Stage, is_float_reduce
@@ -153,6 +154,25 @@ class Share(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Convert(Action):
+    """Keeps what the ``number``-th load is converted to in scratch memory, filled inside the loop ``axis``."""
+
+    number: int
+    axis: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        loads = loads_of(nest)
+        if not 0 <= self.number < len(loads):
+            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
+        users = [n for n in nest.nodes() if loads[self.number] in n.src]
+        if len(users) != 1 or users[0].op is not Ops.CAST:
+            raise ActionError(f"{self}: that load has other users than one conversion")
+        return staged(nest, users[0], self.axis, self)
+
+
+@dataclass(frozen=True, slots=True)
 class Partial(Action):
     """Keeps partial results of the ``number``-th reduction in scratch, inside the loop ``axis`` (``-``: at the top).
 
@@ -246,7 +266,7 @@ def reductions_of(nest: Nest) -> list[Node]:
 
 
 ACTIONS: dict[str, type[Action]] = {
-    cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Share, Partial, Stream, Prefetch)
+    cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch)
 }
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from tg_dtype import dtypes
+from tg_lazy import Ops
 from tg_shape import Variable
 
-from .actions import Action, Mark, Split
+from .actions import Action, Convert, Mark, Split, apply, loads_of
 from .nest import Kind, Nest, Node, NodeOp, Root, is_alu
 from .streaming import grows, size
 from .target import Target
@@ -55,7 +57,30 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
         return actions
     count = 1 << (count.bit_length() - 1)
     alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
-    return actions + cut(nest, row, count, Kind.ROWS if row in near and alone else Kind.UPCAST)
+    actions += cut(nest, row, count, Kind.ROWS if row in near and alone else Kind.UPCAST)
+    return actions + conversions(apply(nest, actions), target, row, lanes)
+
+
+def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Action]:
+    """Converts halves that all lanes share in vectors, where those of a tile are neighbours in memory."""
+    outer = nest.of_root(row.var)[0]
+    found: list[Action] = []
+    for number, load in enumerate(loads_of(nest)):
+        users = [n for n in nest.nodes() if load in n.src]
+        if load.dtype is not dtypes.float16 or len(users) != 1 or users[0].op is not Ops.CAST or lanes in load.free:
+            continue
+        inner = [a for a in nest.axes if a.root in load.free and a is not outer]
+        reach = 1
+        for axis in sorted(inner, key=lambda a: (grows(load.arg[1], a.root) or 0) * a.stride):
+            if (grows(load.arg[1], axis.root) or 0) * axis.stride != reach:
+                break
+            reach *= size(axis.extent)
+        else:
+            among = all(a.root is row.var or nest.roots[a.root].reduce for a in inner)
+            nbytes = reach * users[0].dtype.itemsize
+            if among and outer.root in load.free and outer.kind is Kind.LOOP and nbytes <= target.l1_bytes // 4:
+                found.append(Convert(number, outer.name))
+    return found
 
 
 def footprint(nest: Nest, load: Node) -> int:

@@ -19,9 +19,10 @@ from .access import EmitError
 from .contraction import swapped
 from .loops import Span
 from .nest import LANE, Axis, Kind, Nest, Node, NodeOp, Stage
+from .runs import Runs
 from .scope import Block, Context, Env
 from .target import Target
-from .tiles import Tiles, joined, part, turned
+from .tiles import joined, part, turned
 from .uop import UOp, UOps, shuffle, vectorize
 from .windows import Windowed, windowed
 
@@ -31,7 +32,7 @@ PERIOD_BYTES = 4096  # places so far apart share a set of the cache: strides of 
 COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
 
 
-class Staging(Tiles):
+class Staging(Runs):
     """The stages of one nest.
 
     Attributes:
@@ -83,6 +84,9 @@ class Staging(Tiles):
         """Emits the loops that fill a stage. Returns the filled scratch and the stride of each loop in it."""
         node = stage.node
         inner = [a for a in self.nest.axes if a.root in node.free and a.name not in where.env.axis]
+        run = self.fill_run(node, inner, where)
+        if run is not None:
+            return run
         found = self.windowed.get(node, Windowed(node, ()))
         factors = found.factors
         copied = [Axis(w.root.name, w.root, 1, w.reach(inner), Kind.LOOP) for w in found.windows]
