@@ -259,6 +259,51 @@ def test_a_padded_operand_alone_stays_whole() -> None:
     assert not any("part" in str(action) for action in kernel(ast).actions)
 
 
+# columns
+
+
+def columns(batch: int, n: int, m: int, op: Ops = Ops.ADD) -> LazyOp:
+    x = A.load(1, F32, ST((batch, n, m)))
+    buffers = (BufferArg(F32, batch * m), BufferArg(F32, batch * n * m))
+    return A.sink((A.store(0, ST((batch, 1, m)), A.reduce(x, op, (1,))),), buffers)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("op", [Ops.ADD, Ops.MAX])
+@pytest.mark.parametrize("shape", [(1, 64, 512), (1, 67, 509), (3, 41, 300), (1, 40, 2100)], ids=str)
+def test_columns_are_reduced_row_by_row(shape: tuple[int, int, int], op: Ops, threads: int) -> None:
+    target = Target(vector_bytes=32, registers=16, threads=threads, l2_bytes=1 << 14)
+    spec = compile_ast(columns(*shape, op), LLVMRenderer(target))
+    assert any(str(action).startswith("partial(") for action in spec.actions)
+    assert spec.threads == threads
+    x = normal(*shape)
+    out = bytearray(4 * shape[0] * shape[2])
+    for core in range(threads):
+        interpret(spec.uops, [out, bytearray(x.tobytes())], {"core_id": core} if threads > 1 else {})
+    want = x.sum(1) if op is Ops.ADD else x.max(1)
+    np.testing.assert_allclose(np.frombuffer(out, np.float32).reshape(want.shape), want, rtol=1e-4, atol=1e-4)
+
+
+def test_few_columns_stay_in_registers() -> None:
+    target = Target(vector_bytes=32, registers=16, l2_bytes=1 << 12)
+    spec = compile_ast(columns(1, 64, 64), LLVMRenderer(target))
+    assert [str(a) for a in spec.actions] == ["split(i0, 8, VECTOR)", "mark(i0, UPCAST)"]
+    x = normal(1, 64, 64)
+    np.testing.assert_allclose(run(spec, x).reshape(1, 64), x.sum(1), rtol=1e-4, atol=1e-4)
+
+
+def test_columns_in_the_cache_and_products_are_not() -> None:
+    plain = compile_ast(columns(1, 64, 512), LLVMRenderer(Target(vector_bytes=32, l2_bytes=1 << 20)))
+    assert not any(str(action).startswith("partial(") for action in plain.actions)
+    n, k, m = 32, 64, 512
+    a = A.load(1, F32, ST((n, k)).reshape((n, k, 1)).expand((n, k, m)))
+    b = A.load(2, F32, ST((k, m)).reshape((1, k, m)).expand((n, k, m)))
+    product = A.reduce(A.alu(Ops.MUL, a, b), Ops.ADD, (1,))
+    buffers = tuple(BufferArg(F32, size) for size in (n * m, n * k, k * m))
+    spec = compile_ast(A.sink((A.store(0, ST((n, 1, m)), product),), buffers), LLVMRenderer(SMALL))
+    assert not any("UNROLL" in str(a) and "r0, 4" in str(a) for a in spec.actions), "each row of b serves all rows of a"
+
+
 # rows of a table
 
 

@@ -15,7 +15,7 @@ from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Nest, Node, NodeOp, Root, is_alu
 from .rowtile import rows_at_once
 from .staging import MAX_SCRATCH_BYTES
-from .streaming import TILE, grows, lines_held, prefetches, size, streams, walk_across
+from .streaming import TILE, grows, lines_held, prefetches, size, streams, sums_by_rows, walk_across
 from .target import Target
 from .windows import overlapping
 
@@ -261,6 +261,10 @@ class Planner:
                     self.reduce_in_pieces(rows, lanes, tile, vectors, pieces)
                     return
         else:
+            by_rows = sums_by_rows(self.nest, lanes.var, self.target)
+            if by_rows:
+                self.do_all(by_rows)
+                return
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         apart = [s.index for s in self.nest.stores if grows(s.index, lanes.var) not in (0, 1)]
         cut = {a.root for a in self.nest.axes if a.kind is not Kind.LOOP}

@@ -7,15 +7,27 @@ from math import gcd, prod
 
 from tg_shape import Variable, coefficient, sint
 
-from .actions import Action, ActionError, Outermost, Prefetch, Split, Stream, loads_of
+from .actions import (
+    Action,
+    ActionError,
+    Mark,
+    Outermost,
+    Partial,
+    Prefetch,
+    Split,
+    Stream,
+    loads_of,
+    reductions_of,
+)
 from .ahead import fetched_ahead
-from .nest import Kind, Nest
+from .nest import Kind, Nest, NodeOp
 from .staging import LINE_BYTES
 from .target import Target
 
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds
 WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
 BESIDE = 4  # tiles side by side: as many lines follow one another where the machine is told of none
+ROWS = 4  # that are added to partial results at a time, and vectors in a row
 TILE = 16  # vectors of a tile that is transposed
 
 
@@ -61,6 +73,51 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     if inner != walk.name:
         actions.append(Outermost(walk.name))
     return actions
+
+
+def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
+    """Reduces columns row by row, in the order in which they lie in memory.
+
+    A column that is walked down by itself takes a line from here and a line from there, on few sets of the cache, and
+    what the machine fetches beside is in vain. Few columns are in registers together; of more, partial results are kept
+    in scratch, a few rows being added at a time.
+
+    Args:
+      nest: its lanes are cut already.
+      lanes: the dimension of the lanes.
+      target: the machine.
+
+    Returns:
+      actions; none where the reduction reads something again and again, or finds it in the cache.
+    """
+    reductions, across = reductions_of(nest), nest.of_root(lanes)[0]
+    if len(reductions) != 1 or len(reductions[0].arg[1]) != 1 or across.kind is not Kind.LOOP:
+        return []
+    node, root = reductions[0], reductions[0].arg[1][0]
+    walk, vectors = nest.of_root(root)[0], across.extent
+    walked = [n for n in node.toposort() if n.op is NodeOp.LOAD and lanes in n.free]
+    if walk.kind is not Kind.REDUCE or not isinstance(vectors, int) or not isinstance(walk.extent, int):
+        return []
+    if vectors <= ROWS or walk.extent < 4 * ROWS or not walked or any(n.free < node.free | {root} for n in walked):
+        return []
+    for load in walked:
+        jump = abs(grows(load.arg[1], root) or 0) * load.dtype.itemsize
+        far = size(nest.buffers[load.arg[0]].size) * load.dtype.itemsize > target.l2_bytes
+        if grows(load.arg[1], lanes) != 1 or jump < LINE_BYTES or not far or not isinstance(load.arg[2], int):
+            return []
+    if 2 * vectors <= target.registers:
+        return [Mark(across.name, Kind.UPCAST.name)]
+    actions: list[Action] = [Split(across.name, ROWS, Kind.UPCAST.name), Split(walk.name, ROWS, Kind.UNROLL.name)]
+    around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
+    count = -(-vectors // ROWS)
+    most = max(1, target.l2_bytes // 4 // (ROWS * target.vector_bytes))
+    if not any(size(a.extent) >= target.threads for a in around):
+        most = min(most, -(-count // target.threads))
+    if most < count:
+        actions.append(Split(across.name, most, Kind.LOOP.name))
+        around.append(across)
+    actions += [Outermost(a.name) for a in reversed(around)]
+    return [*actions, Partial(0, around[-1].name if around else "-")]
 
 
 def prefetches(nest: Nest, target: Target) -> list[Action]:
