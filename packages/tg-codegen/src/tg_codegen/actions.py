@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from tg_lazy import Ops
 from tg_shape import ceildiv
 
-from .nest import LANE, REDUCING, Axis, Kind, Nest, Node, NodeOp, Stage, is_float_reduce
+from .nest import LANE, REDUCING, REORDERING, Axis, Kind, Nest, Node, NodeOp, Stage, is_float_reduce
 
 
 class ActionError(ValueError):
@@ -300,6 +300,6 @@ def apply(nest: Nest, actions: tuple[Action, ...] | list[Action]) -> Nest:
 
 
 def reorders(nest: Nest) -> bool:
-    """Whether a float reduction is computed in another order than its loops' (SPREAD, LANES, GROUP or CONTRACT)."""
-    changed = {a.root for a in nest.axes if a.kind in (Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT)}
+    """Whether a float reduction is computed in another order than its loops'."""
+    changed = {a.root for a in nest.axes if a.kind in REORDERING}
     return any(is_float_reduce(n) and changed & set(n.arg[1]) for n in nest.nodes())

@@ -24,7 +24,7 @@ from .contraction import instruction_for
 from .heuristic import Planner, power_below, step
 from .items import items
 from .matrix import WARP
-from .nest import FRAGMENT, Kind, Nest, Node, NodeOp, Root
+from .nest import FRAGMENT, REORDERING, Kind, Nest, Node, NodeOp, Root
 from .streaming import grows, size
 from .target import Target
 
@@ -80,6 +80,8 @@ class GPUPlanner(Planner):
         """Gives the innermost ``factor`` iterations to ``kind``, or all if there are no more."""
         axis = self.outer(root)
         if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or size(axis.extent) < 2:
+            return False
+        if kind in REORDERING and self.ordered(root):
             return False
         if isinstance(axis.extent, int) and axis.extent <= factor:
             self.do(Mark(axis.name, kind.name))
@@ -226,7 +228,7 @@ class GPUPlanner(Planner):
         while matched is not None and size(depth.extent) < matched[0].shape[2]:  # there may be a flatter one
             rest = self.target.matrices[self.target.matrices.index(matched[0]) + 1 :]
             matched = instruction_for(node, columns.var, rows.var, rest)
-        if matched is None or not self.target.shared_bytes:
+        if matched is None or not self.target.shared_bytes or self.ordered(depth.var):
             return False
         m, n, k = matched[0].shape
         if size(rows.extent) < m or size(columns.extent) < n:

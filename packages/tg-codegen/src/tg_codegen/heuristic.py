@@ -12,7 +12,7 @@ from .access import STRIDES
 from .actions import Action, Mark, Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
 from .matrix import MatrixInstruction
-from .nest import Axis, Kind, Nest, Node, NodeOp, Root, is_alu
+from .nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
 from .rowtile import rows_at_once
 from .staging import MAX_SCRATCH_BYTES
 from .streaming import TILE, grows, lines_held, prefetches, size, streams, sums_by_rows, walk_across
@@ -90,7 +90,7 @@ class Planner:
         """Gives the innermost ``factor`` iterations of a root's outer loop to ``kind``; False if there are too few."""
         axis = self.outer(root)
         extent = axis.extent
-        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE):
+        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or (kind in REORDERING and self.ordered(root)):
             return False
         if isinstance(extent, int) and extent <= factor:
             if extent < 2 or (kind in (Kind.VECTOR, Kind.LANES) and extent & (extent - 1)):
@@ -99,6 +99,10 @@ class Planner:
         else:
             self.do(Split(axis.name, factor, kind.name))
         return True
+
+    def ordered(self, root: Variable) -> bool:
+        """Whether the order of a reduced dimension must be kept."""
+        return self.target.strict and any(is_float_reduce(n) and root in n.arg[1] for n in self.reductions)
 
     def width(self, root: Root) -> int:
         """How many lanes suit a root: a power of two, no more than it has iterations."""
@@ -176,7 +180,7 @@ class Planner:
         inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
         for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
             width = self.width(root)
-            if width < 2:
+            if width < 2 or (root.reduce and self.ordered(root.var)):
                 continue
             extent = size(root.extent)
             waste = -(-extent // width) * width / extent

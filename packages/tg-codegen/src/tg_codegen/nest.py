@@ -135,7 +135,8 @@ FRAGMENT = frozenset({Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS})
 LANE = frozenset({Kind.VECTOR, Kind.ROWS, Kind.LANES, *FRAGMENT})
 UNROLLED = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD})
 PARALLEL = frozenset({Kind.GLOBAL, Kind.LOCAL, Kind.GROUP})
-REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT})
+REORDERING = frozenset({Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT})
+REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, *REORDERING})
 
 
 @dataclass(frozen=True, slots=True)

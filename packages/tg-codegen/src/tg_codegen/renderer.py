@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from tg_dtype import DType
 from tg_lazy import Ops
@@ -19,6 +20,7 @@ class Renderer(ABC):
 
     Attributes:
       name: the renderer's name in ``DEV`` (``CLANG``, ``LLVM``, ``CL``, ``CUDA`` …).
+      strict: whether a multiplication and an addition that the kernel states apart stay apart.
       matrices: names of the matrix instructions that the language can state.
       images: whether kernels can read and write images.
       target: the machine, with no other matrix instructions than those.
@@ -26,11 +28,19 @@ class Renderer(ABC):
 
     name: ClassVar[str]
     matrices: ClassVar[frozenset[str]] = frozenset()
+    strict: bool = False
     images: ClassVar[bool] = False
 
     def __init__(self, target: Target) -> None:
         known = tuple(found for found in target.matrices if found.name in self.matrices)
         self.target = target if known == target.matrices else replace(target, matrices=known)
+
+    def strictly(self) -> Self:
+        """A renderer like this one, which keeps the order of reductions and contracts nothing."""
+        found = copy.copy(self)
+        found.target = replace(self.target, strict=True)
+        found.strict = True
+        return found
 
     @abstractmethod
     def render(self, name: str, uops: Sequence[UOp]) -> str:

@@ -24,6 +24,7 @@ class Target:
       global_max: most work-groups along each dimension.
       fused_multiply_add: whether a*b+c is one instruction.
       max_params: most arguments of a kernel.
+      strict: keep the order in which reductions of floats are stated, and round every product.
       matrices: instructions that multiply matrices, the best first.
     """
 
@@ -40,3 +41,4 @@ class Target:
     fused_multiply_add: bool = True
     max_params: int = 1024
     matrices: tuple[MatrixInstruction, ...] = ()
+    strict: bool = False

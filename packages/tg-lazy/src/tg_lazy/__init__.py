@@ -2,7 +2,7 @@
 
 from . import ast
 from .ast import BufferArg, InvalidAST, LazyOp
-from .context import DEBUG, Context, ContextVar, getenv
+from .context import DEBUG, STRICT, Context, ContextVar, getenv
 from .explain import explain
 from .item import ScheduleItem
 from .lazybuffer import LazyBuffer
@@ -25,7 +25,7 @@ from .schedule import schedule
 from .storage import Storage
 
 __all__ = [
-    "ALU", "COMMUTATIVE", "DEBUG", "KERNEL", "REDUCIBLE", "SPEC", "TRANSCENDENTAL", "BufferArg", "Context",
-    "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops", "ScheduleItem", "Storage",
-    "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
+    "ALU", "COMMUTATIVE", "DEBUG", "KERNEL", "REDUCIBLE", "SPEC", "STRICT", "TRANSCENDENTAL", "BufferArg",
+    "Context", "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops", "ScheduleItem",
+    "Storage", "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
 ]

@@ -95,3 +95,5 @@ class Context:
 
 
 DEBUG: ContextVar[int] = ContextVar("DEBUG", 0)
+STRICT: ContextVar[int] = ContextVar("STRICT", 0)
+"""Whether sums of floats keep the order in which they are stated."""

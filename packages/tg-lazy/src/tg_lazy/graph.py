@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tg_dtype import DType
+from tg_dtype import DType, dtypes
 from tg_shape import Expr, ShapeTracker, Variable, prod, sint, unbind
 
+from .context import STRICT
 from .cost import limits_of
 from .lazybuffer import LazyBuffer, Shape, contiguous, max_size, row_major_offset
 from .ops import Ops
@@ -193,6 +194,8 @@ class Graph:
         op, axes = node.arg
         limits = limits_of(node.device)
         count = max_size(shape) // max(node.size, 1)
+        if STRICT.value and dtypes.is_float(node.dtype) and op is not Ops.MAX:
+            return
         if count < limits.split_elements or node.size > limits.split_outputs:
             return
         if any(isinstance(dim, Expr) for dim in shape):

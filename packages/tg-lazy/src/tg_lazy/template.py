@@ -15,6 +15,7 @@ from tg_dtype import DType
 
 from . import hazards
 from .ast import LazyOp
+from .context import STRICT
 from .cost import LIMITS, Limits
 from .item import ScheduleItem
 from .lazybuffer import LazyBuffer
@@ -191,7 +192,7 @@ def structure(bases: Sequence[LazyBuffer]) -> Structure | None:
     found = Structure()
     if not found.walk(bases) or (found.assigns and not found.find_hazards(bases)):
         return None
-    found.key = tuple(found.rows)
+    found.key = (*found.rows, STRICT.value)
     return found
 
 

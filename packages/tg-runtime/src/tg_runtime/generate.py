@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_codegen import ProgramSpec, Renderer, compile_ast
 from tg_dtype import ImageDType
-from tg_lazy import DEBUG, LazyOp
+from tg_lazy import DEBUG, STRICT, LazyOp
 from tg_lazy.collector import Uncollected
 
 from . import diskcache, speccache
@@ -23,6 +23,8 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     renderer = device.renderer
     if renderer is None:
         raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
+    if STRICT.value:
+        renderer = renderer.strictly()
     if BEAM.value and not NOOPT.value and not any(isinstance(arg.dtype, ImageDType) for arg in ast.arg):
         return search(device, renderer, ast, BEAM.value)
     if DEBUG.value >= 6 or not diskcache.CCACHE.value:  # UOps are not kept on disk

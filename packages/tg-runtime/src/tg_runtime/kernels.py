@@ -10,7 +10,7 @@ from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters
 from .profiler import span
 from .runner import CompiledRunner, InterpretedRunner, Runner
-from .settings import BEAM, NOOPT
+from .settings import generation
 
 CAPACITY = 1 << 14
 """Most runners that a device keeps; one that is in use elsewhere stays alive without that."""
@@ -18,11 +18,11 @@ CAPACITY = 1 << 14
 
 def runner_key(ast: LazyOp) -> tuple[object, ...]:
     """What distinguishes the runners of one device. ASTs are interned, so identity stands for their digest."""
-    return ast, NOOPT.value, BEAM.value
+    return ast, generation()
 
 
 def get_runner(device: Compiled, ast: LazyOp) -> Runner:
-    """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT`` and ``BEAM``.
+    """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT``, ``BEAM`` and ``STRICT``.
 
     Raises:
       CompileError: the device's compiler rejects the kernel.

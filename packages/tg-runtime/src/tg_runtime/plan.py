@@ -23,7 +23,7 @@ from .kernels import get_runner
 from .prefetch import prefetch
 from .registry import Device
 from .runner import CompiledRunner
-from .settings import BEAM, NOOPT
+from .settings import generation
 
 
 class _Launch:
@@ -141,7 +141,7 @@ class Plan:
 
 
 def _settings() -> tuple[object, ...]:
-    return NOOPT.value, BEAM.value, DEV.value
+    return generation(), DEV.value
 
 
 def plan_of(template: Template) -> Plan | None:

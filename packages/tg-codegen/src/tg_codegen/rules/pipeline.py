@@ -41,6 +41,6 @@ def full_rewrite(sink: UOp, renderer: Renderer) -> UOp:
         sink = graph_rewrite(changed, simplify, Bounds())
         if _lacks(sink, renderer):  # simplification may bring back what is missing: a - b for a + -b
             sink = graph_rewrite(sink, decompose, renderer)
-    if renderer.target.fused_multiply_add:
+    if renderer.target.fused_multiply_add and not renderer.target.strict:
         sink = graph_rewrite(sink, fuse_multiply_add, renderer)
     return sink
