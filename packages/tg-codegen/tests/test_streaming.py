@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import ActionError, Target, compile_ast, interpret, parse
+from tg_codegen import ActionError, Target, beam_search, compile_ast, interpret, parse
 from tg_codegen.actions import Prefetch, Split, Stream
 from tg_codegen.program import ProgramSpec
 from tg_codegen.render_c import ClangRenderer
@@ -351,6 +351,14 @@ def test_rows_too_long_and_too_short_are_computed_twice() -> None:
 
 def test_what_is_cheap_is_computed_twice() -> None:
     assert not any(u.op is UOps.SCRATCH for u in kernel(centred(64, 256), Target(vector_bytes=64)).uops)
+
+
+def test_a_search_is_no_slower_than_a_kernel_in_parts() -> None:
+    planned = kernel(softmax(8, 64))
+    best = beam_search(softmax(8, 64), LLVMRenderer(SMALL), lambda spec: 1.0 if "rows2" in spec.src else 2.0)
+    assert best.src == planned.src
+    best = beam_search(softmax(8, 64), LLVMRenderer(SMALL), lambda spec: 2.0 if "rows2" in spec.src else 1.0)
+    assert best.src != planned.src
 
 
 def test_actions_from_outside_keep_nothing() -> None:

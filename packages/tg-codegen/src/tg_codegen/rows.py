@@ -26,6 +26,8 @@ from .target import Target
 from .uop import UOp, UOps, const
 
 BLOCK_ROWS = 64
+PART = "part "
+"""How a line of a kernel's log begins that says what was done to one of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class RowNest:
     @property
     def log(self) -> tuple[str, ...]:
         """The actions applied, part by part."""
-        return tuple(f"part {n}: {action}" for n, part in enumerate(self.parts) for action in part.log)
+        return tuple(f"{PART}{n}: {action}" for n, part in enumerate(self.parts) for action in part.log)
 
 
 def internal_slots(nest: Nest) -> list[int]:
@@ -107,7 +109,7 @@ def split_rows(nest: Nest, target: Target) -> RowNest:
     assert isinstance(rows, int)
     width = {slot: row_width(nest, slot, shared) for slot in internal_slots(nest)}
     nbytes = sum(size * nest.buffers[slot].dtype.itemsize for slot, size in width.items())
-    most = max(1, target.l2_bytes * 3 // 4 // nbytes) if shares_operands(nest, row, target) else 1
+    most = max(1, target.l2_bytes * 3 // 4 // nbytes) if shares_operands(nest, shared, target) else 1
     block = block_size(rows, most)
     number, within = Variable(f"{row.name}.block", 0, rows // block - 1), Variable(f"{row.name}.row", 0, block - 1)
     outer = [*zip(shared[:-1], extents[:-1], strict=True), (number, rows // block)]
@@ -116,15 +118,19 @@ def split_rows(nest: Nest, target: Target) -> RowNest:
     return RowNest(nest, tuple((root, int(extent)) for root, extent in outer), block, parts, scratch)
 
 
-def shares_operands(nest: Nest, row: Variable, target: Target) -> bool:
-    """Whether rows read something in common that does not stay in the fastest cache: a block reads it once.
+def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target) -> bool:
+    """Whether rows read something in common that a block of them reads once.
 
-    Rows that do not lie apart from one another are in a block, too, so that they can be lanes.
+    That is a matrix, of which a register tile serves several rows, or what does not stay in the fastest cache. Rows that
+    do not lie apart from one another are in a block, too, so that they can be lanes.
     """
+    row = shared[-1]
     if any(by(s.index, row) == 1 for s in nest.stores if not nest.buffers[s.slot].internal):
         return True
     for node in nest.nodes():
         if node.op is NodeOp.LOAD and row not in node.free and node.free:
+            if len(node.free.difference(shared)) > 1:
+                return True
             nbytes = node.dtype.itemsize
             for root in node.free:
                 nbytes *= highest(nest.roots[root].extent)

@@ -15,12 +15,13 @@ from tg_shape import sint
 
 from .access import EmitError
 from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Split, apply, loads_of, reductions_of
-from .compile import render_nest
+from .compile import compile_ast, render_nest
 from .lower import lower
 from .nest import Kind, Nest
 from .plan import heuristic
 from .program import ProgramSpec
 from .renderer import Renderer
+from .rows import PART
 from .target import Target
 
 MAX_UOPS = 3000
@@ -117,10 +118,15 @@ def beam_search(
     """
     if width < 1:
         raise ValueError(f"the beam's width must be positive, got {width}")
+    planned = compile_ast(ast, renderer)
+    if any(buffer.internal for buffer in ast.arg):
+        return planned  # of several parts, each planned by itself: no action says which it is for
     nest = lower(ast)
     search = _Search(renderer, measure)
     beam = [apply(nest, heuristic(nest, renderer.target)), nest]
     try:
+        if planned.actions and planned.actions[0].startswith(PART):
+            search.try_program(planned)
         search.consider(beam)
         for number in range(max_rounds):
             before = search.best_s
@@ -166,6 +172,13 @@ class _Search:
             if seconds < self.best_s:
                 self.best, self.best_s = render_nest(nest, self.renderer), seconds
         self.ranked.sort()
+
+    def try_program(self, spec: ProgramSpec) -> None:
+        """Measures a program that no actions lead to."""
+        try:
+            self.best, self.best_s = spec, self.measure(spec)
+        except (ValueError, RuntimeError) as error:
+            self.best, self.problem = None, str(error)
 
     def front(self, width: int) -> list[Nest]:
         """The best nests that were not expanded before."""

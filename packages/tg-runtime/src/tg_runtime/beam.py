@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tg_codegen import ActionError, EmitError, ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
+from tg_codegen.rows import PART
 from tg_lazy import DEBUG, LazyOp
 
 from . import diskcache
@@ -14,6 +15,7 @@ from .errors import DeviceError
 from .runner import CompiledRunner
 
 _RUNS = 5
+_PLANNED = b"as planned"  # in place of actions: a kernel in parts, which no actions lead to
 
 
 def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> ProgramSpec:
@@ -26,13 +28,16 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
         raise DeviceError(f"{device.device} runs no kernels: it cannot be searched on")
     key = diskcache.digest(ast.key, renderer.key, device.compiler.cachekey or "", str(width))
     known = diskcache.get("beam", key)
+    if known == _PLANNED:
+        return compile_ast(ast, renderer)
     if known is not None:
         try:
             return compile_ast(ast, renderer, actions=[parse(line) for line in known.decode().splitlines()])
         except (ActionError, EmitError, ValueError):
             diskcache.delete("beam", key)  # written by a version whose actions meant something else
     spec = beam_search(ast, renderer, _Measure(device, ast), width, progress=_report if DEBUG.value >= 2 else None)
-    diskcache.put("beam", key, "\n".join(spec.actions).encode())
+    in_parts = any(line.startswith(PART) for line in spec.actions)
+    diskcache.put("beam", key, _PLANNED if in_parts else "\n".join(spec.actions).encode())
     return spec
 
 
