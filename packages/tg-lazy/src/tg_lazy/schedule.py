@@ -22,6 +22,7 @@ from .merge import Merging
 from .ops import Ops
 from .order import Ordering, allocate
 from .origin import Origin
+from .sparing import sparing
 from .step import Step
 from .storage import Storage
 
@@ -110,7 +111,8 @@ class _Plan:
         ordering = Ordering(self.graph, self.fusion.steps)
         ordering.run()
         Merging(ordering).run()
-        return [found for run in chains(ordering, self.fusion.chosen) for found in run_items(run)]
+        runs = chains(ordering, self.fusion.chosen)
+        return [found for run in sparing(runs, ordering) for found in run_items(run)]
 
 
 def run_items(run: Sequence[Step]) -> list[ScheduleItem]:

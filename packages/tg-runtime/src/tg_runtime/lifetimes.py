@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tg_dtype import dtypes
 from tg_lazy.reuse import in_place, replaceable
 
+from .allocator import LRUAllocator
 from .buffer import Buffer
 from .engine import ExecItem
 from .kernels import get_runner
@@ -245,7 +246,10 @@ def arrange(items: Sequence[ExecItem], ended: Iterable[Buffer]) -> tuple[list[Ex
                 buffer.deallocate()  # a view of what is gone must not remember where that was
     out, usage = list(items), Usage()
     for device in sorted({buffer.device for buffer in buffers}):
-        if Device[device].allocator.arenas:
+        allocator = Device[device].allocator
+        if allocator.arenas:
+            if isinstance(allocator, LRUAllocator):
+                allocator.free_cache()  # where these buffers were: what will be asked for next is one block for all
             usage += _arrange(out, numbers, device)
     return out, usage
 
