@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tg_codegen import compile_ast
 from tg_codegen.builder import LinearBuilder
 from tg_codegen.conformance import Case, cases
 from tg_codegen.msl_host import CHECK_FLAGS, HOST_FLAGS, host_source, install
 from tg_codegen.render_msl import MOST_BUFFERS, MSLRenderer
 from tg_codegen.uop import UOp
-from tg_dtype import AddrSpace, dtypes
-from tg_lazy import Ops
+from tg_dtype import AddrSpace, DType, dtypes
+from tg_lazy import LazyOp, Ops, ast
+from tg_shape import ShapeTracker
 
 f32 = dtypes.float32
 RENDERER = MSLRenderer(bfloat=True)
@@ -134,6 +136,44 @@ def test_threadgroups() -> None:
     assert "  threadgroup float tile[16];\n" in text
     assert "*(threadgroup packed_float4*)(tile + " in text
     assert "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);" in text
+
+
+def product(dtype: DType, size: int = 32) -> LazyOp:
+    """A product of square matrices, summed in fp32."""
+    shape = (size, size, size)
+    st = ShapeTracker.from_shape((size, size))
+    x = ast.load(1, dtype, st.reshape((size, 1, size)).expand(shape))
+    y = ast.load(2, dtype, st.permute((1, 0)).reshape((1, size, size)).expand(shape))
+    total = ast.reduce(ast.alu(Ops.MUL, ast.cast(x, f32), ast.cast(y, f32)), Ops.ADD, (2,))
+    arguments = (ast.BufferArg(f32, size * size), *(ast.BufferArg(dtype, size * size) for _ in range(2)))
+    return ast.sink((ast.store(0, ShapeTracker.from_shape((size, size, 1)), total),), arguments)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, f32], ids=lambda dtype: dtype.name)
+def test_matrices_of_a_simd_group(dtype: DType, check: Callable[[str], str]) -> None:
+    """Where the device has them, and the language the dtype; the operands pass through threadgroup memory."""
+    text = compile_ast(product(dtype), RENDERER).src
+    name = {"float16": "half", "bfloat16": "bfloat", "float32": "float"}[dtype.name]
+    assert f"simdgroup_{name}8x8 a; a.thread_elements()[0] = a_.x; a.thread_elements()[1] = a_.y;" in text
+    assert "simdgroup_multiply_accumulate(c, a, b, c);" in text
+    assert "threadgroup_barrier" in text
+    assert check(text) == ""
+    for renderer in (MSLRenderer(bfloat=True, simdgroup=False), MSLRenderer()):
+        if dtype is dtypes.bfloat16 or not renderer.target.matrices:
+            without = compile_ast(product(dtype), renderer).src
+            assert "simdgroup" not in without
+            assert check(without) == ""
+
+
+def test_all_lanes_of_a_load_or_none() -> None:
+    """A gate that is the same for all lanes leaves the load whole."""
+    k = LinearBuilder()
+    out, a, n = k.param(0, f32), k.param(1, f32), k.variable("n", 1, 8)
+    with k.range(8) as i:
+        gate = k.broadcast(k.alu(Ops.CMPLT, i, n), 4)
+        k.store(out, i, k.gep(k.load(a, i, 4, gate, k.const(0.0, f32.vec(4))), 3))
+    text = RENDERER.render("gated", k.uops)
+    assert "? (float4)float4(*(const device packed_float4*)(data1 + i)) : float4(0.0f);" in text
 
 
 def test_limits() -> None:

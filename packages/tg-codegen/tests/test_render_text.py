@@ -292,6 +292,7 @@ def test_keys_tell_renderers_apart() -> None:
         CUDARenderer(), CUDARenderer("sm_90"), CUDARenderer(strict=True), PTXRenderer(), PTXRenderer("sm_90"),
         PTXRenderer(strict=True), WGSLRenderer(), WGSLRenderer(half=True), WGSLRenderer(buffers=10),
         WGSLRenderer(cast_half=False), MSLRenderer(), MSLRenderer(bfloat=True), MSLRenderer(strict=True),
+        MSLRenderer(simdgroup=False),
     ]  # fmt: skip
     assert len({r.key for r in renderers}) == len(renderers)
     assert ClangRenderer().key == ClangRenderer().key

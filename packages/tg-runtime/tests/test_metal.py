@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage, ast
 from tg_runtime import CompileError, DeviceError, DeviceUnavailable, OutOfMemory, profile, realize
 from tg_runtime.allocator import BufferOptions
@@ -30,6 +30,7 @@ from tg_runtime.metal.graph import MetalGraph
 from tg_runtime.metal.memory import MetalAllocator, MetalMemory
 from tg_runtime.metal.program import MetalProgram
 from tg_runtime.registry import Device
+from tg_runtime.runner import CompiledRunner
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.arithmetic import Casts, Elementwise
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
@@ -221,6 +222,23 @@ def test_threads(device: MetalDevice) -> None:
     for thread in threads:
         thread.join()
     assert results == {number: [number + 490] * 4 for number in range(4)}
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, f32], ids=lambda dtype: dtype.name)
+def test_matrices(dtype: DType, device: MetalDevice) -> None:
+    """Products by matrices of a SIMD-group, with sides that are no multiples of theirs."""
+    n, k, m = 40, 24, 33
+    a, b = ([float((i * 7 + i // 5) % 9 - 4) for i in range(size)] for size in (n * k, k * m))
+    x = ast.load(1, dtype, ShapeTracker.from_shape((n, 1, k)).expand((n, m, k)))
+    y = ast.load(2, dtype, ShapeTracker.from_shape((1, k, m)).permute((0, 2, 1)).expand((n, m, k)))
+    total = ast.reduce(ast.alu(Ops.MUL, ast.cast(x, f32), ast.cast(y, f32)), Ops.ADD, (2,))
+    runner = get_runner(device, kernel([(total, n * m)], [(dtype, n * k), (dtype, k * m)]))
+    assert isinstance(runner, CompiledRunner)
+    assert "simdgroup_multiply_accumulate" in runner.spec.src
+    out = Buffer("METAL", n * m, f32).allocate()
+    ExecItem(runner, [out, buffer_with("METAL", a, dtype), buffer_with("METAL", b, dtype)]).run()
+    want = [sum(a[i * k + q] * b[q * m + j] for q in range(k)) for i in range(n) for j in range(m)]
+    assert unpack(out.as_buffer(), f32) == want
 
 
 # memory

@@ -153,6 +153,26 @@ def tensor_cores(sm: int, tf32: bool = False) -> tuple[MatrixInstruction, ...]:
     return (*(found for found, least in MMA if sm >= least), *((MMA_TF32,) if tf32 and sm >= 80 else ()))
 
 
+_SIMDGROUP = Fragment(((0, 1),), ((0, 2), (1, 0), (2, 0), (0, 4), (4, 0)))
+
+
+def simdgroup_product(dtype: DType) -> MatrixInstruction:
+    """A product of two matrices of a SIMD-group of an Apple GPU, added to one of fp32: 8 rows and columns each.
+
+    Source: Metal Shading Language Specification, "SIMD-group Matrix Data Types". It leaves open which thread holds
+    which elements; that they are two neighbours of a row, and which, is known from programs that build on it (Apple's
+    MLX among them).
+
+    >>> [simdgroup_product(dtypes.float16).fragments[0].place(1, thread) for thread in (0, 1, 2, 8, 16)]
+    [(0, 1), (0, 3), (1, 1), (0, 5), (4, 1)]
+    """
+    name = f"simdgroup8x8.{dtype.name}"
+    return MatrixInstruction(name, dtype, dtype, dtypes.float32, (8, 8, 8), (_SIMDGROUP,) * 3, WARP)
+
+
+SIMDGROUP = tuple(simdgroup_product(dtype) for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32))
+
 INSTRUCTIONS = {found.name: found for found in (
-    AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16, *(found for found, _ in MMA), MMA_TF32)}  # fmt: skip
+    AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16, *(found for found, _ in MMA), MMA_TF32,
+    *SIMDGROUP)}  # fmt: skip
 """Every instruction by its name."""

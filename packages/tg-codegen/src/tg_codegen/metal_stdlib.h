@@ -4,8 +4,10 @@
 //   clang++ or g++, -std=c++17 -fsigned-char                        makes them functions of the host
 //
 // On the host a line TG_ENTRY(kernel) after the kernels makes `extern "C" void kernel_entry(void **slots)`, which calls
-// it with the i-th argument at slots[i]. A declaration of threadgroup memory has to be made static by whoever compiles,
-// and tg_barrier has to be set to a function that returns once all threads of the threadgroup have called it.
+// it with the i-th argument at slots[i]. A declaration of threadgroup memory has to be made static by whoever compiles.
+// tg_barrier has to be set to a function that returns once all threads of the threadgroup have called it, and
+// tg_exchange to one that returns once all 32 threads of a SIMD-group have, with what each of them gave, in order, and
+// in `lane` the number of the one that calls.
 #pragma once
 
 #ifdef __OPENCL_CPP_VERSION__
@@ -199,14 +201,58 @@ inline mem_flags operator|(mem_flags a, mem_flags b) { return (mem_flags)((int)a
 
 } // namespace metal
 
+namespace metal {
+template <class T> struct simdgroup_matrix {
+  struct Elements {
+    T a, b;
+    T &operator[](int i) { return i ? b : a; }
+  } held;
+  Elements &thread_elements() { return held; }
+};
+typedef simdgroup_matrix<half> simdgroup_half8x8;
+typedef simdgroup_matrix<bfloat> simdgroup_bfloat8x8;
+typedef simdgroup_matrix<float> simdgroup_float8x8;
+} // namespace metal
+
 #ifdef __OPENCL_CPP_VERSION__
-namespace metal { void threadgroup_barrier(mem_flags flags); }
+namespace metal {
+void threadgroup_barrier(mem_flags flags);
+template <class T, class A, class B, class C>
+void simdgroup_multiply_accumulate(thread simdgroup_matrix<T> &d, thread simdgroup_matrix<A> &a,
+                                   thread simdgroup_matrix<B> &b, thread simdgroup_matrix<C> &c);
+} // namespace metal
 #else
 extern "C" __attribute__((visibility("default"))) void (*tg_barrier)(void);
+extern "C" __attribute__((visibility("default"))) void **(*tg_exchange)(void *mine, int *lane);
 void (*tg_barrier)(void) = nullptr;
+void **(*tg_exchange)(void *mine, int *lane) = nullptr;
 
 namespace metal {
 inline void threadgroup_barrier(mem_flags) { tg_barrier(); }
+
+// Thread t has the elements (row, column) and (row, column + 1).
+inline int matrix_row(int t) { return (t / 4 & 4) + t / 2 % 4; }
+inline int matrix_column(int t) { return (t / 4 & 2) * 2 + t % 2 * 2; }
+template <class T, class A, class B, class C>
+inline void simdgroup_multiply_accumulate(simdgroup_matrix<T> &d, simdgroup_matrix<A> &a, simdgroup_matrix<B> &b,
+                                          simdgroup_matrix<C> &c) {
+  struct Both {
+    float a[2], b[2];
+  } mine = {{(float)a.held.a, (float)a.held.b}, {(float)b.held.a, (float)b.held.b}};
+  int lane;
+  void **all = tg_exchange(&mine, &lane);
+  float left[8][8], right[8][8];
+  for (int t = 0; t < 32; t++)
+    for (int i = 0; i < 2; i++) {
+      left[matrix_row(t)][matrix_column(t) + i] = ((Both *)all[t])->a[i];
+      right[matrix_row(t)][matrix_column(t) + i] = ((Both *)all[t])->b[i];
+    }
+  float sums[2] = {(float)c.held.a, (float)c.held.b};
+  for (int i = 0; i < 2; i++)
+    for (int k = 0; k < 8; k++) sums[i] += left[matrix_row(lane)][k] * right[k][matrix_column(lane) + i];
+  tg_exchange(nullptr, &lane); // what the others read is theirs as long as this
+  d.held.a = (T)sums[0], d.held.b = (T)sums[1];
+}
 
 template <int... I> struct places {};
 template <int N, int... I> struct count_places : count_places<N - 1, N - 1, I...> {};

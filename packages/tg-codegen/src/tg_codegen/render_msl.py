@@ -5,9 +5,11 @@ constant address space, whose index follows the buffers'. A kernel is told its p
 ``threadgroup_position_in_grid`` and ``thread_position_in_threadgroup``; where it has a threadgroup of known size, it
 states that as the most threads it is ever launched with.
 
-The language has vectors of 2, 3 and 4 lanes; a kernel with wider ones is taken apart. In memory they are read and
+The language has vectors of 2, 3 and 4 lanes; wider ones are taken apart. In memory they are read and
 written as packed vectors, which need no more alignment than an element has; where there are no packed ones (64 bits,
 and the private arrays of a thread), lane by lane. Vectors of bools are the language's own.
+
+Where the target has them, products are done by matrices of a SIMD-group, 32 threads with two elements of each.
 
 Kernels expect a compiler without fast math: NaN and infinity are kept. bfloat16 is the language's from version 3.1 on.
 
@@ -23,20 +25,22 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops
 
 from .facts import element
+from .matrix import SIMDGROUP, MatrixInstruction
+from .narrow import narrow
 from .render_cstyle import BINARY, COMPARISONS, KEYWORDS, CStyleKernel, bare, short, unsigned
 from .renderer import Renderer
-from .scalarize import scalarize
 from .target import Target
-from .uop import UOp
+from .uop import UOp, UOps
 
 MOST_BUFFERS = 31  # buffer arguments of a function, on every device
-_WIDTHS = (1, 2, 3, 4)
+WIDEST = 4  # lanes of a vector
 _NAMES = {
     dtypes.int8: "char", dtypes.uint8: "uchar", dtypes.int16: "short", dtypes.uint16: "ushort", dtypes.int32: "int",
     dtypes.uint32: "uint", dtypes.int64: "long", dtypes.uint64: "ulong", dtypes.float16: "half",
@@ -63,21 +67,26 @@ class MSLRenderer(Renderer):
     Args:
       target: the device; an Apple GPU of the first Macs that had one if omitted.
       bfloat: whether the device computes with bfloat16, and its compiler knows version 3.1 of the language.
+      simdgroup: whether it has matrices of a SIMD-group (``MTLGPUFamilyApple7``).
       strict: forbid the compiler to contract a multiplication and an addition that the kernel states apart.
     """
 
     name: ClassVar[str] = "MSL"
+    matrices: ClassVar[frozenset[str]] = frozenset(found.name for found in SIMDGROUP)
 
-    def __init__(self, target: Target | None = None, *, bfloat: bool = False, strict: bool = False) -> None:
-        super().__init__(target or Target(
+    def __init__(
+        self, target: Target | None = None, *, bfloat: bool = False, simdgroup: bool = True, strict: bool = False
+    ) -> None:
+        target = target or Target(
             kind="gpu", vector_bytes=16, registers=128, shared_bytes=32768, local_max=1024,
             global_max=(2**31 - 1, 2**31 - 1, 2**31 - 1), max_params=MOST_BUFFERS,
-        ))  # fmt: skip
+        )  # fmt: skip
+        there = tuple(found for found in SIMDGROUP if bfloat or found.a is not dtypes.bfloat16)
+        super().__init__(replace(target, matrices=there if simdgroup else ()))
         self.bfloat, self.strict = bfloat, strict
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        if any(u.dtype.count not in _WIDTHS for u in uops):
-            uops = scalarize(uops)
+        uops = narrow(uops, WIDEST)
         return _Kernel(name, uops, self.target, self.strict).text()
 
     def supports_dtype(self, dtype: DType) -> bool:
@@ -203,6 +212,11 @@ class _Kernel(CStyleKernel):
 
     # memory
 
+    def load(self, u: UOp) -> str:
+        if len(u.src) > 2 and u.src[2].op is UOps.BROADCAST:  # all lanes or none
+            u = u.replace((*u.src[:2], u.src[2].src[0], *u.src[3:]))
+        return super().load(u)
+
     def packed(self, base: UOp, dtype: DType) -> str | None:
         """The type by which consecutive elements are accessed as one, None if there is none."""
         memory = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
@@ -301,6 +315,23 @@ class _Kernel(CStyleKernel):
         if dtype.scalar() is dtypes.bfloat16:
             return f"bfloat({found}(float({bare(x)})))"
         return f"{found}({bare(x)})"
+
+    def matrix(self, instruction: MatrixInstruction, acc: DType, a: DType, b: DType) -> str:
+        def matrix_of(dtype: DType, name: str) -> str:
+            kind = f"simdgroup_{self.type(dtype.scalar())}8x8"
+            places = (f"{name}.thread_elements()[{i}] = {name}_.{'xy'[i]};" for i in range(2))
+            return f"{kind} {name}; {' '.join(places)}"
+
+        kinds = [self.type(dtype) for dtype in (acc, a, b)]
+        body = "\n  ".join([
+            matrix_of(acc, "c"), matrix_of(a, "a"), matrix_of(b, "b"), "simdgroup_multiply_accumulate(c, a, b, c);",
+            f"return {kinds[0]}(c.thread_elements()[0], c.thread_elements()[1]);",
+        ])  # fmt: skip
+        name = f"multiply_{short(instruction.a)}"
+        parameters = ", ".join(f"{kind} {letter}_" for kind, letter in zip(kinds, "cab", strict=True))
+        return self.helper(
+            name, lambda: f"{self.helper_prefix}{kinds[0]} tg_{name}({parameters}) {{\n  {body}\n}}"
+        )
 
     # conversion
 

@@ -63,9 +63,10 @@ typedef struct Kernel {
   char name[128];
   void (*entry)(void **slots);
   void (**barrier)(void);
+  void **(**exchange)(void *mine, int *lane);
   int parameters[MOST_BUFFERS + 2]; // index of a buffer, GROUP or ITEM
   int count;
-  bool barriers;
+  bool together; // its threads wait for each other
   unsigned long most_threads, shared_bytes;
 } Kernel;
 

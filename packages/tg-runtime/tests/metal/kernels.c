@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 extern char **environ;
-enum { STACK = 128 << 10, MOST_THREADS = 1024 };
+enum { STACK = 128 << 10, MOST_THREADS = 1024, SIMD = 32 };
 
 static struct Source {
   struct Source *next;
@@ -105,7 +105,8 @@ Kernel *compile(const char *source, char *message, size_t room) {
   for (const char *at = source; (at = strstr(at, "kernel void ")); at++) {
     Kernel *kernel = calloc(1, sizeof *kernel);
     kernel->next = kernels, kernels = kernel;
-    kernel->barriers = strstr(source, "threadgroup_barrier(") != NULL, kernel->shared_bytes = shared;
+    kernel->together = strstr(source, "threadgroup_barrier(") || strstr(source, "simdgroup_multiply_accumulate(");
+    kernel->shared_bytes = shared;
     kernel->most_threads = MOST_THREADS;
     const char *line = at;
     while (line > source && line[-1] != '\n') line--;
@@ -126,6 +127,7 @@ Kernel *compile(const char *source, char *message, size_t room) {
     snprintf(entry, sizeof entry, "%s_entry", kernel->name);
     kernel->entry = (void (*)(void **))dlsym(loaded, entry);
     kernel->barrier = dlsym(loaded, "tg_barrier");
+    kernel->exchange = dlsym(loaded, "tg_exchange");
   }
   struct Source *kept = malloc(sizeof *kept + strlen(source) + 1);
   strcpy(kept->text, source);
@@ -139,22 +141,43 @@ typedef struct {
   uint32_t x, y, z, w;
 } Place;
 
+enum State { READY, AT_BARRIER, AT_EXCHANGE, ENDED };
 static struct {
   ucontext_t scheduler, threads[MOST_THREADS];
   void **slots[MOST_THREADS];
-  bool ended[MOST_THREADS];
+  void *given[MOST_THREADS];
+  enum State state[MOST_THREADS];
   char *stacks;
   int current;
   Kernel *kernel;
 } team;
 
-static void at_barrier(void) { swapcontext(&team.threads[team.current], &team.scheduler); }
+static void wait_at(enum State state) {
+  team.state[team.current] = state;
+  swapcontext(&team.threads[team.current], &team.scheduler);
+}
 
-static void alone(void) {} // one thread waits for nobody
+static void barrier(void) { wait_at(AT_BARRIER); }
+
+static void **exchange(void *mine, int *lane) {
+  int first = team.current / SIMD * SIMD;
+  *lane = team.current - first;
+  if (mine) team.given[team.current] = mine; // what the others read stays while they may
+  wait_at(AT_EXCHANGE);
+  return &team.given[first];
+}
 
 static void begin(void) {
   team.kernel->entry(team.slots[team.current]);
-  team.ended[team.current] = true;
+  team.state[team.current] = ENDED;
+}
+
+// Lets threads go on that all wait at the same place; whether there are any.
+static bool release_threads(int first, int end, enum State place) {
+  for (int i = first; i < end; i++)
+    if (team.state[i] != place) return false;
+  for (int i = first; i < end; i++) team.state[i] = READY;
+  return true;
 }
 
 static const char *run_together(Kernel *kernel, int count, void *slots[][MOST_BUFFERS + 2]) {
@@ -163,25 +186,28 @@ static const char *run_together(Kernel *kernel, int count, void *slots[][MOST_BU
     team.stacks = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   team.kernel = kernel;
-  *kernel->barrier = at_barrier;
+  *kernel->barrier = barrier, *kernel->exchange = exchange;
   for (int i = 0; i < count; i++) {
     getcontext(&team.threads[i]);
     team.threads[i].uc_stack.ss_sp = team.stacks + (size_t)i * STACK, team.threads[i].uc_stack.ss_size = STACK;
     team.threads[i].uc_link = &team.scheduler;
-    team.slots[i] = slots[i], team.ended[i] = false;
+    team.slots[i] = slots[i], team.state[i] = READY;
     makecontext(&team.threads[i], begin, 0);
   }
-  for (int ended = 0; ended < count;) {
-    ended = 0;
-    // Backwards after each barrier: an order on which nothing may depend.
-    static bool backwards;
+  static bool backwards;
+  for (bool going = true; going;) {
+    // Backwards every other time: an order on which nothing may depend.
     backwards = !backwards;
     for (int i = 0; i < count; i++) {
       team.current = backwards ? count - 1 - i : i;
-      swapcontext(&team.scheduler, &team.threads[team.current]);
-      ended += team.ended[team.current];
+      if (team.state[team.current] == READY) swapcontext(&team.scheduler, &team.threads[team.current]);
     }
-    if (ended && ended < count) return "a barrier was not reached by all threads of a threadgroup";
+    going = release_threads(0, count, AT_BARRIER);
+    for (int first = 0; first + SIMD <= count; first += SIMD) going |= release_threads(first, first + SIMD, AT_EXCHANGE);
+  }
+  for (int i = 0; i < count; i++) {
+    if (team.state[i] == AT_BARRIER) return "a barrier was not reached by all threads of a threadgroup";
+    if (team.state[i] == AT_EXCHANGE) return "a matrix was not reached by all threads of a SIMD-group";
   }
   return NULL;
 }
@@ -202,12 +228,11 @@ const char *launch(Kernel *kernel, void **buffers, Size groups, Size threads) {
   for (group.z = 0; group.z < groups.z; group.z++)
     for (group.y = 0; group.y < groups.y; group.y++)
       for (group.x = 0; group.x < groups.x; group.x++) {
-        if (kernel->barriers && count > 1) {
+        if (kernel->together) {
           const char *wrong = run_together(kernel, count, slots);
           if (wrong) return wrong;
           continue;
         }
-        if (kernel->barriers) *kernel->barrier = alone;
         for (int i = 0; i < count; i++) kernel->entry(slots[i]);
       }
   return NULL;

@@ -40,7 +40,7 @@ class MetalDevice(Compiled):
         self.queue = queue = Queue(context)
         # one of the 31 buffers of a kernel is for its variables
         LIMITS["METAL"] = Limits(buffers=min(30, Limits().buffers))
-        renderer = MSLRenderer(context.target(), bfloat=context.bfloat)
+        renderer = MSLRenderer(context.target(), bfloat=context.bfloat, simdgroup=context.simdgroup)
         compiler = MetalCompiler(context)
         program = functools.partial(MetalProgram, queue, compiler)
         super().__init__(device, MetalAllocator(device, queue), renderer, compiler, program, MetalGraph)

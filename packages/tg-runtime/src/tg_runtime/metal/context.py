@@ -22,6 +22,7 @@ class Context:
       handle: the object.
       name: what Metal calls it.
       bfloat: whether its kernels can compute with bfloat16.
+      simdgroup: whether its kernels can multiply matrices of a SIMD-group.
       unified: whether its memory is the host's.
       icb_resident: whether a kernel of an indirect command buffer is found by the device with no other use of it.
     """
@@ -34,6 +35,7 @@ class Context:
             process = objc.send(objc.cls("NSProcessInfo"), "processInfo")
             recent = objc.send(process, "isOperatingSystemAtLeastVersion:", Version(*api.BFLOAT_SYSTEM))
         self.bfloat = bool(recent) and self.supports(api.APPLE6)
+        self.simdgroup = self.supports(api.APPLE7)
         self.unified = bool(objc.send(device, "hasUnifiedMemory"))
         # Of M1 and M2 it is known from other programs that they do not.
         self.icb_resident = self.supports(api.APPLE9) or not self.supports(api.APPLE7)
