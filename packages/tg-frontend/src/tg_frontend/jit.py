@@ -214,6 +214,7 @@ class _Record:
         self.inputs = call.buffers()
         self.outputs = self._fresh(result, newest)
         self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
+        self.results = {id(tensor): self._place(tensor) for tensor in _outputs(result)}
         self.places = {id(buffer): i for i, buffer in enumerate(self.replaced)}
         # views follow what they are views of; memory is there already
         items = [item for item in items if not isinstance(item.prg, (ViewOp, EmptyOp))]
@@ -305,16 +306,20 @@ class _Record:
                 if offset < 0:
                     item.bufs[position] = self.replaced[place]
 
+    def _place(self, tensor: Tensor) -> int:
+        """Which of the replaced buffers a result is in, by number; -1 if none."""
+        storage = tensor.lazydata.storage
+        inputs = [one.lazy.storage for one in self.call.tensors]
+        return next((n for n, mine in enumerate([*inputs, *self.outputs]) if mine is storage is not None), -1)
+
     def _renewed(self, tensor: Tensor, call: _Call, storages: list[Storage]) -> Tensor:
-        lazy = tensor.lazydata
-        for storage, mine in zip(storages, self.outputs, strict=True):
-            if lazy.storage is mine:
-                base = LazyBuffer.from_storage(storage, lazy.base.shape)
-                return Tensor(lazy.rebase(base).bind(call.values), requires_grad=False)
-        for now, before in zip(call.tensors, self.call.tensors, strict=True):
-            if lazy.storage is before.lazy.storage:
-                return Tensor(lazy.bind(call.values).rebase(now.lazy.base), requires_grad=False)
-        return tensor
+        place, lazy = self.results[id(tensor)], tensor.lazydata
+        if place < 0:
+            return tensor
+        if place < len(call.tensors):
+            return Tensor._wrap(lazy.bind(call.values).rebase(call.tensors[place].lazy.base))
+        base = LazyBuffer.from_storage(storages[place - len(call.tensors)], lazy.base.shape)
+        return Tensor._wrap(base if lazy.base is lazy and lazy.st.numeric else lazy.rebase(base).bind(call.values))
 
 
 class TinyJit(Generic[P, R]):

@@ -95,7 +95,7 @@ class Bindings:
         out = self._trackers.get(st)
         if out is None:
             out = st
-            if st.vars():
+            if not st.numeric:
                 out, found = st.unbind()
                 self._record(found, origin)
             self._trackers[st] = out

@@ -37,9 +37,11 @@ class ShapeTracker:
         (2, [0, 3, 1, 4, 2, 5])
     """
 
-    __slots__ = ("__weakref__", "_function", "shape", "views")
+    __slots__ = ("__weakref__", "_function", "numeric", "shape", "views")
     views: tuple[View, ...]
     shape: Shape
+    numeric: bool
+    """Whether it is made of numbers alone, without symbols."""
     _function: Function | None
 
     def __new__(cls, views: Sequence[View]) -> ShapeTracker:
@@ -216,10 +218,9 @@ class ShapeTracker:
     # -- symbols -------------------------------------------------------------------------------------------------------
     def vars(self) -> frozenset[Variable]:
         """The variables in the views."""
-        out: frozenset[Variable] = frozenset()
-        for v in self.views:
-            out |= v.variables()
-        return out
+        if self.numeric:
+            return frozenset()
+        return frozenset().union(*[v.variables() for v in self.views])
 
     def unbind(self) -> tuple[ShapeTracker, dict[Variable, int]]:
         """The tracker with bound variables replaced by the variables, and their values.
@@ -228,7 +229,7 @@ class ShapeTracker:
             ValueError: if one variable is bound to two values.
         """
         values: dict[Variable, int] = {}
-        if all(_plain(v) for v in self.views):
+        if self.numeric:
             return self, values
         return ShapeTracker([_unbound(v, values) for v in self.views]), values
 
@@ -243,6 +244,8 @@ class ShapeTracker:
             >>> st.unbind()[1][n]
             5
         """
+        if self.numeric:
+            return self
         free, found = self.unbind()
         both = {**found, **values}
         bound = {var: var.bind(both[var]) for var in free.vars() if var in both}
@@ -297,6 +300,7 @@ def _normal(cls: type[ShapeTracker], views: tuple[View, ...]) -> ShapeTracker:
     function = function_of(stack) if len(stack) > 1 else None
     made = object.__new__(cls)
     made.views, made.shape, made._function = tuple(stack), shape, function
+    made.numeric = all(_plain(view) for view in stack)
     with LOCK:
         if function is None:
             return _trackers.setdefault(made.views, made)
