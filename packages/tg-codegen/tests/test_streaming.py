@@ -175,6 +175,13 @@ def test_walks_across(shape: tuple[int, int]) -> None:
         np.testing.assert_array_equal(run(spec, x).reshape(n, m), x.T)
 
 
+def test_walks_are_no_longer_than_the_cache_holds() -> None:
+    target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 20)
+    for n, length in ((4096, 4), (2048, 8), (2044, 64)):
+        spec = compile_ast(turned(n, n), LLVMRenderer(target))
+        assert f"split(i1, {length}, LOOP)" in [str(action) for action in spec.actions]
+
+
 def test_lines_held() -> None:
     target = Target(l2_bytes=1 << 20)
     assert [lines_held(jump, target) for jump in (16384, 16004, 4096, 1 << 20)] == [64, 16384, 256, 16]

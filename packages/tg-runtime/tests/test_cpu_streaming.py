@@ -44,7 +44,7 @@ def test_values(renderer: Renderer, compiler: type[Compiler], past: int) -> None
     allocator = HostAllocator("CPU")
     out, src = allocator.alloc(4 * N + 64), allocator.alloc(4 * N)
     values = np.arange(N, dtype=np.float32)
-    allocator.copyin(src, memoryview(values).cast("B"))
+    allocator.copyin(src, memoryview(values.tobytes()))
     whole = allocator.as_buffer(out, 4 * N + 64)
     whole[:] = bytes(4 * N + 64)
     CPUProgram(spec.name, compiler().compile(spec.src))(allocator.offset(out, 4 * N, past), src)

@@ -121,8 +121,8 @@ def split_rows(nest: Nest, target: Target) -> RowNest:
 def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target) -> bool:
     """Whether rows read something in common that a block of them reads once.
 
-    That is a matrix, of which a register tile serves several rows, or what does not stay in the fastest cache. Rows that
-    do not lie apart from one another are in a block, too, so that they can be lanes.
+    That is a matrix, of which a register tile serves several rows, or what does not stay in the fastest cache. Rows
+    that do not lie apart from one another are in a block, too, so that they can be lanes.
     """
     row = shared[-1]
     if any(by(s.index, row) == 1 for s in nest.stores if not nest.buffers[s.slot].internal):

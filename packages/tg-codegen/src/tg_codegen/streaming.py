@@ -25,7 +25,8 @@ from .staging import LINE_BYTES
 from .target import Target
 
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds
-WALK = 64  # vectors in one walk across a transposed operand: its pages are still known when the next walk begins
+LEAST_WALK = 4
+WALK = 1024  # rows in one walk across a transposed operand: its pages are still known when the next walk begins
 BESIDE = 4  # tiles side by side: as many lines follow one another where the machine is told of none
 ROWS = 4  # that are added to partial results at a time, and vectors in a row
 TILE = 16  # vectors of a tile that is transposed
@@ -49,8 +50,9 @@ def lines_held(jump: int, target: Target) -> int:
 def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -> list[Action]:
     """Orders the loops around a tile that is transposed: it walks across the operand, some tiles side by side.
 
-    The lines of one walk are wanted again by the next one, for the tiles beside. Where so many lines fall on so few
-    sets of the cache that they do not stay, the tiles beside come first.
+    The lines of one walk are wanted again by the next one, for the tiles beside. So a walk is no longer than the cache
+    holds lines of it, which are few where they fall on few of its sets. What is written past the caches is written
+    the faster the longer a walk is: there, the tiles beside come first instead.
 
     Args:
       nest: its lanes and copies are cut already.
@@ -61,14 +63,17 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     walk, beside = nest.of_root(lanes)[0], nest.of_root(copies)[0]
     if walk.kind is not Kind.LOOP or not isinstance(walk.extent, int):
         return []
+    jump = max((abs(grows(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
+    most = max(1, WALK // walk.stride)
+    held = lines_held(jump, target) // walk.stride if jump else most
+    past = any(exceeds(nest, store.slot, target) for store in nest.stores)
+    length = most if past else min(most, max(held, LEAST_WALK))
     actions: list[Action] = []
     inner = walk.name
-    if walk.extent > WALK:
-        actions.append(Split(walk.name, WALK, Kind.LOOP.name))
+    if walk.extent > length:
+        actions.append(Split(walk.name, length, Kind.LOOP.name))
         inner = actions[0].apply(nest).of_root(lanes)[1].name
-    rows = min(walk.extent, WALK) * walk.stride
-    jump = max((abs(grows(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
-    if jump and 2 * rows > lines_held(jump, target) and beside.kind is Kind.LOOP and size(beside.extent) > BESIDE:
+    if past and min(walk.extent, length) > held and beside.kind is Kind.LOOP and size(beside.extent) > BESIDE:
         actions += [Split(beside.name, BESIDE, Kind.LOOP.name), Outermost(inner), Outermost(beside.name)]
     if inner != walk.name:
         actions.append(Outermost(walk.name))
@@ -130,20 +135,23 @@ def prefetches(nest: Nest, target: Target) -> list[Action]:
     return [Prefetch(loads.index(load), distance) for _, load, distance in found]
 
 
+def exceeds(nest: Nest, slot: int, target: Target) -> bool:
+    """Whether an output is too large to be in the last cache when it is read, beside all else that a kernel moves."""
+    nbytes = [0 if b.internal else size(b.size) * b.dtype.itemsize for b in nest.buffers]
+    return 0 < target.last_bytes <= min(2 * nbytes[slot], 2 * sum(nbytes) // 3)
+
+
 def streams(nest: Nest, target: Target) -> list[Action]:
     """Writes past the caches what they could not hold for whoever reads it, with all else that the kernel moves.
 
     Only whole cache lines, one after the other: a part of a line would be read, and written, in memory.
     """
-    nbytes = [0 if b.internal else size(b.size) * b.dtype.itemsize for b in nest.buffers]
-    if not target.last_bytes or 2 * sum(nbytes) < 3 * target.last_bytes:
-        return []
     actions: list[Action] = []
     for store in nest.stores:
         near = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.UPCAST) and grows(store.index, a.root) == 1]
         run = prod(size(a.extent) for a in near) * nest.buffers[store.slot].dtype.itemsize
         vectors = any(a.kind is Kind.VECTOR for a in near)
-        if vectors and run >= LINE_BYTES and 2 * nbytes[store.slot] >= target.last_bytes:
+        if vectors and run >= LINE_BYTES and exceeds(nest, store.slot, target):
             action = Stream(store.slot)
             with suppress(ActionError):
                 action.apply(nest)
