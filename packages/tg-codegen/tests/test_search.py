@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 
-from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret
+from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret, parse
+from tg_codegen.cycles import cycles
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.search import FAR, MOST
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -69,9 +72,10 @@ def test_an_interrupt_gives_the_best_so_far() -> None:
 def test_progress_is_told() -> None:
     steps: list[Step] = []
     beam_search(row_sums(), CPU, lambda spec: 1.0, progress=steps.append)
-    assert [s.round for s in steps] == [1]
-    assert steps[0].tried > 5
-    assert math.isclose(steps[0].best_s, 1.0)
+    assert [s.round for s in steps if not s.left] == [0, 1]
+    assert [s.left for s in steps if s.round == 1] == sorted((s.left for s in steps if s.round == 1), reverse=True)
+    assert steps[-1].tried > 3
+    assert math.isclose(steps[-1].best_s, 1.0)
 
 
 def test_a_beam_has_a_width() -> None:
@@ -107,3 +111,55 @@ def test_actions_are_applied_as_given() -> None:
     assert spec.actions == ("split(i0, 4, UPCAST)",)
     assert spec.name == "mine"
     assert compile_ast(row_sums(), CPU, actions=()).actions == ()
+
+
+def test_programs_are_prepared_in_threads_before_they_are_measured() -> None:
+    prepared: dict[str, str] = {}
+
+    def prepare(spec: ProgramSpec) -> None:
+        prepared[spec.src] = threading.current_thread().name
+
+    def measure(spec: ProgramSpec) -> float:
+        assert spec.src in prepared
+        return 1.0 / (1 + len(spec.actions))
+
+    beam_search(row_sums(), CPU, measure, width=1, max_rounds=2, prepare=prepare, workers=2)
+    assert threading.current_thread().name not in prepared.values()
+
+
+def test_what_cannot_be_prepared_is_passed_over() -> None:
+    def prepare(spec: ProgramSpec) -> None:
+        if any("UPCAST" in a for a in spec.actions):
+            raise RuntimeError("too large")
+
+    def measure(spec: ProgramSpec) -> float:
+        return 1.0 / (1 + len(spec.actions))
+
+    best = beam_search(row_sums(), CPU, measure, width=1, max_rounds=2, prepare=prepare)
+    assert not any("UPCAST" in a for a in best.actions)
+
+
+def test_what_is_far_off_is_not_measured() -> None:
+    steps: list[Step] = []
+    measured: list[ProgramSpec] = []
+
+    def measure(spec: ProgramSpec) -> float:
+        measured.append(spec)
+        return cycles(spec, CPU.target)
+
+    beam_search(row_sums(), CPU, measure, width=2, max_rounds=3, progress=steps.append)
+    first, *later = (cycles(spec, CPU.target) for spec in measured[1:])  # after the heuristic's
+    assert all(found <= FAR * first for found in later)  # the plain loops are the slowest that is measured
+    per_round = [sum(step.round == n for step in steps) for n in (1, 2, 3)]
+    assert max(per_round) <= MOST + 1
+
+
+@pytest.mark.parametrize(("slow", "fast"), [
+    ((), ("split(r0, 8, LANES)",)),
+    (("split(r0, 8, LANES)",), ("split(r0, 8, LANES)", "split(r0, 4, SPREAD)")),
+    (("split(r0, 8, LANES)",), ("split(r0, 8, LANES)", "mark(i0, THREAD)")),
+])  # fmt: skip
+def test_the_cost_model_orders(slow: tuple[str, ...], fast: tuple[str, ...]) -> None:
+    found = [cycles(compile_ast(row_sums(64, 4096), CPU, actions=[parse(a) for a in actions]), CPU.target)
+             for actions in (slow, fast)]
+    assert found[1] < 0.7 * found[0]

@@ -7,7 +7,8 @@ results and asks a callback how long each takes. The callback belongs to whoever
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tg_lazy import LazyOp
@@ -16,6 +17,7 @@ from tg_shape import sint
 from .access import EmitError
 from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Split, apply, loads_of, reductions_of
 from .compile import compile_ast, render_nest
+from .cycles import cycles
 from .lower import lower
 from .nest import Kind, Nest
 from .plan import heuristic
@@ -28,7 +30,11 @@ MAX_UOPS = 3000
 MIN_GAIN = 0.01
 PIECE = 256  # iterations of a long reduction
 
+MOST = 24  # programs of a round that are measured
+FAR = 3.0  # times the cycles of the best: what the cost model puts farther off is not measured
+
 Measure = Callable[[ProgramSpec], float]
+Prepare = Callable[[ProgramSpec], object]
 Progress = Callable[["Step"], None]
 
 
@@ -39,12 +45,14 @@ class Step:
     Attributes:
       round: rounds finished.
       tried: programs measured.
+      left: programs of this round that are still to be measured.
       best_s: the best program's time in seconds.
       actions: the best program's actions.
     """
 
     round: int
     tried: int
+    left: int
     best_s: float
     actions: tuple[str, ...]
 
@@ -67,8 +75,11 @@ def candidates(nest: Nest, target: Target) -> Iterator[Action]:
                 yield from (Partial(number, axis.name) for number in cut_reductions(nest))
         if axis.kind is Kind.REDUCE:
             kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
+            if target.strict:
+                kinds = (Kind.UNROLL,)
             yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
-            yield from (Split(axis.name, k, Kind.CONTRACT.name) for k in sorted({m.shape[2] for m in target.matrices}))
+            deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
+            yield from (Split(axis.name, k, Kind.CONTRACT.name) for k in deep)
             if isinstance(axis.extent, int) and axis.extent <= 16:
                 yield Mark(axis.name, Kind.UNROLL.name)
             if isinstance(axis.extent, int) and axis.extent >= 2 * PIECE and not gpu:
@@ -98,6 +109,8 @@ def beam_search(
     *,
     max_rounds: int = 16,
     progress: Progress | None = None,
+    prepare: Prepare | None = None,
+    workers: int = 1,
 ) -> ProgramSpec:
     """The fastest program found for a kernel; never slower than the heuristic's by the same measure.
 
@@ -108,9 +121,12 @@ def beam_search(
         rejects it.
       width: how many nests each round goes on from.
       max_rounds: rounds at the most.
-      progress: told of every round.
+      progress: told before every program that is measured, and at the end of a round.
+      prepare: called before ``measure`` with each program that will be measured, in a thread: to compile it.
+      workers: how many such threads there are.
 
-    A ``KeyboardInterrupt`` ends the search with the best so far, if there is one.
+    Programs that take far more cycles than others by the cost model (:mod:`tg_codegen.cycles`) are not measured; the
+    heuristic's always is. A ``KeyboardInterrupt`` ends the search with the best so far, if there is one.
 
     Raises:
       ValueError: ``width`` is not positive.
@@ -122,7 +138,7 @@ def beam_search(
     if any(buffer.internal for buffer in ast.arg):
         return planned  # of several parts, each planned by itself: no action says which it is for
     nest = lower(ast)
-    search = _Search(renderer, measure)
+    search = _Search(renderer, measure, progress, prepare, workers)
     beam = [apply(nest, heuristic(nest, renderer.target)), nest]
     try:
         if planned.actions and planned.actions[0].startswith(PART):
@@ -130,10 +146,8 @@ def beam_search(
         search.consider(beam)
         for number in range(max_rounds):
             before = search.best_s
-            grown = [n for start in search.front(width) for n in search.grow(start)]
-            search.consider(grown)
-            if progress is not None and search.best is not None:
-                progress(Step(number + 1, len(search.seen), search.best_s, search.best.actions))
+            search.round = number + 1
+            search.consider(n for start in search.front(width) for n in search.grow(start))
             if not search.best_s < before * (1 - MIN_GAIN):
                 break
     except KeyboardInterrupt:
@@ -147,31 +161,63 @@ def beam_search(
 class _Search:
     """Programs tried so far, and the best."""
 
-    def __init__(self, renderer: Renderer, measure: Measure) -> None:
-        self.renderer, self.measure = renderer, measure
+    def __init__(
+        self, renderer: Renderer, measure: Measure, progress: Progress | None, prepare: Prepare | None, workers: int
+    ) -> None:
+        self.renderer, self.measure, self.progress = renderer, measure, progress
+        self.prepare, self.workers = prepare, workers
         self.seen: set[str] = set()
         self.ranked: list[tuple[float, int, Nest]] = []
         self.expanded: set[tuple[str, ...]] = set()
         self.best: ProgramSpec | None = None
         self.best_s = math.inf
+        self.round = self.tried = 0
         self.problem = "none"
 
-    def consider(self, nests: list[Nest]) -> None:
-        """Renders and measures nests whose text is new."""
+    def consider(self, nests: Iterable[Nest]) -> None:
+        """Renders nests, and measures those whose text is new and that may be fast."""
+        found: list[tuple[float, int, Nest, ProgramSpec]] = []
         for nest in nests:
             try:
                 spec = render_nest(nest, self.renderer, "kernel")
-                if spec.src in self.seen or len(spec.uops) > MAX_UOPS:
-                    continue
-                self.seen.add(spec.src)
-                seconds = self.measure(spec)
             except (ValueError, RuntimeError) as error:
                 self.problem = str(error)
                 continue
-            self.ranked.append((seconds, len(self.ranked), nest))
-            if seconds < self.best_s:
-                self.best, self.best_s = render_nest(nest, self.renderer), seconds
+            if spec.src not in self.seen and len(spec.uops) <= MAX_UOPS:
+                self.seen.add(spec.src)
+                found.append((cycles(spec, self.renderer.target), len(found), nest, spec))
+        if self.round:  # what the search begins with is measured as it is
+            found.sort(key=lambda entry: entry[:2])
+            found = [entry for entry in found[:MOST] if entry[0] <= FAR * found[0][0]]
+        with ThreadPoolExecutor(self.workers) as pool:
+            jobs = [pool.submit(self.prepare, spec) if self.prepare else None for *_, spec in found]
+            try:
+                for number, (_, _, nest, spec) in enumerate(found):
+                    self.tell(len(found) - number)
+                    self.try_one(nest, spec, jobs[number])
+                self.tell(0)
+            finally:
+                pool.shutdown(cancel_futures=True)
         self.ranked.sort()
+
+    def tell(self, left: int) -> None:
+        """Reports progress."""
+        if self.progress is not None and self.best is not None:
+            self.progress(Step(self.round, self.tried, left, self.best_s, self.best.actions))
+
+    def try_one(self, nest: Nest, spec: ProgramSpec, job: Future[object] | None) -> None:
+        """Measures a program, once it is prepared."""
+        try:
+            if job is not None:
+                job.result()
+            seconds = self.measure(spec)
+        except (ValueError, RuntimeError) as error:
+            self.problem = str(error)
+            return
+        self.tried += 1
+        self.ranked.append((seconds, len(self.ranked), nest))
+        if seconds < self.best_s:
+            self.best, self.best_s = render_nest(nest, self.renderer), seconds
 
     def try_program(self, spec: ProgramSpec) -> None:
         """Measures a program that no actions lead to."""

@@ -12,6 +12,7 @@ from . import diskcache
 from .buffer import Buffer
 from .compiled import Compiled
 from .errors import DeviceError
+from .progress import Progress
 from .runner import CompiledRunner
 
 _RUNS = 5
@@ -35,14 +36,28 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
             return compile_ast(ast, renderer, actions=[parse(line) for line in known.decode().splitlines()])
         except (ActionError, EmitError, ValueError):
             diskcache.delete("beam", key)  # written by a version whose actions meant something else
-    spec = beam_search(ast, renderer, _Measure(device, ast), width, progress=_report if DEBUG.value >= 2 else None)
+    measure = _Measure(device, ast)
+    with Progress("BEAM", 0) as progress:
+        spec = beam_search(
+            ast, renderer, measure, width, progress=_Report(progress), prepare=measure.prepare,
+            workers=device.compiler.parallel)
     in_parts = any(line.startswith(PART) for line in spec.actions)
     diskcache.put("beam", key, _PLANNED if in_parts else "\n".join(spec.actions).encode())
     return spec
 
 
-def _report(step: Step) -> None:
-    print(f"BEAM round {step.round}: {step.tried} programs tried, the best takes {step.best_s * 1e6:.1f} us")
+class _Report:
+    """Shows how far a search is; the rounds are printed where ``DEBUG`` asks for it."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def __call__(self, step: Step) -> None:
+        self.progress.total = step.tried + step.left
+        self.progress.tell(step.tried)
+        if DEBUG.value >= 2 and not step.left:
+            best = f"the best takes {step.best_s * 1e6:.1f} us"
+            print(f"BEAM round {step.round}: {step.tried} programs tried, {best}")
 
 
 class _Measure:
@@ -55,9 +70,15 @@ class _Measure:
             buffer.copyin(memoryview(bytes(buffer.nbytes)))
         self.values = {v: (v.vmin + v.vmax) // 2 for v in ast.variables()}
         self.best = math.inf
+        self.ready: dict[str, bytes] = {}
+
+    def prepare(self, spec: ProgramSpec) -> None:
+        """Compiles a program, in a thread."""
+        assert self.device.compiler is not None
+        self.ready[spec.src] = self.device.compiler.compile(spec.src)
 
     def __call__(self, spec: ProgramSpec) -> float:
-        runner = CompiledRunner(spec, self.device, cached=False)
+        runner = CompiledRunner(spec, self.device, cached=False, lib=self.ready.pop(spec.src, None))
         fastest = math.inf
         for _ in range(_RUNS):
             seconds = runner(self.buffers, self.values, wait=True)

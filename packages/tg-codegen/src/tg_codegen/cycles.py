@@ -1,0 +1,123 @@
+"""A cost model: about how many cycles a linear kernel takes, counted from its instructions and how often they run.
+
+It knows widths, the number of units and latencies as most machines of a kind have them, and no caches. It is there to
+set apart programs that cannot be fast before they are compiled and measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tg_dtype import PtrDType, dtypes
+from tg_lazy import Ops
+from tg_shape import Expr, sint
+
+from .program import ProgramSpec
+from .scalar import scalar_function
+from .target import Target
+from .uop import UOp, UOps, is_alu
+
+SLOW = {Ops.FDIV: 8.0, Ops.SQRT: 8.0, Ops.RECIP: 8.0, Ops.IDIV: 12.0, Ops.MOD: 12.0}
+FREE = frozenset({
+    UOps.CONST, UOps.PARAM, UOps.VAR, UOps.SCRATCH, UOps.SPECIAL, UOps.ACC, UOps.READ, UOps.AFTER, UOps.ASSIGN,
+    UOps.ENDIF, UOps.BROADCAST, UOps.ENDRANGE,
+})  # fmt: skip
+UNITS = 2  # instructions of a kind at once
+LATENCY = 4  # cycles from one addition to the next that needs it
+UNKNOWN = 16  # iterations of a loop whose extent is not known
+BARRIER = 32.0
+MACHINE = 1 << 14  # work-items that a GPU runs at once
+
+
+def cycles(spec: ProgramSpec, target: Target) -> float:
+    """An estimate of the time that a program takes, in cycles of one core; of a GPU, for all its work-items."""
+    each = _body(spec.uops, target)
+    if target.kind != "gpu":
+        return each  # a thread's own iterations
+    items = prod(_number(n) for n in (*spec.global_size, *spec.local_size))
+    return each * max(1.0, items / MACHINE)
+
+
+def _body(uops: Sequence[UOp], target: Target) -> float:
+    """Cycles of one thread."""
+    # for each open loop: what its body has taken so far, and its loop-carried values
+    open_loops: list[tuple[float, list[float]]] = []
+    total, chains = 0.0, [0.0]
+    for u in uops:
+        if u.op is UOps.RANGE:
+            open_loops.append((total, chains))
+            total, chains = 0.0, [0.0]
+        elif u.op is UOps.ENDRANGE:
+            body = max(total + 1, max(chains))
+            total, chains = open_loops.pop()
+            total += body * _trips(u.src[0])
+        elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
+            chains.append(float(LATENCY * _chain(u.src[1], u.src[0])))
+        else:
+            total += _cost(u, target)
+    return total
+
+
+def _chain(value: UOp, register: UOp) -> int:
+    """How many operations one after the other make a register's next value of its last."""
+    count = 0
+    while value is not register and is_alu(value):
+        count += 1
+        value = next((s for s in reversed(value.src) if s is register or is_alu(s)), register)
+    return count
+
+
+def _cost(u: UOp, target: Target) -> float:
+    if u.op in FREE:
+        return 0.0
+    if u.op is UOps.BARRIER:
+        return BARRIER
+    if u.op is UOps.VECTORIZE:
+        return float(len(u.src))
+    if u.op is UOps.STORE:
+        return _pieces(u.src[2], target) * (1.0 if len(u.src) < 4 else 2.0)
+    if u.op is UOps.LOAD:
+        return _pieces(u, target) * (1 / UNITS if len(u.src) < 3 else 1.0)
+    if u.op is UOps.MATRIX:
+        return _pieces(u, target) / UNITS
+    if isinstance(u.op, Ops):
+        return _pieces(u, target) * SLOW.get(u.op, 1 / UNITS)
+    return _pieces(u, target)
+
+
+def _pieces(u: UOp, target: Target) -> int:
+    """Instructions of the machine's width for one value."""
+    if isinstance(u.dtype, PtrDType):
+        return 1
+    width = target.vector_bytes if target.kind == "cpu" or u.op in (UOps.LOAD, UOps.STORE) else 4
+    return max(1, -(-u.dtype.itemsize // width))
+
+
+def _trips(loop: UOp) -> float:
+    start, end = (_first(s) for s in loop.src[:2])
+    step = _first(loop.src[2]) if len(loop.src) > 2 else 1
+    return UNKNOWN if start is None or end is None or not step else max(0, end - start) / step
+
+
+def _first(u: UOp) -> int | None:
+    """An integer where all loops are in their first iteration, in the first thread; variables at their greatest."""
+    known: dict[UOp, int | None] = {}
+    for here in u.toposort():
+        if here.is_const:
+            known[here] = int(here.arg)
+        elif here.op is UOps.VAR:
+            known[here] = here.arg.vmax
+        elif here.op is UOps.SPECIAL:
+            known[here] = 0
+        elif here.op is UOps.RANGE:
+            known[here] = known[here.src[0]]
+        else:
+            operands = [known[s] for s in here.src]
+            plain = is_alu(here) and here.dtype.count == 1 and None not in operands
+            known[here] = int(scalar_function(here)(*operands)) if plain else None
+    return known[u]
+
+
+def _number(n: sint) -> int:
+    return n.vmax if isinstance(n, Expr) else n
