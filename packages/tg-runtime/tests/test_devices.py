@@ -100,6 +100,68 @@ def test_disk_copies_to_a_device(tmp_path: Path) -> None:
     assert buffer_of(part.storage).tobytes() == bytes(range(64))
 
 
+def test_a_file_that_shrinks_is_told(tmp_path: Path) -> None:
+    """Reading it as it was does not end the process, as touching its mapping would."""
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(200)) * 100)
+    buffer = disk(path, 20_000)
+    target = Buffer("NUMPY", 20_000, dtypes.uint8).allocate()
+    copy = BufferCopy(20_000, "NUMPY", buffer.device)
+    copy([target, buffer], {})
+    assert target.tobytes() == bytes(range(200)) * 100
+    path.write_bytes(b"short")
+    with pytest.raises(DeviceError, match="weights has 5 bytes; 20000 are asked for"):
+        copy([target, buffer], {})
+    with pytest.raises(DeviceError, match="weights has 5 bytes; 300 are asked for"):
+        buffer.view(100, dtypes.uint8, 200).tobytes()
+
+
+COPIES = """
+import sys
+from tg_dtype import dtypes
+from tg_runtime import Buffer, BufferCopy, Device
+def held():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("RssAnon"))
+path, device, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+source = Buffer(f"DISK:{path}", size, dtypes.uint8)
+target = Buffer(device, size, dtypes.uint8).allocate()
+target.view(16, dtypes.uint8, 0).copyin(memoryview(bytes(16)))
+Device[device].synchronize()
+before = held()
+BufferCopy(size, device, source.device)([target, source], {})
+Device[device].synchronize()
+print(held() - before)
+part = bytes(target.view(1 << 16, dtypes.uint8, size - (1 << 16)).tobytes())
+assert part == bytes(range(256)) * 256
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="memory is told by Linux's /proc")
+@pytest.mark.parametrize("setting", ["CPU", "CL", "CL::buffers", "MOCK+CUDA:PTX", "DAWN+WEBGPU"])
+def test_a_file_goes_to_a_device_without_a_copy_in_the_host(setting: str, tmp_path: Path) -> None:
+    """What the process holds grows by the device's memory (which is the host's here) and by chunks, not by the file."""
+    import os
+    import subprocess
+    import sys
+
+    from tg_runtime import parse_dev
+
+    (entry,) = parse_dev(setting)
+    problem = Device.load(entry.device).unavailable(entry)
+    if problem is not None:
+        pytest.skip(f"{'WebGPU' if entry.device == 'WEBGPU' else entry.device}: {problem}")
+    size = 48 << 20
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(256)) * (size >> 8))
+    done = subprocess.run(
+        [sys.executable, "-c", COPIES, str(path), entry.device, str(size)], capture_output=True, text=True, timeout=100,
+        env={**os.environ, "DEV": setting}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) < size + (20 << 20)
+
+
 def test_disk_refuses(tmp_path: Path) -> None:
     short = tmp_path / "short"
     short.write_bytes(b"abc")

@@ -68,6 +68,7 @@ class Allocator(ABC, Generic[T]):
 
     supports_offset: bool = False
     arenas: bool = False
+    reads_into: bool = False  # whether copyout to memory is to be preferred to copying out of as_buffer
     counted: bool = True  # whether GlobalCounters.mem_used includes it
 
     def __init__(self, device: str = "", limit: int | None = None) -> None:

@@ -9,6 +9,7 @@ import os
 from .allocator import Allocator, BufferOptions
 from .errors import DeviceError
 
+_MOST_BYTES = 1 << 30  # of one call to read
 _NO_WRITING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY)
 
 
@@ -24,12 +25,13 @@ class FileMapping:
         self.path, self.nbytes = path, nbytes
         self._read: memoryview | None = None
         self._written: memoryview | None = None
+        self._held = not hasattr(os, "preadv")  # whether the bytes are to be had through the mapping only
 
     @classmethod
     def of(cls, view: memoryview, name: str) -> FileMapping:
         """Bytes that are mapped already, or in memory; they may be read only."""
         self = cls(name, view.nbytes)
-        self._read = view.toreadonly()
+        self._read, self._held = view.toreadonly(), True
         return self
 
     def check(self) -> None:
@@ -75,6 +77,32 @@ class FileMapping:
                 raise DeviceError(f"cannot map {self.nbytes} bytes of {self.path}: {error}") from error
         return self._written
 
+    def read_into(self, dest: memoryview, start: int) -> None:
+        """Reads bytes of the file from ``start`` on; what has been mapped is not touched, and a file may shrink.
+
+        Raises:
+          DeviceError: the file is not there, ends before, or cannot be read.
+        """
+        if self._held:
+            dest[:] = self.reading()[start : start + dest.nbytes]
+            return
+        try:
+            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            try:
+                done = 0
+                while done < dest.nbytes:
+                    count = os.preadv(handle, [dest[done : done + _MOST_BYTES]], start + done)
+                    if count == 0:
+                        present, asked = os.fstat(handle).st_size, start + dest.nbytes
+                        raise DeviceError(f"{self.path} has {present} bytes; {asked} are asked for")
+                    done += count
+            finally:
+                os.close(handle)
+        except FileNotFoundError:
+            raise DeviceError(f"there is no file {self.path}: reading does not make one") from None
+        except OSError as error:
+            raise DeviceError(f"cannot read {dest.nbytes} bytes of {self.path}: {error}") from error
+
     def _map(self, flags: int, access: int) -> memoryview:
         handle = os.open(self.path, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
@@ -118,6 +146,9 @@ class FileMemory:
 class FileAllocator(Allocator[FileMemory]):
     """Maps one file. Pages are read when they are touched, and written back by the system.
 
+    Copies to memory that the host reaches are read by calls, which is as fast and survives a file that shrinks; other
+    devices read the mapping. Reading past the system's cache (``O_DIRECT``) does not pay: ``python -m bench.files``.
+
     Args:
       device: the device's name, for messages.
       path: the file.
@@ -125,6 +156,7 @@ class FileAllocator(Allocator[FileMemory]):
 
     supports_offset = True
     counted = False
+    reads_into = True
 
     def __init__(self, device: str, path: str) -> None:
         super().__init__(device)
@@ -156,7 +188,7 @@ class FileAllocator(Allocator[FileMemory]):
         Raises:
           DeviceError: there is no such file, or it cannot be read.
         """
-        dest[:] = src.reading(dest.nbytes)
+        src.mapping.read_into(dest, src.start)
 
     def as_buffer(self, opaque: FileMemory, nbytes: int) -> memoryview:
         """The mapping itself, to be read."""
