@@ -28,7 +28,10 @@ def row_sums(n: int = 64, m: int = 96) -> LazyOp:
 
 
 def test_the_search_follows_the_measure() -> None:
-    best = beam_search(row_sums(), CPU, lambda spec: 1.0 / (1 + sum("UPCAST" in a for a in spec.actions)), width=2)
+    def measure(spec: ProgramSpec) -> float:
+        return 1.0 / (1 + sum("UPCAST" in a for a in spec.actions))
+
+    best = beam_search(row_sums(), CPU, measure, width=1, max_rounds=3)
     assert sum("UPCAST" in action for action in best.actions) >= 2
 
 
@@ -147,11 +150,10 @@ def test_what_is_far_off_is_not_measured() -> None:
         measured.append(spec)
         return cycles(spec, CPU.target)
 
-    beam_search(row_sums(), CPU, measure, width=2, max_rounds=3, progress=steps.append)
+    beam_search(row_sums(), CPU, measure, width=1, max_rounds=1, progress=steps.append)
     first, *later = (cycles(spec, CPU.target) for spec in measured[1:])  # after the heuristic's
     assert all(found <= FAR * first for found in later)  # the plain loops are the slowest that is measured
-    per_round = [sum(step.round == n for step in steps) for n in (1, 2, 3)]
-    assert max(per_round) <= MOST + 1
+    assert 1 < sum(step.round == 1 for step in steps) <= MOST + 1
 
 
 @pytest.mark.parametrize(("slow", "fast"), [
