@@ -258,3 +258,14 @@ def test_a_chain_of_realized_tensors_keeps_no_links() -> None:
         x = x + 1
         x.tolist()
     assert first() is None and x.tolist() == [4.0]
+
+
+def test_weights_of_a_small_convolution() -> None:
+    rng = np.random.default_rng(0)
+    x, w, g = (rng.standard_normal(s).astype(np.float32) for s in ((64, 16, 8, 8), (32, 16, 3, 3), (64, 32, 8, 8)))
+    weight = Tensor(w, requires_grad=True)
+    (Tensor(x).conv2d(weight, padding=1) * Tensor(g)).sum().backward()
+    assert weight.grad is not None
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (8, 8), (2, 3))
+    want = np.einsum("bcijyx,boyx->ocij", windows, g)
+    np.testing.assert_allclose(weight.grad.numpy(), want, rtol=1e-3, atol=1e-3)

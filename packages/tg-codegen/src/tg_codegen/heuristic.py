@@ -272,6 +272,7 @@ class Planner:
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         apart = [s.index for s in self.nest.stores if grows(s.index, lanes.var) not in (0, 1)]
         cut = {a.root for a in self.nest.axes if a.kind is not Kind.LOOP}
+        cut.update(*(stage.node.free for stage in self.nest.stages))  # what is packed was planned for loops as they are
         for root in self.nest.roots.values():  # neighbours of what the lanes store apart
             if not root.reduce and root.var not in cut and any(grows(index, root.var) == 1 for index in apart):
                 self.cut(root.var, min(self.width(root), FEW_ROWS), Kind.UPCAST)

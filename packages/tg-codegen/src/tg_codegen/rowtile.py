@@ -48,16 +48,17 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
     busy = {n for r in reductions for n in r.src[0].toposort() if is_alu(n)}
     width = next(a.extent for a in nest.of_root(lanes) if a.kind is Kind.LANES)
     steps = prod(size(nest.roots[r].extent) for r in reductions[0].arg[1]) // size(width)
-    if not rows or (len(busy) < BUSY * len(reductions) and steps > SHORT):
+    much = len(busy) >= BUSY * len(reductions)
+    alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
+    near = [r for r in rows if alone and all(r.var in s.roots and grows(s.index, r.var) == 1 for s in nest.stores)]
+    if not rows or not (much or (near and steps <= SHORT)):
         return actions
-    near = [r for r in rows if all(r.var in s.roots and grows(s.index, r.var) == 1 for s in nest.stores)]
     row = max(near or rows, key=lambda r: size(r.extent))
     count = min(BESIDE, left, size(row.extent) // target.threads)
     if count < 2:
         return actions
     count = 1 << (count.bit_length() - 1)
-    alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
-    actions += cut(nest, row, count, Kind.ROWS if row in near and alone else Kind.UPCAST)
+    actions += cut(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
     return actions + conversions(apply(nest, actions), target, row, lanes)
 
 
