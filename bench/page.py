@@ -14,6 +14,8 @@ from .table import cell, cold_lines, first_run, libraries_of
 from .workloads import WORKLOADS
 
 NOTES = Path(__file__).with_name("notes.toml")
+MEMORY_GOAL = 1.2
+"""How many times torch's memory a training step may take."""
 _SIGN = {True: "✓", False: "✗", None: "–"}
 _SHOWN = {
     "median": "Medians",
@@ -140,18 +142,19 @@ def _growth(record: Record) -> list[str]:
     points = [p for p in record.growth if "failed" not in p]
     if not points:
         return []
+    each = [(p["schedule_s"] + p["lower_s"]) / p["nodes"] for p in points]
     rows = [
         [
             str(p["nodes"]), str(p["kernels"]), time_text(p["build_s"]), time_text(p["schedule_s"]),
-            time_text(p["lower_s"]), time_text((p["schedule_s"] + p["lower_s"]) / p["nodes"]),
+            time_text(p["lower_s"]), time_text(one), "▇" * round(20 * one / max(each)),
         ]
-        for p in points
+        for p, one in zip(points, each, strict=True)
     ]  # fmt: skip
-    head = ["nodes", "kernels", "building", "scheduling", "lowering", "scheduling and lowering, per node"]
+    head = ["nodes", "kernels", "building", "scheduling", "lowering", "scheduling and lowering, per node", "the curve"]
     return [
         "### Growth", "",
-        "A tower of equal layers; a kernel of equal structure is compiled once. Where growth is linear, the last "
-        "column is constant.", "", *grid(head, rows, 0), "",
+        "A tower of equal layers, in processor time; a kernel of equal structure is compiled once. Where growth is "
+        "linear, the time per node is constant.", "", *grid(head, rows, 0), "",
     ]  # fmt: skip
 
 
@@ -165,13 +168,25 @@ def _memory(record: Record) -> list[str]:
                 f"{o.peak_bytes / 2**20:.0f}" if o is not None and o.status == "ok" and o.peak_bytes is not None else ""
                 for o in found
             ]
-            rows.append([row.name, *texts])
+            ratio = _beside_torch(row)
+            verdict = f" {_SIGN[ratio <= MEMORY_GOAL]}" if ratio is not None and row.group == "training" else ""
+            rows.append([row.name, *texts, f"{number(ratio)}{verdict}" if ratio is not None else ""])
     if not rows:
         return []
     return [
-        "## Memory", "", "By how many MiB the process grew at most, weights and inputs included.", "",
-        *grid(["workload", *libraries], rows), "",
+        "## Memory", "",
+        "By how many MiB the process grew at most, weights, inputs and what was loaded and compiled included. The goal "
+        f"for training steps is {MEMORY_GOAL} times what torch takes.", "",
+        *grid(["workload", *libraries, f"{OURS} / torch"], rows), "",
     ]  # fmt: skip
+
+
+def _beside_torch(row: Row) -> float | None:
+    """How much more the process grew than torch's did; None where either was not measured."""
+    ours, torch = row.results.get(OURS), row.results.get("torch")
+    if ours is None or torch is None or ours.status != "ok" or torch.status != "ok":
+        return None
+    return ours.peak_bytes / torch.peak_bytes if ours.peak_bytes is not None and torch.peak_bytes else None
 
 
 def _missed(record: Record) -> list[str]:
@@ -185,6 +200,9 @@ def _missed(record: Record) -> list[str]:
             continue
         verdicts = [judge(goal, workload, record.limits, ours) for goal in workload.goals]
         missed = [f"{v.got} instead of {v.wanted}" for v in verdicts if v.met is False]
+        ratio = _beside_torch(row)
+        if row.group == "training" and ratio is not None and ratio > MEMORY_GOAL:
+            missed.append(f"{number(ratio)} times torch's memory instead of ≤ {MEMORY_GOAL}")
         if missed:
             items.append(f"- **{row.name}**: {'; '.join(missed)}. {reasons.get(row.name, '')}".rstrip())
     for name, (empty, full) in COLD_GOALS.items():
