@@ -28,6 +28,7 @@ from tg_runtime.cuda.context import Context as CUDAContext
 from tg_runtime.cuda.graph import CUDAGraph
 from tg_runtime.cuda.memory import CUDAAllocator, CUDAMemory
 from tg_runtime.cuda.mock import MockDriver, mock
+from tg_runtime.cuda.mock_work import Stream
 from tg_runtime.cuda.program import CUDAProgram
 from tg_runtime.dev import DevEntry
 from tg_runtime.devices.cuda import CUDADevice
@@ -316,13 +317,153 @@ def test_the_mock_checks() -> None:
     assert driver.cuMemFree_v2(4096) == api.INVALID_VALUE
     assert driver.cuStreamSynchronize(12345) == api.INVALID_HANDLE
     assert driver.cuInit(1) == api.INVALID_VALUE
-    assert driver.error_name(5) == "unknown error"
+    assert driver.error_name(1 << 20) == "unknown error"
     assert state.launches == 0
     results = []
     thread = threading.Thread(target=lambda: results.append(driver.cuStreamSynchronize(context.stream)))
     thread.start()
     thread.join()
     assert results == [201]  # no context in that thread
+
+
+@needs_mock
+def test_what_is_no_memory_any_more() -> None:
+    """A kernel that gets memory which was freed loses the device, as it may on a real one."""
+    state, context = fresh()
+    allocator = CUDAAllocator("CUDA", context)
+    kept, gone = allocator.alloc(64), allocator.alloc(64)
+    program = CUDAProgram(context, "pairs", ADD_N)
+    program(kept, gone, local_size=(1, 1, 1))
+    allocator.free(gone, 64, BufferOptions(nolru=True))
+    context.synchronize()
+    stale = CUDAMemory(0x12340, 64)
+    program(kept, stale, local_size=(1, 1, 1))
+    with pytest.raises(DeviceError, match=r"ILLEGAL_ADDRESS \(700\); the device is lost to this process"):
+        context.synchronize()
+    assert state.error == "pairs: 0x12340 is no memory, or none any more"
+    with pytest.raises(DeviceError, match="the device is lost"):
+        allocator.copyin(kept, memoryview(bytes(64)))
+
+
+@needs_mock
+def test_arguments_are_counted() -> None:
+    device = opened()
+    program = CUDAProgram(device.context, "add_n", ADD_N)
+    block = block_of(device, [0] * 4)
+    assert program.parameters == 4
+    with pytest.raises(DeviceError, match="kernel add_n takes 4 arguments, got 3"):
+        program(block, block, vals=(1,))
+    state, context = fresh()
+    other = CUDAProgram(context, "pairs", ADD_N)
+    empty, address = (ctypes.c_void_p * 2)(), ctypes.c_uint64()
+    given = (ctypes.c_void_p * 2)(*[ctypes.addressof(address)] * 2)
+    for shared_bytes, params in ((0, empty), (0, None), (1 << 16, given)):
+        code = context.driver.cuLaunchKernel(
+            other.function, 1, 1, 1, 1, 1, 1, shared_bytes, context.stream, params, None
+        )
+        assert code == api.INVALID_VALUE
+    assert state.launches == 0
+
+
+# copies and kernels on two streams
+
+
+@needs_mock
+def test_a_batch_arrives_while_the_one_before_is_computed() -> None:
+    state, context = fresh()
+    allocator = CUDAAllocator("CUDA", context)
+    first, second, out = (allocator.alloc(64) for _ in range(3))
+    program = CUDAProgram(context, "add_n", ADD_N)
+    size = {"global_size": (16, 1, 1), "vals": (0, 1)}
+    allocator.copyin(first, pack(list(range(16)), dtypes.int32))
+    program(out, first, **size)  # type: ignore[arg-type]
+    allocator.copyin(second, pack([100] * 16, dtypes.int32))
+    kernels: Stream = state._handles[context.stream]
+    context.wait(second.arrived)
+    assert kernels.done == 0  # the copy is there, and nothing was computed for it
+    allocator.copyin(first, pack([7] * 16, dtypes.int32))  # is used by the kernel: the copy waits for it
+    context.wait(first.arrived)
+    assert kernels.done > 0
+    host = bytearray(64)
+    allocator.copyout(memoryview(host), out)
+    assert list(unpack(memoryview(host), dtypes.int32)) == list(range(1, 17))
+
+
+@needs_mock
+@pytest.mark.parametrize("seed", range(12))
+def test_any_order_of_copies_and_kernels(seed: int) -> None:
+    """Copies in and out, kernels, and copies between two devices: memory is as if they came one after the other.
+
+    The mock does nothing before somebody waits for it: a wait that is missing would show.
+    """
+    choose = random.Random(seed)
+    mock = MockDriver("sm_80", memory_bytes=1 << 30)
+    driver = Driver(mock.functions().__getitem__)
+    api.start(driver)
+    allocators = [CUDAAllocator(f"CUDA:{n}", CUDAContext(driver, n)) for n in range(2)]
+    programs = [CUDAProgram(allocator.context, "add_n", ADD_N) for allocator in allocators]
+    blocks = [[allocator.alloc(64) for _ in range(4)] for allocator in allocators]
+    known = [[[0] * 16 for _ in range(4)] for _ in range(2)]
+    for device, allocator in enumerate(allocators):
+        for block in blocks[device]:
+            allocator.copyin(block, pack([0] * 16, dtypes.int32))
+    for step in range(120):
+        device, a, b = choose.randrange(2), choose.randrange(4), choose.randrange(4)
+        allocator, mine, values = allocators[device], blocks[device], known[device]
+        match choose.choice(["in", "in", "kernel", "kernel", "kernel", "peer", "out", "part"]):
+            case "in":
+                values[a] = [choose.randrange(1000) for _ in range(16)]
+                allocator.copyin(mine[a], pack(values[a], dtypes.int32))
+            case "kernel":
+                programs[device](mine[b], mine[a], global_size=(16, 1, 1), vals=(0, step))
+                values[b] = [v + step for v in values[a]]
+            case "part":
+                part = allocator.offset(mine[a], 16, 32)
+                programs[device](part, part, global_size=(4, 1, 1), vals=(1, 0))
+                values[a] = [*values[a][:8], *(v + 10 for v in values[a][8:12]), *values[a][12:]]
+            case "peer":
+                other = 1 - device
+                assert allocator.transfer(mine[a], blocks[other][b], 64, allocators[other])
+                values[a] = list(known[other][b])
+            case "out":
+                host = bytearray(64)
+                allocator.copyout(memoryview(host), mine[a])
+                assert list(unpack(memoryview(host), dtypes.int32)) == values[a], f"step {step}"
+    for device, allocator in enumerate(allocators):
+        for block, values in zip(blocks[device], known[device], strict=True):
+            host = bytearray(64)
+            allocator.copyout(memoryview(host), block)
+            assert list(unpack(memoryview(host), dtypes.int32)) == values
+
+
+@needs_mock
+def test_more_shared_memory_than_a_kernel_can_declare() -> None:
+    """A square of 128 x 128 floats is turned in 66 KiB."""
+    n = 128
+    with Context(DEV="MOCK+CUDA:PTX"):
+        device = Device["CUDA"]
+        assert device.renderer is not None
+        assert device.renderer.target.shared_bytes == 227 << 10
+        x = ast.load(1, f32, ShapeTracker.from_shape((n, n)).permute((1, 0)))
+        sink = kernel([(x, n * n)], [(f32, n * n)])
+        text = "mark(i1, LOCAL); split(i0, 16, UPCAST); mark(i0, LOCAL); share(0, -)"
+        actions = [parse(part) for part in text.split(";")]
+        spec = compile_ast(sink, device.renderer, actions=actions)
+        assert ".extern .shared" in spec.src
+        runner = CompiledRunner(spec, device)
+        assert runner.program.dynamic_bytes > 64 << 10
+        assert runner.program.blocks_at_once(1024) == 2
+        source = buffer_with("CUDA", [float(i) for i in range(n * n)], f32)
+        out = Buffer("CUDA", n * n, f32).allocate()
+        ExecItem(runner, [out, source]).run()
+        graph = CUDAGraph([ExecItem(runner, [out, source])])
+        graph([], {}, wait=True)
+        got = unpack(out.copyout(memoryview(bytearray(4 * n * n))), f32)
+        assert got == [float(i % n * n + i // n) for i in range(n * n)]
+    _, context = fresh("sm_75")
+    with pytest.raises(DeviceError, match=r"kernel k: 70000 bytes of shared memory; mock GPU 0 has 65536"):
+        CUDAProgram(context, "k", b".version 7.0\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 s[];\n"
+                                  b".visible .global .align 1 .b8 k_takes_70000_shared;\n.visible .entry k() { ret; }")
 
 
 # graphs

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tg_codegen import Target, compile_ast, dynamic, parse
 from tg_codegen.conformance import Case, cases
 from tg_codegen.render_cuda import CUDARenderer
 from tg_codegen.render_ptx import PTXRenderer
 from tg_codegen.renderer import Renderer
 from tg_dtype import dtypes
+from tg_lazy import LazyOp, Ops, ast
 from tg_runtime.cuda import assembler, nvrtc
 from tg_runtime.cuda.assembler import JitLinkCompiler, PTXCompiler
 from tg_runtime.cuda.disassembly import ELF_MAGIC
@@ -23,6 +29,8 @@ from tg_runtime.errors import CompileError
 from tg_runtime.ptx import Program
 from tg_runtime.ptx.machine import MISSING, available
 from tg_runtime.testing import DeviceConformance
+from tg_runtime.testing.kernels import kernel
+from tg_shape import ShapeTracker
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.available(), reason=nvrtc.MISSING)
 needs_jitlink = pytest.mark.skipif(not assembler.available(), reason=assembler.MISSING)
@@ -145,3 +153,62 @@ def test_ptx_is_left_as_it_is() -> None:
     compiler = PTXCompiler()
     assert compiler.cachekey is None
     assert compiler.disassemble(compiler.compile("// text")) == "// text"
+
+
+@pytest.mark.skipif(find_spec("ctypesgen") is None, reason="ctypesgen is not installed")
+@pytest.mark.skipif(not HEADERS, reason="cuda.h is not installed")
+def test_bindings_are_what_the_header_says() -> None:
+    done = subprocess.run([sys.executable, "-m", "tools.cuda", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def product(m: int, n: int, k: int) -> LazyOp:
+    """A product of matrices of float32."""
+    whole = ShapeTracker.from_shape
+    a = ast.load(1, dtypes.float32, whole((m, k)).reshape((m, 1, k)).expand((m, n, k)))
+    b = ast.load(2, dtypes.float32, whole((k, n)).permute((1, 0)).reshape((1, n, k)).expand((m, n, k)))
+    return kernel([(ast.reduce(ast.alu(Ops.MUL, a, b), Ops.ADD, (2,)), m * n)], [(dtypes.float32, m * k)] * 2)
+
+
+@needs_nvrtc
+@needs_jitlink
+@needs_disassembler
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_a_product_is_computed_from_shared_memory_in_vectors(arch: str) -> None:
+    sink = product(1024, 1024, 512)
+    for renderer, compiler in ((CUDARenderer(arch), NVRTCCompiler(arch, cubin=True)),
+                               (PTXRenderer(arch), JitLinkCompiler(arch))):
+        spec = compile_ast(sink, renderer, actions=[parse(part) for part in PLAN.split(";")])
+        assembly = compiler.disassemble(compiler.compile(spec.src))
+        for instruction in (r"LDG\.E\.(\w+\.)*128", r"LDS\.(\w+\.)*128", r"STG\.E\.(\w+\.)*128", r"BAR\.SYNC"):
+            assert re.search(instruction, assembly), f"{type(renderer).__name__}: no {instruction}"
+        assert not re.search(r"\b(LDL|STL)\b", assembly), "registers are kept in memory"
+
+
+PLAN = ("split(i1, 4, VECTOR); split(i1, 16, LOCAL); split(i0, 8, UPCAST); split(i0, 8, LOCAL); split(r0, 16, REDUCE); "
+        "share(0, r0); share(1, r0); mark(i0, GLOBAL); mark(i1, GLOBAL)")
+
+
+@needs_nvrtc
+@needs_disassembler
+def test_copies_are_vectors() -> None:
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((1 << 20,)))
+    spec = compile_ast(kernel([(ast.alu(Ops.ADD, x, x), 1 << 20)], [(dtypes.float32, 1 << 20)]), CUDARenderer("sm_80"))
+    compiler = NVRTCCompiler("sm_80", cubin=True)
+    assembly = compiler.disassemble(compiler.compile(spec.src))
+    assert re.search(r"LDG\.E\.(\w+\.)*128", assembly)
+    assert re.search(r"STG\.E\.(\w+\.)*128", assembly)
+
+
+@needs_nvrtc
+@needs_jitlink
+def test_machine_code_tells_how_much_shared_memory_it_wants() -> None:
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((128, 128)).permute((1, 0)))
+    sink = kernel([(x, 128 * 128)], [(dtypes.float32, 128 * 128)])
+    plan = "mark(i1, LOCAL); split(i0, 16, UPCAST); mark(i0, LOCAL); share(0, -)"
+    actions = [parse(part) for part in plan.split(";")]
+    target = Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=163 << 10, local_max=1024)
+    for renderer, compiler in ((CUDARenderer("sm_80", target), NVRTCCompiler("sm_80", cubin=True)),
+                               (PTXRenderer("sm_80", target), JitLinkCompiler("sm_80"))):
+        spec = compile_ast(sink, renderer, actions=actions)
+        assert dynamic.wanted(spec.name, compiler.compile(spec.src)) > 64 << 10

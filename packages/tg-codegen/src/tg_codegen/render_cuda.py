@@ -14,12 +14,14 @@ Example:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tg_dtype import AddrSpace, ConstType, DType, dtypes, to_bits
 from tg_lazy import Ops
 
+from . import dynamic
 from .facts import element
 from .matrix import MatrixInstruction
 from .mma import TENSOR_CORES, mma, short_name, with_tensor_cores
@@ -37,6 +39,7 @@ _FUNCTIONS = {
     Ops.SQRT: "sqrt", Ops.TRUNC: "trunc", Ops.EXP2: "exp2", Ops.LOG2: "log2", Ops.SIN: "sin",
 }  # fmt: skip
 _AXES = {"g": "blockIdx", "l": "threadIdx"}
+_BLOCK = "shared_block"
 _LETTER = {16: "h", 32: "f", 64: "d"}
 _WIDEST_ACCESS = 16  # bytes of one load or store instruction
 
@@ -77,8 +80,18 @@ class _Kernel(CStyleKernel):
     scalars = _NAMES
     helper_prefix = "static __device__ __forceinline__ "
 
+    @functools.cached_property
+    def dynamic(self) -> dict[UOp, int]:
+        """Where shared arrays begin in a block whose size a launch states, if the kernel wants too much of them."""
+        return dynamic.places(self.uops)
+
     def preamble(self) -> list[str]:
-        return ["#include <cuda_fp16.h>"] if dtypes.float16 in self.used else []
+        lines = ["#include <cuda_fp16.h>"] if dtypes.float16 in self.used else []
+        if self.dynamic:
+            size = dynamic.variable(self.name, dynamic.total(self.dynamic))
+            lines.append(f"extern __shared__ __align__(16) unsigned char {_BLOCK}[];")
+            lines.append(f'extern "C" {{ __device__ unsigned char {size}; }}')
+        return lines
 
     def signature(self, parameters: str) -> str:
         group = self.facts.work_group()
@@ -92,6 +105,9 @@ class _Kernel(CStyleKernel):
         return f"{_AXES[name[0]]}.{'xyz'[int(name[-1])]}"
 
     def scratch(self, u: UOp, name: str) -> str:
+        if u in self.dynamic:
+            memory = self.memory_type(element(u))
+            return f"{memory}* const {name} = ({memory}*)({_BLOCK} + {self.dynamic[u]})"
         shared = "__shared__ " if self.space(u) is AddrSpace.LOCAL else ""
         return f"{shared}__align__(16) {self.memory_type(element(u))} {name}[{u.arg[1]}]"
 

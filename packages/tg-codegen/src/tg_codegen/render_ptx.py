@@ -30,6 +30,7 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
+from . import dynamic
 from .facts import element, kernel_facts, pointer_base
 from .mma import TENSOR_CORES, mma, with_tensor_cores
 from .ptx_arithmetic import PTXArithmetic, bits_suffix, memory_suffix, register_class
@@ -38,6 +39,7 @@ from .target import Target
 from .uop import UOp, UOps, is_alu
 
 _AXES = {"g": "ctaid", "l": "tid"}
+_BLOCK = "shared_block"
 _SPACES = {AddrSpace.GLOBAL: "global", AddrSpace.LOCAL: "shared", AddrSpace.REG: "local"}
 _WIDEST_ACCESS = 16  # bytes of one load or store instruction
 _SCALARS = frozenset({
@@ -108,6 +110,7 @@ class _Kernel(PTXArithmetic):
         self.values: dict[UOp, list[str]] = {}
         self.mutable: set[str] = set()
         self.arrays: list[str] = []
+        self.dynamic = dynamic.places(uops)
         self.labels: dict[UOp, str] = {}
         # Addresses and constants known here: one table for each open loop or branch.
         self.scopes: list[dict[object, str]] = [{}]
@@ -143,11 +146,19 @@ class _Kernel(PTXArithmetic):
             f".version {max(self.renderer.version, self.needed(), key=lambda v: [int(n) for n in v.split('.')])}",
             f".target {self.renderer.arch}",
             ".address_size 64",
+            *self.shared_block(),
             f".visible .entry {self.name}({', '.join(parameters)})",
             *([f".maxntid {', '.join(map(str, group))}"] if group else []),
         ]
         body = [*self.declarations(), *self.arrays, *self.body]
         return "\n".join([*head, "{", *body, "  ret;", "}"]) + "\n"
+
+    def shared_block(self) -> list[str]:
+        """The declaration of shared memory whose size a launch states, where the kernel wants too much of it."""
+        if not self.dynamic:
+            return []
+        size = dynamic.variable(self.name, dynamic.total(self.dynamic))
+        return [f".extern .shared .align 16 .b8 {_BLOCK}[];", f".visible .global .align 1 .b8 {size};"]
 
     def value(self, u: UOp) -> list[str]:
         """The lanes of an operand, each a register or an immediate."""
@@ -265,6 +276,10 @@ class _Kernel(PTXArithmetic):
         shared = u.dtype.space is AddrSpace.LOCAL
         array = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}_{len(self.arrays)}"
         nbytes = size * max(element(u).itemsize, 1)
+        if u in self.dynamic:
+            base = self.emit("mov.u32", "r", _BLOCK)
+            self.values[u] = [self.emit("add.u32", "r", base, str(self.dynamic[u]))]
+            return
         self.arrays.append(f"  .{_SPACES[u.dtype.space]} .align 16 .b8 {array}[{nbytes}];")
         # Shared memory is addressed by 32 bits, which spares the arithmetic of 64.
         self.values[u] = [self.emit("mov.u32", "r", array) if shared else self.emit("mov.u64", "rd", array)]

@@ -160,8 +160,9 @@ class Sharing(Partials):
             pitches[r.root] = pitch
             pitch *= r.count
             row = pitch * node.dtype.itemsize
-            if number == 0 and r is not ranges[-1] and row % BANK_BYTES == 0 and len(order) > 1:
-                pitch += max(1, 16 // node.dtype.itemsize)  # they are written across
+            along = r is ranges[-1] and any(a.kind in LANE for a in r.axes)  # written and read in one direction
+            if number == 0 and not along and row % BANK_BYTES == 0 and len(order) > 1:
+                pitch += max(1, 16 // node.dtype.itemsize)
         return [Range(r.root, r.base, r.step, r.count, r.axes, pitches[r.root]) for r in ranges]
 
     def item(self) -> tuple[sint, int]:

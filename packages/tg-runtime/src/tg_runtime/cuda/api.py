@@ -1,7 +1,6 @@
 """The functions of the CUDA driver API that we call, with their types; bound to ``libcuda`` or to anything like it.
 
-Names, values and signatures: ``cuda.h`` of CUDA 13. Where a function has versions, the oldest that has what we need is
-taken: a driver keeps them all.
+Names, values and signatures are those of :mod:`tg_runtime.cuda.bindings`, which ``tools.cuda`` writes from ``cuda.h``.
 """
 
 from __future__ import annotations
@@ -11,79 +10,53 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from ctypes import POINTER, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import c_char_p, c_int, c_void_p
 from typing import Any
 
 from ..errors import DeviceError
+from . import bindings
 
-_OBJECT, _SIZE = POINTER(c_void_p), POINTER(c_size_t)
-_DEVICE = c_int
-_ADDRESS = c_uint64
+KernelNodeParams = bindings.CUDA_KERNEL_NODE_PARAMS
+PROTOTYPES, NEWER = bindings.PROTOTYPES, bindings.NEWER
+_CODES = {name: code for code, name in bindings.ERRORS.items()}
 
+SUCCESS, INVALID_VALUE, NO_MEMORY, NO_DEVICE = map(
+    _CODES.__getitem__, ("SUCCESS", "INVALID_VALUE", "OUT_OF_MEMORY", "NO_DEVICE"))
+INVALID_DEVICE, INVALID_CONTEXT, INVALID_IMAGE, INVALID_PTX, UNSUPPORTED_PTX_VERSION = map(
+    _CODES.__getitem__,
+    ("INVALID_DEVICE", "INVALID_CONTEXT", "INVALID_IMAGE", "INVALID_PTX", "UNSUPPORTED_PTX_VERSION"))
+INVALID_HANDLE, NOT_FOUND, NOT_READY, LAUNCH_OUT_OF_RESOURCES, PEER_ACCESS_ALREADY_ENABLED = map(
+    _CODES.__getitem__,
+    ("INVALID_HANDLE", "NOT_FOUND", "NOT_READY", "LAUNCH_OUT_OF_RESOURCES", "PEER_ACCESS_ALREADY_ENABLED"))
+ILLEGAL_ADDRESS, MISALIGNED_ADDRESS, LAUNCH_FAILED = map(
+    _CODES.__getitem__, ("ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "LAUNCH_FAILED"))
+# after these every call fails: what the process had on the device is gone
+LOST = frozenset(_CODES[name] for name in (
+    "ECC_UNCORRECTABLE", "NVLINK_UNCORRECTABLE", "CONTAINED", "ILLEGAL_ADDRESS", "LAUNCH_TIMEOUT",
+    "CONTEXT_IS_DESTROYED", "ASSERT", "HARDWARE_STACK_ERROR", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS",
+    "INVALID_ADDRESS_SPACE", "INVALID_PC", "LAUNCH_FAILED", "EXTERNAL_DEVICE", "SYSTEM_NOT_READY", "UNKNOWN",
+) if name in _CODES)  # fmt: skip
 
-class KernelNodeParams(ctypes.Structure):
-    """``CUDA_KERNEL_NODE_PARAMS_v1``."""
-
-    _fields_ = [
-        ("func", c_void_p), ("grid", c_uint * 3), ("block", c_uint * 3), ("shared_bytes", c_uint),
-        ("params", c_void_p), ("extra", c_void_p),
-    ]  # fmt: skip
-
-
-PROTOTYPES: dict[str, tuple[Any, ...]] = {
-    "cuInit": (c_uint,),
-    "cuDriverGetVersion": (POINTER(c_int),),
-    "cuGetErrorName": (c_int, POINTER(c_char_p)),
-    "cuDeviceGetCount": (POINTER(c_int),),
-    "cuDeviceGet": (POINTER(_DEVICE), c_int),
-    "cuDeviceGetName": (c_void_p, c_int, _DEVICE),
-    "cuDeviceGetAttribute": (POINTER(c_int), c_int, _DEVICE),
-    "cuDeviceTotalMem_v2": (_SIZE, _DEVICE),
-    "cuDeviceCanAccessPeer": (POINTER(c_int), _DEVICE, _DEVICE),
-    "cuDevicePrimaryCtxRetain": (_OBJECT, _DEVICE),
-    "cuDevicePrimaryCtxRelease_v2": (_DEVICE,),
-    "cuCtxSetCurrent": (c_void_p,),
-    "cuCtxEnablePeerAccess": (c_void_p, c_uint),
-    "cuMemAlloc_v2": (POINTER(_ADDRESS), c_size_t),
-    "cuMemFree_v2": (_ADDRESS,),
-    "cuMemHostAlloc": (_OBJECT, c_size_t, c_uint),
-    "cuMemFreeHost": (c_void_p,),
-    "cuMemcpyHtoDAsync_v2": (_ADDRESS, c_void_p, c_size_t, c_void_p),
-    "cuMemcpyDtoHAsync_v2": (c_void_p, _ADDRESS, c_size_t, c_void_p),
-    "cuMemcpyDtoDAsync_v2": (_ADDRESS, _ADDRESS, c_size_t, c_void_p),
-    "cuMemcpyPeerAsync": (_ADDRESS, c_void_p, _ADDRESS, c_void_p, c_size_t, c_void_p),
-    "cuStreamCreate": (_OBJECT, c_uint),
-    "cuStreamSynchronize": (c_void_p,),
-    "cuStreamWaitEvent": (c_void_p, c_void_p, c_uint),
-    "cuStreamDestroy_v2": (c_void_p,),
-    "cuEventCreate": (_OBJECT, c_uint),
-    "cuEventRecord": (c_void_p, c_void_p),
-    "cuEventSynchronize": (c_void_p,),
-    "cuEventElapsedTime": (POINTER(c_float), c_void_p, c_void_p),
-    "cuEventDestroy_v2": (c_void_p,),
-    "cuModuleLoadDataEx": (_OBJECT, c_void_p, c_uint, POINTER(c_int), _OBJECT),
-    "cuModuleUnload": (c_void_p,),
-    "cuModuleGetFunction": (_OBJECT, c_void_p, c_char_p),
-    "cuFuncGetAttribute": (POINTER(c_int), c_int, c_void_p),
-    "cuLaunchKernel": (c_void_p, *(c_uint,) * 7, c_void_p, c_void_p, c_void_p),
-    "cuGraphCreate": (_OBJECT, c_uint),
-    "cuGraphAddKernelNode": (_OBJECT, c_void_p, c_void_p, c_size_t, POINTER(KernelNodeParams)),
-    "cuGraphInstantiateWithFlags": (_OBJECT, c_void_p, c_uint64),
-    "cuGraphExecKernelNodeSetParams": (c_void_p, c_void_p, POINTER(KernelNodeParams)),
-    "cuGraphLaunch": (c_void_p, c_void_p),
-    "cuGraphExecDestroy": (c_void_p,),
-    "cuGraphDestroy": (c_void_p,),
-}
-
-SUCCESS, INVALID_VALUE, NO_MEMORY, NO_DEVICE = 0, 1, 2, 100
-INVALID_IMAGE, INVALID_PTX, UNSUPPORTED_PTX_VERSION, INVALID_HANDLE, NOT_FOUND = 200, 218, 222, 400, 500
-LAUNCH_OUT_OF_RESOURCES, PEER_ACCESS_ALREADY_ENABLED, MISALIGNED_ADDRESS, LAUNCH_FAILED = 701, 704, 716, 719
-MAX_THREADS_PER_BLOCK, MAX_BLOCK_DIM_X, MAX_GRID_DIM_X, MAX_SHARED_PER_BLOCK = 1, 2, 5, 8
-REGISTERS_PER_BLOCK, MULTIPROCESSORS, L2_BYTES = 12, 16, 38
-CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
-FUNC_MAX_THREADS, FUNC_SHARED_BYTES, FUNC_LOCAL_BYTES, FUNC_REGISTERS = 0, 1, 3, 4
-STREAM_NON_BLOCKING, EVENT_DISABLE_TIMING, HOSTALLOC_PORTABLE = 1, 2, 1
-JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES = 5, 6
+MAX_THREADS_PER_BLOCK = bindings.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+MAX_BLOCK_DIM_X = bindings.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X
+MAX_GRID_DIM_X = bindings.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X
+MAX_SHARED_PER_BLOCK = bindings.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK
+MOST_SHARED_PER_BLOCK = bindings.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+REGISTERS_PER_BLOCK = bindings.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK
+MULTIPROCESSORS = bindings.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+L2_BYTES = bindings.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+CAPABILITY_MAJOR = bindings.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+CAPABILITY_MINOR = bindings.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+FUNC_MAX_THREADS = bindings.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+FUNC_SHARED_BYTES = bindings.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+FUNC_LOCAL_BYTES = bindings.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
+FUNC_REGISTERS = bindings.CU_FUNC_ATTRIBUTE_NUM_REGS
+FUNC_DYNAMIC_BYTES = bindings.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+STREAM_NON_BLOCKING = bindings.CU_STREAM_NON_BLOCKING
+EVENT_DISABLE_TIMING = bindings.CU_EVENT_DISABLE_TIMING
+HOSTALLOC_PORTABLE = bindings.CU_MEMHOSTALLOC_PORTABLE
+JIT_ERROR_LOG = bindings.CU_JIT_ERROR_LOG_BUFFER
+JIT_ERROR_LOG_BYTES = bindings.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
 OLDEST = 11040  # CUDA 11.4, which has cuGraphInstantiateWithFlags
 _NAMES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 
@@ -96,7 +69,8 @@ class CUDAError(DeviceError):
     """
 
     def __init__(self, what: str, code: int, name: str) -> None:
-        super().__init__(f"CUDA: {what}: {name} ({code})")
+        lost = "; the device is lost to this process: start another one" if code in LOST else ""
+        super().__init__(f"CUDA: {what}: {name} ({code}){lost}")
         self.code = code
 
 
@@ -112,11 +86,12 @@ class Driver:
 
     def __init__(self, find: Callable[[str], Any]) -> None:
         missing = []
-        for name, arguments in PROTOTYPES.items():
+        for name, arguments in (*PROTOTYPES.items(), *NEWER.items()):
             try:
                 function = find(name)
             except (AttributeError, KeyError):
-                missing.append(name)
+                if name in PROTOTYPES:
+                    missing.append(name)
                 continue
             function.restype, function.argtypes = c_int, arguments
             setattr(self, name, function)
@@ -125,6 +100,10 @@ class Driver:
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         raise AttributeError(f"the CUDA driver API has no {name} here")
+
+    def has(self, name: str) -> bool:
+        """Whether the driver has a function that only newer ones have."""
+        return name in self.__dict__
 
     def check(self, code: int, what: str) -> None:
         """Does nothing if the status is success.

@@ -12,6 +12,7 @@ from tg_codegen.target import Target
 from ..errors import DeviceError
 from . import api
 from .api import Driver
+from .order import Order
 
 
 class Context:
@@ -24,7 +25,8 @@ class Context:
     Attributes:
       device: ``CUdevice``.
       handle: ``CUcontext``.
-      stream: ``CUstream``; all work of the device goes through it, in order.
+      stream: ``CUstream`` on which kernels run, in order.
+      order: the stream of copies to and from the host, and what waits for what.
       name: what the driver calls the device.
       arch: its compute capability, ``sm_90``.
     """
@@ -41,6 +43,7 @@ class Context:
         self.name = text.value.decode()
         self.enter()
         self.stream = driver.object("cuStreamCreate", api.STREAM_NON_BLOCKING)
+        self.order = Order(self, driver.object("cuStreamCreate", api.STREAM_NON_BLOCKING))
         major, minor = self.attribute(api.CAPABILITY_MAJOR), self.attribute(api.CAPABILITY_MINOR)
         self.arch = f"sm_{major}{minor}"
         self._peers: dict[int, bool] = {}
@@ -85,28 +88,29 @@ class Context:
             vector_bytes=16,
             registers=255,
             l2_bytes=self.attribute(api.L2_BYTES),
-            shared_bytes=self.attribute(api.MAX_SHARED_PER_BLOCK),
+            shared_bytes=self.attribute(api.MOST_SHARED_PER_BLOCK),
             local_max=self.attribute(api.MAX_THREADS_PER_BLOCK),
             global_max=(x, y, z),
             max_params=4096 // 8 - 8,  # 4 KiB of parameters, some of them numbers
         )
 
     def synchronize(self) -> None:
-        """Waits until everything on the stream is done.
+        """Waits until everything on both streams is done.
 
         Raises:
           CUDAError: something that ran since failed.
         """
         self.enter()
-        self.driver.check(self.driver.cuStreamSynchronize(self.stream), f"waiting for {self.name}")
+        for stream in (self.order.copies, self.stream):
+            self.driver.check(self.driver.cuStreamSynchronize(stream), f"waiting for {self.name}")
 
     def event(self, timed: bool = False) -> int:
         """A new event."""
         return self.driver.object("cuEventCreate", 0 if timed else api.EVENT_DISABLE_TIMING)
 
-    def record(self, event: int) -> None:
-        """Marks with an event what is on the stream now."""
-        self.driver.check(self.driver.cuEventRecord(event, self.stream), "recording an event")
+    def record(self, event: int, stream: int = 0) -> None:
+        """Marks with an event what is on a stream now, that of kernels by default."""
+        self.driver.check(self.driver.cuEventRecord(event, stream or self.stream), "recording an event")
 
     def wait(self, event: int) -> None:
         """The host waits for an event."""

@@ -23,8 +23,9 @@ class _Node:
         self.arguments = Arguments(len(item.bufs), len(runner.vars))
         self.params = KernelNodeParams()
         self.params.func = program.function
-        self.params.block = (ctypes.c_uint * 3)(*runner.local_size)
-        self.params.params = ctypes.addressof(self.arguments.pointers)
+        self.params.blockDimX, self.params.blockDimY, self.params.blockDimZ = runner.local_size
+        self.params.sharedMemBytes = program.dynamic_bytes
+        self.params.kernelParams = ctypes.cast(self.arguments.pointers, ctypes.POINTER(ctypes.c_void_p))
         self.inputs: list[tuple[int, int, int]] = []  # argument, number of the input, bytes to add
         self.handle = 0
 
@@ -41,9 +42,14 @@ class _Node:
                 values[place], changed = var_vals[var], True
         if self.runner.symbolic:
             grid = self.runner.launch_size(var_vals)
-            if tuple(self.params.grid) != grid:
-                self.params.grid, changed = (ctypes.c_uint * 3)(*grid), True
+            if grid != (self.params.gridDimX, self.params.gridDimY, self.params.gridDimZ):
+                self.size(grid)
+                changed = True
         return changed
+
+    def size(self, grid: tuple[int, int, int]) -> None:
+        """Sets the number of blocks."""
+        self.params.gridDimX, self.params.gridDimY, self.params.gridDimZ = grid
 
 
 class CUDAGraph(Runner):
@@ -70,6 +76,7 @@ class CUDAGraph(Runner):
         numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
         self.kept: list[Buffer] = []
         self.nodes = [self._node(item, numbers) for item in self.items]
+        self.blocks = list({id(b): b for b in (buffer.opaque.block for buffer in self.kept)}.values())
         self.edges = list(_edges(self.items, set(numbers)))
         self.vars = list(dict.fromkeys(var for node in self.nodes for var in node.runner.vars))
         for item in self.items:
@@ -100,7 +107,7 @@ class CUDAGraph(Runner):
                 raise DeviceError(f"{runner!r} works on a part of a buffer that begins at no multiple of 16 bytes")
             node.arguments.addresses[place] = address
         if not runner.symbolic:
-            node.params.grid = (ctypes.c_uint * 3)(*runner.launch_size({}))
+            node.size(runner.launch_size({}))
         return node
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
@@ -119,6 +126,8 @@ class CUDAGraph(Runner):
         context = self.nodes[0].program.context
         driver = context.driver
         context.enter()
+        blocks = [*self.blocks, *(buffer.opaque.block for buffer in bufs)]
+        context.order.before_kernel(blocks)
         changed = [node for node in self.nodes if node.update(bufs, var_vals)]
         if not self._executable:
             self._instantiate()
@@ -131,6 +140,7 @@ class CUDAGraph(Runner):
                 self._moments = context.event(timed=True), context.event(timed=True)
             context.record(self._moments[0])
         driver.check(driver.cuGraphLaunch(self._executable, context.stream), f"launching the {self.name}")
+        context.order.after_kernel(blocks)
         if not wait or self._moments is None:
             return None
         context.record(self._moments[1])

@@ -25,12 +25,22 @@ class CUDAMemory:
       nbytes: its size.
       owner: the block that it is a part of, None for a whole one.
       pinned: whether it is the host's memory, at the same address.
+      used: of a whole block, the number of the last kernel that used it.
+      arrived: of a whole block, the event behind the last copy to it; 0 if there was none.
+      arriving: of a whole block, whether kernels do not wait for that event yet.
     """
 
-    __slots__ = ("__weakref__", "address", "nbytes", "owner", "pinned")
+    __slots__ = ("__weakref__", "address", "arrived", "arriving", "nbytes", "owner", "pinned", "used")
 
     def __init__(self, address: int, nbytes: int, owner: CUDAMemory | None = None, pinned: bool = False) -> None:
         self.address, self.nbytes, self.owner, self.pinned = address, nbytes, owner, pinned
+        self.used = self.arrived = 0
+        self.arriving = False
+
+    @property
+    def block(self) -> CUDAMemory:
+        """The whole block."""
+        return self if self.owner is None else self.owner
 
 
 class Staging:
@@ -53,33 +63,38 @@ class Staging:
         self.context.wait(chunk[1])
         return chunk
 
-    def upload(self, dest: int, src: memoryview) -> None:
+    def upload(self, dest: CUDAMemory, src: memoryview) -> None:
         """Copies to the device. The host's memory may change as soon as this is back; the device may not be done."""
         context, driver = self.context, self.context.driver
+        order = context.order
         with self._lock:
             context.enter()
+            order.before_copy(dest.block)
             for begin in range(0, src.nbytes, _CHUNK_BYTES):
                 part = src[begin : begin + _CHUNK_BYTES]
                 address, event = self._next()
                 _view(address, part.nbytes)[:] = part
-                code = driver.cuMemcpyHtoDAsync_v2(dest + begin, address, part.nbytes, context.stream)
+                code = driver.cuMemcpyHtoDAsync_v2(dest.address + begin, address, part.nbytes, order.copies)
                 driver.check(code, f"copying {src.nbytes} bytes to the device")
-                context.record(event)
+                context.record(event, order.copies)
+            order.after_copy_in(dest.block)
 
-    def download(self, dest: memoryview, src: int) -> None:
-        """Copies from the device, after all that is on its stream."""
+    def download(self, dest: memoryview, src: CUDAMemory) -> None:
+        """Copies from the device, after all kernels and copies that used the memory."""
         context, driver = self.context, self.context.driver
         with self._lock:
             context.enter()
+            order = context.order
+            order.before_copy(src.block)
             waiting: list[tuple[int, int, int]] = []
             for begin in range(0, dest.nbytes, _CHUNK_BYTES):
                 if len(waiting) == 2:
                     self._empty(dest, *waiting.pop(0))
                 address, event = self._next()
                 nbytes = min(_CHUNK_BYTES, dest.nbytes - begin)
-                code = driver.cuMemcpyDtoHAsync_v2(address, src + begin, nbytes, context.stream)
+                code = driver.cuMemcpyDtoHAsync_v2(address, src.address + begin, nbytes, order.copies)
                 driver.check(code, f"copying {dest.nbytes} bytes from the device")
-                context.record(event)
+                context.record(event, order.copies)
                 waiting.append((address, event, begin))
             for chunk in waiting:
                 self._empty(dest, *chunk)
@@ -133,11 +148,12 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
 
     def _free(self, opaque: CUDAMemory, options: BufferOptions) -> None:
         address, opaque.address = opaque.address, 0
-        if options.external_ptr is not None or not address:
-            return
         context = self.context
-        if not context.try_enter():
+        if not address or not context.try_enter():
             return  # the process is a child, or the driver has shut down: the memory is gone already
+        context.order.forget(opaque)
+        if options.external_ptr is not None:
+            return
         # cuMemFree waits for the device itself; what the host pinned is given back as soon as it is asked.
         if opaque.pinned:
             context.synchronize()
@@ -148,16 +164,15 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
 
     def copyin(self, dest: CUDAMemory, src: memoryview) -> None:
         """Copies host memory to the device; returns before the device is done."""
-        self.staging.upload(dest.address, src.cast("B"))
+        self.staging.upload(dest, src.cast("B"))
 
     def copyout(self, dest: memoryview, src: CUDAMemory) -> None:
-        """Copies device memory to the host, after all that is queued."""
-        self.staging.download(dest.cast("B"), src.address)
+        """Copies device memory to the host, after all that is queued with it."""
+        self.staging.download(dest.cast("B"), src)
 
     def as_buffer(self, opaque: CUDAMemory, nbytes: int) -> memoryview | None:
         """Pinned memory itself, after all that is queued; None for the device's own."""
-        block = opaque if opaque.owner is None else opaque.owner
-        if not block.pinned:
+        if not opaque.block.pinned:
             return None
         self.context.synchronize()
         return _view(opaque.address, nbytes)
@@ -168,7 +183,7 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
 
     def offset(self, opaque: CUDAMemory, nbytes: int, byte_offset: int) -> CUDAMemory:
         """A part of a block."""
-        return CUDAMemory(opaque.address + byte_offset, nbytes, opaque if opaque.owner is None else opaque.owner)
+        return CUDAMemory(opaque.address + byte_offset, nbytes, opaque.block)
 
     def transfer(self, dest: CUDAMemory, src: CUDAMemory, nbytes: int, source: Allocator[object]) -> bool:
         """Copies from the memory of another CUDA device of the same driver; False for any other."""
@@ -176,10 +191,15 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
             return False
         here, there = self.context, source.context
         here.reaches(there)  # without peer access the driver goes through the host by itself
+        there.enter()
+        there.order.before_kernel((src.block,))
         here.follow(there)
+        here.order.before_kernel((dest.block,))
         code = here.driver.cuMemcpyPeerAsync(
             dest.address, here.handle, src.address, there.handle, nbytes, here.stream
         )
         here.driver.check(code, f"copying {nbytes} bytes between devices")
+        here.order.after_kernel((dest.block,))
         there.follow(here)
+        there.order.after_kernel((src.block,))
         return True

@@ -1,8 +1,9 @@
 """A CUDA driver without a GPU: the functions of the driver API, kernels of PTX run on the host.
 
-They are handed out as C functions with the types of :data:`~tg_runtime.cuda.api.PROTOTYPES`, so what calls them goes
-the way that it goes with the real driver. Memory is the host's. Work is done when it is queued; what fails is reported,
-as by the real driver, at the next synchronisation, and from then on by every call.
+They are handed out as C functions with the types of :mod:`tg_runtime.cuda.bindings`, so what calls them goes the way
+that it goes with the real driver. Memory is the host's. Work is done when somebody waits for it; what fails is reported
+then, and from then on by every call. Handles, sizes, launch limits and the addresses that kernels and copies get are
+checked: what was freed, and what was never allocated, is refused.
 """
 
 from __future__ import annotations
@@ -11,25 +12,32 @@ import ctypes
 import functools
 import itertools
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..errors import DeviceError
 from ..ptx.machine import Kernel, MisalignedAddress, Program
 from ..ptx.parser import PTXSyntaxError
-from . import api
-from .api import PROTOTYPES, Driver, KernelNodeParams
+from . import api, bindings
+from .api import NEWER, PROTOTYPES, Driver, KernelNodeParams
+from .mock_work import (
+    BLOCK_LIMITS,
+    GRID_LIMITS,
+    SHARED_BYTES,
+    THREADS,
+    Event,
+    Executable,
+    Failure,
+    Function,
+    Graph,
+    Launch,
+    Stream,
+)
 
-_NAMES = {
-    api.INVALID_VALUE: "INVALID_VALUE", api.NO_MEMORY: "OUT_OF_MEMORY", api.INVALID_IMAGE: "INVALID_IMAGE",
-    api.INVALID_PTX: "INVALID_PTX", api.INVALID_HANDLE: "INVALID_HANDLE", api.NOT_FOUND: "NOT_FOUND",
-    api.MISALIGNED_ADDRESS: "MISALIGNED_ADDRESS", api.LAUNCH_FAILED: "LAUNCH_FAILED", 101: "INVALID_DEVICE",
-    201: "INVALID_CONTEXT",
-}  # fmt: skip
-_INVALID_DEVICE, _INVALID_CONTEXT = 101, 201
-_THREADS, _SHARED_BYTES, _BLOCK_LIMITS = 1024, 48 << 10, (1024, 1024, 64)
-_GRID_LIMITS = (2**31 - 1, 65535, 65535)
+# most shared memory of a block, by capability
+_MOST_SHARED = {75: 64 << 10, 80: 163 << 10, 87: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10}
+_LEAST_OF_MOST = 99 << 10
+_REGISTERS = 65536
 _ALIGNMENT = 512  # of memory
 
 
@@ -38,12 +46,6 @@ class _Pointer(Protocol):
 
     def __getitem__(self, index: int) -> Any: ...
     def __setitem__(self, index: int, value: object) -> None: ...
-
-
-class _Failure(Exception):
-    def __init__(self, code: int) -> None:
-        super().__init__(_NAMES.get(code, str(code)))
-        self.code = code
 
 
 class MockDriver:
@@ -67,6 +69,7 @@ class MockDriver:
         self.error = ""
         self.launches = 0
         self._handles: dict[int, Any] = {}
+        self._kept: list[object] = []
         self._memory: dict[int, tuple[ctypes.Array[ctypes.c_char], int, int]] = {}
         self.used = [0] * devices
         self._numbers = itertools.count(0x1000)
@@ -77,7 +80,7 @@ class MockDriver:
     def functions(self) -> dict[str, Any]:
         """The functions by name, as C functions."""
         found = {}
-        for name, arguments in PROTOTYPES.items():
+        for name, arguments in (*PROTOTYPES.items(), *NEWER.items()):
             kind = ctypes.CFUNCTYPE(ctypes.c_int, *arguments)
             found[name] = kind(self._guarded(getattr(self, name)))
         return found
@@ -88,11 +91,21 @@ class MockDriver:
             try:
                 with self._lock:
                     method(*arguments)
-            except _Failure as failure:
+            except Failure as failure:
                 return failure.code
             return api.SUCCESS
 
         return call
+
+    @property
+    def most_shared_bytes(self) -> int:
+        """Most shared memory of a block, for kernels that ask for more than usual."""
+        return _MOST_SHARED.get(self.capability, _LEAST_OF_MOST)
+
+    def finish(self) -> None:
+        """Does all that is queued on any stream."""
+        for stream in [thing for thing in self._handles.values() if isinstance(thing, Stream)]:
+            stream.run()
 
     # objects
 
@@ -108,7 +121,7 @@ class MockDriver:
     def _get(self, handle: int | None, kind: type) -> Any:
         found = self._handles.get(handle or 0)
         if not isinstance(found, kind):
-            raise _Failure(api.INVALID_HANDLE)
+            raise Failure(api.INVALID_HANDLE)
         return found
 
     def _drop(self, handle: int | None, kind: type) -> None:
@@ -117,29 +130,29 @@ class MockDriver:
 
     def _device(self, device: int) -> None:
         if not 0 <= device < self.devices:
-            raise _Failure(_INVALID_DEVICE)
+            raise Failure(api.INVALID_DEVICE)
 
     def _current(self) -> int:
         found: int | None = getattr(self._local, "device", None)
         if found is None:
-            raise _Failure(_INVALID_CONTEXT)
+            raise Failure(api.INVALID_CONTEXT)
         if self._failed:
-            raise _Failure(self._failed)
+            raise Failure(self._failed)
         return found
 
     # devices
 
     def cuInit(self, flags: int) -> None:
         if flags:
-            raise _Failure(api.INVALID_VALUE)
+            raise Failure(api.INVALID_VALUE)
 
     def cuDriverGetVersion(self, version: _Pointer) -> None:
         version[0] = 13000
 
     def cuGetErrorName(self, code: int, text: _Pointer) -> None:
-        if code not in _NAMES:
-            raise _Failure(api.INVALID_VALUE)
-        text[0] = f"CUDA_ERROR_{_NAMES[code]}".encode()
+        if code not in bindings.ERRORS:
+            raise Failure(api.INVALID_VALUE)
+        text[0] = f"CUDA_ERROR_{bindings.ERRORS[code]}".encode()
 
     def cuDeviceGetCount(self, count: _Pointer) -> None:
         count[0] = self.devices
@@ -156,18 +169,19 @@ class MockDriver:
     def cuDeviceGetAttribute(self, value: _Pointer, number: int, device: int) -> None:
         self._device(device)
         known = {
-            api.MAX_THREADS_PER_BLOCK: _THREADS,
-            **dict(zip(range(api.MAX_BLOCK_DIM_X, api.MAX_BLOCK_DIM_X + 3), _BLOCK_LIMITS, strict=True)),
-            **dict(zip(range(api.MAX_GRID_DIM_X, api.MAX_GRID_DIM_X + 3), _GRID_LIMITS, strict=True)),
-            api.MAX_SHARED_PER_BLOCK: _SHARED_BYTES,
-            api.REGISTERS_PER_BLOCK: 65536,
+            api.MAX_THREADS_PER_BLOCK: THREADS,
+            **dict(zip(range(api.MAX_BLOCK_DIM_X, api.MAX_BLOCK_DIM_X + 3), BLOCK_LIMITS, strict=True)),
+            **dict(zip(range(api.MAX_GRID_DIM_X, api.MAX_GRID_DIM_X + 3), GRID_LIMITS, strict=True)),
+            api.MAX_SHARED_PER_BLOCK: SHARED_BYTES,
+            api.MOST_SHARED_PER_BLOCK: self.most_shared_bytes,
+            api.REGISTERS_PER_BLOCK: _REGISTERS,
             api.MULTIPROCESSORS: 1,
             api.L2_BYTES: 4 << 20,
             api.CAPABILITY_MAJOR: self.capability // 10,
             api.CAPABILITY_MINOR: self.capability % 10,
         }
         if number not in known:
-            raise _Failure(api.INVALID_VALUE)
+            raise Failure(api.INVALID_VALUE)
         value[0] = known[number]
 
     def cuDeviceTotalMem_v2(self, size: _Pointer, device: int) -> None:
@@ -195,19 +209,19 @@ class MockDriver:
 
     def cuCtxEnablePeerAccess(self, context: int, flags: int) -> None:
         if context - 0x100 == self._current() or flags:
-            raise _Failure(api.INVALID_VALUE)
+            raise Failure(api.INVALID_VALUE)
 
     # memory
 
     def _allocate(self, nbytes: int, device: int) -> int:
         if nbytes == 0:
-            raise _Failure(api.INVALID_VALUE)
+            raise Failure(api.INVALID_VALUE)
         if device >= 0 and self.used[device] + nbytes > self.memory_bytes:
-            raise _Failure(api.NO_MEMORY)
+            raise Failure(api.NO_MEMORY)
         try:
             block = (ctypes.c_char * (nbytes + _ALIGNMENT))()
         except MemoryError:
-            raise _Failure(api.NO_MEMORY) from None
+            raise Failure(api.NO_MEMORY) from None
         address = -(-ctypes.addressof(block) // _ALIGNMENT) * _ALIGNMENT
         self._memory[address] = block, nbytes, device
         if device >= 0:
@@ -217,7 +231,7 @@ class MockDriver:
     def _release(self, address: int, host: bool) -> None:
         found = self._memory.get(address)
         if found is None or (found[2] < 0) != host:
-            raise _Failure(api.INVALID_VALUE)
+            raise Failure(api.INVALID_VALUE)
         del self._memory[address]
         if not host:
             self.used[found[2]] -= found[1]
@@ -227,6 +241,7 @@ class MockDriver:
 
     def cuMemFree_v2(self, address: int) -> None:
         self._current()
+        self.finish()
         self._release(address, host=False)
 
     def cuMemHostAlloc(self, address: _Pointer, nbytes: int, flags: int) -> None:
@@ -235,26 +250,41 @@ class MockDriver:
 
     def cuMemFreeHost(self, address: int) -> None:
         self._current()
+        self.finish()
         self._release(address, host=True)
 
-    def _copy(self, dest: int, src: int, nbytes: int, stream: int | None) -> None:
+    def _copy(self, dest: int, src: int, nbytes: int, stream: int | None) -> Stream:
         self._current()
-        self._get(stream, _Stream)
-        ctypes.memmove(dest, src, nbytes)
+        queue: Stream = self._get(stream, Stream)
+        queue.add(lambda: None if self._failed else ctypes.memmove(dest, src, nbytes) and None)
+        return queue
+
+    def _holds(self, address: int, nbytes: int, host: bool | None = None) -> bool:
+        """Whether a range lies in memory that was allocated: on a device, on the host, or anywhere."""
+        return any(
+            begin <= address and address + nbytes <= begin + size and (host is None or (device < 0) == host)
+            for begin, (_, size, device) in self._memory.items()
+        )
 
     def _inside(self, address: int, nbytes: int) -> None:
         """Fails unless the range lies in memory that was allocated."""
-        blocks = ((begin, begin + size) for begin, (_, size, _) in self._memory.items())
-        if not any(begin <= address and address + nbytes <= end for begin, end in blocks):
-            raise _Failure(api.INVALID_VALUE)
+        if not self._holds(address, nbytes):
+            raise Failure(api.INVALID_VALUE)
 
     def cuMemcpyHtoDAsync_v2(self, dest: int, src: int, nbytes: int, stream: int | None) -> None:
         self._inside(dest, nbytes)
-        self._copy(dest, src, nbytes, stream)
+        if self._holds(src, nbytes, host=True):
+            self._copy(dest, src, nbytes, stream)
+            return
+        taken = ctypes.create_string_buffer(ctypes.string_at(src, nbytes), nbytes)  # it may change when this is back
+        self._kept.append(taken)
+        self._copy(dest, ctypes.addressof(taken), nbytes, stream).add(lambda: self._kept.remove(taken))
 
     def cuMemcpyDtoHAsync_v2(self, dest: int, src: int, nbytes: int, stream: int | None) -> None:
         self._inside(src, nbytes)
-        self._copy(dest, src, nbytes, stream)
+        queue = self._copy(dest, src, nbytes, stream)
+        if not self._holds(dest, nbytes, host=True):  # the driver does not come back before it is done
+            queue.run()
 
     def cuMemcpyDtoDAsync_v2(self, dest: int, src: int, nbytes: int, stream: int | None) -> None:
         self._inside(dest, nbytes)
@@ -269,38 +299,41 @@ class MockDriver:
     # streams and events
 
     def cuStreamCreate(self, stream: _Pointer, flags: int) -> None:
-        stream[0] = self._new(_Stream(self._current()))
+        stream[0] = self._new(Stream(self._current()))
 
     def cuStreamSynchronize(self, stream: int | None) -> None:
         self._current()
-        self._get(stream, _Stream)
+        self._get(stream, Stream).run()
+        self._current()
 
     def cuStreamWaitEvent(self, stream: int | None, event: int | None, flags: int) -> None:
         self._current()
-        self._get(stream, _Stream)
-        self._get(event, _Event)
+        moment = self._get(event, Event).moment
+        if moment is not None:
+            self._get(stream, Stream).add(moment.reach)
 
     def cuStreamDestroy_v2(self, stream: int | None) -> None:
-        self._drop(stream, _Stream)
+        self._get(stream, Stream).run()
+        self._drop(stream, Stream)
 
     def cuEventCreate(self, event: _Pointer, flags: int) -> None:
         self._current()
-        event[0] = self._new(_Event())
+        event[0] = self._new(Event())
 
     def cuEventRecord(self, event: int | None, stream: int | None) -> None:
         self._current()
-        self._get(stream, _Stream)
-        self._get(event, _Event).moment = time.perf_counter()
+        self._get(event, Event).record(self._get(stream, Stream))
 
     def cuEventSynchronize(self, event: int | None) -> None:
         self._current()
-        self._get(event, _Event)
+        self._get(event, Event).wait()
+        self._current()
 
     def cuEventElapsedTime(self, milliseconds: _Pointer, start: int | None, end: int | None) -> None:
-        milliseconds[0] = (self._get(end, _Event).moment - self._get(start, _Event).moment) * 1e3
+        milliseconds[0] = (self._get(end, Event).seconds - self._get(start, Event).seconds) * 1e3
 
     def cuEventDestroy_v2(self, event: int | None) -> None:
-        self._drop(event, _Event)
+        self._drop(event, Event)
 
     # programs
 
@@ -312,16 +345,16 @@ class MockDriver:
         text = ctypes.string_at(image)
         if text.startswith(b"\x7fELF"):
             self._log(given, "the mock runs PTX only: it has no processor for machine code")
-            raise _Failure(api.INVALID_IMAGE)
+            raise Failure(api.INVALID_IMAGE)
         try:
             program = Program(text.decode())
             target = int(program.module.target.removeprefix("sm_").rstrip("af") or 0)
         except (PTXSyntaxError, DeviceError, ValueError) as error:
             self._log(given, str(error))
-            raise _Failure(api.INVALID_PTX) from None
+            raise Failure(api.INVALID_PTX) from None
         if target > self.capability:
             self._log(given, f"the text is for {program.module.target}, the device is sm_{self.capability}")
-            raise _Failure(api.INVALID_PTX)
+            raise Failure(api.INVALID_PTX)
         module[0] = self._new(program)
 
     def _log(self, given: dict[int, int], message: str) -> None:
@@ -331,140 +364,122 @@ class MockDriver:
             ctypes.memmove(place, text, len(text))
 
     def cuModuleUnload(self, module: int | None) -> None:
+        self.finish()
         kernels = set(map(id, self._get(module, Program).kernels.values()))
-        for handle in [handle for handle, thing in self._handles.items() if id(thing) in kernels]:
-            del self._handles[handle]
+        for handle, thing in list(self._handles.items()):
+            if isinstance(thing, Function) and id(thing.kernel) in kernels:
+                del self._handles[handle]
         self._drop(module, Program)
 
     def cuModuleGetFunction(self, function: _Pointer, module: int | None, name: bytes) -> None:
         kernel = self._get(module, Program).kernels.get(name.decode())
         if kernel is None:
-            raise _Failure(api.NOT_FOUND)
-        function[0] = self._new(kernel)
+            raise Failure(api.NOT_FOUND)
+        function[0] = self._new(Function(kernel))
 
     def cuFuncGetAttribute(self, value: _Pointer, number: int, function: int | None) -> None:
-        kernel: Kernel = self._get(function, Kernel)
-        x, y, z = kernel.max_threads or (_THREADS, 1, 1)
-        known = {api.FUNC_MAX_THREADS: min(x * y * z, _THREADS), api.FUNC_SHARED_BYTES: kernel.shared_bytes}
+        found: Function = self._get(function, Function)
+        known = {
+            api.FUNC_MAX_THREADS: found.max_threads,
+            api.FUNC_SHARED_BYTES: found.kernel.shared_bytes,
+            api.FUNC_DYNAMIC_BYTES: found.dynamic_bytes,
+        }
         value[0] = known.get(number, 0)
+
+    def cuFuncSetAttribute(self, function: int | None, number: int, value: int) -> None:
+        found: Function = self._get(function, Function)
+        if number != api.FUNC_DYNAMIC_BYTES or not 0 <= value <= self.most_shared_bytes - found.kernel.shared_bytes:
+            raise Failure(api.INVALID_VALUE)
+        found.dynamic_bytes = value
+
+    def cuFuncGetParamInfo(self, function: int | None, index: int, offset: _Pointer, nbytes: _Pointer) -> None:
+        kernel: Kernel = self._get(function, Function).kernel
+        if index >= len(kernel.params):
+            raise Failure(api.INVALID_VALUE)
+        variable = kernel.params[index]
+        offset[0], nbytes[0] = kernel.offsets[variable.name], variable.nbytes
+
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        self, count: _Pointer, function: int | None, threads: int, shared_bytes: int
+    ) -> None:
+        found: Function = self._get(function, Function)
+        shared = found.kernel.shared_bytes + shared_bytes
+        fits = threads <= found.max_threads and shared_bytes <= found.dynamic_bytes
+        count[0] = min(2 * THREADS // max(threads, 1), self.most_shared_bytes // max(shared, 1), 32) if fits else 0
 
     def cuLaunchKernel(self, function: int | None, *arguments: Any) -> None:
         *sizes, shared_bytes, stream, params, extra = arguments
         self._current()
-        self._get(stream, _Stream)
+        queue: Stream = self._get(stream, Stream)
         if extra:
-            raise _Failure(api.INVALID_VALUE)
-        kernel: Kernel = self._get(function, Kernel)
-        self._launch(_Launch(kernel, tuple(sizes[:3]), tuple(sizes[3:]), shared_bytes, _read(kernel, params)))
+            raise Failure(api.INVALID_VALUE)
+        found: Function = self._get(function, Function)
+        self._queue(queue, Launch(found, tuple(sizes[:3]), tuple(sizes[3:]), shared_bytes, params))
 
-    def _launch(self, launch: _Launch) -> None:
-        launch.check()
+    def _queue(self, queue: Stream, launch: Launch) -> None:
         self.launches += 1
+        queue.add(lambda: self._run(launch))
+
+    def _run(self, launch: Launch) -> None:
+        if self._failed:
+            return
+        for address in launch.pointers:
+            if address and not self._holds(address, 0):
+                self.error = f"{launch.function.kernel.name}: {address:#x} is no memory, or none any more"
+                self._failed = api.ILLEGAL_ADDRESS
+                return
         try:
-            launch.kernel.launch(launch.params, launch.grid, launch.block, launch.shared_bytes)
-        except DeviceError as error:  # reported when somebody waits
+            launch.run()
+        except DeviceError as error:
             self.error = str(error)
             self._failed = api.MISALIGNED_ADDRESS if isinstance(error, MisalignedAddress) else api.LAUNCH_FAILED
 
     # graphs
 
     def cuGraphCreate(self, graph: _Pointer, flags: int) -> None:
-        graph[0] = self._new(_Graph())
+        graph[0] = self._new(Graph())
 
     def cuGraphAddKernelNode(
-        self, node: _Pointer, graph: int | None, before: int | None, count: int, params: _Pointer
+        self, node: _Pointer, graph: int | None, before: _Pointer, count: int, params: _Pointer
     ) -> None:
-        owner: _Graph = self._get(graph, _Graph)
-        after = (ctypes.c_void_p * count).from_address(before) if before and count else ()
-        for handle in after:
-            if handle not in owner.launches:
-                raise _Failure(api.INVALID_VALUE)
+        owner: Graph = self._get(graph, Graph)
+        if any(before[i] not in owner.launches for i in range(count)):
+            raise Failure(api.INVALID_VALUE)
         node[0] = number = self._new(owner)
         owner.launches[number] = self._described(params[0])
+        owner.before[number] = {before[i] for i in range(count)}
 
-    def _described(self, params: KernelNodeParams) -> _Launch:
-        kernel: Kernel = self._get(params.func, Kernel)
-        grid, block = tuple(params.grid), tuple(params.block)
-        launch = _Launch(kernel, grid, block, params.shared_bytes, _read(kernel, params.params))
-        launch.check()
-        return launch
+    def _described(self, params: KernelNodeParams) -> Launch:
+        grid = (params.gridDimX, params.gridDimY, params.gridDimZ)
+        block = (params.blockDimX, params.blockDimY, params.blockDimZ)
+        found: Function = self._get(params.func, Function)
+        return Launch(found, grid, block, params.sharedMemBytes, params.kernelParams)
 
     def cuGraphInstantiateWithFlags(self, executable: _Pointer, graph: int | None, flags: int) -> None:
-        executable[0] = self._new(_Executable(self._get(graph, _Graph)))
+        executable[0] = self._new(Executable(self._get(graph, Graph)))
 
     def cuGraphExecKernelNodeSetParams(self, executable: int | None, node: int | None, params: _Pointer) -> None:
-        launches = self._get(executable, _Executable).launches
+        launches = self._get(executable, Executable).launches
         if node not in launches:
-            raise _Failure(api.INVALID_VALUE)
+            raise Failure(api.INVALID_VALUE)
         described = self._described(params[0])
-        if described.kernel is not launches[node].kernel:
-            raise _Failure(api.INVALID_VALUE)
+        if described.function is not launches[node].function:
+            raise Failure(api.INVALID_VALUE)
         launches[node] = described
 
     def cuGraphLaunch(self, executable: int | None, stream: int | None) -> None:
         self._current()
-        self._get(stream, _Stream)
-        for launch in self._get(executable, _Executable).launches.values():
-            self._launch(launch)
+        queue: Stream = self._get(stream, Stream)
+        for launch in self._get(executable, Executable).order():
+            self._queue(queue, launch)
 
     def cuGraphExecDestroy(self, executable: int | None) -> None:
-        self._drop(executable, _Executable)
+        self._drop(executable, Executable)
 
     def cuGraphDestroy(self, graph: int | None) -> None:
-        for node in self._get(graph, _Graph).launches:
+        for node in self._get(graph, Graph).launches:
             del self._handles[node]
-        self._drop(graph, _Graph)
-
-
-class _Stream:
-    def __init__(self, device: int) -> None:
-        self.device = device
-
-
-class _Event:
-    moment = 0.0
-
-
-class _Graph:
-    def __init__(self) -> None:
-        self.launches: dict[int, _Launch] = {}
-
-
-class _Executable:
-    def __init__(self, graph: _Graph) -> None:
-        self.launches = dict(graph.launches)
-
-
-class _Launch:
-    """A kernel with all that it takes to run it."""
-
-    def __init__(
-        self, kernel: Kernel, grid: tuple[Any, ...], block: tuple[Any, ...], shared_bytes: int, params: bytes
-    ) -> None:
-        self.kernel, self.shared_bytes, self.params = kernel, shared_bytes, params
-        self.grid: tuple[int, int, int] = (grid[0], grid[1], grid[2])
-        self.block: tuple[int, int, int] = (block[0], block[1], block[2])
-
-    def check(self) -> None:
-        """Fails where a device would refuse."""
-        threads = self.block[0] * self.block[1] * self.block[2]
-        sizes = zip((*self.grid, *self.block), (*_GRID_LIMITS, *_BLOCK_LIMITS), strict=True)
-        x, y, z = self.kernel.max_threads or (_THREADS, 1, 1)
-        fits = all(0 < size <= limit for size, limit in sizes) and threads <= min(_THREADS, x * y * z)
-        if not fits or self.kernel.shared_bytes + self.shared_bytes > _SHARED_BYTES:
-            raise _Failure(api.INVALID_VALUE)
-
-
-def _read(kernel: Kernel, params: int | None) -> bytes:
-    """The arguments that an array of pointers points to, as they lie in memory."""
-    found = bytearray(kernel.params_bytes)
-    if kernel.params and not params:
-        raise _Failure(api.INVALID_VALUE)
-    pointers = (ctypes.c_void_p * len(kernel.params)).from_address(params or 0) if kernel.params else ()
-    for variable, pointer in zip(kernel.params, pointers, strict=True):
-        begin = kernel.offsets[variable.name]
-        found[begin : begin + variable.nbytes] = ctypes.string_at(pointer or 0, variable.nbytes)
-    return bytes(found)
+        self._drop(graph, Graph)
 
 
 @functools.cache

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
+from tg_codegen import dynamic
+
+from ..errors import DeviceError
 from ..locks import fork_safe_lock
 from . import api
 from .context import Context
@@ -26,6 +29,11 @@ class CUDAProgram:
     Attributes:
       function: ``CUfunction``.
       max_threads: most threads of a block, by the registers that the kernel takes.
+      registers: how many each thread has.
+      local_bytes: memory of each thread, where its registers do not suffice.
+      shared_bytes: shared memory of a block, by its declaration.
+      dynamic_bytes: shared memory of a block beside that, where it is more than a kernel can declare.
+      parameters: how many arguments it takes; None where the driver does not tell.
 
     Raises:
       DeviceError: the driver does not take the binary, or it has no such kernel; the message holds the driver's log.
@@ -52,7 +60,16 @@ class CUDAProgram:
         function = ctypes.c_void_p()
         driver.check(driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), f"the kernel {name}")
         self.function = function.value or 0
-        self.max_threads = driver.number("cuFuncGetAttribute", api.FUNC_MAX_THREADS, self.function)
+        self.max_threads, self.registers, self.local_bytes, self.shared_bytes = (
+            driver.number("cuFuncGetAttribute", attribute, self.function)
+            for attribute in (api.FUNC_MAX_THREADS, api.FUNC_REGISTERS, api.FUNC_LOCAL_BYTES, api.FUNC_SHARED_BYTES)
+        )
+        self.dynamic_bytes = dynamic.wanted(name, lib)
+        if self.dynamic_bytes:
+            code = driver.cuFuncSetAttribute(self.function, api.FUNC_DYNAMIC_BYTES, self.dynamic_bytes)
+            most = context.attribute(api.MOST_SHARED_PER_BLOCK)
+            driver.check(code, f"kernel {name}: {self.dynamic_bytes} bytes of shared memory; {context.name} has {most}")
+        self.parameters = self._count_parameters()
         self.vectors = lib.startswith(ELF_MAGIC) or b".v2." in lib or b".v4." in lib
         self._lock = fork_safe_lock()
         self._arguments: dict[tuple[int, int], Arguments] = {}
@@ -80,15 +97,21 @@ class CUDAProgram:
 
         Raises:
           CUDAError: the launch is refused, or, if ``wait``, the kernel failed.
+          DeviceError: it takes another number of arguments.
         """
+        given = len(bufs) + len(vals)
+        if self.parameters not in (None, given):
+            raise DeviceError(f"CUDA: kernel {self.name} takes {self.parameters} arguments, got {given}")
         if 0 in global_size:
             return 0.0 if wait else None
         moved = [b for b in bufs if b.address % _ALIGNMENT] if self.vectors else []
         if moved:
             return self._aligned(moved, bufs, global_size, local_size, vals, wait)
-        context, driver = self.context, self.context.driver
+        context, driver, order = self.context, self.context.driver, self.context.order
+        blocks = [b.block for b in bufs]
         with self._lock:
             context.enter()
+            order.before_kernel(blocks)
             arguments = self._arguments.get((len(bufs), len(vals)))
             if arguments is None:
                 arguments = self._arguments[len(bufs), len(vals)] = Arguments(len(bufs), len(vals))
@@ -98,19 +121,35 @@ class CUDAProgram:
                     self._moments = context.event(timed=True), context.event(timed=True)
                 context.record(self._moments[0])
             code = driver.cuLaunchKernel(
-                self.function, *global_size, *local_size, 0, context.stream, arguments.pointers, None
+                self.function, *global_size, *local_size, self.dynamic_bytes, context.stream, arguments.pointers, None
             )
             if code:
                 self._refused(code, global_size, local_size)
+            order.after_kernel(blocks)
             if not wait or self._moments is None:
                 return None
             context.record(self._moments[1])
             return self._seconds(*self._moments)
 
+    def _count_parameters(self) -> int | None:
+        driver = self.context.driver
+        if not driver.has("cuFuncGetParamInfo"):
+            return None
+        offset, nbytes, count = ctypes.c_size_t(), ctypes.c_size_t(), 0
+        places = ctypes.byref(offset), ctypes.byref(nbytes)
+        while driver.cuFuncGetParamInfo(self.function, count, *places) == api.SUCCESS:
+            count += 1
+        return count
+
+    def blocks_at_once(self, threads: int) -> int:
+        """How many blocks of so many threads a multiprocessor holds at a time: 0 if none fits."""
+        name = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+        return self.context.driver.number(name, self.function, threads, self.dynamic_bytes)
+
     def _refused(self, code: int, groups: tuple[int, int, int], threads: tuple[int, int, int]) -> None:
         reason = ""
         if threads[0] * threads[1] * threads[2] > self.max_threads:
-            reason = f"; a block of it may have {self.max_threads} threads"
+            reason = f"; a block of it may have {self.max_threads} threads, of {self.registers} registers each"
         driver = self.context.driver
         what = f"kernel {self.name}: launch of {groups} blocks of {threads}{reason}"
         raise api.CUDAError(what, code, driver.error_name(code))
@@ -134,6 +173,7 @@ class CUDAProgram:
         """Vectors must lie at multiples of their size: parts that begin elsewhere are replaced by copies."""
         context, driver = self.context, self.context.driver
         context.enter()
+        context.order.before_kernel([part.block for part in moved])
         copies: dict[tuple[int, int], CUDAMemory] = {}
         try:
             for part in moved:
@@ -148,6 +188,7 @@ class CUDAProgram:
             seconds = self(*chosen, global_size=global_size, local_size=local_size, vals=vals, wait=wait)
             for (address, nbytes), copy in copies.items():
                 self._copy(address, copy.address, nbytes)
+            context.order.after_kernel([part.block for part in moved])
             return seconds
         finally:
             for copy in copies.values():
