@@ -127,11 +127,41 @@ def test_a_cl_mem_is_a_blob() -> None:
     theirs = BufferMemory.allocate(device.queue, 16)
     t = Tensor.from_blob(theirs.handle, (4,), "float32", "CL")
     t.assign(Tensor([1.0, 2.0, 3.0, 4.0], device="CL") * 2).realize()
+    device.synchronize()  # who looks by other ways than the tensor waits
     out = bytearray(16)
     device.allocator.copyout(memoryview(out), theirs)
     assert out == floats(2, 4, 6, 8)
     theirs.release(device.queue)
     assert (t + 1).tolist() == [3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_an_image_is_a_blob(half: bool) -> None:
+    """Its channels are read and written as float32, in place, whatever they are stored as."""
+    if "CL" not in Device.available():
+        pytest.skip("the device CL is not available here")
+    from tg_runtime.devices.cl import CLDevice
+    from tg_runtime.opencl.image import ImageMemory
+
+    device = Device["CL"]
+    assert isinstance(device, CLDevice)
+    if not device.physical.images:
+        pytest.skip("the device CL has no images")
+    kind = (dtypes.imageh if half else dtypes.imagef)((3, 5, 4))
+    theirs = ImageMemory.allocate(device.queue, kind)
+    t = Tensor.from_blob(theirs.handle, (3, 5, 4), kind, "CL")
+    assert t.dtype is dtypes.float32
+    t.assign(Tensor.arange(60, dtype=dtypes.float32, device="CL").reshape(3, 5, 4) / 4).realize()
+    device.synchronize()
+    out = bytearray(kind.nbytes)
+    device.allocator.copyout(memoryview(out), theirs)
+    want = np.arange(60, dtype=np.float32).reshape(3, 5, 4) / 4
+    assert (np.frombuffer(out, np.float16 if half else np.float32) == want.ravel()).all()
+    theirs.release(device.queue)
+    assert (t.numpy() == want).all()
+    assert ((t * 2 + t.flip(1)).sum(axis=2).numpy() == (want * 2 + want[:, ::-1]).sum(axis=2)).all()
+    assert (t.to("CPU").numpy() == want).all()
+    assert (t[1:, 2].to("NUMPY").numpy() == want[1:, 2]).all()
 
 
 def test_devices_without_memory_of_others() -> None:

@@ -6,7 +6,7 @@ import struct
 
 from tg_dtype import ConstType, DType, float_format, interop, to_bits, truncate
 from tg_lazy import LazyBuffer, Storage
-from tg_runtime import Buffer, BufferOptions, Device, buffer_of
+from tg_runtime import Buffer, BufferOptions, Device, buffer_of, realize
 from tg_shape import prod
 
 TYPE_CHECKING = False
@@ -201,6 +201,11 @@ def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:
     assert storage is not None and isinstance(size, int)
     if size == 0:
         return memoryview(b"")
+    if storage.dtype is not lazy.dtype:  # an image, whose bytes are not those of the elements
+        plain = lazy.in_memory()
+        realize([plain])
+        assert plain.base.storage is not None
+        storage = plain.base.storage
     return buffer_of(storage).as_buffer()[: size * lazy.dtype.itemsize]
 
 

@@ -45,9 +45,11 @@ class Interchange(Loss):
 
         Args:
           ptr: where the elements are, as the device understands it: an address of this process on CPU, NUMPY and
-            HOSTQ; a ``cl_mem`` of the device's context on CL.
+            HOSTQ; a ``cl_mem`` of the device's context on CL. Whoever looks at it by other ways than the tensor calls
+            ``Device[device].synchronize()`` before.
           shape: sizes.
-          dtype: of the elements; the default float type if not given.
+          dtype: of the elements; the default float type if not given. An image's (``dtypes.imagef((8, 8, 4))``, with
+            that shape) for an image of CL, which is read and written as float32.
           device: the default device if not given.
           strides: elements from one to the next along each axis; row-major if not given. None may be negative.
           owner: kept alive for as long as the memory is used. Without it, that is the caller's duty.
