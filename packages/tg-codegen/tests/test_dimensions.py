@@ -168,6 +168,15 @@ def test_scales_in_16_bits_are_widened_in_vectors(rows: int) -> None:
     check(nest, made, CPU)
 
 
+def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
+    few, many = (lower(product(rows, 320, 32, True).ast) for rows in (8, 400))
+    assert not any(entry.startswith("prefetch") for entry in apply(few, heuristic(few, CPU)).log)
+    nest = apply(many, heuristic(many, CPU))
+    assert [entry for entry in nest.log if entry.startswith("prefetch")] == ["prefetch(0, 4480)"], "of tiles of 640"
+    prefetched = [u for u in linearize(emit(nest, CPU)) if u.op.name == "PREFETCH"]
+    assert len(prefetched) == 2 * 4, "once for both halves of a byte: the two vectors of a block, for four rows"
+
+
 def test_conversions_that_are_not() -> None:
     nest = lower(product(8, 96, 32, True).ast)
     with pytest.raises(ActionError, match="other users than one conversion"):

@@ -177,7 +177,7 @@ class Emitter(Sharing):
             tile = self.tile(index, roots, env)
             at = self.place(index, valid, roots, env if tile is None else tile.env)
             if tile is None:
-                if node in self.ahead:
+                if node in self.ahead and at[1] != 0:
                     self.prefetch(self.params[slot], at[0], self.ahead[node], context)
                 return self.load(self.params[slot], node.dtype, *at)
             return self.load_tile(self.params[slot], node.dtype, *at, tile)

@@ -8,7 +8,7 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import Variable
 
-from .actions import Action, Convert, Mark, Split, apply, loads_of
+from .actions import Action, Convert, Mark, Prefetch, Split, apply, loads_of
 from .nest import Kind, Nest, Node, NodeOp, Root, is_alu
 from .streaming import grows, size
 from .target import Target
@@ -16,6 +16,7 @@ from .target import Target
 MOST = 12  # accumulators, of 32 registers
 BESIDE = 8  # rows side by side
 BUSY = 4  # operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other
+AHEAD_BYTES = 4096  # of what is fetched, at least so much before it is read
 SHORT = 8  # vectors in a row: with fewer, combining the lanes of a result takes as long as the row
 
 
@@ -59,7 +60,8 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
         return actions
     count = 1 << (count.bit_length() - 1)
     actions += cut(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
-    return actions + conversions(apply(nest, actions), target, row, lanes)
+    tiled = apply(nest, actions)
+    return [*actions, *conversions(tiled, target, row, lanes), *(next_tile(tiled, target, row, lanes) if much else [])]
 
 
 def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Action]:
@@ -82,6 +84,19 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
             if among and outer.root in load.free and outer.kind is Kind.LOOP and nbytes <= target.l1_bytes // 4:
                 found.append(Convert(number, outer.name))
     return found
+
+
+def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Action]:
+    """Fetches large operands ahead: a tile of rows is worked on for so long that the machine falls behind."""
+    outer = nest.of_root(row.var)[0]
+    found: dict[int, Action] = {}
+    for number, load in enumerate(loads_of(nest)):
+        distance = (grows(load.arg[1], row.var) or 0) * outer.stride
+        large = footprint(nest, load) > target.l1_bytes and outer.kind is Kind.LOOP
+        if large and distance > 0 and grows(load.arg[1], lanes) == 1:
+            tiles = -(-AHEAD_BYTES // (distance * load.dtype.itemsize))
+            found.setdefault(load.arg[0], Prefetch(number, distance * tiles))
+    return list(found.values())
 
 
 def footprint(nest: Nest, load: Node) -> int:
