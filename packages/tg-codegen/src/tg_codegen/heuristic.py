@@ -490,28 +490,8 @@ class Planner:
                 copies *= axis.extent
                 self.do(Mark(axis.name, Kind.UNROLL.name))
 
-    def gpu(self) -> None:
-        """Outputs across work-groups and work-items."""
-        rows = sorted(self.rows, key=lambda r: -size(r.extent))[:3]
-        left = min(self.target.local_max or 1, 64)
-        for root in [r for r in reversed(self.rows) if r in rows]:
-            axis = self.outer(root.var)
-            width = min(left, power_below(max(size(axis.extent), 1)))
-            if width >= 2:
-                if isinstance(axis.extent, int) and axis.extent == width:
-                    self.do(Mark(axis.name, Kind.LOCAL.name))
-                    left //= width
-                    continue
-                self.do(Split(axis.name, width, Kind.LOCAL.name))
-                left //= width
-            self.do(Mark(self.outer(root.var).name, Kind.GLOBAL.name))
-        self.unroll_small(4)
-
     def plan(self) -> list[Action]:
         """All actions for the nest."""
-        if self.target.kind == "gpu":
-            self.gpu()
-            return self.actions
         if self.reductions:
             self.reduce()
         else:

@@ -15,7 +15,7 @@ from tg_lazy import LazyOp
 from tg_shape import sint
 
 from .access import EmitError
-from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Split, apply, loads_of, reductions_of
+from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Share, Split, apply, loads_of, reductions_of
 from .compile import compile_ast, render_nest
 from .cycles import cycles
 from .lower import lower
@@ -29,6 +29,7 @@ from .target import Target
 MAX_UOPS = 3000
 MIN_GAIN = 0.01
 PIECE = 256  # iterations of a long reduction
+SHARED_PIECE = 16  # the same on a GPU, where operands of a piece may be in shared memory
 
 MOST = 24  # programs of a round that are measured
 FAR = 3.0  # times the cycles of the best: what the cost model puts farther off is not measured
@@ -62,7 +63,7 @@ def candidates(nest: Nest, target: Target) -> Iterator[Action]:
     gpu = target.kind == "gpu"
     for axis in nest.axes:
         if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
-            kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
+            kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
             yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
         if axis.kind is Kind.LOOP:
             yield Outermost(axis.name)
@@ -82,8 +83,11 @@ def candidates(nest: Nest, target: Target) -> Iterator[Action]:
             yield from (Split(axis.name, k, Kind.CONTRACT.name) for k in deep)
             if isinstance(axis.extent, int) and axis.extent <= 16:
                 yield Mark(axis.name, Kind.UNROLL.name)
-            if isinstance(axis.extent, int) and axis.extent >= 2 * PIECE and not gpu:
-                yield Split(axis.name, PIECE, Kind.REDUCE.name)
+            piece = SHARED_PIECE if gpu else PIECE
+            if isinstance(axis.extent, int) and axis.extent >= 2 * piece:
+                yield Split(axis.name, piece, Kind.REDUCE.name)
+            if gpu and target.shared_bytes:
+                yield from (Share(number, axis.name) for number in range(len(loads_of(nest))))
 
 
 def cut_reductions(nest: Nest) -> Iterator[int]:
