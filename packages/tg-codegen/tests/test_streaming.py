@@ -141,7 +141,7 @@ def test_the_order_of_the_text() -> None:
 def test_every_language_has_a_form() -> None:
     actions = [Split("i0", 4, "VECTOR"), Stream(0), Prefetch(0, 256)]
     for name, renderer in RENDERERS.items():
-        spec = compile_ast(elementwise(4096), renderer(), actions=actions)
+        spec = compile_ast(elementwise(4096), renderer(), actions=actions)  # type: ignore[call-arg]
         assert spec.src, name
         assert print_uops(parse_linear(print_uops(spec.uops))) == print_uops(spec.uops)
 
@@ -242,8 +242,8 @@ def test_operands_are_written_one_by_one(widths: tuple[int, ...], axis: int, thr
     operands = [normal(*((320, w) if axis else (w, 320))) + w for w in widths]
     out = bytearray(4 * 320 * sum(widths))
     for core in range(spec.threads):
-        vals = {"core_id": core} if spec.threads > 1 else {}
-        interpret(spec.uops, [out, *(bytearray(x.tobytes()) for x in operands)], vals)
+        buffers = [out, *(bytearray(x.tobytes()) for x in operands)]
+        interpret(spec.uops, buffers, {"core_id": core} if spec.threads > 1 else {})
     want = np.concatenate(operands, axis)
     np.testing.assert_array_equal(np.frombuffer(out, np.float32).reshape(want.shape), want)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from tg_codegen import Target, compile_ast
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.renderer import Renderer
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, Ops
 from tg_lazy import ast as A
 from tg_runtime.compiler import Compiler
@@ -21,10 +23,10 @@ from tg_runtime.cpu.program import CPUProgram
 from tg_runtime.cpu.tools import c_compiler
 from tg_shape import ShapeTracker
 
-N = 5000
+N = 10000
 needs_llvm = pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed")
 needs_clang = pytest.mark.skipif(c_compiler() is None, reason="no clang on the PATH")
-TARGET = Target(vector_bytes=32, last_bytes=4096)
+TARGET = Target(vector_bytes=64, registers=32, last_bytes=4096)
 
 
 @pytest.mark.parametrize("past", [0, 4, 32], ids="{} bytes past a line".format)
@@ -35,20 +37,34 @@ TARGET = Target(vector_bytes=32, last_bytes=4096)
         pytest.param(ClangRenderer(TARGET), ClangCompiler, id="clang", marks=needs_clang),
     ],
 )
-def test_values(renderer: Renderer, compiler: type[Compiler], past: int) -> None:
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float16, dtypes.uint8, dtypes.bool], ids=lambda d: d.name)
+def test_values(dtype: DType, renderer: Renderer, compiler: type[Compiler], past: int) -> None:
     shape = ShapeTracker.from_shape((N,))
     x = A.load(1, dtypes.float32, shape)
-    ast = A.sink((A.store(0, shape, A.alu(Ops.ADD, x, x)),), (BufferArg(dtypes.float32, N),) * 2)
+    ast = A.sink((A.store(0, shape, A.cast(A.alu(Ops.ADD, x, x), dtype)),),
+                 (BufferArg(dtype, N), BufferArg(dtypes.float32, N)))  # fmt: skip
     spec = compile_ast(ast, renderer)
     assert "stream(0)" in map(str, spec.actions)
+    size, kept = dtype.itemsize * N, 64
     allocator = HostAllocator("CPU")
-    out, src = allocator.alloc(4 * N + 64), allocator.alloc(4 * N)
-    values = np.arange(N, dtype=np.float32)
+    out, src = allocator.alloc(size + kept), allocator.alloc(4 * N)
+    values = np.arange(N, dtype=np.float32) % 100
     allocator.copyin(src, memoryview(values.tobytes()))
-    whole = allocator.as_buffer(out, 4 * N + 64)
-    whole[:] = bytes(4 * N + 64)
-    CPUProgram(spec.name, compiler().compile(spec.src))(allocator.offset(out, 4 * N, past), src)
-    got = np.frombuffer(whole, np.float32)
-    np.testing.assert_array_equal(got[past // 4 :][:N], 2 * values)
-    assert not got[: past // 4].any()
-    assert not got[past // 4 + N :].any()
+    whole = allocator.as_buffer(out, size + kept)
+    whole[:] = bytes(size + kept)
+    CPUProgram(spec.name, compiler().compile(spec.src))(allocator.offset(out, size, past), src)
+    np.testing.assert_array_equal(np.frombuffer(whole[past : past + size], dtype.name), (2 * values).astype(dtype.name))
+    assert not any(whole[:past])
+    assert not any(whole[past + size :])
+
+
+@needs_llvm
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.uint8], ids=lambda d: d.name)
+def test_the_processor_is_told(dtype: DType) -> None:
+    if "x86" not in platform.machine():
+        pytest.skip("the names of x86's instructions")
+    shape = ShapeTracker.from_shape((N,))
+    x = A.load(1, dtypes.float32, shape)
+    ast = A.sink((A.store(0, shape, A.cast(x, dtype)),), (BufferArg(dtype, N), BufferArg(dtypes.float32, N)))
+    text = LLVMCompiler(tuned=True).assembly(compile_ast(ast, LLVMRenderer(TARGET)).src)
+    assert "vmovnt" in text or "movnt" in text
