@@ -68,6 +68,9 @@ def evaluate(e: sint, values: Mapping[Any, int]) -> int:
     """See `Expr.evaluate`."""
     if isinstance(e, int):
         return e
+    linear = _linear(e, values)
+    if linear is not None:
+        return linear
     done: dict[Expr, int] = {}
     for node in topological(e):
         if isinstance(node, Variable):
@@ -87,6 +90,19 @@ def evaluate(e: sint, values: Mapping[Any, int]) -> int:
     if e not in done:
         raise KeyError(f"no value for variable {e!r}")
     return done[e]
+
+
+def _linear(e: Expr, values: Mapping[Any, int]) -> int | None:
+    """The value of a sum of multiples of variables, which is most of what is asked for; None for anything else."""
+    if e.lin is None:
+        return None
+    pairs, total = e.lin
+    for atom, c in pairs:
+        value = values.get(atom) if isinstance(atom, Variable) else None
+        if value is None:
+            return None
+        total += c * value
+    return total
 
 
 def _apply(op: str, args: list[int]) -> int:
