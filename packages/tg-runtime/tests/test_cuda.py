@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -423,17 +424,18 @@ def test_any_order_of_copies_and_kernels(seed: int) -> None:
                 values[a] = [*values[a][:8], *(v + 10 for v in values[a][8:12]), *values[a][12:]]
             case "peer":
                 other = 1 - device
-                assert allocator.transfer(mine[a], blocks[other][b], 64, allocators[other])
+                source: Any = allocators[other]
+                assert allocator.transfer(mine[a], blocks[other][b], 64, source)
                 values[a] = list(known[other][b])
             case "out":
                 host = bytearray(64)
                 allocator.copyout(memoryview(host), mine[a])
                 assert list(unpack(memoryview(host), dtypes.int32)) == values[a], f"step {step}"
     for device, allocator in enumerate(allocators):
-        for block, values in zip(blocks[device], known[device], strict=True):
+        for block, expected in zip(blocks[device], known[device], strict=True):
             host = bytearray(64)
             allocator.copyout(memoryview(host), block)
-            assert list(unpack(memoryview(host), dtypes.int32)) == values
+            assert list(unpack(memoryview(host), dtypes.int32)) == expected
 
 
 @needs_mock
@@ -451,6 +453,7 @@ def test_more_shared_memory_than_a_kernel_can_declare() -> None:
         spec = compile_ast(sink, device.renderer, actions=actions)
         assert ".extern .shared" in spec.src
         runner = CompiledRunner(spec, device)
+        assert isinstance(runner.program, CUDAProgram)
         assert runner.program.dynamic_bytes > 64 << 10
         assert runner.program.blocks_at_once(1024) == 2
         source = buffer_with("CUDA", [float(i) for i in range(n * n)], f32)

@@ -23,6 +23,7 @@ from .api import NEWER, PROTOTYPES, Driver, KernelNodeParams
 from .mock_work import (
     BLOCK_LIMITS,
     GRID_LIMITS,
+    MOST_SHARED,
     SHARED_BYTES,
     THREADS,
     Event,
@@ -34,9 +35,6 @@ from .mock_work import (
     Stream,
 )
 
-# most shared memory of a block, by capability
-_MOST_SHARED = {75: 64 << 10, 80: 163 << 10, 87: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10}
-_LEAST_OF_MOST = 99 << 10
 _REGISTERS = 65536
 _ALIGNMENT = 512  # of memory
 
@@ -100,7 +98,7 @@ class MockDriver:
     @property
     def most_shared_bytes(self) -> int:
         """Most shared memory of a block, for kernels that ask for more than usual."""
-        return _MOST_SHARED.get(self.capability, _LEAST_OF_MOST)
+        return MOST_SHARED.get(self.capability, 99 << 10)
 
     def finish(self) -> None:
         """Does all that is queued on any stream."""
@@ -256,7 +254,12 @@ class MockDriver:
     def _copy(self, dest: int, src: int, nbytes: int, stream: int | None) -> Stream:
         self._current()
         queue: Stream = self._get(stream, Stream)
-        queue.add(lambda: None if self._failed else ctypes.memmove(dest, src, nbytes) and None)
+
+        def move() -> None:
+            if not self._failed:
+                ctypes.memmove(dest, src, nbytes)
+
+        queue.add(move)
         return queue
 
     def _holds(self, address: int, nbytes: int, host: bool | None = None) -> bool:

@@ -19,6 +19,8 @@ from . import api, bindings
 THREADS, SHARED_BYTES, BLOCK_LIMITS = 1024, 48 << 10, (1024, 1024, 64)
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
 MOST_QUEUED = 256
+# most shared memory of a block, by capability; elsewhere it is 99 KiB
+MOST_SHARED = {75: 64 << 10, 80: 163 << 10, 87: 163 << 10, 90: 227 << 10, 100: 227 << 10, 103: 227 << 10}
 
 
 class Failure(Exception):

@@ -10,13 +10,38 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .context import Context
-    from .memory import CUDAMemory
+from .api import Driver
 
 MOST_MARKS = 16
+
+
+class Block(Protocol):
+    """What a block of memory notes.
+
+    Attributes:
+      used: number of the last kernel that used it.
+      arrived: the event behind the last copy to it; 0 if there was none.
+      arriving: whether kernels do not wait for that event yet.
+    """
+
+    used: int
+    arrived: int
+    arriving: bool
+
+
+class Kernels(Protocol):
+    """The context, as far as it is needed: the stream of kernels, and its events."""
+
+    driver: Driver
+    stream: int
+
+    def event(self) -> int:
+        """A new event."""
+
+    def record(self, event: int, stream: int = 0) -> None:
+        """Marks what is on a stream."""
 
 
 class Order:
@@ -28,7 +53,7 @@ class Order:
       waits: how often one stream was made to wait for the other; for tests.
     """
 
-    def __init__(self, context: Context, copies: int) -> None:
+    def __init__(self, context: Kernels, copies: int) -> None:
         self.context, self.copies = context, copies
         self.launched = self.waits = 0
         self._lock = threading.Lock()
@@ -36,7 +61,7 @@ class Order:
         self._covered = 0  # the copies wait for kernels up to this number already
         self._spare: list[int] = []
 
-    def before_kernel(self, blocks: Iterable[CUDAMemory]) -> None:
+    def before_kernel(self, blocks: Iterable[Block]) -> None:
         """Kernels that are queued from now on wait for the copies to these blocks."""
         for block in blocks:
             if block.arriving:
@@ -46,14 +71,14 @@ class Order:
                 driver.check(code, "waiting for a copy")
                 self.waits += 1
 
-    def after_kernel(self, blocks: Iterable[CUDAMemory]) -> None:
+    def after_kernel(self, blocks: Iterable[Block]) -> None:
         """Notes that a kernel which uses these blocks was queued."""
         with self._lock:
             self.launched += 1
             for block in blocks:
                 block.used = self.launched
 
-    def before_copy(self, block: CUDAMemory) -> None:
+    def before_copy(self, block: Block) -> None:
         """Copies that are queued from now on wait for the kernels that use the block."""
         context = self.context
         with self._lock:
@@ -70,7 +95,7 @@ class Order:
             while self._marks and (self._marks[0][0] <= self._covered or len(self._marks) > MOST_MARKS):
                 self._spare.append(self._marks.pop(0)[1])
 
-    def after_copy_in(self, block: CUDAMemory) -> None:
+    def after_copy_in(self, block: Block) -> None:
         """Notes that a copy to a block was queued."""
         context = self.context
         if not block.arrived:
@@ -78,7 +103,7 @@ class Order:
         context.record(block.arrived, self.copies)
         block.arriving = True
 
-    def forget(self, block: CUDAMemory) -> None:
+    def forget(self, block: Block) -> None:
         """Gives back what a block that is freed has of the driver's."""
         if block.arrived:
             self.context.driver.cuEventDestroy_v2(block.arrived)
