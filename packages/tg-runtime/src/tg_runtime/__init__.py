@@ -3,7 +3,7 @@
 from .allocator import Allocator, BufferOptions, LRUAllocator
 from .buffer import Buffer, buffer_of
 from .compiled import Compiled, DeviceFacts, Interpreted, Program
-from .compiler import Compiler
+from .compiler import Compiler, rejected
 from .counters import GlobalCounters, update_stats
 from .dev import DEV, DevEntry, parse_dev
 from .engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule
@@ -75,6 +75,7 @@ __all__ = [
     "parse_dev",
     "profile",
     "realize",
+    "rejected",
     "run_schedule",
     "update_stats",
 ]

@@ -60,9 +60,19 @@ _PLACES = re.compile(r":(\d+):\d+|^(\d+):\d+: |\((\d+)\): |\bline (\d+)\b", re.M
 def rejected(what: str, detail: str, source: str, suffix: str) -> CompileError:
     """A CompileError whose source is kept in a file; it names the file, and the line if the compiler's words do.
 
-    >>> error = rejected("C", "x.c:2:9: error: missing", "int main() {\\n  return x;\\n}\\n", ".c")
-    >>> error.line, "line 2: return x;" in str(error)
-    (2, True)
+    Args:
+      what: the compiler.
+      detail: what it says.
+      source: the text that it rejects.
+      suffix: of the file, ``.c``.
+
+    Returns:
+      The error, to be raised.
+
+    Example:
+        >>> error = rejected("C", "x.c:2:9: error: missing", "int main() {\\n  return x;\\n}\\n", ".c")
+        >>> error.line, "line 2: return x;" in str(error)
+        (2, True)
     """
     path = keep_source(source, suffix)
     lines, line, place = source.splitlines(), None, ""
