@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -198,6 +198,18 @@ def test_rows_share_what_they_have_in_common() -> None:
     assert [a.extent for a in tiled.axes if a.kind is Kind.ROWS] == [4], "as registers allow"
     loads = [u for u in linearize(emit(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]
     assert len(loads) == 32 // 8, "the vectors of a block, for four rows"
+
+
+@pytest.mark.parametrize("name", ["halves of blocks", "alternating digits", "two levels", "two halves"])
+def test_a_strict_order_is_that_of_the_whole_dimension(name: str) -> None:
+    made = CASES[name]()
+    nest = lower(made.ast)
+    planned = []
+    for target in (Target(), replace(CPU, strict=True)):
+        memory = [bytearray(made.want.size * 4), *(bytearray(x.tobytes()) for x in made.inputs)]
+        interpret(linearize(emit(apply(nest, heuristic(nest, target) if target.strict else []), target)), memory, {})
+        planned.append(bytes(memory[0]))
+    assert planned[0] == planned[1]
 
 
 def test_what_does_not_divide_is_left() -> None:

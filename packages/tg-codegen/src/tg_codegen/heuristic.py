@@ -489,6 +489,8 @@ class Planner:
                     return
                 copies *= axis.extent
                 self.do(Mark(axis.name, Kind.UNROLL.name))
+            elif axis.kind is Kind.REDUCE and self.ordered(root.var):
+                return  # what is around a loop that stays one would go inside of it
 
     def plan(self) -> list[Action]:
         """All actions for the nest."""
