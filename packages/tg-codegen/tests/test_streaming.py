@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tg_codegen import ActionError, Target, beam_search, compile_ast, interpret, parse
-from tg_codegen.actions import Prefetch, Split, Stream
+from tg_codegen.actions import Foresee, Prefetch, Split, Stream
 from tg_codegen.program import ProgramSpec
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_llvm import LLVMRenderer
@@ -314,8 +314,8 @@ def test_columns_in_the_cache_and_products_are_not() -> None:
 # rows of a table
 
 
-def test_rows_at_computed_places_are_vectors() -> None:
-    rows, width, count = 50, 64, 20
+def chosen_rows(rows: int, width: int, count: int) -> LazyOp:
+    """Rows of a table, 0 where there is no such row."""
     at = A.load(1, dtypes.int32, ST((count, 1)).expand((count, width)))
     column = A.iota(ST((1, width)).expand((count, width)))
     where = A.alu(Ops.ADD, A.alu(Ops.MUL, at, A.const(width, dtypes.int32, (count, width))), column)
@@ -323,15 +323,34 @@ def test_rows_at_computed_places_are_vectors() -> None:
     index = A.alu(Ops.WHERE, known, where, A.const(-1, dtypes.int32, (count, width)))
     value = A.gather(2, F32, ST((rows * width,)), index)
     buffers = (BufferArg(F32, count * width), BufferArg(dtypes.int32, count), BufferArg(F32, rows * width))
-    spec = compile_ast(A.sink((A.store(0, ST((count, width)), value),), buffers), LLVMRenderer(Target(vector_bytes=64)))
+    return A.sink((A.store(0, ST((count, width)), value),), buffers)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("width", [64, 80, 100])
+def test_rows_at_computed_places(width: int, threads: int) -> None:
+    rows, count = 50, 64
+    target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 12, threads=threads)
+    spec = compile_ast(chosen_rows(rows, width, count), LLVMRenderer(target))
     reads = {u.dtype.count for u in spec.uops if u.op is UOps.LOAD and u.dtype.scalar() is F32}
     assert reads == {16}, "the lanes of a row are neighbours, whichever row it is"
+    assert any(u.op is UOps.PREFETCH for u in spec.uops)
     table = normal(rows, width)
     places = np.random.default_rng(1).integers(0, rows + 10, count).astype(np.int32)
     out = bytearray(4 * count * width)
-    interpret(spec.uops, [out, bytearray(places.tobytes()), bytearray(table.tobytes())])
+    buffers = [out, bytearray(places.tobytes()), bytearray(table.tobytes())]
+    for core in range(spec.threads):
+        interpret(spec.uops, buffers, {"core_id": core} if spec.threads > 1 else {})
     want = np.where(places[:, None] < rows, table[np.minimum(places, rows - 1)], 0)
     np.testing.assert_array_equal(np.frombuffer(out, np.float32).reshape(count, width), want)
+
+
+def test_a_table_in_the_cache_and_single_elements_are_not_foreseen() -> None:
+    target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 20)
+    assert not any("foresee" in str(action) for action in kernel(chosen_rows(50, 64, 300), target).actions)
+    assert not any("foresee" in str(action) for action in kernel(chosen_rows(4000, 4, 300)).actions)
+    with pytest.raises(ActionError, match="no gather"):
+        compile_ast(elementwise(64), LLVMRenderer(SMALL), actions=[Foresee("i0", 2)])
 
 
 # rows

@@ -241,6 +241,27 @@ class Prefetch(Action):
         return replace(nest, ahead=(*nest.ahead, (load, self.distance)), log=(*nest.log, str(self)))
 
 
+@dataclass(frozen=True, slots=True)
+class Foresee(Action):
+    """Tells the cache what gathers will read ``distance`` iterations of ``axis`` later, their indices being there.
+
+    Only gathers whose lanes are neighbours: rows of a table, one here and one there.
+    """
+
+    axis: str
+    distance: int
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        root = find(nest, self.axis, self).root
+        if not any(n.op is NodeOp.GATHER and root in n.free for n in nest.nodes()):
+            raise ActionError(f"{self}: no gather depends on that loop")
+        if nest.foreseen is not None:
+            raise ActionError(f"{self}: gathers look ahead already")
+        return replace(nest, foreseen=(self.axis, self.distance), log=(*nest.log, str(self)))
+
+
 def staged(nest: Nest, node: Node, axis: str, action: Action, shared: bool = False) -> Nest:
     """The nest with ``node`` kept in scratch inside the loop ``axis``.
 
@@ -266,7 +287,8 @@ def reductions_of(nest: Nest) -> list[Node]:
 
 
 ACTIONS: dict[str, type[Action]] = {
-    cls.__name__.lower(): cls for cls in (Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch)
+    cls.__name__.lower(): cls
+    for cls in (Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch, Foresee)
 }
 
 

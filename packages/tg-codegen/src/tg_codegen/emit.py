@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, sint
+from tg_shape import Expr, Variable, sint, smin
 
 from .access import EmitError, splat
 from .index import index_dtype
@@ -183,7 +183,7 @@ class Emitter(Sharing):
             return self.load_tile(self.params[slot], node.dtype, *at, tile)
         src = [self.memo[self.key(s, env)] for s in node.src]
         if op is NodeOp.GATHER:
-            return self.gather_node(node, src[0], env)
+            return self.gather_node(node, src[0], env, context)
         lanes = max((s.dtype.count for s in src), default=1)
         if op is NodeOp.SELECT:
             valid = self.build.truth(self.at(node.arg, env.root))
@@ -202,7 +202,7 @@ class Emitter(Sharing):
         first = index if lane is None else self.at(index, {lane: 0})
         context.block.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, self.address(first + distance))))
 
-    def gather_node(self, node: Node, index: UOp, env: Env) -> UOp:
+    def gather_node(self, node: Node, index: UOp, env: Env, context: Context) -> UOp:
         """A GATHER, its index being there."""
         slot, place, size = node.arg
         source, wanted = node.src[0], None
@@ -213,7 +213,19 @@ class Emitter(Sharing):
             index = self.memo[self.key(source, env)]
         lane = self.lane_of(*(env.root[root] for root in node.free))
         together = lane is not None and index.dtype.count > 1 and self.walk(source, env, lane) == 1
+        if together and place is PLACE and self.nest.foreseen is not None:
+            self.foresee(self.params[slot], source, env, context)
         return self.gather(self.params[slot], node.dtype, index, place, size, together, wanted)
+
+    def foresee(self, pointer: UOp, source: Node, env: Env, context: Context) -> None:
+        """Tells the cache what a gather will read at the indices ``source`` in a later iteration."""
+        assert self.nest.foreseen is not None
+        axis, distance = self.nest.axis(self.nest.foreseen[0]), self.nest.foreseen[1]
+        last = self.nest.roots[axis.root].extent - 1
+        later = smin(env.root[axis.root] + distance * axis.stride, last)
+        index = self.value(source, Env({**env.root, axis.root: later}, env.axis, env.exact), context)
+        place = UOp(UOps.PREFETCH, dtypes.void, (pointer, index.gep(0).cast(dtypes.int64)))
+        context.block.effects.append(place)
 
     def walk(self, node: Node, env: Env, lane: Variable) -> int | None:
         """By how much an integer node grows from lane to lane; None if that is not known."""

@@ -15,7 +15,7 @@ from .matrix import MatrixInstruction
 from .nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
 from .rowtile import rows_at_once
 from .staging import MAX_SCRATCH_BYTES
-from .streaming import TILE, grows, lines_held, prefetches, size, streams, sums_by_rows, walk_across
+from .streaming import TILE, foresees, grows, lines_held, prefetches, size, streams, sums_by_rows, walk_across
 from .target import Target
 from .windows import overlapping
 
@@ -500,6 +500,7 @@ class Planner:
             self.elementwise()
         self.thread()
         self.do_all(prefetches(self.nest, self.target))
+        self.do_all(foresees(self.nest, self.target))
         self.do_all(streams(self.nest, self.target))
         return self.actions
 

@@ -194,6 +194,7 @@ class Nest:
       log: the actions applied so far, as text.
       streams: the slots that are written past the caches.
       ahead: for loads, by how many elements ahead of each the cache is told what comes.
+      foreseen: the loop for which gathers tell the cache what they will read, and by how many iterations ahead.
     """
 
     stores: tuple[Store, ...]
@@ -204,6 +205,7 @@ class Nest:
     log: tuple[str, ...] = field(default=())
     streams: frozenset[int] = frozenset()
     ahead: tuple[tuple[Node, int], ...] = ()
+    foreseen: tuple[str, int] | None = None
 
     def axis(self, name: str) -> Axis:
         """The loop called ``name``.
@@ -239,6 +241,7 @@ class Nest:
             f"stage {s.node!r} in {s.axis or 'the kernel'}{', shared' if s.shared else ''}" for s in self.stages]
         lines += [f"stream {slot}" for slot in sorted(self.streams)]
         lines += [f"prefetch {node!r} by {distance}" for node, distance in self.ahead]
+        lines += [f"foresee {self.foreseen[1]} of {self.foreseen[0]}"] if self.foreseen else []
         lines += [f"store {s.slot}[{s.index}] where {s.valid} = {s.value!r}" for s in self.stores]
         return "\n".join(lines)
 

@@ -10,6 +10,7 @@ from tg_shape import Variable, coefficient, sint
 from .actions import (
     Action,
     ActionError,
+    Foresee,
     Mark,
     Outermost,
     Partial,
@@ -19,12 +20,13 @@ from .actions import (
     loads_of,
     reductions_of,
 )
-from .ahead import fetched_ahead
+from .ahead import AHEAD_BYTES, LEAST_ROW_BYTES, fetched_ahead
 from .nest import Kind, Nest, NodeOp
 from .staging import LINE_BYTES
 from .target import Target
 
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds
+FORESEEN = 8  # rows
 LEAST_WALK = 4
 WALK = 1024  # rows in one walk across a transposed operand: its pages are still known when the next walk begins
 BESIDE = 4  # tiles side by side: as many lines follow one another where the machine is told of none
@@ -133,6 +135,23 @@ def prefetches(nest: Nest, target: Target) -> list[Action]:
     loads = loads_of(nest)
     found = fetched_ahead([nest], row.root, row.extent * row.stride, row.stride, target)
     return [Prefetch(loads.index(load), distance) for _, load, distance in found]
+
+
+def foresees(nest: Nest, target: Target) -> list[Action]:
+    """Fetches the rows of a table that come next: where they are, no machine foresees."""
+    row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
+    lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR), None)
+    if row is None or lanes is None or row.root is lanes.root or target.kind != "cpu":
+        return []
+    for node in nest.nodes():
+        if node.op is not NodeOp.GATHER or not {row.root, lanes.root} <= node.free:
+            continue
+        chosen = any(n.op is NodeOp.LOAD and row.root in n.free for n in node.toposort())
+        nbytes = size(nest.roots[lanes.root].extent) * node.dtype.itemsize
+        far = size(nest.buffers[node.arg[0]].size) * node.dtype.itemsize > target.l2_bytes
+        if chosen and far and nbytes >= LEAST_ROW_BYTES:
+            return [Foresee(row.name, min(FORESEEN, -(-AHEAD_BYTES // (nbytes * row.stride))))]
+    return []
 
 
 def exceeds(nest: Nest, slot: int, target: Target) -> bool:
