@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 import tg_dtype
 from tg_dtype import AddrSpace, DType, ImageDType, PtrDType, dtypes
+from tg_dtype.dtype import _pointers
 
 SPECIMENS = (
     dtypes.void,
@@ -169,3 +171,14 @@ def test_import_is_light(tmp_path: Path) -> None:
         best, modules = min(best, float(took)), set(names)
     assert not modules & {"typing", "dataclasses", "inspect", "re", "numpy", "ctypes", "decimal", "fractions"}
     assert best < 0.015  # 4 ms of the processor on an idle machine; a busy one has slower ones
+
+
+def test_pointers_that_nobody_uses_go() -> None:
+    before = len(_pointers)
+    kept = [dtypes.float32.ptr(1_000_000 + size) for size in range(3)]
+    for size in range(100):
+        dtypes.float32.ptr(2_000_000 + size)
+        dtypes.imagef((1000 + size, 3, 4))
+    gc.collect()
+    assert len(_pointers) <= before + 3
+    assert kept == [dtypes.float32.ptr(1_000_000 + size) for size in range(3)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from weakref import WeakValueDictionary
 
 TYPE_CHECKING = False  # importing typing would cost more than this whole package
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     Kind: TypeAlias = Literal["void", "bool", "int", "uint", "float"]
 
 _interned: dict[tuple[object, ...], DType] = {}
+# of pointers there are as many as sizes of buffers: those that nobody uses go
+_pointers: WeakValueDictionary[tuple[object, ...], PtrDType] = WeakValueDictionary()
 
 POINTER_BYTES = 8  # every target of the project addresses memory with 64 bits
 
@@ -160,14 +163,13 @@ class PtrDType(DType):
             ValueError: if ``size < -1``.
         """
         key = (PtrDType, base, size, space)
-        found = _interned.get(key)
+        found = _pointers.get(key)
         if found is None:
             if size < -1:
                 raise ValueError(f"ptr: {base.name} with size {size}: give a number of elements, or -1 for unknown")
             where = "" if space is AddrSpace.GLOBAL else f"@{space.name.lower()}"
             name = f"{base.name}*{'' if size < 0 else size}{where}"
-            found = _interned.setdefault(key, _pointer(PtrDType, name, base, size, space))
-        assert isinstance(found, PtrDType)
+            found = _pointers.setdefault(key, _pointer(PtrDType, name, base, size, space))
         return found
 
     @property
@@ -210,7 +212,7 @@ class ImageDType(PtrDType):
         """
         shape = tuple(shape)
         key = (ImageDType, base, shape)
-        found = _interned.get(key)
+        found = _pointers.get(key)
         if found is None:
             if base.kind != "float" or base.count != 1 or base.fmt not in ("e", "f"):
                 raise TypeError(f"image: channels are float16 or float32, not {base.name}")
@@ -220,7 +222,7 @@ class ImageDType(PtrDType):
             size = shape[0] * shape[1] * shape[2]
             found = _pointer(ImageDType, name, base, size, AddrSpace.GLOBAL)
             object.__setattr__(found, "shape", shape)
-            found = _interned.setdefault(key, found)
+            found = _pointers.setdefault(key, found)
         assert isinstance(found, ImageDType)
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from gc import is_finalized
@@ -177,8 +178,9 @@ class HostAllocator(LRUAllocator[HostMemory]):
         if opaque.owner is _KEPT:
             self.revive(opaque)  # and lets go of it
 
-    def __del__(self) -> None:
-        self.free_cache()  # what it keeps does not free itself
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not finalizing():  # everything goes then, and the modules' names with it
+            self.free_cache()  # what it keeps does not free itself
 
     def copyin(self, dest: HostMemory, src: memoryview) -> None:
         """Copies host memory."""
