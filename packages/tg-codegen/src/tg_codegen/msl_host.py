@@ -14,7 +14,9 @@ CHECK_FLAGS = (
     "-Wno-unused", "-Wno-unknown-attributes",
 )  # fmt: skip
 """With these clang sees mistakes of types and address spaces."""
-HOST_FLAGS = ("-x", "c++", "-std=c++17", "-fsigned-char", "-fvisibility=hidden", "-shared", "-fPIC", "-w")
+HOST_FLAGS = (
+    "-x", "c++", "-std=c++17", "-fsigned-char", "-fvisibility=hidden", "-fno-strict-aliasing", "-shared", "-fPIC", "-w",
+)  # fmt: skip
 """With these clang or gcc makes a library of what :func:`host_source` gives; it needs ``-lm``."""
 _SHARED = re.compile(r"^(\s*)(threadgroup \w+ \w+\[\d+\];)$", re.MULTILINE)
 
