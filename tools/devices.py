@@ -162,7 +162,7 @@ def run(python: str, variables: Mapping[str, str], *command: str) -> str:
       RuntimeError: it failed.
     """
     # Other environments lack what the examples import: it is found in this one.
-    paths = os.pathsep.join([p for p in sys.path if p.endswith("site-packages")])
+    paths = os.pathsep.join([str(ROOT / "src"), *(p for p in sys.path if p.endswith("site-packages"))])
     done = subprocess.run(
         [python, *command], capture_output=True, text=True, cwd=ROOT, check=False,
         env={**variables, "PYTHONPATH": os.pathsep.join(filter(None, (variables.get("PYTHONPATH", ""), paths)))},
@@ -235,7 +235,7 @@ def programs(results: Json) -> str:
     """The table of the two programs."""
     shown = [s for s in SUBJECTS if s.executes and "mnist" in results.get(s.label, {})]
     embedded = [results[s.label].get("embed", {}) for s in shown]
-    reference = next((one["cosines"] for one in embedded if "cosines" in one), [])
+    reference: list[float] = next((one["cosines"] for one in embedded if "cosines" in one), [])
     lines = [
         f"| device | loss, {STEPS} steps | held out | cosines |",
         "|---|--:|--:|---|",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 from ..allocator import Allocator, BufferOptions, LRUAllocator
 from .image import ImageMemory
@@ -113,7 +114,7 @@ class CLAllocator(LRUAllocator[CLMemory]):
             src.read(queue, host_address(dest), dest.nbytes)
         queue.done = max(queue.done, reached)
 
-    def transfer(self, dest: CLMemory, src: CLMemory, nbytes: int, source: Allocator[object]) -> bool:
+    def transfer(self, dest: CLMemory, src: CLMemory, nbytes: int, source: Allocator[Any]) -> bool:
         """Copies on the device; between devices whose memory the host does not reach, through pinned chunks."""
         if source is self:
             if not src.copy_to(self.queue, dest, nbytes):
