@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tg_dtype import dtypes
-from tg_lazy import Context, LazyBuffer, Ops, Storage, template
+from tg_lazy import Context, LazyBuffer, Ops, Storage, schedule, template
 from tg_runtime import Device, DeviceError, ExecItem, GlobalCounters, buffer_of, capture, realize
 from tg_runtime.plan import Plan
 from tg_runtime.testing.kernels import buffer_with, unpack
@@ -162,6 +162,26 @@ def test_a_failure_names_the_users_line_and_can_be_repeated(plans: list[int]) ->
     assert plans == [1] and any(f"{__file__}:" in note for note in caught.value.__notes__)
     realize([y])
     assert values(y)[:3] == [0, 2, 4]
+
+
+def test_a_kernel_that_does_not_compile_is_told_with_the_users_line(
+    plans: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = lazy([1.0, 2.0])
+    schedule([square(x).alu(Ops.EXP2)])
+    device = Device["CPU"]
+    monkeypatch.setattr(device, "programs", {})
+    with monkeypatch.context() as broken:
+        broken.setattr(device, "runtime", None)
+        for _ in range(2):
+            with pytest.raises(DeviceError) as caught:
+                realize([square(x).alu(Ops.EXP2)])
+            assert any(f"{__file__}:" in note for note in caught.value.__notes__)
+    for _ in range(2):
+        y = square(x).alu(Ops.EXP2)
+        realize([y])
+        assert values(y) == [2.0, 16.0]
+    assert plans == [1, 1]
 
 
 def test_interpreted_devices_have_none(plans: list[int]) -> None:

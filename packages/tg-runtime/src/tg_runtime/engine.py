@@ -16,7 +16,7 @@ from tg_lazy.schedule import recognise
 from tg_shape import Variable, sym_eval
 
 from .buffer import Buffer, buffer_of
-from .counters import GlobalCounters, update_stats
+from .counters import GlobalCounters, human, update_stats
 from .kernels import get_runner
 from .plan import plan_of
 from .prefetch import prefetch
@@ -336,4 +336,5 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
         if DEBUG.value == 1:
             kernels, compiled = GlobalCounters.kernel_count - before[0], GlobalCounters.compile_count - before[1]
             spent = GlobalCounters.compile_time_s - before[2]
-            print(f"realized {kernels} steps, {compiled} new ({spent * 1e3:.1f} ms to make)")
+            used, peak = (human(n, "B", 1024) for n in (GlobalCounters.mem_used, GlobalCounters.mem_peak))
+            print(f"realized {kernels} steps, {compiled} new ({spent * 1e3:.1f} ms to make); {used} held, most {peak}")

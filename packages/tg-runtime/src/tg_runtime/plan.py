@@ -145,13 +145,16 @@ def _settings() -> tuple[object, ...]:
 
 
 def plan_of(template: Template) -> Plan | None:
-    """The plan of a schedule, made when it is first asked for; None if it is none for plans."""
+    """The plan of a schedule, made when it is first asked for; None if it is none for plans, or cannot be made now."""
     plan = template.prepared
     if isinstance(plan, Plan) and plan.stands:
         return plan
     if plan is False:
         return None
-    made = _prepare(template)
+    try:
+        made = _prepare(template)
+    except Exception:  # it comes again on the long way, which tells the user's line
+        return None
     template.prepared = False if made is None else made
     return made
 
