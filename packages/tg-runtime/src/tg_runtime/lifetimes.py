@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tg_dtype import dtypes
 from tg_lazy.reuse import in_place, replaceable
@@ -29,8 +29,7 @@ _WORTH = 0.95
 """Kernels are made anew if less than this part of the memory is needed then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """What the buffers between recorded steps take.
 
     Attributes:
@@ -47,11 +46,9 @@ class Usage:
     arena_nbytes: int = 0
     in_place: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.buffers + other.buffers, self.nbytes + other.nbytes, self.peak_nbytes + other.peak_nbytes,
-            self.arena_nbytes + other.arena_nbytes, self.in_place + other.in_place,
-        )  # fmt: skip
+    def plus(self, other: Usage) -> Usage:
+        """Of two devices together."""
+        return Usage(*[a + b for a, b in zip(self, other, strict=True)])
 
 
 class Life:
@@ -250,7 +247,7 @@ def arrange(items: Sequence[ExecItem], ended: Iterable[Buffer]) -> tuple[list[Ex
         if allocator.arenas:
             if isinstance(allocator, LRUAllocator):
                 allocator.free_cache()  # where these buffers were: what will be asked for next is one block for all
-            usage += _arrange(out, numbers, device)
+            usage = usage.plus(_arrange(out, numbers, device))
     return out, usage
 
 
