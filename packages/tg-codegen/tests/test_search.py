@@ -69,7 +69,7 @@ def test_an_interrupt_gives_the_best_so_far() -> None:
         return float(len(tried))
 
     name = compile_ast(row_sums(), CPU).name
-    assert beam_search(row_sums(), CPU, measure).src == tried[0].src.replace("kernel", name)
+    assert beam_search(row_sums(), CPU, measure).src == tried[0].src.replace("candidate", name)
 
 
 def test_progress_is_told() -> None:

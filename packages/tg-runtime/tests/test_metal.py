@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tg_codegen import compile_ast
 from tg_dtype import DType, dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage, ast
 from tg_runtime import CompileError, DeviceError, DeviceUnavailable, OutOfMemory, profile, realize
@@ -141,6 +142,15 @@ def test_launch(device: MetalDevice) -> None:
     assert 0 < seconds < 10
     assert read(device, out, 16) == [i + 44 for i in range(16)]
     assert program(out, a, global_size=(0, 1, 1), vals=(1, 1), wait=True) == 0.0
+
+
+def test_names(device: MetalDevice) -> None:
+    """A kernel may be called by a word of the language."""
+    assert device.renderer is not None
+    spec = compile_ast(kernel([(ast.iota(ShapeTracker.from_shape((8,)), i32), 8)], []), device.renderer, name="kernel")
+    out = Buffer("METAL", 8, i32).allocate()
+    ExecItem(CompiledRunner(spec, device), [out]).run()
+    assert unpack(out.as_buffer(), i32) == list(range(8))
 
 
 def test_parts(device: MetalDevice) -> None:

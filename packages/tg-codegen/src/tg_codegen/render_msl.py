@@ -61,6 +61,15 @@ _WORDS = frozenset(
 )
 
 
+def function_name(kernel: str) -> str:
+    """What the function of a kernel is called: its name, unless that means something in the language.
+
+    >>> function_name("r_16_4"), function_name("kernel")
+    ('r_16_4', 'kernel_1')
+    """
+    return f"{kernel}_1" if kernel in KEYWORDS or kernel in _WORDS else kernel
+
+
 class MSLRenderer(Renderer):
     """Writes the Metal Shading Language.
 
@@ -114,7 +123,8 @@ class _Kernel(CStyleKernel):
     # whole text
 
     def text(self) -> str:
-        self.name = self.claim(self.name)
+        self.name = function_name(self.name)
+        self.names.add(self.name)
         parameters: list[str] = []
         for u in self.facts.params:
             self.values[u] = self.claim(f"data{u.arg}")

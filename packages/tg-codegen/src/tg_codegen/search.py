@@ -183,7 +183,7 @@ class _Search:
         found: list[tuple[float, int, Nest, ProgramSpec]] = []
         for nest in nests:
             try:
-                spec = render_nest(nest, self.renderer, "kernel")
+                spec = render_nest(nest, self.renderer, "candidate")
             except (ValueError, RuntimeError) as error:
                 self.problem = str(error)
                 continue

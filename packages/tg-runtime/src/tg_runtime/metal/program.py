@@ -9,6 +9,8 @@ from ctypes import byref, c_void_p
 from functools import partial
 from time import perf_counter_ns
 
+from tg_codegen.render_msl import function_name
+
 from ..compiler import Compiler, rejected
 from ..locks import fork_safe_lock
 from ..profiler import PROFILE, Launch, launch
@@ -115,7 +117,7 @@ class MetalProgram:
         objc = self.objc = queue.objc
         library = compiler.take(lib)
         with objc.pool():
-            function = objc.send(library, "newFunctionWithName:", objc.string(name))
+            function = objc.send(library, "newFunctionWithName:", objc.string(function_name(name)))
             objc.send(library, "release")
             if not function:
                 raise api.MetalError(f"Metal: the source has no kernel {name}")
