@@ -6,7 +6,7 @@ from tg_dtype import least_upper_dtype, sum_acc_dtype
 from tg_shape import sint
 
 from .core import Core, DTypeLike, to_dtype
-from .function import Mul, Sum
+from .function import Mul, Reshape, Sum
 from .movement import broadcast_shape
 from .placement import Placement
 
@@ -59,11 +59,12 @@ class Linear(Placement):
         m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
         lead = broadcast_shape("matmul", a.shape[:-2] or (1,), b.shape[:-2] or (1,)) if a.ndim + b.ndim > 4 else ()
         full = (*lead, m, n, k)
-        a = a.reshape((*a.shape[:-1], 1, k))._stretch(full)
+        # these fit: nothing has to be looked at again
+        a = a._apply(Reshape((*a.shape[:-1], 1, k)))._stretch(full)
         b = b.transpose(-1, -2)
-        b = b.reshape((*b.shape[:-2], 1, n, k))._stretch(full)
+        b = b._apply(Reshape((*b.shape[:-2], 1, n, k)))._stretch(full)
         out = a._contract(b, (len(lead) + 2,), dtype)
-        return out.reshape((*lead, *(() if x.ndim == 1 else (m,)), *(() if y.ndim == 1 else (n,))))
+        return out._apply(Reshape((*lead, *(() if x.ndim == 1 else (m,)), *(() if y.ndim == 1 else (n,)))))
 
     def matmul(self, x: Any, reverse: bool = False, dtype: DTypeLike | None = None) -> Self:
         """The same as :meth:`dot`; ``reverse`` exchanges the operands."""
