@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from tg_codegen.msl_host import install
 from tg_lazy import Context
 from tg_runtime.cpu.tools import find_tool
+from tg_runtime.devices.metal import MetalDevice
 from tg_runtime.metal import api
 from tg_runtime.registry import Device
 
@@ -87,3 +89,23 @@ def fake_metal(metal_library: FakeMetal) -> Iterator[FakeMetal]:
         forget()
         yield metal_library
     forget()
+
+
+@pytest.fixture
+def checked_metal(fake_metal: FakeMetal) -> Iterator[FakeMetal]:
+    """The stand-in in force as it is usually; what is against its rules fails the test."""
+    yield fake_metal
+    for option in ("fail", "macOS", "no memory", "no borrowing", "no indirect", "old system", "no device", "threads"):
+        fake_metal.set(option, 0)
+    gc.collect()
+    assert fake_metal.violations() == ""
+
+
+@pytest.fixture
+def metal(checked_metal: FakeMetal) -> Iterator[MetalDevice]:
+    """The default device of the stand-in, of the registry."""
+    with Context(DEV="METAL"):
+        opened = Device["METAL"]
+        assert isinstance(opened, MetalDevice)
+        yield opened
+        opened.synchronize()

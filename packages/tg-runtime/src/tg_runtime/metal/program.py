@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from ctypes import byref, c_void_p
@@ -105,6 +106,7 @@ class MetalProgram:
     Attributes:
       pipeline: ``MTLComputePipelineState``.
       max_threads: most threads of a threadgroup, by the registers that the kernel takes.
+      arguments: buffers that it takes, its variables being one; None if the source is not read so easily.
 
     Raises:
       MetalError: there is no such kernel, or the device cannot run it.
@@ -132,6 +134,8 @@ class MetalProgram:
             if not found:
                 raise api.MetalError(f"Metal: {queue.context.name} cannot run {name}: {objc.reason(error.value)}")
             self.pipeline = found
+        signature = re.search(rf"\bkernel\s+void\s+{re.escape(function_name(name))}\s*\(([^{{]*)\{{", lib.decode())
+        self.arguments = signature[1].count("[[buffer(") if signature else None
         self.max_threads = int(objc.send(self.pipeline, "maxTotalThreadsPerThreadgroup"))
 
     def __call__(
@@ -155,11 +159,16 @@ class MetalProgram:
           Seconds that the kernel ran, if ``wait``.
 
         Raises:
-          MetalError: a threadgroup is too large, or, if ``wait``, the kernel failed.
+          MetalError: a threadgroup is too large, the kernel takes other arguments, or, if ``wait``, it failed.
         """
         if 0 in global_size:
             return 0.0 if wait else None
         self.check(global_size, local_size)
+        if self.arguments is not None and len(bufs) + bool(vals) != self.arguments:
+            raise api.MetalError(
+                f"Metal: kernel {self.name} takes {self.arguments} buffers, its variables being one; "
+                f"got {len(bufs)} and {len(vals)} variables"
+            )
         record = partial(self._record, bufs, global_size, local_size, vals)
         told = launch() if PROFILE.value else None
         if told is None and not wait:
