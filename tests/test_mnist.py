@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, rea
 def test_handwriting_is_learnt(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same on the interpreter as on the processor, to the fourth digit of the loss."""
     losses = []
-    for device, steps in (("CPU", "120"), ("NUMPY", "4"), ("CPU", "4")):
+    for device, steps in (("CPU", "80"), ("NUMPY", "4"), ("CPU", "4")):
         options = ["--steps", steps, "--images", "2000", "--held-out", "256", "--batch", "32"]
         monkeypatch.setenv("DEV", device)
         done = run(repository, "python", "examples/mnist.py", *options)
@@ -27,5 +27,5 @@ def test_handwriting_is_learnt(run: Run, repository: Path, monkeypatch: pytest.M
         assert loss is not None and accuracy is not None, done.stdout
         losses.append((float(loss[1]), float(loss[2]), float(accuracy[1])))
     assert losses[0][1] < losses[0][0] / 2
-    assert losses[0][2] > 75
+    assert losses[0][2] > 60
     assert losses[1][:2] == pytest.approx(losses[2][:2], abs=2e-4)

@@ -136,11 +136,11 @@ def test_a_device_that_is_lost_in_the_middle(cl: CLDevice, monkeypatch: pytest.M
 
     def failing(*arguments: object) -> int:
         calls[0] += 1
-        return -5 if calls[0] == 3 else int(real(*arguments))
+        return -2 if calls[0] == 3 else int(real(*arguments))
 
     with monkeypatch.context() as patched:
         patched.setattr(api.library(), "clEnqueueNDRangeKernel", failing)
-        with pytest.raises(DeviceError, match=r"was lost: .*graph of 5 kernels: launch of .*OUT_OF_RESOURCES"):
+        with pytest.raises(DeviceError, match=r"was lost: .*graph of 5 kernels: launch of .*DEVICE_NOT_AVAILABLE"):
             graph([x], {})
     with pytest.raises(DeviceError, match="the device .* was lost"):
         graph([x], {})
@@ -152,6 +152,24 @@ def test_a_device_that_is_lost_in_the_middle(cl: CLDevice, monkeypatch: pytest.M
         x.copyin(memoryview(bytes(12)))
     cl.queue.lost = ""  # it was not really
     assert read(x) == [1, 2, 3]
+
+
+def test_work_that_ends_badly_loses_the_device(cl: CLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that is refused for want of resources does not: the next may ask for less."""
+    x, out = ints(1, 2, 3), ints(0, 0, 0)
+    graph = CLGraph([add(out, x, x)] * 2, [x])
+    with monkeypatch.context() as patched:
+        patched.setattr(api.library(), "clEnqueueNDRangeKernel", lambda *arguments: -5)
+        with pytest.raises(DeviceError, match=r"launch of .*OUT_OF_RESOURCES"):
+            graph([x], {})
+    graph([x], {})
+    assert read(out) == [2, 4, 6]
+    with monkeypatch.context() as patched:
+        patched.setattr(api.library(), "clFinish", lambda *arguments: -5)
+        with pytest.raises(DeviceError, match=r"was lost: .*waiting for the queue: OUT_OF_RESOURCES"):
+            cl.synchronize()
+    with pytest.raises(DeviceError, match="was lost"):
+        graph([x], {})
 
 
 FORKED = """

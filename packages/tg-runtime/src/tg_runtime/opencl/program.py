@@ -207,7 +207,7 @@ def tell_times(queue: Queue, event: ctypes.c_void_p, what: str) -> tuple[int, in
     try:
         code = cl.clWaitForEvents(1, ctypes.byref(event))
         if code:
-            raise queue.failed(code, f"{what}: waiting for its end")
+            raise queue.failed(code, f"{what}: waiting for its end", waited=True)
         assert event.value is not None
         start, end = (
             api.info_number("clGetEventProfilingInfo", (event.value,), moment)

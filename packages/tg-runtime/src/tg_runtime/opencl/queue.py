@@ -11,8 +11,9 @@ from ..profiler import DeviceClock
 from . import api
 from .discovery import PhysicalDevice
 
-# What a driver says when the device is gone, or does not answer any more.
-_LOST = frozenset({-2, -5, -36})  # device not available, out of resources, invalid queue
+# What a driver says when the device is gone: not available, invalid queue; and to who waits for work that ended badly:
+# out of resources, and NVIDIA's illegal access. A launch that is told the former may only have asked for too much.
+_LOST, _ENDED_BADLY = frozenset({-2, -36}), frozenset({-5, -9999})
 _KEPT_BYTES = 64 << 20
 
 
@@ -100,10 +101,10 @@ class Queue:
             "open it in the child first, or start processes by spawning"
         )
 
-    def failed(self, code: int, what: str) -> DeviceError:
-        """The error for a status; the device is lost from now on if the status says so."""
+    def failed(self, code: int, what: str, waited: bool = False) -> DeviceError:
+        """The error for a status, of work that was to be queued or was waited for; the device may be lost by it."""
         error = api.CLError(what, code)
-        if code in _LOST:
+        if code in _LOST or (waited and code in _ENDED_BADLY):
             self.lost = (
                 f"OpenCL: the device {self.physical.name} was lost: {error}. What its buffers held is gone; "
                 "what has been computed elsewhere stays. Restart the process to open it again"
@@ -131,11 +132,12 @@ class Queue:
         Raises:
           DeviceError: something that was queued failed.
         """
+        handle = self.handle
         with self._lock:
             kept, self._kept, self._kept_bytes = self._kept, [], 0
         reached = self.sequence
-        code = api.library().clFinish(self.handle)
+        code = api.library().clFinish(handle)
         if code != api.SUCCESS:
-            raise self.failed(code, "waiting for the queue")
+            raise self.failed(code, "waiting for the queue", waited=True)
         self.done = max(self.done, reached)
         del kept
