@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
+from tg_lazy import Ops
 from tg_shape import Expr, Variable
 
 from .access import STRIDES
@@ -31,6 +32,7 @@ GROUP_PANELS = 4
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
 LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
 SHORT_RUN = 8
+LONG_ROW = 128  # vectors
 SHORT_PIECE = 64  # iterations after which partial results cost little
 
 
@@ -474,7 +476,9 @@ class Planner:
                     self.do_all(rows_at_once(self.nest, self.target, root.var))
                     members *= prod(size(a.extent) for a in self.nest.axes if a.kind in (Kind.UPCAST, Kind.ROWS))
                 left = size(self.outer(root.var).extent)
-                spread = max(s for s in (1, 2, 4) if s * members <= max(4, members) and s <= left)
+                # a maximum takes longer than a sum: what came before is looked at once more, for it may be no number
+                slow = left >= LONG_ROW and all(n.arg[0] is Ops.MAX for n in groups[roots])
+                spread = max(s for s in (1, 2, 4, 8) if s * members <= max(8 if slow else 4, members) and s <= left)
                 self.cut(root.var, spread, Kind.SPREAD)
         self.unroll_small(4)
 
