@@ -21,10 +21,10 @@ from tg_shape import Variable
 
 from .actions import Action, Mark, Share, Split, loads_of
 from .contraction import instruction_for
-from .heuristic import Planner, power_below, step
 from .items import items
 from .matrix import WARP
 from .nest import FRAGMENT, REORDERING, Kind, Nest, Node, NodeOp, Root
+from .planner import Planner, power_below, step
 from .streaming import grows, size
 from .target import Target
 

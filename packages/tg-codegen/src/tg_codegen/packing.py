@@ -1,0 +1,199 @@
+"""Products that walk through more than is near: operands are packed, long reductions are cut in pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from .actions import Outermost, Pack, Partial, Split, loads_of
+from .contraction import instruction_for
+from .matrix import MatrixInstruction
+from .nest import Axis, Kind, Node, Root
+from .planner import Planner, power_below, step
+from .registers import Tile
+from .staging import MAX_SCRATCH_BYTES
+from .streaming import lines_held, size
+from .windows import overlapping
+
+FEW_ROWS = 8
+MAX_PANEL_BYTES = 1 << 20
+UNLIMITED = 1 << 30
+MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
+GROUP_PANELS = 4
+FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
+SHORT_PIECE = 64  # iterations after which partial results cost little
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A cut reduction: ``length`` iterations at a time, for ``panels`` tiles of vectors together."""
+
+    length: int
+    panels: int
+
+
+class Packer(Planner):
+    """Plans what is packed and what is done in pieces."""
+
+    def instruction(self, lanes: Root) -> MatrixInstruction | None:
+        """What multiplies and adds along the innermost reduced dimension, lanes being cut already."""
+        vector = next((a for a in self.nest.axes if a.kind is Kind.VECTOR and a.root is lanes.var), None)
+        reduced = [r for r in self.nest.roots.values() if r.reduce]
+        if vector is None or len(self.reductions) != 1 or len(reduced) != 1:
+            return None
+        found = instruction_for(self.reductions[0], lanes.var, None, self.target.matrices)
+        if found is None or found[0].shape[1] != vector.extent or size(reduced[0].extent) < 2 * found[0].shape[2]:
+            return None
+        return found[0]
+
+    def pack(self, lanes: Root, vectors: list[Node]) -> None:
+        """Keeps a vector operand contiguous in cache where it is read again and again with large strides.
+
+        The serial loops that the operand depends on go outermost; it is packed inside the last of them, and read by all
+        iterations of the others.
+        """
+        for load in vectors:
+            serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and size(a.extent) > 1]
+            together = self.overlapped(load)
+            around = [a for a in serial if a.root in load.free and a not in together]
+            local = [a for a in self.nest.axes if a.root in load.free and a not in (*around, *together)]
+            again = prod(size(a.extent) for a in serial if a not in around)
+            nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
+            strided = step(load, lanes.var) != 1 or self.contracted
+            most = MAX_PANEL_BYTES if strided else self.target.l2_bytes // 2
+            if again < (2 if strided else 8) or any(not isinstance(a.extent, int) for a in local) or nbytes > most:
+                continue
+            if not self.scattered(load, lanes):
+                continue
+            for axis in reversed(around):
+                if serial[: len(around)] != around:
+                    self.do(Outermost(axis.name))
+            self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
+            return
+
+    def pack_rows(self, rows: Root, reduced: Root) -> None:
+        """Keeps what a matrix instruction takes of the rows together along the reduction, where it is not."""
+        for load in loads_of(self.nest):
+            axes = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP]
+            staged = any(s.node is load for s in self.nest.stages)
+            if axes and not staged and {rows.var, reduced.var} <= load.free and step(load, reduced.var) != 1:
+                self.do(Pack(loads_of(self.nest).index(load), axes[-1]))
+
+    def widest(self, lanes: Root, vectors: list[Node]) -> int:
+        """Of how many vectors a panel of a strided operand may be, so that it can be packed whole."""
+        reduced = [r for r in self.nest.roots.values() if r.reduce]
+        if len(reduced) == 1:
+            return UNLIMITED  # cut in pieces
+        panels = (
+            prod(size(r.extent) for r in reduced if r.var in n.free) * self.width(lanes) * n.dtype.itemsize
+            for n in vectors if step(n, lanes.var) != 1
+        )
+        most = MAX_PANEL_BYTES // max(panels, default=1)
+        return most or UNLIMITED  # too large for one vector: cut in pieces
+
+    def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+        """How to cut a long reduction; None if it is not long.
+
+        A reduction is long if its vectors do not stay in the cache from one row to the next; or if the operand of the
+        rows is walked across, and either is larger than the caches, or its neighbours along the reduction fall on so
+        few sets of the cache that they do not stay either. What is walked across serves several panels at once.
+        """
+        walked = [r for r in self.nest.roots.values() if r.reduce]
+        count = self.outer(rows.var).extent
+        if len(self.reductions) != 1 or self.outer(walked[0].var).kind is not Kind.REDUCE:
+            return None
+        if len(walked) > 1:
+            return self.pieces_of_several(walked, lanes, tile, body)
+        extent = self.outer(walked[0].var).extent
+        if not isinstance(extent, int) or not isinstance(count, int) or count < 4:
+            return None
+        l2 = self.target.l2_bytes
+        wide = tile.vectors * self.width(lanes) * max(n.dtype.itemsize for n in body)
+        across = [n for n in body if lanes.var not in n.free and step(n, rows.var) == 1]
+        held, far = extent, False
+        for load in across:
+            jump = abs(step(load, walked[0].var) or 0) * load.dtype.itemsize
+            held = min(held, lines_held(jump, self.target))
+            far |= prod(size(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
+        if extent * wide <= l2 // 2 and held == extent and not far:
+            return None
+        panels = min(GROUP_PANELS, size(self.outer(lanes.var).extent) // self.target.threads) if across else 1
+        panels = max(1, panels)
+        length = power_below(max(l2 // 4 // (wide * panels), SHORT_PIECE))
+        if held < extent:
+            length = min(length, max(SHORT_PIECE, min(held, 2 * SHORT_PIECE)))
+        return Pieces(even_piece(extent, length), panels) if length < extent else None
+
+    def pieces_of_several(self, walked: list[Root], lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+        """How to cut a reduction over several dimensions: the outermost, where a panel of all cannot be packed."""
+        strided = [n for n in body if lanes.var in n.free and self.scattered(n, lanes) and self.reuse(n) >= FEW_ROWS]
+        steps = self.outer(walked[0].var)
+        if not strided or not isinstance(steps.extent, int):
+            return None
+        one = self.width(lanes) * strided[0].dtype.itemsize * prod(size(r.extent) for r in walked[1:])
+        most = self.target.l2_bytes // 4 if self.overlapped(strided[0]) else MAX_PANEL_BYTES
+        if one * steps.extent <= most or one > MAX_PANEL_BYTES:
+            return None
+        length = max(1, self.target.l2_bytes // 4 // (one * tile.vectors))
+        return Pieces(even_piece(steps.extent, length), 1) if length < steps.extent else None
+
+    def overlapped(self, load: Node) -> list[Axis]:
+        """The serial output loops along which the windows of a load overlap, so that one copy serves them all."""
+        near = {root for pair in overlapping(load, self.nest) for root in pair[:2]}
+        return [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in near]
+
+    def reduce_in_pieces(self, rows: Root, lanes: Root, tile: Tile, vectors: list[Node], pieces: Pieces) -> None:
+        """Cuts a long reduction; partial results of all rows, or of as many as fit, are kept in scratch."""
+        reduction = self.reductions[0]
+        steps = self.outer(next(r.var for r in self.nest.roots.values() if r.reduce))
+        if pieces.length > 1:
+            self.do(Split(steps.name, pieces.length, Kind.REDUCE.name))
+        packed = next((n for n in vectors if self.scattered(n, lanes)), None)
+        together = [] if packed is None else self.overlapped(packed)
+        axis, across = self.outer(rows.var), self.outer(lanes.var)
+        count = size(axis.extent)
+        one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
+        one *= prod(size(a.extent) for a in together)
+        if packed is not None:
+            for other in self.nest.axes:  # what is packed serves these too
+                fits = one * size(other.extent) <= self.target.l2_bytes // 2
+                if other.kind is Kind.LOOP and other.root not in (*packed.free, rows.var, lanes.var) and fits:
+                    together.append(other)
+                    one *= size(other.extent)
+        blocks = -(-count * one // (MAX_PARTIAL_BYTES if pieces.panels > 1 else self.target.l2_bytes // 2))
+        if size(across.extent) < self.target.threads:
+            blocks = max(blocks, self.target.threads)
+        if 1 < blocks <= count // 2:
+            self.do(Split(axis.name, -(-count // blocks), Kind.LOOP.name))
+        inner = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
+        if pieces.panels > 1:
+            if size(across.extent) > pieces.panels:
+                self.do(Split(across.name, pieces.panels, Kind.LOOP.name))
+            inner += [a.name for a in self.nest.axes if a.root is lanes.var and a.kind is Kind.LOOP][-1:]
+        inner += [a.name for a in together]
+        around = [a.name for a in self.nest.axes if a.kind is Kind.LOOP and a.name not in inner]
+        for name in reversed(around):
+            self.do(Outermost(name))
+        self.do(Partial(0, around[-1] if around else "-"))
+        if packed is not None:
+            self.do(Pack(loads_of(self.nest).index(packed), steps.name))
+
+    def scattered(self, load: Node, lanes: Root) -> bool:
+        """Whether the vectors of a load along a reduction are not as they are wanted: far apart, or strided themselves.
+
+        A matrix instruction wants several iterations in turn.
+        """
+        if self.contracted:
+            return True
+        jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
+        return step(load, lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
+
+
+def even_piece(extent: int, most: int) -> int:
+    """The size, at most ``most``, of pieces that have nothing over, or else as little as may be.
+
+    >>> even_piece(4096, 1024), even_piece(1000, 128), even_piece(1009, 512)
+    (1024, 125, 505)
+    """
+    whole = next((n for n in range(most, most // 2, -1) if extent % n == 0), None)
+    return whole or -(-extent // -(-extent // most))
