@@ -30,7 +30,7 @@ from tg_runtime.cuda.graph import CUDAGraph
 from tg_runtime.cuda.memory import CUDAAllocator, CUDAMemory
 from tg_runtime.cuda.mock import MockDriver, mock
 from tg_runtime.cuda.mock_work import Stream
-from tg_runtime.cuda.program import CUDAProgram
+from tg_runtime.cuda.program import Arguments, CUDAProgram
 from tg_runtime.dev import DevEntry
 from tg_runtime.devices.cuda import CUDADevice
 from tg_runtime.engine import ExecItem
@@ -621,3 +621,41 @@ def test_a_driver_that_is_too_old(tmp_path: Path) -> None:
         api.start(Driver(old))
     with pytest.raises(DeviceError, match="the driver library lacks cuGraphLaunch"):
         Driver(lambda name: MockDriver().functions()[name if name != "cuGraphLaunch" else ""])
+
+
+@needs_mock
+def test_a_device_that_is_lost_in_the_middle_of_a_graph() -> None:
+    """The kernels before are done, those behind are not, and every later call says that the device is lost."""
+    state = MockDriver("sm_80", memory_bytes=1 << 30)
+    driver = Driver(state.functions().__getitem__)
+    api.start(driver)
+    context = CUDAContext(driver, 0)
+    allocator = CUDAAllocator("CUDA", context)
+    first, last = allocator.alloc(64), allocator.alloc(64)
+    add, fails = CUDAProgram(context, "add_n", ADD_N), CUDAProgram(context, "fails", ADD_N)
+    graph = driver.object("cuGraphCreate", 0)
+    before: list[int] = []
+    kept = []
+    for program, bufs in ((add, (first, first)), (fails, ()), (add, (last, first))):
+        arguments = Arguments(len(bufs), 2 * bool(bufs))
+        arguments.set(bufs, (0, 5) if bufs else ())
+        kept.append(arguments)
+        pointers = ctypes.cast(arguments.pointers, ctypes.POINTER(ctypes.c_void_p))
+        params = api.KernelNodeParams(program.function, 1, 1, 1, 1, 1, 1, 0, pointers)
+        handles = (ctypes.c_void_p * max(len(before), 1))(*before[-1:])
+        node = driver.object("cuGraphAddKernelNode", graph, handles, len(before[-1:]), ctypes.byref(params))
+        before.append(node)
+    allocator.copyin(first, memoryview(bytes(64)))
+    allocator.copyin(last, memoryview(bytes(64)))
+    context.order.before_kernel((first, last))
+    driver.check(driver.cuGraphLaunch(driver.object("cuGraphInstantiateWithFlags", graph, 0), context.stream), "launch")
+    with pytest.raises(DeviceError, match=r"LAUNCH_FAILED \(719\); the device is lost to this process"):
+        context.synchronize()
+    assert state.error == "kernel fails: it trapped"
+    assert ctypes.string_at(first.address, 4) == b"\5\0\0\0"
+    assert ctypes.string_at(last.address, 4) == bytes(4)
+    with pytest.raises(DeviceError, match="the device is lost"):
+        allocator.copyout(memoryview(bytearray(64)), first)
+    allocator.free(first, 64)  # nothing is left to give back, and nothing is said
+    allocator.free(last, 64)
+    allocator.free_cache()

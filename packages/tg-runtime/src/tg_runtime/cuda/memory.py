@@ -155,12 +155,15 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
         if options.external_ptr is not None:
             return
         # cuMemFree waits for the device itself; what the host pinned is given back as soon as it is asked.
+        driver, code = context.driver, api.SUCCESS
         if opaque.pinned:
-            context.synchronize()
-            code = context.driver.cuMemFreeHost(address)
+            for stream in (context.order.copies, context.stream):
+                code = code or driver.cuStreamSynchronize(stream)
+            code = code or driver.cuMemFreeHost(address)
         else:
-            code = context.driver.cuMemFree_v2(address)
-        context.driver.check(code, f"giving back {opaque.nbytes} bytes")
+            code = driver.cuMemFree_v2(address)
+        if code not in api.LOST:  # with the device its memory is gone: whoever drops a buffer need not hear of it
+            driver.check(code, f"giving back {opaque.nbytes} bytes")
 
     def copyin(self, dest: CUDAMemory, src: memoryview) -> None:
         """Copies host memory to the device; returns before the device is done."""
