@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tg_lazy import LazyOp, template
 from tg_lazy.lazybuffer import _nodes
 from tg_lazy.row import _rows
 from tg_runtime import Device, DeviceError, GlobalCounters
+from tg_shape import Interned
 from tg_shape.expr import _nodes as _expressions
 from tinytg import Tensor, TinyJit, nn
 
@@ -69,10 +71,11 @@ def resident_bytes() -> int:
 
 def sizes() -> list[int]:
     """How large every table is that lives as long as the process."""
-    for table in (_nodes, _rows, _expressions, LazyOp._interned, UOp._interned):
-        table.sweep()  # type: ignore[attr-defined]
-    tables = [_nodes, _rows, _expressions, LazyOp._interned, UOp._interned, template._templates]
-    return [len(table) for table in tables] + [len(Device["CPU"].programs), GlobalCounters.mem_used]
+    tables: list[Interned[Any]] = [_nodes, _rows, _expressions, LazyOp._interned, UOp._interned]
+    for table in tables:
+        table.sweep()
+    rest = [len(template._templates), len(Device["CPU"].programs), GlobalCounters.mem_used]
+    return [*(len(table) for table in tables), *rest]
 
 
 @pytest.mark.parametrize("jitted", [False, True])

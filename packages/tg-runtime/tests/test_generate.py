@@ -60,7 +60,12 @@ def test_kernels_with_variables_are_kept_with_their_bounds(
     cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, real = [], generate._generate
-    monkeypatch.setattr(generate, "_generate", lambda renderer, sink: made.append(sink) or real(renderer, sink))
+
+    def counting(renderer: Renderer, sink: LazyOp) -> ProgramSpec:
+        made.append(sink)
+        return real(renderer, sink)
+
+    monkeypatch.setattr(generate, "_generate", counting)
     ten, more = (total(Variable("n", 1, most)) for most in (10, 20))
     assert ten.key != more.key and ten.key != total(Variable("n", 2, 10)).key
     with Context(DEV="NULL"):

@@ -9,7 +9,17 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage, schedule, template
-from tg_runtime import Device, DeviceError, ExecItem, GlobalCounters, buffer_of, capture, realize
+from tg_runtime import (
+    BufferOptions,
+    Device,
+    DeviceError,
+    ExecItem,
+    GlobalCounters,
+    LRUAllocator,
+    buffer_of,
+    capture,
+    realize,
+)
 from tg_runtime.plan import Plan
 from tg_runtime.testing.kernels import buffer_with, unpack
 
@@ -88,7 +98,12 @@ def test_steady_work_allocates_nothing_new(monkeypatch: pytest.MonkeyPatch) -> N
     for _ in range(2):
         realize([square(x)])
     real = allocator._alloc
-    monkeypatch.setattr(allocator, "_alloc", lambda *args: asked.append(args) or real(*args))
+
+    def noted(nbytes: int, options: BufferOptions) -> object:
+        asked.append(nbytes)
+        return real(nbytes, options)
+
+    monkeypatch.setattr(allocator, "_alloc", noted)
     for _ in range(50):
         realize([square(x)])
     assert not asked
@@ -151,6 +166,7 @@ def test_a_failure_names_the_users_line_and_can_be_repeated(plans: list[int]) ->
         return x.alu(Ops.ADD, x)
 
     realize([build()])
+    assert isinstance(allocator, LRUAllocator)
     allocator.free_cache()
     limit, allocator.limit = allocator.limit, 1 << 10
     y = build()

@@ -12,7 +12,7 @@ n, m = Variable("n", 1, 10), Variable("m", 0, 63)
 @pytest.mark.parametrize(
     "e",
     [
-        0, -7, n, n.bind(3), n * 4 + 1, n.bind(3) * m, (n * 3 + m) // 5, (n + m) % 7, n.lt(4), (n + m).eq(9), n.ne(2),
+        0, -7, n, n.bind(3), n * 4 + 1, n.bind(3) * m, (n * 3 + m) // 5, (n + m) % 7, n.lt(4), n.eq(9), n.ne(2),
         smax(n, m, 3), smin(n * 2, m), n.lt(4) & m.lt(5), n.lt(2) | m.lt(9), (n + 1) * (m + 2) // 3 + n % 4,
     ],
 )  # fmt: skip
