@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -341,3 +343,45 @@ def test_assignments_before_the_call_are_not_recorded(backend: str) -> None:
     for _ in range(4):
         double(Tensor([1.0]))
     assert state.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_same_tensors_again(backend: str) -> None:
+    calls = []
+
+    def fn(x: Tensor, w: Tensor) -> Tensor:
+        calls.append(1)
+        return (x @ w).realize()
+
+    jitted = TinyJit(fn)
+    x, w = Tensor([[1.0, 2.0]]).realize(), Tensor([[1.0, 0.0], [0.0, 1.0]]).realize()
+    results = [jitted(x, w) for _ in range(5)]
+    assert len(calls) == 2
+    assert len({id(result.lazydata.storage) for result in results}) == 5  # each has memory of its own
+    assert all(result.tolist() == [[1.0, 2.0]] for result in results)
+    x.assign(Tensor([[3.0, 4.0]])).realize()
+    assert jitted(x, w).tolist() == [[3.0, 4.0]]
+    assert jitted(Tensor([[5.0, 6.0]]).realize(), w).tolist() == [[5.0, 6.0]]
+    assert jitted(x, w).tolist() == [[3.0, 4.0]]
+    x.assign(x + 1)  # not executed yet
+    assert jitted(x, w).tolist() == [[4.0, 5.0]]
+    with pytest.raises(JitError, match="shape"):
+        jitted(Tensor([[1.0], [2.0]]).realize(), w)
+    assert jitted(x, w).tolist() == [[4.0, 5.0]]
+    Tensor.training = True
+    try:
+        with pytest.raises(JitError, match="training"):
+            jitted(x, w)
+    finally:
+        Tensor.training = False
+
+
+def test_arguments_are_not_kept_alive(backend: str) -> None:
+    jitted = TinyJit(lambda x: (x + 1).realize())
+    for _ in range(4):
+        x = Tensor([1.0, 2.0]).realize()
+        jitted(x)
+        jitted(x)
+    gone = weakref.ref(x.lazydata)
+    del x
+    gc.collect()
+    assert gone() is None

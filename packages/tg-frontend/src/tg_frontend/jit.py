@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from weakref import ref
 
 from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
 from tg_lazy.lazybuffer import LEAVES
@@ -28,7 +29,7 @@ from tg_runtime import (
     capturing,
 )
 from tg_runtime.counters import human
-from tg_shape import Bind, Variable
+from tg_shape import Bind, Variable, sint
 
 from .autograd import MODE
 from .random import RECORDING, renew
@@ -222,6 +223,14 @@ class _Record:
         if DEBUG.value:
             print(f"recorded {len(self.items)} steps, {_told(self.memory)}")
         self.steps = self._condensed() if JIT.value == 1 else [(item, self._sources(item)) for item in self.items]
+        self.modes = (Tensor.training, MODE.recording)
+        self.known: tuple[ref[LazyBuffer], ...] | None = None
+        # a result that each call makes anew, seen as it lies in memory: which output it is, and its shape
+        self.whole: dict[int, tuple[int, tuple[sint, ...]]] = {}
+        for tensor in _outputs(result):
+            place, lazy = self.results[id(tensor)] - len(call.tensors), tensor.lazydata
+            if place >= 0 and lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size:
+                self.whole[id(tensor)] = place, lazy.shape
 
     def _fresh(self, result: Any, newest: int) -> list[Storage]:
         """The memory of results that each call makes anew: made by the call, and held by nobody else."""
@@ -283,8 +292,37 @@ class _Record:
     def replay(self, call: _Call) -> Any:
         """Executes the record on the memory of another call's arguments."""
         call.check(self.call)
+        return self._run(call, call.buffers())
+
+    def again(self, args: tuple[Any, ...]) -> Any:
+        """Executes the record once more on the tensors of the last call; ``NotImplemented`` if these are others."""
+        known = self.known
+        if known is None or len(args) != len(known) or (Tensor.training, MODE.recording) != self.modes:
+            return NotImplemented
+        buffers = []
+        for arg, weak in zip(args, known, strict=True):
+            if type(arg) is not Tensor:
+                return NotImplemented
+            lazy = arg._lazy
+            if weak() is not lazy or lazy.base.successor is not None:
+                return NotImplemented
+            storage = lazy.storage
+            assert storage is not None
+            buffers.append(buffer_of(storage).ensure_allocated())
+        return self._run(None, buffers)
+
+    def remember(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keeps what :meth:`again` recognises: arguments that are tensors, none with variables in its shape."""
+        self.known = None
+        lazies = [arg._lazy for arg in args if type(arg) is Tensor]
+        inside = len(self.whole) == len(self.results) and not self.call.values
+        if inside and not kwargs and len(lazies) == len(args) and all(lazy.st.numeric for lazy in lazies):
+            self.known = tuple(ref(lazy) for lazy in lazies)
+
+    def _run(self, call: _Call | None, inputs: list[Buffer]) -> Any:
+        values = self.call.values if call is None else call.values
         storages = [Storage(s.device, s.size, s.dtype) for s in self.outputs]
-        buffers = [*call.buffers(), *(buffer_of(storage).ensure_allocated() for storage in storages)]
+        buffers = [*inputs, *(buffer_of(storage).ensure_allocated() for storage in storages)]
         for stream in self.streams:
             renew(stream)
         for item, sources in self.steps:
@@ -295,7 +333,7 @@ class _Record:
                     assert part is not None
                     buffer = buffer.view(part.size, part.dtype, offset)
                 item.bufs[position] = buffer
-            item.run(call.values, jit=True)
+            item.run(values, jit=True)
         self._let_go()
         return _rebuilt(self.result, lambda tensor: self._renewed(tensor, call, storages))
 
@@ -312,14 +350,18 @@ class _Record:
         inputs = [one.lazy.storage for one in self.call.tensors]
         return next((n for n, mine in enumerate([*inputs, *self.outputs]) if mine is storage is not None), -1)
 
-    def _renewed(self, tensor: Tensor, call: _Call, storages: list[Storage]) -> Tensor:
+    def _renewed(self, tensor: Tensor, call: _Call | None, storages: list[Storage]) -> Tensor:
+        whole = self.whole.get(id(tensor))
+        if whole is not None:
+            return Tensor._wrap(LazyBuffer.from_storage(storages[whole[0]], whole[1]))
+        assert call is not None
         place, lazy = self.results[id(tensor)], tensor.lazydata
         if place < 0:
             return tensor
         if place < len(call.tensors):
             return Tensor._wrap(lazy.bind(call.values).rebase(call.tensors[place].lazy.base))
         base = LazyBuffer.from_storage(storages[place - len(call.tensors)], lazy.base.shape)
-        return Tensor._wrap(base if lazy.base is lazy and lazy.st.numeric else lazy.rebase(base).bind(call.values))
+        return Tensor._wrap(lazy.rebase(base).bind(call.values))
 
 
 class TinyJit(Generic[P, R]):
@@ -374,9 +416,15 @@ class TinyJit(Generic[P, R]):
             # inside of another recording, this one is a plain function
             return self._finished(self.fxn(*args, **kwargs))
         with self._lock:
+            record = self.captured
+            if record is not None and not kwargs:
+                out: R = record.again(args)
+                if out is not NotImplemented:
+                    return out
             call = _Call(args, kwargs)
-            if self.captured is not None:
-                out: R = self.captured.replay(call)
+            if record is not None:
+                out = record.replay(call)
+                record.remember(args, kwargs)
                 return out
             if self.cnt == 0:
                 result = self._finished(self.fxn(*args, **kwargs))

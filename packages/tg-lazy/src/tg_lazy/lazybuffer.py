@@ -216,8 +216,11 @@ class LazyBuffer:
         shape = (storage.size,) if shape is None else tuple(shape)
         if max_size(shape) > storage.size:
             raise ValueError(f"BUFFER: shape {shape} needs {max_size(shape)} elements; {storage!r} has fewer")
-        self = LazyBuffer._new(Ops.BUFFER, storage.device, storage.dtype.element, contiguous(shape))
-        self._storage, self.readers, self.row = storage, storage.readers, None
+        self = object.__new__(LazyBuffer)  # nothing is like it: it needs no table
+        self.op, self.device, self.dtype, self.st = Ops.BUFFER, storage.device, storage.dtype.element, contiguous(shape)
+        self.srcs, self.arg, self.shape, self.origin, self.shared = (), None, shape, caller(1), False
+        self.stale = self.successor = self._key = self.row = None
+        self._storage, self.readers = storage, storage.readers
         return self
 
     @staticmethod
