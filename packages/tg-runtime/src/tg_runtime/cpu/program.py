@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -53,8 +54,8 @@ class CPUProgram:
         self._faults = fault_table(ir_compiler())
         self._row = -1 if self._faults is None else self._faults.add(name, self.memory.address, len(self.mem))
 
-    def __del__(self) -> None:
-        if getattr(self, "_row", -1) >= 0 and self._faults is not None:
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not finalizing() and getattr(self, "_row", -1) >= 0 and self._faults is not None:
             self._faults.remove(self._row)
 
     @property
