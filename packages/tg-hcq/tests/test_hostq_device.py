@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -172,3 +175,72 @@ def test_a_dropped_device_stops_its_threads() -> None:
             break
         time.sleep(0.01)
     assert threading.active_count() == before
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_loses_the_device() -> None:
+    """A child is told so by whatever it asks of the parent's device, and may open one of its own."""
+    name = "HOSTQ:7"
+    values = np.arange(64, dtype=np.float32)
+    there = lazy(values, name)
+    twice = there.alu(Ops.ADD, there).contiguous()
+    realize([twice])
+    device = Device[name]
+    assert isinstance(device, HostQueueDevice)
+
+    def answer(work: Callable[[], object]) -> str:
+        try:
+            work()
+        except DeviceError as error:
+            return str(error)
+        return "nothing"
+
+    def launch() -> None:
+        realize([twice.alu(Ops.MUL, twice).contiguous()])
+
+    def all_answers() -> str:
+        asked: list[Callable[[], object]] = [
+            lambda: read(twice), lambda: lazy(values, name), launch, device.synchronize, device.reset,
+            lambda: device.allocator.alloc(1 << 20),
+        ]  # fmt: skip
+        silent = [number for number, work in enumerate(asked) if "before this process was forked" not in answer(work)]
+        gc.collect()
+        device.close()
+        own = lazy(values, "HOSTQ:8")
+        double = own.alu(Ops.ADD, own).contiguous()
+        realize([double])
+        return f"{silent} {np.array_equal(read(double), 2 * values)}"
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # a wait that has no end ends the child
+        try:
+            os.write(writing, all_answers().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        assert told.read() == "[] True"
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    launch()
+    np.testing.assert_array_equal(read(twice), 2 * values)
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_forked_child_ends() -> None:
+    """The child's interpreter ends in the ordinary way, with the parent's device still known to it."""
+    code = """if True:
+        import os
+        from tg_hcq.hostq import HostQueueDevice
+        device = HostQueueDevice()
+        block = device.allocator.alloc(4096)
+        device.allocator.copyin(block, memoryview(bytes(4096)))
+        device.synchronize()
+        child = os.fork()
+        if child:
+            raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -77,6 +77,8 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """Gives memory back, which the device uses no more."""
 
     def _alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+        if self._timeline is not None:
+            self._timeline.require()
         self.reap()
         try:
             return self._map(nbytes, options)
@@ -108,7 +110,9 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self._retired.append((done or self.timeline.here(), opaque, options, keep))
 
     def reap(self) -> None:
-        """Unmaps what was freed and is done with."""
+        """Unmaps what was freed and is done with; in a forked child nothing, for it is the parent's."""
+        if self._timeline is not None and not self._timeline.ours:
+            return
         for _ in range(len(self._retired)):
             try:
                 item = self._retired.popleft()
@@ -139,6 +143,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
             DeviceFault: if the device is stopped.
         """
         data = _bytes_of(src, dest, "copyin")
+        self.timeline.require()
         if self._copy_queue is None:
             self.timeline.synchronize()
             dest.host_view().bytes()[: len(data)] = data

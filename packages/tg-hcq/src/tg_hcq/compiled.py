@@ -106,7 +106,8 @@ class HCQCompiled(Compiled):
             self.error_state = error
 
     def raise_error_state(self) -> None:
-        """Raises a copy of what stopped the device, if it is stopped."""
+        """Raises a copy of what stopped the device, if it is stopped; DeviceError in a process forked since."""
+        self.timeline.require()
         if self.error_state is not None:
             raise type(self.error_state)(*self.error_state.args) from self.error_state
 

@@ -31,6 +31,8 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final
 
+from tg_runtime.locks import fork_safe_lock
+
 from .errors import DeviceFault, DeviceTimeout
 from .fileio import MMIO
 from .host_memory import HostMemory
@@ -81,7 +83,7 @@ _MAX_SCALARS: Final = 4096
 _POLL_S: Final = 0.0005
 
 # Rings a bell on every store that a wait could be for, whichever device makes it.
-MEMORY_CHANGED: Final = threading.Condition()
+MEMORY_CHANGED: Final = threading.Condition(fork_safe_lock())
 
 _thread = threading.local()
 

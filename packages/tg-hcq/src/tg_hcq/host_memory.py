@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import mmap
+import os
 import threading
 
 from .fileio import MMIO
@@ -26,6 +27,10 @@ class HostMemory:
     def __init__(self) -> None:
         # reentrant: the collector may free a buffer while this thread is mapping one
         self._lock = threading.RLock()
+        if hasattr(os, "register_at_fork"):  # a child, which may open a device of its own, finds the table whole
+            os.register_at_fork(
+                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+            )
         # sorted by address; parallel lists, so that the search compares numbers only
         self._starts: list[int] = []
         self._ends: list[int] = []

@@ -8,6 +8,7 @@ any C function.
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from array import array
 from collections import Counter
@@ -262,7 +263,7 @@ class HostQueueDevice(HCQCompiled):
         self._ring_words = ring_words
         self._executors: dict[str, HostExecutor] = {}
         allocator = HostQueueAllocator(device, memory_limit)
-        self._close = weakref.finalize(self, _close, self._executors, allocator.mapped)
+        self._close = weakref.finalize(self, _close, os.getpid(), self._executors, allocator.mapped)
         super().__init__(
             device,
             allocator,
@@ -322,7 +323,12 @@ class HostQueueDevice(HCQCompiled):
                 MEMORY_CHANGED.wait(0.0005)
 
     def reset(self) -> None:
-        """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content."""
+        """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content.
+
+        Raises:
+            DeviceError: if the process was forked since the device was opened.
+        """
+        self.timeline.require()
         with self.timeline.lock:
             _stop(self._executors)
             self._start(self.device)
@@ -351,7 +357,9 @@ def _code_generation(entry: DevEntry) -> tuple[Renderer | None, Compiler | None]
     return type(cpu.renderer)(replace(cpu.renderer.target, threads=1)), cpu.compiler
 
 
-def _close(executors: dict[str, HostExecutor], mapped: Counter[tuple[int, int]]) -> None:
+def _close(process: int, executors: dict[str, HostExecutor], mapped: Counter[tuple[int, int]]) -> None:
+    if os.getpid() != process:  # the threads are the parent's, and so is what they left locked
+        return
     _stop(executors)
     for address, nbytes in mapped.elements():
         MEMORY.unmap(address, nbytes)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
+from tg_runtime import DeviceError
+from tg_runtime.locks import fork_safe_lock
 from tg_shape import Variable
 
 from .queue import HWQueue, QueueDevice
@@ -25,6 +27,8 @@ class Timeline:
     Values stay below ``limit``: beyond it the device is waited for, and counting begins again on a second signal, so
     that a wait for an old value still passes.
 
+    What was opened before a fork is the parent's: in the child everything raises, before it takes a lock.
+
     Attributes:
         signal: the signal now in use.
         value: what the next submission will set it to.
@@ -38,8 +42,26 @@ class Timeline:
         self._device = device
         self.signal, self._other = device.new_signal(), device.new_signal()
         self.value, self.limit = 1, limit
-        self.lock = threading.RLock()
+        self.lock = fork_safe_lock()
         self._epoch = 0
+        self._process, self._getpid = os.getpid(), os.getpid  # kept: modules are gone when the interpreter ends
+
+    @property
+    def ours(self) -> bool:
+        """Whether this process opened the device, and may so touch what the device reads."""
+        return self._process == self._getpid()
+
+    def require(self) -> None:
+        """Does nothing in the process that opened the device.
+
+        Raises:
+            DeviceError: if the process was forked since.
+        """
+        if not self.ours:
+            raise DeviceError(
+                f"{self._device.device} was opened before this process was forked, and is lost in the child; "
+                "open it in the child first, or start processes by spawning"
+            )
 
     @contextmanager
     def submission(self, queue: Q) -> Iterator[Q]:
@@ -49,7 +71,9 @@ class Timeline:
 
         Raises:
             DeviceFault: if the device is stopped.
+            DeviceError: if the process was forked since it was opened; likewise wherever something is waited for.
         """
+        self.require()
         with self.lock:
             self._device.raise_error_state()
             self._make_room()
@@ -72,6 +96,7 @@ class Timeline:
             ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
             DeviceFault: if the device is stopped.
         """
+        self.require()
         with self.lock:
             self._device.raise_error_state()
             self._make_room()
@@ -111,6 +136,7 @@ class Timeline:
             DeviceTimeout: if the device makes no progress for ``timeout_ms``.
             DeviceFault: if the device is stopped.
         """
+        self.require()
         with self.lock:
             epoch, signal = self._epoch, self.signal
         if point[0] == epoch:
