@@ -17,6 +17,7 @@ from tg_runtime import (
     Device,
     DeviceError,
     DeviceUnavailable,
+    DevSyntaxError,
     GlobalCounters,
     buffer_of,
     get_runner,
@@ -38,6 +39,12 @@ from tg_shape import ShapeTracker
         ("NULL:CL", "__kernel"),
         ("NULL:CUDA", "__global__"),
         ("NULL:CUDA:sm_90", "__global__"),
+        ("NULL:CUDA:sm_100a", "__global__"),
+        ("NULL:PTX", ".target sm_80"),
+        ("NULL:PTX:sm_90", ".target sm_90"),
+        ("NULL:MSL", "kernel void"),
+        ("NULL:WGSL", "@compute"),
+        ("NULL:LLVM:aarch64,neoverse-v2", "define void @"),
     ],
 )
 def test_null_compiles_for_every_renderer(setting: str, text: str) -> None:
@@ -50,6 +57,22 @@ def test_null_compiles_for_every_renderer(setting: str, text: str) -> None:
         assert runner.lib.decode() == runner.spec.src
         assert Device["NULL"].compiler is not None
         assert Device["NULL"].compiler.disassemble(runner.lib) == runner.spec.src
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ("NULL:MSL:apple9", "MSL has no architectures"),
+        ("NULL:CL:foo", "CL has no architectures"),
+        ("NULL:WGSL:x", "WGSL has no architectures"),
+        ("NULL:CUDA:gfx", "'gfx' is not an architecture"),
+        ("NULL:PTX:sm_50", "'sm_50' is not an architecture from sm_75 on"),
+        ("NULL:LLVM:a b", "'a b' names no processor"),
+    ],
+)
+def test_null_refuses_an_architecture_that_there_is_not(setting: str, text: str) -> None:
+    with Context(DEV=setting), pytest.raises(DevSyntaxError, match=text):
+        Device["NULL"]
 
 
 def test_null_realises_and_holds_nothing() -> None:

@@ -15,6 +15,7 @@ Example:
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -52,6 +53,9 @@ class CUDARenderer(Renderer):
       target: the machine; a common GPU if omitted.
       strict: forbid the compiler to contract a multiplication and an addition that the kernel states apart.
       tf32: do products of fp32 by tensor cores, which round their operands to 10 bits of mantissa.
+
+    Raises:
+      ValueError: ``arch`` is not a compute capability, as ``sm_80`` is.
     """
 
     name: ClassVar[str] = "CUDA"
@@ -60,6 +64,8 @@ class CUDARenderer(Renderer):
     def __init__(
         self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False, tf32: bool = False
     ) -> None:
+        if re.fullmatch(r"sm_\d+[af]?", arch) is None:
+            raise ValueError(f"CUDA: {arch!r} is not an architecture, as sm_80 is")
         target = target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
         super().__init__(with_tensor_cores(target, arch, tf32))
         self.arch, self.strict = arch, strict

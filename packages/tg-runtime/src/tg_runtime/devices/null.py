@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tg_codegen import Renderer
+from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_cuda import CUDARenderer
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render_ptx import PTXRenderer
 from tg_codegen.renderers import RENDERERS
 
 from ..allocator import Allocator, BufferOptions
@@ -13,7 +17,7 @@ from ..compiled import Compiled
 from ..compiler import Compiler
 from ..cpu.arch import CPUArch
 from ..dev import DevEntry
-from ..errors import DeviceUnavailable
+from ..errors import DeviceUnavailable, DevSyntaxError
 
 
 class NullMemory(NamedTuple):
@@ -94,15 +98,31 @@ class NullDevice(Compiled):
 
     @classmethod
     def unavailable(cls, entry: DevEntry) -> str | None:
-        """Needs nothing."""
+        """Needs nothing.
+
+        Raises:
+          DevSyntaxError: the renderer has no architectures, or not that one.
+        """
         if entry.renderer and entry.renderer not in RENDERERS:
             return f"it has no renderer {entry.renderer}; there are {', '.join(cls.renderers())}"
+        _renderer(entry)
         return None
 
 
 def _renderer(entry: DevEntry) -> Renderer:
+    """The renderer that an entry asks for.
+
+    Raises:
+      DevSyntaxError: it has no architectures, or not that one.
+    """
     cls = RENDERERS[entry.renderer or "LLVM"]
-    if cls.name in ("LLVM", "CLANG"):
+    if issubclass(cls, (LLVMRenderer, ClangRenderer)):
         return cls(CPUArch.parse(entry.arch).target(1))
-    make: Callable[..., Renderer] = cls  # each has its own first argument, and a default for it
-    return make(entry.arch) if entry.arch else make()
+    if not entry.arch:
+        return cls()
+    if not issubclass(cls, (CUDARenderer, PTXRenderer)):
+        raise DevSyntaxError(f"DEV entry {str(entry)!r}: the renderer {cls.name} has no architectures")
+    try:
+        return cls(entry.arch)
+    except ValueError as error:
+        raise DevSyntaxError(f"DEV entry {str(entry)!r}: {error}") from None
