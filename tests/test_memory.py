@@ -90,7 +90,9 @@ def test_nothing_grows_over_a_thousand_steps(jitted: bool) -> None:
     for _ in range(1000):
         run()
     gc.collect()
-    assert sizes() == before
+    after = sizes()
+    # what tests before this one left may go
+    assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
     assert sys.getallocatedblocks() - blocks < 500, "objects: less than one every second step"
     assert resident_bytes() - resident < 1 << 20
     assert GlobalCounters.mem_peak - GlobalCounters.mem_used < 1 << 16
