@@ -86,6 +86,55 @@ def test_canonicalize_refuses(name: str) -> None:
         Device.canonicalize(name)
 
 
+@pytest.mark.parametrize("name", ["CPU:CLANG", "cpu:", "CPU:foo bar", "NULL:CUDA", "NUMPY:x", "CPU:1:2", "CPU:²"])
+def test_what_follows_a_name_is_a_number(name: str) -> None:
+    for use in (Device.canonicalize, Device.__getitem__):
+        with pytest.raises(ValueError, match=r"after (CPU|NULL|NUMPY): comes a number.*Context\(DEV='CPU:CLANG'\)"):
+            use(name)
+    assert Device.canonicalize("shm:A.b") == "SHM:A.b"
+    with pytest.raises(UnknownDevice, match="there is no device TPU"):
+        Device.canonicalize("TPU:x")
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("NUMPY:X", "it has no renderer X; it has none"),
+        ("NUMPY::x", "it has no ARCH, so 'x' means nothing"),
+        ("FOO+NUMPY", "it has no interface FOO; it has none"),
+        ("FOO+CPU", "it has no interface FOO; there are HOST, QEMU"),
+        ("HOST:0,2+CPU", "there is one such device, so the numbers 0,2 choose nothing"),
+        ("FOO+NULL", "it has no interface FOO"),
+        (":1+NULL", "there is one such device"),
+        ("NULL:FOO", "it has no renderer FOO"),
+    ],
+)
+def test_nothing_in_the_setting_is_ignored(setting: str, problem: str) -> None:
+    name = setting.partition(":")[0] if "+" not in setting else setting.partition("+")[2]
+    with Context(DEV=setting):
+        with pytest.raises(DeviceUnavailable) as caught:
+            Device[name]
+        assert problem in str(caught.value)
+        assert problem in {row.name: row.problem or "" for row in Device.table()}[name]
+
+
+def test_every_entry_names_a_device_that_there_is() -> None:
+    with Context(DEV="CPU;FOO"), pytest.raises(UnknownDevice, match=r"DEV='CPU;FOO': there is no device FOO"):
+        Device.DEFAULT  # noqa: B018 - the property reads the setting
+    with Context(DEV=":0+CPU;CPU;"), pytest.raises(DevSyntaxError):
+        Device.table()
+    with Context(DEV="CPU;NUMPY;NULL:CUDA:sm_90"):
+        assert Device["NULL"].renderer is not None and Device.DEFAULT == "CPU"
+
+
+def test_a_setting_that_is_refused_leaves_no_trace(registry: Registry) -> None:
+    with Context(DEV=""):
+        assert registry.DEFAULT == "CPU"
+        with Context(DEV="NUMPY:X;TPU"), pytest.raises(UnknownDevice):
+            registry.DEFAULT  # noqa: B018 - the property reads the setting
+        assert registry.entry("NUMPY") == DevEntry("NUMPY")
+
+
 def test_default_follows_the_setting() -> None:
     with Context(DEV=""):
         assert Device.DEFAULT == "CPU"

@@ -58,10 +58,17 @@ class Compiled:
       executes: of the class: whether its launches compute anything.
       self_timed: of the class: whether its programs tell the profiler when they ran (see
         :func:`~tg_runtime.profiler.launch`); those of other devices are waited for while a profile is recorded.
+      named_memory: of the class: whether text after the name says which memory it is (``DISK:/path``); after the name
+        of another device there is a number.
+      numbered: of the class: whether a machine may have several, among which the numbers of a ``DEV`` entry choose.
+      architectures: of the class: whether a ``DEV`` entry may have an ARCH.
     """
 
     executes: ClassVar[bool] = True
     self_timed: ClassVar[bool] = False
+    named_memory: ClassVar[bool] = False
+    numbered: ClassVar[bool] = False
+    architectures: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -91,6 +98,23 @@ class Compiled:
 
         Looks for files and libraries only: nothing is opened.
         """
+        return None
+
+    @classmethod
+    def meaningless(cls, entry: DevEntry) -> str | None:
+        """What of a ``DEV`` entry no device of this class can heed; None if there is nothing of that kind."""
+        found: tuple[tuple[str, str, Mapping[str, str | None]], ...] = (
+            ("renderer", entry.renderer, cls.renderers() if entry.renderer else {}),
+            ("interface", entry.iface, cls.facts(entry).interfaces if entry.iface else {}),
+        )
+        for what, name, known in found:
+            if name and name not in known:
+                there = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else "it has none"
+                return f"it has no {what} {name}; {there}"
+        if entry.arch and not cls.architectures:
+            return f"it has no ARCH, so {entry.arch!r} means nothing"
+        if any(entry.indices) and not cls.numbered:
+            return f"there is one such device, so the numbers {','.join(map(str, entry.indices))} choose nothing"
         return None
 
     @classmethod

@@ -12,7 +12,7 @@ from tg_lazy import DEBUG
 
 from .compiled import Compiled, DeviceFacts
 from .dev import DEV, DevEntry, parse_dev
-from .errors import DeviceError, DeviceUnavailable, UnknownDevice
+from .errors import DeviceError, DeviceUnavailable, DevSyntaxError, UnknownDevice
 from .locks import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -66,30 +66,39 @@ class Registry:
             setting = DEV.value
             parsed = parse_dev(setting)
             default = parsed[0].device or AUTOMATIC if parsed else AUTOMATIC
-            self._entries = {entry.device or AUTOMATIC: entry for entry in parsed}
-            if parsed and default not in self.names():
-                raise UnknownDevice(f"DEV={setting!r}: {self._unknown(default)}")
-            self._default = default
+            entries = {entry.device or AUTOMATIC: entry for entry in parsed}
+            for name in entries:
+                if name not in self._entry_points():
+                    raise UnknownDevice(f"DEV={setting!r}: {self._unknown(name)}")
+            self._entries, self._default = entries, default
             self._quick = {}
             self._seen = setting
 
     def canonicalize(self, name: str | None) -> str:
         """The canonical form of a device name: capitals, no ``:0``. None is the default device.
 
+        After the name comes a number, or, with a device whose memory has names, such a name (``DISK:/path``).
+
         >>> Device.canonicalize("cpu:0"), Device.canonicalize("cpu:1")
         ('CPU', 'CPU:1')
 
         Raises:
-          ValueError: the name is empty or its number is negative.
+          ValueError: the name is empty, or what follows it is no number.
+          UnknownDevice: what follows it is no number, and no package offers such a device.
         """
         if name is None:
             return self.DEFAULT
         base, colon, rest = name.partition(":")
-        if not base or (rest.startswith("-") and rest[1:].isdigit()):
-            raise ValueError(f"{name!r} is not a device name; write CPU or CPU:1")
         base = base.upper()
-        if rest.isdigit():
+        if not base:
+            raise ValueError(f"{name!r} is not a device name; write CPU or CPU:1")
+        if rest.isdecimal():
             return base if int(rest) == 0 else f"{base}:{int(rest)}"
+        if colon and not self.load(base).named_memory:
+            raise ValueError(
+                f"{name!r} is not a device name: after {base}: comes a number, as in {base}:1; renderers are chosen by "
+                "DEV: DEV=CPU:CLANG in the environment, or Context(DEV='CPU:CLANG')"
+            )
         return f"{base}{colon}{rest}"
 
     def entry(self, name: str) -> DevEntry:
@@ -103,8 +112,10 @@ class Registry:
         """The device of that name, opened if need be.
 
         Raises:
+          ValueError: it is not a device's name; see :meth:`canonicalize`.
           UnknownDevice: no package offers it; the message lists what there is.
-          DeviceUnavailable: this machine lacks what it needs; the message says what.
+          DeviceUnavailable: this machine lacks what it needs, or ``DEV`` asks for what the device has not; the message
+            says what.
         """
         if self._seen is DEV.value:
             found = self._quick.get(name)
@@ -118,7 +129,7 @@ class Registry:
             device = self._opened.get((canonical, entry))
             if device is None:
                 cls = self.load(canonical)
-                problem = cls.unavailable(entry)
+                problem = cls.meaningless(entry) or cls.unavailable(entry)
                 if problem is not None:
                     raise DeviceUnavailable(f"the device {canonical} is not available on this machine: {problem}")
                 device = cls(canonical, entry)  # type: ignore[call-arg, arg-type]
@@ -182,17 +193,25 @@ class Registry:
         return cls
 
     def table(self) -> list[DeviceRow]:
-        """All devices that installed packages offer, and why each cannot be opened here. Opens nothing."""
+        """All devices that installed packages offer, and why each cannot be opened here. Opens nothing.
+
+        Raises:
+          DevSyntaxError, UnknownDevice: ``DEV`` cannot be read, or names a device that there is not.
+        """
         rows = []
         for name, points in sorted(self._entry_points().items()):
             source = ", ".join(f"{_distribution(p)} ({p.value})" for p in points)
+            entry = self.entry(name)
             try:
                 cls = self.load(name)
-                entry = self.entry(name)
-                problem = cls.unavailable(entry)
-                rows.append(DeviceRow(name, source, problem, dict(cls.renderers()), cls.facts(entry)))
             except DeviceError as error:
                 rows.append(DeviceRow(name, source, str(error), {}))
+                continue
+            try:
+                problem = cls.meaningless(entry) or cls.unavailable(entry)
+            except (DeviceError, DevSyntaxError) as error:
+                problem = str(error)
+            rows.append(DeviceRow(name, source, problem, dict(cls.renderers()), cls.facts(entry)))
         return rows
 
     def available(self) -> list[str]:

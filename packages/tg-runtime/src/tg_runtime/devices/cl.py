@@ -34,6 +34,7 @@ class CLDevice(Compiled):
     """
 
     self_timed = True
+    numbered = True
 
     def __init__(self, device: str, entry: DevEntry) -> None:
         problem = self.unavailable(entry)

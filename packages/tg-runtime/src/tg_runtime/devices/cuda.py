@@ -42,6 +42,8 @@ class CUDADevice(Compiled):
       DeviceUnavailable: there is no driver, no such device, or not what it needs; the message says which.
     """
 
+    numbered = True
+
     def __init__(self, device: str, entry: DevEntry) -> None:
         problem = self.unavailable(entry)
         if problem is not None:

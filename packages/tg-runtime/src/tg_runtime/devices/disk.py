@@ -17,6 +17,9 @@ class DiskDevice(Compiled):
       DeviceError: the device name has no path.
     """
 
+    named_memory = True
+    architectures = False
+
     def __init__(self, device: str, entry: DevEntry) -> None:
         path = device.partition(":")[2]
         if not path:

@@ -31,6 +31,7 @@ class MetalDevice(Compiled):
     """
 
     self_timed = True
+    numbered = True
 
     def __init__(self, device: str, entry: DevEntry) -> None:
         problem = self.unavailable(entry)

@@ -58,6 +58,8 @@ class NumpyAllocator(Allocator["NDArray[np.uint8]"]):
 class NumpyDevice(Interpreted):
     """The interpreted device."""
 
+    architectures = False
+
     def __init__(self, device: str, entry: DevEntry) -> None:
         from ..numpy_ops import fxn_for_op
 

@@ -26,6 +26,9 @@ class ShmDevice(Compiled):
       DeviceError: the device name has no name for the object, or one that is no file name.
     """
 
+    named_memory = True
+    architectures = False
+
     def __init__(self, device: str, entry: DevEntry) -> None:
         name = device.partition(":")[2]
         if not _NAME.fullmatch(name):
