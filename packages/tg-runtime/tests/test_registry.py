@@ -118,6 +118,18 @@ def test_nothing_in_the_setting_is_ignored(setting: str, problem: str) -> None:
         assert problem in {row.name: row.problem or "" for row in Device.table()}[name]
 
 
+@pytest.mark.parametrize("setting", ["CPU:LLVM:foo", "CPU:LLVM:native,-foo", "CPU:CLANG:foo", "CPU:CLANG:native,-foo"])
+def test_a_processor_that_the_compiler_does_not_know(setting: str) -> None:
+    missing = Device.load("CPU").renderers()[setting.split(":")[1]]
+    if missing:
+        pytest.skip(missing)
+    with Context(DEV=setting):
+        with pytest.raises(DevSyntaxError, match=r"CPU arch: .*foo"):
+            Device["CPU"]
+        row = next(row for row in Device.table() if row.name == "CPU")
+        assert "foo" in (row.problem or "") and "LLVM" in row.renderers and row.facts.memory
+
+
 def test_every_entry_names_a_device_that_there_is() -> None:
     with Context(DEV="CPU;FOO"), pytest.raises(UnknownDevice, match=r"DEV='CPU;FOO': there is no device FOO"):
         Device.DEFAULT  # noqa: B018 - the property reads the setting

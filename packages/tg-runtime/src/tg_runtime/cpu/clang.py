@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from ..compiler import Compiler, rejected
-from ..errors import DeviceUnavailable
+from ..errors import DeviceUnavailable, DevSyntaxError
 from .arch import CPUArch
 from .host import core_count, cpu_identity
 from .llvm import disassemble
@@ -65,6 +65,17 @@ class ClangCompiler(Compiler):
         if done.returncode != 0 or not done.stdout:
             raise rejected(self.path, done.stderr.decode(errors="replace"), src, f".{_SUFFIX[self.language]}")
         return done.stdout
+
+    def check(self) -> None:
+        """Looks whether the processor is known; this runs the compiler.
+
+        Raises:
+          DevSyntaxError: the compiler does not know it, or one of the extensions.
+        """
+        command = [self.path, "-x", "c", *self.flags, "-fsyntax-only", "-Werror", os.devnull]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise DevSyntaxError(f"CPU arch: {os.path.basename(self.path)} says {done.stderr.splitlines()[0]}")
 
     def _through_file(self, src: str) -> bytes:
         # gcc cannot write an object to a pipe

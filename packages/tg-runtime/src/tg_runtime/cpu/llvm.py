@@ -125,6 +125,14 @@ class LLVMCompiler(Compiler):
             raise DevSyntaxError(f"CPU arch: LLVM knows no {what} for {triple}")
         return machine
 
+    def check(self) -> None:
+        """Looks whether the processor is known; this loads LLVM.
+
+        Raises:
+          DevSyntaxError: LLVM does not know it, or one of the extensions.
+        """
+        _ = self.machine
+
     def module(self, src: str) -> Any:
         """The optimised module.
 

@@ -79,7 +79,11 @@ class CPUDevice(Compiled):
 
     @classmethod
     def unavailable(cls, entry: DevEntry) -> str | None:
-        """Needs llvmlite or clang."""
+        """Needs llvmlite or clang. Where the entry names a processor or its features, the compiler is asked for them.
+
+        Raises:
+          DevSyntaxError: ARCH cannot be read, or the compiler does not know what it names.
+        """
         if sys.platform != "linux":
             return f"it wants Linux, this is {sys.platform}; use DEV=NUMPY, which interprets"
         if entry.iface not in ("", "HOST", _QEMU):
@@ -100,9 +104,12 @@ class CPUDevice(Compiled):
         if entry.renderer:
             if entry.renderer not in found:
                 return f"it has no renderer {entry.renderer}; there are {', '.join(found)}"
-            return found[entry.renderer]
-        if all(found.values()):
+            if found[entry.renderer] is not None:
+                return found[entry.renderer]
+        elif all(found.values()):
             return f"{'; '.join(filter(None, found.values()))}; or use DEV=NUMPY, which interprets"
+        if arch.cpu or arch.features:
+            _check(entry.renderer or next(n for n, why in found.items() if why is None), arch)
         return None
 
     @classmethod
@@ -118,6 +125,11 @@ def _arch(entry: DevEntry) -> CPUArch:
     if entry.iface == _QEMU and not arch.machine:
         return arch._replace(machine=this_machine())
     return arch
+
+
+@functools.cache
+def _check(renderer: str, arch: CPUArch) -> None:
+    (llvm.LLVMCompiler(arch) if renderer == "LLVM" else clang.ClangCompiler(arch)).check()
 
 
 def _emulated() -> list[str]:
