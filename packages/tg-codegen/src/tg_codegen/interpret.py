@@ -7,6 +7,7 @@ some of them never reach are errors. MULACC rounds the product unless ``fused`` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import product
 
@@ -25,6 +26,16 @@ Step = Callable[["_Item"], "int | None"]
 
 class KernelFault(RuntimeError):
     """A kernel did what it must not; the message names the node and what it touched."""
+
+
+def scaled(x: float, n: float) -> float:
+    """``x * 2**n``; infinity where that does not fit."""
+    try:
+        return math.ldexp(x, int(n))
+    except OverflowError:
+        return math.copysign(math.inf, x)
+    except ValueError:
+        return math.nan
 
 
 class _Memory:
@@ -209,6 +220,15 @@ class _Program:
             return self._move(src[0], at, u.arg) if len(src) == 1 else self._shuffle(src, at, u.arg)
         if u.op is UOps.MATRIX:
             return self._matrix(at, u, src)
+        if u.op is UOps.SCALE:
+            scalar = u.dtype.scalar()
+
+            def scale(item: _Item) -> None:
+                values, powers = (item.registers[s] for s in src)
+                item.registers[at] = tuple([
+                    truncate(scaled(float(x), float(n)), scalar) for x, n in zip(values, powers, strict=True)])
+
+            return scale
         if u.op is UOps.VECTORIZE:
 
             def gather(item: _Item) -> None:

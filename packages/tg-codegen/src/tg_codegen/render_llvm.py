@@ -44,6 +44,10 @@ _MATRICES = {
     "vpdpbusd.turned": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
     "vpdpwssd": ("llvm.x86.avx512.vpdpwssd.512", "<32 x i16>"),
 }
+_SCALES = {
+    (dtypes.float32, 16): "llvm.x86.avx512.mask.scalef.ps.512",
+    (dtypes.float64, 8): "llvm.x86.avx512.mask.scalef.pd.512",
+}
 _NO_WRAP = frozenset({"add", "sub", "mul", "shl"})
 
 
@@ -58,6 +62,7 @@ class LLVMRenderer(Renderer):
 
     name: ClassVar[str] = "LLVM"
     matrices: ClassVar[frozenset[str]] = frozenset(_MATRICES)
+    scales: ClassVar[bool] = True
 
     def __init__(self, target: Target | None = None, *, strict: bool = False) -> None:
         super().__init__(target or Target())
@@ -275,8 +280,25 @@ class _Function:
                     self.values[u] = self.emit(f"shufflevector {self.typed(u.src[0])}, {second}, {mask}")
             case UOps.MATRIX:
                 self.values[u] = self.matrix(u)
+            case UOps.SCALE:
+                self.values[u] = self.scale(u)
             case _:
                 raise ValueError(f"LLVM: {u!r} has no form in a linear kernel")
+
+    def scale(self, u: UOp) -> str:
+        """A multiplication by a power of two, which AVX-512 takes as a float."""
+        kind, lanes = _type(u.dtype), u.dtype.count
+        direct = _SCALES.get((u.dtype.scalar(), lanes))
+        if direct is not None:
+            mask = "i16" if lanes == 16 else "i8"
+            self.declarations[f"declare {kind} @{direct}({kind}, {kind}, {kind}, {mask}, i32)"] = None
+            operands = f"{self.typed(u.src[0])}, {self.typed(u.src[1])}, {kind} zeroinitializer, {mask} -1, i32 4"
+            return self.emit(f"call {kind} @{direct}({operands})")
+        whole = dtypes.int32.vec(lanes)
+        power = self.emit(f"fptosi {self.typed(u.src[1])} to {_type(whole)}")
+        name = f"llvm.ldexp.{_overload(u.dtype)}.{_overload(whole)}"
+        self.declarations[f"declare {kind} @{name}({kind}, {_type(whole)})"] = None
+        return self.emit(f"call {kind} @{name}({self.typed(u.src[0])}, {_type(whole)} {power})")
 
     def matrix(self, u: UOp) -> str:
         """A dot product: its first operand is one lane's worth, for all lanes."""

@@ -21,6 +21,7 @@ class Renderer(ABC):
     Attributes:
       name: the renderer's name in ``DEV`` (``CLANG``, ``LLVM``, ``CL``, ``CUDA`` …).
       strict: whether a multiplication and an addition that the kernel states apart stay apart.
+      scales: whether the language can state SCALE; it is there where the target has it, too.
       matrices: names of the matrix instructions that the language can state.
       images: whether kernels can read and write images.
       target: the machine, with no other matrix instructions than those.
@@ -29,6 +30,7 @@ class Renderer(ABC):
     name: ClassVar[str]
     matrices: ClassVar[frozenset[str]] = frozenset()
     strict: bool = False
+    scales: ClassVar[bool] = False
     images: ClassVar[bool] = False
 
     def __init__(self, target: Target) -> None:

@@ -24,6 +24,7 @@ class Target:
       global_max: most work-groups along each dimension.
       fused_multiply_add: whether a*b+c is one instruction.
       max_params: most arguments of a kernel.
+      scales: whether multiplying by a power of two, with one rounding, is an instruction.
       strict: keep the order in which reductions of floats are stated, and round every product.
       matrices: instructions that multiply matrices, the best first.
     """
@@ -42,3 +43,4 @@ class Target:
     max_params: int = 1024
     matrices: tuple[MatrixInstruction, ...] = ()
     strict: bool = False
+    scales: bool = False

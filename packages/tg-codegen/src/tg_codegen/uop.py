@@ -27,6 +27,7 @@ VECTORIZE    scalars                        a vector of these lanes
 BROADCAST    (scalar,)                      a vector of equal lanes
 GEP          (vector[, vector])             tuple of lanes: those lanes, a scalar if there is one; the second vector, of
                                             the first's dtype, counts its lanes after the first's
+SCALE        (x, n)                         x * 2**n, rounded once; n is a float with the value of an integer
 MATRIX       (acc, a, b)                    a :class:`tg_codegen.matrix.MatrixInstruction`: the sum with the products
                                             added; each operand is a thread's fragment
 BARRIER      none or effects                effect: work-group barrier
@@ -79,6 +80,7 @@ class UOps(Enum):
     VECTORIZE = auto()
     BROADCAST = auto()
     GEP = auto()
+    SCALE = auto()
     MATRIX = auto()
     BARRIER = auto()
     SINK = auto()

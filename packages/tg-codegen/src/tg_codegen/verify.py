@@ -240,6 +240,12 @@ def _gep(u: UOp) -> Problems:
         yield f"takes {u.dtype.name} out of {u.src[0].dtype.name}"
 
 
+def _scale(u: UOp) -> Problems:
+    yield from _count(u, 2)
+    if any(s.dtype is not u.dtype for s in u.src) or not dtypes.is_float(u.dtype):
+        yield f"makes {u.dtype.name} of {[s.dtype.name for s in u.src]}"
+
+
 def _matrix(u: UOp) -> Problems:
     yield from _count(u, 3)
     if len(u.src) != 3:
@@ -278,6 +284,7 @@ CHECKS: dict[UOps, Callable[[UOp], Problems]] = {
     UOps.VECTORIZE: _vectorize,
     UOps.BROADCAST: _broadcast,
     UOps.GEP: _gep,
+    UOps.SCALE: _scale,
     UOps.MATRIX: _matrix,
     UOps.BARRIER: lambda u: _effects(u, 0),
     UOps.SINK: lambda u: _effects(u, 0),

@@ -27,7 +27,7 @@ from tg_dtype import ConstType, DType, dtypes, to_bits
 from tg_lazy import Ops
 
 from ..renderer import Renderer
-from ..uop import UOp, const
+from ..uop import UOp, UOps, const
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,15 @@ def _horner(x: UOp, coefficients: Sequence[float]) -> UOp:
     return total
 
 
-def _exp2(x: UOp, f: _Format) -> UOp:
+def _exp2(x: UOp, f: _Format, scales: bool) -> UOp:
     # Beyond these the result is infinity or 0 anyway. Written so that a NaN stays.
     x = _select(_lt(f.bias + 2.0, x), f.bias + 2.0, x)
     lowest = -(f.bias + f.mantissa + 1.0)
     x = _select(_lt(x, lowest), lowest, x)
+    if scales:
+        whole = _sub(_add(x, 1.5 * 2.0**f.mantissa), 1.5 * 2.0**f.mantissa)
+        rest = _sub(x, whole)
+        return UOp(UOps.SCALE, x.dtype, (_fma(rest, _horner(rest, f.exp2), 1.0), whole))
     # Results below the normal range are computed 2**64 times too large and scaled at the end, with one rounding.
     small = _lt(x, 2.0 - f.bias)
     x = _select(small, _add(x, 64.0), x)
@@ -271,7 +275,7 @@ def transcendental(root: UOp, renderer: Renderer) -> UOp:
         return UOp(root.op, dtypes.float32.vec(x.dtype.count), (x.cast(dtypes.float32),)).cast(scalar)
     f = _FP32 if scalar is dtypes.float32 else _FP64
     if root.op is Ops.EXP2:
-        return _exp2(x, f)
+        return _exp2(x, f, renderer.scales and renderer.target.scales)
     if root.op is Ops.LOG2:
         return _log2(x, f)
     wide = dtypes.float64 if renderer.supports_dtype(dtypes.float64) else f.dtype

@@ -186,5 +186,6 @@ class CPUArch(NamedTuple):
             l2_bytes=512 * 1024 if self.machine else cache_bytes(2, 512 * 1024),
             last_bytes=0 if self.machine else cache_bytes(3, 0),
             fused_multiply_add=not kind.fused or self.has(kind.fused),
+            scales=kind.name == "x86_64" and self.has("avx512f"),
             matrices=tuple(m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)),
         )
