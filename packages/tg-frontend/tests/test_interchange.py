@@ -347,7 +347,7 @@ def test_capsules_that_are_refused_are_deleted() -> None:
 
     for changes, error, message in (
         ({"major": 2}, BufferError, "version 2.1"),
-        ({"device_type": 2}, BufferError, r"device \(2, 0\)"),
+        ({"device_type": 4}, BufferError, r"device \(4, 0\)"),
         ({"lanes": 4}, TypeError, "vectors of 4"),
         ({"code": 5, "bits": 64}, TypeError, "no DLPack counterpart"),
     ):

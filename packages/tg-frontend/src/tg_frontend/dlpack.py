@@ -1,4 +1,4 @@
-"""DLPack capsules: memory of the host, handed to and taken from other libraries without a copy.
+"""DLPack capsules: memory of the host or of a device, handed to and taken from other libraries without a copy.
 
 Source: DLPack 1.1, ``dlpack.h``, and the Python specification of the data interchange protocol. A capsule holds the
 address of a managed tensor; whoever takes it renames the capsule and calls the tensor's deleter once, when done. What
@@ -12,6 +12,8 @@ import ctypes
 from itertools import count
 
 CPU, CPU_OF_CUDA = 1, 3  # kDLCPU, kDLCUDAHost: both memory of the host
+CUDA, CUDA_MANAGED = 2, 13  # kDLCUDA, kDLCUDAManaged: memory of a device
+ON_HOST = (CPU, 0)
 READ_ONLY, IS_COPIED = 1, 2
 VERSION = (1, 1)
 
@@ -106,8 +108,9 @@ def export(
     owner: object,
     flags: int = 0,
     versioned: bool = True,
+    device: tuple[int, int] = ON_HOST,
 ) -> object:
-    """A capsule for memory of the host.
+    """A capsule for memory.
 
     Args:
       address: of the first element.
@@ -117,6 +120,7 @@ def export(
       owner: kept alive until the taker is done.
       flags: ``READ_ONLY``, ``IS_COPIED``; only a versioned capsule can say so.
       versioned: which kind of capsule.
+      device: DLPack's (type, number) of what the memory is on.
     """
     managed: Managed | ManagedVersioned = ManagedVersioned() if versioned else Managed()
     if isinstance(managed, ManagedVersioned):
@@ -124,7 +128,8 @@ def export(
     sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     steps = (ctypes.c_int64 * max(len(shape), 1))(*strides)
     tensor = managed.tensor
-    tensor.data, tensor.device_type, tensor.device_id, tensor.ndim = address, CPU, 0, len(shape)
+    tensor.data, tensor.ndim = address, len(shape)
+    tensor.device_type, tensor.device_id = device
     tensor.code, tensor.bits, tensor.lanes = dtype
     tensor.shape, tensor.strides, tensor.byte_offset = sizes, steps, 0
     number = next(_numbers)

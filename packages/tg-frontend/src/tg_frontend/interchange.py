@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes, interop
 from tg_lazy import LazyBuffer
-from tg_runtime import Device, buffer_of, capturing
+from tg_runtime import Device, DeviceError, buffer_of, capturing
 from tg_shape import View, prod
 
 from . import host
@@ -44,9 +44,12 @@ class Interchange(Loss):
         """Memory of somebody else's as a tensor, without a copy.
 
         Args:
-          ptr: where the elements are, as the device understands it: an address of this process on CPU, NUMPY and
-            HOSTQ; a ``cl_mem`` of the device's context on CL. Whoever looks at it by other ways than the tensor calls
-            ``Device[device].synchronize()`` before.
+          ptr: where the elements are, as the device understands it. CPU, NUMPY, HOSTQ: an address of this process.
+            CUDA: an address of the device, a plain integer such as PyTorch's ``data_ptr()``; what is queued on the
+            legacy default stream is waited for, other streams are the caller's affair. CL: a ``cl_mem`` of the
+            device's context. METAL: an address of this process in memory that was mapped. WEBGPU, DISK, SHM and NULL
+            refuse: they cannot use memory that they did not make. Whoever looks at it by other ways than the tensor
+            calls ``Device[device].synchronize()`` before.
           shape: sizes.
           dtype: of the elements; the default float type if not given. An image's (``dtypes.imagef((8, 8, 4))``, with
             that shape) for an image of CL, which is read and written as float32.
@@ -78,18 +81,21 @@ class Interchange(Loss):
 
     @classmethod
     def from_dlpack(cls, obj: Any, device: str | None = None, copy: bool | None = None) -> Self:
-        """The elements of another library's array, in place: numpy, PyTorch on the CPU, and whoever has ``__dlpack__``.
+        """The elements of another library's array, in place: numpy, PyTorch, CuPy, and whoever has ``__dlpack__``.
 
-        Arrays of any strides become views. An array that says it is read-only is never written.
+        Arrays of any strides become views. An array that says it is read-only is never written. Elements on a CUDA
+        device are used there: their owner is told our stream, which waits for the owner's work. Of a capsule alone it
+        is taken that its work is on the legacy default stream.
 
         Args:
           obj: the array, or a capsule.
-          device: where the tensor is to be; if not given, the default device if that works on the host's memory, else
-            CPU. Another device gets a copy when the tensor is first computed with.
+          device: where the tensor is to be. If not given, that of elements on a CUDA device; for those on the host, the
+            default device if that works on the host's memory, else CPU. Another device gets a copy when the tensor is
+            first computed with.
           copy: True always copies now; False never does.
 
         Raises:
-          BufferError: the elements are not in the host's memory, or must be copied and ``copy`` is False.
+          BufferError: the elements are on no device that is available here, or must be copied and ``copy`` is False.
           TypeError: the elements are of a type that there is not here.
 
         Example:
@@ -101,22 +107,22 @@ class Interchange(Loss):
             >>> t.tolist()
             [[7, 2], [3, 5]]
         """
-        from .dlpack import CPU, CPU_OF_CUDA, READ_ONLY, Taken
+        from .dlpack import READ_ONLY, Taken
 
-        taken = Taken(_capsule(obj))
-        if taken.device[0] not in (CPU, CPU_OF_CUDA):
-            raise BufferError(f"from_dlpack: the elements are on DLPack's device {taken.device}, not on the host's CPU")
+        capsule, ordered = _capsule(obj)
+        taken = Taken(capsule)
+        home = _home(taken.device)
         code, bits, lanes = taken.dtype
         if lanes != 1:
             raise TypeError(f"from_dlpack: vectors of {lanes} elements are no dtype of a tensor")
         kind = interop.from_dlpack(code, bits)
         name = Device.canonicalize(device)
-        on_host = host.is_addressable(name)
-        if device is None and not on_host:
-            name, on_host = "CPU", True
-        if copy is False and not on_host:
-            raise BufferError(f"from_dlpack: elements of the host are copied to {name}, and copy=False")
-        place = name if on_host else "CPU"
+        if device is None and (home or not host.is_addressable(name)):
+            name = home or "CPU"
+        in_place = name == home if home else host.is_addressable(name)
+        if copy is False and not in_place:
+            raise BufferError(f"from_dlpack: elements of {home or 'the host'} are copied to {name}, and copy=False")
+        place = name if in_place else home or "CPU"
         misaligned = taken.address % kind.itemsize != 0
         if misaligned and copy is False:
             raise BufferError(f"from_dlpack: {kind.name} at {taken.address:#x} is not aligned, and copy=False")
@@ -124,30 +130,35 @@ class Interchange(Loss):
         if misaligned:
             raw = _borrowed(
                 taken.address, (*taken.shape, kind.itemsize), (*(s * kind.itemsize for s in taken.strides), 1),
-                dtypes.uint8, place, taken, True, "from_dlpack",
+                dtypes.uint8, place, taken, True, "from_dlpack", ordered,
             )  # fmt: skip
             lazy = raw.clone().bitcast(kind).reshape(taken.shape)
         else:
-            lazy = _borrowed(taken.address, taken.shape, taken.strides, kind, place, taken, readonly, "from_dlpack")
+            lazy = _borrowed(
+                taken.address, taken.shape, taken.strides, kind, place, taken, readonly, "from_dlpack", ordered
+            )
         out = cls(lazy)
         if copy:
             out = out.clone().realize()
-        return out if on_host else out.to(name)
+        return out if in_place else out.to(name)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's (type, number): (1, 0), the host, on CPU and NUMPY.
+        """DLPack's (type, number): (1, 0), the host, on CPU and NUMPY; (2, 1) on the driver's second CUDA device.
 
         Raises:
           BufferError: the device's memory is none that DLPack can name here; copy with ``.to("CPU")``.
         """
-        if not host.is_addressable(self.device):
+        if host.is_addressable(self.device):
+            return 1, 0
+        sharing = Device[self.device].sharing
+        if sharing is None:
             raise BufferError(f"__dlpack_device__: memory of {self.device} cannot be handed out; use .to('CPU')")
-        return 1, 0
+        return sharing.place
 
     def __dlpack__(
         self,
         *,
-        stream: object = None,
+        stream: int | None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -158,23 +169,29 @@ class Interchange(Loss):
         memory (transposed, sliced) are handed out as they are; padded ones are copied.
 
         Args:
-          stream: None; the host has no streams.
+          stream: of the taker, which is made to wait for what is queued here on the memory. On CUDA 1, or None, is the
+            legacy default stream, 2 that of the thread, -1 wants no order, and others are numbers of streams. The host
+            has none: None.
           max_version: the newest version that the taker understands. None gets a capsule of the old kind, for which
             read-only memory is copied, as that kind cannot say so.
-          dl_device: where the taker wants the elements; (1, 0), the host, from any device.
+          dl_device: where the taker wants the elements: where they are, or (1, 0), the host, from any device.
           copy: True always copies, False never does.
 
         Raises:
-          BufferError: the elements must be copied and ``copy`` is False; or they are wanted elsewhere.
+          BufferError: the elements must be copied and ``copy`` is False; or they are wanted elsewhere; or there is no
+            such stream.
           TypeError: DLPack has no such dtype.
         """
         from . import dlpack
 
-        if stream is not None:
-            raise BufferError(f"__dlpack__: a stream ({stream!r}) is given, but memory of the host has none")
-        if dl_device is not None and tuple(dl_device) != (dlpack.CPU, 0):
+        sharing = None if host.is_addressable(self.device) else Device[self.device].sharing
+        place = dlpack.ON_HOST if sharing is None else sharing.place
+        wanted = place if dl_device is None else tuple(dl_device)
+        if stream is not None and sharing is None:
+            raise BufferError(f"__dlpack__: a stream ({stream!r}) is given, but memory of {self.device} has none")
+        if wanted not in (place, dlpack.ON_HOST):
             raise BufferError(f"__dlpack__: elements on {self.device} are wanted on DLPack's device {dl_device}")
-        if not host.is_addressable(self.device):
+        if wanted != place or (sharing is None and not host.is_addressable(self.device)):
             if dl_device is None or copy is False:
                 self.__dlpack_device__()
                 raise BufferError(f"__dlpack__: elements on {self.device} are copied to the host, and copy=False")
@@ -194,16 +211,22 @@ class Interchange(Loss):
             strides = _strides(lazy)
         shape = self._ints()
         if 0 in shape:
-            return dlpack.export(0, kind, shape, _row_major(shape), None, 0, versioned)
+            return dlpack.export(0, kind, shape, _row_major(shape), None, 0, versioned, place)
         if strides is None or lazy.storage is None:
             raise BufferError(f"__dlpack__: the shape {self.shape} is symbolic; make it a number with shrink")
         offset = lazy.st.views[0].offset
         assert isinstance(offset, int)
         memory = buffer_of(lazy.storage)
-        view = memory.as_buffer()
         flags = (dlpack.READ_ONLY if readonly else 0) | (dlpack.IS_COPIED if copied else 0)
-        address = host.address_of(view) + offset * self.dtype.itemsize
-        return dlpack.export(address, kind, shape, strides, (memory, view), flags, versioned)
+        view = None
+        if sharing is None:
+            view = memory.as_buffer()
+            begin = host.address_of(view)
+        else:
+            sharing.lend(memory.opaque, stream)
+            begin = sharing.address(memory.opaque)
+        address = begin + offset * self.dtype.itemsize
+        return dlpack.export(address, kind, shape, strides, (memory, view), flags, versioned, place)
 
     def _host_ready(self) -> None:
         if capturing():
@@ -213,15 +236,47 @@ class Interchange(Loss):
             self.realize()
 
 
-def _capsule(obj: Any) -> object:
+def _capsule(obj: Any) -> tuple[object, bool]:
+    """A capsule of an object, and whether our stream was made to wait for what its owner has queued."""
+    from .dlpack import VERSION
+
     if type(obj).__name__ == "PyCapsule":
-        return obj
+        return obj, False
     if not hasattr(obj, "__dlpack__"):
         raise TypeError(f"from_dlpack: a {type(obj).__name__} has no __dlpack__")
+    where = getattr(obj, "__dlpack_device__", None)
+    home = None if where is None else _home(where())
+    arguments: dict[str, Any] = {}
+    if home:
+        sharing = Device[home].sharing
+        assert sharing is not None
+        arguments["stream"] = sharing.stream
     try:
-        return obj.__dlpack__(max_version=(1, 1))
+        return obj.__dlpack__(max_version=VERSION, **arguments), bool(home)
     except TypeError:  # from before versions
-        return obj.__dlpack__()
+        return obj.__dlpack__(**arguments), bool(home)
+
+
+def _home(place: tuple[int, int]) -> str | None:
+    """The device on which elements are; None for memory of the host."""
+    from .dlpack import CPU, CPU_OF_CUDA, CUDA, CUDA_MANAGED
+
+    kind, number = place
+    if kind in (CPU, CPU_OF_CUDA):
+        return None
+    # mostly the numbers are alike; where DEV chooses some of the devices, ours count those
+    for ours in (number, *range(number)) if kind in (CUDA, CUDA_MANAGED) else ():
+        name = Device.canonicalize(f"CUDA:{ours}")
+        try:
+            sharing = Device[name].sharing
+        except DeviceError:
+            continue
+        if sharing is not None and sharing.place[1] == number:
+            return name
+    raise BufferError(
+        f"from_dlpack: the elements are on DLPack's device {(int(kind), number)}, "
+        "neither on the host's CPU nor on a device that is available here"
+    )
 
 
 def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -248,6 +303,7 @@ def _borrowed(
     owner: object,
     readonly: bool,
     what: str,
+    ordered: bool = False,
 ) -> LazyBuffer:
     if 0 in shape:
         return LazyBuffer.const(0, dtype, shape, device)
@@ -257,6 +313,9 @@ def _borrowed(
     low = sum(min(end, 0) for end in ends)
     span = sum(max(end, 0) for end in ends) - low + 1
     storage = host.borrowed(address + low * dtype.itemsize, span, dtype, device, owner, readonly)
+    sharing = Device[device].sharing
+    if sharing is not None:
+        sharing.borrow(buffer_of(storage).opaque, ordered)
     if strides == _row_major(shape):
         return LazyBuffer.from_storage(storage, shape)
     return LazyBuffer.from_storage(storage).seen_through(View(shape, strides, -low))

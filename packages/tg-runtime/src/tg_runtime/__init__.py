@@ -1,5 +1,7 @@
 """Devices, allocators, buffers, compilers and the execution of schedules."""
 
+from tg_lazy import Context
+
 from .allocator import Allocator, BufferOptions, LRUAllocator
 from .buffer import Buffer, buffer_of
 from .compiled import Compiled, DeviceFacts, Interpreted, Program
@@ -30,6 +32,7 @@ from .runner import (
     ViewOp,
 )
 from .settings import BEAM, NOOPT
+from .sharing import Sharing
 
 __all__ = [
     "BEAM",
@@ -46,6 +49,7 @@ __all__ = [
     "Compiled",
     "CompiledRunner",
     "Compiler",
+    "Context",
     "CustomOp",
     "DevEntry",
     "DevSyntaxError",
@@ -62,6 +66,7 @@ __all__ = [
     "OutOfMemory",
     "Program",
     "Runner",
+    "Sharing",
     "UnknownDevice",
     "Usage",
     "ViewOp",

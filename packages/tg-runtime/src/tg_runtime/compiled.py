@@ -15,6 +15,8 @@ from .dev import DevEntry
 if TYPE_CHECKING:
     from tg_codegen import Renderer
 
+    from .sharing import Sharing
+
 
 class Program(Protocol):
     """A program loaded on a device."""
@@ -55,6 +57,7 @@ class Compiled:
       compiler: turns the renderer's text into what ``runtime`` loads.
       runtime: ``runtime(name, binary) -> Program``.
       graph: class that condenses a list of ExecItems into one launch; None if there is none.
+      sharing: how other libraries use its memory where that is not the host's; None if they cannot.
       executes: of the class: whether its launches compute anything.
       self_timed: of the class: whether its programs tell the profiler when they ran (see
         :func:`~tg_runtime.profiler.launch`); those of other devices are waited for while a profile is recorded.
@@ -81,6 +84,7 @@ class Compiled:
     ) -> None:
         self.device, self.allocator = device, allocator
         self.renderer, self.compiler, self.runtime, self.graph = renderer, compiler, runtime, graph
+        self.sharing: Sharing | None = None
         self.programs: dict[object, Any] = {}
 
     def synchronize(self) -> None:

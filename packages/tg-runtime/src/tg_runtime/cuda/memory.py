@@ -28,14 +28,15 @@ class CUDAMemory:
       used: of a whole block, the number of the last kernel that used it.
       arrived: of a whole block, the event behind the last copy to it; 0 if there was none.
       arriving: of a whole block, whether kernels do not wait for that event yet.
+      shared: of a whole block, whether others use the memory, too: another library, or another block of ours.
     """
 
-    __slots__ = ("__weakref__", "address", "arrived", "arriving", "nbytes", "owner", "pinned", "used")
+    __slots__ = ("__weakref__", "address", "arrived", "arriving", "nbytes", "owner", "pinned", "shared", "used")
 
     def __init__(self, address: int, nbytes: int, owner: CUDAMemory | None = None, pinned: bool = False) -> None:
         self.address, self.nbytes, self.owner, self.pinned = address, nbytes, owner, pinned
         self.used = self.arrived = 0
-        self.arriving = False
+        self.arriving = self.shared = False
 
     @property
     def block(self) -> CUDAMemory:
@@ -78,6 +79,8 @@ class Staging:
                 driver.check(code, f"copying {src.nbytes} bytes to the device")
                 context.record(event, order.copies)
             order.after_copy_in(dest.block)
+            if dest.block.shared:
+                order.before_kernel((dest.block,))  # also those that know the memory by another block
 
     def download(self, dest: memoryview, src: CUDAMemory) -> None:
         """Copies from the device, after all kernels and copies that used the memory."""
@@ -130,7 +133,9 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
 
     def _alloc(self, nbytes: int, options: BufferOptions) -> CUDAMemory:
         if options.external_ptr is not None:
-            return CUDAMemory(options.external_ptr, nbytes)
+            theirs = CUDAMemory(options.external_ptr, nbytes)
+            theirs.shared = True
+            return theirs
         context = self.context
         context.enter()
         if options.host:
@@ -153,6 +158,7 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
             return  # the process is a child, or the driver has shut down: the memory is gone already
         context.order.forget(opaque)
         if options.external_ptr is not None:
+            self._let_go(opaque)
             return
         # cuMemFree waits for the device itself; what the host pinned is given back as soon as it is asked.
         driver, code = context.driver, api.SUCCESS
@@ -164,6 +170,18 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
             code = driver.cuMemFree_v2(address)
         if code not in api.LOST:  # with the device its memory is gone: whoever drops a buffer need not hear of it
             driver.check(code, f"giving back {opaque.nbytes} bytes")
+
+    def _let_go(self, opaque: CUDAMemory) -> None:
+        """Waits for our work on another's memory: its owner is free to give it to somebody else now."""
+        context = self.context
+        for stream in (context.order.copies, context.stream):
+            code = context.driver.cuStreamSynchronize(stream)
+            if code not in api.LOST:
+                context.driver.check(code, f"giving {opaque.nbytes} bytes back to their owner")
+
+    def recycle(self, opaque: CUDAMemory) -> CUDAMemory | None:
+        """None of what others used: their work may not be done, and is waited for when the memory is given back."""
+        return None if opaque.shared else opaque
 
     def copyin(self, dest: CUDAMemory, src: memoryview) -> None:
         """Copies host memory to the device; returns before the device is done."""

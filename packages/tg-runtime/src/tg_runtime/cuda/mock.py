@@ -117,6 +117,10 @@ class MockDriver:
         return number
 
     def _get(self, handle: int | None, kind: type) -> Any:
+        if kind is Stream and handle in (api.STREAM_LEGACY, api.STREAM_PER_THREAD):
+            device = self._current()
+            handle = -2 * device - handle  # each device has its own
+            self._handles.setdefault(handle, Stream(device))
         found = self._handles.get(handle or 0)
         if not isinstance(found, kind):
             raise Failure(api.INVALID_HANDLE)

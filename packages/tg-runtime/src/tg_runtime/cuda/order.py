@@ -24,11 +24,13 @@ class Block(Protocol):
       used: number of the last kernel that used it.
       arrived: the event behind the last copy to it; 0 if there was none.
       arriving: whether kernels do not wait for that event yet.
+      shared: whether kernels may have used the memory as another block.
     """
 
     used: int
     arrived: int
     arriving: bool
+    shared: bool
 
 
 class Kernels(Protocol):
@@ -86,8 +88,9 @@ class Order:
                 event = self._spare.pop() if self._spare else context.event()
                 context.record(event)
                 self._marks.append((self.launched, event))
-            if block.used > self._covered:
-                number, event = next(mark for mark in self._marks if mark[0] >= block.used)
+            used = self.launched if block.shared else block.used
+            if used > self._covered:
+                number, event = next(mark for mark in self._marks if mark[0] >= used)
                 code = context.driver.cuStreamWaitEvent(self.copies, event, 0)
                 context.driver.check(code, "waiting for kernels")
                 self._covered = number

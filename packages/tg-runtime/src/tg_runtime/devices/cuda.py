@@ -12,17 +12,17 @@ from tg_codegen.render_ptx import PTXRenderer
 
 from ..compiled import Compiled, DeviceFacts
 from ..compiler import Compiler
+from ..cpu import llvm
 from ..cuda import api, assembler, nvrtc
 from ..cuda.api import Driver
 from ..cuda.assembler import PTXCompiler
 from ..cuda.context import Context
 from ..cuda.graph import CUDAGraph
 from ..cuda.memory import CUDAAllocator
-from ..cuda.mock import mock_driver
 from ..cuda.program import CUDAProgram
+from ..cuda.sharing import CUDASharing
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable
-from ..ptx import machine
 
 _MOCK = "MOCK"
 _ARCH = re.compile(r"sm_\d+[af]?\Z")
@@ -48,7 +48,7 @@ class CUDADevice(Compiled):
         problem = self.unavailable(entry)
         if problem is not None:
             raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
-        driver = mock_driver(entry.arch or "sm_90") if entry.iface == _MOCK else api.system_driver()
+        driver = _mock(entry.arch or "sm_90") if entry.iface == _MOCK else api.system_driver()
         self.context = context = Context(driver, _choose(device, entry, driver))
         arch = entry.arch or context.arch
         name = entry.renderer or ("CUDA" if nvrtc.available() else "PTX")
@@ -58,6 +58,7 @@ class CUDADevice(Compiled):
         compiler = choose_compiler(name, arch, driver.number("cuDriverGetVersion") // 1000 if exact else 0)
         program = functools.partial(CUDAProgram, context)
         super().__init__(device, CUDAAllocator(device, context), renderer, compiler, program, CUDAGraph)
+        self.sharing = CUDASharing(context)
 
     def synchronize(self) -> None:
         """Waits until everything that was queued is done.
@@ -75,7 +76,7 @@ class CUDADevice(Compiled):
     @classmethod
     def facts(cls, entry: DevEntry) -> DeviceFacts:
         """The architecture that is asked for, and the interfaces."""
-        mock = None if machine.available() else machine.MISSING
+        mock = None if llvm.available() else llvm.MISSING
         return DeviceFacts(entry.arch, None, {"DRIVER": api.problem(), _MOCK: mock})
 
     def opened_facts(self) -> DeviceFacts:
@@ -95,7 +96,7 @@ class CUDADevice(Compiled):
         if entry.renderer and found[entry.renderer] is not None:
             return found[entry.renderer]
         if entry.iface == _MOCK:
-            return None if machine.available() else machine.MISSING
+            return None if llvm.available() else llvm.MISSING
         return api.problem()
 
 
@@ -114,6 +115,13 @@ def choose_compiler(renderer: str, arch: str, driver: int) -> Compiler:
         fits = driver >= nvrtc.version()[0] and int(arch.removeprefix("sm_").rstrip("af")) in nvrtc.architectures()
         return nvrtc.NVRTCCompiler(arch, cubin=fits)
     return assembler.JitLinkCompiler(arch) if assembler.available() and driver >= assembler.major() else PTXCompiler()
+
+
+def _mock(arch: str) -> Driver:
+    # with it come the parser and the translator of PTX, which a table of devices has no use for
+    from ..cuda.mock import mock_driver
+
+    return mock_driver(arch)
 
 
 def _choose(device: str, entry: DevEntry, driver: Driver) -> int:
