@@ -8,11 +8,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 
-def tinytg(*arguments: str) -> subprocess.CompletedProcess[str]:
+
+def tinytg(*arguments: str, dev: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tinytg.cli", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
+        [sys.executable, "-m", "tinytg", *arguments], capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "DEV": dev},
+    )  # fmt: skip
 
 
 def test_version(repository: Path) -> None:
@@ -27,6 +30,7 @@ def test_devices_are_listed_with_their_state() -> None:
     assert {"CPU", "CL", "NUMPY", "NULL", "DISK", "HOSTQ"} <= set(lines)
     assert "available" in lines["NULL"] and "tg-runtime" in lines["NULL"]
     assert "tg-hcq" in lines["HOSTQ"]
+    assert "tg_runtime" not in done.stdout and "1 threads" not in done.stdout
 
 
 def test_listing_opens_nothing_and_is_quick() -> None:
@@ -62,6 +66,38 @@ def test_a_device_that_is_named_is_opened() -> None:
     assert "iB" in lines["CPU"] and lines["CPU"].endswith("open") and lines["NULL"].endswith("open")
     done = tinytg("devices", "DISK", "WARP")
     assert done.returncode == 1 and "wants a file" in done.stdout and "there is no device WARP" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("dev", "complaint"),
+    [
+        ("FOO", "DEV='FOO': there is no device FOO. There are:"),
+        ("CPU;FOO", "DEV='CPU;FOO': there is no device FOO. There are:"),
+        (";;", "DEV=';;': DEV has an empty entry; entries are separated by ';'"),
+        ("CPU:0", "DEV='CPU:0': DEV entry 'CPU:0': '0' is not the name of a renderer"),
+        ("CPU:LLVM:foo", "DEV='CPU:LLVM:foo': CPU: CPU arch: LLVM knows no processor foo"),
+        ("NULL:MSL:x", "DEV='NULL:MSL:x': NULL: DEV entry 'NULL:MSL:x': the renderer MSL has no architectures"),
+        ("NUMPY:X", "DEV='NUMPY:X': NUMPY: it has no renderer X; it has none"),
+    ],
+)
+def test_a_wrong_setting_is_told_once_above_the_table(dev: str, complaint: str) -> None:
+    done = tinytg("devices", dev=dev)
+    assert done.returncode == 1 and not done.stderr
+    first, head, *rest = done.stdout.splitlines()
+    assert first.startswith(complaint) and head.startswith("device ")
+    assert "no device FOO" not in "".join(rest)
+    lines = {line.split()[0]: line for line in rest}
+    assert "LLVM" in lines["CPU"] and "iB" in lines["CPU"]
+    named = dev.partition(":")[0]
+    for name in ("NUMPY", "NULL", "CPU"):
+        assert lines[name].endswith("not as DEV asks" if name == named and f": {name}: " in first else "available")
+
+
+def test_a_device_that_is_named_under_a_wrong_setting() -> None:
+    done = tinytg("devices", "NULL", "CPU:CLANG", dev="FOO")
+    assert done.returncode == 1 and done.stdout.startswith("DEV='FOO': ")
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert lines["NULL"].endswith("open") and "after CPU: comes a number" in lines["CPU:CLANG"]
 
 
 def test_an_unknown_command_fails() -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from tg_runtime import Device, DeviceError, DeviceFacts
+from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, parse_dev
 from tg_runtime.counters import human
 
 _HEAD = ("device", "interface", "renderers", "arch", "memory", "offered by", "state")
@@ -36,16 +36,31 @@ def _reasons(name: str, found: Mapping[str, str | None]) -> list[str]:
     return [f"({name}:{key}: {_first_line(problem)})" for key, problem in found.items() if problem]
 
 
-def _all() -> list[str]:
-    """Every device that is offered; nothing is opened."""
+def _unreadable() -> str:
+    """What is wrong with the setting ``DEV``; nothing if it can be read."""
+    try:
+        _ = Device.DEFAULT
+    except (DeviceError, ValueError) as error:
+        text = _first_line(str(error))
+        return text if text.startswith("DEV=") else f"DEV={DEV.value!r}: {text}"
+    return ""
+
+
+def _all() -> tuple[list[str], bool]:
+    """Every device that is offered, nothing being opened; and whether those that ``DEV`` names are available."""
     rows: list[Sequence[str]] = [_HEAD]
     notes: list[str] = []
+    complaints: list[str] = []
+    named = {entry.device or Device.DEFAULT for entry in parse_dev(DEV.value)}
     for row in Device.table():
         state = _first_line(row.problem) if row.problem else "available"
-        rows.append(_cells(row.name, row.facts, row.renderers, state, row.source))
+        if row.problem and row.name in named:
+            complaints.append(f"DEV={DEV.value!r}: {row.name}: {state}")
+            state = "not as DEV asks"
+        rows.append(_cells(row.name, row.facts, row.renderers, state, ", ".join(Device.offered_by(row.name))))
         if row.problem is None:
             notes += _reasons(row.name, row.renderers) + _reasons(row.name, row.facts.interfaces)
-    return _table(rows) + notes
+    return [*complaints, *_table(rows), *notes], not complaints
 
 
 def _chosen(names: Sequence[str]) -> tuple[list[str], bool]:
@@ -56,12 +71,12 @@ def _chosen(names: Sequence[str]) -> tuple[list[str], bool]:
     for name in names:
         try:
             device = Device[name]
-        except DeviceError as error:
+        except (DeviceError, ValueError) as error:
             good = False
             rows.append(_cells(name, DeviceFacts(), {}, _first_line(str(error)), ""))
             notes += str(error).splitlines()[1:]
         else:
-            source = f"{type(device).__module__}:{type(device).__name__}"
+            source = ", ".join(Device.offered_by(name))
             rows.append(_cells(device.device, device.opened_facts(), device.renderers(), "open", source))
     return _table(rows) + notes, good
 
@@ -73,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: words after the command's name; those of the process when None.
 
     Returns:
-        The exit status.
+        The exit status: 1 if a device that is named, here or by ``DEV``, cannot be opened, or ``DEV`` be read.
     """
     parser = argparse.ArgumentParser(prog="tinytg", description="A tensor compiler.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('tinytg')}")
@@ -85,12 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     devices.add_argument("name", nargs="*", help="a device to open and describe, as CPU or CL:1")
     options = parser.parse_args(arguments)
-    if options.name:
-        lines, good = _chosen(options.name)
-    else:
-        lines, good = _all(), True
-    print("\n".join(lines))
-    return 0 if good else 1
+    problem = _unreadable()
+    with Context(**({"DEV": ""} if problem else {})):
+        lines, good = _chosen(options.name) if options.name else _all()
+    print("\n".join([problem, *lines] if problem else lines))
+    return 0 if good and not problem else 1
 
 
 if __name__ == "__main__":

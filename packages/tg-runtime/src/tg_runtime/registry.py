@@ -160,6 +160,14 @@ class Registry:
             self._points = points
         return self._points
 
+    def offered_by(self, name: str) -> list[str]:
+        """The distributions that offer a device; usually one.
+
+        >>> Device.offered_by("CPU:1")
+        ['tg-runtime']
+        """
+        return [_distribution(point) for point in self._entry_points().get(name.partition(":")[0].upper(), [])]
+
     def refresh(self) -> None:
         """Looks again for packages that offer devices; devices already open stay open."""
         with self._lock:

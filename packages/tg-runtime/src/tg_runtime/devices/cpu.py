@@ -116,7 +116,9 @@ class CPUDevice(Compiled):
     def facts(cls, entry: DevEntry) -> DeviceFacts:
         """The processor, its cores, and the memory of the machine."""
         known = {"HOST": None, _QEMU: None if _emulated() else guest.missing(MACHINES["aarch64"])}
-        return DeviceFacts(entry.arch or f"{host_name()}, {core_count()} threads", physical_memory(), known)
+        count = core_count()
+        threads = f"{count} thread{'s' if count > 1 else ''}"
+        return DeviceFacts(entry.arch or f"{host_name()}, {threads}", physical_memory(), known)
 
 
 def _arch(entry: DevEntry) -> CPUArch:
