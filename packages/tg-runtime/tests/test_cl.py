@@ -276,9 +276,10 @@ def test_without_a_loader() -> None:
 
 @needs_opencl
 def test_listing_starts_no_driver(tmp_path: Path) -> None:
-    if hasattr(api.library(), "clGetICDLoaderInfoOCLICD"):
-        found = problem_with(OCL_ICD_VENDORS=str(tmp_path))
-        assert found.startswith(f"no OpenCL driver is registered: {tmp_path} has no .icd file")
+    for place in (tmp_path, tmp_path / "nowhere", tmp_path / "some.icd"):
+        found = problem_with(OCL_ICD_VENDORS=str(place))
+        assert found.startswith(f"no OpenCL driver is registered: {place} has no .icd file")
         assert found.endswith(" 0")
     (tmp_path / "some.icd").write_text("/nowhere/driver.so\n")
     assert problem_with(OCL_ICD_VENDORS=str(tmp_path)) == "None 0"
+    assert problem_with(OCL_ICD_VENDORS=str(tmp_path / "some.icd")) == "None 0"

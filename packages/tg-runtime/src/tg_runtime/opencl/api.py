@@ -114,6 +114,9 @@ SVM_FINE_GRAIN_BUFFER = 1 << 1
 
 SUCCESS, DEVICE_NOT_FOUND, PLATFORM_NOT_FOUND = 0, -1, -1001
 NO_MEMORY = frozenset({-4, -5, -6, -61})  # allocation failed, no resources, no host memory, larger than allowed
+_VENDORS = "/etc/OpenCL/vendors"
+_LARGEST_LOADER = 1 << 20  # bytes; a driver is larger
+
 _ERRORS = {
     -1: "DEVICE_NOT_FOUND", -2: "DEVICE_NOT_AVAILABLE", -3: "COMPILER_NOT_AVAILABLE",
     -4: "MEM_OBJECT_ALLOCATION_FAILURE", -5: "OUT_OF_RESOURCES", -6: "OUT_OF_HOST_MEMORY",
@@ -178,10 +181,10 @@ def problem() -> str | None:
     if found is None:
         chosen = os.environ.get("OPENCL_LIBRARY")
         return f"the library that OPENCL_LIBRARY names cannot be loaded: {chosen}" if chosen else LOADER_MISSING
-    if not hasattr(found, "clGetICDLoaderInfoOCLICD"):
-        return None  # a vendor's own library, or a loader that does not say so
-    folder = os.environ.get("OCL_ICD_VENDORS") or os.environ.get("OPENCL_VENDOR_PATH") or "/etc/OpenCL/vendors"
-    if os.environ.get("OCL_ICD_FILENAMES") or folder.endswith(".icd") or glob.glob(f"{glob.escape(folder)}/*.icd"):
+    if not _is_loader(found):
+        return None  # a vendor's own library
+    folder = os.environ.get("OCL_ICD_VENDORS") or os.environ.get("OPENCL_VENDOR_PATH") or _VENDORS
+    if os.environ.get("OCL_ICD_FILENAMES") or _registers(folder):
         return None
     return f"no OpenCL driver is registered: {folder} has no .icd file (Debian: apt install pocl-opencl-icd)"
 
@@ -189,6 +192,38 @@ def problem() -> str | None:
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library with its prototypes declared.
+class _Place(ctypes.Structure):
+    """``Dl_info`` of ``dlfcn.h``: what the dynamic linker knows of an address."""
+
+    _fields_ = [("file", c_char_p), ("base", c_void_p), ("symbol", c_char_p), ("address", c_void_p)]
+
+
+def _is_loader(found: ctypes.CDLL) -> bool:
+    """Whether the library looks for drivers, rather than being one."""
+    if hasattr(found, "clGetICDLoaderInfoOCLICD"):
+        return True
+    if sys.platform != "linux" or not hasattr(found, "clGetPlatformIDs"):
+        return False
+    # some builds of ocl-icd say so to nobody who has not started the drivers: the variable that it reads gives it away
+    place = _Place()
+    if not ctypes.CDLL(None).dladdr(ctypes.cast(found.clGetPlatformIDs, c_void_p), ctypes.byref(place)):
+        return False
+    try:
+        with open(place.file, "rb") as file:
+            return b"OCL_ICD_VENDORS" in file.read(_LARGEST_LOADER)
+    except OSError:
+        return False
+
+
+def _registers(place: str) -> bool:
+    """Whether a driver is registered there: a folder of .icd files, one such file, or a library."""
+    if os.path.isdir(place):
+        return bool(glob.glob(f"{glob.escape(place)}/*.icd"))
+    if place.endswith(".icd") or os.sep in place:
+        return os.path.exists(place) or os.path.exists(os.path.join(_VENDORS, place))
+    return True  # a name that the dynamic linker looks for
+
+
 
     Raises:
       DeviceError: it is absent, or too old.
