@@ -98,10 +98,10 @@ def main() -> int:
     with Tensor.no_grad():
         correct = int((model(test_x).argmax(axis=1) == test_y).sum().item())
     tail = losses[-10:]
-    rate = max(arguments.steps - 2, 1) * arguments.batch / replayed if replayed else float("nan")
     print(f"loss          {losses[0]:.4f} at first, {sum(tail) / len(tail):.4f} at last")
     print(f"accuracy      {correct / arguments.held_out:.2%} of the held-out images after {arguments.steps} steps")
-    print(f"speed         {rate:,.0f} images/s")
+    if replayed:
+        print(f"speed         {(arguments.steps - 2) * arguments.batch / replayed:,.0f} images/s")
     return 0
 
 

@@ -29,3 +29,14 @@ def test_handwriting_is_learnt(run: Run, repository: Path, monkeypatch: pytest.M
     assert losses[0][1] < losses[0][0] / 2
     assert losses[0][2] > 60
     assert losses[1][:2] == pytest.approx(losses[2][:2], abs=2e-4)
+
+
+def test_the_schedule_of_a_gpu_that_is_not_here_is_printed(
+    run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/devices.md says."""
+    monkeypatch.setenv("DEV", "NULL:CUDA:sm_90")
+    monkeypatch.setenv("DEBUG", "4")
+    done = run(repository, "python", "examples/mnist.py", "--steps", "2", "--images", "500", "--held-out", "16")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("__global__") > 20 and "images/s" not in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -52,3 +54,13 @@ def test_a_package_depends_on_lower_layers_alone(repository: Path, name: str) ->
 def test_the_meta_package_pins_every_member(repository: Path) -> None:
     lines = project(repository)["project"]["dependencies"]
     assert sorted(line.split("==")[0].split("[")[0] for line in lines) == sorted(LAYERS)
+
+
+def test_the_installation_without_hatch_takes_every_package(repository: Path) -> None:
+    for name in ("README.md", "CONTRIBUTING.md"):
+        found = re.search(r"pip install (\$\(printf .*?-e \.)", (repository / name).read_text(encoding="utf-8"))
+        assert found is not None, name
+        words = subprocess.run(["sh", "-c", f"echo {found[1]}"], cwd=repository, capture_output=True, text=True).stdout
+        editable = words.split()
+        assert set(editable[::2]) == {"-e"}
+        assert sorted(editable[1::2]) == sorted([".", *(f"packages/{layer}" for layer in LAYERS)])
