@@ -558,3 +558,11 @@ def test_elements_apart_are_read_as_the_vectors_that_hold_them(step: int, lanes:
     check(nest, made, target)
     reads = [u for u in emit(nest, target).toposort() if u.op is UOps.LOAD]
     assert {u.dtype.count for u in reads} == ({lanes} if step <= 4 else {1})
+
+
+@pytest.mark.parametrize(("n", "rows"), [(1024, 8), (1023, 6)])
+def test_results_that_fall_on_one_set_of_the_cache_are_turned_whole(n: int, rows: int) -> None:
+    wide = Target(vector_bytes=64, registers=32, l1_bytes=1 << 15, l2_bytes=1 << 20)
+    log = [str(a) for a in heuristic(lower(matmul_across(n, n, 1024, True, True).ast), wide)]
+    assert log[0] == "split(i0, 16, VECTOR)"
+    assert f"split(i1, {rows}, UPCAST)" in log

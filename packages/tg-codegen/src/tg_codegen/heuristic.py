@@ -15,6 +15,7 @@ from .packing import FEW_ROWS, Packer
 from .planner import masked, step
 from .registers import MANY_ROWS, Tile, best_tile
 from .rowtile import rows_at_once
+from .staging import PERIOD_BYTES
 from .streaming import TILE, foresees, grows, prefetches, size, streams, sums_by_rows, walk_across
 from .target import Target
 
@@ -145,8 +146,8 @@ class CPUPlanner(Packer):
         if reusing:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
             inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
-            turned = inner < LONG and self.near(rows) and any(
-                grows(s.index, lanes.var) not in (0, 1) for s in self.nest.stores)
+            turned = self.near(rows) and any(self.stores_cost(by, inner) for by in (
+                grows(s.index, lanes.var) for s in self.nest.stores) if by not in (0, 1))
             strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
             instruction = self.instruction(lanes) if self.matrices else None
             if instruction is not None:
@@ -185,6 +186,13 @@ class CPUPlanner(Packer):
             if not root.reduce and root.var not in cut and any(grows(index, root.var) == 1 for index in apart):
                 self.cut(root.var, min(self.width(root), FEW_ROWS), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
+
+    def stores_cost(self, by: int | None, terms: int) -> bool:
+        """Whether lanes that are stored ``by`` elements apart count beside a reduction of so many terms.
+
+        They do where it is short, and where they all fall on the same sets of the cache.
+        """
+        return terms < LONG or by is None or by * self.reductions[0].dtype.itemsize % PERIOD_BYTES == 0
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
         """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.
