@@ -5,7 +5,7 @@ from __future__ import annotations
 from tg_dtype import can_safe_cast, dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from . import host
+from . import files, host
 from .autograd import MODE, Switch, differentiate, free
 from .bits import recut
 from .core import Core, DTypeLike, to_dtype
@@ -188,26 +188,47 @@ class Gradient(Core):
         """Gives this tensor new elements, in the same memory where it has some. Returns it.
 
         What was computed from the old elements keeps them; views of the same memory show the new ones, and what is
-        assigned to a view shows in the whole. Memory borrowed from a numpy array or a file is never written: those who
-        see it get a copy.
+        assigned to a view shows in the whole. Memory borrowed from a numpy array or a loaded file is never written: those who
+        see it get a copy. A file (DISK) and shared memory (SHM) are written at once, by a copy.
 
         Args:
-          value: a tensor of the same shape and device, or data for one; a number fills.
+          value: a tensor of the same shape and device, or data for one; a number fills. To DISK and SHM, which run no
+            kernels, from any device.
 
         Raises:
-          ValueError: the shapes or devices differ.
+          ValueError: the shapes or devices differ; of a file, this is no contiguous range.
           TypeError: not every value of the new dtype is one of this tensor's.
           RuntimeError: ``value`` requires a gradient: ``detach()`` it.
+          DeviceError: the file is read-only, or too short.
         """
-        new = self._as_value(value, "assign")
+        copied = files.runs_nothing(self.device)
+        new = self._from_anywhere(value, "assign") if copied else self._as_value(value, "assign")
         if new.shape != self.shape:
             if new.shape != ():
                 raise ValueError(f"assign: a value of shape {new.shape} into a tensor of shape {self.shape}")
             new = self._wrap(new.lazydata.reshape((1,) * self.ndim).expand(self.shape))
         if new.requires_grad and MODE.recording:
             raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
-        self._store(new)
+        if copied:
+            files.write(self.lazydata, new.lazydata, "assign")
+        else:
+            self._store(new)
         return self
+
+    def _from_anywhere(self, value: Any, what: str) -> Self:
+        """As :meth:`_as_value`, for a device that runs nothing: on the value's device, or on the host."""
+        if not isinstance(value, Core):
+            return self._wrap(self._on_host()._as_value(value, what).lazydata)
+        new: Self = value  # type: ignore[assignment]
+        if not can_safe_cast(new.dtype, self.dtype):
+            raise TypeError(f"{what}: a value of {new.dtype.name} into a tensor of {self.dtype.name}; cast it")
+        if new.dtype is not self.dtype and files.runs_nothing(new.device):
+            new = new.to(files.HOST)
+        return new.cast(self.dtype)
+
+    def _on_host(self) -> Self:
+        """A tensor of this one's dtype on the host."""
+        return self._wrap(LazyBuffer.const(0, self.dtype, (), files.HOST))
 
     def _store(self, new: Self) -> None:
         self._let_go()

@@ -7,9 +7,10 @@ where it is a Python number it is an IndexError.
 from __future__ import annotations
 
 from tg_dtype import dtypes
+from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint
 
-from . import host
+from . import files, host
 from .autograd import MODE
 from .core import Core
 from .function import Max, Take
@@ -171,6 +172,8 @@ class Indexing(Scan):
           ValueError: the value does not broadcast to the part, or is on another device.
           TypeError: something is no index, or the value is nothing that holds numbers.
           RuntimeError: this tensor is a leaf that requires a gradient.
+          DeviceError: the file of a DISK tensor is read-only, or too short. Files are written at once, from any device,
+            and in contiguous parts only.
         """
         flows = self.requires_grad and MODE.recording
         if flows and self._ctx is None:
@@ -178,6 +181,9 @@ class Indexing(Scan):
                 f"setitem: a leaf of shape {self.shape} that requires a gradient is not written in place; "
                 "do it in Tensor.no_grad(), or use where()"
             )
+        if files.runs_nothing(self.device):
+            self._copy_in(indices, value)
+            return
         new = self._fitting(value, "setitem")
         mask = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
         if host.is_array(mask):
@@ -192,6 +198,26 @@ class Indexing(Scan):
             self._take_over(self._shadow()._written_box(terms, new))
         else:
             self._write_box(terms, new)
+
+    def _copy_in(self, indices: Any, value: Any) -> None:
+        """Writes a part of memory on a device that runs nothing."""
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if any(isinstance(term, (Core, list, tuple)) or host.is_array(term) for term in given):
+            raise ValueError(
+                f"setitem: {self.device} runs no kernels: parts are slices and numbers there, no tensors or lists; "
+                f"compute the whole on another device, as x = t.to({files.HOST!r}), and assign that"
+            )
+        terms = self._index_terms(indices, "setitem")
+        if isinstance(value, Core) and files.runs_nothing(value.device) and value.dtype is not self.dtype:
+            value = value.to(files.HOST)
+        there = value.device if isinstance(value, Core) else files.HOST
+        like = self._wrap(LazyBuffer.const(0, self.dtype, (), there))
+        new = like._fitting(value, "setitem")
+        if new.requires_grad and MODE.recording:
+            raise RuntimeError("setitem: the value requires a gradient, which cannot flow to a file; detach() it")
+        fitted = self._part_of(terms, new)
+        box = self._wrap(self.lazydata)._box(terms).lazydata
+        files.write(box, fitted.lazydata.reshape(box.shape), "setitem")
 
     def _fitting(self, value: Any, what: str) -> Self:
         """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""

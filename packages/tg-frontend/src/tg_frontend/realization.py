@@ -126,15 +126,18 @@ def outputs_with_readers(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
             late.update(r for r in readers if r not in graph and r.op is not Ops.ASSIGN and not r.is_realized)
     if not late:
         return list(outputs)
-    # what depends on a late reader is found from the reader upward
+    return [*outputs, *_held(late)]
+
+
+def _held(late: set[LazyBuffer]) -> list[LazyBuffer]:
+    """What live tensors hold of these nodes, and of what depends on them, found from the nodes upward."""
     dependent, stack = set(late), list(late)
     while stack:
         for reader in stack.pop().readers.alive():
             if reader not in dependent and not reader.is_realized:
                 dependent.add(reader)
                 stack.append(reader)
-    held = dict.fromkeys(tensor.lazydata for tensor in live() if tensor.lazydata.base in dependent)
-    return [*outputs, *held]
+    return list(dict.fromkeys(tensor.lazydata for tensor in live() if tensor.lazydata.base in dependent))
 
 
 def realize_all(outputs: Sequence[LazyBuffer]) -> None:
@@ -144,6 +147,13 @@ def realize_all(outputs: Sequence[LazyBuffer]) -> None:
       MemoryError: there is not enough memory; the message says how much was asked and is held.
     """
     realize(outputs_with_readers(outputs) if _assigns else outputs)
+
+
+def realize_readers(base: LazyBuffer) -> None:
+    """Computes every live tensor that has yet to read memory which is about to be overwritten at once."""
+    late = {reader for reader in base.readers.alive() if not reader.is_realized}
+    if late:
+        realize_all(_held(late))
 
 
 def schedule_all(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
