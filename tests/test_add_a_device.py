@@ -62,7 +62,7 @@ def test_the_page_is_the_whole_package(package: Path) -> None:
 def test_the_device_is_offered(installed: Path) -> None:
     done = python(installed, "-m", "tinytg.cli", "devices")
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("GCC "))
-    assert "tg-gcc (tg_gcc.device:GCCDevice)" in line and line.endswith("available"), done.stdout + done.stderr
+    assert " tg-gcc " in line and line.endswith("available"), done.stdout + done.stderr
 
 
 def test_the_device_conforms(installed: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tg_codegen import Renderer
@@ -119,7 +119,8 @@ def _renderer(entry: DevEntry) -> Renderer:
     if issubclass(cls, (LLVMRenderer, ClangRenderer)):
         return cls(CPUArch.parse(entry.arch).target(1))
     if not entry.arch:
-        return cls()
+        plain: Callable[[], Renderer] = cls  # each has a target of its own, which it takes if it is given none
+        return plain()
     if not issubclass(cls, (CUDARenderer, PTXRenderer)):
         raise DevSyntaxError(f"DEV entry {str(entry)!r}: the renderer {cls.name} has no architectures")
     try:
