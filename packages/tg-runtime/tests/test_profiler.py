@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,18 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage
-from tg_runtime import PROFILE, Buffer, Device, ExecItem, capture, profile, profiler, realize
+from tg_runtime import (
+    PROFILE,
+    Buffer,
+    Device,
+    DeviceUnavailable,
+    ExecItem,
+    capture,
+    parse_dev,
+    profile,
+    profiler,
+    realize,
+)
 from tg_runtime.testing.trace import check_nesting, spans
 
 
@@ -25,10 +38,24 @@ def work(device: str, elements: int = 64) -> LazyBuffer:
     return doubled.reduce(Ops.ADD, (0,)).contiguous().copy_to("NUMPY")
 
 
-@pytest.mark.parametrize("device", ["NUMPY", "CPU", "CL", "NULL"])
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The device that a setting of ``DEV`` names, while that is in force."""
+    (entry,) = parse_dev(request.param)
+    what = "WebGPU" if entry.device == "WEBGPU" else f"the device {entry.device} is not available here"
+    with Context(DEV=request.param):
+        problem = Device.load(entry.device).unavailable(entry)
+        if problem is not None:
+            pytest.skip(f"{what}: {problem}")
+        try:
+            Device[entry.device]
+        except DeviceUnavailable as error:  # a library, but no adapter
+            pytest.skip(str(error))
+        yield entry.device
+
+
+@pytest.mark.parametrize("device", ["NUMPY", "CPU", "CL", "NULL", "MOCK+CUDA:PTX", "WEBGPU"], indirect=True)
 def test_a_trace_of_every_device(device: str, tmp_path: Path) -> None:
-    if device not in Device.available():
-        pytest.skip(f"the device {device} is not available here")
     path = tmp_path / "trace.json"
     out = work(device)  # kept: what nobody holds is computed by nobody
     with profile(path):
@@ -52,6 +79,50 @@ def test_a_trace_of_every_device(device: str, tmp_path: Path) -> None:
     # a kernel begins after its launch began: both are on one clock
     first_launch = min(event["ts"] for event in host if event["cat"] == "launch")
     assert min(event["ts"] for event in on_device) >= first_launch - 0.01
+
+
+@pytest.mark.parametrize("device", ["CPU", "MOCK+CUDA:PTX", "WEBGPU"], indirect=True)
+def test_copies_and_kernels_are_on_one_clock(device: str, tmp_path: Path) -> None:
+    """A device that is waited for: copy in, two kernels and copy out follow one another, within their launches."""
+    out = work(device, 5000)
+    with profile(tmp_path / "trace.json") as recorded:
+        realize([out])
+    tracks = spans(recorded.trace())
+    kernels = tracks[device, "kernels"]
+    (copied_in,), (copied_out,) = tracks[device, "copies"], tracks["NUMPY", "copies"]
+    assert copied_in["args"]["bytes"] == 20_000 and copied_out["args"]["bytes"] == 4
+    assert len(kernels) == 2 and all(event["dur"] > 0 and event["args"]["flops"] > 0 for event in kernels)
+    steps = [copied_in, *kernels, copied_out]
+    for earlier, later in pairwise(steps):
+        assert later["ts"] >= earlier["ts"] + earlier["dur"] - 0.01, (earlier, later)
+    launches = [event for event in tracks["host", "MainThread"] if event["cat"] == "launch"]
+    assert [event["name"] for event in launches] == [f"launch {event['name']}" for event in steps]
+    for step, launch in zip(steps, launches, strict=True):
+        assert launch["ts"] - 0.01 <= step["ts"], (step, launch)
+        assert step["ts"] + step["dur"] <= launch["ts"] + launch["dur"] + 0.01, (step, launch)
+
+
+@pytest.mark.parametrize("device", ["MOCK+CUDA:PTX", "WEBGPU"], indirect=True)
+def test_the_setting_records_launches_of_a_device(device: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_profiler import work
+from tg_runtime import realize
+out = work(sys.argv[2])
+realize([out])
+"""
+    path = tmp_path / "trace.json"
+    env = {**os.environ, "PROFILE": "1", "PROFILE_FILE": str(path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    env["DEV"] = request.node.callspec.params["device"]
+    arguments = [sys.executable, "-c", program, str(Path(__file__).parent), device]
+    done = subprocess.run(arguments, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    trace = json.loads(path.read_text(encoding="utf-8"))
+    check_nesting(trace)
+    tracks = spans(trace)
+    assert trace["otherData"]["lost"] == 0
+    assert len(tracks[device, "kernels"]) == 2 and len(tracks[device, "copies"]) == len(tracks["NUMPY", "copies"]) == 1
 
 
 def test_kernels_of_a_graph_have_spans_of_their_own(tmp_path: Path) -> None:

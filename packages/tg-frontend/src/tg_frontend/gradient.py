@@ -188,8 +188,8 @@ class Gradient(Core):
         """Gives this tensor new elements, in the same memory where it has some. Returns it.
 
         What was computed from the old elements keeps them; views of the same memory show the new ones, and what is
-        assigned to a view shows in the whole. Memory borrowed from a numpy array or a loaded file is never written: those who
-        see it get a copy. A file (DISK) and shared memory (SHM) are written at once, by a copy.
+        assigned to a view shows in the whole. Memory borrowed from a numpy array or a loaded file is never written:
+        those who see it get a copy. A file (DISK) and shared memory (SHM) are written at once, by a copy.
 
         Args:
           value: a tensor of the same shape and device, or data for one; a number fills. To DISK and SHM, which run no
