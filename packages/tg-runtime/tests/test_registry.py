@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tg_lazy import Context
-from tg_runtime import DevEntry, Device, DeviceError, DeviceUnavailable, DevSyntaxError, UnknownDevice
+from tg_runtime import Context, DevEntry, Device, DeviceError, DeviceUnavailable, DevSyntaxError, UnknownDevice
 from tg_runtime.devices.numpy_device import NumpyDevice
 from tg_runtime.registry import Registry
 
