@@ -26,8 +26,9 @@ FUNCTIONS = """
     cuInit cuDriverGetVersion cuGetErrorName cuDeviceGetCount cuDeviceGet cuDeviceGetName cuDeviceGetAttribute
     cuDeviceTotalMem_v2 cuDeviceCanAccessPeer cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent
     cuCtxEnablePeerAccess cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc cuMemFreeHost cuMemcpyHtoDAsync_v2
-    cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemcpyPeerAsync cuStreamCreate cuStreamSynchronize cuStreamWaitEvent
-    cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventSynchronize cuEventElapsedTime cuEventDestroy_v2
+    cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemcpyPeerAsync cuStreamCreate cuStreamSynchronize cuStreamQuery
+    cuStreamWaitEvent cuStreamDestroy_v2 cuEventCreate cuEventRecord cuEventSynchronize cuEventQuery cuEventElapsedTime
+    cuEventDestroy_v2
     cuModuleLoadDataEx cuModuleUnload cuModuleGetFunction cuFuncGetAttribute cuFuncSetAttribute
     cuOccupancyMaxActiveBlocksPerMultiprocessor cuLaunchKernel cuGraphCreate cuGraphAddKernelNode
     cuGraphInstantiateWithFlags cuGraphExecKernelNodeSetParams cuGraphLaunch cuGraphExecDestroy cuGraphDestroy

@@ -5,11 +5,13 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+from collections.abc import Callable
 from typing import ClassVar
 
 from tg_codegen.target import Target
 
 from ..errors import DeviceError
+from ..waiting import wait_until
 from . import api
 from .api import Driver
 from .order import Order
@@ -102,7 +104,7 @@ class Context:
         """
         self.enter()
         for stream in (self.order.copies, self.stream):
-            self.driver.check(self.driver.cuStreamSynchronize(stream), f"waiting for {self.name}")
+            self._wait(self.driver.cuStreamQuery, stream, f"waiting for {self.name}")
 
     def event(self, timed: bool = False) -> int:
         """A new event."""
@@ -112,9 +114,20 @@ class Context:
         """Marks with an event what is on a stream now, that of kernels by default."""
         self.driver.check(self.driver.cuEventRecord(event, stream or self.stream), "recording an event")
 
-    def wait(self, event: int) -> None:
-        """The host waits for an event."""
-        self.driver.check(self.driver.cuEventSynchronize(event), f"waiting for {self.name}")
+    def wait(self, event: int, what: str = "") -> None:
+        """The host waits for an event; ``what`` is for the message if it fails."""
+        self._wait(self.driver.cuEventQuery, event, what or f"waiting for {self.name}")
+
+    def _wait(self, query: Callable[[int], int], handle: int, what: str) -> None:
+        code = api.NOT_READY
+
+        def ready() -> bool:
+            nonlocal code
+            code = query(handle)
+            return code != api.NOT_READY
+
+        wait_until(ready)
+        self.driver.check(code, what)
 
     def follow(self, other: Context) -> None:
         """What comes on this stream waits for what is on another's now."""

@@ -12,7 +12,6 @@ import ctypes
 import functools
 import itertools
 import threading
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..errors import DeviceError
@@ -20,6 +19,7 @@ from ..ptx.machine import Kernel, MisalignedAddress, Program
 from ..ptx.parser import PTXSyntaxError
 from . import api, bindings
 from .api import NEWER, PROTOTYPES, Driver, KernelNodeParams
+from .mock_calls import Gate
 from .mock_work import (
     BLOCK_LIMITS,
     GRID_LIMITS,
@@ -72,28 +72,12 @@ class MockDriver:
         self.used = [0] * devices
         self._numbers = itertools.count(0x1000)
         self._local = threading.local()
-        self._lock = threading.RLock()
         self._failed = 0
 
     def functions(self) -> dict[str, Any]:
         """The functions by name, as C functions."""
-        found = {}
-        for name, arguments in (*PROTOTYPES.items(), *NEWER.items()):
-            kind = ctypes.CFUNCTYPE(ctypes.c_int, *arguments)
-            found[name] = kind(self._guarded(getattr(self, name)))
-        return found
-
-    def _guarded(self, method: Callable[..., None]) -> Callable[..., int]:
-        @functools.wraps(method)
-        def call(*arguments: object) -> int:
-            try:
-                with self._lock:
-                    method(*arguments)
-            except Failure as failure:
-                return failure.code
-            return api.SUCCESS
-
-        return call
+        gate = Gate()
+        return {name: gate.function(getattr(self, name), of) for name, of in (*PROTOTYPES.items(), *NEWER.items())}
 
     @property
     def most_shared_bytes(self) -> int:
@@ -313,11 +297,16 @@ class MockDriver:
         self._get(stream, Stream).run()
         self._current()
 
+    def cuStreamQuery(self, stream: int | None) -> None:
+        self._current()
+        self._get(stream, Stream).step()
+        self._current()
+
     def cuStreamWaitEvent(self, stream: int | None, event: int | None, flags: int) -> None:
         self._current()
         moment = self._get(event, Event).moment
         if moment is not None:
-            self._get(stream, Stream).add(moment.reach)
+            self._get(stream, Stream).add(moment)
 
     def cuStreamDestroy_v2(self, stream: int | None) -> None:
         self._get(stream, Stream).run()
@@ -334,6 +323,11 @@ class MockDriver:
     def cuEventSynchronize(self, event: int | None) -> None:
         self._current()
         self._get(event, Event).wait()
+        self._current()
+
+    def cuEventQuery(self, event: int | None) -> None:
+        self._current()
+        self._get(event, Event).step()
         self._current()
 
     def cuEventElapsedTime(self, milliseconds: _Pointer, start: int | None, end: int | None) -> None:

@@ -1,6 +1,7 @@
 """What the mock of the CUDA driver does, and when: streams, events, launches and graphs.
 
-Work is queued, and done when somebody waits for it: as late as may be, and on no other stream than is waited for. What
+Work is queued, and done when somebody waits for it: as late as may be, and on no other stream than is waited for. Who
+asks whether it is done has one piece of it done, and is told that more is left. What
 was not made to wait for something else is so done before it, and a copy or a kernel that should have waited shows.
 """
 
@@ -43,10 +44,13 @@ class Stream:
     def __init__(self, device: int) -> None:
         self.device = device
         self.queued = self.done = 0
-        self._work: deque[Callable[[], None]] = deque()
+        self._work: deque[Callable[[], None] | Moment] = deque()
 
-    def add(self, work: Callable[[], None]) -> None:
-        """Queues work. Where there is too much, some of it is done: a driver's queue is not endless either."""
+    def add(self, work: Callable[[], None] | Moment) -> None:
+        """Queues work, or the wait for another stream to reach a moment.
+
+        Where there is too much, some of it is done: a driver's queue is not endless either.
+        """
         self._work.append(work)
         self.queued += 1
         if len(self._work) > MOST_QUEUED:
@@ -56,8 +60,24 @@ class Stream:
         """Does what is queued, up to a count."""
         until = self.queued if until is None else until
         while self.done < until:
-            work = self._work.popleft()
-            self.done += 1
+            self._next()
+
+    def step(self, until: int | None = None) -> None:
+        """Does one piece of that. Fails if more is left."""
+        until = self.queued if until is None else until
+        if self.done < until:
+            self._next()
+        if self.done < until:
+            raise Failure(api.NOT_READY)
+
+    def _next(self) -> None:
+        work = self._work[0]
+        if isinstance(work, Moment) and work.stream.done < work.place:
+            work.stream._next()
+            return
+        self._work.popleft()
+        self.done += 1
+        if not isinstance(work, Moment):
             work()
 
 
@@ -68,10 +88,6 @@ class Moment:
     stream: Stream
     place: int
     seconds: float | None = None
-
-    def reach(self) -> None:
-        """Does all that comes before."""
-        self.stream.run(self.place)
 
 
 class Event:
@@ -91,7 +107,12 @@ class Event:
     def wait(self) -> None:
         """Does all that comes before it."""
         if self.moment is not None:
-            self.moment.reach()
+            self.moment.stream.run(self.moment.place)
+
+    def step(self) -> None:
+        """Does one piece of that. Fails if more is left."""
+        if self.moment is not None:
+            self.moment.stream.step(self.moment.place)
 
     @property
     def seconds(self) -> float:

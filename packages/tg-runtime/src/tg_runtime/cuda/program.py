@@ -156,7 +156,7 @@ class CUDAProgram:
 
     def _seconds(self, start: int, end: int) -> float:
         context, driver = self.context, self.context.driver
-        driver.check(driver.cuEventSynchronize(end), f"kernel {self.name}: waiting for its end")
+        context.wait(end, f"kernel {self.name}: waiting for its end")
         milliseconds = ctypes.c_float()
         driver.check(driver.cuEventElapsedTime(ctypes.byref(milliseconds), start, end), f"timing on {context.name}")
         return milliseconds.value * 1e-3

@@ -98,6 +98,7 @@ class CLAllocator(LRUAllocator[CLMemory]):
             dest.root.used = max(queue.queued(), dest.root.used)
         else:
             reached = queue.sequence
+            queue.settle()
             dest.write(queue, host_address(src), nbytes, blocking=True)
             queue.done = max(queue.done, reached)
 
@@ -111,6 +112,7 @@ class CLAllocator(LRUAllocator[CLMemory]):
         if self.pinned and isinstance(src, BufferMemory) and dest.nbytes > CHUNK_BYTES:
             self.staging.read(src, host_address(dest), dest.nbytes)
         else:
+            queue.settle()
             src.read(queue, host_address(dest), dest.nbytes)
         queue.done = max(queue.done, reached)
 

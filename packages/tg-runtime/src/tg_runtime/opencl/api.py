@@ -49,6 +49,8 @@ _PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     "clEnqueueNDRangeKernel": (c_int32, (c_void_p, c_void_p, c_uint32, _SIZES, _SIZES, _SIZES, *_EVENT_LIST)),
     "clFlush": (c_int32, (c_void_p,)),
     "clFinish": (c_int32, (c_void_p,)),
+    "clEnqueueMarkerWithWaitList": (c_int32, (c_void_p, *_EVENT_LIST)),
+    "clGetEventInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
     "clWaitForEvents": (c_int32, (c_uint32, _OBJECTS)),
     "clGetEventProfilingInfo": (c_int32, (c_void_p, c_uint32, c_size_t, c_void_p, _SIZES)),
     "clReleaseEvent": (c_int32, (c_void_p,)),
@@ -112,11 +114,12 @@ QUEUE_PROFILING_ENABLE = 1 << 1
 FP_FMA = 1 << 5
 SVM_FINE_GRAIN_BUFFER = 1 << 1
 
-SUCCESS, DEVICE_NOT_FOUND, PLATFORM_NOT_FOUND = 0, -1, -1001
-NO_MEMORY = frozenset({-4, -5, -6, -61})  # allocation failed, no resources, no host memory, larger than allowed
 _VENDORS = "/etc/OpenCL/vendors"
 _LARGEST_LOADER = 1 << 20  # bytes; a driver is larger
 
+SUCCESS, DEVICE_NOT_FOUND, PLATFORM_NOT_FOUND = 0, -1, -1001
+EVENT_STATUS, COMPLETE = 0x11D3, 0
+NO_MEMORY = frozenset({-4, -5, -6, -61})  # allocation failed, no resources, no host memory, larger than allowed
 _ERRORS = {
     -1: "DEVICE_NOT_FOUND", -2: "DEVICE_NOT_AVAILABLE", -3: "COMPILER_NOT_AVAILABLE",
     -4: "MEM_OBJECT_ALLOCATION_FAILURE", -5: "OUT_OF_RESOURCES", -6: "OUT_OF_HOST_MEMORY",
@@ -189,9 +192,6 @@ def problem() -> str | None:
     return f"no OpenCL driver is registered: {folder} has no .icd file (Debian: apt install pocl-opencl-icd)"
 
 
-@functools.cache
-def library() -> ctypes.CDLL:
-    """The library with its prototypes declared.
 class _Place(ctypes.Structure):
     """``Dl_info`` of ``dlfcn.h``: what the dynamic linker knows of an address."""
 
@@ -224,6 +224,9 @@ def _registers(place: str) -> bool:
     return True  # a name that the dynamic linker looks for
 
 
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The library with its prototypes declared.
 
     Raises:
       DeviceError: it is absent, or too old.

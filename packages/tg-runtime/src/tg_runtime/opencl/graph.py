@@ -260,6 +260,8 @@ class _Record:
 
     def enqueue(self, what: str) -> None:
         """Queues the sequence, once its last run is done: it may not be queued twice at once."""
+        if self._event is not None:
+            self.queue.wait(self._event)
         event = ctypes.c_void_p()
         self._wait()
         code = self.cl.clEnqueueCommandBufferKHR(0, None, self.handle, 0, None, ctypes.byref(event))

@@ -314,7 +314,7 @@ class SharedMemory(CLMemory):
         self.generation += 1
         if address and queue.alive:
             if not self.idle(queue):
-                queue.finish()  # clSVMFree does not wait for kernels that still use the memory
+                queue.drain()  # clSVMFree does not wait for kernels that still use the memory
             api.library().clSVMFree(queue.context, address)
 
     def host_view(self) -> memoryview:

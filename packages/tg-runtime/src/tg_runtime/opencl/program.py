@@ -205,7 +205,7 @@ def tell_times(queue: Queue, event: ctypes.c_void_p, what: str) -> tuple[int, in
     """
     cl = api.library()
     try:
-        code = cl.clWaitForEvents(1, ctypes.byref(event))
+        code = queue.wait(event)
         if code:
             raise queue.failed(code, f"{what}: waiting for its end", waited=True)
         assert event.value is not None

@@ -8,6 +8,7 @@ import threading
 
 from ..errors import DeviceError
 from ..profiler import DeviceClock
+from ..waiting import wait_until
 from . import api
 from .discovery import PhysicalDevice
 
@@ -127,7 +128,40 @@ class Queue:
             self.finish()
 
     def finish(self) -> None:
-        """Waits until all that was queued is done.
+        """Waits until all that was queued is done. Ctrl-C ends the wait, not what is queued.
+
+        Raises:
+          DeviceError: something that was queued failed.
+        """
+        self.settle()
+        self.drain()
+
+    def settle(self) -> None:
+        """As :meth:`finish`, before a call that would else wait inside of the driver, and that is told what failed.
+
+        Raises:
+          DeviceError: the driver refuses.
+        """
+        cl, handle, event = api.library(), self.handle, ctypes.c_void_p()
+        code = cl.clEnqueueMarkerWithWaitList(handle, 0, None, ctypes.byref(event))
+        if code != api.SUCCESS:
+            raise self.failed(code, "waiting for the queue", waited=True)
+        try:
+            cl.clFlush(handle)
+            wait_until(lambda: ended(event))
+        finally:
+            cl.clReleaseEvent(event)
+
+    def wait(self, event: ctypes.c_void_p) -> int:
+        """Waits for what an event stands for, and gives the status. Ctrl-C ends the wait."""
+        cl = api.library()
+        cl.clFlush(self.handle)  # to wait in the driver would imply it, to ask does not
+        wait_until(lambda: ended(event))
+        code: int = cl.clWaitForEvents(1, ctypes.byref(event))
+        return code
+
+    def drain(self) -> None:
+        """As :meth:`finish`, but nothing ends the wait: for whoever gives back what the queue uses.
 
         Raises:
           DeviceError: something that was queued failed.
@@ -141,3 +175,11 @@ class Queue:
             raise self.failed(code, "waiting for the queue", waited=True)
         self.done = max(self.done, reached)
         del kept
+
+
+def ended(event: ctypes.c_void_p) -> bool:
+    """Whether what an event stands for is done, or has failed."""
+    status = ctypes.c_int32()
+    size = ctypes.sizeof(status)
+    code = api.library().clGetEventInfo(event, api.EVENT_STATUS, size, ctypes.byref(status), None)
+    return bool(code != api.SUCCESS or status.value <= api.COMPLETE)

@@ -30,9 +30,10 @@ class _Chunk:
 
     def wait(self, queue: Queue) -> None:
         """Waits for the copy."""
-        event, self.event = self.event, ctypes.c_void_p()
+        event = self.event
         if event.value:
-            code = api.library().clWaitForEvents(1, ctypes.byref(event))
+            code = queue.wait(event)
+            self.event = ctypes.c_void_p()  # not before: where the wait was interrupted, the copy goes on
             api.library().clReleaseEvent(event)
             if code:
                 raise queue.failed(code, "waiting for a copy")
