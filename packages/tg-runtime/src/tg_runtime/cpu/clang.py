@@ -72,10 +72,11 @@ class ClangCompiler(Compiler):
         Raises:
           DevSyntaxError: the compiler does not know it, or one of the extensions.
         """
-        command = [self.path, "-x", "c", *self.flags, "-fsyntax-only", "-Werror", os.devnull]
+        command = [self.path, "-x", "c", *self.flags, "-fsyntax-only", os.devnull]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            raise DevSyntaxError(f"CPU arch: {os.path.basename(self.path)} says {done.stderr.splitlines()[0]}")
+            said = next(iter(done.stderr.splitlines()), f"status {done.returncode}")
+            raise DevSyntaxError(f"CPU arch: {os.path.basename(self.path)} says: {said.partition('error: ')[2] or said}")
 
     def _through_file(self, src: str) -> bytes:
         # gcc cannot write an object to a pipe
