@@ -75,8 +75,9 @@ class ClangCompiler(Compiler):
         command = [self.path, "-x", "c", *self.flags, "-fsyntax-only", os.devnull]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            said = next(iter(done.stderr.splitlines()), f"status {done.returncode}")
-            raise DevSyntaxError(f"CPU arch: {os.path.basename(self.path)} says: {said.partition('error: ')[2] or said}")
+            line = next(iter(done.stderr.splitlines()), f"status {done.returncode}")
+            said = line.partition("error: ")[2] or line
+            raise DevSyntaxError(f"CPU arch: {os.path.basename(self.path)} says: {said}")
 
     def _through_file(self, src: str) -> bytes:
         # gcc cannot write an object to a pipe
