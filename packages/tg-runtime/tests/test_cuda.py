@@ -6,6 +6,7 @@ import ctypes
 import ctypes.util
 import functools
 import gc
+import itertools
 import os
 import random
 import subprocess
@@ -35,6 +36,7 @@ from tg_runtime.dev import DevEntry
 from tg_runtime.devices.cuda import CUDADevice
 from tg_runtime.engine import ExecItem
 from tg_runtime.kernels import get_runner
+from tg_runtime.profiler import profile
 from tg_runtime.registry import Device
 from tg_runtime.runner import CompiledRunner
 from tg_runtime.testing import DeviceConformance
@@ -493,6 +495,22 @@ def captured(count: int) -> tuple[list[ExecItem], list[Buffer], Buffer]:
     items = [ExecItem(add, [chain[0], *inputs])]
     items += [ExecItem(double, [chain[i + 1], chain[i]]) for i in range(3)]
     return items, inputs, chain[-1]
+
+
+@needs_mock
+def test_a_profile_shows_each_kernel_of_a_graph(tmp_path: Path) -> None:
+    """With the times of each, in order; the graph itself is no span of the device."""
+    with Context(DEV="MOCK+CUDA:PTX"):
+        items, inputs, result = captured(SIZE)
+        graph = CUDAGraph(items, inputs)
+        with profile(tmp_path / "trace.json") as recorded:
+            ExecItem(graph, [*inputs]).run()
+        found = [event for event in recorded.events if event.category == "device"]
+        assert [event.name for event in found] == [item.prg.name for item in items]
+        assert all(event.end > event.start for event in found)
+        assert all(first.end <= then.start for first, then in itertools.pairwise(found))
+        assert "flops" in found[0].args
+        assert unpack(result.as_buffer(), f32) == [16.0 * i for i in range(SIZE)]
 
 
 @needs_mock

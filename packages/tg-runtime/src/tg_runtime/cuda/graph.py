@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter_ns
 
 from tg_shape import Variable
 
 from ..buffer import Buffer
 from ..engine import ExecItem
 from ..errors import DeviceError
+from ..profiler import PROFILE, launch
 from ..runner import CompiledRunner, Runner, Vars
 from .api import KernelNodeParams
 from .program import Arguments, CUDAProgram
@@ -121,7 +123,8 @@ class CUDAGraph(Runner):
             raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
         if not self.nodes:
             return 0.0 if wait else None
-        if not self._aligned(bufs) or any(0 in node.runner.launch_size(var_vals) for node in self.nodes):
+        empty = any(0 in node.runner.launch_size(var_vals) for node in self.nodes)
+        if PROFILE.value or empty or not self._aligned(bufs):
             return self._one_by_one(bufs, var_vals, wait)
         context = self.nodes[0].program.context
         driver = context.driver
@@ -158,7 +161,8 @@ class CUDAGraph(Runner):
         )
 
     def _one_by_one(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool) -> float | None:
-        """The same without the graph, for inputs that it cannot take."""
+        """The same without the graph: the times of each kernel are told, and inputs may be what it cannot take."""
+        told = launch() if PROFILE.value else None
         context = self.nodes[0].program.context
         seconds = 0.0
         for item, node in zip(self.items, self.nodes, strict=True):
@@ -171,8 +175,19 @@ class CUDAGraph(Runner):
                 memory[place] = allocator.offset(bufs[number].opaque, original.nbytes, offset)
             values = [var_vals[var] for var in node.runner.vars]
             size = node.runner.launch_size(var_vals)
-            taken = node.program(*memory, global_size=size, local_size=node.runner.local_size, vals=values, wait=wait)
-            seconds += taken or 0.0
+            start = perf_counter_ns()
+            taken = node.program(
+                *memory,
+                global_size=size,
+                local_size=node.runner.local_size,
+                vals=values,
+                wait=wait or told is not None,
+            ) or 0.0  # fmt: skip
+            seconds += taken
+            if told is not None:
+                end = perf_counter_ns()
+                name, args = node.runner.name, item.profile_args(var_vals)
+                told.on_device(node.runner.queue, max(end - int(taken * 1e9), start), end, name=name, args=args)
         context.enter()
         return seconds if wait else None
 
