@@ -21,7 +21,7 @@ from tg_codegen import compile_ast
 from tg_codegen.actions import parse
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, LazyOp, Ops, Storage, ast
-from tg_runtime import DeviceError, DeviceUnavailable, OutOfMemory, realize
+from tg_runtime import CompileError, DeviceError, DeviceUnavailable, OutOfMemory, realize
 from tg_runtime.allocator import BufferOptions
 from tg_runtime.buffer import Buffer, buffer_of
 from tg_runtime.cuda import api
@@ -235,11 +235,17 @@ def test_refusals() -> None:
     """Errors name the kernel, the sizes, the status, and what the driver's compiler says."""
     device = opened()
     context = device.context
-    with pytest.raises(DeviceError, match=r"loading the binary of k: PTX line 1: .* INVALID_PTX \(218\)"):
+    text = ADD_N.replace(b"trap;", b"trip %r1;")
+    with pytest.raises(CompileError, match=r"CUDA driver, kernel k: compilation failed; .*\.ptx") as caught:
+        CUDAProgram(context, "k", text)
+    error = caught.value
+    assert error.path is not None and Path(error.path).read_bytes() == error.source.encode() == text
+    assert error.line is not None and "trip" in text.decode().splitlines()[error.line - 1]
+    with pytest.raises(CompileError, match="PTX line 1: "):
         CUDAProgram(context, "k", b"not a binary")
     with pytest.raises(DeviceError, match=r"the mock runs PTX only.*INVALID_IMAGE"):
         CUDAProgram(context, "k", b"\x7fELF...")
-    with pytest.raises(DeviceError, match=r"the text is for sm_120, the device is sm_90"):
+    with pytest.raises(CompileError, match=r"the text is for sm_120, the device is sm_90"):
         CUDAProgram(context, "k", b".version 8.7\n.target sm_120\n.address_size 64\n")
     with pytest.raises(DeviceError, match="the kernel absent: NOT_FOUND"):
         CUDAProgram(context, "absent", ADD_N)

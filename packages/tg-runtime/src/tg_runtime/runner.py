@@ -12,7 +12,7 @@ from tg_shape import Expr, Variable, sint, sym_eval
 
 from .buffer import Buffer
 from .compiled import Compiled, Interpreted
-from .errors import DeviceError
+from .errors import CompileError, DeviceError
 from .limits import check_limits
 from .profiler import span
 
@@ -104,7 +104,7 @@ class CompiledRunner(Runner):
             print(compiler.disassemble(self.lib))
         try:
             self.program = device.runtime(spec.name, self.lib)
-        except DeviceError:
+        except (CompileError, DeviceError):
             # a binary from the disk that does not load, however its checksum: make it anew, once
             compiler.forget(spec.src)
             self.lib = compiler.compile(spec.src)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tg_codegen import dynamic
 
+from ..compiler import rejected
 from ..errors import DeviceError
 from ..locks import fork_safe_lock
 from . import api
@@ -36,6 +37,7 @@ class CUDAProgram:
       parameters: how many arguments it takes; None where the driver does not tell.
 
     Raises:
+      CompileError: the driver rejects PTX text; it is kept in a file that the message names.
       DeviceError: the driver does not take the binary, or it has no such kernel; the message holds the driver's log.
     """
 
@@ -54,6 +56,9 @@ class CUDAProgram:
             detail = log.value.decode(errors="replace").strip()
             if code == api.UNSUPPORTED_PTX_VERSION:
                 detail += " (the compiler is newer than the driver: update the driver, or take an older NVRTC)"
+            if code == api.INVALID_PTX and not lib.startswith(ELF_MAGIC):
+                source = lib.decode(errors="replace")
+                raise rejected(f"CUDA driver, kernel {name}", detail or driver.error_name(code), source, ".ptx")
             text = f"loading the binary of {name}"
             raise api.CUDAError(f"{text}: {detail}" if detail else text, code, driver.error_name(code))
         self.module = module.value or 0
