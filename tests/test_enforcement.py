@@ -53,6 +53,13 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
         ),
         ("standard-library", "tg-codegen", "planted.py", "import numpy\n", "tg_codegen.planted -> numpy"),
         ("standard-library", "tg-lazy", "planted.py", "import llvmlite.ir\n", "tg_lazy.planted -> llvmlite"),
+        (
+            "drivers",
+            "tg-runtime",
+            "opencl/planted.py",
+            "import tg_runtime.cuda.api\n",
+            "tg_runtime.opencl.planted -> tg_runtime.cuda.api",
+        ),
         ("numpy", "tg-hcq", "planted.py", "import numpy\n", "tg_hcq.planted -> numpy"),
         ("llvmlite", "tg-frontend", "planted.py", "import llvmlite\n", "tg_frontend.planted -> llvmlite"),
     ],
