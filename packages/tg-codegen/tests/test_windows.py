@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,12 @@ def test_the_heuristic_cuts_the_batch() -> None:
     log = planned(gradient(200, 8, 9, 64, 3)).log
     assert any(line.startswith("partial") for line in log)
     assert any(line.startswith("pack(0, r0") for line in log)
+
+
+@pytest.mark.parametrize("shape", [(200, 8, 9, 64, 3), (200, 4, 9, 32, 3)])
+def test_the_pieces_are_divided_among_threads(shape: tuple[int, int, int, int, int]) -> None:
+    target = replace(CPU, threads=2)
+    nest = lower(gradient(*shape))
+    log = heuristic(nest, target)
+    assert any(str(action).startswith("partial") for action in log)
+    assert any(str(action).endswith("THREAD)") for action in log)

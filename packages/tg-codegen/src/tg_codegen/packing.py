@@ -161,10 +161,14 @@ class Packer(Planner):
                     together.append(other)
                     one *= size(other.extent)
         blocks = -(-count * one // (MAX_PARTIAL_BYTES if pieces.panels > 1 else self.target.l2_bytes // 2))
-        if size(across.extent) < self.target.threads:
-            blocks = max(blocks, self.target.threads)
-        if 1 < blocks <= count // 2:
+        threads = self.target.threads
+        alone = across.kind is not Kind.LOOP or size(across.extent) < threads  # nothing yet to divide among threads
+        if alone:
+            blocks = max(blocks, threads)
+        if axis.kind is Kind.LOOP and 1 < blocks <= count // 2:
             self.do(Split(axis.name, -(-count // blocks), Kind.LOOP.name))
+        elif alone and threads > 1:
+            together = self.divided(together)
         inner = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
         if pieces.panels > 1:
             if size(across.extent) > pieces.panels:
@@ -177,6 +181,22 @@ class Packer(Planner):
         self.do(Partial(0, around[-1] if around else "-"))
         if packed is not None:
             self.do(Pack(loads_of(self.nest).index(packed), steps.name))
+
+    def divided(self, together: list[Axis]) -> list[Axis]:
+        """Cuts the first of some output loops that is long enough in as many parts as there are threads.
+
+        Returns:
+          The loops that are left inside.
+        """
+        threads = self.target.threads
+        for number, axis in enumerate(together):
+            if isinstance(axis.extent, int) and axis.extent >= threads:
+                if axis.extent == threads:
+                    return together[:number] + together[number + 1 :]
+                self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))
+                inner = self.nest.of_root(axis.root)[1]
+                return [inner if a is axis else a for a in together]
+        return together
 
     def scattered(self, load: Node, lanes: Root) -> bool:
         """Whether the vectors of a load along a reduction are not as they are wanted: far apart, or strided themselves.
