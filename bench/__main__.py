@@ -18,7 +18,7 @@ from pathlib import Path
 from . import guard, probes
 from .crew import ROOT, Crew, environment
 from .libraries import DEFAULT, IMPORTS, MODULES, OURS
-from .measure import QUICK, Effort, measure
+from .measure import QUICK, Effort, Row, measure
 from .page import page
 from .picture import svg
 from .record import Record
@@ -164,11 +164,21 @@ def fill(
     say(", ".join(f"{n} {v}" for n, v in record.libraries.items()))
     limit_arguments = ["-m", "bench.limits", str(1 << 27), "0.05" if quick else "0.2", effort.shown]
 
+    last: dict[str, float] = {}
+    members: list[tuple[Workload, Row]] = []
+
     def limits() -> None:
+        """Measures the limits, between two groups of workloads, and tells the rows of the one before."""
+        nonlocal last
         if "limits" in wanted:
             try:
                 found = probes.run_python(limit_arguments, crew, crew.scratch / "cache-limits", 120)
                 record.limits = merge(record.limits, found)
+                around = merge(last, found)
+                for workload, row in members:
+                    row.limit = around.get(workload.limit)
+                last = found
+                members.clear()
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 say(f"the machine's limits were not measured: {error}")
 
@@ -187,6 +197,7 @@ def fill(
         extra = [n for n in workload.libraries if n not in libraries and not quick]
         row = measure(crew, workload, [*libraries, *extra], absent, effort, say)
         record.add(row)
+        members.append((workload, row))
         keep()
         cells = [f"{n} {cell(workload, o)}" for n, o in row.results.items() if o.status != "absent"]
         noise = f", others used {row.others:.0%}" if row.others is not None else ""

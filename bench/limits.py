@@ -22,7 +22,10 @@ from tg_runtime.cpu.program import CPUProgram
 
 UNROLL = 8
 FAR = 5
-"""What is read far is so many times what is read: caches of 32 MB keep a quarter of 128 MB, but nothing of 640."""
+"""What is read far is so many times what is read: caches of 32 MB keep a quarter of 128 MB, but nothing of 640.
+
+A workload is held to the limit for as much memory as it reads.
+"""
 ROUNDS = 50_000
 """Of a loop in registers: a run is short, so that some run is not interrupted on any core."""
 
@@ -209,11 +212,19 @@ class Bench:
         """Bytes a second."""
         return self.nbytes / self.best(read_loop(self.lanes), "read_all", self.nbytes // 4, threads)
 
+    def read_twice(self, threads: int) -> float:
+        """Bytes a second, of twice as many."""
+        return self.read_more(2, threads)
+
     def read_far(self, threads: int) -> float:
         """Bytes a second, of so many that a large cache has kept next to none of them from the run before."""
-        near, self.src = self.src, self.block(FAR * self.nbytes)
+        return self.read_more(FAR, threads)
+
+    def read_more(self, times: int, threads: int) -> float:
+        """Bytes a second, of ``times`` as many."""
+        near, self.src = self.src, self.block(times * self.nbytes)
         try:
-            nbytes = FAR * self.nbytes
+            nbytes = times * self.nbytes
             return nbytes / self.best(read_loop(self.lanes), "read_all", nbytes // 4, threads)
         finally:
             self.src = near
@@ -238,7 +249,10 @@ def measure(
     """Every limit, on one thread (``NAME 1``) and on all of them (``NAME``), in operations or bytes a second."""
     bench = Bench(nbytes, seconds, clock)
     found: dict[str, float] = {}
-    limits = {"fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read far": bench.read_far}
+    limits = {
+        "fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read twice": bench.read_twice,
+        "read far": bench.read_far,
+    }  # fmt: skip
     for name, limit in limits.items():
         for key, threads in ((f"{name} 1", 1), (name, bench.threads)):
             value = limit(threads)

@@ -86,6 +86,7 @@ class Row:
       results: an outcome for each library.
       checked_against: the library whose results the others were compared with.
       others: share of the machine that other processes used meanwhile, 0 to 1.
+      limit: what the machine could do before and after the group of this row, operations or bytes a second.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Row:
     results: dict[str, Outcome] = field(default_factory=dict)
     checked_against: str = ""
     others: float | None = None
+    limit: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As it is written to the file."""

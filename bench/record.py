@@ -49,6 +49,11 @@ class Record:
         order = {name: i for i, name in enumerate(WORKLOADS)}
         self.rows = sorted(rows.values(), key=lambda row: order.get(row.name, len(order)))
 
+    def limits_of(self, row: Row) -> dict[str, float]:
+        """The machine's limits when a row was measured."""
+        name = WORKLOADS[row.name].limit if row.name in WORKLOADS else ""
+        return self.limits if row.limit is None else self.limits | {name: row.limit}
+
     def save(self, path: Path) -> None:
         """Writes the record."""
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ class Workload:
     build: Callable[[Library], Case]
     unit: Unit
     work: float = 1.0
-    limit: Literal["", "fma", "bf16", "copy", "read", "read far"] = ""
+    limit: Literal["", "fma", "bf16", "copy", "read", "read twice", "read far"] = ""
     goals: tuple[Goal, ...] = ()
     tolerance: float = 1e-4
     reference: tuple[str, ...] = ("numpy", "torch", "jax", "tinygrad")
