@@ -141,3 +141,15 @@ def test_profile(device: MetalDevice, tmp_path: Path) -> None:
         assert earlier.times()[0] <= earlier.times()[1] <= later.times()[0] + 1000
 
 
+
+
+def test_a_profile_shows_each_kernel_of_a_graph(device: MetalDevice, tmp_path: Path) -> None:
+    """With the times of each, in order; the graph itself is no span of the device."""
+    items, inputs, result = items_of(device)
+    graph = MetalGraph(items, inputs)
+    with profile(tmp_path / "trace.json") as recorded:
+        ExecItem(graph, [*inputs]).run()
+    spans = [event for event in recorded.events if event.process == "METAL"]
+    assert [event.name for event in spans] == [item.prg.name for item in items]
+    assert "flops" in spans[0].args
+    assert unpack(result.as_buffer(), i32) == expected(list(range(64)), list(range(64)))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from tg_shape import Variable
 
 from ..buffer import Buffer
 from ..engine import ExecItem
 from ..errors import DeviceError
+from ..profiler import PROFILE, Launch, launch
 from ..runner import CompiledRunner, Runner, Vars
 from . import api
 from .memory import MetalMemory
@@ -129,7 +131,7 @@ class MetalGraph(Runner):
         with queue.lock:
             queue.context.enter()
             sizes = [command.runner.launch_size(var_vals) for command in self.commands]
-            if any(0 in size for size in sizes):
+            if PROFILE.value or any(0 in size for size in sizes):
                 return self._one_by_one(memories, var_vals, wait)
             self._prepare()
             self._change(memories, sizes, var_vals)
@@ -141,7 +143,8 @@ class MetalGraph(Runner):
         return end - start
 
     def _one_by_one(self, memories: Sequence[MetalMemory], var_vals: Vars, wait: bool) -> float | None:
-        """The same without the indirect command buffer, where a kernel has nothing to do."""
+        """The same without the indirect command buffer: where a kernel has nothing to do, and to time each of them."""
+        told = launch() if PROFILE.value else None
         seconds = 0.0
         for item, command in zip(self.items, self.commands, strict=True):
             arguments = [buffer.opaque for buffer in item.bufs if buffer is not None]
@@ -152,11 +155,16 @@ class MetalGraph(Runner):
                     whole.block,
                 )  # fmt: skip
             runner = command.runner
-            taken = command.program(
-                *arguments, global_size=runner.launch_size(var_vals), local_size=runner.local_size,
-                vals=[var_vals[var] for var in runner.vars], wait=wait,
-            )  # fmt: skip
+            part = nullcontext() if told is None else Launch(
+                runner.name, runner.device, item.profile_args(var_vals), runner.queue)
+            with part:
+                taken = command.program(
+                    *arguments, global_size=runner.launch_size(var_vals), local_size=runner.local_size,
+                    vals=[var_vals[var] for var in runner.vars], wait=wait or told is not None,
+                )  # fmt: skip
             seconds += taken or 0.0
+        if told is not None:
+            told.later(lambda: None)  # its kernels have told their times
         return seconds if wait else None
 
     def _prepare(self) -> None:
