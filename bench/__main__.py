@@ -18,10 +18,11 @@ from pathlib import Path
 from . import guard, probes
 from .crew import ROOT, Crew, environment
 from .libraries import DEFAULT, IMPORTS, MODULES, OURS
-from .measure import QUICK, Effort, Row, measure
+from .measure import QUICK, Effort, measure
 from .page import page
 from .picture import svg
 from .record import Record
+from .record import number as number_text
 from .table import cell, text
 from .workload import Workload
 from .workloads import WORKLOADS
@@ -105,11 +106,6 @@ def wait_until_idle(most_s: float) -> None:
         time.sleep(min(10.0, max(0.0, end - time.monotonic())))
 
 
-def merge(best: dict[str, float], more: dict[str, float]) -> dict[str, float]:
-    """The greater of each limit."""
-    return best | {name: max(best.get(name, 0.0), value) for name, value in more.items()}
-
-
 def run(options: argparse.Namespace) -> int:
     """Measures, prints and writes."""
     quick: bool = options.quick
@@ -162,25 +158,13 @@ def fill(
     record.libraries |= detect(every, crew)
     absent = {n: v for n, v in record.libraries.items() if v.startswith("absent")}
     say(", ".join(f"{n} {v}" for n, v in record.libraries.items()))
-    limit_arguments = ["-m", "bench.limits", str(1 << 27), "0.05" if quick else "0.2", effort.shown]
-
-    last: dict[str, float] = {}
-    members: list[tuple[Workload, Row]] = []
-
-    def limits() -> None:
-        """Measures the limits, between two groups of workloads, and tells the rows of the one before."""
-        nonlocal last
-        if "limits" in wanted:
-            try:
-                found = probes.run_python(limit_arguments, crew, crew.scratch / "cache-limits", 120)
-                record.limits = merge(record.limits, found)
-                around = merge(last, found)
-                for workload, row in members:
-                    row.limit = around.get(workload.limit)
-                last = found
-                members.clear()
-            except (RuntimeError, subprocess.TimeoutExpired) as error:
-                say(f"the machine's limits were not measured: {error}")
+    if "limits" in wanted:
+        say("the machine's limits")
+        arguments = ["-m", "bench.limits", str(1 << 27), "0.05" if quick else "0.2", effort.shown]
+        try:
+            record.limits = probes.run_python(arguments, crew, crew.scratch / "cache-limits", 120)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            say(f"  failed: {error}")
 
     if "import" in wanted:
         say("import of tinytg")
@@ -188,21 +172,16 @@ def fill(
             record.imports = probes.imports(crew, 3 if quick else 7)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             say(f"  failed: {error}")
-    group = ""
     for number, workload in enumerate(workloads, 1):
-        if workload.group != group:
-            group = workload.group
-            limits()
         say(f"[{number}/{len(workloads)}] {workload.name}")
         extra = [n for n in workload.libraries if n not in libraries and not quick]
         row = measure(crew, workload, [*libraries, *extra], absent, effort, say)
         record.add(row)
-        members.append((workload, row))
         keep()
         cells = [f"{n} {cell(workload, o)}" for n, o in row.results.items() if o.status != "absent"]
         noise = f", others used {row.others:.0%}" if row.others is not None else ""
-        say(f"  {', '.join(cells)} {workload.unit}{noise}")
-    limits()
+        limit = f", limit {number_text(row.limit / 1e9)} G/s" if row.limit else ""
+        say(f"  {', '.join(cells)} {workload.unit}{limit}{noise}")
     crew.close()
     if "cold" in wanted:
         # a picked workload has its cold start measured when it is picked with the word; else those that are marked

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .libraries import MACHINE
+
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("absent", "unsupported", "failed")
 
@@ -171,7 +173,7 @@ class Crew:
 
     def python(self, library: str) -> str:
         """The interpreter for a library."""
-        return sys.executable if library in ("tinytg", "numpy") else self.peers_python
+        return sys.executable if library in ("tinytg", "numpy", MACHINE) else self.peers_python
 
     def launch(self, library: str, cache: Path) -> Member:
         """A new worker with its caches under ``cache``."""

@@ -1,7 +1,8 @@
 """What the machine can do: multiply-adds in registers, bfloat16 dot products, copying and reading memory.
 
-Each is a kernel in LLVM IR, compiled and run on threads as the device CPU does with any kernel. A limit is the best of
-several runs: nothing that is measured beside it can be faster than what it stands for.
+Each is a kernel in LLVM IR, compiled and run on threads as the device CPU does with any kernel. A workload's limit
+takes turns with the libraries, on as many bytes as the workload moves (:class:`Machine`): what a busy host or a cache
+gives to one, it gives to the other. The table of limits has the best of several runs, of one thread and of all.
 
     python -m bench.limits [BYTES [SECONDS [processor]]]
 """
@@ -14,18 +15,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from tg_runtime.cpu.arch import CPUArch
 from tg_runtime.cpu.host import core_count, features
 from tg_runtime.cpu.llvm import LLVMCompiler
 from tg_runtime.cpu.memory import HostAllocator, HostMemory
 from tg_runtime.cpu.program import CPUProgram
 
+from .case import Case, Unsupported
+from .workload import Workload
+
 UNROLL = 8
 FAR = 5
-"""What is read far is so many times what is read: caches of 32 MB keep a quarter of 128 MB, but nothing of 640.
-
-A workload is held to the limit for as much memory as it reads.
-"""
+"""What is read far is so many times what is read: caches of 32 MB keep a quarter of 128 MB, but nothing of 640."""
+LEAST = 1 << 20
+"""Bytes of a block where memory is not what limits."""
+LONG = 16
+"""How many times longer than :data:`ROUNDS` a loop in registers runs where its median counts, not its best."""
 ROUNDS = 50_000
 """Of a loop in registers: a run is short, so that some run is not interrupted on any core."""
 
@@ -139,6 +146,19 @@ def read_loop(lanes: int) -> Loop:
     return Loop(tuple((n, vector, "zeroinitializer") for n in names), tuple(body), UNROLL * lanes, _keep(vector, names))
 
 
+@dataclass(frozen=True)
+class Run:
+    """A limit, ready to be measured.
+
+    Attributes:
+      call: reaches it once.
+      work: operations or bytes of a call.
+    """
+
+    call: Callable[[], None]
+    work: float
+
+
 class Bench:
     """The kernels, compiled, and the memory that they work on.
 
@@ -162,72 +182,87 @@ class Bench:
     def block(self, nbytes: int) -> HostMemory:
         """Memory with every page there."""
         block: HostMemory = self.allocator.alloc(nbytes)
-        view = self.allocator.as_buffer(block, nbytes)
-        for start in range(0, nbytes, self.nbytes):
-            view[start : start + self.nbytes] = bytes(min(self.nbytes, nbytes - start))
+        self.allocator.as_buffer(block, nbytes)[:] = bytes(nbytes)
         return block
 
-    def best(self, loop: Loop, name: str, count: int, threads: int, declarations: str = "") -> float:
-        """The fewest seconds of a run, each thread doing ``count / threads`` rounds."""
+    def call(self, loop: Loop, name: str, count: int, threads: int, declarations: str = "") -> Callable[[], None]:
+        """What runs a loop, each thread doing ``count / threads`` rounds."""
         program = CPUProgram(name, self.compiler.compile(loop.source(name, declarations)))
 
         # on one thread a kernel is called directly, and is told that it is the first
         values = (count, threads, 0) if threads == 1 else (count, threads)
+        return lambda: program(self.out, self.src, global_size=(threads, 1, 1), vals=values)
 
-        def call() -> None:
-            program(self.out, self.src, global_size=(threads, 1, 1), vals=values)
-
+    def best(self, call: Callable[[], None]) -> float:
+        """The fewest seconds of a call."""
         return least(call, self.seconds, self.clock)
 
-    def fma(self, threads: int) -> float:
-        """Operations a second."""
-        loop, count = fma_loop(self.lanes, self.accumulators), ROUNDS * threads
+    def fma(self, threads: int, times: int = 1) -> Run:
+        """Multiply-adds in registers, ``times`` :data:`ROUNDS`."""
+        loop, count = fma_loop(self.lanes, self.accumulators), ROUNDS * times * threads
         declarations = f"declare <{self.lanes} x float> @llvm.fma.v{self.lanes}f32" + (
             f"({', '.join([f'<{self.lanes} x float>'] * 3)})"
         )
-        seconds = self.best(loop, "fma_peak", count, threads, declarations)
-        return 2.0 * self.lanes * self.accumulators * count / seconds
+        call = self.call(loop, "fma_peak", count, threads, declarations)
+        return Run(call, 2.0 * self.lanes * self.accumulators * count)
 
-    def bf16(self, threads: int) -> float | None:
-        """Operations a second; None where there is no such instruction."""
+    def bf16(self, threads: int, times: int = 1) -> Run | None:
+        """Dot products of bfloat16 in registers, ``times`` :data:`ROUNDS`; None where there is no such instruction."""
         if "avx512_bf16" not in features():
             return None
-        loop, count = bf16_loop(self.accumulators), ROUNDS * threads
+        loop, count = bf16_loop(self.accumulators), ROUNDS * times * threads
         declarations = (
             "declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)"
         )
-        seconds = self.best(loop, "bf16_peak", count, threads, declarations)
-        return 2.0 * 32 * self.accumulators * count / seconds
+        return Run(self.call(loop, "bf16_peak", count, threads, declarations), 2.0 * 32 * self.accumulators * count)
 
-    def copy(self, threads: int) -> float:
-        """Bytes read and bytes written, a second."""
+    def copy(self, threads: int) -> Run:
+        """Copying a block, the faster of two ways; bytes read and bytes written."""
         count = self.nbytes // 4
-        seconds = min(
-            self.best(copy_loop(self.lanes, temporal), f"copy_{int(temporal)}", count, threads)
+        ways = [
+            self.call(copy_loop(self.lanes, temporal), f"copy_{int(temporal)}", count, threads)
             for temporal in (True, False)
-        )
-        return 2.0 * self.nbytes / seconds
+        ]
+        return Run(min(ways, key=self.best), 2.0 * self.nbytes)
 
-    def read(self, threads: int) -> float:
-        """Bytes a second."""
-        return self.nbytes / self.best(read_loop(self.lanes), "read_all", self.nbytes // 4, threads)
+    def read(self, threads: int) -> Run:
+        """Reading a block."""
+        return Run(self.call(read_loop(self.lanes), "read_all", self.nbytes // 4, threads), float(self.nbytes))
 
-    def read_twice(self, threads: int) -> float:
-        """Bytes a second, of twice as many."""
-        return self.read_more(2, threads)
 
-    def read_far(self, threads: int) -> float:
-        """Bytes a second, of so many that a large cache has kept next to none of them from the run before."""
-        return self.read_more(FAR, threads)
+class Machine:
+    """The machine itself, taking turns as a library does: what it does with a workload is the workload's limit.
 
-    def read_more(self, times: int, threads: int) -> float:
-        """Bytes a second, of ``times`` as many."""
-        near, self.src = self.src, self.block(times * self.nbytes)
-        try:
-            nbytes = times * self.nbytes
-            return nbytes / self.best(read_loop(self.lanes), "read_all", nbytes // 4, threads)
-        finally:
-            self.src = near
+    Args:
+      threads: how many threads it may use.
+    """
+
+    version = ""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def open(self, workload: Workload) -> Case:
+        """The limit as a case. A run gives how much it does, in operations or bytes.
+
+        Raises:
+          Unsupported: the machine has no such limit.
+        """
+        moved = {"copy": workload.work / 2, "read": workload.work}.get(workload.limit, LEAST)
+        bench = Bench(int(moved), 0.05, time.perf_counter)
+        found = {
+            "fma": lambda: bench.fma(self.threads, LONG), "bf16": lambda: bench.bf16(self.threads, LONG),
+            "copy": lambda: bench.copy(self.threads), "read": lambda: bench.read(self.threads),
+        }[workload.limit]()  # fmt: skip
+        if found is None:
+            raise Unsupported(f"the processor has no instruction for {workload.limit}")
+        call, work = found.call, found.work
+
+        def run() -> float:
+            call()
+            return work
+
+        return Case(run, np.array, "limit")
 
 
 def least(call: Callable[[], None], seconds: float, clock: Callable[[], float]) -> float:
@@ -247,17 +282,14 @@ def measure(
     nbytes: int = 1 << 27, seconds: float = 0.2, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
     """Every limit, on one thread (``NAME 1``) and on all of them (``NAME``), in operations or bytes a second."""
-    bench = Bench(nbytes, seconds, clock)
+    bench, far = Bench(nbytes, seconds, clock), Bench(FAR * nbytes, seconds, clock)
     found: dict[str, float] = {}
-    limits = {
-        "fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read twice": bench.read_twice,
-        "read far": bench.read_far,
-    }  # fmt: skip
+    limits = {"fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read far": far.read}
     for name, limit in limits.items():
         for key, threads in ((f"{name} 1", 1), (name, bench.threads)):
-            value = limit(threads)
-            if value is not None:
-                found[key] = value
+            run = limit(threads)
+            if run is not None:
+                found[key] = run.work / bench.best(run.call)
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .case import Array
 from .crew import Crew, WorkerDied
+from .libraries import MACHINE
 from .workload import Workload
 
 Say = Callable[[str], None]
@@ -86,7 +87,7 @@ class Row:
       results: an outcome for each library.
       checked_against: the library whose results the others were compared with.
       others: share of the machine that other processes used meanwhile, 0 to 1.
-      limit: what the machine could do before and after the group of this row, operations or bytes a second.
+      limit: what the machine did in its turns among the libraries', operations or bytes a second.
     """
 
     name: str
@@ -132,7 +133,7 @@ def noise(crew: Crew, row: Row) -> Iterator[None]:
 
 
 def open_in(crew: Crew, library: str, workload: Workload, effort: Effort, results: Path) -> Outcome:
-    """Builds and warms up a workload in one library."""
+    """Builds and warms up a workload in one library, or the machine's limit of it; writes what came out."""
     try:
         answer = crew.member(library).ask("open", effort.timeout_s, workload=workload.name, results=str(results))
     except WorkerDied as death:
@@ -186,13 +187,13 @@ def check(row: Row, workload: Workload, scratch: Path) -> None:
             outcome.reason = f"differs from {row.checked_against} by {outcome.error:.1e} of the greatest value"
 
 
-def time_all(crew: Crew, row: Row, effort: Effort) -> None:
+def time_all(crew: Crew, results: dict[str, Outcome], effort: Effort) -> None:
     """Takes turns."""
-    live = [name for name, outcome in row.results.items() if outcome.status in ("ok", "wrong")]
+    live = [name for name, outcome in results.items() if outcome.status in ("ok", "wrong")]
     for number in range(effort.rounds):
         order = live[number % len(live) :] + live[: number % len(live)] if live else []
         for name in order:
-            outcome = row.results[name]
+            outcome = results[name]
             slow = (outcome.seconds or 0.0) > effort.most_s
             if slow and number:
                 continue
@@ -213,7 +214,7 @@ def time_all(crew: Crew, row: Row, effort: Effort) -> None:
             used = statistics.median(answer["processor"])
             outcome.cpu_s = used if outcome.cpu_s is None else min(outcome.cpu_s, used)
             outcome.cores = max(outcome.cores or 0.0, sum(answer["processor"]) / sum(samples))
-    for outcome in row.results.values():
+    for outcome in results.values():
         if outcome.rounds:
             medians = statistics.median(outcome.rounds)
             outcome.seconds = {"median": medians, "fastest": outcome.least, "processor": outcome.cpu_s}[effort.shown]
@@ -247,9 +248,17 @@ def measure(
         for name, outcome in row.results.items():
             if outcome.status == "wrong":
                 say(f"  {name}: wrong: {outcome.reason}")
-        time_all(crew, row, effort)
-    for name in libraries:
-        if row.results[name].status in ("ok", "wrong"):
+        turns = dict(row.results)
+        if workload.limit:
+            turns[MACHINE] = open_in(crew, MACHINE, workload, effort, scratch / f"{MACHINE}.npz")
+        time_all(crew, turns, effort)
+        machine = turns.get(MACHINE)
+        if machine is not None and machine.status == "ok" and machine.seconds:
+            row.limit = float(load_results(scratch / f"{MACHINE}.npz")[0]) / machine.seconds
+        elif machine is not None and machine.status != "unsupported":
+            say(f"  the machine's limit was not measured: {machine.reason}")
+    for name, outcome in turns.items():
+        if outcome.status in ("ok", "wrong"):
             try:
                 crew.member(name).ask("close", effort.timeout_s)
             except WorkerDied:

@@ -23,8 +23,7 @@ _SHOWN = {
     "processor": "Processor time on one thread (the machine was busy otherwise)",
 }
 _LIMITS = {
-    "fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying", "read": "reading 128 MB",
-    "read twice": "reading 256 MB",
+    "fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying 128 MB", "read": "reading 128 MB",
     "read far": "reading 640 MB",
 }  # fmt: skip
 
@@ -92,10 +91,10 @@ def _table(record: Record) -> list[str]:
                 continue
             workload = WORKLOADS[row.name]
             ours, peer = measured(row, OURS), best_peer(row)
-            reached = share(workload, record.limits_of(row), ours) if ours else None
+            reached = share(workload, row.limit, ours) if ours else None
             goal = "<br>".join(
                 f"{v.wanted} {_SIGN[v.met]}"
-                for v in (judge(goal, workload, record.limits_of(row), ours) for goal in workload.goals)
+                for v in (judge(goal, workload, row.limit, ours) for goal in workload.goals)
             )
             rows.append([
                 row.name, row.unit.replace("us", "µs"), *(cell(workload, row.results.get(n)) for n in libraries),
@@ -199,7 +198,7 @@ def _missed(record: Record) -> list[str]:
             text = f"{outcome.status}: {outcome.reason}".replace("\n", " ")
             items.append(f"- **{row.name}**: {text}. {reasons.get(row.name, '')}".rstrip())
             continue
-        verdicts = [judge(goal, workload, record.limits_of(row), ours) for goal in workload.goals]
+        verdicts = [judge(goal, workload, row.limit, ours) for goal in workload.goals]
         missed = [f"{v.got} instead of {v.wanted}" for v in verdicts if v.met is False]
         ratio = _beside_torch(row)
         if row.group == "training" and ratio is not None and ratio > MEMORY_GOAL:

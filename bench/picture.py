@@ -55,9 +55,8 @@ def svg(record: Record) -> str:
             out.append(f'<rect x="0" y="{y - ROW // 2}" width="{WIDTH}" height="{ROW}" fill="#000000" opacity="0.03"/>')
         out.append(f'<text x="{LABELS - 12}" y="{y + 4}" text-anchor="end" fill="#212529">{escape(row.name)}</text>')
         workload = WORKLOADS[row.name]
-        limit = record.limits_of(row).get(workload.limit)
-        if limit:
-            at = place(best * limit / workload.work)
+        if row.limit:
+            at = place(best * row.limit / workload.work)
             out.append(f'<rect x="{at - 1.5:.1f}" y="{y - 7}" width="3" height="14" fill="#868e96"/>')
         for name in sorted(row.results, key=lambda n: n == OURS):
             outcome = row.results[name]

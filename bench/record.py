@@ -49,11 +49,6 @@ class Record:
         order = {name: i for i, name in enumerate(WORKLOADS)}
         self.rows = sorted(rows.values(), key=lambda row: order.get(row.name, len(order)))
 
-    def limits_of(self, row: Row) -> dict[str, float]:
-        """The machine's limits when a row was measured."""
-        name = WORKLOADS[row.name].limit if row.name in WORKLOADS else ""
-        return self.limits if row.limit is None else self.limits | {name: row.limit}
-
     def save(self, path: Path) -> None:
         """Writes the record."""
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,17 +95,16 @@ def best_peer(row: Row) -> tuple[str, Outcome] | None:
     return min(peers, key=lambda x: x[1].seconds or 0.0, default=None)
 
 
-def share(workload: Workload, limits: dict[str, float], seconds: float) -> float | None:
+def share(workload: Workload, limit: float | None, seconds: float) -> float | None:
     """Which part of the machine's limit is reached."""
-    limit = limits.get(workload.limit)
     return workload.work / seconds / limit if limit else None
 
 
-def judge(goal: Goal, workload: Workload, limits: dict[str, float], seconds: float | None) -> Verdict:
+def judge(goal: Goal, workload: Workload, limit: float | None, seconds: float | None) -> Verdict:
     """Whether a goal is met."""
     if goal.kind == "share":
         wanted = f"≥ {goal.value:.0%} of {workload.limit}"
-        part = share(workload, limits, seconds) if seconds else None
+        part = share(workload, limit, seconds) if seconds else None
         return Verdict(wanted, "" if part is None else f"{part:.0%}", None if part is None else part >= goal.value)
     if goal.kind == "rate":
         rate = workload.rate(seconds) if seconds else None

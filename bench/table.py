@@ -15,7 +15,7 @@ _MARK = {True: "met", False: "MISSED", None: "-"}
 
 
 _LIMITS = {
-    "fma": "GFLOP/s", "bf16": "GFLOP/s", "copy": "GB/s", "read": "GB/s", "read twice": "GB/s", "read far": "GB/s",
+    "fma": "GFLOP/s", "bf16": "GFLOP/s", "copy": "GB/s", "read": "GB/s", "read far": "GB/s",
 }  # fmt: skip
 
 
@@ -43,17 +43,17 @@ def libraries_of(record: Record) -> list[str]:
     return list(dict.fromkeys(name for row in record.rows for name in row.results))
 
 
-def line(row: Row, limits: dict[str, float], libraries: Sequence[str]) -> list[str]:
+def line(row: Row, libraries: Sequence[str]) -> list[str]:
     """The cells of a workload."""
     workload = WORKLOADS[row.name]
     ours, peer = measured(row, OURS), best_peer(row)
     ratio = part = ""
     if ours:
-        reached = share(workload, limits, ours)
+        reached = share(workload, row.limit, ours)
         part = "" if reached is None else f"{reached:.0%} {workload.limit}"
         if peer is not None and peer[1].seconds:
             ratio = f"{number(peer[1].seconds / ours)} x {peer[0]}"
-    verdicts = [judge(goal, workload, limits, ours) for goal in workload.goals]
+    verdicts = [judge(goal, workload, row.limit, ours) for goal in workload.goals]
     goals = ", ".join(f"{v.wanted} {_MARK[v.met]}" for v in verdicts)
     return [row.name, row.unit, *(cell(workload, row.results.get(name)) for name in libraries), ratio, part, goals]
 
@@ -98,7 +98,7 @@ def text(record: Record) -> str:
     if record.rows:
         libraries = libraries_of(record)
         head = ["workload", "unit", *libraries, "against best peer", "of limit", "goals"]
-        parts.append(aligned([head, *(line(row, record.limits_of(row), libraries) for row in record.rows)]))
+        parts.append(aligned([head, *(line(row, libraries) for row in record.rows)]))
     if record.imports:
         found = record.imports
         met = _MARK[found["cpu_s"] <= IMPORT_GOAL_S and not found["heavy"]]

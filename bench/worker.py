@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .case import Case, Unsupported
-from .libraries import Library, open_library
+from .libraries import Opener, open_library
 
 RUNS = 5
 BATCH_S = 100e-6
@@ -81,7 +81,7 @@ class Worker:
 
     def __init__(self, library: str, threads: int) -> None:
         self.name, self.threads = library, threads
-        self.library: Library | None = None
+        self.library: Opener | None = None
         self.case: Case | None = None
 
     def hello(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Worker:
         forget_peak()
         before = peak_bytes()
         start = time.perf_counter()
-        case = WORKLOADS[workload].build(self.library)
+        case = self.library.open(WORKLOADS[workload])
         built = time.perf_counter() - start
         seconds: list[float] = []
         kept: list[Any] = []
@@ -146,7 +146,7 @@ class Worker:
         imported = timed(self._import)
         assert self.library is not None
         start = time.perf_counter()
-        case = WORKLOADS[workload].build(self.library)
+        case = self.library.open(WORKLOADS[workload])
         built = time.perf_counter() - start
         used = time.process_time()
         first = timed(case.run)

@@ -38,7 +38,7 @@ class Workload:
       build: makes it in a library; raises ``Unsupported`` where that cannot express it.
       unit: what is shown.
       work: operations or bytes of one run for a rate, or how many times the unit of work is done in one run.
-      limit: which of the machine's limits bounds it.
+      limit: which of the machine's limits bounds it; copying and reading are of as many bytes as ``work`` says.
       goals: what to reach.
       tolerance: the greatest difference of results, relative to the greatest value.
       reference: whose results are right, the first of these that is there.
@@ -52,7 +52,7 @@ class Workload:
     build: Callable[[Library], Case]
     unit: Unit
     work: float = 1.0
-    limit: Literal["", "fma", "bf16", "copy", "read", "read twice", "read far"] = ""
+    limit: Literal["", "fma", "bf16", "copy", "read"] = ""
     goals: tuple[Goal, ...] = ()
     tolerance: float = 1e-4
     reference: tuple[str, ...] = ("numpy", "torch", "jax", "tinygrad")
