@@ -1,8 +1,9 @@
 """What the machine can do: multiply-adds in registers, bfloat16 dot products, copying and reading memory.
 
 Each is a kernel in LLVM IR, compiled and run on threads as the device CPU does with any kernel. A workload's limit
-takes turns with the libraries, on as many bytes as the workload moves (:class:`Machine`): what a busy host or a cache
-gives to one, it gives to the other. The table of limits has the best of several runs, of one thread and of all.
+takes turns with the libraries (:class:`Machine`): what a busy host gives to one, it gives to the other. Reading is of as
+many bytes as the workload reads; copying of as many, or of :data:`FAR`, so that it is memory that copies and not a cache
+that by chance keeps what was read. The table of limits has the best of several runs, of one thread and of all.
 
     python -m bench.limits [BYTES [SECONDS [processor]]]
 """
@@ -27,7 +28,9 @@ from .case import Case, Unsupported
 from .workload import Workload
 
 UNROLL = 8
-FAR = 5
+FAR = 1 << 27
+"""Bytes of a block of which a cache keeps little. Of one as large as the cache it keeps all, or by chance nothing."""
+FARTHER = 5
 """What is read far is so many times what is read: caches of 32 MB keep a quarter of 128 MB, but nothing of 640."""
 LEAST = 1 << 20
 """Bytes of a block where memory is not what limits."""
@@ -248,7 +251,7 @@ class Machine:
         Raises:
           Unsupported: the machine has no such limit.
         """
-        moved = {"copy": workload.work / 2, "read": workload.work}.get(workload.limit, LEAST)
+        moved = {"copy": max(workload.work / 2, FAR), "read": workload.work}.get(workload.limit, LEAST)
         bench = Bench(int(moved), 0.05, time.perf_counter)
         found = {
             "fma": lambda: bench.fma(self.threads, LONG), "bf16": lambda: bench.bf16(self.threads, LONG),
@@ -279,10 +282,10 @@ def least(call: Callable[[], None], seconds: float, clock: Callable[[], float]) 
 
 
 def measure(
-    nbytes: int = 1 << 27, seconds: float = 0.2, clock: Callable[[], float] = time.perf_counter
+    nbytes: int = FAR, seconds: float = 0.2, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
     """Every limit, on one thread (``NAME 1``) and on all of them (``NAME``), in operations or bytes a second."""
-    bench, far = Bench(nbytes, seconds, clock), Bench(FAR * nbytes, seconds, clock)
+    bench, far = Bench(nbytes, seconds, clock), Bench(FARTHER * nbytes, seconds, clock)
     found: dict[str, float] = {}
     limits = {"fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read far": far.read}
     for name, limit in limits.items():
@@ -296,7 +299,7 @@ def measure(
 def main() -> int:
     nbytes, seconds, shown = [*sys.argv[1:], *("", "", "")][:3]
     clock = time.process_time if shown == "processor" else time.perf_counter
-    print(json.dumps(measure(int(nbytes or 1 << 27), float(seconds or 0.2), clock)))
+    print(json.dumps(measure(int(nbytes or FAR), float(seconds or 0.2), clock)))
     return 0
 
 

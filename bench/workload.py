@@ -38,7 +38,7 @@ class Workload:
       build: makes it in a library; raises ``Unsupported`` where that cannot express it.
       unit: what is shown.
       work: operations or bytes of one run for a rate, or how many times the unit of work is done in one run.
-      limit: which of the machine's limits bounds it; copying and reading are of as many bytes as ``work`` says.
+      limit: which of the machine's limits bounds it; reading is of as many bytes as ``work`` says.
       goals: what to reach.
       tolerance: the greatest difference of results, relative to the greatest value.
       reference: whose results are right, the first of these that is there.
