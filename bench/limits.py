@@ -1,9 +1,9 @@
 """What the machine can do: multiply-adds in registers, bfloat16 dot products, copying and reading memory.
 
 Each is a kernel in LLVM IR, compiled and run on threads as the device CPU does with any kernel. A workload's limit
-takes turns with the libraries (:class:`Machine`): what a busy host gives to one, it gives to the other. Reading is of as
-many bytes as the workload reads; copying of as many, or of :data:`FAR`, so that it is memory that copies and not a cache
-that by chance keeps what was read. The table of limits has the best of several runs, of one thread and of all.
+takes turns with the libraries (:class:`Machine`): what a busy host gives to one, it gives to the other. Reading is of
+as many bytes as the workload reads; copying of as many, or of :data:`FAR`, so that it is memory that copies and not a
+cache that by chance keeps what was read. The table of limits has the best of several runs, of one thread and of all.
 
     python -m bench.limits [BYTES [SECONDS [processor]]]
 """
@@ -194,7 +194,12 @@ class Bench:
 
         # on one thread a kernel is called directly, and is told that it is the first
         values = (count, threads, 0) if threads == 1 else (count, threads)
-        return lambda: program(self.out, self.src, global_size=(threads, 1, 1), vals=values)
+        out, src = self.out, self.src
+
+        def call() -> None:
+            program(out, src, global_size=(threads, 1, 1), vals=values)
+
+        return call
 
     def best(self, call: Callable[[], None]) -> float:
         """The fewest seconds of a call."""
@@ -253,10 +258,12 @@ class Machine:
         """
         moved = {"copy": max(workload.work / 2, FAR), "read": workload.work}.get(workload.limit, LEAST)
         bench = Bench(int(moved), 0.05, time.perf_counter)
-        found = {
-            "fma": lambda: bench.fma(self.threads, LONG), "bf16": lambda: bench.bf16(self.threads, LONG),
-            "copy": lambda: bench.copy(self.threads), "read": lambda: bench.read(self.threads),
-        }[workload.limit]()  # fmt: skip
+        if workload.limit == "fma":
+            found: Run | None = bench.fma(self.threads, LONG)
+        elif workload.limit == "bf16":
+            found = bench.bf16(self.threads, LONG)
+        else:
+            found = bench.copy(self.threads) if workload.limit == "copy" else bench.read(self.threads)
         if found is None:
             raise Unsupported(f"the processor has no instruction for {workload.limit}")
         call, work = found.call, found.work
@@ -287,7 +294,9 @@ def measure(
     """Every limit, on one thread (``NAME 1``) and on all of them (``NAME``), in operations or bytes a second."""
     bench, far = Bench(nbytes, seconds, clock), Bench(FARTHER * nbytes, seconds, clock)
     found: dict[str, float] = {}
-    limits = {"fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read far": far.read}
+    limits: dict[str, Callable[[int], Run | None]] = {
+        "fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read far": far.read,
+    }  # fmt: skip
     for name, limit in limits.items():
         for key, threads in ((f"{name} 1", 1), (name, bench.threads)):
             run = limit(threads)

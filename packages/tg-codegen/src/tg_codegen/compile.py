@@ -18,6 +18,7 @@ from .keep import keep_rows
 from .linearize import linearize
 from .lower import lower
 from .nest import Kind, Nest, NodeOp
+from .overlap import overlap
 from .pieces import split_pieces
 from .plan import heuristic
 from .program import BufferParam, ProgramSpec
@@ -102,6 +103,8 @@ def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> Prog
 
 def _rendered(sink: UOp, nest: Nest, renderer: Renderer, name: str | None, threads: int) -> ProgramSpec:
     name = name or kernel_name(nest)
+    if renderer.target.kind == "cpu":
+        sink = overlap(sink)
     uops = with_every_param(linearize(full_rewrite(sink, renderer)), nest)
     return ProgramSpec(
         name=name,

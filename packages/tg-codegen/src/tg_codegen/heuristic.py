@@ -16,7 +16,7 @@ from .planner import masked, step
 from .registers import MANY_ROWS, Tile, best_tile
 from .rowtile import rows_at_once
 from .staging import PERIOD_BYTES
-from .streaming import TILE, foresees, grows, prefetches, size, streams, sums_by_rows, walk_across
+from .streaming import BESIDE, LEAST_WALK, TILE, foresees, grows, prefetches, size, streams, sums_by_rows, walk_across
 from .target import Target
 
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
@@ -84,7 +84,8 @@ class CPUPlanner(Packer):
             self.lane_tile(choice, body)
         if not any(a.kind is Kind.VECTOR for a in self.nest.axes):
             for root in self.columns[-1:]:
-                self.vectorize(root, Kind.VECTOR)
+                if self.vectorize(root, Kind.VECTOR) and size(self.outer(root.var).extent) >= LEAST_WALK * BESIDE:
+                    self.cut(root.var, BESIDE, Kind.UPCAST)
 
     def vector_choice(self, body: list[Node]) -> Root | None:
         """The dimension whose iterations become lanes; None if none gains."""

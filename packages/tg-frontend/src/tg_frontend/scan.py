@@ -44,7 +44,7 @@ class Scan(Reduction):
         """
         x, place = (self if dtype is None else self.cast(dtype))._softmax_axis(axis, "softmax")
         powers = x._shifted(place)[0].exp()
-        return (powers / powers.sum(place, keepdim=True)).reshape(self.shape)
+        return (powers * powers.sum(place, keepdim=True).reciprocal()).reshape(self.shape)
 
     def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
         """The logarithm of :meth:`softmax`, accurate where that is tiny.
