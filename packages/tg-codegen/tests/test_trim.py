@@ -76,6 +76,35 @@ def test_masks_are_not_asked_for_inside() -> None:
     assert not gated
 
 
+def products(nest: Nest) -> int:
+    """How many multiplications of floats the code has."""
+    return sum(u.op is Ops.MUL and u.dtype.scalar() is F32 for u in emit(nest, CPU).toposort())
+
+
+@pytest.mark.parametrize("tile", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("n", "k", "left", "right"), [(30, 3, 1, 1), (12, 5, 4, 4), (7, 4, 0, 3), (9, 3, 2, 0), (3, 5, 4, 4)]
+)
+def test_tiles_at_the_rim_have_fewer_terms(n: int, k: int, left: int, right: int, tile: int) -> None:
+    text = f"split(i0, {tile}, UPCAST); split(i1, 4, VECTOR); mark(r0, UNROLL)"
+    nest = apply(lower(filtered(n, k, left, right)), [parse(line) for line in text.split("; ")])
+    assert not [u for u in emit(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    np.testing.assert_allclose(*computed(nest, n, k, left, right), rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_known_to_be_0_is_no_term() -> None:
+    # 16 results in tiles of 4: the first and the last of them are by themselves, the other two are a loop
+    nest = apply(lower(filtered(16, 3, 1, 1)), [parse("split(i0, 4, UPCAST)"), parse("mark(r0, UNROLL)")])
+    assert products(nest) == (4 * 3 - 1) + 4 * 3 + (4 * 3 - 1)
+
+
+def test_tiles_of_a_loop_that_is_divided_among_threads_stay_together() -> None:
+    text = "split(i0, 4, UPCAST); mark(r0, UNROLL); mark(i0, THREAD)"
+    nest = apply(lower(filtered(16, 3, 1, 1)), [parse(line) for line in text.split("; ")])
+    assert products(nest) == 4 * 3
+    np.testing.assert_allclose(*computed(nest, 16, 3, 1, 1), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(("op", "total"), [(Ops.ADD, Ops.ADD), (Ops.MUL, Ops.MAX)])
 def test_only_sums_of_what_is_0(op: Ops, total: Ops) -> None:
     nest = lower(filtered(9, 3, 1, 1, op, total))

@@ -11,13 +11,14 @@ from tg_shape import Variable
 from .access import STRIDES
 from .actions import Action, Mark, Outermost, Pack
 from .nest import Kind, Nest, Node, NodeOp, Root
-from .packing import FEW_ROWS, Packer
-from .planner import masked, step
-from .registers import MANY_ROWS, Tile, best_tile
+from .packing import Packer
+from .planner import UNROLL_MAX, masked, step
+from .registers import FEW_ROWS, Tile, best_tile
 from .rowtile import rows_at_once
 from .staging import PERIOD_BYTES
 from .streaming import BESIDE, LEAST_WALK, TILE, foresees, grows, prefetches, size, streams, sums_by_rows, walk_across
 from .target import Target
+from .windows import overlapping
 
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
@@ -147,8 +148,6 @@ class CPUPlanner(Packer):
         if reusing:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
             inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
-            turned = self.near(rows) and any(self.stores_cost(by, inner) for by in (
-                grows(s.index, lanes.var) for s in self.nest.stores) if by not in (0, 1))
             strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
             instruction = self.instruction(lanes) if self.matrices else None
             if instruction is not None:
@@ -161,9 +160,10 @@ class CPUPlanner(Packer):
                 assert along is not None
                 self.cut(along.var, self.width(along), Kind.UNROLL)
             else:
-                wide = min(wide, self.widest(lanes, vectors))
-                most = FEW_ROWS if any(masked(n, rows.var) for n in body) else MANY_ROWS
-                tile = best_tile(size(rows.extent), wide, self.target.registers, turned, most)
+                tile = best_tile(
+                    size(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
+                    window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
+                    turned=self.turned(rows, lanes, inner))
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
                 pieces = self.pieces(rows, lanes, tile, body)
@@ -188,12 +188,25 @@ class CPUPlanner(Packer):
                 self.cut(root.var, min(self.width(root), FEW_ROWS), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
 
-    def stores_cost(self, by: int | None, terms: int) -> bool:
-        """Whether lanes that are stored ``by`` elements apart count beside a reduction of so many terms.
+    def turned(self, rows: Root, lanes: Root, terms: int) -> int:
+        """Beside how many terms it counts that the results of rows are turned to be stored; 0 where it does not.
 
-        They do where it is short, and where they all fall on the same sets of the cache.
+        It does beside few of them, and where the lanes of a result all fall on the same sets of the cache.
         """
-        return terms < LONG or by is None or by * self.reductions[0].dtype.itemsize % PERIOD_BYTES == 0
+        apart = [by for s in self.nest.stores if (by := grows(s.index, lanes.var)) not in (0, 1)]
+        if not apart or not self.near(rows):
+            return 0
+        if any(by is None or by * self.reductions[0].dtype.itemsize % PERIOD_BYTES == 0 for by in apart):
+            return 1
+        return terms if terms < LONG else 0
+
+    def shared_window(self, rows: Root, body: list[Node]) -> int:
+        """How many iterations of the innermost reduced dimension read the same scalars for several rows."""
+        last = [r for r in self.nest.roots.values() if r.reduce][-1]
+        if not isinstance(last.extent, int) or last.extent > UNROLL_MAX:
+            return 1
+        pairs = [{near, far} for n in body for near, far, _ in overlapping(n, self.nest)]
+        return last.extent if {rows.var, last.var} in pairs else 1
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
         """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.

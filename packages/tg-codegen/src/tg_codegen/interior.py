@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from tg_shape import Expr, Variable, coefficient, sint
 
-from .nest import Nest, NodeOp
-from .trim import conditions, trimming
+from .nest import UNROLLED, Nest, NodeOp
+from .trim import conditions, needed, trimming
 
 LEAST = 12
 """Interiors of fewer iterations are not worth a loop of their own."""
@@ -34,10 +34,11 @@ def highest(expr: sint) -> int:
     return expr if isinstance(expr, int) else expr.vmax
 
 
-def interior(nest: Nest, root: Variable) -> tuple[int, int] | None:
+def interior(nest: Nest, root: Variable, least: int = LEAST) -> tuple[int, int] | None:
     """The values ``first <= root < end`` for which masks that bound ``root`` hold whatever the other roots are.
 
-    None where there are no such masks, or where the interior is too small to matter.
+    None where there are no such masks, or where the interior is too small to matter: it is, if it has fewer values than
+    ``least`` or than half of all; where ``least`` is 0, it may also be empty.
     """
     extent = nest.roots[root].extent
     if not isinstance(extent, int):
@@ -54,6 +55,20 @@ def interior(nest: Nest, root: Variable) -> tuple[int, int] | None:
             end = min(end, room // by + 1)  # by * root <= room
         else:
             first = max(first, -(room // -by))  # -by * root >= -room
-    if (first, end) == (0, extent) or end - first < max(LEAST, extent // 2):
+    if (first, end) == (0, extent) or (least and end - first < max(least, extent // 2)):
         return None
     return first, end
+
+
+def settled(nest: Nest, root: Variable) -> bool:
+    """Whether masks that bound ``root`` are known in every iteration of its outermost loop: all else is unrolled.
+
+    Where they leave out terms of a sum, copies of the loop at the rim have less to do.
+    """
+    axes = nest.of_root(root)
+    found = [mask for mask in masks(nest) if root in mask.variables()]
+    inner = [a for mask in found for v in mask.variables() if v in nest.roots and v is not root
+             for a in nest.of_root(v)]
+    terms = {mask for n in nest.nodes() if n.op is NodeOp.REDUCE for mask in needed(n)}
+    return (bool(found) and len(axes) > 1 and terms.issuperset(found)
+            and all(a.kind in UNROLLED for a in [*axes[1:], *inner]))

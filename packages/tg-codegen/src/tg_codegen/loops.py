@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, product
 
 from tg_dtype import dtypes
@@ -12,7 +12,7 @@ from tg_lazy import Ops
 from tg_shape import Variable, sint
 
 from .access import Access, EmitError
-from .interior import LEAST, interior
+from .interior import LEAST, interior, settled
 from .matrix import MatrixInstruction
 from .nest import FRAGMENT, LANE, UNROLLED, Axis, Kind, Nest, Node
 from .scope import Block, Context, Env
@@ -20,6 +20,7 @@ from .target import Target
 from .uop import UOp, UOps, const
 
 CORE = "core_id"
+RIM = 4  # iterations, in which masks are known if each is by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Loops(Access):
         self.by_root = {root: nest.of_root(root) for root in nest.roots}
         self.group: dict[str, sint] = {}
         self.items: list[tuple[Variable, int]] = []
-        self.interiors: dict[Variable, tuple[int, int] | None] = {}
+        self.interiors: dict[Variable, tuple[tuple[int, int] | None, bool]] = {}
         self.parted: Variable | None = None
         self.implied: set[sint] = set()
         self.warp: sint = 0
@@ -110,7 +111,7 @@ class Loops(Access):
     def spans(self, axis: Axis, env: Env) -> list[Span]:
         """The copies in which a loop is emitted."""
         if axis.root in env.exact:
-            return self.partition(axis, env)
+            return self.partition(axis, axis.extent)
         base = env.root[axis.root]
         wider = any(a.stride >= axis.stride and a.name not in {axis.name, *env.axis} for a in self.by_root[axis.root])
         if not isinstance(base, int) or wider:
@@ -120,29 +121,33 @@ class Loops(Access):
         rest = left - full * axis.stride
         spans = []
         if not (isinstance(full, int) and full == 0):
-            spans.append(Span(0, full, True))
+            spans.extend(replace(span, exact=True) for span in self.partition(axis, full))
         if not (isinstance(rest, int) and rest == 0):
             spans.append(Span(full, 1, False, 1 if isinstance(rest, int) else below(0, rest)))
         return spans
 
-    def partition(self, axis: Axis, env: Env) -> list[Span]:
-        """A loop with nothing over at its end, in the parts that masks cut it into."""
-        whole = [Span(0, axis.extent, None)]
-        if self.by_root[axis.root][0] is not axis or not isinstance(axis.extent, int):
+    def partition(self, axis: Axis, count: sint) -> list[Span]:
+        """The first ``count`` iterations of a loop, none of them partial, in the parts that masks cut them into."""
+        whole = [Span(0, count, None)]
+        if self.by_root[axis.root][0] is not axis or not isinstance(count, int):
             return whole
         if self.parted not in (None, axis.root):
             return whole  # one dimension in three parts is enough: copies multiply
         if axis.root not in self.interiors:
-            self.interiors[axis.root] = interior(self.nest, axis.root)
-        inner = self.interiors[axis.root]
+            known = axis.kind is not Kind.THREAD and settled(self.nest, axis.root)  # one copy is one thread's
+            self.interiors[axis.root] = interior(self.nest, axis.root, 0 if known else LEAST), known
+        inner, known = self.interiors[axis.root]
         if inner is None:
             return whole
-        first, end = -(-inner[0] // axis.stride), inner[1] // axis.stride
-        if end - first < LEAST:
+        first = min(-(-inner[0] // axis.stride), count)
+        end = max(first, min(inner[1] // axis.stride, count))
+        if not known and end - first < LEAST:
             return whole
         self.parted = axis.root
-        parts = ((0, first), (first, end - first), (end, axis.extent - end))
-        return [Span(at, count, None) for at, count in parts if count]
+        parts = [(0, first), (first, end - first), (end, count - end)]
+        if known and first + count - end <= RIM:
+            parts = [*((at, 1) for at in range(first)), parts[1], *((at, 1) for at in range(end, count))]
+        return [Span(at, size, None) for at, size in parts if size]
 
     def run(self, axis: Axis, span: Span, context: Context, body: Callable[[Context], None]) -> None:
         """Emits one copy of a loop whose effects ``body`` fills in."""

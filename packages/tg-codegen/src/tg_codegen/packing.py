@@ -10,16 +10,15 @@ from .contraction import instruction_for
 from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Node, Root
 from .planner import Planner, power_below, step
-from .registers import Tile
+from .registers import FEW_ROWS, UNLIMITED, Tile
 from .staging import MAX_SCRATCH_BYTES
 from .streaming import lines_held, size
 from .windows import overlapping
 
-FEW_ROWS = 8
 MAX_PANEL_BYTES = 1 << 20
-UNLIMITED = 1 << 30
 MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
 GROUP_PANELS = 4
+OFTEN = 256  # tiles for which a panel is read, beside which it does not count that every thread packs it
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
 SHORT_PIECE = 64  # iterations after which partial results cost little
 
@@ -50,7 +49,8 @@ class Packer(Planner):
         """Keeps a vector operand contiguous in cache where it is read again and again with large strides.
 
         The serial loops that the operand depends on go outermost; it is packed inside the last of them, and read by all
-        iterations of the others.
+        iterations of the others. What is small is packed before its panels' loop, and what the rows read is near from
+        panel to panel.
         """
         for load in vectors:
             serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and size(a.extent) > 1]
@@ -65,6 +65,10 @@ class Packer(Planner):
                 continue
             if not self.scattered(load, lanes):
                 continue
+            panels = [a for a in around if a.root is lanes.var]
+            whole = nbytes * prod(size(a.extent) for a in panels)
+            if serial[0] not in around and again >= OFTEN and whole <= self.target.l2_bytes // 4:
+                around = [a for a in around if a not in panels]  # so little that every thread has it all
             for axis in reversed(around):
                 if serial[: len(around)] != around:
                     self.do(Outermost(axis.name))

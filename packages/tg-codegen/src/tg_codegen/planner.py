@@ -13,6 +13,7 @@ from .streaming import grows, size
 from .target import Target
 
 UNROLL_MAX = 9
+MAX_COPIES = 100  # of a multiplication, by unrolled loops
 SHORT_RUN = 8
 
 
@@ -115,7 +116,7 @@ class Planner:
             if any(root.var in n.free for n in self.reductions):
                 continue  # another reduction would be copied with it
             if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
-                if copies * axis.extent > 96:
+                if copies * axis.extent > MAX_COPIES:
                     return
                 copies *= axis.extent
                 self.do(Mark(axis.name, Kind.UNROLL.name))

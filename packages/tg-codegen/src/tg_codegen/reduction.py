@@ -16,7 +16,7 @@ from .contraction import contraction
 from .loops import Loops, Span, below
 from .nest import Axis, Kind, Node
 from .scope import Block, Context, Env
-from .trim import bounding, masks_of, trimmed
+from .trim import bounding, masks_of, needed, trimmed
 from .uop import UOp, UOps, const, shuffle, vectorize
 
 RADIX = 8
@@ -62,6 +62,7 @@ class Reduction:
         nodes = {node for node, _ in wanted}
         found = bounding(emitter.nest, next(iter(nodes))) if len(nodes) == 1 else {}
         self.masks = {axis: masks_of(axis, found) for axis in self.serial if axis in found.values()}
+        self.needed = {node: needed(node) for node in nodes}
         copies = list(product(*(range(emitter.fixed(a)) for a in self.spread)))
         self.slots = [
             Slot(node, here, tuple((a.name, v) for a, v in zip(self.spread, values, strict=True)), key, lane)
@@ -192,6 +193,8 @@ class Reduction:
                 env = env.open(axis.name, axis.root, axis.stride, value)
             guard = emitter.guard(env, self.roots)
             if isinstance(guard, int) and not guard:
+                continue
+            if any(emitter.at(condition, env.root) == 0 for condition in self.needed[node]):
                 continue
             term = splat(emitter.value(node.src[0], env, context), total.dtype.count)
             if not isinstance(guard, int):

@@ -2,7 +2,8 @@
 
 A padded operand is 0 where its mask does not hold, and so is every product with it. Where a mask bounds the counter of
 a serial reduction loop by what is open around the loop, the loop runs over the iterations in which the mask holds, and
-the mask is not asked for inside. That 0 times infinity would be NaN is not kept: padding adds nothing.
+the mask is not asked for inside. Where the loop is unrolled, its copies whose mask is known not to hold are left out;
+a loop of tiles has its first and its last ones by themselves for that (:func:`tg_codegen.interior.settled`). That 0 times infinity would be NaN is not kept: padding adds nothing.
 """
 
 from __future__ import annotations
@@ -41,12 +42,15 @@ def nonzero(term: Node) -> frozenset[Expr]:
     return frozenset()
 
 
+def needed(reduction: Node) -> frozenset[Expr]:
+    """Conditions without any of which a term of a reduction changes nothing."""
+    return nonzero(reduction.src[0]) if reduction.arg[0] is Ops.ADD else frozenset()
+
+
 def bounding(nest: Nest, reduction: Node) -> dict[Expr, Axis]:
     """Conditions that trim a loop of a reduction, and the loop."""
     found: dict[Expr, Axis] = {}
-    if reduction.arg[0] is not Ops.ADD:
-        return found
-    for condition in nonzero(reduction.src[0]):
+    for condition in needed(reduction):
         if condition.op != "lt" or not isinstance(condition.args[0], Expr) or not isinstance(condition.args[1], int):
             continue
         roots = [v for v in condition.variables() if v in nest.roots]

@@ -1,0 +1,76 @@
+"""Packing: where an operand is copied, and what the loops around it become."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import Target, interpret, linearize
+from tg_codegen.actions import apply, parse
+from tg_codegen.emit import emit
+from tg_codegen.heuristic import heuristic
+from tg_codegen.lower import lower
+from tg_codegen.verify import verify
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+ST = ShapeTracker.from_shape
+F32 = dtypes.float32
+CPU = Target(vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 13, l2_bytes=1 << 16)
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def convolution(b: int, c: int, h: int, o: int, k: int) -> LazyOp:
+    """(b, c, h, h) with weights (o, c, k, k), without padding."""
+    left, times = h - k + 1, -(-k * (h + 1) // h)
+    view = ST((b, c, h, h)).reshape((b, c, 1, h, 1, h)).expand((b, c, times, h, times, h))
+    view = view.reshape((b, c, times * h, times * h)).shrink(((0, b), (0, c), (0, k * (h + 1)), (0, k * (h + 1))))
+    view = view.reshape((b, c, k, h + 1, k, h + 1)).shrink(((0, b), (0, c), (0, k), (0, left), (0, k), (0, left)))
+    full = (b, o, left, left, c, k, k)
+    x = view.permute((0, 3, 5, 1, 2, 4)).reshape((b, 1, left, left, c, k, k)).expand(full)
+    w = ST((1, o, 1, 1, c, k, k)).expand(full)
+    total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, x), A.load(2, F32, w)), Ops.ADD, (4, 5, 6))
+    sizes = (b * o * left * left, b * c * h * h, o * c * k * k)
+    return A.sink((A.store(0, ST((b, o, left, left, 1, 1, 1)), total),), tuple(BufferArg(F32, n) for n in sizes))
+
+
+def packs(log: list[str]) -> list[str]:
+    return [line for line in log if line.startswith("pack")]
+
+
+def planned(shape: tuple[int, int, int, int, int], target: Target = CPU) -> list[str]:
+    return [str(action) for action in heuristic(lower(convolution(*shape)), target)]
+
+
+def test_small_weights_are_packed_whole_and_images_divided() -> None:
+    log = planned((64, 4, 7, 64, 3))
+    assert packs(log) == ["pack(1, -)"]
+    assert "mark(i0, THREAD)" in log
+    assert not any(line.startswith("outermost") for line in log)
+
+
+@pytest.mark.parametrize("shape", [(64, 16, 7, 64, 3), (2, 4, 7, 64, 3)])
+def test_large_or_seldom_read_ones_panel_by_panel(shape: tuple[int, int, int, int, int]) -> None:
+    log = planned(shape)
+    assert packs(log) == ["pack(1, i1)"]
+    assert "mark(i1, THREAD)" in log
+
+
+@pytest.mark.parametrize("place", ["-", "i1"])
+@pytest.mark.parametrize("shape", [(2, 3, 6, 32, 3), (3, 2, 7, 24, 2)])
+def test_results(shape: tuple[int, int, int, int, int], place: str) -> None:
+    text = f"split(i1, 8, VECTOR); split(i3, 4, UPCAST); split(i1, 2, UPCAST); pack(1, {place}); mark(r2, UNROLL)"
+    sink = emit(apply(lower(convolution(*shape)), [parse(line) for line in text.split("; ")]), replace(CPU, threads=1))
+    verify(sink)
+    b, c, h, o, k = shape
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((b, c, h, h), (o, c, k, k)))
+    out: Array = np.zeros((b, o, h - k + 1, h - k + 1), np.float32)
+    interpret(linearize(sink), [a.data.cast("B") for a in (out, x, w)], {})
+    seen = np.lib.stride_tricks.sliding_window_view(x, (k, k), axis=(2, 3))
+    np.testing.assert_allclose(out, np.einsum("bchwij,ocij->bohw", seen, w), rtol=1e-4, atol=1e-4)

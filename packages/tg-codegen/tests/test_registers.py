@@ -1,0 +1,42 @@
+"""Register tiles: what is reused, what is wasted, what fits."""
+
+from __future__ import annotations
+
+from tg_codegen.planner import MAX_COPIES
+from tg_codegen.registers import FEW_ROWS, best_tile
+
+
+def test_nothing_is_left_over_where_that_can_be() -> None:
+    tile = best_tile(64, 4, 32, widest=3)
+    assert 4 % tile.vectors == 0
+    assert 64 % tile.rows == 0
+
+
+def test_what_fits() -> None:
+    for rows in range(1, 30):
+        for vectors in range(1, 8):
+            for window in (1, 3, 5):
+                tile = best_tile(rows, vectors, 32, window=window)
+                assert tile.rows * tile.vectors + tile.vectors + 1 <= 32
+                assert tile.rows <= rows and tile.vectors <= vectors
+                if tile.rows * tile.vectors * window <= MAX_COPIES:
+                    assert tile.rows * tile.vectors + tile.vectors * window + 1 <= 32
+
+
+def test_a_window_keeps_its_vectors() -> None:
+    assert best_tile(6, 4, 32) == best_tile(6, 4, 32, window=1)
+    assert best_tile(6, 4, 32).vectors == 4
+    assert best_tile(6, 4, 32, window=3).vectors == 2
+
+
+def test_masks_want_a_window_that_is_unrolled() -> None:
+    assert best_tile(10, 2, 32, window=3, masked=True).rows == 10
+    assert best_tile(10, 2, 32, masked=True).rows <= FEW_ROWS
+    assert best_tile(12, 2, 32, masked=True).rows <= FEW_ROWS
+
+
+def test_rows_are_turned_whole_beside_few_terms() -> None:
+    assert best_tile(20, 2, 32).rows == 10
+    assert best_tile(20, 2, 32, turned=800).rows == 10
+    assert best_tile(24, 2, 32, turned=9).rows == 8
+    assert best_tile(1024, 64, 32, turned=1).rows == 8
