@@ -12,7 +12,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, ast
 from tg_runtime import Buffer, CompiledRunner, CompileError, Compiler, Device, ExecItem, diskcache, parse_dev, realize
-from tg_runtime.cpu import clang, llvm
+from tg_runtime.cpu import clang, libc, llvm
 from tg_runtime.cpu.arch import CPUArch
 from tg_runtime.cpu.program import CPUProgram
 from tg_runtime.cpu.tools import c_compiler, find_tool
@@ -145,6 +145,28 @@ def test_binary_that_does_not_load_is_made_anew(cache_folder: Path) -> None:
         source = Buffer("CPU", 11, dtypes.int32).copyin(memoryview(bytes(44)))
         ExecItem(CompiledRunner(spec, device), [Buffer("CPU", 11, dtypes.int32).allocate(), source]).run()
         CompiledRunner(spec, device)
+
+
+@pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed")
+def test_llvm_keeps_nothing_of_a_kernel() -> None:
+    first, second = llvm.LLVMCompiler().module(IR), llvm.LLVMCompiler().module(IR)
+    assert first._context is not second._context, "types and constants go with their kernel"
+
+
+def test_a_compiler_gives_back_what_it_took(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trimmed: list[int] = []
+    monkeypatch.setattr(libc, "trim", lambda: trimmed.append(1))
+    compiler = Counting("rest")
+    for number, source in enumerate(("a", "b")):
+        compiler.compile_cached(source)
+        compiler.compile_cached(source)
+        compiler.rest()
+        compiler.rest()
+        assert len(trimmed) == number + 1
+    later = Counting("rest")
+    later.compile_cached("a")
+    later.rest()
+    assert len(trimmed) == 2, "nothing was compiled"
 
 
 @pytest.mark.parametrize("tool", [llvm.LLVMCompiler, clang.ClangCompiler])

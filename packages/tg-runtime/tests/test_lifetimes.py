@@ -121,6 +121,30 @@ def test_a_chain_needs_two_buffers_or_one(cpu: Any, build: Any) -> None:
         assert values(buffer_of(start.storage)) == [float(n) for n in range(SIZE)]  # type: ignore[arg-type]
 
 
+def test_kernels_are_made_in_place_only_where_that_spares_memory(cpu: Any) -> None:
+    items: list[ExecItem] = []
+    ended: list[Buffer] = []
+    stages = (
+        doubled,
+        doubled,  # could be in place, but two small blocks are not where the most is needed
+        lambda x: x.reshape((1, SIZE)).expand((8, SIZE)).contiguous(),
+        doubled,
+        lambda x: x.reduce(Ops.ADD, (0,)).contiguous(),
+    )
+    with capture(items, ended):
+        x = lazy([float(n) for n in range(SIZE)])
+        for stage in stages:
+            x = stage(x)
+            realize([x])
+    expected = values(buffer_of(x.storage))  # type: ignore[arg-type]
+    steps, usage = arrange(items, ended)
+    assert usage == Usage(4, 18 * 4 * SIZE, 9 * 4 * SIZE, 9 * 4 * SIZE, 1)
+    buffer_of(x.storage).copyin(memoryview(bytes(4 * SIZE)))  # type: ignore[arg-type]
+    for step in steps:
+        step.run()
+    assert values(buffer_of(x.storage)) == expected  # type: ignore[arg-type]
+
+
 def test_what_others_hold_keeps_its_own_memory(cpu: Any) -> None:
     items: list[ExecItem] = []
     ended: list[Buffer] = []

@@ -147,6 +147,11 @@ class UOp:
         detail = "" if self.arg is None else f" {self.arg!r}"
         return f"<UOp {self.op.name} {self.dtype.name}{detail} ({len(self.src)})>"
 
+    @classmethod
+    def sweep(cls) -> None:
+        """Forgets what is left of nodes that are gone, which may be more than those that are there."""
+        cls._interned.sweep()
+
     @property
     def is_const(self) -> bool:
         """Whether this is a CONST."""

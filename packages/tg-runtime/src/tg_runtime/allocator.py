@@ -113,6 +113,9 @@ class Allocator(ABC, Generic[T]):
         """
         raise TypeError(f"{self.device} has no sub-buffers (asked for {nbytes} bytes at {byte_offset})")
 
+    def make_room(self) -> None:
+        """Gives back what is kept of the host's memory without use: a compiler is about to need some."""
+
     def transfer(self, dest: T, src: T, nbytes: int, source: Allocator[object]) -> bool:
         """Copies from another allocator's memory without passing through the host; False where it cannot."""
         return False

@@ -17,12 +17,14 @@ class Compiler(ABC):
       cachekey: distinguishes compilers (kind, version, flags, machine) that give different binaries for one source;
         None keeps the binaries out of the cache.
       parallel: how many threads may compile at once to some use.
+      compiled: how many binaries were made since :meth:`rest`, about.
     """
 
     parallel = 1
 
     def __init__(self, cachekey: str | None = None) -> None:
         self.cachekey = cachekey
+        self.compiled = 0
 
     @abstractmethod
     def compile(self, src: str) -> bytes:
@@ -32,15 +34,23 @@ class Compiler(ABC):
           CompileError: the source is rejected; it is kept in a file that the message names.
         """
 
+    def rest(self) -> None:
+        """Gives back what compiling took and freed, which ``malloc`` keeps: no more kernels are to come at once."""
+        if self.compiled:
+            from .cpu.libc import trim
+
+            self.compiled = 0
+            trim()
+
     def compile_cached(self, src: str) -> bytes:
         """As :meth:`compile`, but a binary that any process made before is taken from the disk."""
-        if self.cachekey is None:
-            return self.compile(src)
-        key = diskcache.digest(self.cachekey, src)
-        found = diskcache.get("compile", key)
+        key = None if self.cachekey is None else diskcache.digest(self.cachekey, src)
+        found = None if key is None else diskcache.get("compile", key)
         if found is None:
             found = self.compile(src)
-            diskcache.put("compile", key, found)
+            self.compiled += 1
+            if key is not None:
+                diskcache.put("compile", key, found)
         return found
 
     def forget(self, src: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tg_codegen import ProgramSpec, Renderer, compile_ast
 from tg_dtype import ImageDType
 from tg_lazy import DEBUG, STRICT, LazyOp
@@ -11,34 +13,43 @@ from . import diskcache, speccache
 from .beam import search
 from .compiled import Compiled
 from .errors import DeviceError
+from .limits import check_limits
 from .settings import BEAM, NOOPT
 
 
 def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
-    """The rendered kernel of ``ast`` for ``device``.
+    """The rendered kernel of ``ast`` for ``device``; with its UOps only where these are to be printed (``DEBUG=6``).
 
     Raises:
-      DeviceError: the device runs no kernels.
+      DeviceError: the device runs no kernels, or not those with such work-groups.
     """
     renderer = device.renderer
     if renderer is None:
         raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
     if STRICT.value:
         renderer = renderer.strictly()
+    spec = _found_or_made(device, renderer, ast)
+    # the binary is what runs; all UOps of a model's kernels would be more than everything else that is kept of them
+    return spec if DEBUG.value >= 6 else replace(spec, uops=())
+
+
+def _found_or_made(device: Compiled, renderer: Renderer, ast: LazyOp) -> ProgramSpec:
     if BEAM.value and not NOOPT.value and not any(isinstance(arg.dtype, ImageDType) for arg in ast.arg):
         return search(device, renderer, ast, BEAM.value)
-    if DEBUG.value >= 6 or not diskcache.CCACHE.value:  # UOps are not kept on disk
-        return _generate(renderer, ast)
-    key = diskcache.digest(ast.key, renderer.key, str(NOOPT.value), speccache.generator_identity())
-    known = diskcache.get("kernel", key)
-    if known is not None:
-        try:
-            return speccache.load(known)
-        except ValueError:
-            diskcache.delete("kernel", key)
+    key = None
+    if DEBUG.value < 6 and diskcache.CCACHE.value:  # UOps are not kept on disk
+        key = diskcache.digest(ast.key, renderer.key, str(NOOPT.value), speccache.generator_identity())
+        known = diskcache.get("kernel", key)
+        if known is not None:
+            try:
+                return speccache.load(known)
+            except ValueError:
+                diskcache.delete("kernel", key)
+    device.allocator.make_room()
     spec = _generate(renderer, ast)
-    data = speccache.dump(spec)
-    if data is not None:
+    check_limits(spec, renderer.target, device.device)  # the UOps tell, and only those who make a kernel see them
+    data = None if key is None else speccache.dump(spec)
+    if key is not None and data is not None:
         diskcache.put("kernel", key, data)
     return spec
 

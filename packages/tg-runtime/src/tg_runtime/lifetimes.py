@@ -3,22 +3,26 @@
 A buffer that only the recorded steps know is needed from the step that writes it first to the one that uses it last.
 Buffers whose times do not overlap may lie in the same place. Where an output takes the place of an input that dies in
 the same kernel, the kernel is made anew to work in place: it must then be one that reads there only what it is about to
-overwrite, which its AST tells.
+overwrite, which its AST tells. As that is one more kernel to compile, only those are made anew without which more
+memory would be needed.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Container, Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from tg_dtype import dtypes
+from tg_lazy import LazyOp
 from tg_lazy.reuse import in_place, replaceable
 
 from .allocator import LRUAllocator
 from .buffer import Buffer
 from .engine import ExecItem
 from .kernels import get_runner
+from .prefetch import prefetch
 from .registry import Device
 from .runner import BufferCopy, CompiledRunner
 
@@ -146,15 +150,17 @@ def _rounded(nbytes: int) -> int:
 
 def needed(lives: Iterable[Life]) -> int:
     """Most bytes that are needed at once."""
+    return max(_load(lives).values(), default=0)
+
+
+def _load(lives: Iterable[Life]) -> dict[int, int]:
+    """How many bytes are needed from a step on, for the steps at which that changes."""
     change: dict[int, int] = {}
     for life in lives:
         change[life.first] = change.get(life.first, 0) + _rounded(life.nbytes)
         change[life.last + 1] = change.get(life.last + 1, 0) - _rounded(life.nbytes)
-    most = now = 0
-    for step in sorted(change):
-        now += change[step]
-        most = max(most, now)
-    return most
+    steps = sorted(change)
+    return dict(zip(steps, accumulate(change[step] for step in steps), strict=True))
 
 
 class _Lives:
@@ -216,6 +222,25 @@ class _Lives:
                 lives[after] = lives[before]
         return lives
 
+    def sparing(self, nbytes: int) -> tuple[dict[Buffer, Life], dict[int, dict[int, int]]]:
+        """The lives, placed, with as few replacements as need the least memory; with none where that is not worth it.
+
+        Args:
+          nbytes: how many bytes are needed without replacements.
+        """
+        every = self.replacements()
+        joined = self.joined(every)
+        least = place(_distinct(joined)) if every else nbytes
+        if least >= _WORTH * nbytes:
+            return self.of, {}
+        load = _load(self.of.values())  # where both buffers have room beside the others, one need not go
+        few = {number: taken for number, taken in every.items() if load[number] > least}
+        if len(few) < len(every):
+            fewer = self.joined(few)
+            if place(_distinct(fewer)) <= least:
+                return fewer, few
+        return joined, every
+
 
 def _read_by(item: ExecItem) -> set[int]:
     """The positions of the buffers that a step may read, or not write at all."""
@@ -255,15 +280,13 @@ def _arrange(items: list[ExecItem], ended: Container[int], device: str) -> Usage
     found = _Lives(items, ended, device)
     if not found.of:
         return Usage()
-    lives, nbytes, count = found.of, place(list(found.of.values())), 0
-    replacements = found.replacements()
-    if replacements:
-        joined = found.joined(replacements)
-        if place(_distinct(joined)) < _WORTH * nbytes:
-            lives = joined
-            for number, taken in replacements.items():
-                items[number] = _made_in_place(items[number], taken)
-                count += len(taken)
+    lives, replacements = found.sparing(place(list(found.of.values())))
+    kernels = {number: _in_place(items[number], taken) for number, taken in replacements.items()}
+    prefetch((Device[device], ast) for ast in kernels.values())
+    for number, taken in replacements.items():
+        bufs = [buffer for n, buffer in enumerate(items[number].bufs) if n not in taken]
+        items[number] = ExecItem(get_runner(Device[device], kernels[number]), bufs, items[number].told_origin)
+    count = sum(map(len, replacements.values()))
     distinct = _distinct(lives)
     arena = Buffer(device, place(distinct), dtypes.uint8)
     parts: dict[int, Buffer] = {}
@@ -278,11 +301,11 @@ def _distinct(lives: dict[Buffer, Life]) -> list[Life]:
     return list({id(life): life for life in lives.values()}.values())
 
 
-def _made_in_place(item: ExecItem, taken: dict[int, int]) -> ExecItem:
+def _in_place(item: ExecItem, taken: dict[int, int]) -> LazyOp:
+    """The kernel of a step, made anew so that outputs are in the place of inputs."""
     runner = item.prg
     assert isinstance(runner, CompiledRunner) and runner.ast is not None
-    made = get_runner(Device[runner.device], in_place(runner.ast, taken))
-    return ExecItem(made, [buffer for n, buffer in enumerate(item.bufs) if n not in taken], item.told_origin)
+    return in_place(runner.ast, taken)
 
 
 def _part(buffer: Buffer | None, lives: dict[Buffer, Life], arena: Buffer, parts: dict[int, Buffer]) -> Buffer | None:

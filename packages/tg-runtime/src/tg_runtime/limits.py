@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def check_limits(spec: ProgramSpec, target: Target, device: str) -> None:
     """Does nothing if the kernel's work-groups fit the device.
 
-    A kernel that comes from the disk has no UOps, and was checked when it was made.
+    A kernel without UOps, from the disk for instance, was checked when it was made.
 
     Raises:
       DeviceError: they have too many work-items, or share too much memory; the message says how much there is.

@@ -44,6 +44,8 @@ def prefetch(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
 
 
 def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
+    from tg_codegen.uop import UOp
+
     from .generate import make_spec
 
     start = time.perf_counter()
@@ -89,6 +91,9 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
             for thread in threads:
                 thread.join()
             raise
+    UOp.sweep()
+    for compiler in {device.compiler for device, _ in missing if device.compiler is not None}:
+        compiler.rest()
     for device, ast, spec, lib in done:
         keep(device, runner_key(ast), CompiledRunner(spec, device, lib=lib, ast=ast))
     GlobalCounters.compile_time_s += time.perf_counter() - start

@@ -21,8 +21,9 @@ class Optimizer:
     """What optimisers share. A subclass implements :meth:`_step`.
 
     Args:
-      params: tensors; those that leave ``requires_grad`` open get it. Those that require none, and integers, are only
-        realised with each step (running statistics, for instance).
+      params: tensors; those that leave ``requires_grad`` open get it. Those that require a gradient are realised, in
+        memory of their own. Those that require none, and integers, are only realised with each step (running
+        statistics, for instance).
       lr: learning rate.
 
     Attributes:
@@ -55,6 +56,10 @@ class Optimizer:
         elsewhere = {param.device for param in self.params} - {self.device}
         if elsewhere:
             raise ValueError(f"{name}: parameters on {self.device} and {', '.join(sorted(elsewhere))}")
+        for param in self.params:
+            param._memory()
+        # in memory of their own from the start: else the first step would have other kernels than all that follow
+        realize_all([param.lazydata for param in self.params])
         self.lr = Tensor([lr], device=self.device, dtype=dtypes.float32, requires_grad=False)
 
     def zero_grad(self) -> None:

@@ -35,6 +35,13 @@ def address_of(symbol: str) -> int | None:
     return None
 
 
+def trim() -> None:
+    """Gives the system back what ``malloc`` keeps of memory that was freed, where it can (glibc)."""
+    address = address_of("malloc_trim")
+    if address is not None:
+        ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t)(address)(0)
+
+
 @functools.cache
 def libc() -> ctypes.CDLL:
     """The C library, with the types of the calls that this package makes."""

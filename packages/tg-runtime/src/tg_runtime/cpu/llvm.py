@@ -141,7 +141,8 @@ class LLVMCompiler(Compiler):
         """
         binding = _binding()
         try:
-            module = binding.parse_assembly(src)
+            # a context of its own, which goes with it: one for all would keep every type and constant there ever was
+            module = binding.parse_assembly(src, binding.create_context())
             module.verify()
         except RuntimeError as error:
             raise rejected("LLVM IR", str(error), src, ".ll") from None

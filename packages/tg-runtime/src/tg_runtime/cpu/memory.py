@@ -182,6 +182,10 @@ class HostAllocator(LRUAllocator[HostMemory]):
         if not finalizing():  # everything goes then, and the modules' names with it
             self.free_cache()  # what it keeps does not free itself
 
+    def make_room(self) -> None:
+        """Empties the cache: to fill a block with zeros again takes a thousandth of the time that a kernel takes."""
+        self.free_cache()
+
     def copyin(self, dest: HostMemory, src: memoryview) -> None:
         """Copies host memory."""
         dest.view(src.nbytes)[:] = src
