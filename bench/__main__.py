@@ -20,6 +20,7 @@ from .crew import ROOT, Crew, environment
 from .libraries import DEFAULT, IMPORTS, MODULES, OURS
 from .measure import QUICK, Effort, measure
 from .page import page
+from .passes import TRACED
 from .picture import svg
 from .record import Record
 from .record import number as number_text
@@ -30,7 +31,7 @@ from .workloads import WORKLOADS
 RESULTS = Path(__file__).with_name("results")
 REFERENCE = RESULTS / "reference.json"
 PAGE, PICTURE = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance.svg"
-PROBES = ("limits", "import", "cold", "growth")
+PROBES = ("limits", "import", "cold", "passes", "growth")
 IDLE = 0.5
 
 
@@ -115,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
         if name not in MODULES:
             raise SystemExit(f"no library is called {name!r}; there are {', '.join(MODULES)}")
     if options.no_cold:
-        wanted = [probe for probe in wanted if probe not in ("cold", "growth")]
+        wanted = [probe for probe in wanted if probe not in ("cold", "passes", "growth")]
     if options.wait_idle:
         wait_until_idle(options.wait_idle)
     path = Path(options.json) if options.json else RESULTS / ("quick.json" if quick else "latest.json")
@@ -192,6 +193,9 @@ def fill(
                     continue
                 say(f"cold start: {workload.name}, {name}")
                 found[name] = probes.cold(crew, workload, name, 1 if quick else 3)
+    if "passes" in wanted:
+        say("first runs, pass by pass")
+        record.passes = probes.passes(crew, TRACED[:1] if quick else TRACED)
     if "growth" in wanted:
         say("growth of scheduling and lowering")
         record.growth = probes.growth(crew, 10_000 if quick else 100_000)
@@ -242,7 +246,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     runs.add_argument("--json", metavar="PATH", help="where the figures go; the picture goes beside them")
     runs.add_argument("--add", action="store_true", help="keep what that file has, and replace what is measured now")
-    runs.add_argument("--no-cold", action="store_true", help="no cold starts and no growth")
+    runs.add_argument("--no-cold", action="store_true", help="no cold starts, no compile times")
     runs.add_argument(
         "--shown", choices=("median", "fastest", "processor"), default="median",
         help="on a busy machine: the fastest run, or, with one thread, processor time; by default the median",

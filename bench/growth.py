@@ -19,10 +19,10 @@ from tinytg import Tensor
 WIDTH = 16
 
 
-def count(root: LazyBuffer) -> int:
+def count(*roots: LazyBuffer) -> int:
     """How many nodes a graph has."""
     seen: set[LazyBuffer] = set()
-    stack = [root]
+    stack = list(roots)
     while stack:
         node = stack.pop()
         if node not in seen:

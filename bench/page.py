@@ -10,7 +10,7 @@ from .libraries import OURS
 from .measure import Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
 from .record import Record, best_peer, judge, measured, number, share, time_text
-from .table import cell, cold_lines, first_run, libraries_of
+from .table import cell, cold_lines, first_run, libraries_of, pass_lines
 from .workloads import WORKLOADS
 
 NOTES = Path(__file__).with_name("notes.toml")
@@ -138,6 +138,18 @@ def _warm_up(record: Record) -> list[str]:
     return lines
 
 
+def _passes(record: Record) -> list[str]:
+    lines = pass_lines(record)
+    if not lines:
+        return []
+    return [
+        "### By pass", "",
+        "Processor time of the first run of a process, whose caches on disk are empty, and of the second, which "
+        "TinyJit records. LLVM works beside Python, in a thread of its own, so that less time elapses than is used.",
+        "", *grid(lines[0], lines[1:]), "",
+    ]  # fmt: skip
+
+
 def _growth(record: Record) -> list[str]:
     points = [p for p in record.growth if "failed" not in p]
     if not points:
@@ -222,7 +234,7 @@ def page(record: Record) -> str:
     known = [row for row in record.rows if row.name in WORKLOADS]
     record.rows = known
     lines = [
-        *_intro(record), *_limits(record), *_table(record), *_warm_up(record), *_growth(record), *_memory(record),
-        *_missed(record),
+        *_intro(record), *_limits(record), *_table(record), *_warm_up(record), *_passes(record), *_growth(record),
+        *_memory(record), *_missed(record),
     ]  # fmt: skip
     return "\n".join(lines).rstrip() + "\n"

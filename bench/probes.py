@@ -1,4 +1,4 @@
-"""What has to be measured in fresh processes: imports, cold starts, and how compile time grows with a graph."""
+"""What has to be measured in fresh processes: imports, cold starts, compile time by pass and by size of the graph."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,19 @@ def growth(crew: Crew, most: int, timeout_s: float = 600.0) -> list[dict[str, An
             break
         nodes *= 10
     return points
+
+
+def passes(crew: Crew, names: Sequence[str], timeout_s: float = 300.0) -> list[dict[str, Any]]:
+    """Where the processor time of the first runs of workloads goes, each in a fresh process with empty caches."""
+    found = []
+    for name in names:
+        cache = crew.scratch / "cache-passes"
+        shutil.rmtree(cache, ignore_errors=True)
+        try:
+            found.append(run_python(["-m", "bench.passes", name], crew, cache, timeout_s))
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            found.append({"workload": name, "failed": str(error)[:300]})
+    return found
 
 
 def load() -> float | None:

@@ -29,6 +29,7 @@ class Record:
       imports: importing tinytg.
       cold: workload, then library: first runs in fresh processes.
       growth: scheduling and lowering of larger and larger graphs.
+      passes: the first runs of a workload, pass by pass, each as :mod:`bench.passes` prints it.
       complete: whether the run reached its end.
     """
 
@@ -41,6 +42,7 @@ class Record:
     imports: dict[str, Any] = field(default_factory=dict)
     cold: dict[str, dict[str, Any]] = field(default_factory=dict)
     growth: list[dict[str, Any]] = field(default_factory=list)
+    passes: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = False
 
     def add(self, row: Row) -> None:

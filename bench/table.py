@@ -83,6 +83,22 @@ def cold_lines(record: Record) -> list[list[str]]:
     return lines
 
 
+def pass_lines(record: Record) -> list[list[str]]:
+    """The first runs of workloads pass by pass: a head, then the processor time of each pass, then what was made."""
+    runs = [(p["workload"], run) for p in record.passes if "failed" not in p for run in p["runs"]]
+    if not runs:
+        return []
+    head = [f"{name}: {'recording' if i % 2 else 'first run'}" for i, (name, _) in enumerate(runs)]
+    lines = [["pass", *head]]
+    for name in dict.fromkeys(name for _, run in runs for name in run["passes"]):
+        lines.append([name, *(time_text(run["passes"].get(name)) for _, run in runs)])
+    lines.append(["all of them", *(time_text(run["cpu_s"]) for _, run in runs)])
+    lines.append(["elapsed", *(time_text(run["wall_s"]) for _, run in runs)])
+    for key, what in (("nodes", "nodes of graphs"), ("kernels", "kernels run"), ("compiled", "kernels compiled")):
+        lines.append([what, *(str(run[key]) for _, run in runs)])
+    return lines
+
+
 def text(record: Record) -> str:
     """The whole record."""
     parts = [f"{record.date}  {record.machine.get('processor', '')}, {record.machine.get('threads')} threads"]
@@ -111,6 +127,10 @@ def text(record: Record) -> str:
     if cold:
         head = ["first run in a fresh process", "library", "import", "empty cache", "full cache", "second run"]
         parts.append(aligned([head, *cold]))
+    passes = pass_lines(record)
+    if passes:
+        parts.append(aligned(passes))
+    parts += [f"{p['workload']}, pass by pass: FAILED: {p['failed']}" for p in record.passes if "failed" in p]
     if record.growth:
         rows = [["graph nodes", "kernels", "schedule", "lower", "schedule + lower per node"]]
         for point in record.growth:

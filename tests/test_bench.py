@@ -17,11 +17,14 @@ from pathlib import Path
 import bench
 import numpy as np
 import pytest
-from bench import case, measure, picture, record, table
+from bench import case, measure, page, picture, probes, record, table
 from bench.crew import Crew, environment
-from bench.libraries import MODULES, open_library
+from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
-from bench.workloads import WORKLOADS
+from bench.workloads import WORKLOADS, language
+
+from tg_lazy import Ops
+from tinytg import Tensor, nn
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 MODULE_NAMES = [m.name for m in pkgutil.walk_packages(bench.__path__, "bench.") if not m.name.endswith("__main__")]
@@ -154,3 +157,36 @@ def test_the_page_is_up_to_date(repository: Path, run: Run) -> None:
 def test_no_kernel_became_much_slower(repository: Path, run: Run) -> None:
     done = run(repository, "python", "-m", "bench", "guard")
     assert done.returncode == 0, done.stdout
+
+
+def test_equal_layers_share_their_kernels() -> None:
+    """A deeper transformer's training step takes more kernels, but no more that differ."""
+    library = open_library("tinytg", 1)
+    assert isinstance(library, Library)
+    tokens, following = (library.array(values) for values in language.batch())
+
+    def kernels(layers: int) -> tuple[int, int]:
+        params = {name: library.array(values) for name, values in language.weights(layers).items()}
+        adam = nn.optim.Adam(list(params.values()), lr=1e-3)
+        with Tensor.train():
+            loss = language.loss(library, params, tokens, following, layers)
+            asts = [item.ast for item in loss.backward().schedule(*adam.schedule_step()) if item.ast.op is Ops.SINK]
+        return len(asts), len(set(asts))
+
+    (few, distinct), (many, still) = kernels(3), kernels(5)
+    assert few < many and still == distinct < few
+
+
+def test_every_pass_has_its_time(repository: Path, tmp_path: Path) -> None:
+    crew = Crew(1, sys.executable, tmp_path)
+    found, unknown = probes.passes(crew, ["digits convnet train step, batch 64", "no such workload"], 120)
+    assert "KeyError" in unknown["failed"]
+    first, second = found["runs"]
+    assert first["compiled"] > second["compiled"] and first["kernels"] >= first["compiled"] and first["nodes"] > 100
+    for run in (first, second):
+        assert sum(run["passes"].values()) == pytest.approx(run["cpu_s"], rel=0.05)
+    idle = {name for name, seconds in first["passes"].items() if not seconds}
+    assert idle == {"planning memory, recording"} and second["passes"]["planning memory, recording"] > 0
+    shown = record.Record(passes=[found, unknown], machine={"threads": 1})
+    assert "differentiating" in table.text(shown) and "no such workload, pass by pass: FAILED" in table.text(shown)
+    assert "### By pass" in page.page(shown) and "### By pass" not in page.page(record.Record())

@@ -147,8 +147,8 @@ class Library(ABC):
         """The greatest of each window."""
 
     @abstractmethod
-    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """softmax(q @ k.T / sqrt(width)) @ v."""
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        """softmax(q @ k.T / sqrt(width)) @ v; ``causal``: each position attends to itself and those before."""
 
     @abstractmethod
     def softmax(self, x: Tensor) -> Tensor:
@@ -215,9 +215,9 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} has no caches here")
 
-    def embed(self, table: Tensor, token: Tensor) -> Tensor:
-        """A row of a table, shape (1, width)."""
-        raise Unsupported(f"{self.name} has no caches here")
+    def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
+        """Rows of a table: shape (tokens, width) for as many tokens."""
+        raise Unsupported(f"{self.name} looks up nothing here")
 
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         """x @ w.T, where w comes in blocks of 32 along the inputs, each with a scale and a minimum.

@@ -113,10 +113,10 @@ class Jax(Library):
             x, -self.np.inf, self.lax.max, (1, 1, kernel, kernel), (1, 1, stride, stride), around
         )
 
-    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
         # its own order of axes is (batch, positions, heads, width)
         q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
-        return self.nn.dot_product_attention(q, k, v).swapaxes(1, 2)
+        return self.nn.dot_product_attention(q, k, v, is_causal=causal).swapaxes(1, 2)
 
     def softmax(self, x: Tensor) -> Tensor:
         return self.nn.softmax(x, -1)
@@ -168,8 +168,8 @@ class Jax(Library):
         out = self.nn.dot_product_attention(q.swapaxes(0, 1)[None], keys, values, mask=seen)
         return out[0].swapaxes(0, 1), cache
 
-    def embed(self, table: Tensor, token: Tensor) -> Tensor:
-        return table[token]
+    def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
+        return table[tokens]
 
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         digits = self.np.concatenate([packed & 15, packed >> 4], -1).astype("float32")

@@ -90,8 +90,11 @@ class Numpy(Library):
     def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
         return self._windows(x, (kernel, kernel), stride, padding, -math.inf).max((4, 5))
 
-    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return self.softmax(q @ np.swapaxes(k, -1, -2) * np.float32(1 / math.sqrt(q.shape[-1]))) @ v
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        scores = q @ np.swapaxes(k, -1, -2) * np.float32(1 / math.sqrt(q.shape[-1]))
+        if causal:
+            scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, np.float32(-np.inf))
+        return self.softmax(scores) @ v
 
     def softmax(self, x: Tensor) -> Tensor:
         e = np.exp(x - x.max(-1, keepdims=True))
@@ -136,8 +139,8 @@ class Numpy(Library):
         grouped = q.reshape(k.shape[0], -1, q.shape[-1])
         return self.attention(grouped, keys, values).reshape(q.shape), cache
 
-    def embed(self, table: Tensor, token: Tensor) -> Tensor:
-        return table[token]
+    def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
+        return table[tokens]
 
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         digits = np.concatenate([packed & 15, packed >> 4], -1).astype(np.float32)

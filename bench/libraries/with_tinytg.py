@@ -123,8 +123,8 @@ class Tensors(Library):
     def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
         return x.max_pool2d((kernel, kernel), stride, padding=padding)
 
-    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return q.scaled_dot_product_attention(k, v)
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        return q.scaled_dot_product_attention(k, v, is_causal=causal)
 
     def softmax(self, x: Tensor) -> Tensor:
         return x.softmax(-1)
@@ -173,8 +173,8 @@ class Tensors(Library):
         grouped = q.reshape(k.shape[0], -1, q.shape[-1])
         return grouped.scaled_dot_product_attention(held[0], held[1]).reshape(q.shape), cache
 
-    def embed(self, table: Tensor, token: Tensor) -> Tensor:
-        return table[token]
+    def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
+        return table[tokens]
 
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         digits = (packed & 15).cat(packed >> 4, dim=-1).cast("float32")

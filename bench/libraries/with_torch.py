@@ -98,8 +98,8 @@ class Torch(Library):
     def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
         return self.f.max_pool2d(x, kernel, stride, padding)
 
-    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return self.f.scaled_dot_product_attention(q, k, v)
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        return self.f.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     def softmax(self, x: Tensor) -> Tensor:
         return self.torch.softmax(x, -1)
@@ -147,8 +147,8 @@ class Torch(Library):
         out = self.f.scaled_dot_product_attention(q[None], keys[None], values[None], enable_gqa=True)
         return out[0], cache
 
-    def embed(self, table: Tensor, token: Tensor) -> Tensor:
-        return table[token]
+    def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
+        return table[tokens]
 
 
 class TorchCompile(Torch):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.1
 """How often to look how far the compilers have come."""
+_TURN_S = 0.0002
+"""How long a thread waits that comes back from native code, before whoever runs Python has to let it."""
 
 
 def prefetch(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
@@ -41,6 +45,21 @@ def prefetch(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
                 missing[device.device, key] = device, ast
     if len(missing) > 1:
         _make(list(missing.values()))
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Lets threads into Python soon that are hardly ever in it.
+
+    A compiler's thread comes back from native code some twenty times for each kernel. By default it would wait 5 ms
+    each time for the thread that generates, and so be idle most of the time.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _TURN_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
@@ -68,7 +87,7 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
     threads = [threading.Thread(target=compile_jobs, daemon=True) for _ in range(min(parallel, len(missing)))]
     for thread in threads:
         thread.start()
-    with Progress("compiling kernels", len(missing)) as progress:
+    with _short_turns(), Progress("compiling kernels", len(missing)) as progress:
         try:
             for device, ast in missing:
                 try:
