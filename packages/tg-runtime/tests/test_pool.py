@@ -94,6 +94,20 @@ def test_every_part_runs_once(threads: int, spin: int, callers: int) -> None:
     assert failures == []
 
 
+def test_workers_spin_for_a_time() -> None:
+    compiler = ir_compiler()
+    assert compiler is not None
+    own = Pool(compiler, 2)
+    assert own.turns(0) == 0
+
+    def seconds(turns: int) -> float:
+        start = time.perf_counter()
+        own.pauses(turns)
+        return time.perf_counter() - start
+
+    assert 0.5e-3 < min(seconds(own.turns(1000)) for _ in range(20)) < 2e-3  # what others take only makes it longer
+
+
 def tasks() -> set[str]:
     """The threads of this process; others than the pool's may come and go."""
     return set(os.listdir("/proc/self/task"))

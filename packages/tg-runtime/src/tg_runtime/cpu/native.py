@@ -11,8 +11,9 @@ Tables and arrays are little-endian 64-bit words:
 
 How a job is handed out. One 64-bit word holds the job's number (upper half), how many parts it has (16 bits) and how
 many were taken (16 bits). Whoever wants a part adds one by compare-and-swap, so a part of a finished job can never be
-taken. The upper half is also the word on which idle workers sleep (futex), after having spun for a while. The caller
-takes parts too. When a second thread launches while a job is running, it runs its parts by itself.
+taken. The upper half is also the word on which idle workers sleep (futex), after having spun for as many pauses as the
+pool's block says: how long one lasts differs between processors a hundredfold, so it is measured. The caller takes
+parts too. When a second thread launches while a job is running, it runs its parts by itself.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def thunk_source(arity: int) -> str:
 
 
 def pool_source() -> str:
-    """LLVM IR of the pool: ``worker``, ``run_table``, ``replay`` and ``stop``."""
+    """LLVM IR of the pool: ``worker``, ``run_table``, ``replay``, ``stop``, and ``pauses``, which times spinning."""
     machine = platform.machine()
     pause = _PAUSE[machine]
     pause_call = f"call void @{pause}" if machine == "x86_64" else "call void @llvm.aarch64.hint(i32 1)"
@@ -125,6 +126,22 @@ tell:
   br label %look
 none:
   ret i64 %state
+}
+
+define void @pauses(i64 %count) nounwind {
+entry:
+  %last = alloca i32
+  store i32 0, ptr %last
+  br label %spin
+spin:
+  %turns = phi i64 [ 0, %entry ], [ %turns.next, %spin ]
+  %looked = load atomic i32, ptr %last seq_cst, align 4
+  $PAUSE
+  %turns.next = add i64 %turns, 1
+  %more = icmp ult i64 %turns.next, %count
+  br i1 %more, label %spin, label %end
+end:
+  ret void
 }
 
 define ptr @worker(ptr %pool) nounwind {

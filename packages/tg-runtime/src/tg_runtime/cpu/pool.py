@@ -8,6 +8,7 @@ import functools
 import os
 import signal
 import threading
+import time
 
 from tg_lazy import ContextVar
 
@@ -19,9 +20,11 @@ from .host import core_count
 from .libc import libc
 from .tools import c_compiler
 
-SPIN: ContextVar[int] = ContextVar("CPU_SPIN", 2000)
+SPIN: ContextVar[int] = ContextVar("CPU_SPIN", 200)
+"""For how many microseconds a worker looks for work before it sleeps; to wake it takes tens of them."""
 
 _ADDRESS = ctypes.c_void_p
+_TIMED_TURNS = 500
 _PREPARED_THUNKS = 24
 
 
@@ -41,6 +44,7 @@ class Pool:
     Attributes:
       threads: how many threads there are with the caller's.
       address: address of the pool's block, the first argument of the native functions.
+      pauses: spins for a number of turns.
     """
 
     def __init__(self, compiler: Compiler, threads: int) -> None:
@@ -57,9 +61,20 @@ class Pool:
             None, _ADDRESS, _ADDRESS, ctypes.c_uint64, _ADDRESS, _ADDRESS, ctypes.c_uint64, _ADDRESS
         )(functions["replay"])
         self._worker, self._stop = functions["worker"], ctypes.CFUNCTYPE(None, _ADDRESS)(functions["stop"])
+        self.pauses = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(functions["pauses"])
+        self._turns_per_us = self._timed()
         self._lock = threading.Lock()
         self._workers: list[ctypes.c_ulong] = []
         self._new_block()
+
+    def _timed(self) -> float:
+        """How many turns of spinning there are in a microsecond, by the fastest of some tries: others may interrupt."""
+        tries = []
+        for _ in range(5):
+            start = time.perf_counter_ns()
+            self.pauses(_TIMED_TURNS)
+            tries.append(time.perf_counter_ns() - start)
+        return 1e3 * _TIMED_TURNS / max(min(tries), 1)
 
     def _load(self, source: str) -> ExecutableMemory:
         return ExecutableMemory(self._compiler.compile_cached(source))
@@ -67,8 +82,12 @@ class Pool:
     def _new_block(self) -> None:
         self._memory = ctypes.create_string_buffer(native.POOL_BYTES + 64)
         self.address = (ctypes.addressof(self._memory) + 63) // 64 * 64
-        ctypes.c_uint32.from_address(self.address + native.SPIN).value = max(SPIN.value, 0)
+        ctypes.c_uint32.from_address(self.address + native.SPIN).value = self.turns(SPIN.value)
         self.started = self.threads == 1
+
+    def turns(self, microseconds: int) -> int:
+        """How many turns of spinning last that long."""
+        return min(max(round(microseconds * self._turns_per_us), 0), 0xFFFFFFFF)
 
     def thunk(self, arity: int) -> int:
         """The address of the thunk for kernels with ``arity`` arguments."""
