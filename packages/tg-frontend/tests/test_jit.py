@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import JitError, Tensor, TinyJit, nn
+from tg_frontend import JitError, Tensor, TinyJit, jit, nn
+from tg_frontend.call import Call
 from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
@@ -373,6 +374,67 @@ def test_the_same_tensors_again(backend: str) -> None:
             jitted(x, w)
     finally:
         Tensor.training = False
+
+
+def test_plain_arguments_are_recognised(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments like the recorded ones do not take the way that tells what is wrong; all others do."""
+    n = Variable("n", 1, 10)
+    looked: list[tuple[Any, ...]] = []
+
+    class Looked(Call):
+        def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            looked.append(args)
+            super().__init__(args, kwargs)
+
+    monkeypatch.setattr(jit, "Call", Looked)
+    function = TinyJit(lambda x, count, y, factor: ((x[:count] * factor).sum() + y.sum()).realize())
+    xs = [Tensor.arange(10).contiguous().realize() for _ in range(2)]
+    ys = [real(1.0, 2.0), real(3.0, 4.0), Tensor([[5.0], [6.0]]).realize().reshape(2)]
+    for i in range(2):
+        function(xs[i], n.bind(2), ys[i], 3)
+    assert len(looked) == 2
+    for i in range(1, 7):
+        x, y = xs[i % 2], ys[i % 3]
+        assert function(x, n.bind(i), y, 3).item() == 3 * i * (i - 1) / 2 + sum(y.tolist())
+    assert len(looked) == 2
+    bad: list[tuple[tuple[Any, ...], str]] = [
+        ((xs[0], n.bind(2), ys[0], 4), "argument 3 was 3"),
+        ((xs[0], 2, ys[0], 3), "argument 1"),
+        ((xs[0], Variable("m", 1, 10).bind(2), ys[0], 3), "argument 1"),
+        ((xs[0], n.bind(2), ys[0]), "argument 3"),
+        ((xs[0], n.bind(2), ys[0].cast("float64").realize(), 3), "float64"),
+        ((xs[0], n.bind(2), ys[0].to("NUMPY:1").realize(), 3), "NUMPY:1"),
+        ((xs[0], n.bind(2), xs[1], 3), "shape"),
+    ]
+    for args, message in bad:
+        with pytest.raises(JitError, match=message):
+            function(*args)
+    assert len(looked) == 2 + len(bad)
+    wider = Tensor([7.0, 8.0, 9.0]).realize()
+    assert function(xs[0], n.bind(1), wider[1:], 3).item() == 17.0  # a part, of which a copy is passed
+    assert len(looked) == 3 + len(bad)
+    ys[0].assign(ys[0] + 1)  # not executed yet
+    assert function(xs[0], n.bind(1), ys[0], 3).item() == 5.0
+    twice = TinyJit(lambda x, y: (x + y).realize())
+    for _ in range(3):
+        twice(ys[0], ys[1])
+    with pytest.raises(JitError, match="the same tensor"):
+        twice(ys[0], ys[0])
+    with pytest.raises(JitError, match="the same memory"):
+        twice(ys[0], ys[0].reshape(2, 1).reshape(2))
+
+
+def test_a_single_kernel_is_a_graph_where_that_is_sooner(backend: str) -> None:
+    function = TinyJit(lambda x: (x + 1).realize())
+    for i in range(4):
+        assert function(real(float(i))).item() == i + 1
+    assert function.captured is not None
+    ((item, _),) = function.captured.steps
+    graph = Device[backend].graph
+    assert (type(item.prg) is graph) == (backend == "CPU")
+    before = GlobalCounters.kernel_count, GlobalCounters.global_ops
+    function(real(1.0))
+    assert (GlobalCounters.kernel_count - before[0], GlobalCounters.global_ops - before[1]) == (1, 1)
 
 
 def test_arguments_are_not_kept_alive(backend: str) -> None:

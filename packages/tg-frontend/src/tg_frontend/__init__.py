@@ -1,7 +1,8 @@
 """Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
 
 from . import nn
-from .jit import JIT, JitError, TinyJit
+from .call import JitError
+from .jit import JIT, TinyJit
 from .tensor import Tensor
 
 __all__ = ["JIT", "JitError", "Tensor", "TinyJit", "nn"]

@@ -77,7 +77,8 @@ class Core:
     @classmethod
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
-        self._lazy, self.requires_grad, self.grad, self._ctx, self._version = lazy, requires_grad, None, None, 0
+        self._lazy, self.requires_grad, self._version = lazy, requires_grad, 0
+        self.grad = self._ctx = None
         enlist(self)
         return self
 

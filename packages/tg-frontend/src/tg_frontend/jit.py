@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
-from weakref import ref
 
 from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
-from tg_lazy.lazybuffer import LEAVES
 from tg_runtime import (
+    PROFILE,
     Buffer,
     CompiledRunner,
     Device,
@@ -29,138 +28,22 @@ from tg_runtime import (
     capturing,
 )
 from tg_runtime.counters import human
-from tg_shape import Bind, Variable, sint
+from tg_shape import ShapeTracker, Variable
 
 from .autograd import MODE
+from .call import Call, Expected, JitError
 from .random import RECORDING, renew
 from .realization import live, realize_all, unfinished_assigns
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 JIT: ContextVar[int] = ContextVar("JIT", 1)
 """0: TinyJit only calls. 1: records, and condenses the record for devices that can. 2: records only."""
-
-
-class JitError(ValueError):
-    """A function that is recorded was called in a way that the record does not fit, or cannot be recorded."""
-
-
-class _Input:
-    """A tensor among the arguments."""
-
-    __slots__ = ("lazy", "name", "tensor")
-
-    def __init__(self, name: str, tensor: Tensor) -> None:
-        self.name, self.tensor, self.lazy = name, tensor, tensor.lazydata
-
-
-def _walk(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every argument, and every element of arguments that are lists, tuples or dicts, with a name for messages."""
-    named = [(f"argument {i}", value) for i, value in enumerate(args)]
-    named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
-    for name, value in named:
-        if isinstance(value, (list, tuple)):
-            yield name, (type(value).__name__, len(value))
-            yield from ((f"{name}[{i}]", item) for i, item in enumerate(value))
-        elif isinstance(value, dict):
-            yield name, ("dict", tuple(value))
-            yield from ((f"{name}[{key!r}]", item) for key, item in value.items())
-        else:
-            yield name, value
-
-
-class _Call:
-    """The arguments of a call: what must not change, and what may.
-
-    Attributes:
-      facts: for each argument its name and what must be the same in every call.
-      tensors: the tensors, realised.
-      values: the values of bound variables.
-    """
-
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.facts: dict[str, object] = {"Tensor.training": Tensor.training, "recording of gradients": MODE.recording}
-        self.tensors: list[_Input] = []
-        self.values: dict[Variable, int] = {}
-        waiting = []
-        for name, value in _walk(args, kwargs):
-            if isinstance(value, Tensor):
-                waiting.append((name, value))
-            elif isinstance(value, Bind):
-                self.facts[name] = ("a value of", value.var)
-                self._bind(value.var, value.value)
-            else:
-                self.facts[name] = _fact(value)
-        for _, tensor in waiting:
-            if not tensor.lazydata.is_whole or tensor.lazydata.base.op in LEAVES:
-                tensor.lazydata = tensor.lazydata.contiguous()
-        unready = [tensor.lazydata for _, tensor in waiting if not tensor.lazydata.is_realized]
-        if unready:
-            realize_all(unready)
-        for name, tensor in waiting:
-            self._add(name, tensor)
-
-    def _bind(self, var: Variable, value: int) -> None:
-        if self.values.setdefault(var, value) != value:
-            raise JitError(f"TinyJit: one call binds the variable {var.name} to {self.values[var]} and to {value}")
-
-    def _add(self, name: str, tensor: Tensor) -> None:
-        lazy = tensor.lazydata
-        for other in self.tensors:
-            if other.lazy.storage is lazy.storage and other.tensor is not tensor:
-                raise JitError(f"TinyJit: {other.name} and {name} are the same memory; pass it once, or a copy of it")
-            if other.tensor is tensor:
-                raise JitError(f"TinyJit: {other.name} and {name} are the same tensor; pass it once")
-        st, found = lazy.st.unbind()
-        for var, value in found.items():
-            self._bind(var, value)
-        self.facts[name] = ("a tensor of shape", st.shape, lazy.dtype.name, lazy.device)
-        self.tensors.append(_Input(name, tensor))
-
-    def buffers(self) -> list[Buffer]:
-        """The memory of the tensors."""
-        out = []
-        for one in self.tensors:
-            assert one.lazy.storage is not None
-            out.append(buffer_of(one.lazy.storage).ensure_allocated())
-        return out
-
-    def check(self, other: _Call) -> None:
-        """Compares with the call that was recorded.
-
-        Raises:
-          JitError: something changed; the message names it.
-        """
-        if self.facts == other.facts:
-            return
-        for name in {**other.facts, **self.facts}:
-            before, now = other.facts.get(name, ("missing",)), self.facts.get(name, ("missing",))
-            if before != now:
-                raise JitError(f"TinyJit: {name} was {_words(before)} when it was recorded, now it is {_words(now)}")
-
-
-def _fact(value: Any) -> object:
-    """What must not change of an argument that is no tensor: its value, or which object it is."""
-    if value is None or isinstance(value, (bool, int, float, str, bytes, tuple)):
-        return ("the value", type(value), value)
-    return ("the object", type(value), id(value))
-
-
-def _words(fact: object) -> str:
-    if not isinstance(fact, tuple):
-        return str(fact)
-    if fact[0] == "a tensor of shape":
-        return f"a tensor of shape {fact[1]}, {fact[2]}, on {fact[3]}"
-    if fact[0] == "the value":
-        return repr(fact[2])
-    if fact[0] == "the object":
-        return f"the {fact[1].__name__} at {fact[2]:#x}"
-    return " ".join(str(part) for part in fact)
 
 
 def _told(memory: Usage) -> str:
@@ -206,11 +89,13 @@ class _Record:
       newest: number of the last Storage that was there before the call.
       streams: memory of the random streams that it drew.
       ended: memory between its kernels.
+      args: the positional arguments as they were given; None if there were others.
     """
 
     def __init__(
-        self, call: _Call, items: list[ExecItem], result: Any, newest: int, streams: list[Storage], ended: list[Buffer]
-    ) -> None:
+        self, call: Call, items: list[ExecItem], result: Any, newest: int, streams: list[Storage],
+        ended: list[Buffer], args: tuple[Any, ...] | None,
+    ) -> None:  # fmt: skip
         self.call, self.result, self.streams = call, result, streams
         self.inputs = call.buffers()
         self.outputs = self._fresh(result, newest)
@@ -223,14 +108,19 @@ class _Record:
         if DEBUG.value:
             print(f"recorded {len(self.items)} steps, {_told(self.memory)}")
         self.steps = self._condensed() if JIT.value == 1 else [(item, self._sources(item)) for item in self.items]
-        self.modes = (Tensor.training, MODE.recording)
-        self.known: tuple[ref[LazyBuffer], ...] | None = None
-        # a result that each call makes anew, seen as it lies in memory: which output it is, and its shape
-        self.whole: dict[int, tuple[int, tuple[sint, ...]]] = {}
+        self.training, self.recording = Tensor.training, MODE.recording
+        self.fresh = [(Device[s.device].allocator, s.device, s.size, s.dtype) for s in self.outputs]
+        one, sources = self.steps[0]
+        everything = [(i, i, -1) for i in range(len(self.replaced))]
+        self.alone = one.prg if len(self.steps) == 1 and sources == everything else None
+        # a result that each call makes anew, seen as it lies in memory: which output it is, and how
+        self.whole: dict[int, tuple[int, ShapeTracker, tuple[str, int]]] = {}
         for tensor in _outputs(result):
             place, lazy = self.results[id(tensor)] - len(call.tensors), tensor.lazydata
             if place >= 0 and lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size:
-                self.whole[id(tensor)] = place, lazy.shape
+                self.whole[id(tensor)] = place, lazy.st, lazy.origin
+        self.only = self.whole.get(id(result))
+        self.expected = None if args is None or len(self.whole) < len(self.results) else Expected.of(args)
 
     def _fresh(self, result: Any, newest: int) -> list[Storage]:
         """The memory of results that each call makes anew: made by the call, and held by nobody else."""
@@ -266,7 +156,7 @@ class _Record:
             if not batch:
                 return
             graph = Device[batch[0].prg.device].graph
-            if graph is not None and len(batch) > 1:
+            if graph is not None and len(batch) >= Device[batch[0].prg.device].graph_from:
                 try:
                     condensed = ExecItem(graph(batch, self.replaced, self.call.values), self.replaced)
                 except DeviceError:
@@ -289,42 +179,42 @@ class _Record:
         close()
         return steps
 
-    def replay(self, call: _Call) -> Any:
+    def replay(self, call: Call) -> Any:
         """Executes the record on the memory of another call's arguments."""
         call.check(self.call)
-        return self._run(call, call.buffers())
+        return self._run(call, call.buffers(), call.values)
 
     def again(self, args: tuple[Any, ...]) -> Any:
-        """Executes the record once more on the tensors of the last call; ``NotImplemented`` if these are others."""
-        known = self.known
-        if known is None or len(args) != len(known) or (Tensor.training, MODE.recording) != self.modes:
+        """Executes the record on plain arguments like those of its making; ``NotImplemented`` if they are others."""
+        expected = self.expected
+        if expected is None or Tensor.training is not self.training or MODE.recording is not self.recording:
             return NotImplemented
-        buffers = []
-        for arg, weak in zip(args, known, strict=True):
-            if type(arg) is not Tensor:
-                return NotImplemented
-            lazy = arg._lazy
-            if weak() is not lazy or lazy.base.successor is not None:
-                return NotImplemented
-            storage = lazy.storage
-            assert storage is not None
-            buffers.append(buffer_of(storage).ensure_allocated())
-        return self._run(None, buffers)
+        found = expected.found(args)
+        return NotImplemented if found is None else self._run(None, *found)
 
-    def remember(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keeps what :meth:`again` recognises: arguments that are tensors, none with variables in its shape."""
-        self.known = None
-        lazies = [arg._lazy for arg in args if type(arg) is Tensor]
-        inside = len(self.whole) == len(self.results) and not self.call.values
-        if inside and not kwargs and len(lazies) == len(args) and all(lazy.st.numeric for lazy in lazies):
-            self.known = tuple(ref(lazy) for lazy in lazies)
-
-    def _run(self, call: _Call | None, inputs: list[Buffer]) -> Any:
-        values = self.call.values if call is None else call.values
-        storages = [Storage(s.device, s.size, s.dtype) for s in self.outputs]
-        buffers = [*inputs, *(buffer_of(storage).ensure_allocated() for storage in storages)]
+    def _run(self, call: Call | None, buffers: list[Buffer], values: dict[Variable, int]) -> Any:
+        storages = []
+        for allocator, device, size, dtype in self.fresh:
+            buffer = Buffer.allocated(allocator, device, size, dtype)
+            buffers.append(buffer)
+            storages.append(Storage(device, size, dtype, buffer))
         for stream in self.streams:
             renew(stream)
+        alone = self.alone
+        if alone is None or DEBUG.value or PROFILE.value:
+            self._step_by_step(buffers, values)
+        else:
+            alone(buffers, values)
+            alone.count(values)
+        return self._results(call, storages)
+
+    def _results(self, call: Call | None, storages: list[Storage]) -> Any:
+        if self.only is None:
+            return _rebuilt(self.result, lambda tensor: self._renewed(tensor, call, storages))
+        place, st, origin = self.only
+        return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
+
+    def _step_by_step(self, buffers: list[Buffer], values: dict[Variable, int]) -> None:
         for item, sources in self.steps:
             for position, place, offset in sources:
                 buffer = buffers[place]
@@ -335,7 +225,6 @@ class _Record:
                 item.bufs[position] = buffer
             item.run(values, jit=True)
         self._let_go()
-        return _rebuilt(self.result, lambda tensor: self._renewed(tensor, call, storages))
 
     def _let_go(self) -> None:
         """Drops the memory of this call, so that its owners alone decide when it is freed."""
@@ -350,10 +239,11 @@ class _Record:
         inputs = [one.lazy.storage for one in self.call.tensors]
         return next((n for n, mine in enumerate([*inputs, *self.outputs]) if mine is storage is not None), -1)
 
-    def _renewed(self, tensor: Tensor, call: _Call | None, storages: list[Storage]) -> Tensor:
+    def _renewed(self, tensor: Tensor, call: Call | None, storages: list[Storage]) -> Tensor:
         whole = self.whole.get(id(tensor))
         if whole is not None:
-            return Tensor._wrap(LazyBuffer.from_storage(storages[whole[0]], whole[1]))
+            place, st, origin = whole
+            return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
         assert call is not None
         place, lazy = self.results[id(tensor)], tensor.lazydata
         if place < 0:
@@ -388,7 +278,8 @@ class TinyJit(Generic[P, R]):
 
     def __init__(self, fxn: Callable[P, R]) -> None:
         self.fxn = fxn
-        self._lock = RLock()
+        lock = RLock()
+        self._enter, self._leave = lock.acquire, lock.release
         self.reset()
 
     def reset(self) -> None:
@@ -415,23 +306,21 @@ class TinyJit(Generic[P, R]):
         if JIT.value == 0 or capturing():
             # inside of another recording, this one is a plain function
             return self._finished(self.fxn(*args, **kwargs))
-        with self._lock:
+        self._enter()
+        try:
             record = self.captured
-            if record is not None and not kwargs:
-                out: R = record.again(args)
-                if out is not NotImplemented:
-                    return out
-            call = _Call(args, kwargs)
             if record is not None:
-                out = record.replay(call)
-                record.remember(args, kwargs)
-                return out
+                out: R = NotImplemented if kwargs else record.again(args)
+                return record.replay(Call(args, kwargs)) if out is NotImplemented else out
+            call = Call(args, kwargs)
             if self.cnt == 0:
                 result = self._finished(self.fxn(*args, **kwargs))
             else:
                 result = self._record(call, args, kwargs)
             self.cnt += 1
             return result
+        finally:
+            self._leave()
 
     @staticmethod
     def _finished(result: R) -> R:
@@ -446,7 +335,7 @@ class TinyJit(Generic[P, R]):
         rebuilt: R = _rebuilt(result, lambda tensor: cut.get(id(tensor), tensor))
         return rebuilt
 
-    def _record(self, call: _Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+    def _record(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         realize_all(unfinished_assigns())  # what was assigned before the call is no part of the record
         items: list[ExecItem] = []
         ended: list[Buffer] = []
@@ -460,5 +349,5 @@ class TinyJit(Generic[P, R]):
             RECORDING.into = None
         if not items:
             raise JitError("TinyJit: the function executed nothing, so there is nothing to record")
-        self.captured = _Record(call, items, result, newest, streams, ended)
+        self.captured = _Record(call, items, result, newest, streams, ended, None if kwargs else args)
         return result

@@ -43,6 +43,7 @@ if hasattr(os, "register_at_fork"):  # a child finds the table whole and the loc
     os.register_at_fork(before=graph_lock.acquire, after_in_parent=_release, after_in_child=_release)
 
 _serials = count()
+_BUFFER, _VIEW = Ops.BUFFER, Ops.VIEW  # an Enum's members take long to look up
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
@@ -216,9 +217,14 @@ class LazyBuffer:
         shape = (storage.size,) if shape is None else tuple(shape)
         if max_size(shape) > storage.size:
             raise ValueError(f"BUFFER: shape {shape} needs {max_size(shape)} elements; {storage!r} has fewer")
+        return LazyBuffer.in_storage(storage, contiguous(shape), caller(1))
+
+    @staticmethod
+    def in_storage(storage: Storage, st: ShapeTracker, origin: tuple[str, int]) -> LazyBuffer:
+        """Memory that exists, seen through ``st``, which is row-major and shows no more than there is."""
         self = object.__new__(LazyBuffer)  # nothing is like it: it needs no table
-        self.op, self.device, self.dtype, self.st = Ops.BUFFER, storage.device, storage.dtype.element, contiguous(shape)
-        self.srcs, self.arg, self.shape, self.origin, self.shared = (), None, shape, caller(1), False
+        self.op, self.device, self.dtype, self.st = _BUFFER, storage.device, storage.dtype.element, st
+        self.srcs, self.arg, self.shape, self.origin, self.shared = (), None, st.shape, origin, False
         self.stale = self.successor = self._key = self.row = None
         self._storage, self.readers = storage, storage.readers
         return self

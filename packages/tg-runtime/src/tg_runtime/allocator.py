@@ -24,6 +24,7 @@ T = TypeVar("T")
 _MAX_BYTES = 2**62
 # reentrant: the collector may free a buffer while this thread is allocating one
 _accounting = fork_safe_lock()
+_enter, _leave = _accounting.acquire, _accounting.release  # ``with`` would take longer than what it guards
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,14 +230,24 @@ class LRUAllocator(Allocator[T]):
         """
         if nbytes < 0 or (options is not DEFAULT_OPTIONS and options.external_ptr is not None):
             return super().alloc(nbytes, options)
-        nbytes = -(-nbytes // self.granularity) * self.granularity
-        kept = self._cache.get(nbytes) if options is DEFAULT_OPTIONS else self._kept(nbytes, options)
+        nbytes += -nbytes % self.granularity
+        # hashing the usual options would cost as much as the rest of an allocation
+        kept = self._cache.get(nbytes if options is DEFAULT_OPTIONS else (nbytes, options))
         if kept:
-            with _accounting:
-                if kept:
+            _enter()
+            try:
+                if kept:  # still
+                    opaque = self.revive(kept.pop())
                     self._cached -= nbytes
-                    self._account(nbytes, 1)
-                    return self.revive(kept.pop())
+                    self.used += nbytes
+                    self.blocks += 1
+                    if self.counted:
+                        used = GlobalCounters.mem_used = GlobalCounters.mem_used + nbytes
+                        if used > GlobalCounters.mem_peak:
+                            GlobalCounters.mem_peak = used
+                    return opaque
+            finally:
+                _leave()
         try:
             return super().alloc(nbytes, options)
         except MemoryError:
@@ -248,28 +259,30 @@ class LRUAllocator(Allocator[T]):
 
     def free(self, opaque: T, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
         """Keeps the block for later, or frees it where it cannot serve again."""
-        if options.external_ptr is not None:
+        if options is not DEFAULT_OPTIONS and options.external_ptr is not None:
             super().free(opaque, nbytes, options)
             return
-        nbytes = -(-nbytes // self.granularity) * self.granularity
+        nbytes += -nbytes % self.granularity
         kept = None if not LRU.value or options.nolru else self.recycle(opaque)
         if kept is None:
             super().free(opaque, nbytes, options)
             return
-        with _accounting:
-            self._account(-nbytes, -1)
-            self._kept(nbytes, options).append(kept)
+        key = nbytes if options is DEFAULT_OPTIONS else (nbytes, options)
+        _enter()
+        try:
             self._cached += nbytes
+            self.used -= nbytes
+            self.blocks -= 1
+            if self.counted:
+                GlobalCounters.mem_used -= nbytes
+            blocks = self._cache.get(key)
+            if blocks is None:
+                blocks = self._cache[key] = []
+            blocks.append(kept)
+        finally:
+            _leave()
         if self._cached > self.cache_limit:
             self.free_cache()
-
-    def _kept(self, nbytes: int, options: BufferOptions) -> list[T]:
-        # hashing the usual options would cost as much as the rest of an allocation
-        key = nbytes if options is DEFAULT_OPTIONS else (nbytes, options)
-        found = self._cache.get(key)
-        if found is None:
-            found = self._cache.setdefault(key, [])
-        return found
 
     def free_cache(self) -> None:
         """Gives every cached block back to the device."""

@@ -29,6 +29,7 @@ class Buffer:
       dtype: element dtype.
       base: the buffer that owns the memory (itself, unless this is a view).
       offset: where a view begins in ``base``, in bytes.
+      nbytes: size in bytes.
       options: how memory is wanted.
 
     Example:
@@ -38,8 +39,8 @@ class Buffer:
         b'\\x05'
     """
 
-    __slots__ = ("__weakref__", "_allocator", "_base", "_opaque", "_refs", "device", "dtype", "offset", "options",
-                 "size")  # fmt: skip
+    __slots__ = ("__weakref__", "_allocator", "_base", "_opaque", "_refs", "device", "dtype", "nbytes", "offset",
+                 "options", "size")  # fmt: skip
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class Buffer:
                 raise ValueError(f"{dtype.name} on {device} has {dtype.size} elements and is no view, asked for {size}")
             options = replace(options, image=dtype)
         self.device, self.size, self.dtype, self.options, self.offset = device, size, dtype, options, offset
+        self.nbytes = size * dtype.base.itemsize
         self._allocator: Allocator[Any] | None = None
         self._opaque: Any = None
         self._refs = 1
@@ -72,11 +74,6 @@ class Buffer:
         elif opaque is not None:
             self._allocator, self._opaque = Device[device].allocator, opaque
             self._allocator.account(self.nbytes, 1)
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.size * self.dtype.base.itemsize
 
     @property
     def base(self) -> Buffer:
@@ -145,14 +142,16 @@ class Buffer:
     @classmethod
     def allocated(cls, allocator: Allocator[Any], device: str, size: int, dtype: DType) -> Buffer:
         """A new buffer with memory from the device's own allocator."""
+        if type(dtype) is ImageDType:
+            return cls(device, size, dtype).allocate()
+        nbytes = size * dtype.itemsize
+        opaque = allocator.alloc(nbytes)
         self = object.__new__(cls)
-        self._refs = 0  # nothing to free, should there be no memory
-        self.device, self.size, self.dtype, self.options, self.offset = device, size, dtype, DEFAULT_OPTIONS, 0
-        self._base, self._allocator = None, allocator
-        self._opaque = allocator.alloc(size * dtype.itemsize)
-        self._refs = 1
+        self.device, self.size, self.dtype, self.nbytes = device, size, dtype, nbytes
+        self.options, self.offset, self._base = DEFAULT_OPTIONS, 0, None
+        self._allocator, self._opaque, self._refs = allocator, opaque, 1
         if size >= 1 << 18:
-            allocator.note_holder(self, self.nbytes)
+            allocator.note_holder(self, nbytes)
         return self
 
     def ensure_allocated(self) -> Buffer:
@@ -193,8 +192,17 @@ class Buffer:
 
     def __del__(self) -> None:
         # views hold their base, so none is left (or all are garbage together)
-        if getattr(self, "_refs", 0) > 0:
-            self._refs = 0
+        try:
+            if self._refs <= 0:
+                return
+        except AttributeError:  # it was not made to the end
+            return
+        self._refs = 0
+        opaque = self._opaque
+        if self._base is None and opaque is not None and self._allocator is not None:
+            self._opaque = None
+            self._allocator.free(opaque, self.nbytes, self.options)
+        else:
             self._free()
 
     def view(self, size: int, dtype: DType, offset: int) -> Buffer:

@@ -58,6 +58,7 @@ class Compiled:
       runtime: ``runtime(name, binary) -> Program``.
       graph: class that condenses a list of ExecItems into one launch; None if there is none.
       sharing: how other libraries use its memory where that is not the host's; None if they cannot.
+      graph_from: of the class: the fewest kernels that are sooner launched as a graph than one by one.
       executes: of the class: whether its launches compute anything.
       self_timed: of the class: whether its programs tell the profiler when they ran (see
         :func:`~tg_runtime.profiler.launch`); those of other devices are waited for while a profile is recorded.
@@ -67,6 +68,7 @@ class Compiled:
       architectures: of the class: whether a ``DEV`` entry may have an ARCH.
     """
 
+    graph_from: ClassVar[int] = 2
     executes: ClassVar[bool] = True
     self_timed: ClassVar[bool] = False
     named_memory: ClassVar[bool] = False

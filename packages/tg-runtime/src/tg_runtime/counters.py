@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from tg_lazy import DEBUG
 from tg_shape import Variable, sint, sym_eval
 
 
-class GlobalCounters:
-    """Sums over everything that was executed since :meth:`reset`.
+class Counters:
+    """Sums over everything that was executed since :meth:`reset`. There is one, :data:`GlobalCounters`.
 
     Attributes:
       global_ops: arithmetic operations, by the kernels' estimates.
@@ -23,21 +22,24 @@ class GlobalCounters:
       mem_peak: the most that they held at once; ``reset`` sets it to what they hold now.
     """
 
-    global_ops: ClassVar[int] = 0
-    global_mem: ClassVar[int] = 0
-    time_sum_s: ClassVar[float] = 0.0
-    kernel_count: ClassVar[int] = 0
-    compile_time_s: ClassVar[float] = 0.0
-    compile_count: ClassVar[int] = 0
-    mem_used: ClassVar[int] = 0
-    mem_peak: ClassVar[int] = 0
+    __slots__ = (
+        "compile_count", "compile_time_s", "global_mem", "global_ops", "kernel_count", "mem_peak", "mem_used",
+        "time_sum_s",
+    )  # fmt: skip
 
-    @classmethod
-    def reset(cls) -> None:
+    def __init__(self) -> None:
+        self.mem_used = 0
+        self.reset()
+
+    def reset(self) -> None:
         """Sets every counter but ``mem_used`` to zero, and ``mem_peak`` to that."""
-        cls.mem_peak = cls.mem_used
-        cls.global_ops = cls.global_mem = cls.kernel_count = cls.compile_count = 0
-        cls.time_sum_s = cls.compile_time_s = 0.0
+        self.mem_peak = self.mem_used
+        self.global_ops = self.global_mem = self.kernel_count = self.compile_count = 0
+        self.time_sum_s = self.compile_time_s = 0.0
+
+
+GlobalCounters = Counters()
+"""What was executed in this process, on every device."""
 
 
 def human(count: float, unit: str, base: int = 1000) -> str:

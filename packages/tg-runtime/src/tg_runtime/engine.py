@@ -85,30 +85,23 @@ class ExecItem:
         Raises:
           RuntimeError: a buffer is still None.
         """
-        bufs = self.bufs
-        ready: list[Buffer] = []
-        for buffer in bufs:
-            if buffer is None:
-                raise RuntimeError(f"{self.prg!r}: buffer {len(ready)} was not put in")
-            ready.append(buffer)
+        if None in self.bufs:
+            raise RuntimeError(f"{self.prg!r}: buffer {self.bufs.index(None)} was not put in")
+        ready: list[Buffer] = self.bufs  # type: ignore[assignment]
         values = var_vals if var_vals is not None else {}
         prg = self.prg
         debug = DEBUG.value
         waits = wait or debug >= 2
         seconds = self._profiled(ready, values, waits) if PROFILE.value else prg(ready, values, waits)
-        if do_update_stats:
-            ops, mem = prg.op_estimate, prg.mem_estimate
-            if debug < 2 and isinstance(ops, int) and isinstance(mem, int):
-                GlobalCounters.kernel_count += prg.num_kernels
-                GlobalCounters.global_ops += ops
-                GlobalCounters.global_mem += mem
-                if seconds is not None:
-                    GlobalCounters.time_sum_s += seconds
-            else:
-                update_stats(
-                    prg.name, ops, mem, values, seconds, len(bufs), jit, prg.num_kernels, None, prg.device,
-                    prg.first_run,
-                )  # fmt: skip
+        if do_update_stats and debug < 2:
+            prg.count(values)
+            if seconds is not None:
+                GlobalCounters.time_sum_s += seconds
+        elif do_update_stats:
+            update_stats(
+                prg.name, prg.op_estimate, prg.mem_estimate, values, seconds, len(ready), jit, prg.num_kernels, None,
+                prg.device, prg.first_run,
+            )  # fmt: skip
         prg.first_run = False
         return seconds
 

@@ -12,6 +12,7 @@ from tg_shape import Expr, Variable, sint, sym_eval
 
 from .buffer import Buffer
 from .compiled import Compiled, Interpreted
+from .counters import GlobalCounters
 from .errors import CompileError, DeviceError
 from .limits import check_limits
 from .profiler import span
@@ -52,6 +53,13 @@ class Runner(ABC):
     @abstractmethod
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Runs the step; with ``wait``, returns the seconds it took once it is done."""
+
+    def count(self, var_vals: Vars) -> None:
+        """Adds a launch that was not waited for to :data:`GlobalCounters`."""
+        ops, mem = self.op_estimate, self.mem_estimate
+        GlobalCounters.kernel_count += self.num_kernels
+        GlobalCounters.global_ops += ops if isinstance(ops, int) else sym_eval(ops, dict(var_vals))
+        GlobalCounters.global_mem += mem if isinstance(mem, int) else sym_eval(mem, dict(var_vals))
 
     def exec(self, bufs: Sequence[Buffer], var_vals: Vars | None = None) -> float | None:
         """Runs the step on buffers, waits for it and returns the seconds it took."""

@@ -14,7 +14,7 @@ from ..engine import ExecItem
 from ..errors import DeviceError
 from ..profiler import PROFILE, launch
 from ..runner import CompiledRunner, Runner, Vars
-from .native import ENTRY_WORDS
+from .native import ENTRY_WORDS, PATCH_WORDS
 from .pool import Pool, pool
 from .program import CPUProgram
 
@@ -85,13 +85,17 @@ class CPUGraph(Runner):
             table.extend((thunk, kernel, base + 8 * first, threads))
         self._table = _words(table)
         self._values = (ctypes.c_uint64 * max(len(self.inputs) + len(self.vars), 1))()
-        self._call = (
-            ctypes.addressof(self._table), len(table) // ENTRY_WORDS, base, ctypes.addressof(self._patches),
-            len(patches) // 3, ctypes.addressof(self._values),
+        self._replay = _words(
+            array("Q", [
+                ctypes.addressof(self._table), len(table) // ENTRY_WORDS, base, ctypes.addressof(self._patches),
+                len(patches) // PATCH_WORDS, ctypes.addressof(self._values),
+            ])
         )  # fmt: skip
+        self._call = ctypes.addressof(self._replay)
         self._threaded = any(launch[3] > 1 for launch in launches)
         device = self.items[0].prg.device if self.items else "CPU"
-        super().__init__(f"graph of {len(self.items)} kernels", device)
+        name = self.items[0].prg.name if len(self.items) == 1 else f"graph of {len(self.items)} kernels"
+        super().__init__(name, device)
         for item in self.items:
             self.op_estimate = self.op_estimate + item.prg.op_estimate
             self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
@@ -108,7 +112,7 @@ class CPUGraph(Runner):
         values = self._values
         place = 0
         for buffer in bufs:
-            values[place] = buffer.opaque.address
+            values[place] = (buffer._opaque or buffer.opaque).address
             place += 1
         for var in self.vars:
             values[place] = var_vals[var] & _WORD
@@ -120,17 +124,19 @@ class CPUGraph(Runner):
         if PROFILE.value:
             self._one_by_one(native, var_vals)
         else:
-            native.replay(native.address, *self._call)
+            native.replay(native.address, self._call)
         return time.perf_counter() - start if wait else None
 
     def _one_by_one(self, native: Pool, var_vals: Vars) -> None:
         """Runs the kernels by a native call each, so that the times of each are known."""
-        table, _, base, patches, patch_count, values = self._call
-        native.replay(native.address, table, 0, base, patches, patch_count, values)
+        table, _, base, patches, patch_count, values = self._replay
+        patched = _words(array("Q", [table, 0, base, patches, patch_count, values]))
+        native.replay(native.address, ctypes.addressof(patched))
         told = launch()
         for number, item in enumerate(self.items):
+            one = _words(array("Q", [table + 8 * ENTRY_WORDS * number, 1, base, patches, 0, values]))
             start = time.perf_counter_ns()
-            native.replay(native.address, table + 8 * ENTRY_WORDS * number, 1, base, patches, 0, values)
+            native.replay(native.address, ctypes.addressof(one))
             if told is not None:
                 args = item.profile_args(var_vals)
                 told.on_device("kernels", start, time.perf_counter_ns(), name=item.prg.name, args=args)

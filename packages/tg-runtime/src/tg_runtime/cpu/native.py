@@ -7,7 +7,9 @@ Tables and arrays are little-endian 64-bit words:
 
 - a launch: address of the thunk, address of the kernel, address of its arguments, number of threads;
 - arguments: one word each, buffer addresses first;
-- a patch: index into the arguments, index into the values, and what is added to the value.
+- a patch: index into the arguments, index into the values, and what is added to the value;
+- a replay: address of the launches, their number, address of the arguments, address of the patches, their number,
+  address of the values.
 
 How a job is handed out. One 64-bit word holds the job's number (upper half), how many parts it has (16 bits) and how
 many were taken (16 bits). Whoever wants a part adds one by compare-and-swap, so a part of a finished job can never be
@@ -293,9 +295,19 @@ end:
   ret void
 }
 
-define void @replay(ptr %pool, ptr %table, i64 %count, ptr %args, ptr %patches, i64 %patch.count,
-                    ptr %values) nounwind {
+define void @replay(ptr %pool, ptr %call) nounwind {
 entry:
+  %count.p = getelementptr i64, ptr %call, i64 1
+  %args.p = getelementptr i64, ptr %call, i64 2
+  %patches.p = getelementptr i64, ptr %call, i64 3
+  %patch.count.p = getelementptr i64, ptr %call, i64 4
+  %values.p = getelementptr i64, ptr %call, i64 5
+  %table = load ptr, ptr %call
+  %count = load i64, ptr %count.p
+  %args = load ptr, ptr %args.p
+  %patches = load ptr, ptr %patches.p
+  %patch.count = load i64, ptr %patch.count.p
+  %values = load ptr, ptr %values.p
   %any = icmp ne i64 %patch.count, 0
   br i1 %any, label %loop, label %run
 loop:

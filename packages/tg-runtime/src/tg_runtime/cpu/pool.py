@@ -57,9 +57,7 @@ class Pool:
         functions = self._code[0].functions
         self._thunks = {n: functions[f"thunk_{n}"] for n in range(_PREPARED_THUNKS + 1)}
         self.run_table = ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS, ctypes.c_uint64)(functions["run_table"])
-        self.replay = ctypes.CFUNCTYPE(
-            None, _ADDRESS, _ADDRESS, ctypes.c_uint64, _ADDRESS, _ADDRESS, ctypes.c_uint64, _ADDRESS
-        )(functions["replay"])
+        self.replay = ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS)(functions["replay"])
         self._worker, self._stop = functions["worker"], ctypes.CFUNCTYPE(None, _ADDRESS)(functions["stop"])
         self.pauses = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(functions["pauses"])
         self._turns_per_us = self._timed()

@@ -48,6 +48,8 @@ class CPUDevice(Compiled):
       DeviceUnavailable: the machine has neither, or not the one that is asked for.
     """
 
+    graph_from = 1
+
     def __init__(self, device: str, entry: DevEntry) -> None:
         problem = self.unavailable(entry)
         if problem is not None:
