@@ -7,7 +7,7 @@ above, so the modules import one another in one direction only.
 from __future__ import annotations
 
 from tg_dtype import ConstType, DType, dtypes, interop
-from tg_lazy import LazyBuffer
+from tg_lazy import LazyBuffer, Ops
 from tg_runtime import Device, capturing
 from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DTypeLike = DType | str
 _REPR_LIMIT = 64
+_VIEW = Ops.VIEW
 
 
 def to_dtype(dtype: DTypeLike) -> DType:
@@ -109,7 +110,8 @@ class Core:
                 function.needs = (False,) * len(parents)
             out._ctx, out.requires_grad = function, True if needs else None
             for parent in parents:
-                if parent._ctx is not None and not parent._ctx.wanted:
+                context = parent._ctx
+                if context is not None and not context.wanted:
                     parent._let_go_of_inputs()
         else:
             out.requires_grad = None if open_ and not needs else False
@@ -135,7 +137,8 @@ class Core:
     def lazydata(self) -> LazyBuffer:
         """The graph of this tensor; of memory that was assigned to, also through a view, the newest version."""
         lazy = self._lazy
-        if lazy.base.successor is not None:
+        base = lazy.srcs[0] if lazy.op is _VIEW else lazy
+        if base.successor is not None:
             self._lazy = lazy = latest(lazy)
         return lazy
 
@@ -255,11 +258,12 @@ class Core:
         Raises:
           MemoryError: there is not enough memory; the message says how much was asked and is held.
         """
-        tensors = (self, *others)
-        for tensor in tensors:
+        wanted = []
+        for tensor in (self, *others):
             if tensor._ctx is not None:
                 tensor._let_go()
-        realize_all([tensor.lazydata for tensor in tensors])
+            wanted.append(tensor.lazydata)
+        realize_all(wanted)
         return self
 
     @property

@@ -38,12 +38,13 @@ Shape = tuple[sint, ...]
 _nodes: Interned[LazyBuffer] = Interned()
 graph_lock = RLock()
 """Held while nodes are made or realised."""
+_enter, _leave = graph_lock.acquire, graph_lock.release  # ``with`` takes longer than most of what it guards
 if hasattr(os, "register_at_fork"):  # a child finds the table whole and the lock free
     _release = graph_lock.release
     os.register_at_fork(before=graph_lock.acquire, after_in_parent=_release, after_in_child=_release)
 
 _serials = count()
-_BUFFER, _VIEW = Ops.BUFFER, Ops.VIEW  # an Enum's members take long to look up
+_ASSIGN, _BUFFER, _VIEW = Ops.ASSIGN, Ops.BUFFER, Ops.VIEW  # an Enum's members take long to look up
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
@@ -126,7 +127,7 @@ class LazyBuffer:
         srcs: tuple[LazyBuffer, ...] = (),
         arg: Any = None,
     ) -> LazyBuffer:
-        if arg is None or op is Ops.ASSIGN:  # whose number says when it was made
+        if arg is None or op is _ASSIGN:  # whose number says when it was made
             content: tuple[object, ...] = (op, device, dtype, st)
         elif type(arg) is float:
             content = (op, device, dtype, st, "f", struct.pack("<d", arg))
@@ -139,7 +140,8 @@ class LazyBuffer:
             content += (srcs[0].st, srcs[1].st)
         elif srcs:
             content += tuple([s.st for s in srcs])
-        with graph_lock:
+        _enter()
+        try:
             row = row_of(content)
             key: tuple[object, ...] | None = None
             if op not in MEMORY:
@@ -165,16 +167,18 @@ class LazyBuffer:
             self._key = key
             self.row = row
             weak = ref(self)
-            if op is not Ops.VIEW:
+            if op is not _VIEW:
                 self.readers = Readers()
                 for src in srcs:
-                    readers = src.srcs[0].readers if src.op is Ops.VIEW else src.readers
+                    readers = src.srcs[0].readers if src.op is _VIEW else src.readers
                     readers.append(weak)
                     if len(readers) > readers.limit:
                         readers.sweep()
             if key is not None:
                 _nodes.add(key, weak)
-        return self
+            return self
+        finally:
+            _leave()
 
     @staticmethod
     def const(value: ConstType | sint, dtype: DType, shape: Sequence[sint], device: str) -> LazyBuffer:
@@ -242,7 +246,7 @@ class LazyBuffer:
     @property
     def base(self) -> LazyBuffer:
         """The node whose buffer is seen; itself for a base."""
-        return self.srcs[0] if self.op is Ops.VIEW else self
+        return self.srcs[0] if self.op is _VIEW else self
 
     def memory_row(self) -> Row:
         """The row of a node whose value is in memory: its type and size, and whether it is a part of other memory."""
@@ -250,7 +254,7 @@ class LazyBuffer:
         if row is None:
             storage = self.storage
             assert storage is not None, f"{self!r} is not realised"
-            content = (Ops.BUFFER, self.device, self.dtype, self.st, storage.size, storage.root is not storage)
+            content = (_BUFFER, self.device, self.dtype, self.st, storage.size, storage.root is not storage)
             with graph_lock:
                 row = self.row = row_of(content)
         return row
@@ -292,7 +296,10 @@ class LazyBuffer:
         if op not in ALU:
             raise ValueError(f"{op.name} is not an elementwise op")
         try:
-            dtype = _dtype_of(op, *[s.dtype for s in srcs])
+            if len(others) == 1:
+                dtype = _dtype_of(op, self.dtype, others[0].dtype)
+            else:
+                dtype = _dtype_of(op, *[s.dtype for s in srcs])
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; operands: {_describe(srcs)}") from None
         shape, device = self.shape, self.device
@@ -302,7 +309,7 @@ class LazyBuffer:
             if other.device != device:
                 raise ValueError(f"{op.name}: operands are on different devices: {', '.join(s.device for s in srcs)}")
         # a base is row-major
-        st = self.st if self.op is not Ops.VIEW else contiguous(shape)
+        st = self.st if self.op is not _VIEW else contiguous(shape)
         return LazyBuffer._new(op, device, dtype, st, srcs)
 
     def const_like(self, value: ConstType) -> LazyBuffer:
@@ -398,7 +405,7 @@ class LazyBuffer:
     def in_memory(self) -> LazyBuffer:
         """A node with this value that is, or will be, a contiguous range of memory."""
         node = self.base
-        while node._storage is None and node.op is Ops.ASSIGN:
+        while node._storage is None and node.op is _ASSIGN:
             node = node.srcs[0].base
         if node.op in LEAVES or (node._storage is not None and node._storage.dtype is not node.dtype):
             return self.clone()  # a constant, or an image, whose bytes are not those of the elements
@@ -452,7 +459,7 @@ class LazyBuffer:
         if isinstance(self.size, int) and self.size == 0:
             return self
         target = base if self.base is self else base._seen(self.st)
-        new = LazyBuffer._new(Ops.ASSIGN, self.device, self.dtype, base.st, (target, value), next(_serials))
+        new = LazyBuffer._new(_ASSIGN, self.device, self.dtype, base.st, (target, value), next(_serials))
         return new if self.base is self else new._seen(self.st)
 
     @property
@@ -505,7 +512,7 @@ class LazyBuffer:
         base = self.base
         if st is base.st:
             return base
-        return LazyBuffer._new(Ops.VIEW, base.device, base.dtype, st, (base,))
+        return LazyBuffer._new(_VIEW, base.device, base.dtype, st, (base,))
 
     def reshape(self, shape: Sequence[sint]) -> LazyBuffer:
         """The same elements in another shape.
@@ -567,14 +574,17 @@ class LazyBuffer:
 
     def realised_in(self, storage: Storage) -> None:
         """The one transition: the value is in ``storage`` now, and the operands are let go."""
-        with graph_lock:
+        _enter()
+        try:
             if self._key is not None:
                 _nodes.drop(self._key, self)
-            self.op, self.srcs, self.arg, self._key, self.stale, self.row = Ops.BUFFER, (), None, None, None, None
+            self.op, self.srcs, self.arg, self._key, self.stale, self.row = _BUFFER, (), None, None, None, None
             self._storage = storage
             if self.readers:
                 storage.readers.extend(self.readers)
             self.readers = storage.readers
+        finally:
+            _leave()
 
 
 @lru_cache(maxsize=1024)

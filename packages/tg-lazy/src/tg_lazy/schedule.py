@@ -26,6 +26,8 @@ from .sparing import sparing
 from .step import Step
 from .storage import Storage
 
+_VIEW = Ops.VIEW
+
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
     """The steps that realise ``outputs``, in execution order, and the values of the symbolic variables in them.
@@ -57,18 +59,21 @@ def recognise(outputs: Sequence[LazyBuffer]) -> tuple[template.Template, list[La
 
     None where there is nothing to do, or nothing is remembered; :func:`schedule` is the way then.
     """
-    with graph_lock:
+    graph_lock.acquire()  # a ``with`` takes longer
+    try:
         bases = _unrealised(outputs)
         found = template.structure(bases) if bases else None
         known = None if found is None else template.recall(found)
         return None if found is None or known is None else (known, found.nodes)
+    finally:
+        graph_lock.release()
 
 
 def _unrealised(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     """The bases of ``outputs`` that it takes a step to realise."""
     bases = []
     for out in outputs:
-        base = out.srcs[0] if out.op is Ops.VIEW else out
+        base = out.srcs[0] if out.op is _VIEW else out
         if base._storage is None and base.op not in LEAVES:
             bases.append(base)
     return bases

@@ -32,6 +32,7 @@ CAPACITY_NODES = 1 << 17
 """Of how many nodes together."""
 
 _UNTOLD = frozenset({Ops.CUSTOM})
+_ASSIGN, _VIEW = Ops.ASSIGN, Ops.VIEW  # an Enum's members take long to look up
 
 
 class Structure:
@@ -59,7 +60,7 @@ class Structure:
     def walk(self, roots: Iterable[LazyBuffer]) -> bool:
         """Adds bases and what they depend on; whether that can be remembered."""
         places, nodes, rows = self._places, self.nodes, self.rows
-        place = places.get
+        place, same = places.get, places.setdefault
         for root in roots:
             stack = [root]
             while stack:
@@ -70,7 +71,7 @@ class Structure:
                 ready = len(stack)
                 row: list[Row | int] = []
                 for src in lazy.srcs:
-                    if src.op is Ops.VIEW:
+                    if src.op is _VIEW:
                         src = src.srcs[0]
                     number = place(src)
                     if number is None:
@@ -79,10 +80,13 @@ class Structure:
                             continue
                         number = places[src] = len(nodes)
                         nodes.append(src)
-                        if src._storage is None:
+                        storage = src._storage
+                        if storage is None:
                             rows.append(src.row)  # type: ignore[arg-type]
-                        else:
-                            rows += self._memory(src, number)
+                        else:  # which memory, and of which other memory it is a part
+                            rows += (src.row or src.memory_row(), same(storage, number))
+                            if storage._root is not None:
+                                rows.append(same(storage._root, number))
                     row.append(number)
                 if len(stack) > ready:
                     continue
@@ -90,22 +94,13 @@ class Structure:
                 number = places[lazy] = len(nodes)
                 if lazy.op in _UNTOLD or lazy.stale is not None or number >= LARGEST:
                     return False
-                if lazy.op is Ops.ASSIGN:
+                if lazy.op is _ASSIGN:
                     self.assigns.append(number)
                 nodes.append(lazy)
                 rows.append(lazy.row)  # type: ignore[arg-type]
                 rows += row
             rows.append(places[root])
         return True
-
-    def _memory(self, lazy: LazyBuffer, number: int) -> tuple[Row | int, ...]:
-        """What tells apart memory that is there: a row, the memory itself, and that of which it is a part."""
-        row, storage = lazy.row or lazy.memory_row(), lazy._storage
-        assert storage is not None
-        same = self._places.setdefault(storage, number)
-        if storage._root is None:
-            return row, same
-        return row, same, self._places.setdefault(storage._root, number)
 
     def find_hazards(self, bases: Sequence[LazyBuffer]) -> bool:
         """Adds what a graph that assigns depends on beside its nodes; whether that can be remembered."""
@@ -192,7 +187,8 @@ def structure(bases: Sequence[LazyBuffer]) -> Structure | None:
     found = Structure()
     if not found.walk(bases) or (found.assigns and not found.find_hazards(bases)):
         return None
-    found.key = (*found.rows, STRICT.value)
+    found.rows.append(STRICT.value)
+    found.key = tuple(found.rows)
     return found
 
 

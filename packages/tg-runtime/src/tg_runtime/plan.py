@@ -8,6 +8,7 @@ reads; everything else, and everything that is recorded, printed or profiled, go
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from tg_dtype import DType
@@ -25,6 +26,8 @@ from .registry import Device
 from .runner import CompiledRunner
 from .settings import generation
 
+_address = attrgetter("address")
+
 
 class _Launch:
     """A kernel of a plan: its program, and its memory as numbers of places.
@@ -33,7 +36,7 @@ class _Launch:
       fresh: the places that it is the first to use.
       done: the places that it is the last to use.
       commits: the nodes that it realises, by number, and where.
-      origin: number of the node whose line is told if it fails.
+      origin: which of the nodes that the plan realises has the line that is told if it fails.
       direct: takes addresses, where the program can be called with these, and nothing else.
     """
 
@@ -88,11 +91,12 @@ class Plan:
             self._committed += [n for n, _ in step.commits]
             launch = _Launch(runner, bufs, commits)
             launch.fresh = tuple(dict.fromkeys(n for n in bufs if n >= len(self._there) and n not in last))
-            launch.origin = step.origin
             last.update(dict.fromkeys(bufs, launch))
             self._launches.append(launch)
-        for launch in self._launches:
+        origin = 0
+        for launch in reversed(self._launches):
             launch.done = tuple(n for n in dict.fromkeys(launch.bufs) if last[n] is launch)
+            origin = launch.origin = launch.commits[0][0] if launch.commits else origin  # else of what it is for
 
     @property
     def stands(self) -> bool:
@@ -105,36 +109,38 @@ class Plan:
         Args:
           nodes: its nodes as the structure counts them; the list is emptied, to keep nothing longer than it is needed.
         """
-        storages: list[Storage | None] = [nodes[n]._storage for n in self._there]
-        realised: list[LazyBuffer | None] = [nodes[n] for n in self._committed]
-        origins = [nodes[launch.origin].origin for launch in self._launches]
+        storages: list[Any] = []
+        realised: list[Any] = []
+        for n in self._there:
+            storages.append(nodes[n]._storage)
+        for n in self._committed:
+            realised.append(nodes[n])
         nodes.clear()
         new, first = self._new, len(storages)
         storages += [None] * len(new)
-        for number, launch in enumerate(self._launches):
+        for launch in self._launches:
             try:
                 for n in launch.fresh:
                     allocator, device, size, dtype = new[n - first]
                     storages[n] = Storage(device, size, dtype, Buffer.allocated(allocator, device, size, dtype))
                 opaques: list[Any] = []
                 for n in launch.bufs:
-                    buffer: Any = storages[n].payload  # type: ignore[union-attr]
-                    if buffer is None:
-                        buffer = buffer_of(storages[n])  # type: ignore[arg-type]
+                    buffer = storages[n].payload or buffer_of(storages[n])
                     opaques.append(buffer._opaque or buffer.opaque)
                 if launch.direct is not None:
-                    launch.direct(*[opaque.address for opaque in opaques])
+                    launch.direct(*map(_address, opaques))
                 else:
                     launch.runner.program(*opaques, global_size=launch.global_size, local_size=launch.local_size)
             except Exception as error:
-                what, (file, line) = describe(self._template.steps[number].ast), origins[number]
-                error.add_note(f"in the step {what}, which stems from {file}:{line}")
+                step = self._template.steps[self._launches.index(launch)]
+                file, line = realised[launch.origin].origin
+                error.add_note(f"in the step {describe(step.ast)}, which stems from {file}:{line}")
                 raise
             GlobalCounters.kernel_count += 1
             GlobalCounters.global_ops += launch.ops
             GlobalCounters.global_mem += launch.mem
             for n, place in launch.commits:
-                realised[n].realised_in(storages[place])  # type: ignore[union-attr, arg-type]
+                realised[n].realised_in(storages[place])
                 realised[n] = None
             for n in launch.done:
                 storages[n] = None

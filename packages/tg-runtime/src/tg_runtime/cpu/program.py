@@ -70,7 +70,7 @@ class CPUProgram:
     def _function(self, arity: int) -> ctypes._FuncPointer:
         found = self._by_arity.get(arity)
         if found is None:
-            found = self._by_arity[arity] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * arity)(self.address)
+            found = self._by_arity[arity] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arity)(self.address)
         return found
 
     def __call__(
