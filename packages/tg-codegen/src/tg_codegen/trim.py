@@ -3,7 +3,8 @@
 A padded operand is 0 where its mask does not hold, and so is every product with it. Where a mask bounds the counter of
 a serial reduction loop by what is open around the loop, the loop runs over the iterations in which the mask holds, and
 the mask is not asked for inside. Where the loop is unrolled, its copies whose mask is known not to hold are left out;
-a loop of tiles has its first and its last ones by themselves for that (:func:`tg_codegen.interior.settled`). That 0 times infinity would be NaN is not kept: padding adds nothing.
+a loop of tiles has its first and its last ones by themselves for that (:func:`tg_codegen.interior.settled`). That 0
+times infinity would be NaN is not kept: padding adds nothing.
 """
 
 from __future__ import annotations
