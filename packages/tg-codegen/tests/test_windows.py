@@ -124,3 +124,23 @@ def test_the_pieces_are_divided_among_threads(shape: tuple[int, int, int, int, i
     log = heuristic(nest, target)
     assert any(str(action).startswith("partial") for action in log)
     assert any(str(action).endswith("THREAD)") for action in log)
+
+
+def test_few_rows_of_several_dimensions_are_in_one_tile() -> None:
+    target = replace(CPU, threads=2, registers=32)
+    shape = (6, 1, 14, 8, 5)
+    log = [str(action) for action in heuristic(lower(gradient(*shape)), target)]
+    assert {"mark(i1, UPCAST)", "mark(i2, UPCAST)", "mark(i0, THREAD)"} <= set(log)
+    assert any(line.startswith("split(r2, ") and line.endswith("UNROLL)") for line in log)
+    assert not any(line.startswith(("pack", "partial")) for line in log)
+    run(emit(apply(lower(gradient(*shape)), [parse(line) for line in log if "THREAD" not in line]), CPU), *shape)
+
+
+@pytest.mark.parametrize(("target", "shape"), [
+    (replace(CPU, threads=2, registers=16), (6, 1, 14, 8, 5)),  # more rows than registers
+    (replace(CPU, threads=4, registers=32), (6, 1, 14, 8, 5)),  # fewer vectors than threads
+    (replace(CPU, threads=2, registers=32), (6, 2, 14, 8, 5)),  # another dimension of rows
+])  # fmt: skip
+def test_rows_that_do_not_fit_are_not(target: Target, shape: tuple[int, int, int, int, int]) -> None:
+    log = {str(action) for action in heuristic(lower(gradient(*shape)), target)}
+    assert not {"mark(i1, UPCAST)", "mark(i2, UPCAST)"} <= log

@@ -14,13 +14,14 @@ from .nest import Kind, Nest, Node, NodeOp, Root
 from .packing import Packer
 from .planner import UNROLL_MAX, masked, step
 from .registers import FEW_ROWS, Tile, best_tile
-from .rowtile import rows_at_once
+from .rowtile import evenly, rows_at_once
 from .staging import PERIOD_BYTES
 from .streaming import BESIDE, LEAST_WALK, TILE, foresees, grows, prefetches, size, streams, sums_by_rows, walk_across
 from .target import Target
 from .windows import overlapping
 
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
+BESIDE_ROWS = 6  # registers beside those of a tile's rows: vectors that are transposed, and a scalar
 SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
 LONG_ROW = 128  # vectors
 LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
@@ -159,6 +160,8 @@ class CPUPlanner(Packer):
                 along = self.along(strided[0])
                 assert along is not None
                 self.cut(along.var, self.width(along), Kind.UNROLL)
+            elif strided and len(reusing) > 1 and self.every_row(strided[0], reusing, wide):
+                return
             else:
                 tile = best_tile(
                     size(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
@@ -187,6 +190,21 @@ class CPUPlanner(Packer):
             if not root.reduce and root.var not in cut and any(grows(index, root.var) == 1 for index in apart):
                 self.cut(root.var, min(self.width(root), FEW_ROWS), Kind.UPCAST)
         self.unroll_small(tile.rows * tile.vectors)
+
+    def every_row(self, strided: Node, reusing: list[Root], vectors: int) -> bool:
+        """Puts all rows of several short dimensions in one tile; False where they do not fit.
+
+        Vectors that are transposed are then used up in registers, as if there were few rows.
+        """
+        along, rows = self.along(strided), self.reuse(strided)
+        if along is None or rows > self.target.registers - BESIDE_ROWS or vectors < self.target.threads:
+            return False
+        if rows != prod(size(r.extent) for r in reusing):
+            return False
+        for row in reusing:
+            self.cut(row.var, size(row.extent), Kind.UPCAST)
+        self.cut(along.var, evenly(size(along.extent), FEW_ROWS), Kind.UNROLL)
+        return True
 
     def turned(self, rows: Root, lanes: Root, terms: int) -> int:
         """Beside how many terms it counts that the results of rows are turned to be stored; 0 where it does not.
