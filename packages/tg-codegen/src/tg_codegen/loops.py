@@ -119,7 +119,7 @@ class Loops(Access):
         left = self.nest.roots[axis.root].extent - base
         full = left // axis.stride
         rest = left - full * axis.stride
-        spans = []
+        spans: list[Span] = []
         if not (isinstance(full, int) and full == 0):
             spans.extend(replace(span, exact=True) for span in self.partition(axis, full))
         if not (isinstance(rest, int) and rest == 0):
