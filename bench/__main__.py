@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import guard, probes
+from . import footprint, guard, probes
 from .crew import ROOT, Crew, environment
 from .libraries import DEFAULT, IMPORTS, MODULES, OURS
 from .measure import QUICK, Effort, measure
@@ -31,7 +31,7 @@ from .workloads import WORKLOADS
 RESULTS = Path(__file__).with_name("results")
 REFERENCE = RESULTS / "reference.json"
 PAGE, PICTURE = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance.svg"
-PROBES = ("limits", "import", "cold", "passes", "growth")
+PROBES = ("limits", "import", "cold", "passes", "growth", "footprint")
 IDLE = 0.5
 
 
@@ -83,7 +83,8 @@ def chosen(only: Sequence[str], quick: bool) -> tuple[list[Workload], list[str]]
       SystemExit: a name is none of them.
     """
     if not only:
-        return [w for w in WORKLOADS.values() if w.quick or not quick], list(PROBES)
+        every = [w for w in WORKLOADS.values() if w.quick or not quick]
+        return every, [probe for probe in PROBES if probe != "footprint" or not quick]
     names: set[str] = set()
     wanted: list[str] = []
     for name in only:
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         if name not in MODULES:
             raise SystemExit(f"no library is called {name!r}; there are {', '.join(MODULES)}")
     if options.no_cold:
-        wanted = [probe for probe in wanted if probe not in ("cold", "passes", "growth")]
+        wanted = [probe for probe in wanted if probe not in ("cold", "passes", "growth", "footprint")]
     if options.wait_idle:
         wait_until_idle(options.wait_idle)
     path = Path(options.json) if options.json else RESULTS / ("quick.json" if quick else "latest.json")
@@ -196,9 +197,27 @@ def fill(
     if "passes" in wanted:
         say("first runs, pass by pass")
         record.passes = probes.passes(crew, TRACED[:1] if quick else TRACED)
+    if "footprint" in wanted:
+        trained = [w for w in workloads if w.group == "training"] or [
+            w for w in WORKLOADS.values() if w.group == "training" and (w.quick or not quick)
+        ]
+        for workload in trained:
+            remember(record, crew, workload, [n for n in libraries if n != "numpy" and n not in absent])
+            keep()
     if "growth" in wanted:
         say("growth of scheduling and lowering")
         record.growth = probes.growth(crew, 10_000 if quick else 100_000)
+
+
+def remember(record: Record, crew: Crew, workload: Workload, libraries: Sequence[str]) -> None:
+    """Measures what training takes of memory."""
+    for name in libraries:
+        say(f"memory: {workload.name}, {name}")
+        record.footprint.setdefault(workload.name, {})[name] = footprint.probe(crew, workload, name)
+    if footprint.worth_many_steps(record.footprint[workload.name].get(OURS, {})):
+        for way in footprint.WAYS:
+            say(f"memory: {workload.name}, many steps, {way}")
+            record.steps.setdefault(workload.name, {})[way] = footprint.many_steps(crew, workload, way)
 
 
 def report(options: argparse.Namespace) -> int:
@@ -246,7 +265,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     runs.add_argument("--json", metavar="PATH", help="where the figures go; the picture goes beside them")
     runs.add_argument("--add", action="store_true", help="keep what that file has, and replace what is measured now")
-    runs.add_argument("--no-cold", action="store_true", help="no cold starts, no compile times")
+    runs.add_argument("--no-cold", action="store_true", help="no cold starts, no compile times, no memory")
     runs.add_argument(
         "--shown", choices=("median", "fastest", "processor"), default="median",
         help="on a busy machine: the fastest run, or, with one thread, processor time; by default the median",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -175,9 +176,9 @@ class Crew:
         """The interpreter for a library."""
         return sys.executable if library in ("tinytg", "numpy", MACHINE) else self.peers_python
 
-    def launch(self, library: str, cache: Path) -> Member:
-        """A new worker with its caches under ``cache``."""
-        env = environment(self.threads, cache, self.extra_path)
+    def launch(self, library: str, cache: Path, settings: Mapping[str, str] | None = None) -> Member:
+        """A new worker with its caches under ``cache``, and with settings in its environment."""
+        env = environment(self.threads, cache, self.extra_path) | dict(settings or {})
         log = self.scratch / f"{library}.log"
         return Member(self.python(library), library, self.threads, env, log)
 

@@ -30,6 +30,8 @@ class Record:
       cold: workload, then library: first runs in fresh processes.
       growth: scheduling and lowering of larger and larger graphs.
       passes: the first runs of a workload, pass by pass, each as :mod:`bench.passes` prints it.
+      footprint: workload, then library: what training takes in fresh processes.
+      steps: workload, then way to run it: our process after many steps.
       complete: whether the run reached its end.
     """
 
@@ -43,6 +45,8 @@ class Record:
     cold: dict[str, dict[str, Any]] = field(default_factory=dict)
     growth: list[dict[str, Any]] = field(default_factory=list)
     passes: list[dict[str, Any]] = field(default_factory=list)
+    footprint: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    steps: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     complete: bool = False
 
     def add(self, row: Row) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from . import footprint
 from .libraries import OURS
 from .measure import Outcome, Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
@@ -131,6 +132,13 @@ def text(record: Record) -> str:
     if passes:
         parts.append(aligned(passes))
     parts += [f"{p['workload']}, pass by pass: FAILED: {p['failed']}" for p in record.passes if "failed" in p]
+    marks = {met: f"({_MARK[met]})" for met in (True, False)}
+    for head, lines in (
+        (footprint.TRAINING_HEAD, footprint.training_lines(record, marks)),
+        (footprint.STEPS_HEAD, footprint.steps_lines(record, marks)),
+    ):
+        if lines:
+            parts.append(f"memory, MiB\n{aligned([head, *lines])}")
     if record.growth:
         rows = [["graph nodes", "kernels", "schedule", "lower", "schedule + lower per node"]]
         for point in record.growth:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .case import Case, Unsupported
-from .libraries import Opener, open_library
+from .libraries import Library, Opener, open_library
 
 RUNS = 5
 BATCH_S = 100e-6
@@ -30,10 +30,19 @@ MOST_SAMPLES = 1000
 
 def peak_bytes() -> int | None:
     """The greatest resident size since :func:`forget_peak`; None where the system does not say."""
+    return _status("VmHWM:")
+
+
+def resident_bytes() -> int | None:
+    """The resident size; None where the system does not say."""
+    return _status("VmRSS:")
+
+
+def _status(field: str) -> int | None:
     try:
         with open("/proc/self/status", encoding="ascii") as file:
             for line in file:
-                if line.startswith("VmHWM:"):
+                if line.startswith(field):
                     return int(line.split()[1]) * 1024
     except OSError:
         pass
@@ -153,6 +162,51 @@ class Worker:
         used = time.process_time() - used
         second = timed(case.run)
         return {"import_s": imported, "build_s": built, "first_s": first, "first_cpu_s": used, "second_s": second}
+
+    def train(self, workload: str, steps: list[int], most_s: float) -> dict[str, Any]:
+        """Imports, builds and runs again and again, in a process that does nothing else.
+
+        Args:
+          workload: its name.
+          steps: after how many runs to look, in order.
+          most_s: after as many seconds it has run often enough, if that was a few times.
+
+        Returns:
+          ``imported_bytes``, the resident size after the import; ``resident_bytes``, for each of ``steps`` that it came
+          to; ``peak_bytes``, the most that it ever was; None where the system does not say. ``last_s``, of the last
+          step.
+        """
+        from .workloads import WORKLOADS
+
+        self._import()
+        assert self.library is not None
+        imported = resident_bytes()
+        case = self.library.open(WORKLOADS[workload])
+        sizes, seconds, end = [], 0.0, time.perf_counter() + most_s
+        for done in range(1, steps[-1] + 1):
+            seconds = timed(case.run)
+            if done in steps:
+                sizes.append(resident_bytes())
+            if done >= RUNS and time.perf_counter() > end:
+                break
+        return {
+            "imported_bytes": imported, "resident_bytes": sizes, "peak_bytes": peak_bytes(), "last_s": seconds,
+        }  # fmt: skip
+
+    def tensors(self, workload: str) -> dict[str, Any]:
+        """The most that tensors took at once while a workload was built and run a few times: ``tensors_bytes``."""
+        from .workloads import WORKLOADS
+
+        self._import()
+        library = self.library
+        assert isinstance(library, Library)
+
+        def run() -> None:
+            case = library.open(WORKLOADS[workload])
+            for _ in range(RUNS):
+                case.run()
+
+        return {"tensors_bytes": library.tensors(run)}
 
     def time(self, seconds: float) -> dict[str, Any]:
         """Runs the open workload for about ``seconds``.

@@ -17,7 +17,7 @@ from pathlib import Path
 import bench
 import numpy as np
 import pytest
-from bench import case, measure, page, picture, probes, record, table
+from bench import case, footprint, measure, page, picture, probes, record, table
 from bench.crew import Crew, environment
 from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
@@ -136,6 +136,47 @@ def test_every_workload_has_one_meaning(repository: Path) -> None:
             found[library] = np.array(made.host(made.run()))
         assert measure.difference([found["tinytg"]], [found["numpy"]]) < 1e-4, name
     assert set(MODULES) >= {"tinytg", "numpy", "torch", "jax", "tinygrad"}
+
+
+def test_what_training_takes_of_memory(tmp_path: Path) -> None:
+    crew = Crew(1, sys.executable, tmp_path)
+    workload = WORKLOADS["digits convnet train step, batch 64"]
+    found = footprint.probe(crew, workload, "tinytg", 120)
+    assert set(found) == {"cold", "warm", "tensors_bytes"}, found
+    x_bytes = 64 * 8 * 8 * 4
+    assert 10 * x_bytes < found["tensors_bytes"] < 200 * x_bytes
+    assert found["warm"]["imported_bytes"] + found["tensors_bytes"] / 2 < found["warm"]["peak_bytes"]
+    assert found["warm"]["peak_bytes"] <= found["cold"]["peak_bytes"]
+    assert footprint.worth_many_steps(found) and not footprint.worth_many_steps({"failed": ""})
+    assert "unsupported" in footprint.probe(crew, workload, "numpy", 120)
+
+
+def test_memory_is_judged_beside_torch() -> None:
+    def taken(cold: int, warm: int, tensors: int | None) -> footprint.Found:
+        states = {
+            name: {"imported_bytes": 1 << 20, "peak_bytes": peak << 20, "last_s": 0.1}
+            for name, peak in (("cold", cold), ("warm", warm))
+        }
+        return {**states, "tensors_bytes": None if tensors is None else tensors << 20}
+
+    made = record.Record(rows=[measure.Row("MLP train step, batch 128", "training", "ms")])
+    assert "## Memory\n\n###" not in page.page(made), "a record from before has none"
+    made.footprint["MLP train step, batch 128"] = {
+        "tinytg": taken(130, 110, 30), "torch": taken(100, 100, 20), "tinygrad": taken(90, 80, None),
+        "jax": {"failed": "ended with status 1"}, "numpy": {"absent": "absent: "},
+    }  # fmt: skip
+    made.steps["MLP train step, batch 128"] = {
+        "TinyJit": {"resident_bytes": [50 << 20, 50 << 20]}, "eager": {"resident_bytes": [50 << 20, 53 << 20]},
+    }  # fmt: skip
+    text = page.page(made)
+    name = "MLP train step, batch 128"
+    assert f"| {name} | tinytg | 1.0 | 130 (1.3 × torch ✗) | 110 (1.1 × torch ✓) | 30.0 (1.5 × torch ✗) |" in text
+    assert f"| {name} | tinygrad | 1.0 | 90.0 | 80.0 |  |" in text and f"| {name} | jax | FAILED |" in text
+    assert f"| {name} | eager | 50.0 | 53.0 | 3.00 ✗ |" in text
+    assert f"| {name} | TinyJit | 50.0 | 50.0 | 0.00 ✓ |" in text
+    assert "1.3 times torch's memory as a whole process with an empty cache" in text
+    assert "1.5 times torch's memory for tensors" in text and "3.0 MiB more after 1,000 steps" in text
+    assert "(1.3 × torch (MISSED))" in table.text(made)
 
 
 def test_the_picture_shows_every_library(repository: Path) -> None:

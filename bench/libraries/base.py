@@ -102,6 +102,10 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} has no caches here")
 
+    def tensors(self, run: Callable[[], None]) -> int:
+        """Bytes that tensors took at most while ``run`` built and ran a workload, copies of its arrays included."""
+        raise Unsupported(f"{self.name} does not tell")
+
     def chain(self, count: int, size: int) -> Case:
         """``count`` kernels, each adding 1 to ``size`` elements of the one before, recorded where the library can."""
         raise Unsupported(f"{self.name} has no such chain")

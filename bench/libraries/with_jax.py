@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Array, Case
+from ..case import Array, Case, Unsupported
 from .base import Library, Loss, Step, Tensor
 
 
@@ -26,6 +26,15 @@ class Jax(Library):
         self.lax = import_module("jax.lax")
         self.nn = import_module("jax.nn")
         self.version = str(self.jax.__version__)
+        self.plan: Callable[[], Any] | None = None  # tells what the step of the last training takes
+
+    def tensors(self, run: Callable[[], None]) -> int:
+        run()
+        if self.plan is None:
+            raise Unsupported("only what a step of training takes is asked for")
+        plan = self.plan()
+        passed = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
+        return int(passed + plan.temp_size_in_bytes)
 
     def array(self, values: Array, dtype: str = "") -> Tensor:
         return self.np.asarray(values, dtype or None).block_until_ready()
@@ -73,6 +82,7 @@ class Jax(Library):
             state, value = update(state, batch, classes)
             return value.block_until_ready()
 
+        self.plan = lambda: update.lower(state, batch, classes).compile().memory_analysis()
         return Case(step, self.host, self.mode, stateful=True)
 
     def decoding(

@@ -192,3 +192,9 @@ class TinyTG(Tensors):
         tinytg = import_module("tinytg")
         self.tensor, self.nn, self.jit, self.variable = tinytg.Tensor, tinytg.nn, tinytg.TinyJit, tinytg.Variable
         self.version = version("tinytg")
+
+    def tensors(self, run: Callable[[], None]) -> int:
+        counters = import_module("tg_runtime").GlobalCounters
+        counters.reset()
+        run()
+        return int(counters.mem_peak)

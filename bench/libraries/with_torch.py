@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,21 @@ class Torch(Library):
         self.f = import_module("torch.nn.functional")
         self.torch.set_num_threads(threads)
         self.version = str(self.torch.__version__)
+        self.copies = False  # else memory of numpy is used in place
+
+    def tensors(self, run: Callable[[], None]) -> int:
+        profiler = import_module("torch.profiler")
+        self.copies = True
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+            run()
+        events = [e for e in seen.profiler.kineto_results.events() if e.name() == "[memory]"]
+        events.sort(key=lambda event: event.start_ns())
+        return max(accumulate(int(event.nbytes()) for event in events))
 
     def array(self, values: Array, dtype: str = "") -> Tensor:
         tensor = self.torch.from_numpy(values)
+        if self.copies:
+            tensor = tensor.clone()
         return tensor.to(getattr(self.torch, dtype)) if dtype else tensor
 
     def host(self, x: Tensor) -> Array:
