@@ -278,8 +278,7 @@ class TinyJit(Generic[P, R]):
 
     def __init__(self, fxn: Callable[P, R]) -> None:
         self.fxn = fxn
-        lock = RLock()
-        self._enter, self._leave = lock.acquire, lock.release
+        self._lock = RLock()
         self.reset()
 
     def reset(self) -> None:
@@ -306,8 +305,7 @@ class TinyJit(Generic[P, R]):
         if JIT.value == 0 or capturing():
             # inside of another recording, this one is a plain function
             return self._finished(self.fxn(*args, **kwargs))
-        self._enter()
-        try:
+        with self._lock:
             record = self.captured
             if record is not None:
                 out: R = NotImplemented if kwargs else record.again(args)
@@ -319,8 +317,6 @@ class TinyJit(Generic[P, R]):
                 result = self._record(call, args, kwargs)
             self.cnt += 1
             return result
-        finally:
-            self._leave()
 
     @staticmethod
     def _finished(result: R) -> R:

@@ -38,7 +38,6 @@ Shape = tuple[sint, ...]
 _nodes: Interned[LazyBuffer] = Interned()
 graph_lock = RLock()
 """Held while nodes are made or realised."""
-_enter, _leave = graph_lock.acquire, graph_lock.release  # ``with`` takes longer than most of what it guards
 if hasattr(os, "register_at_fork"):  # a child finds the table whole and the lock free
     _release = graph_lock.release
     os.register_at_fork(before=graph_lock.acquire, after_in_parent=_release, after_in_child=_release)
@@ -140,8 +139,7 @@ class LazyBuffer:
             content += (srcs[0].st, srcs[1].st)
         elif srcs:
             content += tuple([s.st for s in srcs])
-        _enter()
-        try:
+        with graph_lock:
             row = row_of(content)
             key: tuple[object, ...] | None = None
             if op not in MEMORY:
@@ -177,8 +175,6 @@ class LazyBuffer:
             if key is not None:
                 _nodes.add(key, weak)
             return self
-        finally:
-            _leave()
 
     @staticmethod
     def const(value: ConstType | sint, dtype: DType, shape: Sequence[sint], device: str) -> LazyBuffer:
@@ -574,8 +570,7 @@ class LazyBuffer:
 
     def realised_in(self, storage: Storage) -> None:
         """The one transition: the value is in ``storage`` now, and the operands are let go."""
-        _enter()
-        try:
+        with graph_lock:
             if self._key is not None:
                 _nodes.drop(self._key, self)
             self.op, self.srcs, self.arg, self._key, self.stale, self.row = _BUFFER, (), None, None, None, None
@@ -583,8 +578,6 @@ class LazyBuffer:
             if self.readers:
                 storage.readers.extend(self.readers)
             self.readers = storage.readers
-        finally:
-            _leave()
 
 
 @lru_cache(maxsize=1024)

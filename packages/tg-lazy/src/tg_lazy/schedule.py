@@ -59,14 +59,11 @@ def recognise(outputs: Sequence[LazyBuffer]) -> tuple[template.Template, list[La
 
     None where there is nothing to do, or nothing is remembered; :func:`schedule` is the way then.
     """
-    graph_lock.acquire()  # a ``with`` takes longer
-    try:
+    with graph_lock:
         bases = _unrealised(outputs)
         found = template.structure(bases) if bases else None
         known = None if found is None else template.recall(found)
         return None if found is None or known is None else (known, found.nodes)
-    finally:
-        graph_lock.release()
 
 
 def _unrealised(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:

@@ -24,7 +24,6 @@ T = TypeVar("T")
 _MAX_BYTES = 2**62
 # reentrant: the collector may free a buffer while this thread is allocating one
 _accounting = fork_safe_lock()
-_enter, _leave = _accounting.acquire, _accounting.release  # ``with`` would take longer than what it guards
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,20 +233,12 @@ class LRUAllocator(Allocator[T]):
         # hashing the usual options would cost as much as the rest of an allocation
         kept = self._cache.get(nbytes if options is DEFAULT_OPTIONS else (nbytes, options))
         if kept:
-            _enter()
-            try:
+            with _accounting:
                 if kept:  # still
                     opaque = self.revive(kept.pop())
                     self._cached -= nbytes
-                    self.used += nbytes
-                    self.blocks += 1
-                    if self.counted:
-                        used = GlobalCounters.mem_used = GlobalCounters.mem_used + nbytes
-                        if used > GlobalCounters.mem_peak:
-                            GlobalCounters.mem_peak = used
+                    self._account(nbytes, 1)
                     return opaque
-            finally:
-                _leave()
         try:
             return super().alloc(nbytes, options)
         except MemoryError:
@@ -268,19 +259,13 @@ class LRUAllocator(Allocator[T]):
             super().free(opaque, nbytes, options)
             return
         key = nbytes if options is DEFAULT_OPTIONS else (nbytes, options)
-        _enter()
-        try:
+        with _accounting:
             self._cached += nbytes
-            self.used -= nbytes
-            self.blocks -= 1
-            if self.counted:
-                GlobalCounters.mem_used -= nbytes
+            self._account(-nbytes, -1)
             blocks = self._cache.get(key)
             if blocks is None:
                 blocks = self._cache[key] = []
             blocks.append(kept)
-        finally:
-            _leave()
         if self._cached > self.cache_limit:
             self.free_cache()
 

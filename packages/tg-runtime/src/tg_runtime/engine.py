@@ -301,8 +301,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     After an exception in the middle, what was computed stays, and ``outputs`` can be realised again.
     """
     if _capturing.into is None and not DEBUG.value and not PROFILE.value:
-        _realizing.acquire()  # a ``with`` takes longer
-        try:
+        with _realizing:
             known = recognise(outputs)
             if known is not None:
                 template, nodes = known
@@ -315,8 +314,6 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
                 nodes.clear()
                 _run(pending, {})
                 return
-        finally:
-            _realizing.release()
     with _realizing, span("realize"):
         with span("schedule"):
             items, var_vals = schedule(outputs)
