@@ -177,12 +177,11 @@ def _memory(record: Record) -> list[str]:
         parts += [
             "### Training", "",
             "In MiB, of processes that do nothing else: the resident size of the whole process after its import, and "
-            f"the most that it was in {footprint.STEPS} steps or {footprint.MOST_S:.0f} s, with nothing in any cache on "
-            "disk (then tinytg loads LLVM, too) and with what that process left there; and the most that tensors took, "
-            "parameters, state, "
-            "inputs, gradients and all between them, by what each library says of itself: tinytg's allocator, torch's "
-            "profiler, XLA's plan; tinygrad does not tell. What kernels need beside tensors is in the first figures "
-            f"only. The goal is {footprint.GOAL} times what torch takes, for each.",
+            f"the most that it was in {footprint.STEPS} steps or {footprint.MOST_S:.0f} s, with nothing in any cache "
+            "on disk (then tinytg loads LLVM, too) and with what that process left there; and the most that tensors "
+            "took, parameters, state, inputs, gradients and all between them, by what each library says of itself: "
+            "tinytg's allocator, torch's profiler, XLA's plan; tinygrad does not tell. What kernels need beside them "
+            f"is in the first figures only. The goal is {footprint.GOAL} times what torch takes, for each.",
             "", *grid(footprint.TRAINING_HEAD, lines, 2), "",
         ]  # fmt: skip
     lines = footprint.steps_lines(record, _MARKS)

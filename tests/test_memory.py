@@ -115,6 +115,34 @@ def test_a_recorded_step_takes_no_more_at_once_than_it_must() -> None:
     assert memory.arena_nbytes <= 1.1 * memory.peak_nbytes < memory.nbytes
 
 
+def test_a_recorded_step_keeps_no_gradients_that_are_forgotten() -> None:
+    def made(forget: bool) -> tuple[int, int]:
+        layers = [nn.Linear(64, 64) for _ in range(6)]
+        optimizer = nn.optim.Adam(nn.state.get_parameters(layers))
+        x = Tensor(np.ones((4, 64), np.float32)).realize()
+
+        def update() -> Tensor:
+            optimizer.zero_grad()
+            h = x
+            for layer in layers:
+                h = layer(h).relu()
+            out, changed = h.sum().backward(), optimizer.schedule_step()
+            if forget:
+                optimizer.zero_grad()
+            return out.realize(*changed)
+
+        before = GlobalCounters.mem_used
+        step = TinyJit(update)
+        for _ in range(3):
+            step()
+        parameters = sum(p.numel() * 4 for p in optimizer.params)
+        return GlobalCounters.mem_used - before, parameters
+
+    kept, parameters = made(False)
+    forgotten, _ = made(True)
+    assert kept - forgotten > 0.8 * parameters
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", ["MLP train step, batch 128", "CNN train step, batch 128"])
 def test_the_memory_of_training_beside_torch(workload: str, tmp_path: Path) -> None:

@@ -72,9 +72,10 @@ class Tensors(Library):
         adam = self.nn.optim.Adam(list(held.values()), lr=lr)
 
         def update(batch: Tensor, classes: Tensor) -> Tensor:
-            adam.zero_grad()
             out = loss(self, held, batch, classes).backward()
-            return out.realize(*adam.schedule_step())
+            changed = adam.schedule_step()
+            adam.zero_grad()  # nobody reads them, so the record need not keep them from call to call
+            return out.realize(*changed)
 
         jitted = self.jit(update)
 

@@ -76,7 +76,8 @@ class Optimizer:
         """Makes one step without computing it. Parameters without a gradient stay as they are.
 
         Returns:
-          What is to be realised: parameters, state and buffers.
+          What is to be realised: parameters, state and buffers. Gradients that :meth:`zero_grad` forgets before that
+          are not kept, which spares a recorded step their memory.
 
         Raises:
           RuntimeError: no parameter has a gradient.
