@@ -168,8 +168,12 @@ def test_walks_across(shape: tuple[int, int]) -> None:
     n, m = shape
     target = Target(vector_bytes=16, l2_bytes=1 << 16, last_bytes=1 << 12)
     spec = compile_ast(turned(n, m), LLVMRenderer(target))
-    beside = any("split(i0, 4, LOOP)" in str(action) for action in spec.actions)
-    assert beside is (shape == (2048, 2048)), "tiles side by side where a walk's lines fall on few sets"
+    actions = [str(action) for action in spec.actions]
+    large = (n, m) != (33, 17)
+    assert ("split(i0, 8, LOOP)" in actions, "split(i1, 8, LOOP)" in actions) == (large, large), "square blocks"
+    assert ("prefetch(0, 8)" in actions) is large, "two tiles of four elements further on the rows that are read"
+    loads, told = (sum(u.op is op for u in spec.uops) for op in (UOps.LOAD, UOps.PREFETCH))
+    assert told == loads if n % 4 == m % 4 == 0 else (told > 0) is large, "each row of a tile is told once"
     if n * m < 1 << 18:
         x = normal(m, n)
         np.testing.assert_array_equal(run(spec, x).reshape(n, m), x.T)

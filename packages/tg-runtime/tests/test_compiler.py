@@ -11,8 +11,18 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, ast
-from tg_runtime import Buffer, CompiledRunner, CompileError, Compiler, Device, ExecItem, diskcache, parse_dev, realize
-from tg_runtime.cpu import clang, libc, llvm
+from tg_runtime import (
+    Buffer,
+    CompiledRunner,
+    CompileError,
+    Compiler,
+    Device,
+    ExecItem,
+    diskcache,
+    parse_dev,
+    realize,
+)
+from tg_runtime.cpu import clang, llvm
 from tg_runtime.cpu.arch import CPUArch
 from tg_runtime.cpu.program import CPUProgram
 from tg_runtime.cpu.tools import c_compiler, find_tool
@@ -155,7 +165,7 @@ def test_llvm_keeps_nothing_of_a_kernel() -> None:
 
 def test_a_compiler_gives_back_what_it_took(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed: list[int] = []
-    monkeypatch.setattr(libc, "trim", lambda: trimmed.append(1))
+    monkeypatch.setattr("tg_runtime.compiler.trim", lambda: trimmed.append(1))
     compiler = Counting("rest")
     for number, source in enumerate(("a", "b")):
         compiler.compile_cached(source)

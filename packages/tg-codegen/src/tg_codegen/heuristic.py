@@ -16,7 +16,19 @@ from .planner import UNROLL_MAX, masked, step
 from .registers import FEW_ROWS, Tile, best_tile
 from .rowtile import evenly, rows_at_once
 from .staging import PERIOD_BYTES
-from .streaming import BESIDE, LEAST_WALK, TILE, foresees, grows, prefetches, size, streams, sums_by_rows, walk_across
+from .streaming import (
+    BESIDE,
+    LEAST_WALK,
+    TILE,
+    foresees,
+    grows,
+    prefetches,
+    runs_ahead,
+    size,
+    streams,
+    sums_by_rows,
+    walk_across,
+)
 from .target import Target
 from .windows import overlapping
 
@@ -274,6 +286,7 @@ class CPUPlanner(Packer):
             self.elementwise()
         self.thread()
         self.do_all(prefetches(self.nest, self.target))
+        self.do_all(runs_ahead(self.nest, self.target))
         self.do_all(foresees(self.nest, self.target))
         self.do_all(streams(self.nest, self.target))
         return self.actions

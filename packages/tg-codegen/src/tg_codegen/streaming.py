@@ -30,6 +30,9 @@ FORESEEN = 8  # rows
 LEAST_WALK = 4
 WALK = 1024  # rows in one walk across a transposed operand: its pages are still known when the next walk begins
 BESIDE = 4  # tiles side by side: as many lines follow one another where the machine is told of none
+SQUARE = 8  # tiles in each direction of a block
+RUN_BYTES = 16384  # how far a run of memory is fetched ahead
+TILES_AHEAD = 2  # of a block's row of tiles, that are fetched
 ROWS = 4  # that are added to partial results at a time, and vectors in a row
 TILE = 16  # vectors of a tile that is transposed
 
@@ -50,11 +53,12 @@ def lines_held(jump: int, target: Target) -> int:
 
 
 def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -> list[Action]:
-    """Orders the loops around a tile that is transposed: it walks across the operand, some tiles side by side.
+    """Orders the loops around a tile that is transposed: it walks across the operand.
 
     The lines of one walk are wanted again by the next one, for the tiles beside. So a walk is no longer than the cache
-    holds lines of it, which are few where they fall on few of its sets. What is written past the caches is written
-    the faster the longer a walk is: there, the tiles beside come first instead.
+    holds lines of it, which are few where they fall on few of its sets. Where the result goes past the caches, square
+    blocks of tiles come one after the other, as rows are read: a few lines of memory's pages follow one another on
+    either side, and those of the next tiles are fetched ahead.
 
     Args:
       nest: its lanes and copies are cut already.
@@ -65,20 +69,33 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     walk, beside = nest.of_root(lanes)[0], nest.of_root(copies)[0]
     if walk.kind is not Kind.LOOP or not isinstance(walk.extent, int):
         return []
+    if any(exceeds(nest, store.slot, target) for store in nest.stores):
+        return in_squares(nest, walk.name, beside.name, lanes, copies)
     jump = max((abs(grows(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
     most = max(1, WALK // walk.stride)
     held = lines_held(jump, target) // walk.stride if jump else most
-    past = any(exceeds(nest, store.slot, target) for store in nest.stores)
-    length = most if past else min(most, max(held, LEAST_WALK))
+    length = min(most, max(held, LEAST_WALK))
+    return [Split(walk.name, length, Kind.LOOP.name), Outermost(walk.name)] if walk.extent > length else []
+
+
+def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable) -> list[Action]:
+    """Square blocks of tiles, the tiles beside first, and what comes next on their rows fetched ahead."""
     actions: list[Action] = []
-    inner = walk.name
-    if walk.extent > length:
-        actions.append(Split(walk.name, length, Kind.LOOP.name))
-        inner = actions[0].apply(nest).of_root(lanes)[1].name
-    if past and min(walk.extent, length) > held and beside.kind is Kind.LOOP and size(beside.extent) > BESIDE:
-        actions += [Split(beside.name, BESIDE, Kind.LOOP.name), Outermost(inner), Outermost(beside.name)]
-    if inner != walk.name:
-        actions.append(Outermost(walk.name))
+    order: list[str] = []
+    for name, root in ((walk, lanes), (beside, copies)):
+        axis = nest.axis(name)
+        order.append(name)
+        if axis.kind is Kind.LOOP and size(axis.extent) > SQUARE:
+            actions.append(Split(name, SQUARE, Kind.LOOP.name))
+            nest = actions[-1].apply(nest)
+            order.append(nest.of_root(root)[1].name)
+    outer = [name for name in order if name in (walk, beside)]
+    inner = [name for name in order if name not in outer]
+    actions += [Outermost(name) for name in reversed([*outer, *inner]) if nest.axis(name).kind is Kind.LOOP]
+    for number, load in enumerate(loads_of(nest)):
+        across = grows(load.arg[1], copies) == 1 and grows(load.arg[1], lanes) not in (0, 1)
+        if across and not nest.buffers[load.arg[0]].internal:
+            actions.append(Prefetch(number, TILES_AHEAD * size(nest.of_root(copies)[-1].extent)))
     return actions
 
 
@@ -135,6 +152,30 @@ def prefetches(nest: Nest, target: Target) -> list[Action]:
     loads = loads_of(nest)
     found = fetched_ahead([nest], row.root, row.extent * row.stride, row.stride, target)
     return [Prefetch(loads.index(load), distance) for _, load, distance in found]
+
+
+def runs_ahead(nest: Nest, target: Target) -> list[Action]:
+    """Fetches what comes some pages later in a run of memory that is reduced, each element being read once.
+
+    The machine foresees no further than the page that it reads: where each begins, it would be waited for. Where as
+    much is written as is read, that is waited for instead.
+    """
+    if target.kind != "cpu" or nest.stages or nest.ahead or not reductions_of(nest):
+        return []
+    found: dict[int, Action] = {}
+    for number, load in enumerate(loads_of(nest)):
+        slot, index, valid = load.arg
+        lanes = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.LANES) and a.stride == 1]
+        lane = next((a for a in lanes if grows(index, a.root) == 1), None)
+        serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and size(a.extent) > 1]
+        walks = [a for a in serial if a.root in load.free]
+        if lane is None or not walks or walks[-1].root is not lane.root or not isinstance(valid, int):
+            continue
+        once = all(r.var in load.free or size(r.extent) == 1 for r in nest.roots.values())
+        nbytes = prod(size(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
+        if once and not nest.buffers[slot].internal and nbytes > target.l2_bytes:
+            found.setdefault(slot, Prefetch(number, RUN_BYTES // load.dtype.itemsize))
+    return list(found.values())
 
 
 def foresees(nest: Nest, target: Target) -> list[Action]:

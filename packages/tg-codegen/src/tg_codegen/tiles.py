@@ -88,6 +88,10 @@ class Tiles(Loops):
                 holds = holds & here
         return self.at(index, env.root), holds & self.guard(env, roots)
 
+    def is_loaded(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> bool:
+        """Whether a copy of a tile was asked for before, so that all of them are there."""
+        return (pointer, dtype, index, valid) in self.columns
+
     def load_tile(self, pointer: UOp, dtype: DType, index: sint, valid: sint, tile: Tile) -> UOp:
         """The wanted copy of a tile: a vector over its lanes. ``index`` and ``valid`` are over its two variables."""
         key = (pointer, dtype, index, valid)

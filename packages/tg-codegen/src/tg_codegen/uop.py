@@ -160,19 +160,14 @@ class UOp:
     def toposort(self) -> list[UOp]:
         """Every node that this one depends on, operands first, itself last."""
         order: dict[UOp, None] = {}
-        stack: list[UOp | None] = [self]
+        stack: list[tuple[UOp, bool]] = [(self, False)]
         while stack:
-            node = stack.pop()
-            if node is None:  # the operands of the node below are in
-                node = stack.pop()
-                assert node is not None
+            node, done = stack.pop()
+            if done:
                 order[node] = None
             elif node not in order:
-                if node.src:
-                    stack += (node, None)
-                    stack += node.src[::-1]
-                else:
-                    order[node] = None
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(node.src) if child not in order)
         return list(order)
 
     def replace(self, src: tuple[UOp, ...]) -> UOp:

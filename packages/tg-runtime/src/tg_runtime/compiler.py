@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 
 from . import diskcache
 from .errors import CompileError
+from .libc import trim
 
 
 class Compiler(ABC):
@@ -37,8 +38,6 @@ class Compiler(ABC):
     def rest(self) -> None:
         """Gives back what compiling took and freed, which ``malloc`` keeps: no more kernels are to come at once."""
         if self.compiled:
-            from .cpu.libc import trim
-
             self.compiled = 0
             trim()
 

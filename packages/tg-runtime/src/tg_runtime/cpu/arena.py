@@ -7,8 +7,8 @@ import mmap
 from bisect import bisect_left, insort
 
 from ..allocator import BufferOptions
+from ..libc import libc
 from ..locks import fork_safe_lock
-from .libc import libc
 from .memory import ALIGNMENT, HostAllocator, HostMemory
 
 _MADV_REMOVE = 9

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Callable
 
 from .. import elf
-from .libc import PROT_EXEC, PROT_READ, address_of, libc
+from ..libc import PROT_EXEC, PROT_READ, address_of, libc
 
 
 class ExecutableMemory:

@@ -15,9 +15,9 @@ import signal
 import sys
 
 from ..compiler import Compiler
+from ..libc import libc
 from ..locks import fork_safe_lock
 from .execmem import ExecutableMemory
-from .libc import libc
 
 _PC = {"x86_64": 168, "aarch64": 440}
 _SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)

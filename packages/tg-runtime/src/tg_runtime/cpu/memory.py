@@ -14,7 +14,7 @@ from typing import Any
 from tg_lazy import ContextVar
 
 from ..allocator import DEFAULT_OPTIONS, Allocator, BufferOptions, LRUAllocator
-from .libc import libc
+from ..libc import libc
 
 # a debugging aid: a kernel that reads or writes outside of a buffer is stopped by the processor
 GUARD: ContextVar[int] = ContextVar("CPU_GUARD", 0)

@@ -13,11 +13,11 @@ import time
 from tg_lazy import ContextVar
 
 from ..compiler import Compiler
+from ..libc import libc
 from ..locks import fork_safe_lock
 from . import clang, llvm, native
 from .execmem import ExecutableMemory
 from .host import core_count
-from .libc import libc
 from .tools import c_compiler
 
 SPIN: ContextVar[int] = ContextVar("CPU_SPIN", 200)

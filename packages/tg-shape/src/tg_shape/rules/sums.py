@@ -56,13 +56,9 @@ def add_all(args: Sequence[sint]) -> sint:
     return combine([(a, 1) for a in args], 0)
 
 
-_COMBINES = frozenset({"max", "mod", "mul"})
-"""What terms are that rules may combine with others."""
-
-
 def collect(terms: dict[Expr, int], const: int) -> sint:
     """The normal form of a sum of atoms."""
-    changed = any(atom.op in _COMBINES for atom in terms)
+    changed = True
     while changed:
         changed = False
         for atom, c in list(terms.items()):
