@@ -13,6 +13,7 @@ from tg_codegen.actions import apply, parse
 from tg_codegen.emit import emit
 from tg_codegen.heuristic import heuristic
 from tg_codegen.lower import lower
+from tg_codegen.packing import Packer
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -74,3 +75,23 @@ def test_results(shape: tuple[int, int, int, int, int], place: str) -> None:
     interpret(linearize(sink), [a.data.cast("B") for a in (out, x, w)], {})
     seen = np.lib.stride_tricks.sliding_window_view(x, (k, k), axis=(2, 3))
     np.testing.assert_allclose(out, np.einsum("bchwij,ocij->bohw", seen, w), rtol=1e-4, atol=1e-4)
+
+
+def test_what_windows_reach_counts_where_a_panel_is_packed() -> None:
+    # lanes over images: a panel of one vector, over all windows, has 8 x 40 x 13 x 13 elements
+    target = Target(vector_bytes=32, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20)
+    nest = lower(convolution(96, 40, 13, 20, 3))
+    lanes = next(r for r in nest.roots.values() if r.var.name == "i0")
+    load = next(n for n in nest.nodes() if n.op.name == "LOAD" and n.arg[0] == 1)
+    packer = Packer(apply(nest, [parse("split(i0, 8, VECTOR)")]), target)
+    reduced = [r for r in nest.roots.values() if r.reduce]
+    assert packer.panel_bytes(load, reduced) == 4 * 8 * 40 * 13 * 13
+    assert packer.panel_bytes(load, reduced[1:]) == 4 * 8 * 13 * 13
+    assert packer.widest(lanes, [load]) == (1 << 20) // (4 * 8 * 40 * 13 * 13)
+
+
+@pytest.mark.parametrize("shape", [(96, 90, 15, 40, 3), (96, 90, 15, 12, 3), (96, 90, 15, 200, 3), (96, 90, 36, 9, 3)])
+def test_what_does_not_fit_is_done_in_pieces_or_as_it_is(shape: tuple[int, int, int, int, int]) -> None:
+    target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20)
+    nest = lower(convolution(*shape))  # lanes over images: one vector over all windows is 1.3 MB
+    emit(apply(nest, heuristic(nest, target)), target)

@@ -91,6 +91,8 @@ def test_dimensions_that_do_not_overlap_stay() -> None:
     "split(i1, 4, VECTOR); split(i0, 2, UPCAST); split(i0, 2, LOOP); partial(0, i0); pack(0, r0)",
     "split(i1, 4, VECTOR); split(r0, 2, REDUCE); partial(0, -); pack(0, r0)",
     "split(i1, 4, VECTOR); mark(i3, UPCAST); partial(0, -); pack(0, r0)",
+    "split(i1, 4, VECTOR); split(i0, 2, UPCAST); mark(i3, UPCAST); split(r2, 2, UNROLL); partial(0, -); pack(0, r0)",
+    "split(i1, 4, VECTOR); mark(i2, UPCAST); mark(i3, UPCAST); split(r0, 2, REDUCE); partial(0, -); pack(0, r0)",
     "split(i1, 4, VECTOR); outermost(i2); pack(0, i2)",
     "split(i1, 4, VECTOR); mark(r2, UNROLL); partial(0, -); pack(0, r0)",
 ])  # fmt: skip
@@ -100,8 +102,9 @@ def test_packed_by_coordinate(text: str) -> None:
     run(emit(apply(lower(gradient(*shape)), actions), CPU), *shape)
 
 
-def test_each_element_is_copied_once() -> None:
-    actions = [parse(line) for line in ("split(i1, 4, VECTOR)", "partial(0, -)", "pack(0, r0)")]
+@pytest.mark.parametrize("text", ["", "mark(i3, UPCAST); "])
+def test_each_element_is_copied_once(text: str) -> None:
+    actions = [parse(line) for line in f"split(i1, 4, VECTOR); {text}partial(0, -); pack(0, r0)".split("; ")]
     sink = emit(apply(lower(gradient(3, 4, 8, 4, 3)), actions), CPU)
     assert min(stages(sink)) <= 4 * 8 * 8 + 16  # and not 4 * (3 * 6) * (3 * 6)
 
@@ -144,3 +147,17 @@ def test_few_rows_of_several_dimensions_are_in_one_tile() -> None:
 def test_rows_that_do_not_fit_are_not(target: Target, shape: tuple[int, int, int, int, int]) -> None:
     log = {str(action) for action in heuristic(lower(gradient(*shape)), target)}
     assert not {"mark(i1, UPCAST)", "mark(i2, UPCAST)"} <= log
+
+
+def test_a_tile_has_the_window_that_moves_along_the_reduction() -> None:
+    target, shape = replace(CPU, threads=2, registers=32), (200, 8, 8, 32, 3)
+    log = [str(action) for action in heuristic(lower(gradient(*shape)), target)]
+    assert {"split(i0, 8, UPCAST)", "mark(i3, UPCAST)", "split(r2, 3, UNROLL)", "mark(i1, THREAD)"} <= set(log)
+    small = (3, *shape[1:])
+    run(emit(apply(lower(gradient(*small)), [parse(line) for line in log if "THREAD" not in line and "r0" not in line]),
+             CPU), *small)
+
+
+def test_where_nothing_of_the_window_can_be_shared_rows_and_vectors_are_the_tile() -> None:
+    log = {str(action) for action in heuristic(lower(gradient(200, 8, 9, 64, 3)), replace(CPU, registers=32))}
+    assert "mark(i3, UPCAST)" not in log  # seven terms in a row are not unrolled evenly

@@ -174,6 +174,14 @@ class CPUPlanner(Packer):
                 self.cut(along.var, self.width(along), Kind.UNROLL)
             elif strided and len(reusing) > 1 and self.every_row(strided[0], reusing, wide):
                 return
+            elif (moving := self.window_tile(rows, lanes, vectors)) is not None and (
+                    pieces := self.pieces(rows, lanes, Tile(moving.rows * size(moving.window.extent), 1), body)):
+                last = [r for r in self.nest.roots.values() if r.reduce][-1]
+                self.cut(rows.var, moving.rows, Kind.UPCAST)
+                self.cut(moving.window.var, size(moving.window.extent), Kind.UPCAST)
+                self.cut(last.var, moving.terms, Kind.UNROLL)
+                self.reduce_in_pieces(rows, lanes, Tile(moving.rows * size(moving.window.extent), 1), vectors, pieces)
+                return
             else:
                 tile = best_tile(
                     size(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),

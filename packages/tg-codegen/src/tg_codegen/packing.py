@@ -9,11 +9,11 @@ from .actions import Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
 from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Node, Root
-from .planner import Planner, power_below, step
+from .planner import MAX_COPIES, UNROLL_MAX, Planner, power_below, step
 from .registers import FEW_ROWS, UNLIMITED, Tile
 from .staging import MAX_SCRATCH_BYTES
 from .streaming import lines_held, size
-from .windows import overlapping
+from .windows import held, overlapping, windowed
 
 MAX_PANEL_BYTES = 1 << 20
 MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
@@ -21,6 +21,19 @@ GROUP_PANELS = 4
 OFTEN = 256  # tiles for which a panel is read, beside which it does not count that every thread packs it
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
 SHORT_PIECE = 64  # iterations after which partial results cost little
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTile:
+    """A tile of ``rows`` by all of ``window``: along it, a vector is that of other terms.
+
+    Attributes:
+      terms: how many of the reduction's innermost dimension are unrolled.
+    """
+
+    window: Root
+    rows: int
+    terms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +71,12 @@ class Packer(Planner):
             around = [a for a in serial if a.root in load.free and a not in together]
             local = [a for a in self.nest.axes if a.root in load.free and a not in (*around, *together)]
             again = prod(size(a.extent) for a in serial if a not in around)
-            nbytes = prod(size(a.extent) for a in local) * load.dtype.itemsize
+            if any(not isinstance(a.extent, int) for a in (*local, *together)):
+                continue
+            nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
             strided = step(load, lanes.var) != 1 or self.contracted
             most = MAX_PANEL_BYTES if strided else self.target.l2_bytes // 2
-            if again < (2 if strided else 8) or any(not isinstance(a.extent, int) for a in local) or nbytes > most:
+            if again < (2 if strided else 8) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
                 continue
@@ -88,12 +103,16 @@ class Packer(Planner):
         reduced = [r for r in self.nest.roots.values() if r.reduce]
         if len(reduced) == 1:
             return UNLIMITED  # cut in pieces
-        panels = (
-            prod(size(r.extent) for r in reduced if r.var in n.free) * self.width(lanes) * n.dtype.itemsize
-            for n in vectors if step(n, lanes.var) != 1
-        )
+        panels = (self.panel_bytes(n, reduced) for n in vectors if step(n, lanes.var) != 1)
         most = MAX_PANEL_BYTES // max(panels, default=1)
         return most or UNLIMITED  # too large for one vector: cut in pieces
+
+    def panel_bytes(self, load: Node, reduced: list[Root]) -> int:
+        """How many bytes a copy of a load has for one vector, some reduced dimensions and the loops that overlap."""
+        together, inner = self.overlapped(load), {r.var for r in reduced}
+        axes = [a for a in self.nest.axes if a.root in load.free and (a.kind is Kind.VECTOR or a.root in inner)]
+        axes = [a for a in (*axes, *together) if isinstance(a.extent, int)]
+        return held(axes, windowed(load, self.nest)) * load.dtype.itemsize
 
     def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
         """How to cut a long reduction; None if it is not long.
@@ -134,12 +153,33 @@ class Packer(Planner):
         steps = self.outer(walked[0].var)
         if not strided or not isinstance(steps.extent, int):
             return None
-        one = self.width(lanes) * strided[0].dtype.itemsize * prod(size(r.extent) for r in walked[1:])
+        one = self.panel_bytes(strided[0], walked[1:])
         most = self.target.l2_bytes // 4 if self.overlapped(strided[0]) else MAX_PANEL_BYTES
         if one * steps.extent <= most or one > MAX_PANEL_BYTES:
             return None
+        results = tile.rows * tile.vectors * self.width(lanes)
+        results *= prod(size(a.extent) for a in self.overlapped(strided[0]))
+        if results * self.reductions[0].dtype.itemsize > MAX_PARTIAL_BYTES:
+            return None
         length = max(1, self.target.l2_bytes // 4 // (one * tile.vectors))
         return Pieces(even_piece(steps.extent, length), 1) if length < steps.extent else None
+
+    def window_tile(self, rows: Root, lanes: Root, vectors: list[Node]) -> WindowTile | None:
+        """A tile in which a vector is read once for several results and terms: its window moves along the reduction."""
+        last = [r for r in self.nest.roots.values() if r.reduce][-1]
+        shared = {far if near is last.var else near for n in vectors if self.scattered(n, lanes)
+                  for near, far, factor in overlapping(n, self.nest) if last.var in (near, far) and factor == 1}
+        for window in self.rows:
+            if window.var in shared and 2 <= size(window.extent) <= UNROLL_MAX:
+                width = size(window.extent)
+                options = [
+                    WindowTile(window, count, terms) for count in range(FEW_ROWS, 1, -1) for terms in (4, 3, 2)
+                    if size(rows.extent) % count == 0 and size(last.extent) % terms == 0
+                    and count * width * terms <= MAX_COPIES
+                    and count * width + width + terms <= self.target.registers - 2
+                ]
+                return next(iter(options), None)
+        return None
 
     def overlapped(self, load: Node) -> list[Axis]:
         """The serial output loops along which the windows of a load overlap, so that one copy serves them all."""
@@ -164,16 +204,17 @@ class Packer(Planner):
                 if other.kind is Kind.LOOP and other.root not in (*packed.free, rows.var, lanes.var) and fits:
                     together.append(other)
                     one *= size(other.extent)
-        blocks = -(-count * one // (MAX_PARTIAL_BYTES if pieces.panels > 1 else self.target.l2_bytes // 2))
+        needed = blocks = -(-count * one // (MAX_PARTIAL_BYTES if pieces.panels > 1 else self.target.l2_bytes // 2))
         threads = self.target.threads
         alone = across.kind is not Kind.LOOP or size(across.extent) < threads  # nothing yet to divide among threads
         if alone:
             blocks = max(blocks, threads)
+        by_tile = axis.kind is Kind.LOOP and needed > max(1, count // 2)
         if axis.kind is Kind.LOOP and 1 < blocks <= count // 2:
             self.do(Split(axis.name, -(-count // blocks), Kind.LOOP.name))
-        elif alone and threads > 1:
+        elif alone and threads > 1 and not by_tile:
             together = self.divided(together)
-        inner = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
+        inner = [] if by_tile else [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
         if pieces.panels > 1:
             if size(across.extent) > pieces.panels:
                 self.do(Split(across.name, pieces.panels, Kind.LOOP.name))

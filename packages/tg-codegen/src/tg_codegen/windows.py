@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tg_shape import Expr, Variable, coefficient
 
@@ -75,6 +76,12 @@ def windowed(load: Node, nest: Nest) -> Windowed:
     return Windowed(node, tuple(windows))
 
 
+def held(axes: Sequence[Axis], found: Windowed) -> int:
+    """How many elements a copy of a load has over some loops of fixed extents."""
+    factors = found.factors
+    return prod(w.reach(axes) for w in found.windows) * prod(_fixed(a) for a in axes if a.root not in factors)
+
+
 def overlapping(load: Node, nest: Nest) -> list[tuple[Variable, Variable, int]]:
     """Pairs of dimensions, the second of which moves by ``factor`` steps of the first, over elements that it has."""
     index = load.arg[1]
@@ -92,7 +99,7 @@ def overlapping(load: Node, nest: Nest) -> list[tuple[Variable, Variable, int]]:
 
 
 def _serial(nest: Nest, root: Variable) -> bool:
-    return all(a.kind in SERIAL or a.kind is Kind.UNROLL for a in nest.of_root(root))
+    return all(a.kind in SERIAL | {Kind.UNROLL, Kind.UPCAST} for a in nest.of_root(root))
 
 
 def _extent(nest: Nest, root: Variable) -> int:
