@@ -533,6 +533,19 @@ def test_a_register_tile_shares_its_loads() -> None:
     assert len(loads) == 4 + 2, "four scalars of one operand, two vectors of the other, once each"
 
 
+def test_copies_that_keep_no_accumulators_are_a_loop_around_the_stores() -> None:
+    made = matmul(16, 32, 24)
+    copies = [parse(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 8, UPCAST)", "split(i1, 2, UPCAST)")]
+    pieces = [parse(t) for t in ("split(r0, 8, REDUCE)", "partial(0, -)")]
+
+    def stores(nest: Nest) -> int:
+        check(nest, made, CPU)
+        return sum(u.op is UOps.STORE and u.src[0].op is UOps.PARAM for u in emit(nest, CPU).toposort())
+
+    assert stores(apply(lower(made.ast), copies)) == 8 * 2, "of each register tile's rows and vectors"
+    assert stores(apply(lower(made.ast), copies + pieces)) == 2, "of the vectors of one row, which are neighbours"
+
+
 def test_estimates() -> None:
     found = estimate(lower(matmul(8, 32, 16).ast))
     assert found.flops == 2 * 8 * 32 * 16 + 8 * 32

@@ -12,7 +12,7 @@ from tg_codegen.rewrite import PatternMatcher, RewriteLoop, Rule, graph_rewrite
 from tg_codegen.rules import simplify
 from tg_codegen.uop import UOp, UOps, const
 from tg_dtype import dtypes
-from tg_lazy import Ops
+from tg_lazy import ALU, Ops
 
 I32, F32 = dtypes.int32, dtypes.float32
 x, y, c, d = var("x"), var("y"), constant("c"), constant("d")
@@ -31,6 +31,12 @@ def test_a_rule_prints_as_its_equation() -> None:
     assert str(Rule("r", op(Ops.MAX, x, y), y)) == "r: max(x, y) -> y  [any]"
     with pytest.raises(ValueError, match="needs its law as text"):
         Rule("r", x + y, lambda x: x)
+
+
+def test_rules_are_found_by_op() -> None:
+    some = PatternMatcher([Rule("r", x + 0, x, INT), Rule("s", op((Ops.MAX, UOps.GEP), x, y), y)])
+    assert some.ops == {Ops.ADD, Ops.MAX, UOps.GEP}
+    assert set(Ops) & set(ALU) | set(UOps) == (some + PatternMatcher([Rule("t", x, y)])).ops, "one matches anything"
 
 
 def test_a_commutative_op_matches_in_both_orders() -> None:

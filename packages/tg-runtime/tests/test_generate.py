@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -188,6 +189,23 @@ def test_prefetch_makes_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None
         assert compiler.seen == 4
         prefetch([(device, square(9))])
         assert compiler.seen == 4  # one alone gains nothing
+
+
+def test_compilers_have_their_turn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watching(Slow):
+        def compile(self, src: str) -> bytes:
+            turns.append(sys.getswitchinterval())
+            return super().compile(src)
+
+    turns: list[float] = []
+    before = sys.getswitchinterval()
+    with Context(DEV="NULL", CCACHE=0):
+        device = Device["NULL"]
+        monkeypatch.setattr(device, "compiler", Watching())
+        monkeypatch.setattr(device, "programs", {})
+        prefetch([(device, square(size)) for size in (80, 81)])
+    assert len(turns) == 2 and max(turns) < before / 2
+    assert sys.getswitchinterval() == before and gc.isenabled()
 
 
 def test_an_interrupt_stops_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, sint, smin
+from tg_shape import Expr, Variable, coefficient, sint, smin
 
 from .access import EmitError, splat
 from .index import index_dtype
@@ -56,8 +56,20 @@ class Emitter(Sharing):
                 env = env.open(axis.name, axis.root, axis.stride, counters[axis.name])
         context = Context(self.top, env)
         serial = [a for a in self.nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
-        self.outputs(list(self.nest.stores), serial, context, parallel)
+        self.outputs(list(self.nest.stores), [*serial, *self.idle_copies()], context, parallel)
         return UOp(UOps.SINK, dtypes.void, tuple(self.top.effects))
+
+    def idle_copies(self) -> list[Axis]:
+        """Unrolled loops of the outputs that nothing is won by: they are loops around the stores.
+
+        Copies keep accumulators in registers, or are neighbours in memory. Where all accumulators are in scratch when
+        the outputs are written, other copies would only make the code long, and long code is slow to compile.
+        """
+        if not self.reductions or any(node not in self.staged for node in self.reductions):
+            return []
+        near = {root for store in self.nest.stores for root in store.roots if coefficient(store.index, root) == 1}
+        copies = [a for a in self.nest.axes if a.kind is Kind.UPCAST and a.root not in near]
+        return [Axis(a.name, a.root, a.stride, a.extent, Kind.LOOP) for a in copies]
 
     def kernel_variables(self) -> frozenset[Variable]:
         """Variables that are arguments of the kernel."""

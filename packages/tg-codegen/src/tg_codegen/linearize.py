@@ -24,7 +24,7 @@ from __future__ import annotations
 from tg_dtype import dtypes
 
 from .facts import pointer_base
-from .placement import BLOCKS, FIRST, Block, LinearizeError, Placement, register_uses
+from .placement import BLOCKS, FIRST, Block, LinearizeError, Placement
 from .uop import EFFECTS, UOp, UOps
 
 
@@ -54,7 +54,7 @@ class _Emitter:
         for u in placed.order:
             if u.op in EFFECTS:
                 continue
-            states = list(register_uses(u))
+            states = list(placed.registers.get(u, ()))
             if u.op is UOps.READ:
                 states.append(u.src[0])
             elif u.op is UOps.LOAD and (memory := pointer_base(u.src[0])) in placed.stored:
@@ -95,16 +95,15 @@ class _Emitter:
 
     def _operands(self, u: UOp) -> list[UOp]:
         """What must be emitted before the node, in its own block."""
-        home = self.placed.block[u]
+        block, done = self.placed.block, self.done
+        home, nodes = block[u], u.src
         if u.op in BLOCKS:
             direct = u.src[0].src if u.op is UOps.LOOP else u.src[:1]
-            nodes = [*direct, *self.placed.body[u].live_in]
-        else:
-            nodes = list(u.src)
-        return [s for s in nodes if s not in self.done and self.placed.block[s] is home and s.op is not UOps.RANGE]
+            nodes = (*direct, *self.placed.body[u].live_in)
+        return [s for s in nodes if s not in done and block[s] is home and s.op is not UOps.RANGE]
 
     def _push_operands(self, u: UOp, stack: list[tuple[str, UOp]]) -> None:
-        stack.extend(("visit", s) for s in reversed(self._operands(u)))
+        stack += [("visit", s) for s in reversed(self._operands(u))]
 
     def _readers_before(self, effect: UOp) -> list[UOp]:
         """Values of this block that must be taken before ``effect`` overwrites what they read."""
@@ -148,8 +147,8 @@ class _Emitter:
             stack.append(("close", u))
             stack.extend(("list", s) for s in reversed(u.src[1:]))
             return
-        new = u.replace(tuple(self.done[s] for s in u.src))
-        self.done[u] = new
+        done = self.done
+        new = done[u] = u.replace(tuple([done[s] for s in u.src]))
         self.out.append(new)
         if u.op is UOps.ASSIGN:
             self.assigned.add((self.placed.block[u], u.src[0]))
@@ -161,7 +160,7 @@ class _Emitter:
                 self.assigned.add((self.placed.block[u], state))
 
     def _check_registers(self, u: UOp) -> None:
-        for register in register_uses(u):
+        for register in self.placed.registers.get(u, ()):
             for block in self.placed.block[u].around():
                 if (block, register) in self.assigned:
                     raise LinearizeError(f"{u!r} uses {register!r}, which its block has already assigned; use READ")

@@ -88,7 +88,7 @@ class Loops(Access):
         free = self.free.get(node)
         if free is None:
             free = self.free[node] = tuple(sorted(node.free, key=lambda v: v.name))
-        return (node, *(env.root[root] for root in free))
+        return (node, *[env.root[root] for root in free])
 
     def special(self, name: str, extent: sint) -> Variable:
         """A parallel index, as a variable."""

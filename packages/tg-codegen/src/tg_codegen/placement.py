@@ -87,7 +87,13 @@ def register_uses(u: UOp) -> tuple[UOp, ...]:
 
 
 class Placement:
-    """Decides the block of every node; ``block`` has the answer."""
+    """Decides the block of every node.
+
+    Attributes:
+      order: the nodes, operands first.
+      block: the answer.
+      registers: of nodes that take the present values of ACCs, which these are.
+    """
 
     def __init__(self, sink: UOp) -> None:
         self.order = sink.toposort()
@@ -95,6 +101,7 @@ class Placement:
         self.body: dict[UOp, Block] = {}
         self.of_range: dict[UOp, Block] = {}
         self.listed: dict[UOp, list[Block]] = {}
+        self.registers: dict[UOp, tuple[UOp, ...]] = {}
         self.bounds = Bounds()
         self.root = Block(sink, None, 0)
         self._blocks = 1
@@ -138,8 +145,11 @@ class Placement:
         self._meet(effects, block)
 
     def _meet(self, nodes: tuple[UOp, ...], block: Block) -> None:
+        known = self.block
         for node in nodes:
-            self.block[node] = _common(self.block.get(node), block)
+            before = known.get(node)
+            if before is not block:
+                known[node] = _common(before, block)
 
     def _collect_writes(self, sink: UOp) -> None:
         """For each effect, and each block with everything in it, how often it writes which memory or register."""
@@ -167,6 +177,7 @@ class Placement:
         """Computes the blocks that each node must stay inside, as bits."""
         need: dict[UOp, int] = {}
         self.need = need
+        accumulators = {u for u in self.order if u.op is UOps.ACC}
         for u in self.order:
             bits = 0
             for s in u.src:
@@ -186,8 +197,10 @@ class Placement:
                 bits |= self._writer(late, u.src[0], self._awaited([u.src[1]], u.src[0]))
             elif u.op in (Ops.IDIV, Ops.MOD) and not self._divisor_is_safe(u.src[1]):
                 bits |= self._guard(late)
-            for register in register_uses(u):
-                bits |= self._writer(late, register, 0)
+            if not accumulators.isdisjoint(u.src) and (used := register_uses(u)):
+                self.registers[u] = used
+                for register in used:
+                    bits |= self._writer(late, register, 0)
             if u.op in EFFECTS:
                 where = self.listed.get(u, ())
                 if len(where) == 1:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tg_lazy import COMMUTATIVE, SPEC, DTypeRule
+from tg_lazy import ALU, COMMUTATIVE, SPEC, DTypeRule
 
 from .pattern import VALUE, Domain, Pattern, instantiate, match
-from .uop import UOp
+from .uop import UOp, UOps
 
 Right = Pattern | Callable[..., UOp | None]
 
@@ -67,10 +67,17 @@ class Rule:
 
 
 class PatternMatcher:
-    """A set of rules, tried in order, indexed by the ops of a node and of its operands. Sets compose with ``+``."""
+    """A set of rules, tried in order, indexed by the ops of a node and of its operands. Sets compose with ``+``.
+
+    Attributes:
+      rules: in the order in which they are tried.
+      ops: those of nodes to which a rule may apply.
+    """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
+        anywhere = any(not rule.left.ops for rule in self.rules)
+        self.ops = frozenset([*ALU, *UOps] if anywhere else [op for rule in self.rules for op in rule.left.ops])
         self._candidates: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
@@ -149,7 +156,24 @@ def graph_rewrite(root: UOp, matcher: PatternMatcher, ctx: Any = None) -> UOp:
       RewriteLoop: one node was rewritten 1000 times in a row.
     """
     done: dict[UOp, UOp] = {}
-    stack: list[tuple[UOp, UOp | None, int]] = [(root, None, 0)]
+    ops, rewrite = matcher.ops, matcher.rewrite
+    for node in root.toposort():
+        current = node.replace(tuple([done[s] for s in node.src])) if node.src else node
+        if current is not node and current in done:
+            done[node] = done[current]
+            continue
+        new = rewrite(current, ctx) if current.op in ops else None
+        if new is None:
+            done[node] = done[current] = current
+        else:
+            _settle(new, done, matcher, ctx)
+            done[node] = done[current] = done[new]
+    return done[root]
+
+
+def _settle(made: UOp, done: dict[UOp, UOp], matcher: PatternMatcher, ctx: Any) -> None:
+    """Adds to ``done`` what a node that a rule made becomes, with all that is new under it."""
+    stack: list[tuple[UOp, UOp | None, int]] = [(made, None, 1)]
     rewrite = matcher.rewrite
     while stack:
         node, result, turns = stack.pop()
@@ -179,4 +203,3 @@ def graph_rewrite(root: UOp, matcher: PatternMatcher, ctx: Any = None) -> UOp:
             if current is not node:
                 stack.append((current, new, 0))
             stack.append((new, None, turns + 1))
-    return done[root]

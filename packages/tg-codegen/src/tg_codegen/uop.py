@@ -160,14 +160,19 @@ class UOp:
     def toposort(self) -> list[UOp]:
         """Every node that this one depends on, operands first, itself last."""
         order: dict[UOp, None] = {}
-        stack: list[tuple[UOp, bool]] = [(self, False)]
+        stack: list[UOp | None] = [self]
         while stack:
-            node, done = stack.pop()
-            if done:
+            node = stack.pop()
+            if node is None:  # the operands of the node below are in
+                node = stack.pop()
+                assert node is not None
                 order[node] = None
             elif node not in order:
-                stack.append((node, True))
-                stack.extend((child, False) for child in reversed(node.src) if child not in order)
+                if node.src:
+                    stack += (node, None)
+                    stack += node.src[::-1]
+                else:
+                    order[node] = None
         return list(order)
 
     def replace(self, src: tuple[UOp, ...]) -> UOp:

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from tg_lazy import DEBUG, LazyOp
+from tg_lazy.collector import Uncollected
 
 from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters
@@ -87,7 +88,7 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
     threads = [threading.Thread(target=compile_jobs, daemon=True) for _ in range(min(parallel, len(missing)))]
     for thread in threads:
         thread.start()
-    with _short_turns(), Progress("compiling kernels", len(missing)) as progress:
+    with _short_turns(), Uncollected(), Progress("compiling kernels", len(missing)) as progress:
         try:
             for device, ast in missing:
                 try:

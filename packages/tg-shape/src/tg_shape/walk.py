@@ -17,6 +17,9 @@ def substitute(e: sint, mapping: Mapping[Node, sint]) -> sint:
     """See `Expr.substitute`."""
     if isinstance(e, int):
         return e
+    simple = _in_sum(e, mapping)
+    if simple is not None:
+        return simple
     done: dict[Expr, sint] = {k: v if type(v) is int else as_sint(v) for k, v in mapping.items()}
     touched = frozenset().union(*[k.variables() for k in mapping])
     # Sums are added up term by term, unless a key could be one of their scaled terms.
@@ -49,6 +52,26 @@ def substitute(e: sint, mapping: Mapping[Node, sint]) -> sint:
         new = [done[a] if isinstance(a, Expr) else a for a in node.args]
         done[node] = node if all(x is y for x, y in zip(new, node.args, strict=True)) else ENGINE.rebuild[node.op](new)
     return done[e]
+
+
+def _in_sum(e: Expr, mapping: Mapping[Any, sint]) -> sint | None:
+    """The same for a sum of multiples of variables, which is most of what is asked for; None for anything else."""
+    if e.lin is None or e in mapping:
+        return None
+    for k in mapping:
+        if k.lin is not None:
+            return None
+    pairs, const = e.lin
+    parts: list[tuple[sint, int]] = []
+    for atom, c in pairs:
+        if atom.op != "var":
+            return None
+        new = mapping.get(atom, atom)
+        if type(new) is int:
+            const += c * new
+        else:
+            parts.append((as_sint(new), c))
+    return combine(parts, const)
 
 
 def variables(e: Expr) -> frozenset[Variable]:

@@ -56,9 +56,13 @@ def add_all(args: Sequence[sint]) -> sint:
     return combine([(a, 1) for a in args], 0)
 
 
+_COMBINES = frozenset({"max", "mod", "mul"})
+"""What terms are that rules may combine with others."""
+
+
 def collect(terms: dict[Expr, int], const: int) -> sint:
     """The normal form of a sum of atoms."""
-    changed = True
+    changed = any(atom.op in _COMBINES for atom in terms)
     while changed:
         changed = False
         for atom, c in list(terms.items()):
