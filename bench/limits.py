@@ -30,6 +30,10 @@ from .workload import Workload
 UNROLL = 8
 AHEAD = 4096
 """How many elements ahead a loop fetches, where it does."""
+BLOCK = 8
+"""Squares in each direction of a block."""
+WIDTH = 4096
+"""Columns, and rows, of a matrix whose squares are moved."""
 PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 FAR = 1 << 27
 """Bytes of a block of which a cache keeps little. Of one as large as the cache it keeps all, or by chance nothing."""
@@ -161,6 +165,38 @@ def read_loop(lanes: int, fetching: bool) -> Loop:
     return Loop(tuple((n, vector, "zeroinitializer") for n in names), tuple(body), UNROLL * lanes, _keep(vector, names))
 
 
+def tile_loop(lanes: int, width: int) -> Loop:
+    """Moves squares of a matrix of ``width`` columns to where transposing puts them, without turning them.
+
+    It goes by blocks of 8 by 8 squares, past the caches, and fetches ahead: what transposing takes at least.
+    """
+    vector, side = f"<{lanes} x float>", BLOCK * lanes
+    across = width // side
+    body = [
+        f"%b = urem i64 %i, {BLOCK}", f"%i.1 = udiv i64 %i, {BLOCK}", f"%a = urem i64 %i.1, {BLOCK}",
+        f"%i.2 = udiv i64 %i.1, {BLOCK}", f"%B = urem i64 %i.2, {across}", f"%A = udiv i64 %i.2, {across}",
+        f"%A.1 = mul i64 %A, {side}", f"%a.1 = mul i64 %a, {lanes}", "%row = add i64 %A.1, %a.1",
+        f"%B.1 = mul i64 %B, {side}", f"%b.1 = mul i64 %b, {lanes}", "%column = add i64 %B.1, %b.1",
+        f"%from.1 = mul i64 %row, {width}", "%from = add i64 %from.1, %column",
+        f"%to.1 = mul i64 %column, {width}", "%to = add i64 %to.1, %row",
+    ]  # fmt: skip
+    for u in range(lanes):
+        body += [
+            f"%j{u} = add i64 %from, {u * width}",
+            f"%p{u} = getelementptr float, ptr %in, i64 %j{u}",
+            f"%f{u} = getelementptr float, ptr %p{u}, i64 {2 * lanes}",
+            f"call void @llvm.prefetch.p0(ptr %f{u}, i32 0, i32 3, i32 1)",
+            f"%v{u} = load {vector}, ptr %p{u}, align 64",
+        ]
+    for u in range(lanes):
+        body += [
+            f"%k{u} = add i64 %to, {u * width}",
+            f"%q{u} = getelementptr float, ptr %out, i64 %k{u}",
+            f"store {vector} %v{u}, ptr %q{u}, align 64, !nontemporal !{{i32 1}}",
+        ]
+    return Loop((), tuple(body), 1, ())
+
+
 @dataclass(frozen=True)
 class Run:
     """A limit, ready to be measured.
@@ -255,6 +291,15 @@ class Bench:
         return Run(min(ways, key=self.best), float(self.nbytes))
 
 
+    def tiles(self, threads: int) -> Run | None:
+        """Moving the squares of a matrix; bytes read and bytes written. None where vectors are shorter than lines."""
+        if self.lanes < 16:
+            return None
+        squares = (WIDTH // self.lanes) ** 2
+        call = self.call(tile_loop(self.lanes, WIDTH), "move_tiles", squares, threads, PREFETCH)
+        return Run(call, 2.0 * 4 * WIDTH * WIDTH)
+
+
 class Machine:
     """The machine itself, taking turns as a library does: what it does with a workload is the workload's limit.
 
@@ -312,7 +357,8 @@ def measure(
     bench, far = Bench(nbytes, seconds, clock), Bench(FARTHER * nbytes, seconds, clock)
     found: dict[str, float] = {}
     limits: dict[str, Callable[[int], Run | None]] = {
-        "fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "read": bench.read, "read far": far.read,
+        "fma": bench.fma, "bf16": bench.bf16, "copy": bench.copy, "tiles": far.tiles, "read": bench.read,
+        "read far": far.read,
     }  # fmt: skip
     for name, limit in limits.items():
         for key, threads in ((f"{name} 1", 1), (name, bench.threads)):

@@ -23,7 +23,8 @@ _SHOWN = {
     "processor": "Processor time on one thread (the machine was busy otherwise)",
 }
 _LIMITS = {
-    "fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying 128 MB", "read": "reading 128 MB",
+    "fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying 128 MB",
+    "tiles": "moving 16x16 squares of a matrix of 64 MB to where transposing puts them", "read": "reading 128 MB",
     "read far": "reading 640 MB",
 }  # fmt: skip
 

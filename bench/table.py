@@ -16,7 +16,7 @@ _MARK = {True: "met", False: "MISSED", None: "-"}
 
 
 _LIMITS = {
-    "fma": "GFLOP/s", "bf16": "GFLOP/s", "copy": "GB/s", "read": "GB/s", "read far": "GB/s",
+    "fma": "GFLOP/s", "bf16": "GFLOP/s", "copy": "GB/s", "tiles": "GB/s", "read": "GB/s", "read far": "GB/s",
 }  # fmt: skip
 
 
