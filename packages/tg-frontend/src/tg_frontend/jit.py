@@ -112,7 +112,8 @@ class _Record:
         self.fresh = [(Device[s.device].allocator, s.device, s.size, s.dtype) for s in self.outputs]
         one, sources = self.steps[0]
         everything = [(i, i, -1) for i in range(len(self.replaced))]
-        self.alone = one.prg if len(self.steps) == 1 and sources == everything else None
+        bare = len(self.steps) == 1 and sources == everything and len(one.bufs) == len(everything)
+        self.alone = one.prg if bare else None
         # a result that each call makes anew, seen as it lies in memory: which output it is, and how
         self.whole: dict[int, tuple[int, ShapeTracker, tuple[str, int]]] = {}
         for tensor in _outputs(result):
