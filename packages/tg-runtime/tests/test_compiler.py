@@ -165,7 +165,7 @@ def test_llvm_keeps_nothing_of_a_kernel() -> None:
 
 def test_a_compiler_gives_back_what_it_took(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed: list[int] = []
-    monkeypatch.setattr("tg_runtime.compiler.trim", lambda: trimmed.append(1))
+    monkeypatch.setattr("tg_runtime.libc.trim", lambda: trimmed.append(1))
     compiler = Counting("rest")
     for number, source in enumerate(("a", "b")):
         compiler.compile_cached(source)

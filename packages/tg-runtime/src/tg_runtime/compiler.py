@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 
 from . import diskcache
 from .errors import CompileError
-from .libc import trim
 
 
 class Compiler(ABC):
@@ -38,6 +37,8 @@ class Compiler(ABC):
     def rest(self) -> None:
         """Gives back what compiling took and freed, which ``malloc`` keeps: no more kernels are to come at once."""
         if self.compiled:
+            from .libc import trim  # brings ctypes
+
             self.compiled = 0
             trim()
 
