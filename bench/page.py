@@ -73,7 +73,12 @@ def _limits(record: Record) -> list[str]:
             unit = "GFLOP/s" if name in ("fma", "bf16") else "GB/s"
             rows.append([what, unit, number(record.limits[name] / 1e9), number(record.limits[f"{name} 1"] / 1e9)])
     head = ["the machine's limit", "unit", "all threads", "one thread"]
-    return ["## What the machine can do", "", *grid(head, rows, 2), ""] if rows else []
+    told = (
+        "The best of several runs, apart from any library. How fast memory is may change by a factor of two within "
+        "minutes, as others use the same host: every row below has a limit of its own, the median of turns among those "
+        "of the libraries, in GFLOP/s or GB/s."
+    )
+    return ["## What the machine can do", "", told, "", *grid(head, rows, 2), ""] if rows else []
 
 
 def _table(record: Record) -> list[str]:
@@ -100,9 +105,9 @@ def _table(record: Record) -> list[str]:
             rows.append([
                 row.name, row.unit.replace("us", "µs"), *(cell(workload, row.results.get(n)) for n in libraries),
                 f"{number(peer[1].seconds / ours)} × {peer[0]}" if ours and peer and peer[1].seconds else "",
-                "" if reached is None else f"{reached:.0%}", goal,
+                number(row.limit / 1e9) if row.limit else "", "" if reached is None else f"{reached:.0%}", goal,
             ])  # fmt: skip
-        head = ["workload", "unit", *libraries, "tinytg / best peer", "of the limit", "goal"]
+        head = ["workload", "unit", *libraries, "tinytg / best peer", "limit", "of the limit", "goal"]
         lines += [f"### {group.capitalize()}", "", *grid(head, rows, 2), ""]
     return lines
 
@@ -205,13 +210,12 @@ def _first_runs(record: Record, judged: bool) -> list[str]:
         if row.group in ("training", "models", "attention", "decoding"):
             found = [row.results.get(name) for name in libraries]
             texts = [
-                f"{o.peak_bytes / 2**20:.0f}" if o is not None and o.status == "ok" and o.peak_bytes is not None else ""
-                for o in found
+                f"{max(0, o.peak_bytes) / 2**20:.0f}"
+                if o is not None and o.status == "ok" and o.peak_bytes is not None else "" for o in found
             ]
-            ratio = _beside_torch(row)
-            wanted = ratio is not None and row.group == "training" and not judged
-            verdict = f" {_SIGN[ratio <= footprint.GOAL]}" if wanted and ratio is not None else ""
-            rows.append([row.name, *texts, f"{number(ratio)}{verdict}" if ratio is not None else ""])
+            ratio = None if judged else _beside_torch(row)
+            verdict = f" {_SIGN[ratio <= footprint.GOAL]}" if ratio is not None and row.group == "training" else ""
+            rows.append([row.name, *texts, *([] if judged else [f"{number(ratio)}{verdict}"])])
     if not rows:
         return []
     what = "By how many MiB the process grew at most, weights, inputs and what was loaded and compiled included."
@@ -220,7 +224,8 @@ def _first_runs(record: Record, judged: bool) -> list[str]:
          "was freed and kept, is no growth."] if judged
         else [f"{what} The goal for training steps is {footprint.GOAL} times what torch takes."]
     )  # fmt: skip
-    return [*told, "", *grid(["workload", *libraries, f"{OURS} / torch"], rows), ""]
+    head = ["workload", *libraries, *([] if judged else [f"{OURS} / torch"])]
+    return [*told, "", *grid(head, rows), ""]
 
 
 def _beside_torch(row: Row) -> float | None:
