@@ -15,6 +15,7 @@ from tg_lazy.cost import FLOPS
 from tg_shape import Expr, Variable, coefficient, sint
 
 from .nest import PLACE, Nest, Node, NodeOp, NodeTable, Store
+from .order import operands_first
 from .target import Target
 
 DEAR = 10.0  # operations that cost more than a store and a load in the first-level cache
@@ -52,17 +53,7 @@ class Keeping:
     @staticmethod
     def within(value: Node, walk: Variable) -> list[Node]:
         """The nodes that a loop over ``walk`` computes for ``value``, operands first, and what it finds there."""
-        order: dict[Node, None] = {}
-        stack: list[tuple[Node, bool]] = [(value, False)]
-        while stack:
-            node, done = stack.pop()
-            if done:
-                order[node] = None
-            elif node not in order:
-                stack.append((node, True))
-                if walk in node.free:
-                    stack.extend((child, False) for child in reversed(node.src) if child not in order)
-        return list(order)
+        return operands_first([value], lambda node: node.src if walk in node.free else ())
 
     def cost(self, node: Node, walk: Variable) -> float:
         """Operations for one element; infinite where something in it may not be computed elsewhere."""

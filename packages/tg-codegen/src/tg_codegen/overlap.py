@@ -19,6 +19,7 @@ from itertools import count
 from tg_lazy import Ops
 
 from .facts import pointer_base
+from .order import operands_first
 from .uop import STREAM, UOp, UOps, const
 
 SIMPLE = frozenset({UOps.STORE, UOps.PREFETCH, UOps.ASSIGN})
@@ -147,17 +148,7 @@ class Delayed:
 
     def own(self) -> list[UOp]:
         """What the last walk computes itself, operands first: not what other walks leave."""
-        order: dict[UOp, None] = {}
-        stack: list[tuple[UOp, bool]] = [(e, False) for e in reversed(self.write.src[1:])]
-        while stack:
-            u, done = stack.pop()
-            if done:
-                order[u] = None
-            elif u not in order:
-                stack.append((u, True))
-                if u.op not in (UOps.READ, UOps.AFTER):
-                    stack.extend((s, False) for s in reversed(u.src) if s not in order)
-        return list(order)
+        return operands_first(self.write.src[1:], lambda u: () if u.op in (UOps.READ, UOps.AFTER) else u.src)
 
     def delay(self) -> None:
         """Puts the last walk into the one before it, a row late: before what takes the place of what it reads."""
