@@ -229,6 +229,7 @@ def test_a_cl_mem_of_somebody_else() -> None:
     options = BufferOptions(external_ptr=theirs.handle)
     buffer = Buffer(cl.device, 16, dtypes.float32, options=options).allocate()
     buffer.copyin(memoryview(array("f", range(16))))
+    cl.synchronize()  # we know nothing of what they do with it, nor they of our queues
     out = bytearray(64)
     cl.allocator.copyout(memoryview(out), theirs)
     assert list(memoryview(out).cast("f")) == [float(i) for i in range(16)]
