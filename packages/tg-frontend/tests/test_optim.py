@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tg_dtype import dtypes
 from tg_frontend import Tensor
 from tg_frontend.nn.optim import SGD, Adam, AdamW, Optimizer, OptimizerGroup
-from tg_runtime import Device
+from tg_runtime import Device, GlobalCounters
 
 Array = NDArray[np.float64]
 GRADIENTS = np.random.default_rng(1).standard_normal((6, 3, 2))
@@ -153,3 +153,19 @@ def test_mistakes_are_named() -> None:
     for function, kind, message in bad:
         with pytest.raises(kind, match=message):
             function()
+
+
+def test_a_step_passes_over_each_parameter_once() -> None:
+    """The parameter and its two averages are read and written by one kernel; the step's number is counted beside."""
+
+    def kernels(count: int) -> int:
+        params = [Tensor(np.ones((64 + i, 64), np.float32)) for i in range(count)]
+        adam = Adam(params)
+        for _ in range(2):
+            for param in params:
+                param.grad = Tensor(np.ones(param.shape, np.float32)).realize()
+            before = GlobalCounters.kernel_count
+            adam.step()
+        return GlobalCounters.kernel_count - before
+
+    assert kernels(3) - kernels(2) == kernels(2) - kernels(1) == 1
