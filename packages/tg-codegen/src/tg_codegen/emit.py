@@ -266,8 +266,11 @@ class Emitter(Sharing):
             steps[here] = step
         return steps[node]
 
-    def home(self, node: Node, env: Env) -> Block:
-        """The innermost block that opens something on which ``node`` depends."""
+    def home(self, node: Node, env: Env, context: Context) -> Block:
+        """The innermost block that opens something on which ``node`` depends.
+
+        A partial last iteration that runs on a condition has a block, too, though its loop has a number for a counter.
+        """
         home = self.top
         for root in node.free:
             value = env.root[root]
@@ -275,6 +278,12 @@ class Emitter(Sharing):
                 block = self.owner.get(variable)
                 if block is not None and block.depth > home.depth:
                     home = block
+        here = context
+        while here.parent is not None and here.block.depth > home.depth:
+            opened = self.named.get(here.opened or "")
+            if here.block is not here.parent.block and opened is not None and opened.root in node.free:
+                return here.block
+            here = here.parent
         return home
 
     def context_of(self, block: Block, context: Context) -> Context:
@@ -293,12 +302,12 @@ class Emitter(Sharing):
         for name, value in base.items():
             axis = self.nest.axis(name)
             outer = outer.open(name, axis.root, axis.stride, value)
-        home = self.home(node, outer)
+        home = self.home(node, outer, context)
         roots = node.arg[1]
         members = [
             n for n in self.reductions
             if n is node or (n.arg[1] == roots and n.level == node.level and n not in self.staged
-                             and self.is_open(n, outer) and self.home(n, outer) is home)
+                             and self.is_open(n, outer) and self.home(n, outer, context) is home)
         ]
         place = Context(home, outer, None, self.context_of(home, context))
         slots = [(n, here) for n in members for here in self.replicas(outer, sorted(n.free, key=lambda v: v.name))]

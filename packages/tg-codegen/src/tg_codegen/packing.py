@@ -122,7 +122,7 @@ class Packer(Planner):
         few sets of the cache that they do not stay either. What is walked across serves several panels at once.
         """
         walked = [r for r in self.nest.roots.values() if r.reduce]
-        count = self.outer(rows.var).extent
+        count = self.serial(rows.var)
         if len(self.reductions) != 1 or self.outer(walked[0].var).kind is not Kind.REDUCE:
             return None
         if len(walked) > 1:
@@ -140,7 +140,7 @@ class Packer(Planner):
             far |= prod(size(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
         if extent * wide <= l2 // 2 and held == extent and not far:
             return None
-        panels = min(GROUP_PANELS, size(self.outer(lanes.var).extent) // self.target.threads) if across else 1
+        panels = min(GROUP_PANELS, size(self.serial(lanes.var)) // self.target.threads) if across else 1
         panels = max(1, panels)
         length = power_below(max(l2 // 4 // (wide * panels), SHORT_PIECE))
         if held < extent:

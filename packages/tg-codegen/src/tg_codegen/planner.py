@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from tg_shape import Expr, Variable
+from tg_shape import Expr, Variable, sint
 
 from .actions import Action, Mark, Split, loads_of
 from .nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
@@ -68,6 +68,11 @@ class Planner:
     def outer(self, root: Variable) -> Axis:
         """The outermost loop of a root."""
         return self.nest.of_root(root)[0]
+
+    def serial(self, root: Variable) -> sint:
+        """How many iterations of an output dimension are still done one by one: 1 where a tile has it whole."""
+        axis = self.outer(root)
+        return axis.extent if axis.kind is Kind.LOOP else 1
 
     def cut(self, root: Variable, factor: int, kind: Kind) -> bool:
         """Gives the innermost ``factor`` iterations of a root's outer loop to ``kind``; False if there are too few."""
