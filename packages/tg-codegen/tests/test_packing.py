@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import Target, interpret, linearize
+from tg_codegen import Target, UOps, interpret, linearize
 from tg_codegen.actions import apply, parse
 from tg_codegen.emit import emit
 from tg_codegen.heuristic import heuristic
@@ -90,8 +90,18 @@ def test_what_windows_reach_counts_where_a_panel_is_packed() -> None:
     assert packer.widest(lanes, [load]) == (1 << 20) // (4 * 8 * 40 * 13 * 13)
 
 
-@pytest.mark.parametrize("shape", [(96, 90, 15, 40, 3), (96, 90, 15, 12, 3), (96, 90, 15, 200, 3), (96, 90, 36, 9, 3)])
-def test_what_does_not_fit_is_done_in_pieces_or_as_it_is(shape: tuple[int, int, int, int, int]) -> None:
+@pytest.mark.parametrize(
+    ("shape", "pieces"),
+    [((96, 90, 15, 40, 3), True), ((96, 90, 15, 12, 3), False), ((96, 90, 15, 200, 3), True),
+     ((96, 90, 36, 9, 3), True)],
+)  # fmt: skip
+def test_what_does_not_fit_is_done_in_pieces_or_as_it_is(shape: tuple[int, int, int, int, int], pieces: bool) -> None:
     target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20)
     nest = lower(convolution(*shape))  # lanes over images: one vector over all windows is 1.3 MB
-    emit(apply(nest, heuristic(nest, target)), target)
+    planned = apply(nest, heuristic(nest, target))
+    sink = emit(planned, target)
+    verify(sink)
+    panels = [u.dtype.itemsize * u.arg[1] for u in sink.toposort() if u.op is UOps.SCRATCH]
+    assert sum(panels) <= target.l2_bytes and bool(panels) is pieces
+    assert any(line.startswith("pack") for line in planned.log) is pieces
+    assert any(line.startswith("partial") for line in planned.log) is pieces

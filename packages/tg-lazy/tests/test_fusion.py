@@ -407,6 +407,18 @@ def test_limits_of_a_device(machine: Any, rng: Any) -> None:
         del LIMITS["TINY"]
 
 
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_a_kernel_has_no_more_reductions_than_the_device_allows(
+    machine: Any, rng: Any, monkeypatch: pytest.MonkeyPatch, stages: int
+) -> None:
+    monkeypatch.setitem(LIMITS, "TINY", Limits(stages=stages))
+    v = normal(rng, 37, 53)
+    found = softmax(softmax(machine.buffer(v, "TINY"), 1), 1)  # four reductions over one row
+    counts = [sum(n.op is Ops.REDUCE for n in item.ast.toposort()) for item in schedule([found])[0]]
+    assert sum(counts) >= 4 and max(counts) == stages
+    assert kernels(machine, found, np_softmax(np_softmax(v))) == len(counts)
+
+
 def test_explanations_say_why(machine: Any, rng: Any) -> None:
     a, w = machine.buffer(normal(rng, 64, 64)), machine.buffer(normal(rng, 64, 256))
     x = scalar(a, Ops.MUL, 2).alu(Ops.EXP2)

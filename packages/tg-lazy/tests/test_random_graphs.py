@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_dtype import dtypes
-from tg_lazy import LazyBuffer, Ops
+from tg_lazy import LazyBuffer, LazyOp, Ops, ScheduleItem
 from tg_lazy.cost import LIMITS, Limits
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,8 +29,8 @@ REDUCER: dict[Ops, Any] = {Ops.ADD: np.add, Ops.MAX: np.maximum, Ops.MUL: np.mul
 class Program:
     """A random program, kept as pairs of a lazy node and its value."""
 
-    def __init__(self, machine: Any, choose: Choose) -> None:
-        self.machine, self.choose = machine, choose
+    def __init__(self, machine: Any, choose: Choose, limits: Limits | None = None) -> None:
+        self.machine, self.choose, self.limits = machine, choose, limits
         self.pairs: list[tuple[LazyBuffer, Array]] = []
         self.log: list[str] = []
         for _ in range(1 + choose(3)):
@@ -264,12 +264,17 @@ class Program:
 
     def realise(self) -> None:
         x, v = self.pick()
-        self.machine.run(x)
+        self.run(x)
         self.log.append("realise")
         np.testing.assert_allclose(self.machine.value(x), v, rtol=1e-4, atol=1e-4)
 
+    def run(self, *outputs: LazyBuffer) -> None:
+        for item in self.machine.run(*outputs):
+            if self.limits is not None and item.ast.op is Ops.SINK:
+                within(self.limits, item)
+
     def check(self) -> None:
-        self.machine.run(*[x for x, _ in self.pairs[-4:]])
+        self.run(*[x for x, _ in self.pairs[-4:]])
         for x, v in reversed(self.pairs):
             np.testing.assert_allclose(self.machine.value(x), v, rtol=1e-4, atol=1e-4, err_msg="\n".join(self.log))
 
@@ -282,8 +287,19 @@ def _memory(node: LazyBuffer) -> object:
     return base if base.storage is None else base.storage.root
 
 
-def program(machine: Any, choose: Choose, steps: int) -> None:
-    p = Program(machine, choose)
+def within(limits: Limits, item: ScheduleItem) -> None:
+    """Asserts that a kernel keeps the limits; what depends on no memory costs nothing, and is not counted."""
+    read: set[LazyOp] = set()
+    for node in item.ast.toposort():
+        if node.op in (Ops.LOAD, Ops.GATHER) or any(src in read for src in node.src):
+            read.add(node)
+    computed = [node.op for node in read if node.op not in (Ops.LOAD, Ops.VIEW, Ops.STORE, Ops.SINK)]
+    assert len(computed) <= limits.nodes and computed.count(Ops.REDUCE) <= limits.stages, item.ast.render()
+    assert len(item.bufs) <= limits.buffers, item.ast.render()
+
+
+def program(machine: Any, choose: Choose, steps: int, limits: Limits | None = None) -> None:
+    p = Program(machine, choose, limits)
     for _ in range(steps):
         if not p.pairs:
             p.memory()
@@ -310,7 +326,7 @@ def test_values_do_not_depend_on_the_limits(
         split_parts=pick.choice([2, 3, 256]), split_fewest=2,
     )  # fmt: skip
     monkeypatch.setitem(LIMITS, "CPU", limits)
-    program(make_machine(), pick.randrange, 40)
+    program(make_machine(), pick.randrange, 40, limits)
 
 
 @pytest.mark.parametrize("seed", range(60))

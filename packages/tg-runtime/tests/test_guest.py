@@ -58,10 +58,16 @@ def launch(device: Compiled, name: str, lib: bytes, buffers: Sequence[bytearray]
         data[:] = block.view(len(data))
 
 
+EMULATOR_CRASHES = {RISCV: re.compile(r"cast_float")}
+"""Cases that QEMU 7.2 dies of: where vectors of floats become integers (vfcvt.rtz, vfncvt.rtz, vfwcvt.rtz)."""
+
+
 def every_case(setting: str, renderer: type[Renderer]) -> list[object]:
     target = CPUArch.parse(setting.rpartition(":")[2]).target(1)
+    crashes = EMULATOR_CRASHES.get(setting)
     return [pytest.param(setting, case, id=f"{setting.partition('+')[2]}-{case.name}")
-            for case in cases(renderer(target), lanes=max(target.vector_bytes // 4, 4))]
+            for case in cases(renderer(target), lanes=max(target.vector_bytes // 4, 4))
+            if not (crashes and crashes.match(case.name))]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +79,6 @@ def every_case(setting: str, renderer: type[Renderer]) -> list[object]:
 def test_conformance(opened: Compiled, case: Case) -> None:
     assert opened.renderer is not None and opened.compiler is not None
     lib = opened.compiler.compile(opened.renderer.render(case.name, case.uops))
-    vectors = opened.renderer.target.vector_bytes > 4
-    if elf.ELFObject(lib).machine == elf.EM_RISCV and vectors and re.match(r"cast_float", case.name):
-        return  # see TestRISCVVectors
     buffers = case.buffers()
     launch(opened, case.name, lib, buffers, case.vals)
     case.check(buffers)
@@ -97,7 +100,7 @@ class TestRISCV(DeviceConformance):
 class TestRISCVVectors(DeviceConformance):
     device = "CPU"
     dev = RISCV
-    # QEMU 7.2 crashes on its own where vectors of floats become integers (vfcvt.rtz, vfncvt.rtz, vfwcvt.rtz)
+    # they become integers from vectors of floats: see EMULATOR_CRASHES
     test_casts = None  # type: ignore[assignment]
     test_elementwise = None  # type: ignore[assignment]
 

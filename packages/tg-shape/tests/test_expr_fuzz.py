@@ -218,8 +218,22 @@ def test_linear_terms_sum_to_the_expression(pair: Pair) -> None:
     again: sint = total
     for atom, c in terms:
         again = again + atom * c
-        assert coefficient(e, atom) == c if atom.op == "var" and coefficient(e, atom) is not None else True
     assert again is e or again == e
+
+
+@settings(max_examples=200)
+@given(pair=numbers, data=some.data())
+def test_a_coefficient_is_a_slope(pair: Pair, data: Any) -> None:
+    e, v = pair[0], data.draw(some.sampled_from(VARIABLES))
+    slope, terms = coefficient(e, v), linear_terms(e)[0]
+    if slope is None:
+        assert any(atom is not v and v in atom.variables() for atom, _ in terms)
+        return
+    assert slope == dict(terms).get(v, 0)
+    at = {u: data.draw(some.integers(u.vmin, u.vmax)) for u in VARIABLES}
+    other = data.draw(some.integers(v.vmin, v.vmax))
+    low, high = (e.evaluate({**at, v: x}) if isinstance(e, Expr) else e for x in (at[v], other))
+    assert high - low == slope * (other - at[v])
 
 
 def nonnegative_numerators(e: sint) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from tg_shape import Expr, Variable, bounds_of, ceildiv, resolve, sint, smax, smin
@@ -190,21 +194,21 @@ def test_symbolic_sizes(e: Expr, want: str) -> None:
 def test_a_divisor_that_could_be_0_is_taken_not_to_be() -> None:
     z = Variable("z", 0, 9)
     i = Variable("i", 0, z - 1)
-    for e, want in [
-        ((J * z + i) // z, J),
-        ((J * z + i) % z, i),
-        ((J * z * 4 + i) // (z * 4), J),
-        ((Y * z + 5) // z, Y + 5 // z),
-        ((Y * z + 5) % (z * 2), None),
-    ]:
+    functions: list[tuple[Callable[..., Any], sint | None]] = [
+        (lambda j, z, i, y: (j * z + i) // z, J),
+        (lambda j, z, i, y: (j * z + i) % z, i),
+        (lambda j, z, i, y: (j * z * 4 + i) // (z * 4), J),
+        (lambda j, z, i, y: (y * z + 5) // z, Y + 5 // z),
+        (lambda j, z, i, y: (y * z + 5) % (z * 2), None),
+    ]
+    for function, want in functions:
+        e = function(J, z, i, Y)
         assert isinstance(e, Expr) and (want is None or e is want)
-        for n in range(1, 10):
+        for j, n, y in itertools.product(range(J.vmax + 1), range(1, 10), range(Y.vmin, Y.vmax + 1)):
             for k in range(n):
-                exact = {J: 2, z: n, i: k, Y: 7}
-                if want is None:
-                    assert e.evaluate(exact) == (7 * n + 5) % (n * 2)
-                else:
-                    assert bounds_of(e)[0] <= e.evaluate(exact) <= bounds_of(e)[1]
+                value = e.evaluate({J: j, z: n, i: k, Y: y})
+                assert value == function(j, n, k, y)
+                assert bounds_of(e)[0] <= value <= bounds_of(e)[1]
 
 
 def test_a_split_loop_leaves_no_division() -> None:
