@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, schedule
 
 
@@ -245,3 +246,36 @@ def test_training_keeps_the_loss_of_the_old_parameters(machine: Any) -> None:
     np.testing.assert_allclose(machine.value(new), wv - 0.01 * (xv.T @ (2 * expected)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(machine.value(loss), [[(expected**2).sum()]], rtol=1e-4)
     np.testing.assert_allclose(machine.value(out), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_cycle_is_broken_only_where_a_copy_helps(machine: Any) -> None:
+    # a step that needs another for what it computes must not lose that order when the cycle around both is broken
+    v = np.array([1, 2, 3, 4], np.float32)
+    a = machine.buffer(v)
+    early = plus(a.shrink(((0, 1),)), 1)
+    one = a.shrink(((2, 4),)).assign(a.shrink(((2, 4),)).const_like(9)).base
+    two = one.assign(one.alu(Ops.SUB, one.flip((0,))))
+    three = two.shrink(((0, 1),)).assign(early).base
+    del early
+    machine.run(three)
+    same(machine, three, np.array([2.0, -7.0, 7.0, 8.0]))
+
+
+def test_a_step_that_reads_two_parts_of_a_version_gets_both(machine: Any) -> None:
+    v = ramp(8)
+    a = machine.buffer(v)
+    low = a.shrink(((0, 4),)).bitcast(dtypes.int32).bitcast(dtypes.float32)
+    part = a.shrink(((4, 8),)).bitcast(dtypes.uint8).bitcast(dtypes.float32)
+    new = a.assign(plus(a.flip((0,)), 1))
+    both = low.alu(Ops.ADD, part).alu(Ops.ADD, new.shrink(((0, 4),)))
+    machine.run(both)
+    same(machine, both, v[:4] + v[4:] + v[::-1][:4] + 1)
+
+
+def test_an_assigned_value_is_read_in_the_shape_of_the_memory(machine: Any) -> None:
+    a = machine.buffer(ramp(4))
+    old = times(a, 2)
+    new = a.reshape((4, 1)).assign(plus(a.reshape((4, 1)), 1)).base
+    out = old.alu(Ops.ADD, new)
+    machine.run(out)
+    same(machine, out, ramp(4) * 3 + 1)

@@ -60,6 +60,9 @@ class Former:
     def store(self, root: Node, frame: ShapeTracker | None) -> LazyOp:
         """The store that realises ``root``."""
         st = over(target_of(root)[1], frame) or contiguous(root.shape)
+        if root.op is Ops.ASSIGN:  # the loops are those of the part that it writes
+            value, own = root.srcs[1]
+            return ast.store(self.slot(root), st, self.value(value, over(own, frame)))
         return ast.store(self.slot(root), st, self.value(root, frame))
 
     def value(self, node: Node, st: ShapeTracker | None) -> LazyOp:
@@ -93,7 +96,12 @@ class Former:
             return []
         if node.op is Ops.REDUCE:
             return [node.srcs[0]]
-        srcs = node.srcs[1:] if node.op in (Ops.GATHER, Ops.ASSIGN) else node.srcs
+        if node.op is Ops.ASSIGN:  # the whole memory, which may have another shape than what was assigned
+            value, own = node.srcs[1]
+            if seen_shape(node.srcs[1]) != node.shape:
+                own = (own or contiguous(value.shape)).reshape(node.shape)
+            return [(value, over(own, st))]
+        srcs = node.srcs[1:] if node.op is Ops.GATHER else node.srcs
         return [(src, over(own, st)) for src, own in srcs]
 
     def build(self, node: Node, st: ShapeTracker | None, src: list[LazyOp]) -> LazyOp:

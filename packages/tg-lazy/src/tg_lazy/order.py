@@ -41,6 +41,10 @@ class Ordering:
       steps: in execution order, once :meth:`run` was called.
       before: for each step those that must come before it.
       after: for each step those that must come after it.
+      hazards: for a step that reads a version of memory and the step that overwrites it: which versions. A copy of
+        the version can take the place of this order.
+      firm: pairs of steps in an order that nothing can replace: the second reads what the first writes, or both write
+        one memory.
     """
 
     def __init__(self, graph: Graph, steps: list[Step]) -> None:
@@ -58,6 +62,7 @@ class Ordering:
         self.before: dict[Step, dict[Step, None]] = {}
         self.after: dict[Step, dict[Step, None]] = {}
         self.hazards: dict[tuple[Step, Step], dict[Node, None]] = {}
+        self.firm: set[tuple[Step, Step]] = set()
 
     def run(self) -> None:
         """Orders the steps; adds copies and temporaries where the order alone does not do."""
@@ -92,6 +97,7 @@ class Ordering:
             maker = self.maker.get(node)
             if maker is not None:
                 self._edge(maker, step)
+                self.firm.add((maker, step))
             if self.writers and node in step.places:
                 writer = self.overwriter(node)
                 if writer is not None and (end := self.maker[writer]) is not step:
@@ -102,6 +108,7 @@ class Ordering:
                 following = self.overwriter(root)
                 if following is not None:
                     self._edge(step, self.maker[following])
+                    self.firm.add((step, self.maker[following]))
 
     def _detour(self, step: Step, root: Node) -> None:
         """Lets ``step`` compute into a temporary, and a step of its own put that where ``root`` wants it."""
@@ -155,10 +162,10 @@ class Ordering:
     def _break_cycle(self, stuck: set[Step]) -> Step:
         """Copies a version of memory for the readers that cannot come before the step that overwrites it."""
         for (reader, writer), nodes in list(self.hazards.items()):
+            if (reader, writer) in self.firm:
+                continue  # the writer needs the reader for another reason: a copy of what it reads frees nobody
             if reader not in stuck or writer not in stuck or not self._reaches(writer, reader, stuck):
                 continue
-            del self.hazards[reader, writer]
-            del self.before[writer][reader], self.after[reader][writer]
             node = next(iter(nodes))
             copy = Node(Ops.CONTIGUOUS, node.device, node.dtype, node.shape, ((node, None),), None, node.origin)
             copy.reason = "a copy of memory that is overwritten before its last reader can run"
@@ -172,15 +179,19 @@ class Ordering:
             self.steps.append(step)
             self.maker[copy] = step
             self.before[step], self.after[step] = {}, {}
-            for other in [reader, *self._late_readers(node, writer, stuck)]:
-                self.hazards.pop((other, writer), None)
-                self.before[writer].pop(other, None)
-                self.after[other].pop(writer, None)
+            for other in dict.fromkeys([reader, *self._late_readers(node, writer, stuck)]):
+                others = self.hazards.get((other, writer), {})
+                others.pop(node, None)
+                if not others:  # the order stays for the sake of what else it reads there
+                    self.hazards.pop((other, writer), None)
+                    self.before[writer].pop(other, None)
+                    self.after[other].pop(writer, None)
                 other.inputs.pop(node)
                 other.inputs[copy] = None
                 other.swaps[node] = copy
                 other.places[copy] = other.places.pop(node)
                 self._edge(step, other)
+                self.firm.add((step, other))
             self._link(step)
             return step
         raise AssertionError("a cycle without a version of memory to copy")
@@ -188,7 +199,8 @@ class Ordering:
     def _late_readers(self, node: Node, writer: Step, stuck: set[Step]) -> list[Step]:
         return [
             reader for (reader, end), nodes in self.hazards.items()
-            if end is writer and node in nodes and reader in stuck and self._reaches(writer, reader, stuck)
+            if end is writer and node in nodes and (reader, end) not in self.firm
+            and reader in stuck and self._reaches(writer, reader, stuck)
         ]  # fmt: skip
 
     def _reaches(self, first: Step, last: Step, within: set[Step]) -> bool:

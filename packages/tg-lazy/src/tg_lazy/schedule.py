@@ -25,6 +25,7 @@ from .origin import Origin
 from .sparing import sparing
 from .step import Step
 from .storage import Storage
+from .verify import verify
 
 _VIEW = Ops.VIEW
 
@@ -113,8 +114,9 @@ class _Plan:
         ordering = Ordering(self.graph, self.fusion.steps)
         ordering.run()
         Merging(ordering).run()
-        runs = chains(ordering, self.fusion.chosen)
-        return [found for run in sparing(runs, ordering) for found in run_items(run)]
+        runs = sparing(chains(ordering, self.fusion.chosen), ordering)
+        verify([step for run in runs for step in run])
+        return [found for run in runs for found in run_items(run)]
 
 
 def run_items(run: Sequence[Step]) -> list[ScheduleItem]:
