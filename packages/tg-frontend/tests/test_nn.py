@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,27 @@ def test_embedding(backend: str) -> None:
         layer(Tensor([1.0]))
 
 
+def test_convolutions_are_classes() -> None:
+    class Mine(nn.Conv2d):
+        def __call__(self, x: Tensor) -> Tensor:
+            return super().__call__(x).relu()
+
+    layer = Mine(2, 3, 3, padding="same")
+    assert isinstance(layer, nn.Conv2d)
+    assert isinstance(nn.ConvTranspose1d(2, 3, 3), nn.ConvTranspose1d)
+    out = layer(Tensor(sample(1, 2, 5, 5))).numpy()
+    assert out.shape == (1, 3, 5, 5)
+    assert out.min() == 0
+    with pytest.raises(ValueError, match=r"^Mine: padding 'no'"):
+        Mine(2, 3, 3, padding="no")
+
+
+def test_one_example_without_a_batch() -> None:
+    x = Tensor(sample(2, 4, 9, 9))
+    for layer in (nn.Conv2d(4, 6, 3, padding=1), nn.ConvTranspose2d(4, 6, 3, stride=2)):
+        same(layer(x[1]), layer(x).numpy()[1])
+
+
 def test_convolutions() -> None:
     x = Tensor(sample(2, 4, 9, 9))
     layer = nn.Conv2d(4, 6, (3, 2), stride=2, padding=1, groups=2)
@@ -65,8 +87,9 @@ def test_convolutions() -> None:
         nn.Conv2d(4, 6, 3, groups=3)
     with pytest.raises(ValueError, match="stride of 1"):
         nn.Conv2d(4, 6, 3, stride=2, padding="same")
-    with pytest.raises(ValueError, match="'valid'"):
-        nn.Conv2d(4, 6, 3, padding="valid")
+    with pytest.raises(ValueError, match="Conv2d: padding 'reflect'"):
+        nn.Conv2d(4, 6, 3, padding="reflect")
+    assert nn.Conv2d(4, 6, 3, padding="valid")(x).shape == (2, 6, 7, 7)
     with pytest.raises(ValueError, match="kernel_size"):
         nn.Conv2d(4, 6, (3, 3, 3))  # type: ignore[arg-type]
 
@@ -119,3 +142,28 @@ def test_norms(name: str, backend: str) -> None:
     assert layer(Tensor(x).half()).dtype in (dtypes.float16, dtypes.float32)
     with pytest.raises(ValueError, match=r"input of shape \(2, 7, 1, 1\)"):
         layer(Tensor.ones(2, 7, 1, 1))
+
+
+@pytest.mark.parametrize(("kind", "arguments", "fan_in"), [
+    (nn.Linear, (37, 400), 37),
+    (nn.Conv1d, (6, 300, 5), 30),
+    (nn.Conv2d, (6, 300, (3, 5)), 90),
+    (nn.ConvTranspose2d, (300, 6, (3, 5)), 90),
+])  # fmt: skip
+def test_first_weights_fill_the_bound_of_their_fan_in(kind: Any, arguments: tuple[Any, ...], fan_in: int) -> None:
+    # uniform in one over the root of the fan in, as PyTorch has it: with thousands of weights the extremes are close
+    layer, bound = kind(*arguments), fan_in**-0.5
+    weight = layer.weight.numpy()
+    assert 0.98 * bound < np.abs(weight).max() <= bound
+    assert abs(weight.std() / (bound / 3**0.5) - 1) < 0.05
+    assert np.abs(layer.bias.numpy()).max() <= bound
+
+
+@pytest.mark.parametrize("shape", [(64, 11), (64, 5, 3, 3)])
+def test_kaiming_bounds(shape: tuple[int, ...]) -> None:
+    fan_in = math.prod(shape[1:])
+    bound = (6 / ((1 + 0.2**2) * fan_in)) ** 0.5
+    weight = Tensor.kaiming_uniform(*shape, a=0.2).numpy()
+    assert 0.97 * bound < np.abs(weight).max() <= bound
+    normal = Tensor.kaiming_normal(*shape, a=0.2).numpy()
+    assert abs(normal.std() / (2 / ((1 + 0.2**2) * fan_in)) ** 0.5 - 1) < 0.1

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[Callable[[list[Tensor]], Optimizer], Array]] = {
     "momentum": (lambda p: SGD(p, lr=0.1, momentum=0.9), sgd(0.1, 0.9)),
     "nesterov": (lambda p: SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True), sgd(0.1, 0.9, 0.01, True)),
     "adam": (lambda p: Adam(p, lr=0.1), adam(0.1, 0.9, 0.999, 1e-8, 0)),
+    "adam with an eps that counts": (lambda p: Adam(p, lr=0.1, eps=0.5), adam(0.1, 0.9, 0.999, 0.5, 0)),
     "adamw": (lambda p: AdamW(p, lr=0.1, b1=0.8, weight_decay=0.05), adam(0.1, 0.8, 0.999, 1e-8, 0.05)),
 }
 

@@ -31,6 +31,23 @@ def per_axis(value: Any, n: int, what: str, least: int) -> tuple[int, ...]:
     return numbers
 
 
+def same_padding(padding: str, kernel: tuple[int, ...], stride: Any, dilation: Any, what: str) -> list[int]:
+    """The amounts (left, right, top, bottom, …) that PyTorch's ``"same"`` and ``"valid"`` stand for.
+
+    Raises:
+      ValueError: it is neither; or ``"same"`` for a stride other than 1.
+    """
+    if padding not in ("same", "valid"):
+        raise ValueError(f"{what}: padding {padding!r}; a number, one an axis, 'same' or 'valid'")
+    if padding == "valid":
+        return [0] * (2 * len(kernel))
+    if any(s != 1 for s in per_axis(stride, len(kernel), f"{what}: stride", 1)):
+        raise ValueError(f"{what}: padding 'same' is for a stride of 1, not {stride!r}")
+    gaps = per_axis(dilation, len(kernel), f"{what}: dilation", 1)
+    reaches = [d * (k - 1) for k, d in zip(kernel, gaps, strict=True)]
+    return [amount for reach in reversed(reaches) for amount in (reach // 2, reach - reach // 2)]
+
+
 class Convolution(Linear):
     """Convolutions and pools. Shapes are (batch, channels, *spatial)."""
 
@@ -60,21 +77,26 @@ class Convolution(Linear):
     ) -> Self:
         """Windows times kernels, summed (no kernel is turned around), over as many axes as the weight has.
 
+        This tensor has the shape (batch, channels, *spatial), or (channels, *spatial) for one example.
+
         Args:
           weight: shape (outputs, channels / groups, *kernel).
           bias: shape (outputs,).
           stride: distance of windows, one number or one an axis.
           dilation: distance of the elements of a window.
-          padding: zeros around: one number, one an axis, a pair an axis, or (left, right, top, bottom, …).
+          padding: zeros around: one number, one an axis, a pair an axis, or (left, right, top, bottom, …); or
+            ``"same"`` for a stride of 1, or ``"valid"`` for none.
 
         Returns:
-          shape (batch, outputs, *counts).
+          shape (batch, outputs, *counts), without the batch if the input has none.
 
         Raises:
           ValueError: the shapes do not fit, or no window does.
         """
         what = "conv2d"
         n = weight.ndim - 2
+        if n >= 1 and self.ndim == n + 1:
+            return self.unsqueeze(0).conv2d(weight, bias, groups, stride, dilation, padding).squeeze(0)
         if n < 1 or self.ndim != weight.ndim:
             raise ValueError(f"{what}: input of shape {self.shape} and weight of shape {weight.shape}: axes differ")
         if not isinstance(groups, int) or groups < 1:
@@ -87,6 +109,8 @@ class Convolution(Linear):
             )
         steps, gaps = per_axis(stride, n, f"{what}: stride", 1), per_axis(dilation, n, f"{what}: dilation", 1)
         x, w = self._operands(weight, what)
+        if isinstance(padding, str):
+            padding = same_padding(padding, w._ints()[2:], steps, gaps, what)
         x = x.pad([(0, 0), (0, 0), *self._paddings(padding, n, what)])
         kernel = w._ints()[2:]
         self._windows_fit(x.shape[2:], kernel, steps, gaps, what)
@@ -132,6 +156,9 @@ class Convolution(Linear):
         """
         what = "conv_transpose2d"
         n = weight.ndim - 2
+        if n >= 1 and self.ndim == n + 1:
+            one = self.unsqueeze(0)
+            return one.conv_transpose2d(weight, bias, groups, stride, dilation, padding, output_padding).squeeze(0)
         if n < 1 or self.ndim != weight.ndim or self.shape[1] != weight.shape[0] or weight.shape[0] % groups != 0:
             raise ValueError(
                 f"{what}: input of shape {self.shape} with weight of shape {weight.shape} and {groups} groups"

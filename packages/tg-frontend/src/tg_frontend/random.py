@@ -253,14 +253,20 @@ class Random(Sorting):
         return (wide.cast(kind) + low)._finish(requires_grad)
 
     @classmethod
-    def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
+    def scaled_uniform(
+        cls, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Self:  # fmt: skip
         """Uniform from -1 to 1, over the square root of the number of elements."""
         sizes = checked_shape(shape, "scaled_uniform")
         bound = _number(prod(sizes), "scaled_uniform") ** -0.5 if prod(sizes) != 0 else 0.0
-        return cls.uniform(*sizes, low=-bound, high=bound, **kwargs)
+        return cls.uniform(*sizes, low=-bound, high=bound, device=device, dtype=dtype, requires_grad=requires_grad)
 
     @classmethod
-    def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
+    def glorot_uniform(
+        cls, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Self:  # fmt: skip
         """Uniform within sqrt(6 / (fan in + fan out)); the first axis is the fan out.
 
         Raises:
@@ -270,21 +276,27 @@ class Random(Sorting):
         if not sizes:
             raise ValueError("glorot_uniform: a shape () has no fans")
         bound = math.sqrt(6 / max(1, _number(sizes[0] + prod(sizes[1:]), "glorot_uniform")))
-        return cls.uniform(*sizes, low=-bound, high=bound, **kwargs)
+        return cls.uniform(*sizes, low=-bound, high=bound, device=device, dtype=dtype, requires_grad=requires_grad)
 
     @classmethod
-    def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
+    def kaiming_uniform(
+        cls, *shape: Any, a: float = 0.01, device: str | None = None, dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Self:  # fmt: skip
         """Uniform within sqrt(6 / ((1 + a**2) * fan in)); the first axis is the fan out."""
         sizes = checked_shape(shape, "kaiming_uniform")
         bound = math.sqrt(6 / (1 + a * a) / max(1, _number(prod(sizes[1:]), "kaiming_uniform")))
-        return cls.uniform(*sizes, low=-bound, high=bound, **kwargs)
+        return cls.uniform(*sizes, low=-bound, high=bound, device=device, dtype=dtype, requires_grad=requires_grad)
 
     @classmethod
-    def kaiming_normal(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
+    def kaiming_normal(
+        cls, *shape: Any, a: float = 0.01, device: str | None = None, dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Self:  # fmt: skip
         """Normal with standard deviation sqrt(2 / ((1 + a**2) * fan in)); the first axis is the fan out."""
         sizes = checked_shape(shape, "kaiming_normal")
         std = math.sqrt(2 / (1 + a * a) / max(1, _number(prod(sizes[1:]), "kaiming_normal")))
-        return cls.normal(*sizes, std=std, **kwargs)
+        return cls.normal(*sizes, std=std, device=device, dtype=dtype, requires_grad=requires_grad)
 
     @classmethod
     def randperm(cls, n: int, device: str | None = None, dtype: DTypeLike | None = None) -> Self:

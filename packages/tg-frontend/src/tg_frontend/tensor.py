@@ -5,12 +5,14 @@ from __future__ import annotations
 from tg_dtype import dtypes
 
 from .interchange import Interchange as _Top
+from .keywords import public
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
 
+@public
 class Tensor(_Top):
     """A multi-dimensional array whose elements are computed when they are asked for.
 

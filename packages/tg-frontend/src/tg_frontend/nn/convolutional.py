@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..convolution import per_axis
+from ..convolution import per_axis, same_padding
+from ..keywords import public
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@public
 class Conv:
     """A convolution over as many axes as ``kernel_size`` has.
 
@@ -20,7 +22,7 @@ class Conv:
       out_channels: channels of the result.
       kernel_size: sizes of the window, one an axis.
       stride: distance of windows.
-      padding: zeros around: one number, or one an axis, or ``"same"`` for a stride of 1.
+      padding: zeros around: one number, or one an axis, or ``"same"`` for a stride of 1, or ``"valid"`` for none.
       dilation: distance of the elements of a window.
       groups: channels are convolved in so many groups by themselves.
       bias: whether there is a bias.
@@ -44,29 +46,24 @@ class Conv:
         groups: int = 1,
         bias: bool = True,
     ) -> None:
+        what = type(self).__name__
         if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ValueError(f"Conv: {in_channels} and {out_channels} channels do not divide into {groups} groups")
-        self.kernel_size, self.stride, self.dilation, self.groups = kernel_size, stride, dilation, groups
-        self.padding = _same(kernel_size, stride, dilation) if padding == "same" else padding
-        if isinstance(self.padding, str):
-            raise ValueError(f"Conv: padding {padding!r}; a number, one an axis, or 'same'")
+            raise ValueError(f"{what}: {in_channels} and {out_channels} channels do not divide into {groups} groups")
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
+        if isinstance(padding, str):
+            padding = same_padding(padding, kernel_size, stride, dilation, what)
+        self.padding = padding
         bound = 1 / math.sqrt(max(1, in_channels // groups * math.prod(kernel_size)))
         self.weight = Tensor.uniform(out_channels, in_channels // groups, *kernel_size, low=-bound, high=bound)
         self.bias = Tensor.uniform(out_channels, low=-bound, high=bound) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts)."""
+        """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
         return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
 
 
-def _same(kernel: tuple[int, ...], stride: int | Sequence[int], dilation: int | Sequence[int]) -> list[int]:
-    if any(s != 1 for s in per_axis(stride, len(kernel), "Conv: stride", 1)):
-        raise ValueError(f"Conv: padding 'same' is for a stride of 1, not {stride!r}")
-    gaps = per_axis(dilation, len(kernel), "Conv: dilation", 1)
-    pairs = [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(kernel, gaps, strict=True)]
-    return [amount for pair in reversed(pairs) for amount in pair]
-
-
+@public
 class ConvTranspose(Conv):
     """The transpose of a convolution, as PyTorch has it.
 
@@ -95,36 +92,39 @@ class ConvTranspose(Conv):
         self.output_padding = output_padding
 
     def __call__(self, x: Tensor) -> Tensor:
-        """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial')."""
+        """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial'); both may lack the batch."""
         return x.conv_transpose2d(
             self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, self.output_padding
         )
 
 
-def Conv1d(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int,
-    stride: int = 1,
-    padding: int | str = 0,
-    dilation: int = 1,
-    groups: int = 1,
-    bias: bool = True,
-) -> Conv:
-    """A :class:`Conv` over one axis."""
-    return Conv(in_channels, out_channels, (kernel_size,), stride, padding, dilation, groups, bias)
+@public
+class Conv1d(Conv):
+    """A :class:`Conv` over one axis.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> nn.Conv1d(3, 8, 5, padding="same")(Tensor.ones(1, 3, 16)).shape
+        (1, 8, 16)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        kernel = per_axis(kernel_size, 1, f"{type(self).__name__}: kernel_size", 1)
+        super().__init__(in_channels, out_channels, kernel, stride, padding, dilation, groups, bias)
 
 
-def Conv2d(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int | tuple[int, int],
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] | str = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    bias: bool = True,
-) -> Conv:
+@public
+class Conv2d(Conv):
     """A :class:`Conv` over two axes.
 
     Example:
@@ -132,40 +132,69 @@ def Conv2d(
         >>> nn.Conv2d(3, 8, 3, stride=2, padding=1)(Tensor.ones(1, 3, 16, 16)).shape
         (1, 8, 8, 8)
     """
-    kernel = per_axis(kernel_size, 2, "Conv2d: kernel_size", 1)
-    return Conv(in_channels, out_channels, kernel, stride, padding, dilation, groups, bias)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        kernel = per_axis(kernel_size, 2, f"{type(self).__name__}: kernel_size", 1)
+        super().__init__(in_channels, out_channels, kernel, stride, padding, dilation, groups, bias)
 
 
-def ConvTranspose1d(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int,
-    stride: int = 1,
-    padding: int = 0,
-    output_padding: int = 0,
-    dilation: int = 1,
-    groups: int = 1,
-    bias: bool = True,
-) -> ConvTranspose:
-    """A :class:`ConvTranspose` over one axis."""
-    return ConvTranspose(
-        in_channels, out_channels, (kernel_size,), stride, padding, output_padding, dilation, groups, bias
-    )
+@public
+class ConvTranspose1d(ConvTranspose):
+    """A :class:`ConvTranspose` over one axis.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> nn.ConvTranspose1d(3, 8, 4, stride=2)(Tensor.ones(1, 3, 16)).shape
+        (1, 8, 34)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        kernel = per_axis(kernel_size, 1, f"{type(self).__name__}: kernel_size", 1)
+        super().__init__(in_channels, out_channels, kernel, stride, padding, output_padding, dilation, groups, bias)
 
 
-def ConvTranspose2d(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int | tuple[int, int],
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    bias: bool = True,
-) -> ConvTranspose:
-    """A :class:`ConvTranspose` over two axes."""
-    kernel = per_axis(kernel_size, 2, "ConvTranspose2d: kernel_size", 1)
-    return ConvTranspose(
-        in_channels, out_channels, kernel, stride, padding, output_padding, dilation, groups, bias
-    )
+@public
+class ConvTranspose2d(ConvTranspose):
+    """A :class:`ConvTranspose` over two axes.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> nn.ConvTranspose2d(3, 8, 4, stride=2, padding=1)(Tensor.ones(1, 3, 16, 16)).shape
+        (1, 8, 32, 32)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        kernel = per_axis(kernel_size, 2, f"{type(self).__name__}: kernel_size", 1)
+        super().__init__(in_channels, out_channels, kernel, stride, padding, output_padding, dilation, groups, bias)

@@ -6,9 +6,11 @@ import math
 
 from tg_dtype import dtypes
 
+from ..keywords import public
 from ..tensor import Tensor
 
 
+@public
 class Linear:
     """x @ weight.T + bias.
 
@@ -37,6 +39,7 @@ class Linear:
         return x.linear(self.weight.transpose(), self.bias)
 
 
+@public
 class Embedding:
     """Rows of a table.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes, sum_acc_dtype
 from tg_shape import prod
 
+from ..keywords import public
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -17,6 +18,7 @@ def _channels(x: Tensor, count: int, what: str) -> None:
         raise ValueError(f"{what}: input of shape {x.shape}; axis 1 must have {count} channels")
 
 
+@public
 class BatchNorm:
     """Each channel (axis 1) less its mean over the batch, over its deviation. Also ``BatchNorm2d``, ``BatchNorm3d``.
 
@@ -78,6 +80,7 @@ class BatchNorm:
 BatchNorm2d = BatchNorm3d = BatchNorm
 
 
+@public
 class GroupNorm:
     """The channels (axis 1) of a group and all that follows, less their mean, over their deviation.
 
@@ -113,6 +116,7 @@ class GroupNorm:
         return (out * self.weight.reshape(shape) + self.bias.reshape(shape)).cast(x.dtype)
 
 
+@public
 class InstanceNorm(GroupNorm):
     """Each channel of each example less its mean, over its deviation.
 
@@ -126,6 +130,7 @@ class InstanceNorm(GroupNorm):
         super().__init__(num_features, num_features, eps, affine)
 
 
+@public
 class LayerNorm:
     """The last axes less their mean, over their deviation.
 
@@ -156,6 +161,7 @@ class LayerNorm:
         return out if self.weight is None or self.bias is None else (out * self.weight + self.bias).cast(x.dtype)
 
 
+@public
 class LayerNorm2d(LayerNorm):
     """:class:`LayerNorm` of the channels (axis 1) of images (batch, channels, height, width)."""
 
@@ -171,6 +177,7 @@ class LayerNorm2d(LayerNorm):
         return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
+@public
 class RMSNorm:
     """The last axis over the root of its mean square.
 

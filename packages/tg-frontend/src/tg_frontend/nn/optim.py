@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes
 
 from ..autograd import MODE, Switch
+from ..keywords import public
 from ..realization import realize_all
 from ..tensor import Tensor
 
@@ -17,6 +18,7 @@ def _dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in tensors}.values())
 
 
+@public
 class Optimizer:
     """What optimisers share. A subclass implements :meth:`_step`.
 
@@ -102,6 +104,7 @@ class Optimizer:
         raise TypeError(f"{type(self).__name__} does not say how to make a step")
 
 
+@public
 class OptimizerGroup(Optimizer):
     """Several optimisers as one.
 
@@ -125,6 +128,7 @@ class OptimizerGroup(Optimizer):
         return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
 
 
+@public
 class SGD(Optimizer):
     """Gradient descent with momentum, as PyTorch has it.
 
@@ -170,6 +174,7 @@ class SGD(Optimizer):
         return changed
 
 
+@public
 class AdamW(Optimizer):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
@@ -225,6 +230,7 @@ class AdamW(Optimizer):
         return changed
 
 
+@public
 class Adam(AdamW):
     """Adam (Kingma and Ba, 2015): :class:`AdamW` without weight decay."""
 

@@ -1,0 +1,246 @@
+"""Arguments by name: the spellings of other libraries, a word about wrong ones, and errors that name what was called.
+
+A method that a person calls is wrapped once, when its class is made. The wrapper only calls, until that fails. Then,
+if the call did not fit the signature, other spellings are tried (``dim`` for ``axis``, ``keepdims`` for ``keepdim``);
+and an error from inside is made to begin with the name of the method that was called.
+"""
+
+from __future__ import annotations
+
+from functools import update_wrapper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FunctionType
+    from typing import Any, TypeVar
+
+    C = TypeVar("C", bound=type)
+
+_AXES = ("axis", "dim", "axes", "dims")
+SPELLINGS: dict[str, tuple[str, ...]] = {
+    "axis": _AXES,
+    "dim": (*_AXES, "normalized_shape"),
+    "dims": _AXES,
+    "dim0": ("axis0",),
+    "dim1": ("axis1",),
+    "dim2": ("axis2",),
+    "keepdim": ("keepdims",),
+    "min_": ("min", "a_min"),
+    "max_": ("max", "a_max"),
+    "correction": ("ddof",),
+    "sorted_": ("sorted",),
+    "x": ("other", "exponent", "input"),
+    "w": ("other", "x", "mat2"),
+    "y": ("other",),
+    "Y": ("target", "y"),
+    "neg_slope": ("negative_slope",),
+    "sizes": ("split_size", "split_size_or_sections", "split_sizes", "indices_or_sections"),
+    "padding": ("pad", "pad_width"),
+    "shape": ("size",),
+    "size": ("output_size",),
+    "fill_value": ("value",),
+    "shifts": ("shift",),
+    "src": ("source",),
+    "formula": ("equation", "pattern", "subscripts"),
+    "diagonal": ("k", "offset"),
+    "offset": ("diagonal", "k"),
+    "indices": ("index",),
+    "index": ("indices",),
+    "steps": ("num",),
+    "repeats": ("dims", "sizes"),
+    "sz": ("num_features",),
+    "vocab_size": ("num_embeddings",),
+    "embed_size": ("embedding_dim",),
+    "affine": ("elementwise_affine",),
+    "elementwise_affine": ("affine",),
+    "data": ("object",),
+}
+"""What other libraries call an argument, by what it is called here."""
+
+_CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = {
+    "unbiased": (("correction",), lambda value: (int(value),)),
+    "betas": (("b1", "b2"), tuple),
+}
+"""Spellings whose value is written in another way here."""
+
+_VARIADIC = ("shape", "size", "sizes", "dims", "dim", "axes", "axis", "repeats", "tensors", "operands")
+_SELF = ("input", "tensors", "a")
+_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool, int)}
+_EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
+_CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
+_OURS = frozenset({"tg_frontend", "tg_lazy", "tg_dtype", "tg_shape", "tg_runtime", "tinytg"})
+_OPENINGS = ("__init__", "__call__")
+
+
+class _Signature:
+    """The names that a function takes, and how it is called in messages."""
+
+    def __init__(self, function: FunctionType, owner: str, bound: bool) -> None:
+        code = function.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        self.function, self.owner, self.bound = function, owner, bound
+        self.names = list(code.co_varnames[bound:count])
+        self.positional = code.co_argcount
+        self.star = code.co_varnames[count] if code.co_flags & 4 else None
+        self.anything = bool(code.co_flags & 8)
+
+    def label(self, args: tuple[Any, ...]) -> str:
+        name = self.function.__name__
+        if name not in _OPENINGS:
+            return f"{self.owner}.{name}"
+        return type(args[0]).__name__ if args else self.owner
+
+    def respelled(self, given: str, taken: Sequence[str] = ()) -> str | None:
+        if given in self.names:
+            return given
+        return next((n for n in self.names if n not in taken and given in SPELLINGS.get(n, ())), None)
+
+    def translated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments by the function's own names; those that mean nothing to it as they are."""
+        names = self.names
+        taken = [*names[: max(0, len(args) - self.bound)][: self.positional], *(n for n in kwargs if n in names)]
+        out: dict[str, Any] = {}
+        for name, value in kwargs.items():
+            known = self.respelled(name, taken)
+            if known is not None:
+                out[known] = value
+                taken.append(known)
+            elif not args and self.bound and name in _SELF:
+                args = (value,)
+            elif name in _CONVERTED and all(part in names for part in _CONVERTED[name][0]):
+                out.update(zip(_CONVERTED[name][0], _CONVERTED[name][1](value), strict=True))
+            elif self.star is not None and name in _VARIADIC and len(args) <= self.positional:
+                args = (*args, *(value if isinstance(value, (tuple, list)) else (value,)))
+            else:
+                out[name] = value
+        return args, out
+
+    def complaint(self, label: str, kwargs: dict[str, Any]) -> str | None:
+        """What is wrong with the names that were given; None if it is not the names."""
+        unknown = [name for name in kwargs if self.respelled(name) is None]
+        if self.anything or not unknown:
+            twice = next((name for name in kwargs if self.respelled(name) not in (None, name)), None)
+            return twice and f"{label}() got {self.respelled(twice)!r} twice: {twice!r} is another name for it"
+        from difflib import get_close_matches
+
+        spelled = {name: name for name in self.names}
+        for name in self.names:
+            spelled.update((other, name) for other in SPELLINGS.get(name, ()) if other not in spelled)
+        near = get_close_matches(unknown[0], spelled, 1, 0.5)
+        hint = f"did you mean {spelled[near[0]]!r}? " if near else ""
+        takes = ", ".join([*self.names, *([f"*{self.star}"] if self.star else [])])
+        return f"{label}() got an unexpected keyword {unknown[0]!r}; {hint}it takes {takes or 'no arguments'}"
+
+    def mistyped(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """Which argument is of another type than the signature says."""
+        given = {**dict(zip(self.function.__code__.co_varnames, args[: self.positional], strict=False)), **kwargs}
+        for name, value in given.items():
+            annotation = str(self.function.__annotations__.get(name, ""))
+            wanted = annotation.removesuffix(" | None")
+            if value is None and wanted != annotation:
+                continue
+            if wanted in ("Self", "Tensor"):
+                if not hasattr(value, "lazydata"):
+                    return f"{name} is a tensor, got {_shown(value)}"
+            elif wanted in _TYPES and not hasattr(value, "vmin") and not isinstance(value, _TYPES[wanted]):
+                return f"{name} is of type {wanted}, got {_shown(value)}"
+        return None
+
+
+def _shown(value: Any) -> str:
+    text = f"a tensor of shape {value.shape}" if hasattr(value, "lazydata") else repr(value)
+    return f"{text if len(text) < 60 else text[:57] + '...'} of type {type(value).__name__}"
+
+
+def _raised_at(error: BaseException) -> tuple[int, bool]:
+    """How many frames below the wrapper's an error was raised, and whether in code of ours."""
+    trace, depth = error.__traceback__, 0
+    while trace is not None and trace.tb_next is not None:
+        trace, depth = trace.tb_next, depth + 1
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return depth, module.partition(".")[0] in _OURS
+
+
+def _named(said: str, own: str, label: str) -> str:
+    """A message that begins with ``label``."""
+    if said.startswith((f"{label}: ", f"{label}() ")):
+        return said
+    return f"{label}{said[len(own) :]}" if said.startswith((f"{own}: ", f"{own}() ")) else f"{label}: {said}"
+
+
+def _explains(error: Exception) -> bool:
+    """Whether a message is one of ours, which begin with what was called."""
+    return str(error.args[0] if error.args else "").partition(": ")[0].isidentifier()
+
+
+def _instead(
+    signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> TypeError | None:
+    """Names the method in an error from inside; an error about a wrong type that did not say so is another one.
+
+    ``said``, an attribute of the error, is its text without such names: of methods that call one another, the one that
+    the user called is to be named.
+    """
+    if not _raised_at(error)[1]:
+        return None
+    label, said = signature.label(args), getattr(error, "said", None)
+    if said is None and not _explains(error):
+        wrong = signature.mistyped(args, kwargs)
+        if wrong is not None:
+            instead = TypeError(f"{label}: {wrong}")
+            instead.said = wrong  # type: ignore[attr-defined]
+            return instead
+    if type(error) not in _EXPLAINED or len(error.args) != 1 or not isinstance(error.args[0], str):
+        return None
+    if said is None:
+        said = error.said = error.args[0]  # type: ignore[attr-defined]
+    error.args = (_named(said, signature.function.__name__, label),)
+    return None
+
+
+def checked(function: Any, owner: str, bound: bool = True) -> Any:
+    """``function`` with other spellings of its arguments, and with errors that name it.
+
+    Args:
+      function: a method, as it stands in its class.
+      owner: name of the class in messages.
+      bound: whether the first argument is the object or the class.
+    """
+    function.__qualname__ = f"{owner}.{function.__name__}"
+    signature = _Signature(function, owner, bound)
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _CONFUSED as error:
+            if not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0):
+                instead = _instead(signature, args, kwargs, error)
+                if instead is None:
+                    raise
+                raise instead from error
+            positional, named = signature.translated(args, kwargs)
+            complaint = signature.complaint(signature.label(args), named)
+            if complaint is None and named == kwargs:
+                raise
+        if complaint is not None:
+            raise TypeError(complaint)
+        return method(*positional, **named)
+
+    return update_wrapper(method, function)
+
+
+def public(kind: C, owner: str | None = None) -> C:
+    """A class whose public methods are :func:`checked`, those that it inherits included."""
+    done: set[str] = set()
+    for floor in kind.__mro__[:-1]:
+        for key, value in list(vars(floor).items()):
+            if key in done or (key.startswith("_") and key not in _OPENINGS):
+                continue
+            done.add(key)
+            wrap = type(value) if isinstance(value, (classmethod, staticmethod)) else None
+            function = value.__func__ if wrap else value
+            if hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
+                method = checked(function, owner or kind.__name__, wrap is not staticmethod)
+                setattr(kind, key, wrap(method) if wrap else method)
+    return kind

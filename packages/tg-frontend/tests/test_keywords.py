@@ -1,0 +1,101 @@
+"""Every public method and layer: other spellings of its arguments, wrong names and wrong types."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tg_frontend import Tensor, nn
+from tg_frontend.keywords import SPELLINGS, public
+
+METHODS = sorted(
+    name for name in dir(Tensor)
+    if not name.startswith("_") and callable(getattr(Tensor, name)) and name != "training"
+)  # fmt: skip
+LAYERS = [kind for kind in vars(nn).values() if inspect.isclass(kind)]
+OPTIMIZERS = [nn.optim.SGD, nn.optim.Adam, nn.optim.AdamW]
+
+
+def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_keyword_is_answered_with_the_public_name(name: str) -> None:
+    method = getattr(Tensor([[1.0, 2.0], [3.0, 4.0]]), name)
+    if any(p.kind is p.VAR_KEYWORD for p in parameters(method)):
+        assert name == "rearrange"  # whose keywords are names of axes
+        return
+    with pytest.raises(TypeError, match=rf"^Tensor\.{name}\(\) got an unexpected keyword 'qqq'; it takes "):
+        method(qqq=1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_misspelt_keyword_is_answered_with_the_right_one(name: str) -> None:
+    method = getattr(Tensor([[1.0, 2.0], [3.0, 4.0]]), name)
+    known = [p.name for p in parameters(method) if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    for wanted in known:
+        if len(wanted) < 4 or name == "rearrange":
+            continue
+        with pytest.raises(TypeError, match=rf"^Tensor\.{name}\(\) got .* did you mean '{wanted}'"):
+            method(**{wanted[:-1] + "_" + wanted[-1]: 1})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_other_spelling_reaches_its_argument(name: str) -> None:
+    function = inspect.unwrap(getattr(Tensor, name))
+    code = function.__code__
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    for wanted in names:
+        for other in SPELLINGS.get(wanted, ()):
+            if other in names or next(n for n in names if other in SPELLINGS.get(n, ())) != wanted:
+                continue
+            seen: dict[str, Any] = {}
+            spec = ", ".join(f"{n}=None" for n in names)
+            scope: dict[str, Any] = {"seen": seen}
+            exec(f"class Probe:\n def {name}(self, {spec}): seen.update({wanted}={wanted})", scope)
+            getattr(public(scope["Probe"], "Tensor")(), name)(**{other: 17})
+            assert seen == {wanted: 17}, (wanted, other)
+
+
+@pytest.mark.parametrize("kind", [*LAYERS, *OPTIMIZERS])
+def test_layers_and_optimizers_name_themselves(kind: type) -> None:
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\) got an unexpected keyword 'qqq'; it takes "):
+        kind(qqq=1)
+
+
+def test_one_argument_under_two_names_is_told() -> None:
+    with pytest.raises(TypeError, match=r"^Tensor\.sum\(\) got 'axis' twice: 'dim' is another name for it"):
+        Tensor([1.0]).sum(0, dim=0)  # type: ignore[call-arg]
+
+
+def test_the_method_that_was_called_is_named_not_the_one_inside() -> None:
+    with pytest.raises(IndexError, match=r"^Tensor\.softmin: softmax: axis 9 is out of range"):
+        Tensor([1.0]).softmin(9)
+    with pytest.raises(ValueError, match=r"^Tensor\.add: the shapes \(2,\) and \(3,\) do not broadcast"):
+        Tensor([1.0, 2.0]).add(Tensor([1.0, 2.0, 3.0]))
+    with pytest.raises(TypeError, match=r"^Tensor\.gather\(\) missing 1 required positional argument: 'index'"):
+        Tensor([1.0]).gather(0)  # type: ignore[call-arg]
+
+
+def test_errors_of_the_users_own_functions_are_left_alone() -> None:
+    def own(x: Tensor) -> Tensor:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="^mine$"):
+        Tensor([1.0]).sequential([own])
+
+
+def test_an_error_is_the_same_object_with_its_cause() -> None:
+    with pytest.raises(TypeError, match=r"^Tensor\.linear: weight is a tensor, got 3 of type int") as caught:
+        Tensor([1.0]).linear(3)  # type: ignore[arg-type]
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_signatures_and_docstrings_stay() -> None:
+    assert str(inspect.signature(Tensor.mean)).startswith("(self, axis")
+    assert "mean" in str(Tensor.mean.__doc__)
+    assert Tensor.mean.__qualname__ == "Tensor.mean"
