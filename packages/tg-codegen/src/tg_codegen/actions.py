@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from tg_lazy import Ops
 from tg_shape import ceildiv
 
-from .nest import LANE, REDUCING, REORDERING, Axis, Kind, Nest, Node, NodeOp, Stage, is_float_reduce
+from .nest import LANE, REDUCING, REORDERING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Stage, is_float_reduce
 
 
 class ActionError(ValueError):
@@ -47,6 +47,37 @@ def find(nest: Nest, name: str, action: Action) -> Axis:
         raise ActionError(f"{action}: {error.args[0]}") from None
 
 
+def kind_for(nest: Nest, axis: Axis, action: Split | Mark) -> Kind:
+    """The kind that ``action`` gives to ``axis``, or to a part of it.
+
+    Raises:
+      ActionError: there is no such kind, it is not for such a loop, or other loops exclude it.
+    """
+    kind = Kind.__members__.get(action.kind)
+    if kind is None:
+        raise ActionError(f"{action}: {action.kind} is no kind of loop; these are: {', '.join(Kind.__members__)}")
+    reduce = nest.roots[axis.root].reduce
+    if (kind in REDUCING) is not reduce:
+        raise ActionError(f"{action}: {axis.name} is {'a' if reduce else 'not a'} reduction")
+    if axis.kind not in SERIAL | {Kind.GLOBAL}:
+        raise ActionError(f"{action}: {axis.name} is {axis.kind.name} already")
+    others = [a for a in nest.axes if a is not axis or isinstance(action, Split)]
+    if kind is Kind.THREAD and any(a.kind is Kind.THREAD for a in others):
+        raise ActionError(f"{action}: another loop is divided among the threads already")
+    if kind in LANE and any(a.kind in LANE and a.root is axis.root for a in others):
+        raise ActionError(f"{action}: the dimension {axis.root.name} has vector lanes already")
+    if kind in ALONE:
+        for node in reductions_of(nest):
+            beside = [a for a in others if a.kind in ALONE and a.root in node.arg[1]]
+            if axis.root in node.arg[1] and beside:
+                raise ActionError(f"{action}: {beside[0].name} of the same reduction is {beside[0].kind.name} already")
+    return kind
+
+
+ALONE = frozenset({Kind.LANES, Kind.CONTRACT})
+"""Of these a reduction has one loop: its accumulators' lanes, or what an instruction adds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Split(Action):
     """Cuts ``axis`` into an outer loop of the same name and an inner one, ``axis.N``, of ``factor`` iterations.
@@ -63,19 +94,13 @@ class Split(Action):
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
-        kind = Kind[self.kind]
+        kind = kind_for(nest, axis, self)
         if self.factor < 2:
             raise ActionError(f"{self}: the factor must be at least 2")
-        if (kind in REDUCING) is not nest.roots[axis.root].reduce:
-            raise ActionError(f"{self}: {self.axis} is {'a' if nest.roots[axis.root].reduce else 'not a'} reduction")
-        if axis.kind not in (Kind.LOOP, Kind.REDUCE, Kind.GLOBAL, Kind.THREAD):
-            raise ActionError(f"{self}: {self.axis} is {axis.kind.name} already")
         if isinstance(axis.extent, int) and self.factor > axis.extent:
             raise ActionError(f"{self}: {self.axis} has only {axis.extent} iterations")
         if nest.of_root(axis.root)[0] is not axis and (not isinstance(axis.extent, int) or axis.extent % self.factor):
             raise ActionError(f"{self}: {self.factor} does not divide the {axis.extent} iterations of an inner loop")
-        if kind in LANE and any(a.kind in LANE and a.root is axis.root for a in nest.axes):
-            raise ActionError(f"{self}: the dimension {axis.root.name} has vector lanes already")
         parts = sum(a.root is axis.root for a in nest.axes)
         outer = replace(axis, stride=axis.stride * self.factor, extent=ceildiv(axis.extent, self.factor))
         inner = Axis(f"{axis.root.name}.{parts}", axis.root, axis.stride, self.factor, kind)
@@ -94,13 +119,9 @@ class Mark(Action):
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
-        kind = Kind[self.kind]
-        if (kind in REDUCING) is not nest.roots[axis.root].reduce:
-            raise ActionError(f"{self}: {self.axis} is {'a' if nest.roots[axis.root].reduce else 'not a'} reduction")
+        kind = kind_for(nest, axis, self)
         if kind not in (Kind.THREAD, Kind.GLOBAL) and not isinstance(axis.extent, int):
             raise ActionError(f"{self}: {self.axis} has the symbolic extent {axis.extent}")
-        if kind is Kind.THREAD and any(a.kind is Kind.THREAD for a in nest.axes):
-            raise ActionError(f"{self}: another loop is divided among the threads already")
         axes = tuple(replace(a, kind=kind) if a is axis else a for a in nest.axes)
         return nest.with_axes(axes, str(self))
 
@@ -115,6 +136,8 @@ class Outermost(Action):
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
+        if axis.kind not in (Kind.LOOP, Kind.THREAD):
+            raise ActionError(f"{self}: {self.axis} is {axis.kind.name}, not a serial loop of the outputs")
         rest = tuple(a for a in nest.axes if a is not axis)
         return nest.with_axes((axis, *rest), str(self))
 
@@ -307,7 +330,10 @@ def parse(text: str) -> Action:
     if cls is None or not rest.endswith(")") or len(words) != len(fields(cls)):  # type: ignore[arg-type]
         raise ActionError(f"not an action: {text!r}; these are: {', '.join(ACTIONS)}")
     types = [f.type for f in fields(cls)]  # type: ignore[arg-type]
-    return cls(*(int(word) if kind == "int" else word for word, kind in zip(words, types, strict=True)))
+    try:
+        return cls(*(int(word) if kind == "int" else word for word, kind in zip(words, types, strict=True)))
+    except ValueError:
+        raise ActionError(f"not an action: {text!r}: one of its arguments is to be a number") from None
 
 
 def apply(nest: Nest, actions: tuple[Action, ...] | list[Action]) -> Nest:

@@ -47,6 +47,10 @@ class Emitter(Sharing):
         context = Context(self.top, Env(dict.fromkeys(self.nest.roots, 0), {}, exact))
         env = context.env
         parallel = [a for a in self.nest.axes if a.kind in PARALLEL]
+        foreign = PARALLEL if self.target.kind == "cpu" else {Kind.THREAD}
+        if any(a.kind in foreign for a in self.nest.axes):
+            axis = next(a for a in self.nest.axes if a.kind in foreign)
+            raise EmitError(f"{axis.name} is {axis.kind.name}, of which a {self.target.kind.upper()} has none")
         counters = self.counters()
         self.warp = next((counters[a.name] for a in self.nest.axes if a.kind in FRAGMENT), 0)
         for axis in parallel:

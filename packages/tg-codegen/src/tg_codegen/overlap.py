@@ -86,6 +86,8 @@ def join(first: UOp, second: UOp) -> UOp | None:
         return None
     if any(len(e.src) > 3 or pointer_base(e.src[0]).op is not UOps.SCRATCH for e in stores):
         return None
+    if not all(apart(e.src[1], first.src[0]) for e in stores):
+        return None  # later iterations store there again: what the second loop reads is the last one's
     held = {(pointer_base(e.src[0]), e.src[1], e.src[2].dtype): e.src[2] for e in stores}
     new: dict[UOp, UOp] = {second.src[0]: first.src[0]}
     waits: set[UOp] = set()
@@ -104,6 +106,22 @@ def join(first: UOp, second: UOp) -> UOp | None:
         if u not in new:
             new[u] = u.replace(tuple(new[s] for s in u.src))
     return first.replace((*first.src, *(new[e] for e in second.src[1:])))
+
+
+def apart(index: UOp, counter: UOp) -> bool:
+    """Whether an index is another one in each iteration of a loop, as far as its form tells."""
+    while index is not counter:
+        varying = [s for s in index.src if counter in s.toposort()]
+        fixed = [s for s in index.src if s not in varying]
+        if len(varying) != 1 or index.op not in (Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL):
+            return False
+        scaled = index.op is Ops.MUL or (index.op is Ops.SHL and varying[0] is index.src[0])
+        if index.op in (Ops.MUL, Ops.SHL) and not (scaled and fixed and fixed[0].is_const):
+            return False
+        if index.op is Ops.MUL and not fixed[0].arg:
+            return False
+        index = varying[0]
+    return True
 
 
 class Delayed:

@@ -18,6 +18,7 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops
 
+from .access import EmitError
 from .facts import element
 from .render_cstyle import BINARY, COMPARISONS, bare, short, signed, unsigned
 from .render_images import ImageKernel
@@ -110,7 +111,7 @@ class _Kernel(ImageKernel):
 
     def vector_type(self, dtype: DType) -> str:
         if dtype.count not in WIDTHS:
-            raise ValueError(f"OpenCL: {dtype.name} has {dtype.count} lanes; there are vectors of {WIDTHS}")
+            raise EmitError(f"OpenCL: {dtype.name} has {dtype.count} lanes; there are vectors of {WIDTHS}")
         return f"{self.type(dtype.scalar())}{dtype.count}"
 
     def vector(self, lanes: Sequence[str], dtype: DType) -> str:

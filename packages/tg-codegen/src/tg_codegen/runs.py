@@ -33,7 +33,11 @@ class Runs(Tiles):
         loops ``inner`` do not run through all elements of a run.
         """
         load = converted(node)
-        if load is None or not isinstance(load.arg[2], int) or any(a.root not in where.env.exact for a in inner):
+        if not inner or load is None or not isinstance(load.arg[2], int):
+            return None
+        if any(s.node is load for s in self.nest.stages):  # its scratch does not lie as memory does
+            return None
+        if any(a.root not in where.env.exact for a in inner):
             return None
         strides = {a.name: (step(load, a) or 0) * a.stride for a in inner}
         reach = 1

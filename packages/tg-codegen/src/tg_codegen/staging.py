@@ -346,6 +346,8 @@ def woven(vectors: list[UOp]) -> UOp:
     count, lanes = len(vectors), vectors[0].dtype.count
     if count == 1 or lanes == 1:
         return vectors[0] if count == 1 else vectorize(*vectors)
+    if count % 2:
+        return vectorize(*(vector.gep(lane) for lane in range(lanes) for vector in vectors))
     even, odd = woven(vectors[0::2]), woven(vectors[1::2])
     half = count // 2 * lanes
     return shuffle(even, odd, *(n // 2 + n % 2 * half for n in range(2 * half)))

@@ -20,7 +20,7 @@ from .scope import Env
 from .target import Target
 from .transpose import transpose
 from .trim import conditions
-from .uop import UOp, const, shuffle
+from .uop import UOp, const, shuffle, vectorize
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,9 @@ def part(extent: int, at: int, most: int) -> tuple[int, int]:
 
 
 def joined(vectors: Sequence[UOp]) -> UOp:
-    """2**n vectors one behind the other."""
+    """Vectors one behind the other."""
+    if len(vectors) & (len(vectors) - 1):
+        return vectorize(*(vector.gep(n) for vector in vectors for n in range(vector.dtype.count)))
     while len(vectors) > 1:
         lanes = range(2 * vectors[0].dtype.count)
         vectors = [shuffle(a, b, *lanes) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]

@@ -1,0 +1,52 @@
+"""Random actions on random kernels: seeds that gate every run. ``tests/fuzz/actions.py`` tries others."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tg_codegen.actions import Action, ActionError, Split, find
+from tg_codegen.nest import Kind, Nest
+
+SEEDS = range(80)
+
+
+@pytest.fixture(scope="module")
+def fuzz(repository: Path) -> ModuleType:
+    """The program."""
+    spec = importlib.util.spec_from_file_location("action_fuzz", repository / "tests" / "fuzz" / "actions.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("first", range(0, len(SEEDS), 10))
+def test_what_is_accepted_is_right(fuzz: ModuleType, first: int) -> None:
+    accepted = 0
+    for seed in SEEDS[first : first + 10]:
+        finding, count = fuzz.check(seed)
+        assert finding is None, finding
+        accepted += count
+    assert accepted >= 5  # else nothing was looked at
+
+
+def test_a_wrong_kernel_is_found(fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Split, "apply", _forgets_the_rest)
+    found = next(finding for seed in range(40) if (finding := fuzz.check(seed)[0]) is not None)
+    assert len(found.actions) == 1 and found.actions[0].startswith("split")
+
+
+def _forgets_the_rest(action: Action, nest: Nest) -> Nest:
+    """A split that leaves out the outer loop."""
+    assert isinstance(action, Split)
+    axis = find(nest, action.axis, action)
+    if axis.kind is not Kind.LOOP or not isinstance(axis.extent, int) or not 2 <= action.factor < axis.extent:
+        raise ActionError("not here")
+    kept = tuple(replace(a, extent=action.factor) if a is axis else a for a in nest.axes)
+    return nest.with_axes(kept, str(action))
