@@ -1,4 +1,5 @@
-"""Test configuration shared by every package: examples in Markdown, a cache of the run's own, and the ledger of skips.
+"""Test configuration shared by every package: examples in Markdown, a cache of the run's own, the ledger of skips, and
+that no plan of a kernel fails unnoticed.
 
 Python blocks of a Markdown file run as one program from top to bottom, in the order in which a reader meets them;
 a block marked ``python no-test`` is left out.
@@ -8,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -52,6 +54,41 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="tinytg-cache-", ignore_cleanup_errors=True)
         os.environ["CACHEDIR"] = folder.name
         config.add_cleanup(folder.cleanup)
+        os.environ["FALLBACK"] = "0"  # a plan that fails is an error here, in the programs that tests start as well
+    config.addinivalue_line("markers", "fallbacks: plans of kernels fail in this test on purpose")
+
+
+def _fallbacks() -> tuple[int, str]:
+    """How many plans of kernels have failed in this process, and the last of them."""
+    module = sys.modules.get("tg_codegen.fallback")  # not there where a package under the code generator is tested
+    if module is None:
+        return 0, ""
+    return module.fallbacks.count, str(next(iter(reversed(module.fallbacks.latest)), ""))
+
+
+def _no_fallbacks(item: pytest.Item) -> Generator[None, object, object]:
+    """Fails an item in which the plan of a kernel failed, whoever caught the error."""
+    before, _ = _fallbacks()
+    result = yield
+    after, last = _fallbacks()
+    if after != before and item.get_closest_marker("fallbacks") is None:
+        pytest.fail(f"{after - before} plans of kernels failed; the last: {last}", pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from _no_fallbacks(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from _no_fallbacks(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from _no_fallbacks(item))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> MarkdownFile | None:

@@ -11,9 +11,8 @@ import pytest
 from tg_codegen import Target, UOps, interpret, linearize
 from tg_codegen.actions import apply, parse
 from tg_codegen.emit import emit
-from tg_codegen.heuristic import heuristic
+from tg_codegen.heuristic import CPUPlanner, heuristic
 from tg_codegen.lower import lower
-from tg_codegen.packing import Packer
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -83,7 +82,7 @@ def test_what_windows_reach_counts_where_a_panel_is_packed() -> None:
     nest = lower(convolution(96, 40, 13, 20, 3))
     lanes = next(r for r in nest.roots.values() if r.var.name == "i0")
     load = next(n for n in nest.nodes() if n.op.name == "LOAD" and n.arg[0] == 1)
-    packer = Packer(apply(nest, [parse("split(i0, 8, VECTOR)")]), target)
+    packer = CPUPlanner(apply(nest, [parse("split(i0, 8, VECTOR)")]), target)
     reduced = [r for r in nest.roots.values() if r.reduce]
     assert packer.panel_bytes(load, reduced) == 4 * 8 * 40 * 13 * 13
     assert packer.panel_bytes(load, reduced[1:]) == 4 * 8 * 13 * 13

@@ -56,6 +56,21 @@ def test_text_form_is_exact() -> None:
             assert getattr(again, field) == getattr(spec, field), field
 
 
+@pytest.mark.fallbacks
+def test_a_plan_that_failed_is_told_again_by_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain kernel in its place is right, but it is not kept on disk, from where nobody would tell."""
+    def heuristic(nest: object, target: object) -> list[object]:
+        raise RuntimeError("nothing is fast")
+
+    ast = square(3001)
+    with Context(DEV="NULL:CL", CCACHE=1, FALLBACK=1):
+        monkeypatch.setattr("tg_codegen.compile.heuristic", heuristic)
+        told = [make_spec(Device["NULL"], ast).fallback for _ in range(2)]
+        assert told == ["RuntimeError: nothing is fast"] * 2
+        monkeypatch.undo()
+        assert not make_spec(Device["NULL"], ast).fallback
+
+
 def total(n: Variable) -> LazyOp:
     x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((n,)))
     return kernel([(ast.reduce(x, Ops.ADD, (0,)), 1)], [(dtypes.float32, n.vmax)])

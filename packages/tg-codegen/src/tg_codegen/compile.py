@@ -13,8 +13,10 @@ from .access import EmitError
 from .actions import Action, ActionError, apply
 from .emit import emit
 from .estimate import estimate
+from .fallback import fallbacks, noting
 from .items import groups, items
 from .keep import keep_rows
+from .limits import broken_limits
 from .linearize import linearize
 from .lower import lower
 from .nest import Kind, Nest, NodeOp
@@ -44,25 +46,61 @@ def compile_ast(
     Raises:
       InvalidAST: the AST breaks a rule.
       ActionError: an action does not fit the kernel.
-      EmitError: the actions do not fit together.
+      EmitError: the actions do not fit together. Where they are the heuristic's, this or whatever else they lead to is
+        told by :mod:`tg_codegen.fallback`, and the plain kernel stands in.
     """
     nest = lower(ast)
-    if actions is None:
-        nest = keep_rows(nest, renderer.target)
-    if any(isinstance(buffer.dtype, ImageDType) for buffer in nest.buffers):
-        if not renderer.images:
-            raise EmitError(f"{renderer.name} has no images, which the kernel reads or writes")
+    if actions is not None:
+        return plain(nest, renderer, actions, name)
+    try:
+        spec = planned(nest, renderer, name)
+        broken = broken_limits(spec, renderer.target)
+        if not broken:
+            return spec
+        with noting(spec.actions):
+            raise EmitError(f"kernel {spec.name} is beyond the machine's limits: {'; '.join(broken)}")
+    except Exception as error:  # whatever it is: a planner's defects are not the user's
+        instead = plain(nest, renderer, (), name)  # where this fails, too, the kernel itself cannot be rendered
+        return replace(instead, fallback=fallbacks.tell(nest, error).error)
+
+
+def planned(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
+    """Renders a kernel with the loops that the heuristic chooses."""
+    nest = keep_rows(nest, renderer.target)
+    if has_images(nest, renderer):
         nest = whole_texels(nest)
-        if actions is None and writes_images(nest):
-            actions = spread_texels(nest)
-        actions = actions and [action for action in actions if str(action) not in nest.log]
+        if writes_images(nest):
+            return render_nest(apply(nest, spread_texels(nest)), renderer, name)
     if any(buffer.internal for buffer in nest.buffers):
-        return compile_rows(nest, renderer, actions, name)
-    pieces = split_pieces(nest, renderer.target) if actions is None else None
+        return compile_rows(nest, renderer, None, name)
+    pieces = split_pieces(nest, renderer.target)
     if pieces is not None:
         return render_parts(planned_parts(pieces, renderer.target), renderer, name)
-    chosen = heuristic(nest, renderer.target) if actions is None else list(actions)
-    return render_nest(apply(nest, chosen), renderer, name)
+    actions = heuristic(nest, renderer.target)
+    with noting(actions):
+        return render_nest(apply(nest, actions), renderer, name)
+
+
+def plain(nest: Nest, renderer: Renderer, actions: Sequence[Action] = (), name: str | None = None) -> ProgramSpec:
+    """Renders a kernel with the loops that it was stated with, changed by ``actions`` alone."""
+    if has_images(nest, renderer):
+        nest = whole_texels(nest)
+        actions = [action for action in actions if str(action) not in nest.log]
+    if any(buffer.internal for buffer in nest.buffers):
+        return compile_rows(nest, renderer, actions, name)
+    return render_nest(apply(nest, list(actions)), renderer, name)
+
+
+def has_images(nest: Nest, renderer: Renderer) -> bool:
+    """Whether a kernel reads or writes images.
+
+    Raises:
+      EmitError: it does, and the language has none.
+    """
+    found = any(isinstance(buffer.dtype, ImageDType) for buffer in nest.buffers)
+    if found and not renderer.images:
+        raise EmitError(f"{renderer.name} has no images, which the kernel reads or writes")
+    return found
 
 
 def compile_rows(
@@ -92,7 +130,8 @@ def render_parts(rows: RowNest, renderer: Renderer, name: str | None = None) -> 
     emitter = RowEmitter(rows, renderer.target)
     divided = emitter.threaded() is not None or any(a.kind is Kind.THREAD for part in rows.parts for a in part.axes)
     threads = renderer.target.threads if divided else 1
-    return _rendered(emitter.kernel(), replace(rows.whole, log=rows.log), renderer, name, threads)
+    with noting(rows.log):
+        return _rendered(emitter.kernel(), replace(rows.whole, log=rows.log), renderer, name, threads)
 
 
 def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:

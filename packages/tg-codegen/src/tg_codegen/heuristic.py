@@ -306,10 +306,10 @@ def heuristic(nest: Nest, target: Target) -> list[Action]:
     Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing.
     """
     if target.matrices:
-        actions = CPUPlanner(nest, target, matrices=True).plan()
+        actions = CPUPlanner(nest, target, matrices=True).planned()
         if any(isinstance(a, Pack) for a in actions) and any(str(a).endswith("CONTRACT)") for a in actions):
             return actions
-    return CPUPlanner(nest, target).plan()
+    return CPUPlanner(nest, target).planned()
 
 
 def names(actions: Iterable[Action]) -> tuple[str, ...]:

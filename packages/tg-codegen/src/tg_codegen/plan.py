@@ -11,4 +11,4 @@ from .target import Target
 
 def heuristic(nest: Nest, target: Target) -> list[Action]:
     """Actions for a nest on a target."""
-    return GPUPlanner(nest, target).plan() if target.kind == "gpu" else on_cpu(nest, target)
+    return GPUPlanner(nest, target).planned() if target.kind == "gpu" else on_cpu(nest, target)

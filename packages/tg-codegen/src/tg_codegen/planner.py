@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from math import prod
 
 from tg_shape import Expr, Variable, sint
 
 from .actions import Action, Mark, Split, loads_of
+from .fallback import noting
 from .nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
 from .streaming import grows, size
 from .target import Target
@@ -33,7 +35,7 @@ def masked(node: Node, root: Variable) -> bool:
     return isinstance(valid, Expr) and root in valid.variables()
 
 
-class Planner:
+class Planner(ABC):
     """Collects actions for one nest."""
 
     def __init__(self, nest: Nest, target: Target, matrices: bool = False) -> None:
@@ -54,6 +56,15 @@ class Planner:
             needed |= node.free
         self.rows = [r for r in nest.roots.values() if not r.reduce and (r.var in needed or not self.reductions)]
         self.columns = [r for r in nest.roots.values() if not r.reduce and r not in self.rows]
+
+    @abstractmethod
+    def plan(self) -> list[Action]:
+        """All actions for the nest."""
+
+    def planned(self) -> list[Action]:
+        """:meth:`plan`; an error from it has a note of the actions so far."""
+        with noting(self.actions):
+            return self.plan()
 
     def do(self, action: Action) -> None:
         """Takes an action."""

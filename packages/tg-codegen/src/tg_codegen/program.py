@@ -51,6 +51,7 @@ class ProgramSpec:
       threads: how many values ``core_id`` (the last argument, int32, present only if this is > 1) takes on a CPU.
       estimates: cost.
       actions: the optimisations applied, as text.
+      fallback: why this is the plain kernel in place of a planned one (:mod:`tg_codegen.fallback`); empty if it is not.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ProgramSpec:
     threads: int = 1
     estimates: Estimates = field(default_factory=Estimates)
     actions: tuple[str, ...] = ()
+    fallback: str = ""
 
     @property
     def outs(self) -> tuple[int, ...]:

@@ -48,7 +48,8 @@ def _found_or_made(device: Compiled, renderer: Renderer, ast: LazyOp) -> Program
     device.allocator.make_room()
     spec = _generate(renderer, ast)
     check_limits(spec, renderer.target, device.device)  # the UOps tell, and only those who make a kernel see them
-    data = None if key is None else speccache.dump(spec)
+    # a plan that failed is told and counted by every process that needs it
+    data = None if key is None or spec.fallback else speccache.dump(spec)
     if key is not None and data is not None:
         diskcache.put("kernel", key, data)
     return spec

@@ -1,0 +1,50 @@
+"""What a machine can hold of one kernel: work-items, shared memory, work-groups, scratch on the stack."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tg_dtype import AddrSpace, PtrDType
+from tg_shape import sint
+
+from .program import ProgramSpec
+from .target import Target
+from .uop import UOps
+
+MAX_STACK_BYTES = 4 << 20
+"""Scratch of one CPU kernel, all of it being on a thread's stack: half of what Linux gives a thread by default."""
+
+
+def broken_limits(spec: ProgramSpec, target: Target) -> list[str]:
+    """What of a kernel does not fit a machine, each with what there is; empty if all fits.
+
+    Scratch and shared memory are told by the UOps: a kernel that was loaded without any was checked when it was made.
+    """
+    found: list[str] = []
+    items = prod(spec.local_size)
+    if target.local_max and items > target.local_max:
+        shape = " x ".join(map(str, spec.local_size))
+        found.append(f"a work-group of {shape} = {items} work-items; it runs at most {target.local_max}")
+    if target.kind == "gpu":
+        for name, size, most in zip("xyz", spec.global_size, target.global_max, strict=True):
+            if greatest(size) > most:
+                found.append(f"{greatest(size)} work-groups along {name}; it runs at most {most}")
+    shared = scratch_bytes(spec, AddrSpace.LOCAL)
+    if target.kind == "gpu" and shared > target.shared_bytes:
+        found.append(f"its work-groups share {shared} bytes of local memory; it has {target.shared_bytes}")
+    stack = scratch_bytes(spec, AddrSpace.REG)
+    if target.kind == "cpu" and stack > MAX_STACK_BYTES:
+        found.append(f"{stack} bytes of scratch; a thread's stack is trusted with {MAX_STACK_BYTES}")
+    return found
+
+
+def scratch_bytes(spec: ProgramSpec, space: AddrSpace) -> int:
+    """Bytes of scratch in an address space."""
+    return sum(
+        u.dtype.base.itemsize * u.arg[1] for u in spec.uops
+        if u.op is UOps.SCRATCH and isinstance(u.dtype, PtrDType) and u.dtype.space is space)
+
+
+def greatest(size: sint) -> int:
+    """A size at its greatest."""
+    return size if isinstance(size, int) else size.vmax
