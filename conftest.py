@@ -19,7 +19,7 @@ import pytest
 
 hypothesis.settings.register_profile("quick", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "quick")
+hypothesis.settings.register_profile("explore", deadline=None, derandomize=False, print_blob=True)
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -49,6 +49,8 @@ class MarkdownFile(pytest.File):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    explores = config.getoption("--explore")
+    hypothesis.settings.load_profile("explore" if explores else "ci" if os.environ.get("CI") else "quick")
     if not hasattr(config, "workerinput"):
         # Before any of our packages is imported, and for the workers and the programs that tests start as well.
         folder = tempfile.TemporaryDirectory(prefix="tinytg-cache-", ignore_cleanup_errors=True)
@@ -103,6 +105,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="fail the run when a test is skipped for a reason that no line (a regular expression) of FILE matches",
     )
+    parser.addoption(
+        "--explore",
+        action="store_true",
+        help="only property tests, with new examples; --hypothesis-seed=N repeats them",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--explore"):
+        ordinary = [item for item in items if not hasattr(getattr(item, "obj", None), "hypothesis")]
+        config.hook.pytest_deselected(items=ordinary)
+        items[:] = [item for item in items if item not in set(ordinary)]
 
 
 def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:

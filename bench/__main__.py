@@ -276,9 +276,9 @@ def parser() -> argparse.ArgumentParser:
     reports.add_argument("json", nargs="?", default=str(REFERENCE), help="the figures")
     reports.add_argument("--check", action="store_true", help="only say whether they are up to date")
     reports.set_defaults(action=report)
-    commands.add_parser("guard", help="five kernels beside numpy: fails when one became much slower").set_defaults(
-        action=lambda _: guard.main()
-    )
+    guards = commands.add_parser("guard", help="fails where a workload takes 1.3 times what it should")
+    guards.add_argument("--record", action="store_true", help="write what each should take, on a quiet machine")
+    guards.set_defaults(action=lambda options: guard.main(options.record))
     commands.add_parser("list", help="what can be measured").set_defaults(action=show)
     return top
 

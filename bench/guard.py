@@ -1,57 +1,78 @@
-"""The regression guard: five kernels beside numpy, in one process and in turns. Ratios, never absolute times.
+"""The regression guard: workloads of every kind beside what the machine itself does, in one process and in turns.
 
-    python -m bench guard
+    python -m bench guard             # fails where one takes 1.3 times what it should
+    python -m bench guard --record    # writes what each should take: on a quiet machine, of code that is fast
 
-A kernel that became several times slower fails, on a fast machine and on a slow one, on a busy one and on an idle one.
+A workload's cost is counted in the machine's own work: how many multiply-adds in registers, or bytes read or copied,
+the machine does on the same threads in the time that the workload takes. Both take turns, so a machine that is slow or
+busy is so for both. What the cost should be is recorded for machines of one kind, by lanes of a vector and threads.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
-from .case import Array, normal
+from tg_runtime.cpu.arch import CPUArch
+from tg_runtime.cpu.host import core_count
+
+from .case import Case
 from .libraries.with_numpy import Numpy
 from .libraries.with_tinytg import TinyTG
+from .limits import Machine
+from .measure import difference
+from .workloads import WORKLOADS
 
+RECORD = Path(__file__).with_name("guard.json")
+MOST = 1.3
+"""How many times what it should a workload may take."""
 TURNS = 9
-TURN_S = 0.03
-ATTEMPTS = 3
+TURN_S = 0.05
+ATTEMPTS = 4
+CHECKED = ("matrix products", "convolutions", "attention", "memory")
+"""Groups whose results numpy computes fast enough to compare with."""
+GUARDED = (
+    "sgemm 512",
+    "sgemm 1000x1001x999",
+    "sgemm 1024 A.T @ B",
+    "conv 3x3, 8x64x56x56 -> 64",
+    "conv 7x7 stride 2, 8x3x224x224 -> 64",
+    "attention 4x8x512x64",
+    "softmax 4096x4096",
+    "layernorm 8192x1024",
+    "4 elementwise operations on 16M",
+    "sum of 64M",
+    "200 kernels replayed, per kernel",
+    "MLP train step, batch 128",
+    "digits convnet train step, batch 64",
+    "decode 135M, 4-bit blocks",
+)
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel that is guarded.
+@dataclass
+class Measured:
+    """A workload and the machine, taking turns.
 
     Attributes:
-      name: what it is.
-      arrays: its inputs.
-      fn: called with a library and its tensors.
-      most: how many times numpy's time it may take.
+      run: does the workload once.
+      machine: does the machine's own work once.
+      work: how much that is, in operations or bytes.
     """
 
-    name: str
-    arrays: Callable[[], list[Array]]
-    fn: Callable[..., Any]
-    most: float
+    run: Callable[[], object]
+    machine: Callable[[], object]
+    work: float
 
-
-KERNELS = (
-    Kernel("sgemm 512", lambda: [normal(512, 512, seed=1), normal(512, 512, seed=2)],
-           lambda lib, a, b: lib.matmul(a, b), 4.0),
-    Kernel("softmax 1024x1024", lambda: [normal(1024, 1024)], lambda lib, x: lib.softmax(x), 1.0),
-    Kernel("layernorm 1024x1024", lambda: [normal(1024, 1024, seed=1), normal(1024, seed=2), normal(1024, seed=3)],
-           lambda lib, x, w, b: lib.layernorm(x, w, b), 1.0),
-    Kernel("4 elementwise operations on 1M", lambda: [normal(1 << 20)],
-           lambda lib, x: lib.relu(x * 1.5 + 0.25) - 0.5, 1.0),
-    Kernel("row sums of 1024x4096", lambda: [normal(1024, 4096)], lambda lib, x: x.sum(1), 2.0),
-)  # fmt: skip
+    def cost(self) -> float:
+        """The machine's work in the time of one run: the median of some turns."""
+        return statistics.median(seconds(self.run) * self.work / seconds(self.machine) for _ in range(TURNS))
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -67,34 +88,64 @@ def seconds(call: Callable[[], object]) -> float:
             return found
 
 
-def ratio(kernel: Kernel, ours: TinyTG, numpy: Numpy) -> float:
-    """How many times numpy's time a kernel takes.
+def opened(name: str, ours: TinyTG, machine: Machine) -> Measured:
+    """A workload, warm, whose result was compared with numpy's where that is quick.
 
     Raises:
-      ValueError: the results differ.
+      ValueError: the result is wrong.
     """
-    arrays = kernel.arrays()
-    mine, theirs = (lib.case(lambda *tensors, lib=lib: kernel.fn(lib, *tensors), arrays) for lib in (ours, numpy))
+    workload = WORKLOADS[name]
+    case: Case = workload.build(ours)
     for _ in range(4):
-        found, right = mine.host(mine.run()), theirs.host(theirs.run())
-        if not np.allclose(found, right, rtol=1e-3, atol=1e-3 * float(np.abs(right).max())):
-            raise ValueError(f"{kernel.name}: the result is wrong")
-    return statistics.median(seconds(mine.run) / seconds(theirs.run) for _ in range(TURNS))
+        found = case.host(case.run())
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name}: the result is not finite")
+    if workload.group in CHECKED:
+        reference: Case = workload.build(Numpy(0))
+        apart = difference([found], [reference.host(reference.run())])
+        if apart > workload.tolerance:
+            raise ValueError(f"{name}: differs from numpy's result by {apart:.1e} of the greatest value")
+    limit = machine.open(workload)
+    return Measured(case.run, limit.run, float(limit.run()))
 
 
-def main() -> int:
-    """Prints a line a kernel; 1 if one is too slow in each of a few attempts."""
-    ours, numpy = TinyTG(0), Numpy(0)
+def kind() -> str:
+    """What machines have in common on which a workload costs about the same."""
+    threads = core_count()
+    return f"{CPUArch().target(threads).vector_bytes} bytes a vector, {threads} threads"
+
+
+def recorded() -> dict[str, dict[str, float]]:
+    """What each workload should cost, by kind of machine."""
+    return dict(json.loads(RECORD.read_text(encoding="utf-8"))) if RECORD.exists() else {}
+
+
+def main(record: bool = False) -> int:
+    """Prints a line a workload; 1 if one is too slow in each of some attempts, or what it should cost is unknown."""
+    table, here = recorded(), kind()
+    should = table.get(here, {})
+    if not record and (missing := [name for name in GUARDED if name not in should]):
+        print(f"{RECORD.name} does not say what {missing[0]} should cost on a machine of {here}: "
+              "`python -m bench guard --record` on a quiet one")  # fmt: skip
+        return 1
+    ours, machine = TinyTG(0), Machine(core_count())
     failed = False
-    for kernel in KERNELS:
-        found = ratio(kernel, ours, numpy)
+    for name in GUARDED:
+        workload = opened(name, ours, machine)
+        found = min(workload.cost() for _ in range(ATTEMPTS)) if record else workload.cost()
+        if record:
+            should[name] = float(f"{found:.4g}")
+            print(f"{name:40s} {found:.4g}", flush=True)
+            continue
         for _ in range(ATTEMPTS - 1):
-            if found <= kernel.most:
+            if found <= MOST * should[name]:
                 break
-            found = min(found, ratio(kernel, ours, numpy))
-        verdict = "ok" if found <= kernel.most else "TOO SLOW"
-        failed = failed or found > kernel.most
-        print(f"{kernel.name:32s} {found:6.2f} x numpy's time, at most {kernel.most:g}: {verdict}", flush=True)
+            found = min(found, workload.cost())
+        times = found / should[name]
+        failed = failed or times > MOST
+        print(f"{name:40s} {times:5.2f} times what it should: {'ok' if times <= MOST else 'TOO SLOW'}", flush=True)
+    if record:
+        RECORD.write_text(json.dumps({**table, here: should}, indent=2) + "\n", encoding="utf-8")
     return int(failed)
 
 

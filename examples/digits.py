@@ -127,6 +127,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=64, help="images a step (default %(default)s)")
     parser.add_argument("--lr", type=float, default=0.003, help="learning rate (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default %(default)s)")
+    parser.add_argument("--require", type=float, default=0.0, metavar="PERCENT", help="fail below this accuracy")
     arguments = parser.parse_args()
     if arguments.epochs < 1 or arguments.batch < 1:
         parser.error("--epochs and --batch must be at least 1")
@@ -138,6 +139,9 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nstopped")
     print(progress.summary())
+    if progress.epochs == arguments.epochs and not progress.accuracy * 100 >= arguments.require:
+        print(f"digits.py: the accuracy is below the required {arguments.require:g}%", file=sys.stderr)
+        return 1
     return 0
 
 

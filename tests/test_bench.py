@@ -17,7 +17,7 @@ from pathlib import Path
 import bench
 import numpy as np
 import pytest
-from bench import case, footprint, measure, page, picture, probes, record, table
+from bench import case, footprint, guard, measure, page, picture, probes, record, table
 from bench.crew import Crew, environment
 from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
@@ -194,10 +194,17 @@ def test_the_page_is_up_to_date(repository: Path, run: Run) -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
-def test_no_kernel_became_much_slower(repository: Path, run: Run) -> None:
-    done = run(repository, "python", "-m", "bench", "guard")
-    assert done.returncode == 0, done.stdout
+def test_the_guard_fails_where_a_workload_is_slow_or_nobody_said_what_it_should_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(guard, "RECORD", tmp_path / "guard.json")
+    monkeypatch.setattr(guard, "GUARDED", ("sgemm 256",))
+    assert guard.main() == 1 and "does not say what sgemm 256 should cost" in capsys.readouterr().out
+    assert guard.main(record=True) == 0
+    found = guard.recorded()[guard.kind()]["sgemm 256"]
+    for should, status, verdict in ((found * 100, 0, "ok"), (found / 100, 1, "TOO SLOW")):
+        guard.RECORD.write_text(json.dumps({guard.kind(): {"sgemm 256": should}}), encoding="utf-8")
+        assert guard.main() == status and verdict in capsys.readouterr().out
 
 
 def test_equal_layers_share_their_kernels() -> None:

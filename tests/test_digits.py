@@ -37,6 +37,12 @@ def test_the_held_out_fifth_is_learnt(run: Run, repository: Path) -> None:
 
 
 @needs_sklearn
+def test_a_required_accuracy_that_is_not_reached_fails(run: Run, repository: Path) -> None:
+    done = run(repository, "python", "examples/digits.py", "--epochs", "1", "--lr", "0", "--require", "97")
+    assert done.returncode == 1 and "below the required 97%" in done.stdout, done.stdout
+
+
+@needs_sklearn
 def test_a_seed_makes_it_reproducible(run: Run, repository: Path) -> None:
     losses = []
     for seed in ("1", "1", "2"):

@@ -201,6 +201,23 @@ def test_a_skip_that_grew(tree: Path, run: Run, allowed: str, status: int) -> No
     assert ("does not allow" in done.stdout) == bool(status)
 
 
+def test_exploring_runs_property_tests_alone_with_other_examples(tree: Path, run: Run) -> None:
+    test = tree / "packages/tg-dtype/tests/test_planted.py"
+    test.write_text(
+        "from hypothesis import given, settings, strategies as some\n\n"
+        "@settings(max_examples=5)\n@given(x=some.integers(0, 10**9))\ndef test_it(x):\n    print('drawn', x)\n\n"
+        "def test_plain():\n    assert False\n",
+        encoding="utf-8",
+    )
+    drawn = []
+    for seed in ("1", "2", "1"):
+        options = ("-q", "-rP", "-p", "no:cacheprovider", "--explore", f"--hypothesis-seed={seed}")
+        done = run(tree, "python", "-m", "pytest", *options, test)
+        assert done.returncode == 0 and "1 passed, 1 deselected" in done.stdout, done.stdout
+        drawn.append([line for line in done.stdout.splitlines() if line.startswith("drawn")])
+    assert drawn[0] == drawn[2] != drawn[1]
+
+
 @pytest.mark.slow
 def test_an_import_from_above_in_an_isolated_environment(tree: Path, run: Run) -> None:
     test = tree / "packages/tg-shape/tests/test_planted.py"
