@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -328,7 +329,7 @@ def test_two_threads(backend: str) -> None:
             if got != 2 * value + 1:
                 wrong.append(got)
 
-    threads = [threading.Thread(target=work, args=(100 * i,)) for i in range(3)]
+    threads = [threading.Thread(target=copy_context().run, args=(work, 100 * i)) for i in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -34,7 +34,7 @@ from tg_runtime import (
     run_schedule,
     update_stats,
 )
-from tg_runtime.engine import uninterrupted
+from tg_runtime.interrupts import Uninterrupted
 from tg_runtime.testing.kernels import buffer_with, unpack
 from tg_shape import Variable
 
@@ -293,7 +293,7 @@ def test_exception_in_the_middle(device: str, error: BaseException) -> None:
 def test_in_place_step_is_not_interrupted() -> None:
     """SIGINT during a step that overwrites its input is delivered after the step is marked done."""
     with pytest.raises(KeyboardInterrupt):
-        with uninterrupted():
+        with Uninterrupted():
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.01)
             done = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 
 from tg_lazy import LazyOp
@@ -194,7 +195,7 @@ class _Search:
             found.sort(key=lambda entry: entry[:2])
             found = [entry for entry in found[:MOST] if entry[0] <= FAR * found[0][0]]
         with ThreadPoolExecutor(self.workers) as pool:
-            jobs = [pool.submit(self.prepare, spec) if self.prepare else None for *_, spec in found]
+            jobs = [pool.submit(copy_context().run, self.prepare, spec) if self.prepare else None for *_, spec in found]
             try:
                 for number, (_, _, nest, spec) in enumerate(found):
                     self.tell(len(found) - number)

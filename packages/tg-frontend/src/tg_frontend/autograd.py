@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import local
 
-from tg_lazy import LazyBuffer, Ops
+from tg_lazy import LazyBuffer, Ops, Scope
 
 from .function import Function, Grads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
-    from typing import Any, ParamSpec, Protocol, TypeVar
-
-    P = ParamSpec("P")
-    R = TypeVar("R")
+    from typing import Any, Protocol
 
     class Node(Protocol):
         """A tensor, as far as differentiation is concerned."""
@@ -39,33 +36,22 @@ class Mode(local):
 MODE = Mode()
 
 
-class Switch:
+class Switch(Scope):
     """Sets an attribute inside a ``with`` block or for the calls of a decorated function, then puts it back."""
 
-    __slots__ = ("_name", "_owner", "_saved", "_value")
+    __slots__ = ("_name", "_owner", "_value")
 
     def __init__(self, owner: Any, name: str, value: bool) -> None:
+        super().__init__()
         self._owner, self._name, self._value = owner, name, value
-        self._saved: list[bool] = []
 
-    def __enter__(self) -> None:
-        self._saved.append(getattr(self._owner, self._name))
+    def restorer(self) -> Callable[[], object]:
+        """Sets the attribute to what it is now."""
+        return partial(setattr, self._owner, self._name, getattr(self._owner, self._name))
+
+    def change(self) -> None:
+        """Sets the attribute."""
         setattr(self._owner, self._name, self._value)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        setattr(self._owner, self._name, self._saved.pop())
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        from functools import wraps
-
-        @wraps(function)
-        def switched(*args: P.args, **kwargs: P.kwargs) -> R:
-            with self:
-                return function(*args, **kwargs)
-
-        return switched
 
 
 class Freed(Function):

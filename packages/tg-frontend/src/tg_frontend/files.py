@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.lazybuffer import LEAVES, byte_range
 from tg_runtime import BufferCopy, Device, ExecItem, Interpreted, buffer_of, capturing
+from tg_runtime.interrupts import Uninterrupted
 from tg_shape import prod
 
 from .realization import realize_all, realize_readers
@@ -52,8 +53,11 @@ def write(target: LazyBuffer, value: LazyBuffer, what: str) -> None:
     assert begin is not None and base.storage is not None and source.base.storage is not None
     dest = buffer_of(base.storage).view(int(prod(target.shape)), target.dtype, place)
     src = buffer_of(source.base.storage).view(dest.size, target.dtype, begin)
-    ExecItem(BufferCopy(dest.nbytes, dest.device, src.device), [dest, src]).run()
-    base.successor = LazyBuffer.from_storage(base.storage, base.shape)
+    copy = ExecItem(BufferCopy(dest.nbytes, dest.device, src.device), [dest, src])
+    new = LazyBuffer.from_storage(base.storage, base.shape)
+    with Uninterrupted():
+        copy.run()
+        base.successor = new
 
 
 def _computed(value: LazyBuffer, target: LazyBuffer, what: str) -> LazyBuffer:

@@ -190,9 +190,9 @@ def _address(data: memoryview) -> int | None:
 
 
 def is_borrowed(storage: Storage) -> bool:
-    """Whether the memory belongs to somebody else, who does not want it written."""
+    """Whether memory is not to be written: it belongs to somebody else, or was left half written."""
     buffer = storage.payload
-    return isinstance(buffer, Buffer) and buffer.readonly
+    return isinstance(buffer, Buffer) and (buffer.readonly or buffer.base.options.spoiled != "")
 
 
 def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
 from tg_runtime import (
@@ -20,6 +21,7 @@ from tg_runtime import (
     DeviceError,
     EmptyOp,
     ExecItem,
+    InterpretedRunner,
     Usage,
     ViewOp,
     arrange,
@@ -27,7 +29,9 @@ from tg_runtime import (
     capture,
     capturing,
 )
+from tg_runtime.buffer import spoiled
 from tg_runtime.counters import human
+from tg_runtime.interrupts import Uninterrupted
 from tg_shape import ShapeTracker, Variable
 
 from .autograd import MODE
@@ -37,13 +41,23 @@ from .realization import live, realize_all, unfinished_assigns
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 JIT: ContextVar[int] = ContextVar("JIT", 1)
 """0: TinyJit only calls. 1: records, and condenses the record for devices that can. 2: records only."""
+
+
+_functions: WeakSet[TinyJit[Any, Any]] = WeakSet()
+
+
+@spoiled.append
+def _forget() -> None:
+    """A record holds addresses: where some of that memory was left half written, the functions are recorded anew."""
+    for function in list(_functions):
+        function.reset()
 
 
 def _told(memory: Usage) -> str:
@@ -77,6 +91,15 @@ def _rebuilt(value: Any, replace: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_rebuilt(item, replace) for item in value)
     return value
+
+
+def _written(item: ExecItem) -> Iterable[int]:
+    """Which buffers a step writes, by position."""
+    if isinstance(item.prg, CompiledRunner):
+        return item.prg.spec.outs
+    if isinstance(item.prg, InterpretedRunner):
+        return {store.arg[0] for store in item.prg.ast.src}
+    return (0,)
 
 
 class _Record:
@@ -203,7 +226,8 @@ class _Record:
             renew(stream)
         alone = self.alone
         if alone is None or DEBUG.value or PROFILE.value:
-            self._step_by_step(buffers, values)
+            with Uninterrupted(lambda: self._abandoned(buffers)):
+                self._step_by_step(buffers, values)
         else:
             alone(buffers, values)
             alone.count(values)
@@ -226,6 +250,15 @@ class _Record:
                 item.bufs[position] = buffer
             item.run(values, jit=True)
         self._let_go()
+
+    def _abandoned(self, buffers: list[Buffer]) -> None:
+        """Marks everything that a replay writes: a second Ctrl-C ended it in the middle."""
+        for item in self.items:
+            for position in _written(item):
+                buffer = item.bufs[position]
+                assert buffer is not None
+                place = self.places.get(id(buffer.base))
+                (buffer if place is None else buffers[place]).spoil("a replay of TinyJit was interrupted twice")
 
     def _let_go(self) -> None:
         """Drops the memory of this call, so that its owners alone decide when it is freed."""
@@ -281,6 +314,7 @@ class TinyJit(Generic[P, R]):
         self.fxn = fxn
         self._lock = RLock()
         self.reset()
+        _functions.add(self)
 
     def reset(self) -> None:
         """Forgets the record: the next two calls run the function again."""

@@ -70,8 +70,8 @@ def note_assign(old: LazyBuffer, new: LazyBuffer) -> None:
       new: the same of the next version of the memory.
     """
     if new.base is not old.base:
+        _assigns.append(ref(new.base))  # first: a signal's handler may raise after a call, not after a store
         old.base.successor = new.base
-        _assigns.append(ref(new.base))
 
 
 def latest(lazy: LazyBuffer) -> LazyBuffer:

@@ -22,10 +22,11 @@ from .ops import (
     result_dtype,
 )
 from .schedule import schedule
+from .scope import Scope
 from .storage import Storage
 
 __all__ = [
     "ALU", "COMMUTATIVE", "DEBUG", "KERNEL", "REDUCIBLE", "SPEC", "STRICT", "TRANSCENDENTAL", "BufferArg",
     "Context", "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops", "ScheduleItem",
-    "Storage", "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
+    "Scope", "Storage", "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
 ]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
-from types import TracebackType
-from typing import ClassVar, Generic, TypeVar, overload
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar, overload
+
+from .scope import Scope
 
 T = TypeVar("T", int, str)
 
@@ -34,7 +38,8 @@ class ContextVar(Generic[T]):
     """A named setting, read from the environment once and overridden by :class:`Context`.
 
     Attributes:
-      value: the value in force.
+      value: the value in force: in this thread, and in this task of ``asyncio``. To set it is to change what is in
+        force wherever no :class:`Context` overrides it.
     """
 
     registry: ClassVar[dict[str, ContextVar[int] | ContextVar[str]]] = {}
@@ -63,8 +68,33 @@ class ContextVar(Generic[T]):
         return f"ContextVar({self.key}={self.value!r})"
 
 
-class Context:
-    """Overrides settings inside a ``with`` block.
+_overrides: contextvars.ContextVar[Mapping[str, int | str] | None] = contextvars.ContextVar("overrides", default=None)
+_base: Any = ContextVar.__dict__["value"]  # where the value lies that holds outside of every Context
+
+
+class _Overridden(ContextVar[T]):
+    """A setting that some :class:`Context` has named; the others are read without looking for one."""
+
+    __slots__ = ()
+
+    def _get(self) -> T:
+        overrides = _overrides.get()
+        if overrides is not None and self.key in overrides:
+            return overrides[self.key]  # type: ignore[return-value]
+        found: T = _base.__get__(self)
+        return found
+
+    def _set(self, value: T) -> None:
+        _base.__set__(self, value)
+
+    value = property(_get, _set)
+
+
+class Context(Scope):
+    """Overrides settings inside a ``with`` block, for this thread and task: others keep theirs.
+
+    A thread that is started inside of the block does not inherit it; to hand it on, run the thread's function by
+    ``contextvars.copy_context().run``. Tasks of ``asyncio`` and what ``asyncio.to_thread`` runs do inherit it.
 
     >>> with Context(DEBUG=2):
     ...     DEBUG.value
@@ -74,24 +104,26 @@ class Context:
       KeyError: a name is not a setting (the message lists those that are).
     """
 
+    __slots__ = ("_values",)
+
     def __init__(self, **values: int | str) -> None:
+        super().__init__()
         for key in values:
             if key not in ContextVar.registry:
                 raise KeyError(f"{key} is not a setting; these are: {', '.join(sorted(ContextVar.registry))}")
+        for key in values:
+            setting = ContextVar.registry[key]
+            if type(setting) is ContextVar:
+                setting.__class__ = _Overridden
         self._values = values
-        self._saved: list[dict[str, int | str]] = []
 
-    def __enter__(self) -> Context:
-        self._saved.append({key: ContextVar.registry[key].value for key in self._values})
-        for key, value in self._values.items():
-            ContextVar.registry[key].value = value
-        return self
+    def restorer(self) -> Callable[[], object]:
+        """Puts back what overrides settings now."""
+        return partial(_overrides.set, _overrides.get())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for key, value in self._saved.pop().items():
-            ContextVar.registry[key].value = value
+    def change(self) -> None:
+        """Adds to what overrides settings."""
+        _overrides.set({**(_overrides.get() or {}), **self._values})
 
 
 DEBUG: ContextVar[int] = ContextVar("DEBUG", 0)

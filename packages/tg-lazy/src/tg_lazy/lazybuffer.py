@@ -573,10 +573,11 @@ class LazyBuffer:
         with graph_lock:
             if self._key is not None:
                 _nodes.drop(self._key, self)
-            self.op, self.srcs, self.arg, self._key, self.stale, self.row = _BUFFER, (), None, None, None, None
-            self._storage = storage
             if self.readers:
                 storage.readers.extend(self.readers)
+            # no calls from here on: a signal's handler cannot raise in between
+            self.op, self.srcs, self.arg, self._key, self.stale, self.row = _BUFFER, (), None, None, None, None
+            self._storage = storage
             self.readers = storage.readers
 
 

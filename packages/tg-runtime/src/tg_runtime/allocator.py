@@ -40,6 +40,7 @@ class BufferOptions:
         that the device has not finished.
       readonly: it may be read but not written.
       image: the image that it is to be, where the device has images; its texels lie there row by row.
+      spoiled: why the content is worth nothing: a step that was writing it was abandoned. Empty for all other memory.
     """
 
     external_ptr: int | None = None
@@ -48,6 +49,7 @@ class BufferOptions:
     owner: object = field(default=None, compare=False, repr=False)
     readonly: bool = False
     image: ImageDType | None = None
+    spoiled: str = ""
 
 
 DEFAULT_OPTIONS = BufferOptions()

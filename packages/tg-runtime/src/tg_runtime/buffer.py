@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,10 @@ from .registry import Device
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+spoiled: list[Callable[[], object]] = []
+"""Called whenever memory was left half written: whoever remembers where memory lies forgets it."""
 
 
 class Buffer:
@@ -118,12 +124,15 @@ class Buffer:
 
         Raises:
           RuntimeError: there is memory already, and ``opaque`` is given too.
+          DeviceError: the memory was left half written.
           OutOfMemory: there is not so much; the message says how much was asked and is held.
         """
         if self._opaque is not None:
             if opaque is not None:
                 raise RuntimeError(f"{self!r} has memory already")
             return self
+        if self.options.spoiled:
+            raise DeviceError(f"{self!r} is half written: {self.options.spoiled}; assign it anew, as a whole")
         if self._base is not None:
             whole = self._base.opaque
             assert self._base._allocator is not None
@@ -163,6 +172,27 @@ class Buffer:
         opaque, self._opaque = self._opaque, None
         if self._base is None and opaque is not None and self._allocator is not None:
             self._allocator.free(opaque, self.nbytes, self.options)
+
+    def spoil(self, why: str) -> None:
+        """Marks the whole memory, and so all views of it, as half written: whoever asks for it gets an error.
+
+        Args:
+          why: what happened, for the message.
+        """
+        base = self.base
+        opaque, allocator = base._opaque, base._allocator
+        if opaque is None or base.options.spoiled:
+            return
+        # the memory lives as long as the buffer, as work on it may be under way, and is given to nobody else
+        base.options = replace(DEFAULT_OPTIONS, owner=(opaque, base.options.owner), spoiled=why)
+        base._opaque = None
+        if allocator is not None:
+            allocator.account(-base.nbytes, -1)
+        for view in gc.get_referrers(base):
+            if isinstance(view, Buffer) and view._base is base:
+                view._opaque = None
+        for told in spoiled:
+            told()
 
     def retain(self) -> Buffer:
         """Counts one more holder. Returns the buffer."""

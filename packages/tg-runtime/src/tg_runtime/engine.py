@@ -12,11 +12,13 @@ from weakref import ref
 
 from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, Storage, schedule
 from tg_lazy.lazybuffer import graph_lock
+from tg_lazy.origin import Origin
 from tg_lazy.schedule import recognise
 from tg_shape import Variable, sym_eval
 
 from .buffer import Buffer, buffer_of
 from .counters import GlobalCounters, human, update_stats
+from .interrupts import Uninterrupted
 from .kernels import get_runner
 from .plan import plan_of
 from .prefetch import prefetch
@@ -237,44 +239,69 @@ def _run(pending: deque[ScheduleItem], values: dict[Variable, int], do_update_st
     if len(pending) > 1:
         prefetch((Device[item.bufs[0].device], item.ast) for item in pending if item.ast.op is Ops.SINK)
     while pending:
+        if _assigns(pending[0]):
+            _overwrite(pending, values, do_update_stats)
+            continue
         item = pending.popleft()
         try:
-            if _capturing.into is not None:
-                _watch(item)
             exec_item = _lowered(item)
-            if exec_item.prg.in_place:
-                with uninterrupted():
-                    _execute(exec_item, values, do_update_stats)
-                    item.commit()
+            if exec_item.prg.in_place:  # memory that nobody will want any more, but for a second run
+                with Uninterrupted():
+                    _done(item, exec_item, values, do_update_stats)
             else:
-                _execute(exec_item, values, do_update_stats)
-                item.commit()
+                _done(item, exec_item, values, do_update_stats)
         except Exception as error:
             _tell_origin(error, item)
             raise
         del item, exec_item
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Delays KeyboardInterrupt to the end of the block: a step that overwrites its input must not run twice."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    import signal
+def _done(item: ScheduleItem, exec_item: ExecItem, values: Vars, do_update_stats: bool) -> None:
+    if _capturing.into is not None:
+        _watch(item)
+    _execute(exec_item, values, do_update_stats)
+    item.commit()
 
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is None:  # installed by something else than Python: not ours to replace
-        yield
-        return
-    caught: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: caught.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-        if caught:
-            signal.raise_signal(signal.SIGINT)
+
+def _assigns(item: ScheduleItem) -> bool:
+    return any(node.op is Ops.ASSIGN for node, _ in item.commits)
+
+
+def _overwrite(pending: deque[ScheduleItem], values: Vars, do_update_stats: bool) -> None:
+    """Runs the items up to the last that overwrites memory as one step, which no signal cuts in two.
+
+    Their kernels are made before the first of them runs: that takes longest, and an error in it changes nothing.
+    """
+    count = max(n for n, item in enumerate(pending) if _assigns(item)) + 1
+    steps: deque[tuple[ScheduleItem, ExecItem]] = deque()
+    for _ in range(count):
+        item = pending[len(steps)]
+        try:
+            steps.append((item, _lowered(item)))
+        except Exception as error:
+            _tell_origin(error, item)
+            raise
+    now: list[ScheduleItem] = []
+
+    def abandon() -> None:
+        for item in now:
+            for node, storage in item.commits:
+                if node.op is Ops.ASSIGN:
+                    buffer_of(storage).spoil(f"the assignment to it at {Origin(node.origin)} was interrupted twice")
+            item.commit()  # so that nobody tries it again on that memory
+
+    with Uninterrupted(abandon):
+        while steps:
+            item, exec_item = steps.popleft()
+            pending.popleft()
+            now[:] = [item]
+            try:
+                _done(item, exec_item, values, do_update_stats)
+            except Exception as error:
+                _tell_origin(error, item)
+                raise
+            now.clear()
+            del item, exec_item
 
 
 def _lock_for_fork() -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -85,9 +86,17 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
                 continue  # it comes again, and to the right place, when the kernel is asked for
 
     parallel = max(device.compiler.parallel for device, _ in missing if device.compiler is not None)
-    threads = [threading.Thread(target=compile_jobs, daemon=True) for _ in range(min(parallel, len(missing)))]
-    for thread in threads:
-        thread.start()
+    threads: list[threading.Thread] = []
+    for _ in range(min(parallel, len(missing))):
+        # with the settings that are in force here
+        thread = threading.Thread(target=copy_context().run, args=(compile_jobs,), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more
+            break
+        threads.append(thread)
+    if not threads:
+        return  # each is made when it is asked for
     with _short_turns(), Uncollected(), Progress("compiling kernels", len(missing)) as progress:
         try:
             for device, ast in missing:

@@ -102,7 +102,11 @@ class HostMemory:
 
     def __del__(self, libc: Callable[[], ctypes.CDLL] = libc) -> None:
         # bound as a default because the module's names are gone when the interpreter ends
-        if self.owner is None:
+        try:
+            mine = self.owner is None
+        except AttributeError:  # a signal ended its making
+            return
+        if mine:
             self.owner = _GONE
             libc().free(self.address)
 

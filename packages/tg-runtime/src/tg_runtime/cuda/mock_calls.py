@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..engine import uninterrupted
+from ..interrupts import Uninterrupted
 from . import api
 from .mock_work import Failure
 
@@ -30,7 +30,7 @@ class Gate:
         @functools.wraps(method)
         def call(*values: object) -> int:
             try:
-                with uninterrupted(), self._lock:
+                with Uninterrupted(), self._lock:
                     method(*values)
             except Failure as failure:
                 return failure.code
