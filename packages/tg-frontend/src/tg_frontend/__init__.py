@@ -2,7 +2,8 @@
 
 from . import nn
 from .call import JitError
-from .jit import JIT, TinyJit
+from .jit import TinyJit
+from .record import JIT
 from .tensor import Tensor
 
 __all__ = ["JIT", "JitError", "Tensor", "TinyJit", "nn"]

@@ -14,7 +14,7 @@ from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 from . import host
 from .autograd import MODE
 from .function import Contiguous, ContiguousBackward, Copy, Function
-from .realization import enlist, latest, realize_all, schedule_all
+from .realization import Moves, enlist, latest, realize_all, schedule_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class Core:
     @lazydata.setter
     def lazydata(self, lazy: LazyBuffer) -> None:
         self._lazy = lazy
+        Moves.number += 1
 
     @property
     def shape(self) -> tuple[sint, ...]:

@@ -8,7 +8,7 @@ from tg_runtime import BufferCopy, Device, ExecItem, Interpreted, buffer_of, cap
 from tg_runtime.interrupts import Uninterrupted
 from tg_shape import prod
 
-from .realization import realize_all, realize_readers
+from .realization import realize_all, realize_readers, succeed
 
 HOST = "CPU"  # where values are made that the device cannot make
 
@@ -57,7 +57,7 @@ def write(target: LazyBuffer, value: LazyBuffer, what: str) -> None:
     new = LazyBuffer.from_storage(base.storage, base.shape)
     with Uninterrupted():
         copy.run()
-        base.successor = new
+        succeed(base, new)
 
 
 def _computed(value: LazyBuffer, target: LazyBuffer, what: str) -> LazyBuffer:

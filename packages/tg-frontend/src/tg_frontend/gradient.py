@@ -10,7 +10,7 @@ from .autograd import MODE, Switch, differentiate, free
 from .bits import recut
 from .core import Core, DTypeLike, to_dtype
 from .function import Cast
-from .realization import note_assign
+from .realization import note_assign, succeed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -256,9 +256,9 @@ class Gradient(Core):
         if base.storage is None or not host.is_borrowed(base.storage):
             return lazy
         if whole is not None and lazy.is_whole:
-            base.successor = whole.reshape(base.shape).clone()
+            succeed(base, whole.reshape(base.shape).clone())
             return None
-        base.successor = base.clone()
+        succeed(base, base.clone())
         return self.lazydata
 
     def replace(self, other: Self) -> Self:

@@ -195,6 +195,11 @@ def is_borrowed(storage: Storage) -> bool:
     return isinstance(buffer, Buffer) and (buffer.readonly or buffer.base.options.spoiled != "")
 
 
+def is_own(lazy: LazyBuffer) -> bool:
+    """Whether a node shows memory that may be written: not borrowed, and no equal value of somebody else's in it."""
+    return lazy.is_writable and lazy.storage is not None and not is_borrowed(lazy.storage)
+
+
 def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:
     """The bytes of a realised, contiguous tensor of ``shape``: the memory itself where the host can reach it."""
     storage, size = lazy.base.storage, prod(shape)

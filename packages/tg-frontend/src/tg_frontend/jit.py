@@ -8,36 +8,22 @@ is what it was when the record was made.
 
 from __future__ import annotations
 
+import warnings
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
-from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
-from tg_runtime import (
-    PROFILE,
-    Buffer,
-    CompiledRunner,
-    Device,
-    DeviceError,
-    EmptyOp,
-    ExecItem,
-    InterpretedRunner,
-    Usage,
-    ViewOp,
-    arrange,
-    buffer_of,
-    capture,
-    capturing,
-)
+from tg_lazy import DEBUG, Ops, Storage
+from tg_lazy.lazybuffer import LEAVES
+from tg_runtime import Usage, capture, capturing
 from tg_runtime.buffer import spoiled
-from tg_runtime.counters import human
-from tg_runtime.interrupts import Uninterrupted
-from tg_shape import ShapeTracker, Variable
 
-from .autograd import MODE
-from .call import Call, Expected, JitError
-from .random import RECORDING, renew
-from .realization import live, realize_all, unfinished_assigns
+from .call import Call, JitError, OtherMemory
+from .random import RECORDING
+from .reach import Reached
+from .realization import finish_assigns, realize_all, unfinished_assigns
+from .record import JIT, Made, Record
+from .results import rebuilt, tensors_in
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -46,8 +32,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-JIT: ContextVar[int] = ContextVar("JIT", 1)
-"""0: TinyJit only calls. 1: records, and condenses the record for devices that can. 2: records only."""
+_PATIENCE = 3
+"""Calls in a row that are recorded anew before a warning says so."""
 
 
 _functions: WeakSet[TinyJit[Any, Any]] = WeakSet()
@@ -58,234 +44,6 @@ def _forget() -> None:
     """A record holds addresses: where some of that memory was left half written, the functions are recorded anew."""
     for function in list(_functions):
         function.reset()
-
-
-def _told(memory: Usage) -> str:
-    if not memory.buffers:
-        return "no buffers between them"
-    shared, alone = (human(nbytes, "B", 1024) for nbytes in (memory.arena_nbytes, memory.nbytes))
-    return f"{memory.buffers} buffers between them in {shared} instead of {alone}, {memory.in_place} in place"
-
-
-def _outputs(value: Any) -> list[Tensor]:
-    """The tensors in nested lists, tuples and dicts."""
-    found, stack = [], [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Tensor):
-            found.append(item)
-        elif isinstance(item, dict):
-            stack.extend(reversed(list(item.values())))
-        elif isinstance(item, (list, tuple)):
-            stack.extend(reversed(item))
-    return found
-
-
-def _rebuilt(value: Any, replace: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(value, Tensor):
-        return replace(value)
-    if isinstance(value, dict):
-        return {key: _rebuilt(item, replace) for key, item in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_rebuilt(item, replace) for item in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(_rebuilt(item, replace) for item in value)
-    return value
-
-
-def _written(item: ExecItem) -> Iterable[int]:
-    """Which buffers a step writes, by position."""
-    if isinstance(item.prg, CompiledRunner):
-        return item.prg.spec.outs
-    if isinstance(item.prg, InterpretedRunner):
-        return {store.arg[0] for store in item.prg.ast.src}
-    return (0,)
-
-
-class _Record:
-    """What a call executed, ready to be replayed on other memory.
-
-    Args:
-      call: the arguments of the call that was recorded.
-      items: what it executed.
-      result: what it returned.
-      newest: number of the last Storage that was there before the call.
-      streams: memory of the random streams that it drew.
-      ended: memory between its kernels.
-      args: the positional arguments as they were given; None if there were others.
-    """
-
-    def __init__(
-        self, call: Call, items: list[ExecItem], result: Any, newest: int, streams: list[Storage],
-        ended: list[Buffer], args: tuple[Any, ...] | None,
-    ) -> None:  # fmt: skip
-        self.call, self.result, self.streams = call, result, streams
-        self.inputs = call.buffers()
-        self.outputs = self._fresh(result, newest)
-        self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
-        self.results = {id(tensor): self._place(tensor) for tensor in _outputs(result)}
-        self.places = {id(buffer): i for i, buffer in enumerate(self.replaced)}
-        # views follow what they are views of; memory is there already
-        items = [item for item in items if not isinstance(item.prg, (ViewOp, EmptyOp))]
-        self.items, self.memory = arrange(items, ended)
-        if DEBUG.value:
-            print(f"recorded {len(self.items)} steps, {_told(self.memory)}")
-        self.steps = self._condensed() if JIT.value == 1 else [(item, self._sources(item)) for item in self.items]
-        self.training, self.recording = Tensor.training, MODE.recording
-        self.fresh = [(Device[s.device].allocator, s.device, s.size, s.dtype) for s in self.outputs]
-        one, sources = self.steps[0]
-        everything = [(i, i, -1) for i in range(len(self.replaced))]
-        bare = len(self.steps) == 1 and sources == everything and len(one.bufs) == len(everything)
-        self.alone = one.prg if bare else None
-        # a result that each call makes anew, seen as it lies in memory: which output it is, and how
-        self.whole: dict[int, tuple[int, ShapeTracker, tuple[str, int]]] = {}
-        for tensor in _outputs(result):
-            place, lazy = self.results[id(tensor)] - len(call.tensors), tensor.lazydata
-            if place >= 0 and lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size:
-                self.whole[id(tensor)] = place, lazy.st, lazy.origin
-        self.only = self.whole.get(id(result))
-        self.expected = None if args is None or len(self.whole) < len(self.results) else Expected.of(args)
-
-    def _fresh(self, result: Any, newest: int) -> list[Storage]:
-        """The memory of results that each call makes anew: made by the call, and held by nobody else."""
-        tensors = _outputs(result)
-        mine = {id(tensor) for tensor in tensors}
-        held = {tensor.lazydata.storage for tensor in live() if id(tensor) not in mine}
-        found: dict[Storage, None] = {}
-        for tensor in tensors:
-            storage = tensor.lazydata.storage
-            if storage is not None and storage.uid > newest and storage not in held and storage.root is storage:
-                found[storage] = None
-        return list(found)
-
-    def _sources(self, item: ExecItem) -> list[tuple[int, int, int]]:
-        """Which buffers of an item each replay replaces: (position, which one, offset in bytes of a view of it)."""
-        out = []
-        for position, buffer in enumerate(item.bufs):
-            assert buffer is not None
-            place = self.places.get(id(buffer))
-            if place is not None:
-                out.append((position, place, -1))
-            elif id(buffer.base) in self.places:
-                place = self.places[id(buffer.base)]
-                out.append((position, place, buffer.offset - self.replaced[place].offset))
-        return out
-
-    def _condensed(self) -> list[tuple[ExecItem, list[tuple[int, int, int]]]]:
-        """The items, runs of kernels of one device condensed into one where the device can do that."""
-        steps: list[tuple[ExecItem, list[tuple[int, int, int]]]] = []
-        batch: list[ExecItem] = []
-
-        def close() -> None:
-            if not batch:
-                return
-            graph = Device[batch[0].prg.device].graph
-            if graph is not None and len(batch) >= Device[batch[0].prg.device].graph_from:
-                try:
-                    condensed = ExecItem(graph(batch, self.replaced, self.call.values), self.replaced)
-                except DeviceError:
-                    condensed = None
-                if condensed is not None:
-                    steps.append((condensed, [(i, i, -1) for i in range(len(self.replaced))]))
-                    batch.clear()
-                    return
-            steps.extend((item, self._sources(item)) for item in batch)
-            batch.clear()
-
-        for item in self.items:
-            simple = isinstance(item.prg, CompiledRunner) and not item.prg.symbolic
-            if batch and (not simple or item.prg.device != batch[0].prg.device):
-                close()
-            if simple:
-                batch.append(item)
-            else:
-                steps.append((item, self._sources(item)))
-        close()
-        return steps
-
-    def replay(self, call: Call) -> Any:
-        """Executes the record on the memory of another call's arguments."""
-        call.check(self.call)
-        return self._run(call, call.buffers(), call.values)
-
-    def again(self, args: tuple[Any, ...]) -> Any:
-        """Executes the record on plain arguments like those of its making; ``NotImplemented`` if they are others."""
-        expected = self.expected
-        if expected is None or Tensor.training is not self.training or MODE.recording is not self.recording:
-            return NotImplemented
-        found = expected.found(args)
-        return NotImplemented if found is None else self._run(None, *found)
-
-    def _run(self, call: Call | None, buffers: list[Buffer], values: dict[Variable, int]) -> Any:
-        storages = []
-        for allocator, device, size, dtype in self.fresh:
-            buffer = Buffer.allocated(allocator, device, size, dtype)
-            buffers.append(buffer)
-            storages.append(Storage(device, size, dtype, buffer))
-        for stream in self.streams:
-            renew(stream)
-        alone = self.alone
-        if alone is None or DEBUG.value or PROFILE.value:
-            with Uninterrupted(lambda: self._abandoned(buffers)):
-                self._step_by_step(buffers, values)
-        else:
-            alone(buffers, values)
-            alone.count(values)
-        return self._results(call, storages)
-
-    def _results(self, call: Call | None, storages: list[Storage]) -> Any:
-        if self.only is None:
-            return _rebuilt(self.result, lambda tensor: self._renewed(tensor, call, storages))
-        place, st, origin = self.only
-        return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
-
-    def _step_by_step(self, buffers: list[Buffer], values: dict[Variable, int]) -> None:
-        for item, sources in self.steps:
-            for position, place, offset in sources:
-                buffer = buffers[place]
-                if offset >= 0:
-                    part = item.bufs[position]
-                    assert part is not None
-                    buffer = buffer.view(part.size, part.dtype, offset)
-                item.bufs[position] = buffer
-            item.run(values, jit=True)
-        self._let_go()
-
-    def _abandoned(self, buffers: list[Buffer]) -> None:
-        """Marks everything that a replay writes: a second Ctrl-C ended it in the middle."""
-        for item in self.items:
-            for position in _written(item):
-                buffer = item.bufs[position]
-                assert buffer is not None
-                place = self.places.get(id(buffer.base))
-                (buffer if place is None else buffers[place]).spoil("a replay of TinyJit was interrupted twice")
-
-    def _let_go(self) -> None:
-        """Drops the memory of this call, so that its owners alone decide when it is freed."""
-        for item, sources in self.steps:
-            for position, place, offset in sources:
-                if offset < 0:
-                    item.bufs[position] = self.replaced[place]
-
-    def _place(self, tensor: Tensor) -> int:
-        """Which of the replaced buffers a result is in, by number; -1 if none."""
-        storage = tensor.lazydata.storage
-        inputs = [one.lazy.storage for one in self.call.tensors]
-        return next((n for n, mine in enumerate([*inputs, *self.outputs]) if mine is storage is not None), -1)
-
-    def _renewed(self, tensor: Tensor, call: Call | None, storages: list[Storage]) -> Tensor:
-        whole = self.whole.get(id(tensor))
-        if whole is not None:
-            place, st, origin = whole
-            return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
-        assert call is not None
-        place, lazy = self.results[id(tensor)], tensor.lazydata
-        if place < 0:
-            return tensor
-        if place < len(call.tensors):
-            return Tensor._wrap(lazy.bind(call.values).rebase(call.tensors[place].lazy.base))
-        base = LazyBuffer.from_storage(storages[place - len(call.tensors)], lazy.base.shape)
-        return Tensor._wrap(lazy.rebase(base).bind(call.values))
 
 
 class TinyJit(Generic[P, R]):
@@ -310,16 +68,20 @@ class TinyJit(Generic[P, R]):
         [0, 2, 4, 6]
     """
 
+    leads_to = ("fxn",)
+
     def __init__(self, fxn: Callable[P, R]) -> None:
         self.fxn = fxn
         self._lock = RLock()
+        self._methods: dict[int, tuple[Any, TinyJit[..., R]]] = {}
         self.reset()
         _functions.add(self)
 
     def reset(self) -> None:
         """Forgets the record: the next two calls run the function again."""
         self.cnt = 0
-        self.captured: _Record | None = None
+        self.captured: Record | None = None
+        self._anew = 0
 
     @property
     def memory(self) -> Usage | None:
@@ -327,9 +89,31 @@ class TinyJit(Generic[P, R]):
         return None if self.captured is None else self.captured.memory
 
     def __get__(self, obj: Any, owner: type | None = None) -> Any:
-        from functools import partial
+        return self if obj is None else BoundJit(self._of(obj), obj)
 
-        return self if obj is None else partial(self.__call__, obj)
+    def _of(self, obj: Any) -> TinyJit[..., R]:
+        """The TinyJit of an instance on which this one is a method; it is forgotten with the instance."""
+        number = id(obj)
+        with self._lock:
+            known = self._methods.get(number)
+            if known is not None and known[0]() is obj:
+                return known[1]
+            methods = self._methods
+
+            def forget(gone: Any) -> None:
+                if methods.get(number, (None,))[0] is gone:
+                    del methods[number]
+
+            try:
+                weak: Any = ref(obj, forget)
+            except TypeError:
+                raise JitError(
+                    f"TinyJit: a {type(obj).__name__} has no weak references, so that no record can be kept for it: "
+                    "add __weakref__ to its __slots__"
+                ) from None
+            own: TinyJit[..., R] = TinyJit(self.fxn)
+            methods[number] = weak, own
+            return own
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function, records it, or replays the record.
@@ -343,42 +127,124 @@ class TinyJit(Generic[P, R]):
         with self._lock:
             record = self.captured
             if record is not None:
-                out: R = NotImplemented if kwargs else record.again(args)
-                return record.replay(Call(args, kwargs)) if out is NotImplemented else out
-            call = Call(args, kwargs)
+                finish_assigns()
+                why = record.outside.changed()
+                if not why:
+                    out: R = NotImplemented if kwargs else record.again(args)
+                    if out is NotImplemented:
+                        try:
+                            out = record.replay(Call(args, kwargs, record.call.pins))
+                        except OtherMemory as error:
+                            why = str(error)
+                    if not why:
+                        self._anew = 0
+                        return out
+                return self._record_anew(record, why, args, kwargs)
             if self.cnt == 0:
+                Call(args, kwargs)  # what could not be recorded is told at once
                 result = self._finished(self.fxn(*args, **kwargs))
             else:
-                result = self._record(call, args, kwargs)
+                result = self._record(args, kwargs)
             self.cnt += 1
             return result
+
+    def _record_anew(self, record: Record, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        self.captured = None
+        self._anew += 1
+        name = getattr(self.fxn, "__qualname__", type(self.fxn).__name__)
+        if DEBUG.value:
+            print(f"recorded anew: {name}: {why}")
+        if self._anew == _PATIENCE:
+            warnings.warn(
+                f"TinyJit: {name} is recorded anew in every call, which is slow: {why}. Keep state in tensors that are "
+                "changed by assign, or pass it as an argument and return it.", RuntimeWarning, stacklevel=4,
+            )  # fmt: skip
+        return self._record(args, kwargs, record.outside.roots)
 
     @staticmethod
     def _finished(result: R) -> R:
         """The result, realised together with every assignment that is still to be made, cut off from the graph."""
-        tensors = _outputs(result)
+        tensors = tensors_in(result)
         for tensor in tensors:
             tensor._let_go()
-        realize_all([*(tensor.lazydata for tensor in tensors), *unfinished_assigns()])
+        wanted = []
+        for tensor in tensors:
+            lazy = tensor.lazydata
+            if lazy.base.op in LEAVES and (lazy.base.op is Ops.SYM or not lazy.st.numeric or not lazy.base.st.numeric):
+                tensor._lazy = lazy = lazy.contiguous()  # the value of a variable, which is another one in each call
+            wanted.append(lazy)
+        realize_all([*wanted, *unfinished_assigns()])
         cut = {id(tensor): tensor.detach() for tensor in tensors if tensor._ctx is not None}
         if not cut:
             return result
-        rebuilt: R = _rebuilt(result, lambda tensor: cut.get(id(tensor), tensor))
-        return rebuilt
+        return rebuilt(result, lambda tensor: cut.get(id(tensor), tensor))  # type: ignore[no-any-return]
 
-    def _record(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        realize_all(unfinished_assigns())  # what was assigned before the call is no part of the record
-        items: list[ExecItem] = []
-        ended: list[Buffer] = []
-        streams: list[Storage] = []
-        newest = Storage("CPU", 0, Tensor.arange(0).dtype).uid
-        RECORDING.into = streams
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], known: Iterable[Storage] = ()) -> R:
+        finish_assigns()  # what was assigned before the call is no part of the record
+        objects = [value for value in (*args, *kwargs.values()) if not isinstance(value, Tensor)]
+        reached = Reached([self.fxn, *(value for value in objects if not isinstance(value, (list, tuple, dict)))])
+        roots = {s.root for t in reached.tensors.values() if (s := t.lazydata.storage) is not None}
+        call = Call(args, kwargs, known=roots.union(known))
+        made = Made(call, None if kwargs else args, reached, origin_of(self.fxn))
+        handed, named = call.handed_on((args, kwargs))
+        RECORDING.into = made.streams
         try:
-            with capture(items, ended):
-                result = self._finished(self.fxn(*args, **kwargs))
+            with capture(made.items, made.ended, made.seen.look):
+                result = made.apart(self._finished(self.fxn(*handed, **named)))
         finally:
             RECORDING.into = None
-        if not items:
-            raise JitError("TinyJit: the function executed nothing, so there is nothing to record")
-        self.captured = _Record(call, items, result, newest, streams, ended, None if kwargs else args)
+        made.check(result)
+        record = Record(made, result)
+        record.write_back(call)
+        if record.settled:
+            self.captured = record
+        del made, record, call, handed, named, reached
         return result
+
+
+class BoundJit(Generic[R]):
+    """A TinyJit as a method of an instance, which has a record of its own.
+
+    Args:
+      jit: the instance's.
+      obj: the instance.
+    """
+
+    __slots__ = ("__self__", "_jit")
+
+    def __init__(self, jit: TinyJit[..., R], obj: Any) -> None:
+        self._jit, self.__self__ = jit, obj
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        """Calls the method, records it, or replays the record."""
+        return self._jit(self.__self__, *args, **kwargs)
+
+    @property
+    def __func__(self) -> Callable[..., R]:
+        return self._jit.fxn
+
+    @property
+    def captured(self) -> Record | None:
+        """The record; None while there is none."""
+        return self._jit.captured
+
+    @property
+    def cnt(self) -> int:
+        """How often the function was called without a record."""
+        return self._jit.cnt
+
+    @property
+    def memory(self) -> Usage | None:
+        """What the memory between the kernels of the record takes; None while nothing is recorded."""
+        return self._jit.memory
+
+    def reset(self) -> None:
+        """Forgets the instance's record: the next two calls run the method again."""
+        self._jit.reset()
+
+
+def origin_of(function: Any) -> tuple[str, int]:
+    """File and line of a function, for messages."""
+    function = getattr(function, "__func__", getattr(function, "func", function))
+    code = getattr(function, "__code__", None)
+    return ("a function that TinyJit replays", 0) if code is None else (code.co_filename, code.co_firstlineno)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from weakref import ref
 
-from tg_lazy import LazyBuffer, Ops, schedule
+from tg_lazy import LazyBuffer, Ops, Storage, schedule
 from tg_runtime import realize
 
 TYPE_CHECKING = False
@@ -59,6 +59,23 @@ def live() -> list[Holder]:
     return [tensor for r in LIVE[:] if (tensor := r()) is not None]
 
 
+class Moves:
+    """How often any tensor was given other memory, or memory another version: while the number stands, none was.
+
+    Attributes:
+      number: the count.
+    """
+
+    number = 0
+
+
+def succeed(old: LazyBuffer, new: LazyBuffer) -> None:
+    """Leads everybody who sees the memory of a base to its next version, which is another base."""
+    Moves.number += 1  # also before: a signal's handler may raise in between
+    old.successor = new
+    Moves.number += 1
+
+
 _assigns: list[ref[LazyBuffer]] = []
 
 
@@ -70,8 +87,8 @@ def note_assign(old: LazyBuffer, new: LazyBuffer) -> None:
       new: the same of the next version of the memory.
     """
     if new.base is not old.base:
-        _assigns.append(ref(new.base))  # first: a signal's handler may raise after a call, not after a store
-        old.base.successor = new.base
+        _assigns.append(ref(new.base))  # first: a signal's handler may raise in between
+        succeed(old.base, new.base)
 
 
 def latest(lazy: LazyBuffer) -> LazyBuffer:
@@ -95,7 +112,16 @@ def unfinished_assigns() -> list[LazyBuffer]:
     return _pending()
 
 
-def _reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
+def finish_assigns() -> None:
+    """Executes the assignments that are not executed yet."""
+    if _assigns:
+        pending = _pending()
+        if pending:
+            realize_all(pending)
+
+
+def reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
+    """The bases that some nodes are computed from, their own included."""
     seen: set[LazyBuffer] = set()
     stack = [root.base for root in roots]
     while stack:
@@ -118,7 +144,7 @@ def outputs_with_readers(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     pending = _pending()
     if not pending:
         return list(outputs)
-    graph = _reachable(outputs)
+    graph = reachable(outputs)
     late: set[LazyBuffer] = set()
     for node in pending:
         if node in graph:
@@ -154,6 +180,33 @@ def realize_readers(base: LazyBuffer) -> None:
     late = {reader for reader in base.readers.alive() if not reader.is_realized}
     if late:
         realize_all(_held(late))
+
+
+def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
+    """Prepares memory to be overwritten by other means than the graph.
+
+    What live tensors hold that has yet to read it is computed now; what is left cannot be any more, and says so.
+
+    Args:
+      storage: the memory.
+      origin: file and line of what overwrites it.
+    """
+    readers = storage.readers
+    readers.sweep()
+    if not readers:
+        return
+    late = {reader for reader in readers.alive() if _waits(reader)}
+    if late:
+        held = _held(late)
+        if held:
+            realize_all(held)
+        for reader in late:
+            if _waits(reader):
+                reader.stale = origin
+
+
+def _waits(reader: LazyBuffer) -> bool:
+    return not reader.is_realized and reader.op is not Ops.ASSIGN and reader.stale is None
 
 
 def schedule_all(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:

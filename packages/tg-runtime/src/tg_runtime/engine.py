@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from weakref import ref
@@ -113,6 +113,7 @@ class ExecItem:
 
 class _Capturing(threading.local):
     into: list[ExecItem] | None = None
+    look: Callable[[Sequence[LazyBuffer]], None] | None = None
     ended: list[Buffer] | None = None
     watched: dict[int, ref[Storage]] | None = None
 
@@ -121,24 +122,43 @@ _capturing = _Capturing()
 
 
 @contextmanager
-def capture(into: list[ExecItem], ended: list[Buffer] | None = None) -> Iterator[list[ExecItem]]:
+def capture(
+    into: list[ExecItem],
+    ended: list[Buffer] | None = None,
+    look: Callable[[Sequence[LazyBuffer]], None] | None = None,
+) -> Iterator[list[ExecItem]]:
     """Appends every ExecItem that this thread executes inside the block to ``into``; they are executed too.
 
     Args:
       into: takes the ExecItems.
       ended: takes the buffers that got their memory inside the block and whose Storage was gone before its end, so that
         nothing but the ExecItems can use them. Their memory is given back at once.
+      look: called with the outputs of each realisation before it is scheduled. What it realises itself is executed
+        and not captured.
 
     Raises:
       RuntimeError: a capture is going on in this thread already.
     """
     if _capturing.into is not None:
         raise RuntimeError("a capture is going on already in this thread: captures do not nest")
-    _capturing.into, _capturing.ended, _capturing.watched = into, ended, {}
+    _capturing.into, _capturing.ended, _capturing.watched, _capturing.look = into, ended, {}, look
     try:
         yield into
     finally:
-        _capturing.into = _capturing.ended = _capturing.watched = None
+        _capturing.into = _capturing.ended = _capturing.watched = _capturing.look = None
+
+
+def _looked(outputs: Sequence[LazyBuffer]) -> None:
+    """Lets whoever captures look at what is about to be realised, while nothing is captured."""
+    state = _capturing.into, _capturing.ended, _capturing.watched, _capturing.look
+    look = _capturing.look
+    if look is None:
+        return
+    _capturing.into = _capturing.ended = _capturing.watched = _capturing.look = None
+    try:
+        look(outputs)
+    finally:
+        _capturing.into, _capturing.ended, _capturing.watched, _capturing.look = state
 
 
 def _watch(item: ScheduleItem) -> None:
@@ -342,6 +362,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
                 _run(pending, {})
                 return
     with _realizing, span("realize"):
+        _looked(outputs)
         with span("schedule"):
             items, var_vals = schedule(outputs)
         if not items:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from tg_dtype import dtypes
+from tg_runtime import capturing
 
 from ..autograd import MODE, Switch
 from ..keywords import public
 from ..realization import realize_all
 from ..tensor import Tensor
+from .state import load_state_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def _dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -31,7 +33,8 @@ class Optimizer:
     Attributes:
       params: the tensors that are optimised.
       buffers: the others.
-      lr: the learning rate, a tensor of shape (1,): ``lr.assign([0.1])`` changes it, also inside of a TinyJit.
+      lr: the learning rate, a tensor of shape (1,). Setting it, ``optimizer.lr = 0.1``, writes the number into that
+        tensor, so that a TinyJit sees it; so does ``optimizer.lr.assign([0.1])``.
 
     Raises:
       ValueError: the learning rate is negative, there is no tensor to optimise, one is the result of operations that
@@ -63,6 +66,55 @@ class Optimizer:
         # in memory of their own from the start: else the first step would have other kernels than all that follow
         realize_all([param.lazydata for param in self.params])
         self.lr = Tensor([lr], device=self.device, dtype=dtypes.float32, requires_grad=False)
+
+    settings: tuple[str, ...] = ()
+    """Attributes with numbers that are part of a recorded step: a TinyJit records anew when one was changed."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "lr" or "lr" not in vars(self):
+            object.__setattr__(self, name, value)
+            return
+        if isinstance(value, Tensor):
+            if value is not self.lr:
+                self.lr.assign(value.detach().reshape(1).cast(dtypes.float32).to(self.device))
+            return
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"{type(self).__name__}: the learning rate is a {type(value).__name__}, not a number")
+        if not value >= 0:
+            raise ValueError(f"{type(self).__name__}: the learning rate {value} is negative")
+        if capturing():
+            raise RuntimeError(
+                f"{type(self).__name__}: the learning rate was set to the number {value} inside of a function while "
+                "TinyJit records it; every replay would set the same: set it outside, or to a tensor"
+            )
+        self.lr.assign([float(value)])
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The learning rate and the state of every parameter, by names that begin as PyTorch's do.
+
+        Parameters are counted as the optimiser holds them. The tensors are the optimiser's own: what it does later
+        shows in them. ``safe_save`` takes the dict as it is.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> optimizer = nn.optim.SGD([Tensor([1.0, 2.0], device="NUMPY")], lr=0.1, momentum=0.9)
+            >>> sorted(optimizer.state_dict())
+            ['param_groups.0.lr', 'state.0.momentum_buffer']
+        """
+        return {"param_groups.0.lr": self.lr, **self._named()}
+
+    def _named(self) -> dict[str, Tensor]:
+        """The state of the parameters, by name."""
+        return {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> None:
+        """Overwrites the learning rate and the state of every parameter with what :meth:`state_dict` gave.
+
+        Raises:
+          KeyError: a name is missing on one side.
+          ValueError: shapes differ.
+        """
+        load_state_dict(self.state_dict(), state_dict)
 
     def zero_grad(self) -> None:
         """Forgets the gradients."""
@@ -118,7 +170,23 @@ class OptimizerGroup(Optimizer):
         self.optimizers = list(optimizers)
         self.params = _dedupe([param for optimizer in optimizers for param in optimizer.params])
         self.buffers = _dedupe([param for optimizer in optimizers for param in optimizer.buffers])
-        self.device, self.lr = optimizers[0].device, optimizers[0].lr
+        self.device = optimizers[0].device
+
+    @property
+    def lr(self) -> Tensor:  # type: ignore[override]
+        """The learning rate of the first optimiser; setting it sets that of all."""
+        return self.optimizers[0].lr
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "lr":
+            object.__setattr__(self, name, value)
+            return
+        for optimizer in self.optimizers:
+            optimizer.lr = value  # type: ignore[assignment]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The state of each optimiser, its number in front of the names."""
+        return {f"{n}.{name}": t for n, one in enumerate(self.optimizers) for name, t in one.state_dict().items()}
 
     def __getitem__(self, position: int) -> Optimizer:
         return self.optimizers[position]
@@ -156,6 +224,11 @@ class SGD(Optimizer):
             raise ValueError(f"SGD: momentum {momentum}, weight_decay {weight_decay}, nesterov {nesterov}")
         self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
         self.b = [self._state(param) for param in self.params] if momentum else []
+
+    settings = ("momentum", "weight_decay", "nesterov")
+
+    def _named(self) -> dict[str, Tensor]:
+        return {f"state.{n}.momentum_buffer": b for n, b in enumerate(self.b)}
 
     def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
         velocity = {id(param): b for param, b in zip(self.params, self.b, strict=False)}
@@ -209,6 +282,14 @@ class AdamW(Optimizer):
         self.b2_c = Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
         self.m = [self._state(param) for param in self.params]
         self.v = [self._state(param) for param in self.params]
+
+    settings = ("b1", "b2", "eps", "weight_decay")
+
+    def _named(self) -> dict[str, Tensor]:
+        out = {"param_groups.0.bias_correction1": self.b1_c, "param_groups.0.bias_correction2": self.b2_c}
+        for n, (m, v) in enumerate(zip(self.m, self.v, strict=True)):
+            out |= {f"state.{n}.exp_avg": m, f"state.{n}.exp_avg_sq": v}
+        return out
 
     def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
         state = {id(param): (m, v) for param, m, v in zip(self.params, self.m, self.v, strict=True)}

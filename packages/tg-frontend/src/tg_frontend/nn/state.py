@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..host import is_own
 from ..safetensors import safe_load, safe_load_metadata, safe_save
 from ..tensor import Tensor
 
@@ -67,7 +68,9 @@ def load_state_dict(
 ) -> list[Tensor]:
     """Puts tensors into a model by name, converted to the dtype and moved to the device of the model's.
 
-    Nothing is changed if something does not fit.
+    Tensors that are in memory are overwritten there, so that whoever uses that memory, a TinyJit for instance, sees the
+    new elements. Those that are not computed yet, or in memory that is not theirs to write (a mapped file), take over
+    what the state has. Nothing is changed if something does not fit.
 
     Args:
       model: see :func:`get_state_dict`.
@@ -98,8 +101,12 @@ def load_state_dict(
     wrong = [f"{name}: {new.shape} for {old.shape}" for name, old, new in pairs if new.shape != old.shape]
     if wrong:
         raise ValueError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
-    for name, old, new in pairs:
-        old.replace(new.detach().to(old.device).cast(old.dtype))
+    values = _apart([(old, new.detach().to(old.device).cast(old.dtype)) for _, old, new in pairs])
+    for (name, old, _), value in zip(pairs, values, strict=True):
+        if old.is_realized and is_own(old.lazydata):
+            old.assign(value)
+        else:
+            old.replace(value)
         if verbose:
             print(f"{name}: {old.shape} {old.dtype.name}")
         if consume and isinstance(state_dict, dict):
@@ -112,3 +119,17 @@ def load_state_dict(
     if realize and loaded:
         loaded[0].realize(*loaded[1:])
     return loaded
+
+
+def _apart(pairs: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    """The second of each pair, as a copy where it is in memory that another pair is going to overwrite."""
+    targets = {storage.root: old for old, _ in pairs if (storage := old.lazydata.storage) is not None}
+    out = []
+    for old, new in pairs:
+        storage = new.lazydata.storage
+        mine = storage is None or targets.get(storage.root, old) is old
+        out.append(new if mine else new.clone())
+    copies = [new for new, (_, given) in zip(out, pairs, strict=True) if new is not given]
+    if copies:
+        copies[0].realize(*copies[1:])
+    return out

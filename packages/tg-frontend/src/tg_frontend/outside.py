@@ -1,0 +1,136 @@
+"""What a record takes from outside of its arguments: memory, the tensors that show it, and the ways to them.
+
+A record refers to memory. The function that it stands for refers to tensors, which may be given other memory, and to
+names, which may be given other tensors. While a function is recorded an :class:`Observer` notes which memory its graphs
+use; :class:`Outside` tells before each replay whether the function would still use the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from tg_lazy import LazyBuffer, Storage
+from tg_lazy.lazybuffer import LEAVES, MEMORY
+
+from .realization import Moves, live, reachable, realize_all
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from .reach import Reached
+
+
+class Observer:
+    """Looks at the graphs that a function computes while it is recorded.
+
+    What was there before the call and is to have memory of its own is computed first, and not recorded: a replay that
+    computed it again would undo what was assigned to it since.
+
+    Args:
+      newest: number of the last Storage that was there before the call.
+
+    Attributes:
+      storages: the memory from before the call that the graphs use.
+      fused: values from before the call that are not in memory, and are computed by the record's kernels.
+    """
+
+    def __init__(self, newest: int) -> None:
+        self._newest = newest
+        self._later: set[Storage] = set()
+        self.storages: dict[Storage, None] = {}
+        self.fused: dict[int, ref[LazyBuffer]] = {}
+        roots = [tensor.lazydata.base for tensor in live()]
+        waiting = reachable([root for root in roots if root.op not in LEAVES and not root.is_realized])
+        self._before = {id(node): ref(node) for node in waiting if node.op not in LEAVES and not node.is_realized}
+
+    def look(self, outputs: Sequence[LazyBuffer]) -> None:
+        """Notes what ``outputs`` use."""
+        due = [node for node in reachable(outputs) if node.op in MEMORY and self.waits(node)]
+        if due:
+            realize_all(due)
+            self._later.update(node.storage.root for node in due if node.storage is not None)
+        for node in reachable(outputs):
+            storage = node.storage
+            if storage is None:
+                if self.waits(node):
+                    self.fused[id(node)] = self._before[id(node)]
+            elif self.was_there(storage.root):
+                self.storages[storage.root] = None
+
+    def waits(self, node: LazyBuffer) -> bool:
+        """Whether a node is older than the call and not in memory yet."""
+        known = self._before.get(id(node))
+        return known is not None and known() is node and not node.is_realized
+
+    def was_there(self, storage: Storage) -> bool:
+        """Whether memory is older than the call."""
+        return storage.uid <= self._newest or storage in self._later
+
+
+class Outside:
+    """The memory from outside that a record uses, and whether the function would use the same now.
+
+    Args:
+      roots: the memory.
+      fused: values that are not in memory, and are computed by the record's kernels.
+      reached: what the function reached when it was recorded.
+
+    Attributes:
+      roots: the memory.
+    """
+
+    def __init__(self, roots: Collection[Storage], fused: Collection[LazyBuffer], reached: Reached) -> None:
+        self.roots = frozenset(roots)
+        self._lost = False
+        self._moves = Moves.number
+        self._fused = [ref(node) for node in fused]
+        self._holders: dict[Storage, list[ref[Tensor]]] = {root: [] for root in roots}
+        self._inner = {s.root for node in reachable(list(fused)) if (s := node.storage) is not None}  # of those values
+        self._unheld: list[ref[Tensor]] = []
+        shown = set(fused)
+        found = []
+        for tensor in live():
+            assert isinstance(tensor, Tensor)
+            storage, base = tensor.lazydata.storage, tensor.lazydata.base
+            if storage is not None and storage.root in self._holders:
+                self._holders[storage.root].append(ref(tensor, self._gone))
+            elif base in shown:
+                self._unheld.append(ref(tensor, self._gone))
+            else:
+                continue
+            found.append(tensor)
+        self._ways = reached.ways_to([tensor for tensor in found if id(tensor) in reached.tensors])
+        self._why = self._looked()
+
+    def _gone(self, _: ref[Tensor]) -> None:
+        self._lost = True
+
+    def changed(self) -> str:
+        """What the function would find changed, in words; nothing if it would use what the record uses."""
+        if self._why:
+            return self._why
+        if self._lost or self._moves != Moves.number:
+            moves, self._lost = Moves.number, False
+            self._why = self._looked()
+            self._moves = moves
+            if self._why:
+                return self._why
+        return "" if self._ways.same else "an attribute, a variable or an element of a container is another object"
+
+    def _looked(self) -> str:
+        for root, refs in self._holders.items():
+            holders = [tensor for one in refs if (tensor := one()) is not None]
+            if not holders and root not in self._inner:
+                return f"memory of {root.size} x {root.dtype.name} that it used is no tensor's any more"
+            for tensor in holders:
+                storage = tensor.lazydata.storage
+                if storage is None or storage.root is not root:
+                    lazy = tensor.lazydata
+                    return f"a tensor of shape {lazy.shape}, {lazy.dtype.name}, that it used has other memory"
+        for one in self._fused:
+            node = one()
+            if node is None or node.is_realized or node.stale is not None:
+                return "a tensor that it used was not computed yet, and is now"
+        return ""

@@ -1,0 +1,435 @@
+"""What a call of a recorded function executed: made ready to be replayed on other memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
+
+from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
+from tg_lazy.lazybuffer import LEAVES
+from tg_runtime import (
+    PROFILE,
+    Buffer,
+    BufferCopy,
+    CompiledRunner,
+    Device,
+    DeviceError,
+    EmptyOp,
+    ExecItem,
+    InterpretedRunner,
+    Usage,
+    ViewOp,
+    arrange,
+    buffer_of,
+)
+from tg_runtime.counters import human
+from tg_runtime.interrupts import Uninterrupted
+from tg_shape import ShapeTracker, Variable
+
+from .autograd import MODE
+from .call import Call, Expected, JitError, OtherMemory, Pin
+from .host import is_own
+from .outside import Observer, Outside
+from .random import renew
+from .reach import Reached
+from .realization import finish_assigns, live, overwrite, reachable, realize_all
+from .results import others_in, rebuilt, tensors_in
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+R = TypeVar("R")
+
+JIT: ContextVar[int] = ContextVar("JIT", 1)
+"""0: TinyJit only calls. 1: records, and condenses the record for devices that can. 2: records only."""
+
+
+def _told(memory: Usage) -> str:
+    if not memory.buffers:
+        return "no buffers between them"
+    shared, alone = (human(nbytes, "B", 1024) for nbytes in (memory.arena_nbytes, memory.nbytes))
+    return f"{memory.buffers} buffers between them in {shared} instead of {alone}, {memory.in_place} in place"
+
+
+def _written(item: ExecItem) -> Iterable[int]:
+    """Which buffers a step writes, by position."""
+    if isinstance(item.prg, CompiledRunner):
+        return item.prg.spec.outs
+    if isinstance(item.prg, InterpretedRunner):
+        return {store.arg[0] for store in item.prg.ast.src}
+    return (0,) if isinstance(item.prg, BufferCopy) else range(len(item.bufs))  # of a caller's function nobody knows
+
+
+def _all_written(items: Iterable[ExecItem]) -> set[int]:
+    """The numbers (``id``) of the buffers that steps write, or of those that they are parts of."""
+    return {id(buffer.base) for item in items for n in _written(item) if (buffer := item.bufs[n]) is not None}
+
+
+class Made:
+    """What a call that was recorded made: for :class:`Record`.
+
+    Attributes:
+      call: its arguments.
+      args: the positional ones as they were given; None if there were others.
+      items: what it executed.
+      ended: memory between its kernels.
+      streams: memory of the random streams that it drew.
+      seen: what its graphs used from before.
+      reached: what the function could reach before.
+      origin: file and line of the function.
+    """
+
+    def __init__(self, call: Call, args: tuple[Any, ...] | None, reached: Reached, origin: tuple[str, int]) -> None:
+        self.call, self.args, self.reached, self.origin, self.roots = call, args, reached, origin, reached.roots
+        self.items: list[ExecItem] = []
+        self.ended: list[Buffer] = []
+        self.streams: list[Storage] = []
+        self.seen = Observer(Storage("CPU", 0, Tensor.arange(0).dtype).uid)
+        self.grads = {id(tensor): tensor.grad for tensor in (one.tensor for one in call.tensors)}
+
+    def apart(self, result: R) -> R:
+        """The result, where nobody else holds its memory: what the function keeps elsewhere is copied.
+
+        Each call is to have results of its own; what is kept elsewhere is the same memory in every call.
+        """
+        tensors = tensors_in(result)
+        mine = {id(tensor) for tensor in tensors}
+        after = Reached(self.roots).tensors
+        held = {
+            s.root for tensor in live()
+            if (id(tensor) not in mine or id(tensor) in after) and (s := tensor.lazydata.storage) is not None
+        }  # fmt: skip
+        inputs = {one.lazy.storage for one in self.call.tensors}
+        copies: dict[int, Tensor] = {}
+        for tensor in tensors:
+            storage = tensor.lazydata.storage
+            if storage is None or storage in inputs:
+                continue
+            new = not self.seen.was_there(storage.root)
+            if (new and (storage.root in held or storage.root is not storage)) or storage.root in inputs:
+                copies[id(tensor)] = Tensor._wrap(tensor.lazydata.clone())
+        if not copies:
+            return result
+        realize_all([tensor.lazydata for tensor in copies.values()])
+        return rebuilt(result, lambda tensor: copies.get(id(tensor), tensor))  # type: ignore[no-any-return]
+
+    def check(self, result: Any) -> None:
+        """Looks for what a replay could not do.
+
+        Raises:
+          JitError: there is something.
+        """
+        kernels = [item.prg for item in self.items if isinstance(item.prg, (CompiledRunner, InterpretedRunner))]
+        wanted = {var for kernel in kernels if kernel.ast is not None for var in kernel.ast.variables()}
+        unknown = sorted(var.name for var in wanted - set(self.call.values))
+        if unknown:
+            raise JitError(
+                f"TinyJit: the function uses the value of the variable {', '.join(unknown)}, which is not among its "
+                "arguments, so that a record would keep the value of now: pass the bound variable, or a tensor with it"
+            )
+        for one in self.call.tensors:
+            if one.handed.lazydata.storage is not one.lazy.storage:
+                raise JitError(
+                    f"TinyJit: the function gave {one.name}, of shape {one.lazy.shape}, other memory, which a replay "
+                    "would not do: use assign, or return the new tensor"
+                )
+            if one.tensor.grad is not self.grads[id(one.tensor)] or (one.copied and one.handed.grad is not None):
+                if one.copied:
+                    raise JitError(f"TinyJit: the function gave {one.name} a gradient, which a replay would not do: "
+                                   "return it; or pass the whole tensor, not a part of it")
+                self.call.pins[one.name] = Pin(one.tensor, itself=True)
+        if not self.items:
+            raise JitError("TinyJit: the function executed nothing, so there is nothing to record")
+        self.call.tensors = [one for one in self.call.tensors if one.name not in self.call.pins]
+        for other in others_in(result):
+            if hasattr(other, "__next__"):
+                raise JitError(f"TinyJit: the result is a {type(other).__name__}; return a list, tuple or dict")
+            inside = Reached([other]).tensors.values() if hasattr(other, "__dict__") else ()
+            if any((s := t.lazydata.storage) is None or not self.seen.was_there(s.root) for t in inside):
+                raise JitError(
+                    f"TinyJit: the result is a {type(other).__name__} with tensors that the function made, which a "
+                    "replay would not make: return them in a list, tuple, dict or dataclass"
+                )
+
+    def leftovers(self, result: Any, written: set[int]) -> list[ref[LazyBuffer]]:
+        """What the function left uncomputed somewhere, of memory that replays overwrite or do without."""
+        mine = {id(tensor) for tensor in tensors_in(result)}
+        roots = {tensor.lazydata.base for tensor in live() if id(tensor) not in mine}
+        inputs = {one.lazy.storage for one in self.call.tensors}
+        found = []
+        for root in roots:
+            if root.op in LEAVES or root.is_realized or self.seen.waits(root):
+                continue
+            for node in reachable([root]):
+                storage = node.storage
+                if storage is None:
+                    continue
+                gone = storage.root in inputs or not self.seen.was_there(storage.root)
+                if gone or id(buffer_of(storage).base) in written:
+                    found.append(ref(root))
+                    break
+        return found
+
+
+class Record:
+    """What a call executed, ready to be replayed on other memory.
+
+    Args:
+      made: what it was.
+      result: what it returned.
+    """
+
+    def __init__(self, made: Made, result: Any) -> None:
+        call = made.call
+        self.call, self.result, self.streams, self.origin = call, result, made.streams, made.origin
+        written = _all_written(made.items)
+        self.inputs = call.buffers()
+        self.written = [n for n, buffer in enumerate(self.inputs) if id(buffer.base) in written]
+        inputs = {one.lazy.storage for one in call.tensors}
+        roots = [root for root in made.seen.storages if root not in inputs]
+        nodes = [node for one in made.seen.fused.values() if (node := one()) is not None]
+        self.settled = not any(node.is_realized for node in nodes)
+        self.outside = Outside(roots, nodes, made.reached)
+        self._overlap(call)
+        self.outputs = self._fresh(result, made.seen)
+        self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
+        self.results = {id(tensor): self._place(tensor) for tensor in tensors_in(result)}
+        self.given = {id(one.handed): n for n, one in enumerate(call.tensors)}
+        self.places = {id(buffer): i for i, buffer in enumerate(self.replaced)}
+        self.leftovers = made.leftovers(result, written)
+        kept = {s.root for tensor in live() if (s := tensor.lazydata.storage) is not None}
+        kept.difference_update(inputs, self.outputs)
+        self.overwritten = [root for root in kept if root.payload is not None and id(buffer_of(root).base) in written]
+        self.readers = [root.readers for root in self.overwritten]
+        self.foreign = frozenset(buffer_of(root) for root in roots) if self.written or self.overwritten else frozenset()
+        # views follow what they are views of; memory is there already
+        items = [item for item in made.items if not isinstance(item.prg, (ViewOp, EmptyOp))]
+        self.items, self.memory = arrange(items, made.ended)
+        if DEBUG.value:
+            print(f"recorded {len(self.items)} steps, {_told(self.memory)}")
+        self.steps = self._condensed() if JIT.value == 1 else [(item, self._sources(item)) for item in self.items]
+        self.training, self.recording = Tensor.training, MODE.recording
+        self.fresh = [(Device[s.device].allocator, s.device, s.size, s.dtype) for s in self.outputs]
+        self.alone = None
+        if len(self.steps) == 1:
+            one, sources = self.steps[0]
+            everything = [(i, i, -1) for i in range(len(self.replaced))]
+            if sources == everything and len(one.bufs) == len(everything):
+                self.alone = one.prg
+        # a result that each call makes anew, seen as it lies in memory: which output it is, and how
+        self.whole: dict[int, tuple[int, ShapeTracker, tuple[str, int]]] = {}
+        for tensor in tensors_in(result):
+            place, lazy = self.results[id(tensor)] - len(call.tensors), tensor.lazydata
+            if place >= 0 and lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size:
+                self.whole[id(tensor)] = place, lazy.st, lazy.origin
+        self.only = self.whole.get(id(result))
+        plain = made.args is not None and len(self.whole) == len(self.results) and not call.pins
+        self.expected = Expected.of(made.args) if plain and made.args is not None else None
+
+    @staticmethod
+    def _fresh(result: Any, seen: Observer) -> list[Storage]:
+        """The memory of results that each call makes anew: made by the call; nobody else holds it."""
+        found: dict[Storage, None] = {}
+        for tensor in tensors_in(result):
+            storage = tensor.lazydata.storage
+            if storage is not None and not seen.was_there(storage):
+                found[storage] = None
+        return list(found)
+
+    def _overlap(self, call: Call) -> None:
+        """Looks whether inputs are parts of one memory that the record writes."""
+        roots = [one.root for one in call.tensors]
+        if self.written and len(set(roots)) < len(roots):
+            names = [one.name for one in call.tensors if roots.count(one.root) > 1]
+            raise JitError(f"TinyJit: {' and '.join(names)} are parts of the same memory, and the function writes to "
+                           "an argument; pass copies, or the whole once")
+
+    def accepts(self, call: Call) -> None:
+        """Looks whether the record can work on the memory of a call.
+
+        Raises:
+          OtherMemory: an argument is memory that the function knows from elsewhere, too, and something is written.
+          JitError: two arguments are parts of the same memory, and something is written.
+        """
+        if self.foreign:
+            for one in call.tensors:
+                if one.root in self.outside.roots:
+                    raise OtherMemory(f"{one.name} is memory that the function uses from elsewhere, too")
+        self._overlap(call)
+
+    def _sources(self, item: ExecItem) -> list[tuple[int, int, int]]:
+        """Which buffers of an item each replay replaces: (position, which one, offset in bytes of a view of it)."""
+        out = []
+        for position, buffer in enumerate(item.bufs):
+            assert buffer is not None
+            place = self.places.get(id(buffer))
+            if place is not None:
+                out.append((position, place, -1))
+            elif id(buffer.base) in self.places:
+                place = self.places[id(buffer.base)]
+                out.append((position, place, buffer.offset - self.replaced[place].offset))
+        return out
+
+    def _condensed(self) -> list[tuple[ExecItem, list[tuple[int, int, int]]]]:
+        """The items, runs of kernels of one device condensed into one where the device can do that."""
+        steps: list[tuple[ExecItem, list[tuple[int, int, int]]]] = []
+        batch: list[ExecItem] = []
+
+        def close() -> None:
+            if not batch:
+                return
+            graph = Device[batch[0].prg.device].graph
+            if graph is not None and len(batch) >= Device[batch[0].prg.device].graph_from:
+                try:
+                    condensed = ExecItem(graph(batch, self.replaced, self.call.values), self.replaced)
+                except DeviceError:
+                    condensed = None
+                if condensed is not None:
+                    steps.append((condensed, [(i, i, -1) for i in range(len(self.replaced))]))
+                    batch.clear()
+                    return
+            steps.extend((item, self._sources(item)) for item in batch)
+            batch.clear()
+
+        for item in self.items:
+            simple = isinstance(item.prg, CompiledRunner) and not item.prg.symbolic
+            if batch and (not simple or item.prg.device != batch[0].prg.device):
+                close()
+            if simple:
+                batch.append(item)
+            else:
+                steps.append((item, self._sources(item)))
+        close()
+        return steps
+
+    def replay(self, call: Call) -> Any:
+        """Executes the record on the memory of another call's arguments.
+
+        Raises:
+          JitError: they do not fit it.
+          OtherMemory: the function must be recorded anew for them.
+        """
+        call.check(self.call)
+        self.accepts(call)
+        if self.written:
+            call.own(self.written)
+            for position in self.written:
+                storage = call.tensors[position].lazy.storage
+                assert storage is not None
+                overwrite(storage, self.origin)
+        result = self._run(call, call.buffers(), call.values)
+        self.write_back(call)
+        return result
+
+    def write_back(self, call: Call) -> None:
+        """Puts what was written to copies of parts of memory into these."""
+        copied = [one for one in (call.tensors[position] for position in self.written) if one.copied]
+        for one in copied:
+            one.tensor._store(Tensor._wrap(one.lazy))
+        if copied:
+            finish_assigns()
+
+    def again(self, args: tuple[Any, ...]) -> Any:
+        """Executes the record on plain arguments like those of its making; ``NotImplemented`` if they are others."""
+        expected = self.expected
+        if expected is None or Tensor.training is not self.training or MODE.recording is not self.recording:
+            return NotImplemented
+        found = expected.found(args)
+        if found is None or not self.foreign.isdisjoint(found[0]):
+            return NotImplemented
+        for position in self.written:
+            lazy = args[expected.tensors[position][0]]._lazy
+            if lazy.storage.readers or not is_own(lazy):
+                return NotImplemented
+        return self._run(None, *found)
+
+    def _run(self, call: Call | None, buffers: list[Buffer], values: dict[Variable, int]) -> Any:
+        if any(self.readers):
+            for storage in self.overwritten:
+                overwrite(storage, self.origin)
+        if self.leftovers:
+            self._outdate()
+        storages = []
+        for allocator, device, size, dtype in self.fresh:
+            buffer = Buffer.allocated(allocator, device, size, dtype)
+            buffers.append(buffer)
+            storages.append(Storage(device, size, dtype, buffer))
+        for stream in self.streams:
+            renew(stream)
+        alone = self.alone
+        if alone is None or DEBUG.value or PROFILE.value:
+            with Uninterrupted(lambda: self._abandoned(buffers)):
+                self._step_by_step(buffers, values)
+        else:
+            alone(buffers, values)
+            alone.count(values)
+        return self._results(call, storages)
+
+    def _outdate(self) -> None:
+        """Makes what the recorded call left uncomputed impossible to compute: the function would have left another."""
+        for one in self.leftovers:
+            node = one()
+            if node is not None and not node.is_realized:
+                node.stale = self.origin
+        self.leftovers = []
+
+    def _results(self, call: Call | None, storages: list[Storage]) -> Any:
+        if self.only is None:
+            return rebuilt(self.result, lambda tensor: self._renewed(tensor, call, storages))
+        place, st, origin = self.only
+        return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
+
+    def _step_by_step(self, buffers: list[Buffer], values: dict[Variable, int]) -> None:
+        for item, sources in self.steps:
+            for position, place, offset in sources:
+                buffer = buffers[place]
+                if offset >= 0:
+                    part = item.bufs[position]
+                    assert part is not None
+                    buffer = buffer.view(part.size, part.dtype, offset)
+                item.bufs[position] = buffer
+            item.run(values, jit=True)
+        self._let_go()
+
+    def _abandoned(self, buffers: list[Buffer]) -> None:
+        """Marks everything that a replay writes: a second Ctrl-C ended it in the middle."""
+        for item in self.items:
+            for position in _written(item):
+                buffer = item.bufs[position]
+                assert buffer is not None
+                place = self.places.get(id(buffer.base))
+                (buffer if place is None else buffers[place]).spoil("a replay of TinyJit was interrupted twice")
+
+    def _let_go(self) -> None:
+        """Drops the memory of this call, so that its owners alone decide when it is freed."""
+        for item, sources in self.steps:
+            for position, place, offset in sources:
+                if offset < 0:
+                    item.bufs[position] = self.replaced[place]
+
+    def _place(self, tensor: Tensor) -> int:
+        """Which of the replaced buffers a result is in, by number; -1 if none."""
+        storage = tensor.lazydata.storage
+        inputs = [one.lazy.storage for one in self.call.tensors]
+        if storage is None:
+            return -1
+        return next((n for n, mine in enumerate([*inputs, *self.outputs]) if mine is storage), -1)
+
+    def _renewed(self, tensor: Tensor, call: Call | None, storages: list[Storage]) -> Tensor:
+        whole = self.whole.get(id(tensor))
+        if whole is not None:
+            place, st, origin = whole
+            return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
+        assert call is not None
+        place, lazy = self.results[id(tensor)], tensor.lazydata
+        if place < 0:  # a constant, which a caller may assign to, or a tensor from outside
+            return Tensor._wrap(lazy) if lazy.base.op in LEAVES else tensor
+        if id(tensor) in self.given:
+            return call.tensors[self.given[id(tensor)]].tensor
+        st, base_shape = lazy.st.bind(call.values), lazy.base.st.bind(call.values).shape
+        if place < len(call.tensors):
+            seen = call.tensors[place].tensor.lazydata.reshape(base_shape)
+        else:
+            seen = LazyBuffer.from_storage(storages[place - len(call.tensors)], base_shape)
+        return Tensor._wrap(seen.base._seen(seen.st + st))
