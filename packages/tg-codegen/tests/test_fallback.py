@@ -18,6 +18,7 @@ from tg_codegen.limits import MAX_STACK_BYTES, broken_limits
 from tg_codegen.nest import Nest
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.render_wgsl import WGSLRenderer
 from tg_codegen.uop import UOp, UOps
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import BufferArg, Context, LazyOp, Ops
@@ -113,14 +114,19 @@ def test_a_plan_beyond_the_machines_limits(
     with Context(FALLBACK=1):
         spec = compile_ast(row_sums(80, 10), OpenCLRenderer(target))
     assert problem in spec.fallback and runs(spec, 80)
-    assert not broken_limits(spec, target)
+    assert not broken_limits(spec, OpenCLRenderer(target))
+
+
+def test_a_language_that_numbers_groups_takes_as_many_as_there_are() -> None:
+    spec = compile_ast(row_sums(1 << 26, 2), WGSLRenderer())
+    assert spec.global_size[0] > 1 << 16 and not spec.fallback
 
 
 def test_scratch_that_a_stack_does_not_hold() -> None:
     spec = compile_ast(row_sums(), LLVMRenderer())
     for size, fits in ((MAX_STACK_BYTES // 4, True), (MAX_STACK_BYTES // 4 + 1, False)):
         scratch = UOp(UOps.SCRATCH, F32.ptr(size, AddrSpace.REG), (), ("stage", size))
-        assert (broken_limits(replace(spec, uops=(scratch, *spec.uops)), Target()) == []) is fits
+        assert (broken_limits(replace(spec, uops=(scratch, *spec.uops)), LLVMRenderer()) == []) is fits
 
 
 def test_a_kernel_that_cannot_be_rendered_at_all_is_no_fallback() -> None:

@@ -54,7 +54,7 @@ def compile_ast(
         return plain(nest, renderer, actions, name)
     try:
         spec = planned(nest, renderer, name)
-        broken = broken_limits(spec, renderer.target)
+        broken = broken_limits(spec, renderer)
         if not broken:
             return spec
         with noting(spec.actions):

@@ -19,12 +19,14 @@ from math import prod
 from tg_lazy import Ops
 from tg_shape import Variable
 
-from .actions import Action, Mark, Share, Split, loads_of
+from .actions import Action, Mark, Share, Split, apply, loads_of
 from .contraction import instruction_for
 from .items import items
+from .layout import PAD_BYTES, planned_layout
 from .matrix import WARP
-from .nest import FRAGMENT, REORDERING, Kind, Nest, Node, NodeOp, Root
+from .nest import REORDERING, Kind, Nest, Node, NodeOp, Root
 from .planner import Planner, power_below, step
+from .sharing import MOST_COPIES
 from .streaming import grows, size
 from .target import Target
 
@@ -36,7 +38,6 @@ DEEP = 16  # iterations of a product's reduction that are in shared memory at on
 MOST_DEEP = 64
 MATRIX_DEEP = 32  # the same of a product by matrix instructions
 LEAST_PRODUCT = 8  # rows, columns and depth below which a product is not tiled
-BANKS = 4  # a square's row is so many bytes longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class GPUPlanner(Planner):
         """Turns squares of a load in shared memory: read along one dimension, written along the other."""
         other = self.contiguous_rows(load, best)
         side = min(SQUARE, self.items // 2, power_below(size(best.extent)))
-        fits = side * (side + BANKS) * load.dtype.itemsize <= self.target.shared_bytes
+        fits = side * (side * load.dtype.itemsize + PAD_BYTES) <= self.target.shared_bytes
         if other is None or side < 8 or not fits or best.var not in load.free:
             return False
         if not all(isinstance(r.extent, int) for r in (best, other)):
@@ -296,34 +297,33 @@ class GPUPlanner(Planner):
             return
         extent = size(serial[0].extent) if serial else 1
         length = max(1, min(extent, deep // inner if inner <= deep else 1))
-        while length > 1 and self.shared_bytes(loads, node, length * inner) > self.target.shared_bytes:
+        while True:
+            even = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
+            where = "-" if even == extent else serial[0].name
+            cut: list[Action] = [Split(where, even, Kind.REDUCE.name)] if 1 < even < extent else []
+            kept = [n for n in loads if self.worth_sharing(n, None if where == "-" else serial[0].root)]
+            if self.fits(apply(self.nest, cut), kept, where):
+                break
+            if length == 1:
+                return
             length //= 2
-        if self.shared_bytes(loads, node, length * inner) > self.target.shared_bytes:
-            return
-        length = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
-        where = "-" if length == extent else serial[0].name
-        if 1 < length < extent:
-            self.do(Split(where, length, Kind.REDUCE.name))
-        for load in loads:
-            walks = where == "-" or serial[0].root in load.free
-            reused = any(a.kind is Kind.LOCAL and a.root not in load.free for a in self.nest.axes)
-            if walks and reused and self.unique(load):
-                self.do(Share(loads_of(self.nest).index(load), where))
+        self.do_all(cut)
+        self.do_all(Share(loads_of(self.nest).index(load), where) for load in kept)
 
-    def unique(self, load: Node) -> bool:
-        """Whether a load is not shared yet."""
-        return all(s.node is not load for s in self.nest.stages)
+    def worth_sharing(self, load: Node, walk: Variable | None) -> bool:
+        """Whether items read the same elements of a load, which is not shared yet, in each iteration of ``walk``."""
+        reused = any(a.kind is Kind.LOCAL and a.root not in load.free for a in self.nest.axes)
+        return reused and (walk is None or walk in load.free) and all(s.node is not load for s in self.nest.stages)
 
-    def shared_bytes(self, loads: Sequence[Node], node: Node, depth: int) -> int:
-        """Bytes of the operands of a piece of the reduction, rows that are lengthened included."""
-        total = 0
+    def fits(self, nest: Nest, loads: Sequence[Node], where: str) -> bool:
+        """Whether a group can share loads in the loop ``where``, and its items copy them."""
+        count, nbytes = prod(int(n) for n in items(nest).sizes), 0
         for load in loads:
-            held = [a for a in self.nest.axes if a.root in load.free and a.root not in node.arg[1]
-                    and a.kind in (Kind.LOCAL, Kind.UPCAST, Kind.VECTOR, *FRAGMENT)]
-            width = prod(size(a.extent) for a in held)
-            width *= prod(size(a.extent) for a in self.nest.axes if a.kind is Kind.CONTRACT)
-            total += depth * (width + max(1, 16 // load.dtype.itemsize)) * load.dtype.itemsize
-        return total
+            found = planned_layout(nest, self.target, load, None if where == "-" else where)
+            nbytes += found.size * load.dtype.itemsize
+            if found.vectors > count * MOST_COPIES:
+                return False
+        return nbytes <= self.target.shared_bytes
 
     def reduce(self) -> None:
         """Reductions, each divided among the items of a group where that pays."""
@@ -341,6 +341,10 @@ class GPUPlanner(Planner):
             width = 1
         if not self.target.shared_bytes:  # there is nowhere to put the parts together
             width = 1
+        elif width > 1:
+            together = sum(n.dtype.itemsize for n in self.reductions) * 5 // 4  # an item's parts, and their sums' share
+            self.items = min(self.items, power_below(max(1, self.target.shared_bytes // together)))
+            width = min(width, self.items)
         for roots, nodes in groups.items():
             inner = [n for node in nodes for n in node.toposort() if n.op is NodeOp.LOAD]
             self.divide(roots, inner, width)

@@ -8,24 +8,25 @@ from tg_dtype import AddrSpace, PtrDType
 from tg_shape import sint
 
 from .program import ProgramSpec
-from .target import Target
+from .renderer import Renderer
 from .uop import UOps
 
 MAX_STACK_BYTES = 4 << 20
 """Scratch of one CPU kernel, all of it being on a thread's stack: half of what Linux gives a thread by default."""
 
 
-def broken_limits(spec: ProgramSpec, target: Target) -> list[str]:
-    """What of a kernel does not fit a machine, each with what there is; empty if all fits.
+def broken_limits(spec: ProgramSpec, renderer: Renderer) -> list[str]:
+    """What of a kernel does not fit the machine that it is rendered for, each with what there is; empty if all fits.
 
     Scratch and shared memory are told by the UOps: a kernel that was loaded without any was checked when it was made.
     """
+    target = renderer.target
     found: list[str] = []
     items = prod(spec.local_size)
     if target.local_max and items > target.local_max:
         shape = " x ".join(map(str, spec.local_size))
         found.append(f"a work-group of {shape} = {items} work-items; it runs at most {target.local_max}")
-    if target.kind == "gpu":
+    if target.kind == "gpu" and not renderer.numbers_groups:
         for name, size, most in zip("xyz", spec.global_size, target.global_max, strict=True):
             if greatest(size) > most:
                 found.append(f"{greatest(size)} work-groups along {name}; it runs at most {most}")

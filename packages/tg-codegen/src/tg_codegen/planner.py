@@ -131,6 +131,8 @@ class Planner(ABC):
             axis = self.outer(root.var)
             if any(root.var in n.free for n in self.reductions):
                 continue  # another reduction would be copied with it
+            if any(stage.axis == axis.name for stage in self.nest.stages):
+                return  # what is kept for one iteration would be kept for all
             if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
                 if copies * axis.extent > MAX_COPIES:
                     return

@@ -24,6 +24,8 @@ class Renderer(ABC):
       scales: whether the language can state SCALE; it is there where the target has it, too.
       matrices: names of the matrix instructions that the language can state.
       images: whether kernels can read and write images.
+      numbers_groups: whether work-groups are numbered through all dimensions where a launch has more along one than
+        the machine takes.
       target: the machine, with no other matrix instructions than those.
     """
 
@@ -32,6 +34,7 @@ class Renderer(ABC):
     strict: bool = False
     scales: ClassVar[bool] = False
     images: ClassVar[bool] = False
+    numbers_groups: ClassVar[bool] = False
 
     def __init__(self, target: Target) -> None:
         known = tuple(found for found in target.matrices if found.name in self.matrices)

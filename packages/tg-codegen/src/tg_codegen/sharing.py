@@ -7,42 +7,23 @@ shared memory is what becomes vector lanes. One barrier stands before the stages
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from dataclasses import replace
 
 from tg_dtype import AddrSpace, dtypes
-from tg_shape import Variable, coefficient, sint
+from tg_shape import Variable, sint
 
 from .access import EmitError
 from .index import ramp
+from .layout import ITEMS, laid_out, ranges
 from .loops import below
-from .nest import LANE, Axis, Kind, Nest, Node, Stage
+from .nest import Nest, Node, Stage
 from .partial import Partials
 from .scope import Context, Env
 from .staging import offset
 from .target import Target
 from .uop import UOp, UOps
 
-BANK_BYTES = 128  # of the banks of shared memory: rows of a multiple of this begin in the same bank
 MOST_COPIES = 64  # of the code that moves one vector
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The values of one dimension that a stage holds: ``base + number * step`` for ``number < count``.
-
-    Attributes:
-      root: the dimension.
-      axes: the loops that run through it.
-      pitch: how far apart neighbours are in the shared memory.
-    """
-
-    root: Variable
-    base: sint
-    step: int
-    count: int
-    axes: tuple[Axis, ...]
-    pitch: int = 0
 
 
 class Sharing(Partials):
@@ -81,15 +62,9 @@ class Sharing(Partials):
 
     def fill_shared(self, node: Node, where: Context) -> tuple[UOp, dict[str, int]]:
         """Emits what copies a load to shared memory. Returns that memory, and the stride of each loop in it."""
-        ranges = [self.range(root, where) for root in sorted(node.free, key=lambda v: v.name)]
-        ranges.sort(key=lambda r: -self.jump(node, r))
-        last = ranges[-1] if ranges else None
-        width = 1
-        if last is not None and self.jump(node, last) == 1:
-            most = max(1, self.target.vector_bytes // node.dtype.itemsize)
-            width = max(w for w in (1, 2, 4, 8, 16) if w <= most and last.count % w == 0)
-        ranges = self.packed(node, ranges)
-        size = sum((r.count - 1) * r.pitch for r in ranges) + 1
+        layout = laid_out(self.nest, self.target, node, [
+            replace(found, base=self.base(found.root, where)) for found in ranges(self.nest, node, where.env.axis)])
+        width, size, last = layout.width, layout.size, layout.last
         if size * node.dtype.itemsize > self.target.shared_bytes:
             raise EmitError(f"{size} x {node.dtype.name} do not fit into {self.target.shared_bytes} shared bytes")
         scratch = self.shared.get(node)
@@ -103,7 +78,7 @@ class Sharing(Partials):
             lane = variable = Variable(f"{last.root.name}_shared{width}", 0, width - 1)
             self.lanes[variable] = width
             self.leaves[variable] = ramp(width, self.index)
-        total = prod(r.count for r in ranges) // width
+        total = layout.vectors
         item, count = self.item()
         if -(-total // count) > MOST_COPIES:
             raise EmitError(f"{total} vectors are too many for {count} work-items to copy")
@@ -112,9 +87,9 @@ class Sharing(Partials):
             root = dict(where.env.root)
             place: sint = 0
             number: sint = item + first
-            for r in reversed(ranges):
+            for r in reversed(layout.ranges):
                 length = r.count // width if last is not None and r.root is last.root else r.count
-                digit = number if r is ranges[0] else number % length
+                digit = number if r is layout.ranges[0] else number % length
                 number = number // length
                 if last is not None and r.root is last.root:
                     digit = digit * width + lane
@@ -124,46 +99,15 @@ class Sharing(Partials):
             index, valid = self.place(node.arg[1], node.arg[2], tuple(node.free), env)
             value = self.load(self.params[node.arg[0]], node.dtype, index, valid & inside)
             where.block.effects.extend(self.writes(scratch, place, inside, value))
-        return scratch, {a.name: a.stride // r.step * r.pitch for r in ranges for a in r.axes}
+        return scratch, {a.name: a.stride // r.step * r.pitch for r in layout.ranges for a in r.axes}
 
-    def range(self, root: Variable, where: Context) -> Range:
-        """The values of a dimension that a stage at ``where`` holds."""
-        inner = [a for a in reversed(self.by_root[root])
-                 if a.kind in (Kind.LOCAL, Kind.GROUP) or a.name not in where.env.axis]
+    def base(self, root: Variable, where: Context) -> sint:
+        """The first value of a dimension that a stage at ``where`` holds."""
         base: sint = 0
         for axis in self.by_root[root]:
-            if axis not in inner:
+            if axis.kind not in ITEMS and axis.name in where.env.axis:
                 base = base + where.env.axis[axis.name] * axis.stride
-        step, count = inner[0].stride if inner else 1, 1
-        for axis in inner:
-            if axis.stride != step * count:
-                raise EmitError(f"what the loops inside of {where.opened} read of {root.name} is not one range")
-            count *= self.fixed(axis)
-        return Range(root, base, step, count, tuple(inner))
-
-    @staticmethod
-    def jump(node: Node, r: Range) -> int:
-        """How far apart in memory a load's neighbours in a range are; very far if that differs."""
-        index = node.arg[1]
-        by = 0 if isinstance(index, int) else coefficient(index, r.root)
-        return 1 << 62 if by is None or r.count == 1 else abs(by) * r.step
-
-    def packed(self, node: Node, ranges: list[Range]) -> list[Range]:
-        """The ranges with their pitches: what becomes lanes is contiguous, reduced dimensions are outermost."""
-        def nearness(r: Range) -> tuple[bool, bool, bool, int]:
-            kinds = {a.kind for a in r.axes}
-            return Kind.CONTRACT in kinds, bool(kinds & LANE), not self.nest.roots[r.root].reduce, -self.jump(node, r)
-
-        pitches: dict[Variable, int] = {}
-        pitch, order = 1, sorted(ranges, key=nearness, reverse=True)
-        for number, r in enumerate(order):
-            pitches[r.root] = pitch
-            pitch *= r.count
-            row = pitch * node.dtype.itemsize
-            along = r is ranges[-1] and any(a.kind in LANE for a in r.axes)  # written and read in one direction
-            if number == 0 and not along and row % BANK_BYTES == 0 and len(order) > 1:
-                pitch += max(1, 16 // node.dtype.itemsize)
-        return [Range(r.root, r.base, r.step, r.count, r.axes, pitches[r.root]) for r in ranges]
+        return base
 
     def item(self) -> tuple[sint, int]:
         """A work-item's number in its group, and how many there are."""

@@ -47,7 +47,7 @@ def _found_or_made(device: Compiled, renderer: Renderer, ast: LazyOp) -> Program
                 diskcache.delete("kernel", key)
     device.allocator.make_room()
     spec = _generate(renderer, ast)
-    check_limits(spec, renderer.target, device.device)  # the UOps tell, and only those who make a kernel see them
+    check_limits(spec, renderer, device.device)  # the UOps tell, and only those who make a kernel see them
     # a plan that failed is told and counted by every process that needs it
     data = None if key is None or spec.fallback else speccache.dump(spec)
     if key is not None and data is not None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from .errors import DeviceError
 
 if TYPE_CHECKING:
-    from tg_codegen import ProgramSpec, Target
+    from tg_codegen import ProgramSpec, Renderer
 
 
-def check_limits(spec: ProgramSpec, target: Target, device: str) -> None:
+def check_limits(spec: ProgramSpec, renderer: Renderer, device: str) -> None:
     """Does nothing if the kernel fits the device (:func:`tg_codegen.limits.broken_limits`).
 
     A kernel without UOps, from the disk for instance, was checked when it was made.
@@ -21,6 +21,6 @@ def check_limits(spec: ProgramSpec, target: Target, device: str) -> None:
     """
     from tg_codegen.limits import broken_limits  # who only interprets never needs the code generator
 
-    broken = broken_limits(spec, target)
+    broken = broken_limits(spec, renderer)
     if broken:
         raise DeviceError(f"kernel {spec.name} on {device}: {'; '.join(broken)}")

@@ -100,7 +100,7 @@ class CompiledRunner(Runner):
         if device.compiler is None or device.runtime is None:
             raise DeviceError(f"{device.device} holds memory only: it runs no kernels ({spec.name})")
         if device.renderer is not None:
-            check_limits(spec, device.renderer.target, device.device)
+            check_limits(spec, device.renderer, device.device)
         compiler = device.compiler
         if DEBUG.value >= 4 and cached:
             print(spec.src)

@@ -1,0 +1,102 @@
+"""Plans of products for GPUs: what a work-group shares fits, whatever the sides are, and however much there is."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import Target, compile_ast, interpret
+from tg_codegen.actions import apply, parse
+from tg_codegen.limits import broken_limits, scratch_bytes
+from tg_codegen.lower import lower
+from tg_codegen.nest import Kind
+from tg_codegen.plan import heuristic
+from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.uop import UOps
+from tg_codegen.verify import verify
+from tg_dtype import AddrSpace, DType, dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+ST = ShapeTracker.from_shape
+F32 = dtypes.float32
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def gpu(shared_bytes: int, local_max: int = 256, vector_bytes: int = 4) -> OpenCLRenderer:
+    return OpenCLRenderer(Target(
+        kind="gpu", vector_bytes=vector_bytes, registers=128, shared_bytes=shared_bytes, local_max=local_max))
+
+
+def product(m: int, n: int, k: int) -> LazyOp:
+    shape = (m, n, k)
+    x = A.load(1, F32, ST((m, 1, k)).expand(shape))
+    y = A.load(2, F32, ST((1, k, n)).permute((0, 2, 1)).expand(shape))
+    total = A.reduce(A.alu(Ops.MUL, x, y), Ops.ADD, (2,))
+    return A.sink((A.store(0, ST((m, n, 1)), total),), tuple(BufferArg(F32, s) for s in (m * n, m * k, k * n)))
+
+
+def sums(rows: int, columns: int, count: int, dtype: DType) -> LazyOp:
+    """Several sums of the same rows, each of another power."""
+    x = A.load(count, dtype, ST((rows, columns)))
+    stores, value = [], x
+    for number in range(count):
+        stores.append(A.store(number, ST((rows, 1)), A.reduce(value, Ops.ADD, (1,))))
+        value = A.alu(Ops.MUL, value, x)
+    return A.sink(tuple(stores), (*(BufferArg(dtype, rows) for _ in range(count)), BufferArg(dtype, rows * columns)))
+
+
+@pytest.mark.parametrize("shape", [(96, 256, 96), (79, 2830, 59), (256, 96, 17), (1031, 97, 131), (64, 64, 1000)])
+@pytest.mark.parametrize("shared_kib", [2, 4, 16, 32, 48])
+@pytest.mark.parametrize("vector_bytes", [4, 16])
+def test_products_fit(shape: tuple[int, int, int], shared_kib: int, vector_bytes: int) -> None:
+    renderer = gpu(shared_kib << 10, vector_bytes=vector_bytes)
+    spec = compile_ast(product(*shape), renderer)
+    assert not spec.fallback and not broken_limits(spec, renderer)
+    assert scratch_bytes(spec, AddrSpace.LOCAL) > 0, "operands are shared"
+    verify(spec.uops)
+
+
+@pytest.mark.parametrize("shape", [(19, 17, 24), (9, 16, 41)])
+def test_products(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    spec = compile_ast(product(m, n, k), gpu(4 << 10, 64))
+    assert any(u.op is UOps.BARRIER for u in spec.uops)
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n)))
+    out: Array = np.zeros((m, n), np.float32)
+    interpret(spec.uops, [a.data.cast("B") for a in (out, x, y)], {})
+    np.testing.assert_allclose(out, x @ y, rtol=1e-4, atol=1e-4)
+
+
+def test_a_loop_in_which_operands_are_shared_is_not_unrolled() -> None:
+    """Of the whole reduction nothing is left to be cut in pieces: all would be in shared memory at once."""
+    nest = lower(product(96, 256, 96))
+    actions = heuristic(nest, gpu(16 << 10).target)
+    where = {str(a).split(", ")[1].rstrip(")") for a in actions if str(a).startswith("share")}
+    assert where == {"r0"} and apply(nest, actions).axis("r0").kind is Kind.REDUCE
+
+
+@pytest.mark.parametrize(("dtype", "count"), [(dtypes.float32, 1), (dtypes.float32, 7), (dtypes.float64, 7)])
+@pytest.mark.parametrize("shared_bytes", [512, 2048, 8192])
+def test_parts_of_reductions_fit(dtype: DType, count: int, shared_bytes: int) -> None:
+    renderer = gpu(shared_bytes)
+    spec = compile_ast(sums(3, 4099, count, dtype), renderer)
+    assert not spec.fallback
+    shared = scratch_bytes(spec, AddrSpace.LOCAL)
+    assert shared <= shared_bytes and (prod(spec.local_size) > 1 or shared_bytes < 16 * count * dtype.itemsize)
+
+
+def test_shared_memory_that_is_too_small_is_refused_when_it_is_filled() -> None:
+    text = "split(i0, 8, LOCAL); split(i1, 8, LOCAL); mark(i0, GLOBAL); mark(i1, GLOBAL); share(0, -); share(1, -)"
+    actions, ast = [parse(a) for a in text.split("; ")], product(64, 64, 64)
+    spec = compile_ast(ast, gpu(1 << 20), actions=actions)
+    largest = max(u.arg[1] for u in spec.uops if u.op is UOps.SCRATCH)
+    assert 8 * 64 <= largest <= 8 * 64 * 5 // 4, "rows of 64, lengthened"
+    compile_ast(ast, gpu(4 * largest), actions=actions)
+    with pytest.raises(ValueError, match=f"{largest} x float32 do not fit into {4 * largest - 1} shared bytes"):
+        compile_ast(ast, gpu(4 * largest - 1), actions=actions)
