@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -98,6 +99,28 @@ def test_a_device_that_is_named_under_a_wrong_setting() -> None:
     assert done.returncode == 1 and done.stdout.startswith("DEV='FOO': ")
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
     assert lines["NULL"].endswith("open") and "after CPU: comes a number" in lines["CPU:CLANG"]
+
+
+def test_the_cache_is_shown_and_emptied(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    env = {**os.environ, "CACHEDIR": str(folder), "DEV": ""}
+    program = "from tinytg import Tensor; print((Tensor([1, 2, 3]).contiguous() + 1).tolist())"
+
+    def run(*words: str) -> str:
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, env=env, check=True)
+        return done.stdout
+
+    shown = run("-m", "tinytg", "cache").splitlines()
+    assert shown[0].startswith(f"{folder} (at most 1024 MiB") and shown[-1].split() == ["all", "0", "0", "B"]
+    assert run("-c", program) == "[2, 3, 4]\n"
+    shown = run("-m", "tinytg", "cache", "show").splitlines()
+    entries = {name: int(count) for name, count, _ in (re.split(r"\s{2,}", line) for line in shown[2:])}
+    assert entries["generated kernels"] >= 1
+    assert entries["all"] == sum(path.is_file() for path in folder.rglob("*"))
+    assert run("-m", "tinytg", "cache", "clear") == f"{folder}: {entries['all']} entries deleted\n"
+    assert not any(path.is_file() for path in folder.rglob("*"))
+    folder.chmod(0o777)
+    assert "not used, others may write there" in run("-m", "tinytg", "cache")
 
 
 def test_an_unknown_command_fails() -> None:

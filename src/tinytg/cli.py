@@ -1,4 +1,4 @@
-"""The command ``tinytg``: its version, and the devices of this machine."""
+"""The command ``tinytg``: its version, the devices of this machine, and the cache on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, parse_dev
+from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, diskcache, parse_dev
 from tg_runtime.counters import human
 
 _HEAD = ("device", "interface", "renderers", "arch", "memory", "offered by", "state")
@@ -81,6 +81,31 @@ def _chosen(names: Sequence[str]) -> tuple[list[str], bool]:
     return _table(rows) + notes, good
 
 
+_KINDS = {
+    "kernel": "generated kernels", "compile": "compiled kernels", "beam": "what BEAM found",
+    "failed": "sources that a compiler rejected", "guest": "programs for other processors",
+}  # fmt: skip
+
+
+def _cache(action: str) -> list[str]:
+    """What the cache on disk holds, or how much of it was deleted."""
+    path = diskcache.cache_folder()
+    if not path:
+        return ["There is no cache: neither CACHEDIR nor the home is an absolute path."]
+    if action == "clear":
+        return [f"{path}: {diskcache.clear()} entries deleted"]
+    limit = f"at most {diskcache.CACHEMB.value} MiB, CACHEMB changes that"
+    state = limit if diskcache.CCACHE.value else "off, as CCACHE is 0"
+    problem = diskcache.unusable()
+    head = f"{path}: not used, {problem}" if problem else f"{path} ({state})"
+    shares = diskcache.shares()
+    total = diskcache.Share("all", sum(share.entries for share in shares), sum(share.nbytes for share in shares))
+    rows: list[Sequence[str]] = [("kind", "entries", "bytes")]
+    for share in (*shares, total):
+        rows.append((_KINDS.get(share.table, share.table), str(share.entries), human(share.nbytes, "B", 1024)))
+    return [head, *_table(rows)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -99,7 +124,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="List every device that an installed package offers, and open none; or open those that are named.",
     )
     devices.add_argument("name", nargs="*", help="a device to open and describe, as CPU or CL:1")
+    cache = commands.add_parser(
+        "cache",
+        help="show or empty the cache on disk",
+        description="Show where the cache on disk is and what it holds; or delete all of it.",
+    )
+    cache.add_argument("action", nargs="?", choices=["show", "clear"], default="show", help="show (default) or clear")
     options = parser.parse_args(arguments)
+    if options.command == "cache":
+        print("\n".join(_cache(options.action)))
+        return 0
     problem = _unreadable()
     with Context(**({"DEV": ""} if problem else {})):
         lines, good = _chosen(options.name) if options.name else _all()

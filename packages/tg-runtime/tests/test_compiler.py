@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import re
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,13 @@ from tg_runtime import (
     Device,
     ExecItem,
     diskcache,
+    get_runner,
     parse_dev,
     realize,
+    speccache,
 )
+from tg_runtime import compiler as compiler_module
+from tg_runtime.compiler import keep_source
 from tg_runtime.cpu import clang, llvm
 from tg_runtime.cpu.arch import CPUArch
 from tg_runtime.cpu.program import CPUProgram
@@ -117,6 +123,31 @@ def test_clang_keeps_what_it_rejects(cache_folder: Path) -> None:
     assert os.path.exists(caught.value.path)
 
 
+def test_few_rejected_sources_are_kept(cache_folder: Path) -> None:
+    paths = [keep_source(f"source {number}", ".c") for number in range(100)]
+    left = sorted((cache_folder / "failed").iterdir())
+    assert 10 <= len(left) <= 64
+    assert paths[-1] is not None and Path(paths[-1]) in left
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in left)
+
+
+def test_rejected_sources_without_a_cache_folder_are_new_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(compiler_module, "_kept", {})
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in (f"{diskcache.digest('source')[:16]}.c", f"tinytg-{diskcache.digest('source')[:16]}.c"):
+        (tmp_path / name).symlink_to(victim)  # what an earlier version, or this one, might write to
+    with Context(CACHEDIR="/proc/nowhere"):
+        path = keep_source("source", ".c")
+        assert path is not None and keep_source("source", ".c") == path
+        assert sum(keep_source(str(number), ".c") is not None for number in range(200)) == 63
+    assert Path(path).read_text() == "source" and not Path(path).is_symlink()
+    assert victim.read_text() == "precious"
+
+
 def test_rejected_source_without_a_cache_folder() -> None:
     with Context(CACHEDIR="/proc/nowhere"), pytest.raises(CompileError) as caught:
         (llvm.LLVMCompiler() if llvm.available() else clang.ClangCompiler()).compile("nonsense")
@@ -155,6 +186,26 @@ def test_binary_that_does_not_load_is_made_anew(cache_folder: Path) -> None:
         source = Buffer("CPU", 11, dtypes.int32).copyin(memoryview(bytes(44)))
         ExecItem(CompiledRunner(spec, device), [Buffer("CPU", 11, dtypes.int32).allocate(), source]).run()
         CompiledRunner(spec, device)
+        found = diskcache.get("compile", key)
+        assert found is not None and len(found) > 100  # what was made anew is kept
+
+
+@needs_llvm
+def test_a_kernel_from_the_disk_that_does_not_compile_is_generated_anew(cache_folder: Path) -> None:
+    with Context(DEV="CPU:LLVM"):
+        device = Device["CPU"]
+        x = ast.load(1, dtypes.int32, ShapeTracker.from_shape((13,)))
+        sink = kernel([(ast.alu(Ops.ADD, x, x), 13)], [(dtypes.int32, 13)])
+        good = make_spec(device, sink)
+        entry = next(path for path in (cache_folder / "kernel").rglob("*") if path.is_file())
+        key = entry.parent.name + entry.name
+        bad = speccache.dump(replace(good, src="define nonsense"))
+        assert bad is not None and diskcache.put("kernel", key, bad)
+        device.programs.clear()
+        runner = get_runner(device, sink)
+        assert isinstance(runner, CompiledRunner) and runner.spec.src == good.src
+        assert diskcache.get("kernel", key) == speccache.dump(good)
+        device.programs.clear()
 
 
 @pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tg_lazy import Context
-from tg_runtime import diskcache
+from tg_runtime import cachefolder, diskcache
 
 KEY = diskcache.digest("some", b"thing")
 
@@ -37,7 +37,7 @@ def test_digest_separates_its_parts() -> None:
     assert diskcache.digest("ab") == diskcache.digest(b"ab")
 
 
-@pytest.mark.parametrize("kept", [0, 3, 4, 20, 35, 36, 40])
+@pytest.mark.parametrize("kept", [0, 3, 4, 20, 35, 36, 40, 100, 109])
 def test_truncated_file_is_dropped(cache_folder: Path, kept: int) -> None:
     diskcache.put("t", KEY, b"payload")
     path = only_file(cache_folder)
@@ -48,7 +48,7 @@ def test_truncated_file_is_dropped(cache_folder: Path, kept: int) -> None:
     assert diskcache.get("t", KEY) == b"payload"
 
 
-@pytest.mark.parametrize("at", [0, 4, 20, 36, 42])
+@pytest.mark.parametrize("at", [0, 4, 20, 36, 42, 105])
 def test_damaged_file_is_dropped(cache_folder: Path, at: int) -> None:
     diskcache.put("t", KEY, b"payload")
     path = only_file(cache_folder)
@@ -59,8 +59,119 @@ def test_damaged_file_is_dropped(cache_folder: Path, at: int) -> None:
     assert not path.exists()
 
 
-def test_two_processes_write_at_once(cache_folder: Path) -> None:
-    code = """
+def test_an_entry_in_the_place_of_another_is_dropped(cache_folder: Path) -> None:
+    other = diskcache.digest("other")
+    for table, key, payload in (("t", KEY, b"mine"), ("t", other, b"another's"), ("u", KEY, b"of another table")):
+        diskcache.put(table, key, payload)
+    mine = cache_folder / "t" / KEY[:2] / KEY[2:]
+    for stranger in (cache_folder / "t" / other[:2] / other[2:], cache_folder / "u" / KEY[:2] / KEY[2:]):
+        mine.write_bytes(stranger.read_bytes())
+        assert diskcache.get("t", KEY) is None
+        assert not mine.exists()
+
+
+def test_files_are_for_their_owner_alone(cache_folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        diskcache.put("t", KEY, b"payload")
+    finally:
+        os.umask(before)
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (cache_folder, *cache_folder.rglob("*")))
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o1777])
+def test_a_folder_that_others_may_write_to_is_not_used(
+    cache_folder: Path, mode: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cachefolder, "_told", set())
+    diskcache.put("t", KEY, b"payload")
+    cache_folder.chmod(mode)
+    with Context(DEBUG=1):
+        assert diskcache.get("t", KEY) is None
+        assert not diskcache.put("t", KEY, b"other")
+    assert capsys.readouterr().out.count("is not used: others may write there") == 1
+    cache_folder.chmod(0o755)
+    assert diskcache.get("t", KEY) == b"payload"
+
+
+def test_what_somebody_else_owns_is_not_used(
+    cache_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cachefolder, "_told", set())
+    diskcache.put("t", KEY, b"payload")
+    with monkeypatch.context() as patch, Context(DEBUG=1):
+        patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        assert diskcache.get("t", KEY) is None
+        assert not diskcache.put("t", KEY, b"other")
+    assert "somebody else owns it" in capsys.readouterr().out
+    assert diskcache.get("t", KEY) == b"payload"
+
+
+def test_what_is_no_regular_file_is_dropped_and_not_waited_for(cache_folder: Path, tmp_path: Path) -> None:
+    diskcache.put("t", KEY, b"payload")
+    path = only_file(cache_folder)
+    good = path.read_bytes()
+    aside = tmp_path / "aside"
+    aside.write_bytes(good)
+    path.unlink()
+    path.symlink_to(aside)
+    assert diskcache.get("t", KEY) is None
+    assert not path.is_symlink() and aside.read_bytes() == good
+    os.mkfifo(path)
+    assert diskcache.get("t", KEY) is None
+    assert not path.exists()
+    os.mkfifo(path)
+    assert diskcache.put("t", KEY, b"payload")
+    assert diskcache.get("t", KEY) == b"payload"
+    path.unlink()
+    path.mkdir()
+    assert diskcache.get("t", KEY) is None
+    assert not diskcache.put("t", KEY, b"payload")
+
+
+def test_a_link_in_the_place_of_the_folder_is_not_followed(cache_folder: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(0o700)
+    cache_folder.symlink_to(elsewhere)
+    assert not diskcache.put("t", KEY, b"payload")
+    assert not list(elsewhere.iterdir())
+
+
+def test_only_what_is_of_the_cache_is_deleted(cache_folder: Path) -> None:
+    cache_folder.mkdir()
+    others = [cache_folder / "letter.txt", cache_folder / "work" / "ab" / "thesis", cache_folder / "failed" / "notes"]
+    for path in others:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious")
+    diskcache.put("t", KEY, b"payload")
+    diskcache.keep("failed", "0123456789abcdef.c", b"void")
+    assert {share.table: share.entries for share in diskcache.shares()} == {"failed": 1, "t": 1}
+    with Context(CACHEMB=0):
+        diskcache.prune()
+    assert diskcache.shares() == []
+    diskcache.put("t", KEY, b"payload")
+    assert diskcache.clear() == 1
+    assert all(path.read_text() == "precious" for path in others)
+
+
+def test_what_was_left_half_written_goes(cache_folder: Path) -> None:
+    diskcache.put("t", KEY, b"payload")
+    old, new = (only_file(cache_folder).parent / f".new-{number}-abc" for number in range(2))
+    old.touch()
+    os.utime(old, (1, 1))
+    new.touch()
+    diskcache.prune()
+    assert not old.exists() and new.exists()
+
+
+def test_the_limit_is_for_all_tables(cache_folder: Path) -> None:
+    with Context(CACHEMB=1):
+        for number in range(64):
+            diskcache.put("tu"[number % 2], diskcache.digest(str(number)), bytes(1 << 16))
+        assert sum(share.nbytes for share in diskcache.shares()) <= (1 << 20) + (1 << 18)
+
+
+WRITER = """
 import sys
 from tg_runtime import diskcache
 me = sys.argv[1].encode() * 50_000
@@ -68,15 +179,22 @@ print(flush=True)
 sys.stdin.readline()
 for i in range(300):
     key = diskcache.digest(str(i % 5))
-    assert diskcache.put("t", key, me)
+    stored = diskcache.put("t", key, me)
     found = diskcache.get("t", key)
-    assert found is not None and len(found) == 50_000 and len(set(found)) == 1
+    assert stored or sys.argv[2:]
+    assert found is None if found is None and sys.argv[2:] else len(found) == 50_000 and len(set(found)) == 1
+    if sys.argv[2:] and i % 3 == 0:
+        diskcache.clear() if i % 2 else diskcache.prune()
 """
+
+
+@pytest.mark.parametrize("cleared", [False, True])
+def test_processes_write_at_once(cache_folder: Path, cleared: bool) -> None:
     environment = dict(os.environ, CACHEDIR=str(cache_folder))
     writers = [
-        subprocess.Popen([sys.executable, "-c", code, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                         env=environment)
-        for name in "ab"
+        subprocess.Popen([sys.executable, "-c", WRITER, name, *(["clear"] if cleared else [])], env=environment,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for name in "abc"
     ]  # fmt: skip
     for writer in writers:
         assert writer.stdout is not None
@@ -110,8 +228,27 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with Context(CACHEDIR=""):
         monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
         assert diskcache.cache_folder() == "/somewhere/tinytg"
-        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setenv("XDG_CACHE_HOME", "some/where")
         monkeypatch.setenv("HOME", "/home/someone")
+        assert diskcache.cache_folder() == "/home/someone/.cache/tinytg"
+        monkeypatch.delenv("XDG_CACHE_HOME")
         assert diskcache.cache_folder() == "/home/someone/.cache/tinytg"
     with Context(CACHEDIR="/elsewhere"):
         assert diskcache.cache_folder() == "/elsewhere"
+
+
+@pytest.mark.parametrize("chosen", ["", "relative/folder"])
+def test_without_an_absolute_path_there_is_none(
+    chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cachefolder, "_told", set())
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "home")
+    monkeypatch.chdir(tmp_path)
+    with Context(CACHEDIR=chosen, DEBUG=1):
+        assert diskcache.cache_folder() == ""
+        assert not diskcache.put("t", KEY, b"payload")
+        assert diskcache.get("t", KEY) is None
+        assert diskcache.clear() == 0
+    assert not list(tmp_path.iterdir())
+    assert capsys.readouterr().out.count("is not used") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from abc import ABC, abstractmethod
 
@@ -63,6 +62,8 @@ class Compiler(ABC):
         return f"no disassembler for {len(lib)} bytes of {type(self).__name__}"
 
 
+_MOST_KEPT = 64  # files in the folder for temporary files, which a process leaves there
+
 # How compilers name a place: "name:3:14: error" (and without a name), "name(3): error", "line 3, column 14".
 _PLACES = re.compile(r":(\d+):\d+|^(\d+):\d+: |\((\d+)\): |\bline (\d+)\b", re.MULTILINE)
 
@@ -95,18 +96,23 @@ def rejected(what: str, detail: str, source: str, suffix: str) -> CompileError:
     return CompileError(f"{what}: compilation failed; {where}\n{detail.strip()}", source, path, line)
 
 
+_kept: dict[str, str] = {}  # sources that could be kept in the folder for temporary files only
+
+
 def keep_source(source: str, suffix: str) -> str | None:
     """Writes a rejected source to a file and returns its path; None where no folder can be written."""
-    import tempfile
-
     name = f"{diskcache.digest(source)[:16]}{suffix}"
-    for folder in (os.path.join(diskcache.cache_folder(), "failed"), tempfile.gettempdir()):
-        path = os.path.join(folder, name)
+    path = diskcache.keep("failed", name, source.encode())
+    if path is not None or len(_kept) >= _MOST_KEPT:
+        return path
+    if name not in _kept:
+        import tempfile
+
         try:
-            os.makedirs(folder, exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
+            # others write to this folder: a new file, under a name that nobody knew before
+            handle, _kept[name] = tempfile.mkstemp(suffix, "tinytg-")
+            with open(handle, "w", encoding="utf-8") as file:
                 file.write(source)
         except OSError:
-            continue
-        return path
-    return None
+            return None
+    return _kept[name]

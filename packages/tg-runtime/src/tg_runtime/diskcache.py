@@ -1,31 +1,43 @@
 """A cache on disk that several processes share: one checksummed file an entry, put in place by an atomic rename.
 
-A file that is truncated, damaged or from another format is deleted and counts as absent. Where the folder cannot be
-made or written (no home, a full disk), the cache is simply empty. Settings: ``CACHEDIR`` (default
-``$XDG_CACHE_HOME/tinytg`` or ``~/.cache/tinytg``), ``CACHEMB`` (most MiB that a table keeps), and ``CCACHE=0``, which
-turns it off.
+An entry says which one it is: a file that is truncated, damaged, from another format or put in another's place is
+deleted and counts as absent. Where there is no folder that is ours alone (:mod:`tg_runtime.cachefolder`), or it cannot
+be written (a full disk), the cache is simply empty. Settings: ``CACHEDIR`` (default ``$XDG_CACHE_HOME/tinytg`` or
+``~/.cache/tinytg``), ``CACHEMB`` (most MiB that it keeps; what was not used for longest goes first), and ``CCACHE=0``,
+which turns it off.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tg_lazy import ContextVar
 
-CACHEDIR: ContextVar[str] = ContextVar("CACHEDIR", "")
+from .cachefolder import CACHEDIR, Folder, cache_folder, opened, unusable
+
+__all__ = [
+    "CACHEDIR", "CACHEMB", "CCACHE", "Share", "cache_folder", "clear", "delete", "digest", "get", "keep", "prune",
+    "put", "shares", "unusable",
+]  # fmt: skip
+
 CCACHE: ContextVar[int] = ContextVar("CCACHE", 1)
-CACHEMB: ContextVar[int] = ContextVar("CACHEMB", 2048)
+CACHEMB: ContextVar[int] = ContextVar("CACHEMB", 1024)
 
-_MAGIC = b"tgc1"
+_MAGIC = b"tgc2"
 _HEAD = len(_MAGIC) + 32
+_OURS = re.compile(r"[a-z]+/([0-9a-f]{2}/[0-9a-f]{62}|([0-9a-f]{2}/)?\.new-[^/]+|[0-9a-f]{16}\.[a-z]+)")
+_NEW = ".new-"  # how the names of files begin that are being written
+_STALE_S = 3600.0  # after which one that is being written was left by a process that ended
+_USED_S = 3600.0  # how exactly it is known when an entry was used
+_OFTEN = 16  # times in which as much is written as may be kept that it is looked how much there is
+_KEPT = 64  # most files of :func:`keep` in a table
 
-
-def cache_folder() -> str:
-    """The folder of the cache; it need not exist."""
-    if CACHEDIR.value:
-        return CACHEDIR.value
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "tinytg")
+_written = 0
 
 
 def digest(*parts: str | bytes) -> str:
@@ -40,79 +52,176 @@ def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _path(table: str, key: str) -> str:
-    return os.path.join(cache_folder(), table, key[:2], key[2:])
+def _name(table: str, key: str) -> str:
+    return f"{table}/{key[:2]}/{key[2:]}"
 
 
 def get(table: str, key: str) -> bytes | None:
     """The entry's bytes, or None."""
     if not CCACHE.value:
         return None
-    path = _path(table, key)
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError:
-        return None
-    payload = content[_HEAD:]
-    if content[:4] == _MAGIC and content[4:_HEAD] == _sha256(payload):
-        return payload
-    delete(table, key)
+    name = _name(table, key)
+    with opened() as folder:
+        if folder is None:
+            return None
+        try:
+            content = _read(folder, name)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            content = b""
+        body, mine = content[_HEAD:], f"{table}/{key}\n".encode()
+        if content[:4] == _MAGIC and body.startswith(mine) and content[4:_HEAD] == _sha256(body):
+            return body[len(mine) :]
+        folder.remove(name)
     return None
+
+
+def _read(folder: Folder, name: str) -> bytes:
+    handle = folder.open(name)
+    with open(handle, "rb") as file:
+        if time.time() - os.fstat(handle).st_mtime > _USED_S and os.utime in os.supports_fd:
+            os.utime(handle)
+        return file.read()
 
 
 def put(table: str, key: str, payload: bytes) -> bool:
     """Stores an entry; False where it could not be, which is no error."""
     if not CCACHE.value:
         return False
-    path = _path(table, key)
-    folder = os.path.dirname(path)
-    temporary = None
-    try:
-        os.makedirs(folder, exist_ok=True)
-        temporary = os.path.join(folder, f".new-{os.getpid()}-{os.urandom(6).hex()}")
-        with open(temporary, "xb") as file:
-            file.write(_MAGIC + _sha256(payload) + payload)
-        os.replace(temporary, path)
-    except OSError:
-        if temporary is not None:
+    body = f"{table}/{key}\n".encode() + payload
+    stored = _write(_name(table, key), _MAGIC + _sha256(body) + body)
+    if stored:
+        _prune_now_and_then(key, len(body))
+    return stored
+
+
+def _write(name: str, content: bytes) -> bool:
+    """Puts a file in place whole; False where that fails."""
+    around, _, last = name.rpartition("/")
+    new = f"{around}/{_NEW}{os.getpid()}-{os.urandom(6).hex()}{os.path.splitext(last)[1]}"
+    with opened(make=True) as folder:
+        if folder is None:
+            return False
+        try:
             try:
-                os.unlink(temporary)
-            except OSError:
-                pass
-        return False
-    if key.startswith("00"):  # now and then
-        prune(table)
+                handle = _create(folder, around, new)
+            except FileNotFoundError:  # the cache is being emptied
+                handle = _create(folder, around, new)
+            with open(handle, "wb") as file:
+                file.write(content)
+            folder.rename(new, name)
+        except OSError:
+            folder.remove(new)
+            return False
     return True
 
 
-def prune(table: str) -> None:
-    """Deletes a table's oldest entries once it has more than ``CACHEMB`` MiB, until a quarter of that is free."""
-    found = []
-    for folder, _, names in os.walk(os.path.join(cache_folder(), table)):
-        for name in names:
-            path = os.path.join(folder, name)
-            try:
-                status = os.stat(path)
-            except OSError:
-                continue
-            found.append((status.st_mtime_ns, status.st_size, path))
-    limit, total = CACHEMB.value << 20, sum(size for _, size, _ in found)
-    if total <= limit:
-        return
-    for _, size, path in sorted(found):
-        if total <= limit * 3 // 4:
-            break
-        try:
-            os.unlink(path)
-        except OSError:
-            continue
-        total -= size
+def _create(folder: Folder, around: str, name: str) -> int:
+    folder.make(around)
+    return folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+
+
+def _files(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:
+    """The files that this module writes, and what else has their names: the folder may be one with others in it."""
+    return ((name, status) for name, status in folder.files() if _OURS.fullmatch(name))
+
+
+def keep(table: str, name: str, content: bytes) -> str | None:
+    """Writes a file that a person may want to look at; older ones go where there are many.
+
+    Args:
+      table: the folder that it is in.
+      name: 16 hexadecimal digits and a suffix.
+      content: what is in it.
+
+    Returns:
+      its path; None where it could not be written.
+    """
+    if not _write(f"{table}/{name}", content):
+        return None
+    with opened() as folder:
+        if folder is None:
+            return None
+        found = sorted(((status.st_mtime_ns, path) for path, status in _files(folder)
+                        if path.startswith(f"{table}/")), reverse=True)
+        for _, path in found[_KEPT:]:
+            folder.remove(path)
+        return os.path.join(folder.path, table, name)
+
+
+def _prune_now_and_then(key: str, nbytes: int) -> None:
+    global _written
+    _written += nbytes
+    if key.startswith("00") or _written > (CACHEMB.value << 20) // _OFTEN:
+        _written = 0
+        prune()
+
+
+def prune() -> None:
+    """Deletes what was not used for longest once there is more than ``CACHEMB`` MiB, until a quarter of that is free.
+
+    What processes left half written when they ended goes, too.
+    """
+    with opened() as folder:
+        if folder is None:
+            return
+        old, found = time.time() - _STALE_S, []
+        for name, status in _files(folder):
+            if name.rpartition("/")[2].startswith(_NEW):
+                if status.st_mtime < old:
+                    folder.remove(name)
+            else:
+                found.append((status.st_mtime_ns, status.st_size, name))
+        limit, total = CACHEMB.value << 20, sum(size for _, size, _ in found)
+        if total <= limit:
+            return
+        for _, size, name in sorted(found):
+            if total <= limit * 3 // 4:
+                break
+            if folder.remove(name):
+                total -= size
 
 
 def delete(table: str, key: str) -> None:
     """Drops an entry, if it is there."""
-    try:
-        os.unlink(_path(table, key))
-    except OSError:
-        pass
+    with opened() as folder:
+        if folder is not None:
+            folder.remove(_name(table, key))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a table of the cache takes.
+
+    Attributes:
+      table: its name.
+      entries: how many files.
+      nbytes: how many bytes these have.
+    """
+
+    table: str
+    entries: int
+    nbytes: int
+
+
+def shares() -> list[Share]:
+    """What each table takes, the largest first."""
+    entries: dict[str, int] = {}
+    nbytes: dict[str, int] = {}
+    with opened() as folder:
+        for name, status in () if folder is None else _files(folder):
+            table = name.partition("/")[0]
+            entries[table] = entries.get(table, 0) + 1
+            nbytes[table] = nbytes.get(table, 0) + (status.st_size if stat.S_ISREG(status.st_mode) else 0)
+    return sorted((Share(t, entries[t], nbytes[t]) for t in entries), key=lambda share: (-share.nbytes, share.table))
+
+
+def clear() -> int:
+    """Deletes every entry; processes that use the cache at the same time find it empty, and go on.
+
+    Returns:
+      how many files were deleted.
+    """
+    with opened() as folder:
+        return 0 if folder is None else sum(folder.remove(name) for name, _ in _files(folder))

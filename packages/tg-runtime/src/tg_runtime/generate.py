@@ -23,14 +23,27 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     Raises:
       DeviceError: the device runs no kernels, or not those with such work-groups.
     """
-    renderer = device.renderer
-    if renderer is None:
-        raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
-    if STRICT.value:
-        renderer = renderer.strictly()
-    spec = _found_or_made(device, renderer, ast)
+    spec = _found_or_made(device, _renderer(device), ast)
     # the binary is what runs; all UOps of a model's kernels would be more than everything else that is kept of them
     return spec if DEBUG.value >= 6 else replace(spec, uops=())
+
+
+def forget_spec(device: Compiled, ast: LazyOp) -> bool:
+    """Drops the kernel of ``ast`` from the disk, for one that does not compile; whether there was one."""
+    key = _key(_renderer(device), ast)
+    known = diskcache.get("kernel", key) is not None
+    diskcache.delete("kernel", key)
+    return known
+
+
+def _renderer(device: Compiled) -> Renderer:
+    if device.renderer is None:
+        raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
+    return device.renderer.strictly() if STRICT.value else device.renderer
+
+
+def _key(renderer: Renderer, ast: LazyOp) -> str:
+    return diskcache.digest(ast.key, renderer.key, str(NOOPT.value), speccache.generator_identity())
 
 
 def _found_or_made(device: Compiled, renderer: Renderer, ast: LazyOp) -> ProgramSpec:
@@ -38,12 +51,12 @@ def _found_or_made(device: Compiled, renderer: Renderer, ast: LazyOp) -> Program
         return search(device, renderer, ast, BEAM.value)
     key = None
     if DEBUG.value < 6 and diskcache.CCACHE.value:  # UOps are not kept on disk
-        key = diskcache.digest(ast.key, renderer.key, str(NOOPT.value), speccache.generator_identity())
+        key = _key(renderer, ast)
         known = diskcache.get("kernel", key)
         if known is not None:
             try:
                 return speccache.load(known)
-            except ValueError:
+            except (ValueError, KeyError, IndexError):
                 diskcache.delete("kernel", key)
     device.allocator.make_room()
     spec = _generate(renderer, ast)

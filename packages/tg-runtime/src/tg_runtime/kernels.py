@@ -8,6 +8,7 @@ from tg_lazy import DEBUG, LazyOp
 
 from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters
+from .errors import CompileError
 from .profiler import span
 from .runner import CompiledRunner, InterpretedRunner, Runner
 from .settings import generation
@@ -53,7 +54,7 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
     if isinstance(device, Interpreted):
         return InterpretedRunner(ast, device)
     # the code generator is as much to import as everything else here, and who only interprets never needs it
-    from .generate import make_spec
+    from .generate import forget_spec, make_spec
 
     with span("render"):
         spec = make_spec(device, ast)
@@ -61,4 +62,10 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
         print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:
         print("\n".join(repr(u) for u in spec.uops))
-    return CompiledRunner(spec, device, ast=ast)
+    try:
+        return CompiledRunner(spec, device, ast=ast)
+    except CompileError:
+        # perhaps it is from the disk, and not as it was generated
+        if not forget_spec(device, ast) or (again := make_spec(device, ast)).src == spec.src:
+            raise
+        return CompiledRunner(again, device, ast=ast)

@@ -203,22 +203,27 @@ def _write_at_exit() -> None:
 
 
 def _write() -> None:
-    path = trace_path()
+    path = trace_path() or _new_file()
     _whole.write(path)
     print(f"profile of {len(_whole.events)} spans: {path} (open it in https://ui.perfetto.dev)")
 
 
 def trace_path() -> str:
-    """Where ``PROFILE=1`` writes: ``PROFILE_FILE``, else a file in the folder for temporary files."""
+    """Where ``PROFILE=1`` writes: ``PROFILE_FILE``; empty for a new file in the folder for temporary files."""
     chosen = PROFILE_FILE.value
-    if not chosen:
-        from tempfile import gettempdir
-
-        return os.path.join(gettempdir(), f"tinytg-profile-{os.getpid()}.json")
-    if not _forked:
+    if not chosen or not _forked:
         return chosen
     stem, suffix = os.path.splitext(chosen)
     return f"{stem}-{os.getpid()}{suffix}"
+
+
+def _new_file() -> str:
+    """A new file in the folder for temporary files: others write there, and could have put a link under any name."""
+    from tempfile import mkstemp
+
+    handle, path = mkstemp(".json", f"tinytg-profile-{os.getpid()}-")
+    os.close(handle)
+    return path
 
 
 def _after_fork() -> None:

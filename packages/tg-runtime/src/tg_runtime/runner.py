@@ -13,7 +13,7 @@ from tg_shape import Expr, Variable, sint, sym_eval
 from .buffer import Buffer
 from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters
-from .errors import CompileError, DeviceError
+from .errors import DeviceError
 from .limits import check_limits
 from .profiler import span
 
@@ -112,10 +112,13 @@ class CompiledRunner(Runner):
             print(compiler.disassemble(self.lib))
         try:
             self.program = device.runtime(spec.name, self.lib)
-        except (CompileError, DeviceError):
-            # a binary from the disk that does not load, however its checksum: make it anew, once
+        except Exception:  # whatever a loader makes of it
+            # a binary from the disk that does not load, however its checksum: make it anew, and keep that
             compiler.forget(spec.src)
-            self.lib = compiler.compile(spec.src)
+            made = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
+            if made == self.lib:
+                raise
+            self.lib = made
             self.program = device.runtime(spec.name, self.lib)
         self.vars = spec.vars
         self.self_timed = device.self_timed

@@ -1,0 +1,193 @@
+"""The folder of the cache on disk: which one it is, and whether nobody but its owner can have written to it.
+
+What is in it is run: so it is used only if it is ours and nobody else may write there. Names are looked up in the
+opened folder, not by its path, which may lead elsewhere by then; files are opened without following links, and without
+waiting for what is no regular file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tg_lazy import DEBUG, ContextVar
+
+CACHEDIR: ContextVar[str] = ContextVar("CACHEDIR", "")
+
+POSIX = os.name == "posix"
+_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_told: set[str] = set()
+
+
+def cache_folder() -> str:
+    """The path of the cache; empty where there is none: neither the setting nor the home is an absolute path."""
+    chosen = CACHEDIR.value
+    if chosen:
+        if os.path.isabs(chosen):
+            return chosen
+        _tell(chosen, "CACHEDIR is not an absolute path")
+        return ""
+    for base in (os.environ.get("XDG_CACHE_HOME", ""), os.path.join(os.path.expanduser("~"), ".cache")):
+        if os.path.isabs(base):
+            return os.path.join(base, "tinytg")
+    _tell("~", "there is no home")
+    return ""
+
+
+def _tell(path: str, why: str) -> None:
+    if path not in _told and DEBUG.value >= 1:
+        _told.add(path)
+        print(f"the cache {path} is not used: {why}")
+
+
+class Folder:
+    """The opened folder; names are relative to it, with ``/`` between the parts.
+
+    Attributes:
+      path: where it was found.
+    """
+
+    __slots__ = ("_handle", "path")
+
+    def __init__(self, path: str, handle: int | None) -> None:
+        self.path, self._handle = path, handle
+
+    def open(self, name: str, flags: int = _READ) -> int:
+        """A descriptor of a regular file of ours; a new one, with ``O_CREAT``, is for us alone.
+
+        Raises:
+          OSError: there is none, or something else has that name.
+        """
+        flags |= _READ | getattr(os, "O_NONBLOCK", 0)
+        handle = os.open(self._place(name), flags, 0o600, dir_fd=self._handle)
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or (POSIX and status.st_uid != os.geteuid()):
+            os.close(handle)
+            raise OSError(f"{os.path.join(self.path, name)} is not a file of ours")
+        return handle
+
+    def make(self, name: str) -> None:
+        """Makes a folder, and those around it, for us alone."""
+        parts = name.split("/")
+        for count in range(1, len(parts) + 1):
+            try:
+                os.mkdir(self._place("/".join(parts[:count])), 0o700, dir_fd=self._handle)
+            except FileExistsError:
+                continue
+
+    def rename(self, name: str, to: str) -> None:
+        """Puts a file in the place of another."""
+        os.replace(self._place(name), self._place(to), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+
+    def remove(self, name: str) -> bool:
+        """Deletes a file, or whatever else but a folder has that name; False where there is nothing to delete."""
+        try:
+            os.unlink(self._place(name), dir_fd=self._handle)
+        except OSError:
+            return False
+        return True
+
+    def files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """What is no folder, in it and below, with its status; links are not followed."""
+        pending = [""]
+        while pending:
+            here = pending.pop()
+            for entry in self._entries(here):
+                inside = f"{here}/{entry}" if here else entry
+                try:
+                    status = os.stat(self._place(inside), dir_fd=self._handle, follow_symlinks=False)
+                except OSError:
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(inside)
+                else:
+                    yield inside, status
+
+    def _entries(self, name: str) -> list[str]:
+        try:
+            if self._handle is None:
+                return os.listdir(self._place(name))
+            handle = os.open(name or ".", _READ | os.O_DIRECTORY, dir_fd=self._handle)
+            try:
+                return os.listdir(handle)
+            finally:
+                os.close(handle)
+        except OSError:
+            return []
+
+    def _place(self, name: str) -> str:
+        return name if self._handle is not None else os.path.join(self.path, *name.split("/"))
+
+
+@contextmanager
+def opened(make: bool = False) -> Iterator[Folder | None]:
+    """The cache's folder for a block; None where there is none that may be used.
+
+    Args:
+      make: makes it where it is not there.
+    """
+    path = cache_folder()
+    if not path:
+        yield None
+        return
+    if not POSIX:
+        yield Folder(path, None)  # a home is its owner's there, and descriptors of folders are not to be had
+        return
+    try:
+        handle = _descriptor(path, make)
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            _tell(path, error.strerror or str(error))
+        yield None
+        return
+    try:
+        yield Folder(path, handle)
+    finally:
+        os.close(handle)
+
+
+def unusable() -> str:
+    """Why the folder is not used, though it is there; empty where it is used, or not there yet."""
+    try:
+        os.close(_descriptor(cache_folder(), False))
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _descriptor(path: str, make: bool) -> int:
+    try:
+        handle = os.open(path, _READ | os.O_DIRECTORY)
+    except FileNotFoundError:
+        if not make:
+            raise
+        _make_all(path)
+        handle = os.open(path, _READ | os.O_DIRECTORY)
+    status = os.fstat(handle)
+    why = ""
+    if status.st_uid != os.geteuid():
+        why = "somebody else owns it"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        why = f"others may write there (mode {stat.S_IMODE(status.st_mode):o}; chmod go-w would make it yours)"
+    if why:
+        os.close(handle)
+        raise PermissionError(errno.EPERM, why, path)
+    return handle
+
+
+def _make_all(path: str) -> None:
+    """Makes a folder and those around it, for us alone, whatever the process' mask is."""
+    missing = []
+    while not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            continue
