@@ -1,0 +1,93 @@
+"""The tool that plants mutants: what it changes, what it leaves alone, and that tests decide."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from pathlib import Path
+
+import pytest
+from tools.mutants.mutations import drawn, mutants_of
+from tools.mutants.trial import Court, ordered
+
+SOURCE = '''
+"""A docstring with 1 + 1."""
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    LIMIT = 3
+
+def clamp(x: int | None, low: int = 0) -> int:
+    """At least 0 < 1."""
+    if x is None or x < low:
+        raise ValueError(f"{x + 1} is less than {low}")
+    return min(x + 2, 10)
+'''
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository of one package, with a test."""
+    folder = tmp_path / "packages/tg-planted"
+    (folder / "src/tg_planted").mkdir(parents=True)
+    (folder / "tests").mkdir()
+    (folder / "src/tg_planted/__init__.py").touch()
+    (folder / "src/tg_planted/clamp.py").write_text(SOURCE, encoding="utf-8")
+    (folder / "tests/test_clamp.py").write_text(
+        textwrap.dedent("""
+        from tg_planted.clamp import clamp
+
+        def test_values():
+            assert [clamp(x) for x in (0, 1, 20)] == [2, 3, 10]
+        """),
+        encoding="utf-8",
+    )
+    return tmp_path
+
+
+def test_every_change_is_one_of_meaning(root: Path) -> None:
+    found = mutants_of(root, root / "packages/tg-planted/src/tg_planted/clamp.py")
+    assert {(m.kind, m.before, m.after) for m in found} == {
+        ("constant", "0", "1"),
+        ("condition", "x is None or x < low", "True"),
+        ("condition", "x is None or x < low", "False"),
+        ("and, or", "x is None or x < low", "(x is None and x < low)"),
+        ("guard left out", "x is None or x < low", "(x < low)"),
+        ("guard left out", "x is None or x < low", "(x is None)"),
+        ("comparison", "x is None", "(x is not None)"),
+        ("comparison", "x < low", "(x <= low)"),
+        ("statement left out", 'raise ValueError(f"{x + 1} is less than {low}")', "pass"),
+        ("min, max, any, all", "min(x + 2, 10)", "max(x + 2, 10)"),
+        ("arithmetic", "x + 2", "(x - 2)"),
+        ("constant", "2", "3"),
+        ("constant", "10", "11"),
+    }
+    for mutant in found:
+        assert ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(SOURCE))
+
+
+def test_a_seed_draws_the_same_ones_each_once(root: Path) -> None:
+    every = [str(m) for m in drawn(root, "tg_planted", 100, 1)]
+    assert len(every) == len(set(every)) == 13
+    assert every == [str(m) for m in drawn(root, "tg_planted", 100, 1)]
+    assert every != [str(m) for m in drawn(root, "tg_planted", 100, 2)]
+    assert every[:4] == [str(m) for m in drawn(root, "tg_planted", 4, 1)]
+
+
+def test_tests_decide(root: Path, tmp_path: Path) -> None:
+    court = Court(root, tmp_path / "court")
+    found = {(m.before, m.after): m for m in mutants_of(root, root / "packages/tg-planted/src/tg_planted/clamp.py")}
+    test = ["packages/tg-planted/tests/test_clamp.py::test_values"]
+    (court.tree / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts=['--import-mode=importlib']\n")
+    killed = court.try_(found["x + 2", "(x - 2)"], test, 1, 60)
+    assert killed.status == "killed" and "test_values" in killed.by
+    assert court.try_(found["x < low", "(x <= low)"], test, 1, 60).status == "killed"
+    assert court.try_(found["x is None or x < low", "(x < low)"], test, 1, 60).status == "survived"
+    assert court.try_(found["2", "3"], [], 0, 60).status == "not covered"
+    assert (court.tree / "packages/tg-planted/src/tg_planted/clamp.py").read_text(encoding="utf-8") == SOURCE
+
+
+def test_the_quick_and_the_near_go_first() -> None:
+    durations = {"packages/tg-a/t.py::f[1]": 3.0, "packages/tg-a/t.py::f[2]": 2.0, "packages/tg-a/t.py::g": 5.0,
+                 "packages/tg-b/t.py::h": 0.1, "packages/tg-b/t.py::slow": 90.0}  # fmt: skip
+    names = ordered(list(durations), durations, "tg_a", 15.0)
+    assert [n.rpartition("::")[2] for n in names] == ["f[2]", "g", "f[1]", "h"]

@@ -1,0 +1,102 @@
+"""A mutant on trial: planted in a copy of the tree, before the tests that cover it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from .mutations import Mutant
+
+PARTS = ("packages", "src", "tools", "bench", "docs", "examples", "tests", "conftest.py", "pyproject.toml",
+         ".importlinter", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a mutant fared.
+
+    Attributes:
+      mutant: which.
+      status: ``killed``; ``survived`` all tests that cover it, or those for which there was time; ``not covered``.
+      by: the test that killed it.
+      tests: how many were run at most, of how many that cover it.
+      seconds: how long it took.
+    """
+
+    mutant: Mutant
+    status: Literal["killed", "survived", "not covered"]
+    by: str = ""
+    tests: tuple[int, int] = (0, 0)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        ran, of = self.tests
+        more = f"  ({self.by})" if self.by else f"  ({ran} of {of} tests)" if self.status == "survived" else ""
+        return f"{self.status:11s} {self.mutant}{more}"
+
+
+def ordered(tests: list[str], durations: dict[str, float], package: str, budget_s: float) -> list[str]:
+    """The package's own tests first; one of each function before its siblings; the quick before the slow; in time."""
+    own, seen = f"packages/{package.replace('_', '-')}/", dict[str, int]()
+    ranked = []
+    for test in sorted(tests, key=lambda t: durations.get(t, 0.0)):
+        function = test.partition("[")[0]
+        seen[function] = seen.get(function, 0) + 1
+        ranked.append((not test.startswith(own), seen[function] > 1, durations.get(test, 0.0), test))
+    chosen: list[str] = []
+    for _, _, duration, test in sorted(ranked):
+        if chosen and duration > budget_s:
+            continue
+        budget_s -= duration
+        chosen.append(test)
+    return chosen
+
+
+class Court:
+    """A copy of the tree in which mutants are planted, one after the other."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.tree = folder / "tree"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        self.tree.mkdir(parents=True)
+        unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", "dist", "site")
+        for name in PARTS:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, self.tree / name, ignore=unwanted)
+            elif source.exists():
+                shutil.copy2(source, self.tree / name)
+
+    def try_(self, mutant: Mutant, tests: list[str], covering: int, timeout_s: float) -> Verdict:
+        """Plants a mutant, runs tests until one fails, and takes it out again."""
+        if not tests:
+            return Verdict(mutant, "not covered")
+        path, chosen, began = self.tree / mutant.path, self.tree / "chosen", time.monotonic()
+        original = path.read_text(encoding="utf-8")
+        chosen.write_text("\n".join(tests), encoding="utf-8")
+        sources = [str(p) for p in (*sorted(self.tree.glob("packages/*/src")), self.tree / "src")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header",
+                   "-m", "slow or not slow", f"--timeout={timeout_s:.0f}", f"@{chosen}"]  # fmt: skip
+        try:
+            path.write_text(mutant.source, encoding="utf-8")
+            done = subprocess.run(
+                command, cwd=self.tree, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
+            )
+            status, printed = done.returncode, done.stdout
+        except subprocess.TimeoutExpired:
+            status, printed = 1, "FAILED the time was up"
+        finally:
+            path.write_text(original, encoding="utf-8")
+        failed = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        by = failed[0][:160] if failed else f"pytest ended with {status}"
+        seconds = time.monotonic() - began
+        if status:
+            return Verdict(mutant, "killed", by, (len(tests), covering), seconds)
+        return Verdict(mutant, "survived", "", (len(tests), covering), seconds)
