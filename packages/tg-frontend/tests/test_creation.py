@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import math
 import struct
 from typing import Any
 
@@ -20,7 +22,6 @@ def test_from_numbers_and_lists(backend: str) -> None:
     assert Tensor([]).shape == (0,) and Tensor([]).dtype is dtypes.float32
     assert Tensor([[], []]).shape == (2, 0) and Tensor([[[1]]]).shape == (1, 1, 1)
     assert Tensor([1.9, -1.9], dtype="int32").tolist() == [1, -1]
-    assert Tensor([300, -1], dtype=dtypes.uint8).tolist() == [44, 255]
     assert Tensor([np.float32(1.5), np.float32(2.5)]).tolist() == [1.5, 2.5]
     assert Tensor(None).shape == (0,)
 
@@ -92,8 +93,8 @@ def test_other_data_is_refused() -> None:
     for data, message in (("text", "str"), ([1, "a"], "str"), ({}, "dict"), ([None], "NoneType"), (1j, "complex")):
         with pytest.raises(TypeError, match=message):
             Tensor(data)  # type: ignore[arg-type, unused-ignore]
-    with pytest.raises(TypeError, match=r"Tensor\.stack"):
-        Tensor([Tensor([1]), Tensor([2])])
+    with pytest.raises(TypeError, match=r"Tensor\.stack, through which its gradient flows"):
+        Tensor([Tensor([1.0], requires_grad=True), Tensor([2.0])])
     with pytest.raises(TypeError, match="tensor already"):
         Tensor(Tensor([1]))
     with pytest.raises(TypeError, match="no gradient"):
@@ -163,3 +164,71 @@ def test_bad_sizes_are_refused() -> None:
         Tensor.full((2,), "x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no rows and columns"):
         Tensor([1, 2]).tril()
+
+
+@pytest.mark.parametrize(("data", "dtype"), [
+    ([2**31 - 1, -(2**31)], "int32"), ([2**31], "int64"), (-(2**31) - 1, "int64"), ([[1, 2**40]], "int64"),
+    ([2**40, 1.5], "float32"), ([True, False], "bool"), (range(3), "int32"), ([range(2), range(2)], "int32"),
+    ([np.arange(2), [3, 4]], "int64"), ([np.float32(1), 2], "float32"), ([np.ones(2), np.zeros(2)], "float64"),
+    (array.array("h", [1, -2]), "int16"), (array.array("d", [0.5]), "float64"),
+    (memoryview(array.array("f", [1, 2])), "float32"), (b"ab", "uint8"),
+])  # fmt: skip
+def test_every_kind_of_data_keeps_its_values(data: Any, dtype: str) -> None:
+    got = Tensor(data)
+    assert got.dtype.name == dtype
+    want = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else np.array(data)
+    np.testing.assert_array_equal(got.numpy(), want.astype(dtype))
+
+
+def test_lists_of_tensors_and_whatever_offers_an_array() -> None:
+    class Offers:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.arange(3, dtype=np.int16)
+
+    assert Tensor(Offers()).dtype.name == "int16"
+    rows = Tensor([Tensor([1, 2], dtype="uint8"), Tensor([3, 4], dtype="int16")])
+    assert (rows.dtype.name, rows.tolist()) == ("int16", [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(("data", "dtype"), [
+    ([300], "uint8"), (-1, "uint64"), ([128], "int8"), (2**63, None), ([-(2**63) - 1], None), ([1e10], "int32"),
+    (2**64, "uint64"), (math.inf, "int32"),
+])  # fmt: skip
+def test_a_number_that_a_dtype_has_not_is_refused(data: Any, dtype: str | None) -> None:
+    with pytest.raises(OverflowError, match=r"^Tensor: .* is no u?int"):
+        Tensor(data, dtype=dtype)
+    if not isinstance(data, list):
+        with pytest.raises(OverflowError, match=r"^Tensor\.full: .* is no u?int"):
+            Tensor.full((2,), data, dtype=dtype)
+
+
+def test_edges_of_integers_are_kept() -> None:
+    assert Tensor(2**63, dtype="uint64").item() == 2**63
+    assert Tensor.full((2,), 2**40).tolist() == [2**40] * 2
+    assert Tensor([255.9, -0.9], dtype="uint8").tolist() == [255, 0]
+    assert Tensor([True]).where(2**40, 0).tolist() == [2**40]
+    with pytest.raises(ValueError, match="NaN is no int32"):
+        Tensor([1, math.nan], dtype="int32")
+
+
+def test_a_list_that_holds_itself_is_refused() -> None:
+    endless: list[Any] = [1]
+    endless[0] = endless
+    with pytest.raises(ValueError, match="holds itself"):
+        Tensor(endless)
+
+
+@pytest.mark.parametrize(("given", "name"), [
+    (np.float32, "float32"), (np.dtype("int16"), "int16"), ("f2", "float16"), ("<i8", "int64"), ("|u1", "uint8"),
+    (float, "float64"), (int, "int64"), (bool, "bool"), ("half", "float16"), (np.bool_, "bool"),
+])  # fmt: skip
+def test_spellings_of_dtypes(given: Any, name: str) -> None:
+    assert Tensor.zeros(2, dtype=given).dtype.name == name
+    assert Tensor([1], dtype=given).dtype.name == name
+    assert Tensor([1]).cast(given).dtype.name == name
+
+
+@pytest.mark.parametrize("given", [3, complex, object(), np.complex64, [1]])
+def test_what_is_no_dtype_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match="dtype|counterpart"):
+        Tensor.zeros(2, dtype=given)

@@ -300,3 +300,82 @@ def test_writing_at_tensors_costs_positions_times_axis(backend: str) -> None:
     want[1:, 7, ::2, j[:, 0], 1:] = want[1:, 3, ::2, j[:, 0], 1:]
     t[1:, 7, ::2, Tensor(j[:, 0]), 1:] = Tensor(np.moveaxis(want[1:, 3, ::2, j[:, 0], 1:], 0, 2))
     np.testing.assert_array_equal(t.numpy(), want)
+
+
+WIDE = [0, 2**32, 2**32 + 1, 2**40 + 2, 2**62, -(2**32), 3]
+"""Positions whose low 32 bits point into an axis of four, and two that do."""
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_positions_of_64_bits_do_not_wrap(dtype: str, backend: str) -> None:
+    at = [i % 2**64 if dtype == "uint64" else i for i in WIDE]
+    x, index = Tensor([10.0, 20.0, 30.0, 40.0], requires_grad=True), Tensor(at, dtype=dtype)
+    want = [10.0, 0, 0, 0, 0, 0, 40.0]
+    assert x[index].tolist() == x.gather(0, index).tolist() == want
+    assert x.reshape(2, 2)[index, index].tolist() == [10.0, 0, 0, 0, 0, 0, 0]
+    for read in (x[index], x.gather(0, index)):
+        x.grad = None
+        read.sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [1, 0, 0, 1]
+    assert x.detach().scatter(0, index, 7.0).tolist() == [7, 20, 30, 7]
+    assert x.detach().scatter_reduce(0, index, 1.0, "sum").tolist() == [11, 20, 30, 41]
+    y = x.detach().clone()
+    y[index] = 5.0
+    assert y.tolist() == [5, 20, 30, 5]
+    assert index.one_hot(4).sum(0).tolist() == [1, 0, 0, 1]
+
+
+def test_unsigned_positions_are_never_negative(backend: str) -> None:
+    x = Tensor([1, 2, 3])
+    for dtype in ("uint8", "uint16", "uint32", "uint64"):
+        highest = dtypes.max(dtypes.from_name(dtype))
+        assert x[Tensor([highest, 1], dtype=dtype)].tolist() == [0, 2]
+        assert x.gather(0, Tensor([highest, 1], dtype=dtype)).tolist() == [0, 2]
+    # an index of bytes that is padded to the size of the tensor has nothing at 255
+    wide = Tensor.zeros(300, 2).scatter(0, Tensor([[1], [2]], dtype="uint8"), 1.0)
+    assert (wide[255].tolist(), wide.sum().item()) == ([0, 0], 2)
+
+
+@pytest.mark.parametrize("index", [
+    [2**40 + 1], [-5], np.array([[4]]), (slice(None), [6]), (..., [6]), ([0], ..., [-7]), range(5), (None, [4]),
+])  # fmt: skip
+def test_positions_that_the_host_knows_are_checked_at_once(index: Any) -> None:
+    x = Tensor(X.copy())
+    with pytest.raises(IndexError, match=r"getitem: index -?\d+ is out of range for axis [012] of \(4, 5, 6\)"):
+        x[index]
+    with pytest.raises(IndexError, match=r"setitem: index"):
+        x[index] = 1
+
+
+def test_pairs_with_a_position_outside_read_zero(backend: str) -> None:
+    # row 1, column -5 is no element, though 1 * 4 + (-5 + 4) is the number of one
+    x = np.arange(12).reshape(3, 4)
+    rows, columns = [1, -1, -3, 2, -4], [-5, -4, 3, 4, 0]
+    want = [x[i, j] if -3 <= i < 3 and -4 <= j < 4 else 0 for i, j in zip(rows, columns, strict=True)]
+    assert Tensor(x)[Tensor(rows), Tensor(columns)].tolist() == want
+
+
+def test_one_element_is_an_axis_of_one(backend: str) -> None:
+    x = Tensor(3.0)
+    assert [x.gather(0, Tensor(i)).item() for i in (0, 1)] == [3, 0]
+    assert x.scatter(0, Tensor(0), 5.0).item() == 5
+    assert x.scatter_reduce(0, Tensor(0), 5.0, "sum").item() == 8
+    assert x.unfold(0, 1, 1).tolist() == [3]
+    assert x.masked_select(Tensor(True)).tolist() == [3]
+    assert x.masked_select(Tensor(False)).shape == (0,)
+
+
+def test_masks_and_conditions_are_bools() -> None:
+    x = Tensor([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"^Tensor\.masked_select: a mask is a tensor of bools, got a tensor of int32"):
+        x.masked_select(Tensor([1, 0]))
+    with pytest.raises(TypeError, match=r"^Tensor\.where: the condition is a tensor of bools, got int32"):
+        Tensor([1, 0]).where(x, 0)
+    with pytest.raises(TypeError, match=r"^Tensor\.masked_fill: .*bools, got float32"):
+        x.masked_fill(x, 0)
+
+
+def test_one_hot_of_what_is_no_class() -> None:
+    with pytest.raises(ValueError, match="class -1 is negative"):
+        Tensor([-1, 2]).one_hot()
+    assert Tensor([-1, 2, 3]).one_hot(3).tolist() == [[0, 0, 0], [0, 0, 1], [0, 0, 0]]

@@ -212,7 +212,7 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         lambda: Tensor.ones(1, 3, 5, 5).conv2d(Tensor.ones(2, 4, 3, 3)), ValueError,
         r"conv2d: input of shape \(1, 3, 5, 5\) with weight of shape \(2, 4, 3, 3\)",
     ),
-    "conv rank": (lambda: Tensor.ones(3, 5, 5).conv2d(Tensor.ones(2, 3, 3, 3)), ValueError, "axes differ"),
+    "conv rank": (lambda: Tensor.ones(5, 5).conv2d(Tensor.ones(2, 3, 3, 3)), ValueError, "axes differ"),
     "conv size": (lambda: Tensor.ones(1, 1, 2, 2).conv2d(Tensor.ones(1, 1, 3, 3)), ValueError, "does not fit"),
     "conv groups": (lambda: Tensor.ones(1, 4, 5).conv2d(Tensor.ones(3, 2, 2), groups=2), ValueError, "2 groups"),
     "conv stride": (lambda: Tensor.ones(1, 1, 5).conv2d(Tensor.ones(1, 1, 2), stride=0), ValueError, "stride: 0"),
@@ -236,3 +236,11 @@ def test_mistakes_are_named(name: str) -> None:
     function, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
         function()
+
+
+def test_linear_with_a_dtype(backend: str) -> None:
+    x, w = Tensor([[1, 2]], dtype="float16"), Tensor([3, 4], dtype="float16")
+    for weight in (w, w.reshape(2, 1)):
+        out = x.linear(weight, dtype="float64")
+        assert out.dtype.name == "float64"
+    assert x.linear(w, dtype="float32").tolist() == [[3, 8]]

@@ -164,3 +164,43 @@ def test_mistakes_are_named(name: str) -> None:
     function, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
         function()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_labels_of_any_integer_type(dtype: str, backend: str) -> None:
+    scores = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    logs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+    labels = [0, 2, 1, 1]
+    want = -logs[range(4), labels]
+    x, y = Tensor(scores), Tensor(labels, dtype=dtype)
+    losses = (
+        x.sparse_categorical_crossentropy(y, reduction="none"),
+        x.cross_entropy(y, reduction="none"),
+        Tensor(logs).nll_loss(y, reduction="none"),
+    )
+    for loss in losses:
+        np.testing.assert_allclose(loss.numpy(), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["sparse_categorical_crossentropy", "cross_entropy", "nll_loss"])
+def test_a_class_that_is_not_there_shows(method: str, backend: str) -> None:
+    x = Tensor(np.random.default_rng(0).standard_normal((4, 10)).astype(np.float32))
+    for wrong in (99, 10, -3, 2**32, 2**32 + 1):
+        loss = getattr(x, method)(Tensor([1, wrong, 2, 9], dtype="int64"), reduction="none").numpy()
+        assert np.isnan(loss).tolist() == [False, True, False, False], wrong
+        assert np.isnan(getattr(x, method)(Tensor([1, wrong, 2, 9], dtype="int64")).item())
+        with pytest.raises(IndexError, match=rf"^Tensor\.{method}: index {wrong} is out of range for 10 classes"):
+            getattr(x, method)(np.array([1, wrong, 2, 9]))
+        ignored = getattr(x, method)(Tensor([1, wrong, 2, 9], dtype="int64"), ignore_index=wrong)
+        kept = getattr(Tensor(x.numpy()[[0, 2, 3]]), method)(Tensor([1, 2, 9]))
+        if abs(wrong) < 2**31:
+            np.testing.assert_allclose(ignored.item(), kept.item(), rtol=1e-5)
+
+
+def test_the_class_minus_100_does_not_count_as_in_pytorch() -> None:
+    x = Tensor(np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32), requires_grad=True)
+    loss = x.cross_entropy(Tensor([1, -100, 3]))
+    np.testing.assert_allclose(loss.item(), x.detach()[[0, 2]].cross_entropy(Tensor([1, 3])).item(), rtol=1e-6)
+    loss.backward()
+    assert x.grad is not None and x.grad[1].tolist() == [0, 0, 0, 0]
+    assert np.isnan(x.detach().cross_entropy(Tensor([1, -100, 3]), ignore_index=None).item())

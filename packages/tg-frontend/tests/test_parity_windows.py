@@ -159,3 +159,10 @@ def test_interpolation_of_integers(backend: str) -> None:
     got = Tensor(x).interpolate((7, 7))
     want = Tensor(x.astype(np.float32)).interpolate((7, 7)).numpy()
     assert got.tolist() == np.round(want).astype(int).tolist() and got.dtype.name == "uint8"
+
+
+def test_unpooling_puts_the_last_of_several_maxima(backend: str) -> None:
+    maxima = Tensor([[[[5.0, 5.0], [7.0, 8.0]]]])
+    where = Tensor([[[[4, 4], [4, 8]]]])
+    out = maxima.max_unpool2d(where, 2, stride=1)
+    assert out.tolist() == [[[[0, 0, 0], [0, 7, 0], [0, 0, 8]]]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor
+from tg_frontend import Tensor, TinyJit
 from tg_frontend.random import threefry
 from tg_lazy import LazyBuffer
 
@@ -170,3 +170,28 @@ def test_mistakes_are_named() -> None:
         Tensor([1.0, 2.0]).multinomial(3)
     with pytest.raises(ValueError, match="no fans"):
         Tensor.glorot_uniform()
+
+
+def test_what_cannot_be_drawn_from_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^Tensor\.normal: a standard deviation is 0 or more, got -1"):
+        Tensor.normal(3, std=-1)
+    with pytest.raises(ValueError, match=r"^Tensor\.uniform: from 2 to 1 is no range"):
+        Tensor.uniform(3, low=2, high=1)
+    bad: list[list[float]] = [[1, float("nan")], [1, -1], [0, 0], [1, float("inf")]]
+    for weights in bad:
+        for both in (Tensor(weights), Tensor([[1.0, 1.0], weights])):
+            with pytest.raises(ValueError, match=r"^Tensor\.multinomial: weights are finite and not negative"):
+                both.multinomial(1, replacement=True)
+    with pytest.raises(ValueError, match="2 of them at least"):
+        Tensor([1.0, 0.0]).multinomial(2)
+
+
+def test_a_recorded_draw_from_nothing_is_no_position() -> None:
+    @TinyJit
+    def draw(weights: Tensor) -> Tensor:
+        return weights.multinomial(1, replacement=True).realize()
+
+    found = [draw(Tensor(w).contiguous().realize()).tolist() for w in ([0.0, 1.0], [0.0, 2.0], [0.0, 3.0])]
+    assert found == [[1], [1], [1]]
+    assert draw(Tensor([0.0, 0.0]).contiguous().realize()).tolist() == [-1]
+    assert draw(Tensor([1.0, -1.0]).contiguous().realize()).tolist() == [-1]

@@ -177,3 +177,10 @@ def test_mistakes_are_named(name: str) -> None:
     function, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
         function(Tensor([[1.0, 2, 3], [4, 5, 6]]))
+
+
+def test_normalize_by_the_extremes(backend: str) -> None:
+    x = np.array([[1.0, -4.0, 2.0], [0.5, 0.0, -0.25]], np.float32)
+    same(Tensor(x).normalize(p=math.inf), x / np.abs(x).max(1, keepdims=True))
+    same(Tensor(x[:1]).normalize(p=-math.inf, dim=1), x[:1])
+    same(Tensor(x).normalize(p=math.inf, dim=0), x / np.abs(x).max(0, keepdims=True))

@@ -284,7 +284,7 @@ class Convolution(Linear):
         padding: Any = 0,
         output_size: Sequence[int] | None = None,
     ) -> Self:
-        """Puts maxima back where :meth:`max_pool2d` found them, zeros elsewhere.
+        """Puts maxima back where :meth:`max_pool2d` found them, zeros elsewhere; of several for one place the last.
 
         Args:
           indices: the positions, from ``max_pool2d(..., return_indices=True)``.
@@ -313,9 +313,9 @@ class Convolution(Linear):
             )
         else:
             spatial = tuple(output_size)[-n:]
-        at = indices.detach().reshape((*lead, 1, -1))
-        where_to = self._iota(math.prod(spatial), at.dtype, self.device).reshape((-1, 1))
-        return at.eq(where_to).where(self.reshape((*lead, 1, -1)), 0).sum(-1).reshape((*lead, *spatial))
+        where_to = indices.detach().reshape((*lead, -1))
+        flat = type(self).zeros(*lead, math.prod(spatial), dtype=self.dtype, device=self.device)
+        return flat.scatter(-1, where_to, self.reshape((*lead, -1))).reshape((*lead, *spatial))
 
     def interpolate(
         self, size: Sequence[int], mode: str = "linear", align_corners: bool = False

@@ -11,8 +11,9 @@ from tg_lazy import LazyBuffer, Ops
 from tg_runtime import Device, capturing
 from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 
-from . import host
+from . import coerce, host
 from .autograd import MODE
+from .coerce import to_dtype
 from .function import Contiguous, ContiguousBackward, Copy, Function
 from .realization import Moves, enlist, latest, realize_all, schedule_all
 
@@ -24,25 +25,9 @@ if TYPE_CHECKING:
 
     from tg_lazy import ScheduleItem
 
-DTypeLike = DType | str
+DTypeLike = DType | str | type
 _REPR_LIMIT = 64
 _VIEW = Ops.VIEW
-
-
-def to_dtype(dtype: DTypeLike) -> DType:
-    """A dtype, or the one of that name, or the one that a ``torch.dtype`` stands for.
-
-    Raises:
-      TypeError: it is neither a dtype nor a name.
-      ValueError: no dtype has the name.
-    """
-    if isinstance(dtype, DType):
-        return dtype
-    if isinstance(dtype, str):
-        return dtypes.from_name(dtype)
-    if type(dtype).__module__ == "torch":
-        return interop.from_torch_dtype(dtype)
-    raise TypeError(f"a dtype or its name is wanted, got {dtype!r} of type {type(dtype).__name__}")
 
 
 class Core:
@@ -411,17 +396,23 @@ def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool
         lazy = host.upload(view, found, shape, device, borrow=True)
         return lazy if dtype is None or found is dtype else lazy.cast(dtype)
     if isinstance(data, (bool, int, float)):
-        return LazyBuffer.const(data, dtype or dtypes.from_py(data), (), device)
+        number = dtype or coerce.dtype_of(data)
+        coerce.check_fits(data, number, "Tensor")
+        return LazyBuffer.const(data, number, (), device)
     if isinstance(data, Expr):
         return LazyBuffer.symbolic(data, dtype or dtypes.default_int, device)
-    if isinstance(data, (list, tuple)):
-        values, shape = host.flatten(data)
-        found = dtype or dtypes.from_py(values)
+    if isinstance(data, (list, tuple, range)):
+        values, shape, kinds = host.flatten(data)
+        found = dtype or coerce.mixed_dtype(values, kinds)
+        if not kinds:
+            coerce.check_fits(values, found, "Tensor")
         return host.upload(memoryview(host.pack(values, found)), found, shape, device)
-    if isinstance(data, (bytes, bytearray, memoryview)):
+    if isinstance(data, (bytes, bytearray, memoryview)) or type(data).__name__ == "array":
         return _from_bytes(memoryview(data), device, dtype)
     if data is None:
         return LazyBuffer.const(0, dtype or dtypes.default_float, (0,), device)
+    if not isinstance(data, Core) and coerce.is_arraylike(data):
+        return _ingest(coerce.as_array(data), device, dtype, device_is_default)
     if isinstance(data, Core):
         raise TypeError("Tensor: data is a tensor already; use .to(), .cast() or .detach()")
     raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array"
@@ -429,9 +420,13 @@ def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool
 
 
 def _from_bytes(data: memoryview, device: str, dtype: DType | None) -> LazyBuffer:
-    found = dtype or dtypes.uint8
     if not data.c_contiguous:
         raise ValueError("Tensor: a memoryview must be contiguous")
+    own = None if dtype is not None and data.itemsize == 1 else coerce.buffer_dtype(data)
+    if own is not None:
+        lazy = host.upload(data.cast("B") if data.nbytes else memoryview(b""), own, data.shape or (), device)
+        return lazy if dtype is None else lazy.cast(dtype)
+    found = dtype or dtypes.uint8
     if data.nbytes % found.itemsize:
         raise ValueError(f"Tensor: {data.nbytes} bytes are not a whole number of {found.name} ({found.itemsize} bytes)")
     flat = data.cast("B") if data.nbytes else memoryview(b"")

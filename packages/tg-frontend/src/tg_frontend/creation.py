@@ -9,9 +9,11 @@ from tg_lazy import LazyBuffer
 from tg_runtime import Device
 from tg_shape import Expr, ceildiv, prod, sint
 
-from . import host
-from .core import DTypeLike, to_dtype
+from . import coerce, host
+from .coerce import to_dtype
+from .core import DTypeLike
 from .movement import args_to_tuple
+from .positions import counting_dtype
 from .transcendental import Transcendental
 
 TYPE_CHECKING = False
@@ -74,7 +76,8 @@ class Creation(Transcendental):
             fill_value = fill_value.item()  # type: ignore[union-attr]
         if not isinstance(fill_value, (bool, int, float)):
             raise TypeError(f"full: the value is a {type(fill_value).__name__}; it must be bool, int or float")
-        kind = to_dtype(dtype) if dtype is not None else dtypes.from_py(fill_value)
+        kind = to_dtype(dtype) if dtype is not None else coerce.dtype_of(fill_value)
+        coerce.check_fits(fill_value, kind, "full")
         return cls(LazyBuffer.const(fill_value, kind, sizes, Device.canonicalize(device)), requires_grad=requires_grad)
 
     @classmethod
@@ -239,7 +242,7 @@ class Creation(Transcendental):
     def _counter(self, axis: int) -> Self:
         """The index along ``axis``, in a shape that broadcasts with this tensor's."""
         shape = tuple(dim if i == axis else 1 for i, dim in enumerate(self.shape))
-        return self._iota(self.shape[axis], dtypes.int32, self.device).reshape(shape)
+        return self._iota(self.shape[axis], counting_dtype(self.shape[axis]), self.device).reshape(shape)
 
     def _triangle(self, diagonal: int, lower: bool, what: str) -> Self:
         if self.ndim < 2:

@@ -10,7 +10,7 @@ from tg_dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_fl
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import Expr
 
-from . import host
+from . import coerce, host
 from .core import Core
 from .function import Add, Div, Maximum, Mul, Neg, Pow, Reciprocal, Sqrt, Step, Sub, Trunc, Where, splat
 from .movement import Movement, broadcast_shape
@@ -281,13 +281,19 @@ class Elementwise(Movement):
         return a._alu(Ops.NOT)._alu(Ops.MAX, b._alu(Ops.NOT))._alu(Ops.NOT)
 
     def where(self, x: Any, y: Any) -> Self:
-        """x where this tensor is true (not 0), else y.
+        """x where this tensor, of bools, is true, else y.
 
         Raises:
+          TypeError: this is no tensor of bools.
           ValueError: the shapes do not broadcast, or the devices differ.
         """
+        if self.dtype.kind != "bool":
+            raise TypeError(
+                f"where: the condition is a tensor of bools, got {self.dtype.name}: condition.where(x, y); "
+                "compare first, as t != 0"
+            )
         if isinstance(x, (bool, int, float, Expr)) and isinstance(y, (bool, int, float, Expr)):
-            kinds = [dtypes.default_int if isinstance(v, Expr) else dtypes.from_py(v) for v in (x, y)]
+            kinds = [dtypes.default_int if isinstance(v, Expr) else coerce.dtype_of(v) for v in (x, y)]
             dtype = least_upper_dtype(*kinds)
             a, b = self._splat(x, dtype, "where"), self._splat(y, dtype, "where")
         elif isinstance(x, (bool, int, float, Expr)):
@@ -296,9 +302,8 @@ class Elementwise(Movement):
             a, b = self._tensor(x, "where")._pair(y, "where")
         if a.device != self.device:
             raise ValueError(f"where: operands on {self.device} and {a.device}; use .to()")
-        condition = self if self.dtype.kind == "bool" else self.cast(dtypes.bool).detach()
-        shape = broadcast_shape("where", condition.shape, a.shape)
-        return condition.detach()._stretch(shape)._apply(Where(), a._stretch(shape), b._stretch(shape))
+        shape = broadcast_shape("where", self.shape, a.shape)
+        return self.detach()._stretch(shape)._apply(Where(), a._stretch(shape), b._stretch(shape))
 
     def masked_fill(self, mask: Any, value: Any) -> Self:
         """``value`` where the mask is true."""

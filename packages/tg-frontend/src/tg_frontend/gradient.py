@@ -8,7 +8,8 @@ from tg_lazy import LazyBuffer, Ops
 from . import files, host
 from .autograd import MODE, Switch, differentiate, free
 from .bits import recut
-from .core import Core, DTypeLike, to_dtype
+from .coerce import to_dtype
+from .core import Core, DTypeLike
 from .function import Cast
 from .realization import note_assign, succeed
 

@@ -9,12 +9,15 @@ from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, BufferOptions, Device, buffer_of, realize
 from tg_shape import prod
 
+from . import coerce
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import NDArray
 
+_DEEPEST = 64
 _ADDRESSABLE = ("CPU", "NUMPY")
 _CODES = {2: "H", 1: "B"}
 
@@ -29,19 +32,21 @@ def is_addressable(device: str) -> bool:
     return device.partition(":")[0] in _ADDRESSABLE
 
 
-def flatten(data: list[Any] | tuple[Any, ...]) -> tuple[list[ConstType], tuple[int, ...]]:
-    """The numbers of nested lists in order, and the shape.
+def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
+    """The numbers of nested lists in order, the shape, and the dtypes of arrays and tensors that stand in them.
 
     Raises:
-      ValueError: the lists are ragged; the message says where.
+      ValueError: the lists are ragged, or nested too deeply; the message says where.
       TypeError: something is not a number.
     """
     level: list[Any] = [data]
     shape: list[int] = []
-    while level and isinstance(level[0], (list, tuple)):
+    while level and isinstance(level[0], (list, tuple, range)):
         length = len(level[0])
         for position, item in enumerate(level):
-            if not isinstance(item, (list, tuple)):
+            if not isinstance(item, (list, tuple, range)):
+                if not isinstance(item, (bool, int, float)):
+                    return _flatten_mixed(data, item)
                 raise ValueError(f"Tensor: ragged data: a number stands beside a list at depth {len(shape)}")
             if len(item) != length:
                 raise ValueError(
@@ -49,25 +54,26 @@ def flatten(data: list[Any] | tuple[Any, ...]) -> tuple[list[ConstType], tuple[i
                     f"list {position} has {len(item)}"
                 )
         shape.append(length)
+        if len(shape) > _DEEPEST:
+            raise ValueError(f"Tensor: data is nested more than {_DEEPEST} lists deep, or holds itself")
         level = [value for item in level for value in item]
     for value in level:
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, range)):
             raise ValueError(f"Tensor: ragged data: a list stands beside a number at depth {len(shape)}")
         if not isinstance(value, (bool, int, float)):
-            if is_array(value) and getattr(value, "ndim", 1) == 0:
-                return flatten(_plain(data))
-            raise TypeError(
-                f"Tensor: data holds a {type(value).__name__}; it must be bool, int or float"
-                + (" (use Tensor.stack for a list of tensors)" if hasattr(value, "lazydata") else "")
-            )
-    return level, tuple(shape)
+            return _flatten_mixed(data, value)
+    return level, tuple(shape), []
 
 
-def _plain(data: Any) -> Any:
-    """Nested lists with numpy scalars turned into Python numbers."""
-    if isinstance(data, (list, tuple)):
-        return [_plain(item) for item in data]
-    return data.item() if is_array(data) and data.ndim == 0 else data
+def _flatten_mixed(data: Any, odd: object) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
+    """Of lists that hold something that is neither a number nor a list, ``odd`` among others."""
+    if not (hasattr(odd, "lazydata") or coerce.is_arraylike(odd)):
+        raise TypeError(
+            f"Tensor: data holds a {type(odd).__name__}; it must be bool, int or float, or arrays and tensors of them"
+        )
+    lists, kinds = coerce.plain(data)
+    values, shape, _ = flatten(lists)
+    return values, shape, kinds
 
 
 def pack(values: list[ConstType], dtype: DType) -> bytearray:

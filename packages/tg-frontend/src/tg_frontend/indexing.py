@@ -1,7 +1,7 @@
 """Square brackets: reading and writing parts.
 
-A position outside of an axis reads as 0 where it stands in a tensor (it cannot be checked before it is computed);
-where it is a Python number it is an IndexError.
+A position outside of an axis is an IndexError where the host knows it: numbers, lists and arrays. Where it stands in a
+tensor (it cannot be checked before it is computed) it reads as 0 and writes nothing. Negative ones count from the end.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .autograd import MODE
 from .core import Core
 from .function import Max, Take
 from .movement import broadcast_shape
+from .positions import check_known, counting_dtype, signed
 from .realization import note_assign
 from .scan import Scan
 
@@ -39,9 +40,13 @@ class Indexing(Scan):
         """
         given = list(indices) if isinstance(indices, tuple) else [indices]
         terms: list[Any] = []
+        known: dict[int, list[int]] = {}
         for term in given:
-            if host.is_array(term) or isinstance(term, (list, tuple)):
+            if host.is_array(term) or isinstance(term, (list, tuple, range)):
+                ends = _ends(term)
                 term = type(self)(term, device=self.device, dtype=dtypes.int32 if _is_empty(term) else None)
+                if ends and dtypes.is_int(term.dtype):
+                    known[len(terms)] = ends
             if isinstance(term, Core):
                 terms.extend(self._index_tensors(term, what))  # type: ignore[arg-type]
             elif term is None or term is Ellipsis or isinstance(term, (slice, Expr)):
@@ -61,8 +66,10 @@ class Indexing(Scan):
         fill = [slice(None)] * (self.ndim - used)
         at = dots[0] if dots else len(terms)
         terms[at : at + len(dots)] = fill
+        known = {i + (len(fill) - 1 if dots and i > at else 0): ends for i, ends in known.items()}
         place = 0
         for i, term in enumerate(terms):
+            check_known(known.get(i, ()), self.shape[place] if i in known else 0, what, f"axis {place} of {self.shape}")
             if isinstance(term, _Mask):
                 if self.shape[place] != term.size:
                     raise IndexError(f"{what}: a mask of shape {term.shape} does not fit shape {self.shape}")
@@ -368,6 +375,14 @@ def _axes_of(terms: list[Any]) -> tuple[list[int], list[int], list[int], int]:
     return advanced, gone, rest, 0 if parted else sum(1 for i in rest if i < advanced[0])
 
 
+def _ends(term: Any) -> list[int]:
+    """The least and the greatest of the integers in lists or an array."""
+    if host.is_array(term):
+        return [int(term.min()), int(term.max())] if term.size and term.dtype.kind in "iu" else []
+    values = host.flatten(term)[0]
+    return [int(min(values)), int(max(values))] if values else []
+
+
 def _is_empty(term: Any) -> bool:
     return isinstance(term, (list, tuple)) and not term
 
@@ -414,10 +429,11 @@ def _flat_index(indices: list[Any], sizes: list[sint]) -> tuple[Any, sint]:
     most = 1
     for size in sizes:
         most *= size if isinstance(size, int) else size.vmax
-    wide = dtypes.int64 if most > dtypes.max(dtypes.int32) else None
+    wide = counting_dtype(most)
     flat, good = None, None
     for index, size in zip(indices, sizes, strict=True):
-        at = index.cast(wide or (index.dtype if index.dtype is dtypes.int64 else dtypes.int32))
+        at = signed(index, size)
+        at = at if at.dtype is dtypes.int64 else at.cast(wide)
         at = (at < 0).where(at + size, at)
         if len(indices) > 1:
             inside = (at >= 0) & (at < size)

@@ -15,7 +15,8 @@ from tg_runtime import Device, DeviceError, buffer_of, capturing
 from tg_shape import View, prod
 
 from . import host
-from .core import DTypeLike, to_dtype
+from .coerce import to_dtype
+from .core import DTypeLike
 from .loss import Loss
 
 TYPE_CHECKING = False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tg_dtype import least_upper_dtype, sum_acc_dtype
 from tg_shape import sint
 
-from .core import Core, DTypeLike, to_dtype
+from .coerce import to_dtype
+from .core import Core, DTypeLike
 from .function import Mul, Reshape, Sum
 from .movement import broadcast_shape
 from .placement import Placement
@@ -85,11 +86,15 @@ class Linear(Placement):
         Args:
           weight: shape (K, N), not transposed.
           bias: shape (N,).
+          dtype: multiply, accumulate and return in this dtype (that of the sum with a bias, if there is one).
 
         Raises:
           ValueError: the shapes do not fit.
         """
-        out = self.mul(weight) if weight.ndim == 1 else self.dot(weight, dtype)
+        if weight.ndim == 1:
+            out = self.mul(weight) if dtype is None else self.cast(dtype).mul(weight.cast(dtype))
+        else:
+            out = self.dot(weight, dtype)
         return out if bias is None else out + bias
 
     def sequential(self, layers: list[Any]) -> Self:

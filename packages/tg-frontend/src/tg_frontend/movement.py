@@ -383,6 +383,8 @@ class Movement(Gradient):
           ValueError: no window fits, or a number is not positive.
         """
         axis = self._axis(dim, "unfold")
+        if self.ndim == 0:  # one element is an axis of one, as PyTorch has it
+            return self.reshape((1,)).unfold(0, size, step).reshape((-1,))
         length = self.shape[axis]
         if not isinstance(size, int) or size < 0 or step < 1:
             raise ValueError(f"unfold: windows of {size} every {step}: at least 0 and 1 are wanted")

@@ -5,13 +5,14 @@ A position outside of the axis reads as 0 and is not written: it cannot be check
 
 from __future__ import annotations
 
-from tg_dtype import ConstType, dtypes, least_upper_dtype
+from tg_dtype import ConstType, dtypes
 from tg_shape import prod, sint
 
 from .core import Core
 from .function import Max, TakeAlong
 from .indexing import Indexing
 from .movement import broadcast_shape
+from .positions import signed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Placement(Indexing):
         )
         if not fits:
             raise ValueError(f"{what}: an index of shape {index.shape} for shape {self.shape} along axis {dim}")
-        return axis, self._wrap(index.lazydata)
+        return axis, signed(self._wrap(index.lazydata), self.shape[axis] if self.ndim else 1)
 
     def gather(self, dim: int, index: Self) -> Self:
         """One element for each element of ``index``: its own place, with the position along ``dim`` replaced.
@@ -54,8 +55,8 @@ class Placement(Indexing):
             [[1, 1], [4, 3]]
         """
         axis, at = self._along(dim, index, "gather")
-        if self.ndim == 0:
-            return self
+        if self.ndim == 0:  # one element is an axis of one, as PyTorch has it
+            return self.reshape((1,)).gather(0, at.reshape((1,))).reshape(())
         box = self.shrink([None if i == axis else (0, d) for i, d in enumerate(at.shape)])
         pre, post = prod(at.shape[:axis]), prod(at.shape[axis + 1 :])
         found = box.reshape((pre, box.shape[axis], post))._apply(TakeAlong(), at.reshape((pre, at.shape[axis], post)))
@@ -94,6 +95,8 @@ class Placement(Indexing):
         if reduce is not None:
             return self.scatter_reduce(dim, index, src, "sum" if reduce == "add" else "prod")
         axis, at = self._along(dim, index, "scatter")
+        if self.ndim == 0:
+            return self.reshape((1,)).scatter(0, at.reshape((1,)), src).reshape(())
         hit, value = self._one_hots(axis, at, src, "scatter")
         pre, m, n, post = broadcast_shape("scatter", hit.shape, value.shape)
         order = self._iota(m, dtypes.int32, self.device).reshape((1, m, 1, 1)) + 1
@@ -117,6 +120,8 @@ class Placement(Indexing):
         if reduce not in _REDUCTIONS:
             raise ValueError(f"scatter_reduce: reduce {reduce!r}; there are {', '.join(_REDUCTIONS)}")
         axis, at = self._along(dim, index, "scatter_reduce")
+        if self.ndim == 0:
+            return self.reshape((1,)).scatter_reduce(0, at.reshape((1,)), src, reduce, include_self).reshape(())
         if at.numel() == 0:
             return self
         hit, value = self._one_hots(axis, at, src, "scatter_reduce")
@@ -154,11 +159,12 @@ class Placement(Indexing):
             raise TypeError(f"one_hot: integers are wanted, got a tensor of {self.dtype.name}")
         if num_classes == -1:
             num_classes = int(self.max().item()) + 1
+            if int(self.min().item()) < 0:
+                raise ValueError(f"one_hot: class {self.min().item()} is negative")
         if num_classes < 0:
             raise ValueError(f"one_hot: {num_classes} is not a number of classes")
-        wide = least_upper_dtype(self.dtype, dtypes.int32)
-        classes = self._iota(num_classes, wide, self.device)
-        return self.cast(wide).unsqueeze(-1).eq(classes).cast(dtypes.int32)
+        classes = signed(self, num_classes)
+        return classes.unsqueeze(-1).eq(self._iota(num_classes, classes.dtype, self.device)).cast(dtypes.int32)
 
     def _first_true(self, size: int, what: str) -> tuple[Self, Self]:
         """Where the first ``size`` true elements of these bools are, in the flat tensor, and which there are."""
@@ -179,12 +185,19 @@ class Placement(Indexing):
         Args:
           size: how many; where there are fewer, ``fill_value`` follows. If it is not given, the mask is computed at
             once to find out.
+
+        Raises:
+          TypeError: the mask is no tensor of bools.
+          ValueError: the shapes do not broadcast.
         """
+        if not isinstance(mask, Core) or mask.dtype.kind != "bool":
+            kind = f"a tensor of {mask.dtype.name}" if isinstance(mask, Core) else f"a {type(mask).__name__}"
+            raise TypeError(f"masked_select: a mask is a tensor of bools, got {kind}")
         shape = broadcast_shape("masked_select", self.shape, mask.shape)
         x, chosen = self._stretch(shape), mask._stretch(shape)
         if size is None:
-            return x[chosen]
-        at, there = chosen.cast(dtypes.bool)._first_true(size, "masked_select")
+            return x.flatten()[chosen.flatten()]
+        at, there = chosen._first_true(size, "masked_select")
         fill = type(self).full((1,), fill_value, self.device).cast(self.dtype)
         return there.where(x.flatten()[at], fill)
 

@@ -13,11 +13,12 @@ from threading import Lock, local
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops, Storage
-from tg_runtime import Device, buffer_of
+from tg_runtime import Device, buffer_of, capturing
 from tg_shape import prod, sint
 
 from . import host
-from .core import DTypeLike, to_dtype
+from .coerce import to_dtype
+from .core import DTypeLike
 from .creation import checked_shape
 from .sorting import Sorting
 
@@ -179,7 +180,13 @@ class Random(Sorting):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """Uniform from ``low`` to below ``high``."""
+        """Uniform from ``low`` to below ``high``.
+
+        Raises:
+          ValueError: ``low`` is above ``high``, or one is not finite.
+        """
+        if not (low <= high and math.isfinite(high - low)):
+            raise ValueError(f"uniform: from {low} to {high} is no range")
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
         wide = dtypes.float32 if kind.kind == "float" and kind.itemsize < 4 else kind
         unit = cls._random(checked_shape(shape, "uniform"), device, wide, "uniform")
@@ -217,7 +224,13 @@ class Random(Sorting):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """Normal with the given mean and standard deviation."""
+        """Normal with the given mean and standard deviation.
+
+        Raises:
+          ValueError: the standard deviation is negative or NaN.
+        """
+        if not std >= 0:
+            raise ValueError(f"normal: a standard deviation is 0 or more, got {std}")
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
         unit = cls._gauss(checked_shape(shape, "normal"), device, kind, "normal")
         return (unit * std + mean).cast(kind)._finish(requires_grad)
@@ -344,15 +357,34 @@ class Random(Sorting):
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Self:
         """Positions drawn with the elements as weights (of each row of a matrix): int32, (…, num_samples).
 
+        The weights are computed at once and looked at, but for those inside of a TinyJit: there a row of weights from
+        which nothing can be drawn gives -1.
+
         Raises:
-          ValueError: the shape has not one or two axes, or without replacement there are too few elements.
+          ValueError: the shape has not one or two axes; a weight is negative, infinite or NaN; a row has none above 0,
+            or without replacement fewer than are drawn.
         """
         if not 1 <= self.ndim <= 2 or num_samples < 1:
             raise ValueError(f"multinomial: {num_samples!r} samples of weights of shape {self.shape}")
-        weights = self.detach()._floating().cast(dtypes.float32)
-        *lead, n = weights._ints()
+        weights = self.detach()._floating().cast(dtypes.float32).contiguous()
+        n = weights._ints()[-1]
         if n == 0 or (not replacement and num_samples > n):
             raise ValueError(f"multinomial: {num_samples} samples of {n} without replacement")
+        above = (weights > 0).sum(-1, keepdim=True)
+        bad = ((weights >= 0) & (weights < math.inf)).logical_not().any(-1, keepdim=True)
+        bad = bad | (above < (1 if replacement else num_samples))
+        if not capturing():
+            weights.realize()
+            if bad.any().item():
+                few = "" if replacement else f", and {num_samples} of them at least"
+                raise ValueError(f"multinomial: weights are finite and not negative, some in each row above 0{few}")
+            return weights._draw(num_samples, replacement)
+        return bad.where(-1, weights._draw(num_samples, replacement))
+
+    def _draw(self, num_samples: int, replacement: bool) -> Self:
+        """Positions drawn with these float32 weights."""
+        weights = self
+        *lead, n = weights._ints()
         if not replacement:
             # The least of exponential times, one for each element at a rate of its weight, is that element's turn.
             times = -(1 - weights.rand_like()).log() / weights

@@ -6,7 +6,8 @@ from tg_dtype import dtypes, sum_acc_dtype, sum_dtype
 from tg_lazy import Ops
 from tg_shape import prod, sint
 
-from .core import DTypeLike, to_dtype
+from .coerce import to_dtype
+from .core import DTypeLike
 from .creation import Creation
 from .function import Max, Prod, Sum
 
@@ -150,7 +151,8 @@ class Reduction(Creation):
         return var._root(), mean
 
     def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
-        """Where the maximum is (the first of them; a NaN counts as the maximum), as int32; None: in the flat tensor.
+        """Where the maximum is (the first of them; a NaN counts as the maximum), as int32 (int64 where
+        an axis is too long for that); None: in the flat tensor.
 
         Raises:
           ValueError: there is nothing to choose from.
@@ -162,7 +164,8 @@ class Reduction(Creation):
         return self._first_hit(self._axis(axis, "argmax"), keepdim, "argmax")
 
     def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
-        """Where the minimum is (the first of them; a NaN counts as the minimum), as int32; None: in the flat tensor.
+        """Where the minimum is (the first of them; a NaN counts as the minimum), as int32 (int64 where
+        an axis is too long for that); None: in the flat tensor.
 
         Raises:
           ValueError: there is nothing to choose from.
@@ -179,5 +182,5 @@ class Reduction(Creation):
             hit = hit | x.ne(x)
         n = x.shape[axis]
         backward = n - x._counter(axis)
-        found = (n - hit.where(backward, 0)._apply(Max((axis,)))).cast(dtypes.int32)
+        found = n - hit.where(backward, 0)._apply(Max((axis,)))
         return found.reshape(()) if self.ndim == 0 else found._kept((axis,), keepdim)

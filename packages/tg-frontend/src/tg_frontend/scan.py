@@ -77,12 +77,17 @@ class Scan(Reduction):
     def normalize(self, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Self:
         """The tensor divided by its p-norm along an axis, or by ``eps`` where that is greater.
 
-        The norm for ``p=0`` is the number of elements that are not 0; through it no gradient flows.
+        The norm for ``p=0`` is the number of elements that are not 0; through it no gradient flows. For infinity it
+        is the greatest absolute value, for minus infinity the least.
         """
         axis = self._axis(dim, "normalize")
         if p == 0:
             count = self.ne(0).sum(axis, keepdim=True).cast(self._floating().dtype)
             return self / count.maximum(eps)
+        if math.isinf(p):
+            size = self.abs()
+            norm = size.max(axis, keepdim=True) if p > 0 else size.min(axis, keepdim=True)
+            return self / norm.cast(self._floating().dtype).maximum(eps)
         powers = self * self if p == 2 else self.abs().pow(p)
         norm = powers.sum(axis, keepdim=True).pow(1 / p)
         return self / norm.maximum(eps)

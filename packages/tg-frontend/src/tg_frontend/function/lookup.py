@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import DType, dtypes
+from tg_dtype import DType, can_safe_cast, dtypes
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import prod, sint
 
@@ -24,11 +24,22 @@ def _positions(shape: tuple[sint, ...], axis: int, dtype: DType, device: str) ->
 
 
 def _guarded(flat: LazyBuffer, index: LazyBuffer, bound: sint) -> LazyBuffer:
-    """``flat`` where ``0 <= index < bound``, else -1, which reads as 0."""
-    negative = index.alu(Ops.CMPLT, splat(index, 0))
-    inside = index.alu(Ops.CMPLT, _scalar(index, bound))
-    ok = inside.alu(Ops.AND, negative.alu(Ops.NOT))
+    """``flat`` where ``0 <= index < bound``, else -1, which reads as 0.
+
+    The index is compared in its own type where that has more numbers than the type of ``flat``: narrowed, a position
+    far outside would come back in.
+    """
+    own = index.cast(flat.dtype) if can_safe_cast(index.dtype, flat.dtype) else index
+    ok = own.alu(Ops.CMPLT, _scalar(own, bound))
+    if own.dtype.kind == "int":
+        ok = ok.alu(Ops.AND, own.alu(Ops.CMPLT, splat(own, 0)).alu(Ops.NOT))
     return ok.alu(Ops.WHERE, flat, splat(flat, -1))
+
+
+def _narrowed(index: LazyBuffer, bound: sint, dtype: DType) -> LazyBuffer:
+    """Positions in ``dtype``; -1 for those that it has not."""
+    narrow = index.cast(dtype)
+    return narrow if can_safe_cast(index.dtype, dtype) else _guarded(narrow, index, bound)
 
 
 def _scalar(like: LazyBuffer, value: sint) -> LazyBuffer:
@@ -51,7 +62,8 @@ class Take(Function):
         pre, n, post = x.shape
         out = (pre, index.shape[0], post)
         dtype = _index_dtype(prod(x.shape))
-        wide = index.cast(dtype).reshape((1, index.shape[0], 1)).expand(out)
+        place = index.reshape((1, index.shape[0], 1)).expand(out)
+        wide = place.cast(dtype)
         row = wide
         if pre != 1:
             base = _positions(out, 0, dtype, x.device)
@@ -59,13 +71,13 @@ class Take(Function):
         flat = row
         if post != 1:
             flat = row.alu(Ops.MUL, _scalar(row, post)).alu(Ops.ADD, _positions(out, 2, dtype, x.device))
-        return x.gather(_guarded(flat, wide, n))
+        return x.gather(_guarded(flat, place, n))
 
     def backward(self, grad: LazyBuffer) -> Grads:
         pre, n, post = self.shape
         m = self.index.shape[0]
         full = (pre, m, n, post)
-        index = self.index.cast(_index_dtype(prod(self.shape)))
+        index = _narrowed(self.index, n, _index_dtype(prod(self.shape)))
         hit = index.reshape((1, m, 1, 1)).expand(full).alu(Ops.CMPEQ, _positions(full, 2, index.dtype, grad.device))
         value = grad.reshape((pre, m, 1, post)).expand(full)
         return total(hit.alu(Ops.WHERE, value, splat(value, 0)), (1,)).reshape(self.shape), None
@@ -87,13 +99,13 @@ class TakeAlong(Function):
         base = _positions(wide.shape, 0, dtype, x.device)
         row = base.alu(Ops.MUL, _scalar(base, n)).alu(Ops.ADD, wide)
         flat = row.alu(Ops.MUL, _scalar(row, post)).alu(Ops.ADD, _positions(wide.shape, 2, dtype, x.device))
-        return x.gather(_guarded(flat, wide, n))
+        return x.gather(_guarded(flat, index, n))
 
     def backward(self, grad: LazyBuffer) -> Grads:
         pre, n, post = self.shape
         m = self.index.shape[1]
         full = (pre, m, n, post)
-        index = self.index.cast(_index_dtype(prod(self.shape)))
+        index = _narrowed(self.index, n, _index_dtype(prod(self.shape)))
         hit = index.reshape((pre, m, 1, post)).expand(full)
         hit = hit.alu(Ops.CMPEQ, _positions(full, 2, index.dtype, grad.device))
         value = grad.reshape((pre, m, 1, post)).expand(full)

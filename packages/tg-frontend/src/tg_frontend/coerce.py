@@ -1,0 +1,147 @@
+"""What stands for a dtype, and which numbers a dtype can hold: Python's, numpy's and PyTorch's spellings of both."""
+
+from __future__ import annotations
+
+from tg_dtype import ConstType, DType, dtypes, interop, least_upper_dtype
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+_DEEPEST = 64
+_LETTERS = {"f": "float", "i": "int", "u": "uint"}
+_FORMATS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint"),
+            **dict.fromkeys("efd", "float")}  # fmt: skip
+
+
+def to_dtype(dtype: Any) -> DType:
+    """A dtype, or what stands for one.
+
+    Args:
+      dtype: a dtype; a name (``"float32"``, ``"half"``, numpy's ``"f4"``); a dtype or scalar type of numpy, PyTorch or
+        JAX; or Python's ``bool``, ``int`` and ``float``, which are bool, int64 and float64, as numpy and PyTorch agree.
+
+    Raises:
+      TypeError: it is nothing of that kind.
+      ValueError: no dtype has the name.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str):
+        short = dtype.lstrip("<=|")
+        if short[:1] in _LETTERS and short[1:].isdigit() and int(short[1:]) in (1, 2, 4, 8):
+            return dtypes.from_name(f"{_LETTERS[short[0]]}{8 * int(short[1:])}")
+        return dtypes.from_name(dtype)
+    if dtype in (bool, int, float):
+        return {bool: dtypes.bool, int: dtypes.int64, float: dtypes.float64}[dtype]
+    home = str(getattr(dtype, "__module__", "")), str(type(dtype).__module__)
+    if home[1] == "torch":
+        return interop.from_torch_dtype(dtype)
+    if any(name.partition(".")[0] in ("numpy", "ml_dtypes", "jax") for name in home):
+        from numpy import dtype as numpy_dtype
+
+        return interop.from_numpy_name(numpy_dtype(dtype).name)
+    raise TypeError(f"a dtype or its name is wanted, got {dtype!r} of type {type(dtype).__name__}")
+
+
+def dtype_of(values: ConstType | Iterable[ConstType]) -> DType:
+    """The dtype of Python numbers: the default one of their kind; int64 where an integer needs more than that has.
+
+    Raises:
+      OverflowError: an integer needs more than 64 bits.
+    """
+    numbers = [values] if isinstance(values, (bool, int, float)) else list(values)
+    found = dtypes.from_py(numbers)
+    if found.kind != "int":
+        return found
+    least, most = min(numbers), max(numbers)
+    for wide in (found, dtypes.int64):
+        low, high = dtypes.min(wide), dtypes.max(wide)
+        if low <= least and most <= high:
+            return wide
+    wrong = most if most > high else least
+    raise OverflowError(f"{wrong} is no int64 ({low} to {high}); give a dtype")
+
+
+def check_fits(values: ConstType | Iterable[ConstType], dtype: DType, what: str) -> None:
+    """Python numbers that are about to become elements of a dtype.
+
+    Raises:
+      OverflowError: an integer dtype has no such number; floats are truncated toward zero first.
+      ValueError: a NaN is to become an integer.
+    """
+    if dtype.kind not in ("int", "uint"):
+        return
+    numbers: Any = (values,) if isinstance(values, (bool, int, float)) else values
+    low, high = dtypes.min(dtype), dtypes.max(dtype)
+    if set(map(type, numbers)) <= {int, bool} and numbers and low <= min(numbers) and max(numbers) <= high:
+        return
+    for number in numbers:
+        if isinstance(number, float) and number != number:
+            raise ValueError(f"{what}: NaN is no {dtype.name}")
+        if not low - 1 < number < high + 1:
+            raise OverflowError(f"{what}: {number} is no {dtype.name} ({low} to {high})")
+
+
+def is_arraylike(data: object) -> bool:
+    """Whether numpy can take it for an array: by ``__array__`` or ``__array_interface__``."""
+    return hasattr(data, "__array_interface__") or (hasattr(data, "__array__") and not isinstance(data, type))
+
+
+def as_array(data: Any) -> NDArray[Any]:
+    """An object with ``__array__`` or ``__array_interface__``, such as a PyTorch tensor, as a numpy array.
+
+    Raises:
+      TypeError: it has elements that numpy has not.
+    """
+    from numpy import asarray
+
+    try:
+        return asarray(data.detach().cpu() if type(data).__module__ == "torch" else data)
+    except TypeError as error:
+        raise TypeError(f"Tensor: numpy cannot hold this {type(data).__name__}; use Tensor.from_dlpack") from error
+
+
+def buffer_dtype(data: memoryview) -> DType | None:
+    """The dtype of typed memory; None of bytes.
+
+    Raises:
+      TypeError: its elements are no numbers.
+    """
+    code = data.format.lstrip("@=<")
+    if code in ("B", "b", "c") or not code:
+        return None
+    if code not in _FORMATS:
+        raise TypeError(f"memory of format {data.format!r} holds no numbers; give a dtype to take the bytes as")
+    kind = _FORMATS[code]
+    return dtypes.bool if kind == "bool" else dtypes.from_name(f"{kind}{8 * data.itemsize}")
+
+
+def plain(data: Any, depth: int = 0) -> tuple[Any, list[DType]]:
+    """Nested lists of numbers made of lists of arrays, tensors and numbers, and the dtypes of the arrays.
+
+    Raises:
+      ValueError: it is nested too deeply, or holds itself.
+    """
+    if depth > _DEEPEST:
+        raise ValueError(f"data is nested more than {_DEEPEST} lists deep, or holds itself")
+    if isinstance(data, (list, tuple, range)):
+        parts = [plain(item, depth + 1) for item in data]
+        return [part for part, _ in parts], [dtype for _, found in parts for dtype in found]
+    if hasattr(data, "lazydata"):
+        if data.requires_grad:
+            raise TypeError("Tensor: data holds a tensor that requires a gradient; use Tensor.stack, through which its "
+                            "gradient flows")  # fmt: skip
+        return data.tolist(), [data.dtype]
+    if not isinstance(data, (bool, int, float)) and is_arraylike(data):
+        array = as_array(data)
+        return array.tolist(), [interop.from_numpy_name(array.dtype.name)]
+    return data, []
+
+
+def mixed_dtype(values: Iterable[ConstType], found: list[DType]) -> DType:
+    """The dtype of numbers that stood in arrays of these dtypes, some of them perhaps in none."""
+    return least_upper_dtype(*found) if found else dtype_of(values)
