@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -252,3 +253,26 @@ def test_a_jit_does_not_write_files(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="while TinyJit records"):
         step(x)
     assert _floats(path) == [2] * 6
+
+
+BITS: list[tuple[Callable[[Tensor], Tensor], Callable[[Any], Any]]] = [
+    (lambda t: t[8:24].bitcast("uint32"), lambda a: a[8:24].view(np.uint32)),
+    (lambda t: t[7:23].bitcast("float32"), lambda a: a[7:23].copy().view(np.float32)),
+    (lambda t: t[8:24].reshape(2, 8).bitcast("int32"), lambda a: a[8:24].reshape(2, 8).view(np.int32)),
+    (lambda t: t.bitcast("int32")[2:5], lambda a: a.view(np.int32)[2:5]),
+    (lambda t: t[8:40].bitcast("int32")[2:6].bitcast("int16"), lambda a: a[8:40].view(np.int32)[2:6].view(np.int16)),
+    (lambda t: t.bitcast("int32").bitcast("float32")[5:9], lambda a: a.view(np.float32)[5:9]),
+    (lambda t: t.bitcast("int64")[1:3].bitcast("uint8"), lambda a: a[8:24]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(BITS)))
+@pytest.mark.parametrize("device", ["NUMPY", "CPU", ""])
+def test_parts_of_a_file_are_taken_as_other_types(tmp_path: Path, case: int, device: str) -> None:
+    ours, numpys = BITS[case]
+    raw = np.random.default_rng(case).integers(0, 100, 96).astype(np.uint8)
+    raw.tofile(tmp_path / "raw")
+    part = ours(Tensor.empty(96, dtype="uint8", device=f"DISK:{tmp_path / 'raw'}"))
+    found, wanted = (part.to(device) if device else part).numpy(), numpys(raw)
+    assert found.dtype == wanted.dtype
+    assert np.array_equal(found, wanted)

@@ -5,11 +5,18 @@ from __future__ import annotations
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
 
+from .files import runs_nothing
+
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
 def recut(x: LazyBuffer, dtype: DType) -> LazyBuffer:
-    """The bits of ``x`` as ``dtype``, of another size; the last axis holds a whole number of them."""
+    """The bits of ``x`` as ``dtype``, of another size; the last axis holds a whole number of them.
+
+    A device that runs no kernels does not compute them: a range of its memory is taken as elements of the dtype.
+    """
+    if runs_nothing(x.device):
+        return x.bitcast(dtype)
     old, new = _UNSIGNED[x.dtype.itemsize], _UNSIGNED[dtype.itemsize]
     if old.itemsize > new.itemsize:
         count = old.itemsize // new.itemsize

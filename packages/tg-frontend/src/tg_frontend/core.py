@@ -11,7 +11,7 @@ from tg_lazy import LazyBuffer, Ops
 from tg_runtime import Device, capturing
 from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 
-from . import coerce, host
+from . import coerce, files, host
 from .autograd import MODE
 from .coerce import to_dtype
 from .function import Contiguous, ContiguousBackward, Copy, Function
@@ -298,6 +298,8 @@ class Core:
         lazy = self.lazydata
         if not (lazy.base.is_realized and lazy.st.contiguous):
             self._let_go()
+            if files.runs_nothing(lazy.device):
+                lazy = lazy.copy_to(files.HOST)
             lazy = lazy.contiguous()
             realize_all([lazy])
         return lazy

@@ -1,4 +1,4 @@
-"""Files of tensors in the safetensors format, read by mapping and written atomically.
+"""Files of tensors in the safetensors format, read when they are wanted and written as a whole.
 
 A file is 8 bytes of little-endian header length, a JSON header, and the tensors' bytes. The header maps names to
 ``{"dtype", "shape", "data_offsets": [begin, end]}``, and ``__metadata__`` to strings. Source: the format's README,
@@ -12,6 +12,8 @@ import os
 from tg_dtype import DType, interop
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, Device
+from tg_runtime.drafts import replacing, target_of
+from tg_runtime.files import FileMemory, OpenFile
 from tg_shape import prod, sint
 
 from . import host
@@ -43,19 +45,62 @@ def _natural(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _header(data: memoryview, what: str) -> tuple[int, dict[str, Any]]:
+class _Source:
+    """Where the bytes come from: a file that is open, or memory.
+
+    Attributes:
+      what: the operation, for messages.
+      nbytes: how many there are.
+    """
+
+    def __init__(self, source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> None:
+        self.bytes: memoryview | None = None
+        self.file: OpenFile | None = None
+        self.what = "safe_load"
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            # what may change is copied
+            self.bytes = memoryview(source if isinstance(source, bytes) else bytes(source))
+            self.nbytes = self.bytes.nbytes
+        else:
+            path = os.fspath(source)
+            self.file = OpenFile(path, self.what)
+            self.what, self.nbytes = f"safe_load {path}", self.file.nbytes
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Some of the bytes."""
+        if self.bytes is not None:
+            return bytes(self.bytes[begin:end])
+        assert self.file is not None
+        out = bytearray(end - begin)
+        self.file.read_into(memoryview(out), begin)
+        return bytes(out)
+
+    def tensor(self, begin: int, end: int, dtype: DType, shape: tuple[int, ...], device: str) -> LazyBuffer:
+        """Some of the bytes as a tensor on a device."""
+        if self.bytes is not None:
+            return host.upload(self.bytes[begin:end], dtype, shape, device, borrow=True)
+        assert self.file is not None
+        size = prod(shape)
+        assert isinstance(size, int)
+        disk = f"DISK:{self.file.path}"
+        buffer = Buffer(disk, size, dtype, opaque=FileMemory(self.file, begin, end - begin))
+        return LazyBuffer.from_storage(Storage(disk, size, dtype, buffer), shape).copy_to(device)
+
+
+def _header(source: _Source) -> tuple[int, dict[str, Any]]:
     """Where the tensors' bytes begin, and the parsed header."""
-    if data.nbytes < 8:
-        raise ValueError(f"{what}: {data.nbytes} bytes are too few for a header length")
-    length = int.from_bytes(data[:8], "little")
+    what = source.what
+    if source.nbytes < 8:
+        raise ValueError(f"{what}: {source.nbytes} bytes are too few for a header length")
+    length = int.from_bytes(source.read(0, 8), "little")
     if length > MAX_HEADER:
         raise ValueError(f"{what}: a header of {length} bytes; at most {MAX_HEADER} are read")
-    if 8 + length > data.nbytes:
-        raise ValueError(f"{what}: a header of {length} bytes in a file of {data.nbytes}: the file is truncated")
+    if 8 + length > source.nbytes:
+        raise ValueError(f"{what}: a header of {length} bytes in a file of {source.nbytes}: the file is truncated")
     from json import loads
 
     try:
-        header = loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_unique)
+        header = loads(source.read(8, 8 + length).decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{what}: the header cannot be read: {error}") from None
     if not isinstance(header, dict):
@@ -101,28 +146,16 @@ def _entries(header: dict[str, Any], size: int, what: str) -> list[Entry]:
     return entries
 
 
-def _open(source: str | os.PathLike[str] | bytes | memoryview) -> tuple[memoryview, str]:
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return memoryview(source).cast("B"), "safe_load"
-    import mmap
-
-    path = os.fspath(source)
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return memoryview(b""), f"safe_load {path}"
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), f"safe_load {path}"
-
-
 def safe_load_metadata(source: str | os.PathLike[str] | bytes | memoryview) -> tuple[int, dict[str, Any]]:
     """Where the tensors' bytes begin in a file (or its bytes), and its header, checked.
 
     Raises:
       ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
-      OSError: the file cannot be read.
+      OSError: the file cannot be read, or is no regular one.
     """
-    data, what = _open(source)
-    begin, header = _header(data, what)
-    _entries(header, data.nbytes - begin, what)
+    found = _Source(source)
+    begin, header = _header(found)
+    _entries(header, found.nbytes - begin, found.what)
     return begin, header
 
 
@@ -131,45 +164,35 @@ def safe_load(
 ) -> dict[str, Tensor]:
     """The tensors of a safetensors file (or its bytes), by name.
 
-    The file is mapped, not read: a page comes from the disk when a tensor on it is computed with. On devices that
-    address the host's memory nothing is copied; assigning to such a tensor gives it memory of its own, the file is
-    never written. To other devices a tensor is copied when it is first computed with.
+    Only the header is read at once. A tensor is read when it is first computed with, into memory of its own; until then
+    the file stays open, so that it may be replaced (as ``safe_save`` does) or removed. One that was written to in place
+    meanwhile, or cut, is an error then (``DeviceError``): never other weights, and never a signal.
 
     Raises:
       ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
-      OSError: the file cannot be read.
+      OSError: the file cannot be read, or is no regular one.
     """
-    data, what = _open(source)
-    begin, header = _header(data, what)
+    found = _Source(source)
+    begin, header = _header(found)
     name = Device.canonicalize(device)
     out = {}
-    for key, dtype, shape, start, stop in _entries(header, data.nbytes - begin, what):
-        out[key] = Tensor(_mapped(data[begin + start : begin + stop], dtype, shape, name, what), requires_grad=None)
+    for key, dtype, shape, start, stop in _entries(header, found.nbytes - begin, found.what):
+        out[key] = Tensor(found.tensor(begin + start, begin + stop, dtype, shape, name), requires_grad=None)
     return out
-
-
-def _mapped(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, what: str) -> LazyBuffer:
-    if host.is_addressable(device):
-        return host.upload(data, dtype, shape, device, borrow=True)
-    from tg_runtime.files import FileMapping, FileMemory  # costs nothing until then
-
-    size = prod(shape)
-    assert isinstance(size, int)
-    disk = f"DISK:{what}"
-    memory = FileMemory(FileMapping.of(data, what), 0, data.nbytes)
-    storage = Storage(disk, size, dtype, Buffer(disk, size, dtype, opaque=memory))
-    return LazyBuffer.from_storage(storage, shape).copy_to(device)
 
 
 def safe_save(
     tensors: Mapping[str, Tensor], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes tensors to a safetensors file. The file appears whole or not at all; one that was there stays until then.
+    """Writes tensors to a safetensors file, which appears whole or not at all; one that was there stays until then.
+
+    It keeps the permissions of the file that was there. A symbolic link stays one: what it leads to is replaced. Of
+    several who save to one path at once, one wins.
 
     Raises:
       TypeError: something is no tensor, a name or metadata is no string, or a dtype has no name in the format.
       ValueError: a tensor is named ``__metadata__``.
-      OSError: the file cannot be written.
+      OSError: the file cannot be written (no space is left, for one), or is a directory, a FIFO or a device.
 
     Example:
         >>> import os, tempfile
@@ -180,6 +203,8 @@ def safe_save(
         ...     nn.state.safe_load(path, device="NUMPY")["t"].tolist()
         [1, 2]
     """
+    target = os.fspath(path)
+    target_of(target, "safe_save")  # before anything is computed
     header: dict[str, Any] = {}
     if metadata is not None:
         if not all(isinstance(key, str) and isinstance(value, str) for key, value in metadata.items()):
@@ -207,18 +232,8 @@ def safe_save(
     whole = [tensor.detach().contiguous() for _, tensor in order]
     if whole:
         whole[0].realize(*whole[1:])
-    target = os.fspath(path)
-    draft = f"{target}.{os.getpid()}.part"
-    try:
-        with open(draft, "wb") as file:
-            file.write(len(text).to_bytes(8, "little"))
-            file.write(text)
-            for tensor in whole:
-                file.write(host.download(tensor._host(), tensor._ints()))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    except BaseException:
-        if os.path.exists(draft):
-            os.unlink(draft)
-        raise
+    with replacing(target, "safe_save") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        for tensor in whole:
+            file.write(host.download(tensor._host(), tensor._ints()))

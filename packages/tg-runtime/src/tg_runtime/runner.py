@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tg_dtype import dtypes
 from tg_lazy import DEBUG, LazyOp, Ops
 from tg_shape import Expr, Variable, sint, sym_eval
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from tg_codegen import ProgramSpec
 
 Vars = Mapping[Variable, int]
+
+_PART_NBYTES = 8 << 20
+"""How much of a file is read before it goes on to a device."""
 
 
 class Runner(ABC):
@@ -175,10 +179,14 @@ class BufferCopy(Runner):
 
     def copy(self, dest: Buffer, src: Buffer) -> None:
         """Copies ``src`` to ``dest``, by the shortest way that the two allocators have."""
-        view = dest.host_view(write=True) if src.allocator.reads_into else None
-        if view is not None:
-            src.copyout(view)
-            return
+        if src.allocator.reads_into:
+            view = dest.host_view(write=True)
+            if view is not None:
+                src.copyout(view)
+                return
+            if dest.allocator.supports_offset and dest.options.image is None:
+                _copy_in_parts(dest, src)
+                return
         view = src.host_view()
         if view is not None:
             dest.copyin(view)
@@ -200,6 +208,15 @@ class BufferCopy(Runner):
         if dest.nbytes:
             self.copy(dest, src)
         return time.perf_counter() - start if wait else None
+
+
+def _copy_in_parts(dest: Buffer, src: Buffer) -> None:
+    """Copies through a little of the host's memory."""
+    room = memoryview(bytearray(min(_PART_NBYTES, src.nbytes)))
+    for start in range(0, src.nbytes, _PART_NBYTES):
+        part = room[: min(_PART_NBYTES, src.nbytes - start)]
+        src.view(part.nbytes, dtypes.uint8, start).copyout(part)
+        dest.view(part.nbytes, dtypes.uint8, start).copyin(part)
 
 
 class BufferXfer(BufferCopy):

@@ -1,4 +1,4 @@
-"""DISK: a file as memory. ``DISK:/path/to/file`` is a device whose buffer is the file, mapped, not read."""
+"""DISK: a file as memory. ``DISK:/path/to/file`` is a device whose buffer is the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..files import FileAllocator
 class DiskDevice(Compiled):
     """A file as a device that holds memory and runs nothing.
 
-    Reading never creates the file, nor opens it for writing; what is written to it is made if it is missing.
+    Reading never creates the file, nor opens it for writing; what is written to it is made if it is missing. It is read
+    and written in place: to have the old content or the new one, whatever happens, is for ``safe_save``.
 
     Raises:
       DeviceError: the device name has no path.

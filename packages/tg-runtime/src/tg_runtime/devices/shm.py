@@ -1,7 +1,8 @@
 """SHM: memory that processes share. ``SHM:name`` is the POSIX shared memory object of that name.
 
 Whoever writes first makes it; everybody who opens ``SHM:name`` sees the same bytes. It is the object that
-``multiprocessing.shared_memory.SharedMemory("name")`` opens, too. It stays until somebody unlinks it.
+``multiprocessing.shared_memory.SharedMemory("name")`` opens, too. It stays until somebody unlinks it. Only its owner
+may read and write it, and a symbolic link of that name is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class ShmDevice(Compiled):
         if not _NAME.fullmatch(name):
             raise DeviceError(f"{device!r}: the device SHM wants a name of letters, digits, '_', '.' and '-': SHM:name")
         self.path = os.path.join(_FOLDER, name)
-        super().__init__(device, FileAllocator(device, self.path), None, None, None)
+        super().__init__(device, FileAllocator(device, self.path, 0o600, False), None, None, None)
 
     def unlink(self) -> None:
         """Removes the object; who has mapped it keeps what it mapped. Nothing happens if there is none."""
