@@ -87,12 +87,13 @@ def swaps() -> Round:
 
 
 def replays() -> Round:
-    """A recorded step that overwrites two tensors, one from the other, in steps of their own."""
+    """A recorded function that overwrites two tensors, in steps of their own."""
     a, b = Tensor.zeros(4).contiguous().realize(), Tensor.zeros(4).contiguous().realize()
 
     def step(x: Tensor) -> Tensor:
         a.assign(a + x)
-        b.assign(b + a.sum().contiguous() * 0 + x)
+        a.realize()
+        b.assign(b + x)
         return (a + b).realize()
 
     function, one = TinyJit(step), Tensor.full((4,), 1.0).contiguous().realize()

@@ -95,10 +95,10 @@ def test_a_read_only_file_is_read_and_never_written(tmp_path: Path, monkeypatch:
     path.write_bytes(b"\1\2")
     real = os.open
 
-    def forbidding(name: str, flags: int, *rest: int) -> int:
+    def forbidding(name: str, flags: int, *rest: int, **where: Any) -> int:
         if flags & (os.O_RDWR | os.O_WRONLY) and str(name) == str(path):
             raise PermissionError(13, "Permission denied")
-        return real(name, flags, *rest)
+        return real(name, flags, *rest, **where)
 
     monkeypatch.setattr(os, "open", forbidding)
     t = Tensor.empty(2, dtype="uint8", device=f"DISK:{path}")
@@ -227,10 +227,10 @@ def test_a_read_only_file_is_not_assigned_to(tmp_path: Path, monkeypatch: pytest
     path, t = _file(tmp_path)
     real = os.open
 
-    def forbidding(name: str, flags: int, *rest: int) -> int:
+    def forbidding(name: str, flags: int, *rest: int, **where: Any) -> int:
         if flags & (os.O_RDWR | os.O_WRONLY) and str(name) == str(path):
             raise PermissionError(13, "Permission denied")
-        return real(name, flags, *rest)
+        return real(name, flags, *rest, **where)
 
     monkeypatch.setattr(os, "open", forbidding)
     for attempt in (lambda: t.assign(1.0), lambda: t.__setitem__(slice(2, 4), [1.0, 2.0])):

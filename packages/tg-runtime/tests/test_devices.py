@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,10 +206,10 @@ def test_disk_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     path.write_bytes(b"abcd")
     real = os.open
 
-    def forbidding(name: str, flags: int, *rest: int) -> int:
+    def forbidding(name: str, flags: int, *rest: int, **where: Any) -> int:
         if flags & os.O_RDWR and str(name) == str(path):
             raise PermissionError(13, "Permission denied")
-        return real(name, flags, *rest)
+        return real(name, flags, *rest, **where)
 
     monkeypatch.setattr(os, "open", forbidding)
     buffer = disk(path, 4)
@@ -225,9 +226,9 @@ def test_reading_a_file_neither_makes_nor_opens_it_for_writing(
     opened: list[int] = []
     real = os.open
 
-    def noting(name: str, flags: int, *rest: int) -> int:
+    def noting(name: str, flags: int, *rest: int, **where: Any) -> int:
         opened.append(flags & os.O_ACCMODE)
-        return real(name, flags, *rest)
+        return real(name, flags, *rest, **where)
 
     monkeypatch.setattr(os, "open", noting)
     missing = disk(tmp_path / "missing", 4).allocate()
