@@ -125,6 +125,7 @@ def cases(renderer: Renderer, lanes: int = 4, relaxed: float = 0.0) -> Iterator[
     for dtype in supported:
         yield cast_case(supported, dtype, 1)
         yield cast_case(supported, dtype, lanes)
+        yield tail_case(supported, dtype, lanes)
     yield from memory_cases(lanes)
     yield from loop_cases(lanes)
 
@@ -358,6 +359,41 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         k.store(out, wide, k.alu(Ops.MUL, wide, k.const(1 << 62, dtypes.int64)))
     wrapped = [truncate(at << 62, dtypes.int64) for at in range(n)]
     yield Case("wide_index", k.uops, [_exactly("out", dtypes.int64, wrapped)])
+
+
+_UNTOUCHED = 0x5A  # each byte of an output before the launch
+
+
+def tail_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
+    """Vectors converted to every dtype that is no wider, stored but for the lanes that a constant mask leaves out.
+
+    What is left out lies between what is stored, and keeps its bytes: a store that is wider than its mask shows.
+    """
+    supported = [dst for dst in supported if dst.itemsize <= src.itemsize]
+    wanted: list[set[int]] = [{0}, {lanes - 1}, set(range(lanes - 1)), set(range(0, lanes, 2))]
+    masks = [[lane in some for lane in range(lanes)] for some in wanted]
+    values = (sample(src) * lanes * len(masks))[: lanes * len(masks)]
+    size = 2 * lanes * len(masks)
+    k = LinearBuilder()
+    outs = [k.param(slot, dst) for slot, dst in enumerate(supported)]
+    a = k.param(len(outs), src)
+    for out, dst in zip(outs, supported, strict=True):
+        for number, mask in enumerate(masks):
+            x = k.load(a, k.const(lanes * number), lanes)
+            y = k.cast(x, dst) if dst is not src else x  # of its own: what is used once is merged with its store
+            gate = k.vectorize(*(k.const(lane, dtypes.bool) for lane in mask))
+            k.store(out, k.const(2 * lanes * number), y, gate)
+    outputs = []
+    for dst in supported:
+        left = from_bits(int.from_bytes(bytes([_UNTOUCHED] * dst.itemsize), "little"), dst)
+        want: list[ConstType] = [left] * size
+        for number, mask in enumerate(masks):
+            for lane, stored in enumerate(mask):
+                if stored:
+                    want[2 * lanes * number + lane] = cast_scalar(values[lanes * number + lane], src, dst)
+        outputs.append(_exactly(f"as {dst}", dst, want))
+    initial = {slot: bytes([_UNTOUCHED]) * (size * dst.itemsize) for slot, dst in enumerate(supported)}
+    return Case(f"tails_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)], initial=initial)
 
 
 def _renumber(uops: Sequence[UOp], slots: dict[int, int]) -> list[UOp]:

@@ -13,16 +13,17 @@ Example:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from tg_dtype import DType, dtypes
+from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
 from .facts import element, kernel_facts
 from .llvm_arithmetic import MATRICES, LLVMArithmetic
 from .llvm_text import FLOATS, literal, llvm_type, overload, scalar_type
 from .renderer import Renderer
+from .scalar import constant_lanes
 from .target import Target
 from .uop import UOp, UOps, is_alu
 
@@ -266,6 +267,11 @@ class _Function(LLVMArithmetic):
                 self.line(f"store {kind} {text}, ptr {place}, align {align}")
             return
         gate = u.src[3]
+        known = constant_lanes(gate)
+        if known is not None:
+            wanted = known * (dtype.count // len(known))
+            self.store_lanes(wanted, text, self.address(pointer, index, inbounds=False), dtype, align)
+            return
         if gate.dtype.count > 1:
             self.call(
                 f"llvm.masked.store.{overload(dtype, memory=True)}.p0", "void",
@@ -279,6 +285,23 @@ class _Function(LLVMArithmetic):
         self.line(f"store {kind} {text}, ptr {self.address(pointer, index)}, align {align}")
         self.line(f"br label %{label}.end")
         self.open_block(f"{label}.end")
+
+    def store_lanes(self, wanted: Sequence[ConstType], value: str, place: str, dtype: DType, align: int) -> None:
+        """Stores the lanes that are wanted, known now, in pieces of 2**n lanes.
+
+        ``llvm.masked.store`` is for masks that the kernel computes: LLVM 22 stores a narrowed vector (``trunc``,
+        ``fptrunc``) whole lanes of the wider type where its mask is a constant with one lane, past what is wanted.
+        """
+        lane = scalar_type(dtype.scalar(), memory=True)
+        for first, count in _pieces(wanted):
+            if count == 1:
+                kind, piece = lane, self.emit(f"extractelement <{dtype.count} x {lane}> {value}, i32 {first}")
+            else:
+                kind, whole = f"<{count} x {lane}>", f"<{dtype.count} x {lane}>"
+                mask = ", ".join(f"i32 {first + i}" for i in range(count))
+                piece = self.emit(f"shufflevector {whole} {value}, {whole} poison, <{count} x i32> <{mask}>")
+            at = self.emit(f"getelementptr inbounds {lane}, ptr {place}, i64 {first}", "p") if first else place
+            self.line(f"store {kind} {piece}, ptr {at}, align {align}")
 
     def stream(self, text: str, buffer: str, nbytes: int, align: int) -> None:
         """A store past the caches if the buffer is aligned to whole lines, which is known when the kernel runs."""
@@ -305,6 +328,23 @@ class _Function(LLVMArithmetic):
 
 def _identifier(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _pieces(wanted: Sequence[ConstType]) -> Iterator[tuple[int, int]]:
+    """Runs of lanes that are wanted, each cut into powers of two: the first lane and the number of lanes.
+
+    >>> list(_pieces([True] * 5 + [False, True, True]))
+    [(0, 4), (4, 1), (6, 2)]
+    """
+    first, lanes = 0, [*wanted, False]
+    for end, lane in enumerate(lanes):
+        if lane:
+            continue
+        while first < end:
+            count = 1 << (end - first).bit_length() - 1
+            yield first, count
+            first += count
+        first = end + 1
 
 
 def _runs(u: UOp) -> bool:

@@ -8,7 +8,7 @@ from math import inf, isfinite, ldexp
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits, truncate
 from tg_lazy import SPEC, Ops
 
-from .uop import UOp
+from .uop import UOp, UOps, is_alu
 
 
 def scalar_function(u: UOp, fused: bool = False) -> Callable[..., ConstType]:
@@ -49,6 +49,46 @@ def evaluate(u: UOp, *operands: ConstType, fused: bool = False) -> ConstType:
     4
     """
     return scalar_function(u, fused)(*operands)
+
+
+def constant_lanes(u: UOp) -> tuple[ConstType, ...] | None:
+    """The value of each lane of a vector that is made from constants alone; None for another node.
+
+    >>> from tg_codegen.uop import const, vectorize
+    >>> lanes = vectorize(*(const(n, dtypes.int32) for n in range(4)))
+    >>> constant_lanes(lanes.alu(Ops.CMPLT, const(3, dtypes.int32.vec(4))))
+    (True, True, True, False)
+    """
+    waiting, seen = [u], set()
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            if not (node.is_const or (node.src and (node.op in _LANES or is_alu(node)))):
+                return None
+            waiting += node.src
+    known: dict[UOp, tuple[ConstType, ...]] = {}
+    for node in u.toposort():
+        known[node] = _lanes(node, [known[operand] for operand in node.src])
+    return known[u]
+
+
+_LANES = frozenset({UOps.VECTORIZE, UOps.BROADCAST, UOps.GEP})
+
+
+def _lanes(u: UOp, of: list[tuple[ConstType, ...]]) -> tuple[ConstType, ...]:
+    if u.is_const:
+        return (u.arg,) * u.dtype.count
+    if u.op is UOps.VECTORIZE:
+        return tuple(lanes[0] for lanes in of)
+    if u.op is UOps.BROADCAST:
+        return of[0] * u.dtype.count
+    if u.op is UOps.GEP:
+        joined = tuple(lane for lanes in of for lane in lanes)
+        return tuple(joined[lane] for lane in u.arg)
+    function, count = scalar_function(u), u.dtype.count
+    wide = [lanes if len(lanes) == count else lanes * count for lanes in of]  # WHERE may have one condition
+    return tuple(function(*lane) for lane in zip(*wide, strict=True))
 
 
 def multiply_add(a: float, b: float, c: float, dtype: DType) -> ConstType:

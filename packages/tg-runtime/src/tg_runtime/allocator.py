@@ -80,6 +80,11 @@ class Allocator(ABC, Generic[T]):
         self.blocks = 0
         self._large: WeakValueDictionary[int, object] = WeakValueDictionary()
 
+    @property
+    def shares_blocks(self) -> bool:
+        """Whether buffers between recorded steps become parts of one block now."""
+        return self.arenas
+
     @abstractmethod
     def _alloc(self, nbytes: int, options: BufferOptions) -> T:
         """Takes memory from the device; raises MemoryError if there is none."""

@@ -269,7 +269,7 @@ def arrange(items: Sequence[ExecItem], ended: Iterable[Buffer]) -> tuple[list[Ex
     out, usage = list(items), Usage()
     for device in sorted({buffer.device for buffer in buffers}):
         allocator = Device[device].allocator
-        if allocator.arenas:
+        if allocator.shares_blocks:
             if isinstance(allocator, LRUAllocator):
                 allocator.free_cache()  # where these buffers were: what will be asked for next is one block for all
             usage = usage.plus(_arrange(out, numbers, device))

@@ -68,6 +68,8 @@ class HostMemory:
     def guarded(cls, nbytes: int) -> HostMemory:
         """``nbytes`` bytes with a page that nobody may touch right behind them (``CPU_GUARD=1``) or before (``2``).
 
+        To the byte: what lies behind a page's end is aligned as its size is, hence to its elements.
+
         Raises:
           MemoryError: the system has no such block.
         """
@@ -80,7 +82,7 @@ class HostMemory:
         first = ctypes.addressof(ctypes.c_char.from_buffer(block)) + page
         libc().mprotect(first - page, page, 0)
         libc().mprotect(first + whole, page, 0)
-        return cls(first if GUARD.value == 2 else first + whole - (nbytes + 7) // 8 * 8, nbytes, block)
+        return cls(first if GUARD.value == 2 else first + whole - nbytes, nbytes, block)
 
     def view(self, nbytes: int) -> memoryview:
         """The first ``nbytes`` bytes, valid while the block lives."""
@@ -160,6 +162,11 @@ class HostAllocator(LRUAllocator[HostMemory]):
             raise self._out_of_memory(nbytes, str(error)) from None
         self.account(self._round(nbytes), 1)  # as it will be freed, whatever the setting is then
         return block
+
+    @property
+    def shares_blocks(self) -> bool:
+        """Not where buffers are guarded: parts of one block have each other for neighbours."""
+        return self.arenas and not GUARD.value
 
     def recycle(self, opaque: HostMemory) -> HostMemory | None:
         """The block, unless its memory is not its own, or a view of it is in other hands."""
