@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tg_dtype import ImageDType
+from tg_dtype import DType, ImageDType
 from tg_lazy import LazyOp
+from tg_lazy.ast import BufferArg
 from tg_shape import Variable
 
 from .access import EmitError
@@ -27,6 +28,7 @@ from .program import BufferParam, ProgramSpec
 from .renderer import Renderer
 from .rows import RowEmitter, RowNest, fetching_ahead, split_rows, with_parts
 from .rules import full_rewrite
+from .rules.legalize import unread
 from .target import Target
 from .texels import spread_texels, whole_texels, writes_images
 from .uop import UOp, UOps
@@ -144,7 +146,7 @@ def _rendered(sink: UOp, nest: Nest, renderer: Renderer, name: str | None, threa
     name = name or kernel_name(nest)
     if renderer.target.kind == "cpu":
         sink = overlap(sink)
-    uops = with_every_param(linearize(full_rewrite(sink, renderer)), nest)
+    uops = with_every_param(linearize(full_rewrite(sink, renderer)), nest, renderer)
     return ProgramSpec(
         name=name,
         src=renderer.render(name, uops),
@@ -159,12 +161,18 @@ def _rendered(sink: UOp, nest: Nest, renderer: Renderer, name: str | None, threa
     )
 
 
-def with_every_param(uops: list[UOp], nest: Nest) -> tuple[UOp, ...]:
+def with_every_param(uops: list[UOp], nest: Nest, renderer: Renderer) -> tuple[UOp, ...]:
     """The list with a PARAM for each slot, also where simplification left none: the caller passes every buffer."""
     arguments = enumerate(b for b in nest.buffers if not b.internal)
-    params = (UOp(UOps.PARAM, b.dtype.ptr(b.size), (), slot) for slot, b in arguments)
+    params = (UOp(UOps.PARAM, _argument(b, renderer), (), slot) for slot, b in arguments)
     present = {u.arg: u for u in uops if u.op is UOps.PARAM}
     return (*(present.get(u.arg, u) for u in params), *(u for u in uops if u.op is not UOps.PARAM))
+
+
+def _argument(buffer: BufferArg, renderer: Renderer) -> DType:
+    """The pointer under which a buffer is passed, if nothing in the kernel says it."""
+    image = isinstance(buffer.dtype, ImageDType)
+    return (buffer.dtype if image else unread(buffer.dtype, renderer)).ptr(buffer.size)
 
 
 def kernel_name(nest: Nest) -> str:

@@ -235,3 +235,14 @@ def legalize(sink: UOp, renderer: Renderer) -> UOp:
       ValueError: there is no dtype in which its values could be computed: float64 where there is none.
     """
     return _Legalizer(renderer).run(sink)
+
+
+def unread(dtype: DType, renderer: Renderer) -> DType:
+    """The dtype as which a buffer is passed that the kernel neither reads nor writes.
+
+    >>> from tg_codegen.render_c import ClangRenderer
+    >>> unread(dtypes.bfloat16, ClangRenderer()).name
+    'uint16'
+    """
+    scalar = dtype.scalar()
+    return scalar if renderer.supports_dtype(scalar) else _STORAGE.get(scalar.itemsize, _U32)

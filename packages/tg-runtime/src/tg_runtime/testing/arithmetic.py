@@ -69,6 +69,22 @@ class Elementwise(Group):
                 atol = rtol * max((abs(v) for v in (*a, *b) if math.isfinite(v)), default=1.0)
             self.check(f"{op.name} of {dtype.name}", got, want, rtol, atol)
 
+    def test_one_operand_twice(self) -> None:
+        """Comparisons of a buffer with itself, and of nothing else: some are decided before a kernel is written."""
+        for dtype in self.dtypes:
+            values = self.values(dtype)
+            st = ShapeTracker.from_shape((len(values),))
+            for ops in ((Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE), (Ops.CMPLT,)):
+                x = ast.load(len(ops), dtype, st)
+                results = [ast.alu(op, x, x) for op in ops]
+                sink = kernel([(result, len(values)) for result in results], [(dtype, len(values))])
+                outputs = run(self.device, sink, [buffer_with(self.device, values, dtype)])
+                for op, result, got in zip(ops, results, outputs, strict=True):
+                    function = SPEC[op].python
+                    assert function is not None, f"{op.name} has no Python function"
+                    want = [truncate(_wrapped(function, (v, v)), result.dtype) for v in values]
+                    self.check(f"{op.name} of one {dtype.name} with itself", got, want)
+
     def _takes(self, op: Ops, dtype: DType) -> bool:
         operands = (dtypes.bool, dtype, dtype) if op is Ops.WHERE else (dtype,) * SPEC[op].arity
         try:
