@@ -64,7 +64,8 @@ def test_truncate_examples() -> None:
     assert truncate(10**400, dtypes.float64) == math.inf and truncate(-(10**400), dtypes.float32) == -math.inf
     assert truncate(1.0 + 2**-8, dtypes.bfloat16) == 1.0 and truncate(1.0 + 3 * 2**-8, dtypes.bfloat16) == 1.0 + 2**-6
     assert truncate(2**-10, dtypes.fp8e4m3) == 0.0 and truncate(3 * 2**-10, dtypes.fp8e4m3) == 2**-8
-    assert math.isnan(truncate(1e9, dtypes.fp8e4m3)) and truncate(1e9, dtypes.fp8e5m2) == math.inf
+    assert truncate(1e9, dtypes.fp8e4m3) == 448.0 and truncate(1e9, dtypes.fp8e5m2) == math.inf
+    assert truncate(-math.inf, dtypes.fp8e4m3) == -448.0 and math.isnan(truncate(math.nan, dtypes.fp8e4m3))
     assert truncate(0.1, dtypes.float32.vec(4)) == struct.unpack("f", struct.pack("f", 0.1))[0]
 
 

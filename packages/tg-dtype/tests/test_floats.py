@@ -69,9 +69,10 @@ def test_encode_is_nearest_even(dtype: DType) -> None:
     assert layout.smallest_normal == rows[2 ** dtypes.finfo(dtype)[1]][0]
 
 
-def test_overflow_without_infinity_is_nan() -> None:
+def test_overflow_without_infinity_is_the_largest() -> None:
     layout = float_format(dtypes.fp8e4m3)
-    assert layout.encode(464.0) == 0x7E and layout.encode(464.1) == 0x7F and layout.encode(-1e9) == 0xFF
+    assert layout.encode(464.0) == layout.encode(464.1) == layout.encode(math.inf) == layout.encode(10**400) == 0x7E
+    assert layout.encode(-1e9) == layout.encode(-math.inf) == 0xFE and layout.encode(math.nan) == 0x7F
     assert math.isnan(layout.decode(0x7F)) and layout.decode(0x7E) == 448.0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, InvalidAST, LazyOp, Ops, ast
-from tg_shape import ShapeTracker, Variable
+from tg_shape import ShapeTracker, Variable, View
 
 f32, i32 = dtypes.float32, dtypes.int32
 FLAT = ShapeTracker.from_shape((4,))
@@ -65,6 +65,7 @@ def test_constructors_check(build: Any, error: type[Exception]) -> None:
 
 
 X = ast.load(1, f32, FLAT)
+n = Variable("n", 1, 4)
 BUFFERS = (BufferArg(f32, 4), BufferArg(f32, 4))
 
 
@@ -77,6 +78,12 @@ BUFFERS = (BufferArg(f32, 4), BufferArg(f32, 4))
         (sink(ast.load(1, i32, FLAT)), "int32 from a buffer of float32"),
         (ast.sink((ast.store(5, FLAT, X),), BUFFERS), "slot 5"),
         (sink(ast.const(1, i32, (4,))), "writes int32"),
+        (sink(ast.load(1, f32, ShapeTracker((View((4,), (1,), 1),)))), "from 1 to 4 in a buffer of 4"),
+        (sink(ast.load(1, f32, ShapeTracker((View((4,), (-1,), 2),)))), "from -1 to 2"),
+        (sink(ast.load(1, f32, ShapeTracker((View((4,), (2,)),)))), "from 0 to 6"),
+        (sink(ast.load(1, f32, ShapeTracker((View((4,), (2,), 0, ((0, 3),)),)))), "from 0 to 4"),
+        (sink(ast.load(1, f32, ShapeTracker((View((n,), (1,), 5),)).reshape((4,)))), "from 5 to"),
+        (ast.sink((ast.store(0, ShapeTracker((View((4,), (4,)),)), X),), BUFFERS), "from 0 to 12"),
         (sink(LazyOp(Ops.ADD, f32, (4,), (X,))), "takes 2 operands"),
         (sink(LazyOp(Ops.ADD, i32, (4,), (X, X))), "dtype int32"),
         (sink(LazyOp(Ops.NEG, f32, (4,), (ast.const(1, f32, (2,)),))), "shapes"),

@@ -64,8 +64,8 @@ class FloatFormat:
     def encode(self, value: float | int, saturate: bool = False) -> int:
         """The bit pattern nearest to ``value``, ties to the even mantissa. An int is rounded once, however long.
 
-        Overflow gives infinity, or NaN where the format has none; with ``saturate`` it gives the largest finite
-        value of that sign (infinities too), as 8-bit conversion instructions of GPUs do.
+        Overflow gives infinity. Where the format has none, or with ``saturate``, it gives the largest finite value of
+        that sign, and so do infinities, as 8-bit conversion instructions of GPUs do.
         """
         if isinstance(value, int):
             sign, mant, exp = value < 0, abs(value), 0
@@ -102,7 +102,7 @@ class FloatFormat:
         return self.decode(self.encode(value))
 
     def _overflow(self, sign: bool, saturate: bool) -> int:
-        bits = self._top if saturate else self._inf if self.has_inf else self._nan
+        bits = self._inf if self.has_inf and not saturate else self._top
         return bits | self._sign if sign else bits
 
 

@@ -7,6 +7,7 @@ from weakref import ref
 
 from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
 from tg_lazy.lazybuffer import LEAVES
+from tg_lazy.reach import check_reach
 from tg_runtime import (
     PROFILE,
     Buffer,
@@ -206,6 +207,7 @@ class Record:
         # views follow what they are views of; memory is there already
         items = [item for item in made.items if not isinstance(item.prg, (ViewOp, EmptyOp))]
         self.items, self.memory = arrange(items, made.ended)
+        self.doubts = tuple({doubt for item in self.items for doubt in item.prg.doubts})
         if DEBUG.value:
             print(f"recorded {len(self.items)} steps, {_told(self.memory)}")
         self.steps = self._condensed() if JIT.value == 1 else [(item, self._sources(item)) for item in self.items]
@@ -345,6 +347,8 @@ class Record:
         return self._run(None, *found)
 
     def _run(self, call: Call | None, buffers: list[Buffer], values: dict[Variable, int]) -> Any:
+        if self.doubts:
+            check_reach("a replay", self.doubts, values)
         if any(self.readers):
             for storage in self.overwritten:
                 overwrite(storage, self.origin)

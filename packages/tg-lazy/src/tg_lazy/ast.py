@@ -302,12 +302,16 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
             yield f"slot {slot} of {len(buffers)}"
         elif buffers[slot].dtype.element is not node.dtype:
             yield f"reads {node.dtype.name} from a buffer of {buffers[slot].dtype.name}"
+        else:
+            yield from _outside(node.arg[1], buffers[slot].size)
     elif node.op is Ops.STORE:
         slot, st = node.arg
         if not 0 <= slot < len(buffers):
             yield f"slot {slot} of {len(buffers)}"
         elif buffers[slot].dtype.element is not node.src[0].dtype:
             yield f"writes {node.src[0].dtype.name} to a buffer of {buffers[slot].dtype.name}"
+        else:
+            yield from _outside(st, buffers[slot].size)
         if st.shape != node.src[0].shape:
             yield f"view {st.shape} for a value of {node.src[0].shape}"
     elif node.op is Ops.SINK:
@@ -321,3 +325,16 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
             made.update(() if store.op is not Ops.STORE else (store.arg[0],))
         if any(buffer.internal and slot not in made for slot, buffer in enumerate(buffers)):
             yield "an internal buffer that nothing is stored to"
+
+
+def _outside(st: ShapeTracker, size: int) -> Iterator[str]:
+    """What a view reaches beyond its buffer, whatever the variables are: see :mod:`tg_lazy.reach` for what they are."""
+    view = st.views[0]  # of a stack of views the one that leads to the buffer
+    if 0 in st.shape:
+        return
+    variables = view.variables()
+    for values in ({v: v.vmin for v in variables}, {v: v.vmax for v in variables}):
+        reach = view.reach(values)
+        if reach is None or (reach[0] >= 0 and reach[1] < size):
+            return
+    yield f"a view that reaches from {reach[0]} to {reach[1]} in a buffer of {size} elements"

@@ -13,6 +13,7 @@ from weakref import ref
 from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, Storage, schedule
 from tg_lazy.lazybuffer import graph_lock
 from tg_lazy.origin import Origin
+from tg_lazy.reach import check_reach
 from tg_lazy.schedule import recognise
 from tg_shape import Variable, sym_eval
 
@@ -86,12 +87,15 @@ class ExecItem:
 
         Raises:
           RuntimeError: a buffer is still None.
+          IndexError: the values of the variables lead out of a buffer.
         """
         if None in self.bufs:
             raise RuntimeError(f"{self.prg!r}: buffer {self.bufs.index(None)} was not put in")
         ready: list[Buffer] = self.bufs  # type: ignore[assignment]
         values = var_vals if var_vals is not None else {}
         prg = self.prg
+        if prg.doubts:
+            check_reach(f"{prg.name} on {prg.device}", prg.doubts, values)
         debug = DEBUG.value
         waits = wait or debug >= 2
         seconds = self._profiled(ready, values, waits) if PROFILE.value else prg(ready, values, waits)

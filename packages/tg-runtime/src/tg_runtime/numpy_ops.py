@@ -78,8 +78,7 @@ def _encode_fp8(x: Array, dtype: DType) -> Array:
     low = np.searchsorted(middle, size, side="left")
     tie = (low < count) & (size == middle[np.minimum(low, count - 1)]) & (low % 2 == 1)
     code = np.where(tie, low + 1, low)
-    nan = 0x7F if dtype is dtypes.fp8e4m3 else 0x7E
-    overflow = nan if dtype is dtypes.fp8e4m3 else 0x7C
+    nan, overflow = (0x7F, count - 1) if dtype is dtypes.fp8e4m3 else (0x7E, 0x7C)
     code = np.where(code >= count, overflow, code)
     code = np.where(np.isnan(x), nan, code)
     signed: Array = (code | (np.signbit(x).astype(np.int64) << 7)).astype(np.uint8)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tg_dtype import dtypes
 from tg_lazy import DEBUG, LazyOp, Ops
+from tg_lazy.reach import Doubt, doubts
 from tg_shape import Expr, Variable, sint, sym_eval
 
 from .buffer import Buffer
@@ -41,6 +42,7 @@ class Runner(ABC):
       self_timed: whether a run tells the profiler its times on the device itself; others are waited for.
       on_device: whether a run is work of the device, and not only of the host.
       queue: what a trace calls the track of its runs.
+      doubts: views that some values of the variables lead out of their buffers.
     """
 
     in_place = False
@@ -48,6 +50,7 @@ class Runner(ABC):
     on_device = True
     queue = "kernels"
     num_kernels = 1
+    doubts: tuple[Doubt, ...] = ()
 
     def __init__(self, name: str, device: str, op_estimate: sint = 0, mem_estimate: sint = 0) -> None:
         self.name, self.device = name, device
@@ -125,6 +128,7 @@ class CompiledRunner(Runner):
             self.lib = made
             self.program = device.runtime(spec.name, self.lib)
         self.vars = spec.vars
+        self.doubts = doubts(ast) if spec.vars and ast is not None else ()
         self.self_timed = device.self_timed
         self.in_place = bool(set(spec.outs) & set(spec.ins))
         # a CPU's threads are its work-groups
@@ -158,6 +162,7 @@ class InterpretedRunner(Runner):
         super().__init__(ast_name(ast), device.device, ops, mem)
         self.ast = ast
         self.fxn: Callable[[Sequence[Any], Vars], None] = device.interpret(ast)
+        self.doubts = doubts(ast)
         stored = {node.arg[0] for node in ast.src}
         self.in_place = any(n.arg[0] in stored for n in ast.toposort() if n.op in (Ops.LOAD, Ops.GATHER))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from weakref import WeakValueDictionary
 
@@ -98,6 +98,30 @@ class View:
             if isinstance(x, Expr):
                 out |= x.variables()
         return out
+
+    def reach(self, values: Mapping[Variable, int] | None = None) -> tuple[int, int] | None:
+        """The least and the greatest position of a valid index, None if there is no valid index.
+
+        Args:
+            values: of the variables, all of them.
+
+        >>> View((4, 4), (4, -1), 3).reach(), View((4,), (1,), -1, ((1, 3),)).reach()
+        ((0, 15), (0, 1))
+        """
+        given = values or {}
+
+        def known(x: sint) -> int:
+            found = x.substitute(given) if isinstance(x, Expr) else x
+            return found if isinstance(found, int) else found.vmax
+
+        low = high = known(self.offset)
+        valid = self.mask or [(0, dim) for dim in self.shape]
+        for dim, stride, (first, end) in zip(self.shape, self.strides, valid, strict=True):
+            begin, last, step = known(first), min(known(end), known(dim)) - 1, known(stride)
+            if last < begin:
+                return None
+            low, high = low + min(begin * step, last * step), high + max(begin * step, last * step)
+        return low, high
 
     def __repr__(self) -> str:
         extra = ("" if self.offset == 0 else f", offset={self.offset}") + (

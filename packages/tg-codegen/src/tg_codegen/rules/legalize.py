@@ -58,7 +58,8 @@ def encode(x: UOp, dtype: DType) -> UOp:
     sign = bits.alu(Ops.SHR, _like(bits, 31)).alu(Ops.SHL, _like(bits, f.exponent + f.mantissa))
     result = _round(size, f)
     largest = to_bits(f.largest, dtype)
-    result = _where(_like(bits, largest).alu(Ops.CMPLT, result), _like(bits, largest + 1), result)
+    overflow = largest + 1 if f.has_inf else largest  # the code of infinity follows that of the largest
+    result = _where(_like(bits, largest).alu(Ops.CMPLT, result), _like(bits, overflow), result)
     is_nan = _like(bits, 0x7F800000).alu(Ops.CMPLT, size)
     result = _where(is_nan, _like(bits, to_bits(float("nan"), dtype)), result)
     return result.alu(Ops.OR, sign).cast(storage)
