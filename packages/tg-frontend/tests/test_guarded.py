@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import pytest
 
 from tg_dtype import ConstType, DType, cast_scalar, dtypes, truncate
-from tg_frontend import Tensor
+from tg_frontend import Tensor, TinyJit
 from tg_lazy import Context
 from tg_runtime import Device, DevSyntaxError, parse_dev
+from tg_shape import Variable
 
 SETTINGS = [
     "CPU:LLVM", "CPU:LLVM:x86_64,x86-64-v2", "CPU:LLVM:x86_64,x86-64-v3", "CPU:LLVM:x86_64,x86-64-v4",
@@ -142,3 +143,38 @@ def test_everything(setting: str, guard: int) -> None:
                     total(r, dtypes.from_name(name), r.choice(SIZES), r.choice(SIZES))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from None
+
+
+@pytest.mark.parametrize("device", ["NUMPY", "CPU"])
+def test_variables_stay_inside(device: str) -> None:
+    """An index that a variable gives is looked at when its value is known, in each replay too."""
+    with Context(DEV=device):
+        n = Variable("n", 0, 4)
+        x = Tensor([[0, 1, 2, 3], [4, 5, 6, 7]]).contiguous().realize()
+        column = TinyJit(lambda x, n: (x[:, n] + 0).realize())
+        first = TinyJit(lambda x, n: x[:, :n].sum().realize())
+        for value in (1, 2, 3):
+            assert column(x, n.bind(value)).tolist() == [value, 4 + value]
+        for value in (1, 2, 4):
+            assert first(x, n.bind(value)).item() == sum(range(value)) + sum(range(4, 4 + value))
+        with pytest.raises(IndexError, match=r"n = 4 leads out of a buffer: elements 4 to 8 of 8"):
+            column(x, n.bind(4))
+        with pytest.raises(IndexError, match="which is 4, is out of range for axis 1"):
+            x[:, n.bind(4)]
+        with pytest.raises(IndexError, match="which is 4, is out of range for axis 1"):
+            x[1, n.bind(4)] = 9
+        with pytest.raises(ValueError, match="not within dimension 1"):
+            x[:, : Variable("m", 1, 9).bind(9)]
+        assert x.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+@pytest.mark.parametrize("device", ["NUMPY", "CPU"])
+def test_an_8_bit_float_without_infinity_has_a_largest(device: str) -> None:
+    with Context(DEV=device):
+        held = Tensor([1e6, -1e6, 464.0, 465.0, float("inf"), float("-inf"), 3.0]).realize()
+        largest = [448.0, -448.0, 448.0, 448.0, 448.0, -448.0, 3.0]
+        assert held.cast("fp8e4m3").tolist() == largest
+        assert Tensor.full((1,), 1e6, dtype="fp8e4m3").tolist() == [448.0]
+        assert Tensor([1e6, -1e6, 464.0, 465.0, float("inf"), float("-inf"), 3.0], dtype="fp8e4m3").tolist() == largest
+        assert Tensor([float("nan")]).realize().cast("fp8e4m3").isnan().tolist() == [True]
+        assert held.cast("fp8e5m2").tolist()[0] == float("inf")

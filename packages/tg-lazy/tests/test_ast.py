@@ -82,7 +82,7 @@ BUFFERS = (BufferArg(f32, 4), BufferArg(f32, 4))
         (sink(ast.load(1, f32, ShapeTracker((View((4,), (-1,), 2),)))), "from -1 to 2"),
         (sink(ast.load(1, f32, ShapeTracker((View((4,), (2,)),)))), "from 0 to 6"),
         (sink(ast.load(1, f32, ShapeTracker((View((4,), (2,), 0, ((0, 3),)),)))), "from 0 to 4"),
-        (sink(ast.load(1, f32, ShapeTracker((View((n,), (1,), 5),)).reshape((4,)))), "from 5 to"),
+        (sink(ast.load(1, f32, ShapeTracker((View((4,), (1,), n + 5),)))), "from 9 to 12"),
         (ast.sink((ast.store(0, ShapeTracker((View((4,), (4,)),)), X),), BUFFERS), "from 0 to 12"),
         (sink(LazyOp(Ops.ADD, f32, (4,), (X,))), "takes 2 operands"),
         (sink(LazyOp(Ops.ADD, i32, (4,), (X, X))), "dtype int32"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
-from tg_shape import Expr, prod, sint
+from tg_shape import Expr, bound_value, prod, sint
 
 from . import files, host
 from .autograd import MODE
@@ -392,6 +392,9 @@ def _range(term: Any, dim: sint, shape: tuple[sint, ...], axis: int, what: str) 
     if isinstance(term, Core):
         return 0, dim, 1
     if isinstance(term, Expr):
+        at, length = bound_value(term), bound_value(dim)
+        if at is not None and length is not None and not 0 <= at < length:
+            raise IndexError(f"{what}: index {term!r}, which is {at}, is out of range for axis {axis} of shape {shape}")
         return term, term + 1, 1
     if isinstance(term, int):
         if isinstance(dim, int) and not -dim <= term < dim:

@@ -8,7 +8,7 @@ from . import rules as _rules
 from . import walk as _walk
 from .bounds import bounds_of, is_nonnegative
 from .expr import Bind, Expr, Variable, as_sint, sint, topological
-from .helpers import ceildiv, prod, resolve, smax, smin, sym_eval
+from .helpers import bound_value, ceildiv, prod, resolve, smax, smin, sym_eval
 from .interned import Interned
 from .linear import coefficient, linear_terms
 from .shapetracker import ShapeTracker
@@ -24,6 +24,7 @@ __all__ = [
     "Variable",
     "View",
     "as_sint",
+    "bound_value",
     "bounds_of",
     "ceildiv",
     "coefficient",

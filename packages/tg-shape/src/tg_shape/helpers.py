@@ -57,3 +57,20 @@ def resolve(condition: sint | bool, default: bool = True) -> bool:
 def sym_eval(x: sint, values: Mapping[Any, int]) -> int:
     """The value of ``x`` with variables (or their names) replaced; an integer is itself."""
     return ENGINE.evaluate(x, values)
+
+
+def bound_value(x: sint) -> int | None:
+    """The value of ``x`` where every variable in it is bound to one; None where one is not.
+
+    Example:
+        >>> from tg_shape import Variable
+        >>> n = Variable("n", 1, 8)
+        >>> bound_value(n.bind(3) + 1), bound_value(n + 1)
+        (4, None)
+    """
+    if isinstance(x, int):
+        return x
+    try:
+        return ENGINE.evaluate(x, {})
+    except KeyError:
+        return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from .bounds import bounds_of
 from .expr import as_sint, sint
-from .helpers import ceildiv, prod, resolve, smax, smin
+from .helpers import bound_value, ceildiv, prod, resolve, smax, smin
 from .view import Mask, Shape, View, contiguous_strides
 
 Pairs = tuple[tuple[sint, sint], ...]
@@ -84,11 +84,16 @@ def shrink(view: View, bounds: Pairs) -> View:
     _check_length("shrink", view.shape, bounds, "ranges")
     bounds = tuple((as_sint(a), as_sint(b)) for a, b in bounds)
     for i, ((a, b), s) in enumerate(zip(bounds, view.shape, strict=True)):
-        if not (resolve(_at_least(a, 0)) and resolve(_at_least(b, a)) and resolve(_at_least(s, b))):
+        if not (_holds(_at_least(a, 0)) and _holds(_at_least(b, a)) and _holds(_at_least(s, b))):
             raise ValueError(f"shrink: range {(a, b)} is not within dimension {i} of shape {view.shape}")
     if all(a == 0 and b == s for (a, b), s in zip(bounds, view.shape, strict=True)):
         return view
     return _window(view, bounds, hides=False)
+
+
+def _holds(condition: sint) -> bool:
+    """Whether a condition can hold, and does with the values that its variables are bound to."""
+    return resolve(condition) and bound_value(condition) != 0
 
 
 def _window(view: View, bounds: Pairs, hides: bool = True) -> View:
