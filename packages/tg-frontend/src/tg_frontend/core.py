@@ -385,6 +385,12 @@ def _value(dim: sint, tensor: Core) -> int:
     free, values = unbind(dim)
     if not isinstance(free, int) and not free.variables() <= values.keys():
         raise ValueError(f"the size {dim} of a tensor of shape {tensor.shape} is bound to no value")
+    if capturing():
+        raise RuntimeError(
+            f"the size {dim} of a tensor of shape {tensor.shape} was wanted as a number inside of a function while "
+            f"TinyJit records it; it is {sym_eval(free, values)} now, and would be that in every replay: compute with "
+            "the symbolic size (tensor.shape), or do this outside of the function"
+        )
     return sym_eval(free, values)
 
 

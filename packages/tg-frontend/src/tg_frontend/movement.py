@@ -412,10 +412,14 @@ class Movement(Gradient):
         out = self
         for move, dim in zip(moves, axes, strict=True):
             axis = out._axis(dim, "roll")
-            length = out._ints()[axis]
-            if not length or not move % length:
+            length = out.shape[axis]
+            if not isinstance(length, int) and abs(move) <= length.vmin:
+                cut: sint = length - move if move > 0 else -move  # whatever the value is
+            else:
+                length = out._ints()[axis]
+                cut = length - move % length if length else 0
+            if isinstance(length, int) and (not length or not move % length):
                 continue
-            cut = length - move % length
             doubled = out.repeat(*(2 if i == axis else 1 for i in range(out.ndim)))
             out = doubled.shrink([(cut, cut + length) if i == axis else None for i in range(out.ndim)])
         return out
@@ -431,12 +435,15 @@ class Movement(Gradient):
         if self.ndim < 2 or first == second:
             raise ValueError(f"diagonal: axes {dim1} and {dim2} of shape {self.shape}: two axes are wanted")
         x = self.permute(*(i for i in range(self.ndim) if i not in (first, second)), first, second)
-        *lead, rows, columns = x._ints()
-        start, length = (0, offset), min(rows, columns - offset)
-        if offset < 0:
-            start, length = (-offset, 0), min(rows + offset, columns)
-        n = max(0, length)
-        if 0 in (n, *lead):
+        *lead, rows, columns = x.shape
+        start = (-offset, 0) if offset < 0 else (0, offset)
+        down, right = rows - start[0], columns - start[1]
+        more = down - right
+        n: sint = right if isinstance(more, int) and more > 0 else down
+        if isinstance(n, int) or not isinstance(more, int) or n.vmin < 0:  # else, whatever the value of the side is
+            *_, high, wide = x._ints()
+            n = max(0, min(high - start[0], wide - start[1]))
+        if 0 in [dim for dim in (n, *lead) if isinstance(dim, int)]:
             return x.shrink([(0, 0)] * x.ndim).reshape((0,)).reshape((*lead, n))
         keep = [(0, dim) for dim in lead]
         x = x.shrink([*keep, *((begin, begin + n) for begin in start)]).reshape((*lead, n * n))

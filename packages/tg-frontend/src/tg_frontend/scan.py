@@ -6,6 +6,7 @@ import math
 
 from tg_dtype import ConstType, dtypes, sum_dtype
 from tg_lazy import Ops
+from tg_lazy.lazybuffer import max_size
 
 from .core import DTypeLike
 from .function import Function, Max, Prod, Sum
@@ -104,8 +105,12 @@ class Scan(Reduction):
 
     def _scan_last(self, reduce: Callable[[tuple[int, ...]], Function], join: Callable[[Self, Self], Self],
                    identity: ConstType) -> Self:  # fmt: skip
-        *lead, n = self._ints()
-        if n > _WHOLE or (n > _BLOCK and self.numel() > _LITTLE):
+        *lead, n = self.shape
+        if not isinstance(n, int):  # as many as there can be, and of these as many as there are
+            keep = [(0, dim) for dim in lead]
+            most = self.pad([*((0, 0) for _ in lead), (0, n.vmax - n)], value=identity)
+            return most._scan_last(reduce, join, identity).shrink([*keep, (0, n)])
+        if n > _WHOLE or (n > _BLOCK and max_size(self.shape) > _LITTLE):
             # Blocks are scanned each by itself, then joined with the scan of the totals of the blocks before.
             blocks = -(-n // _BLOCK)
             widths = ((0, 0),) * len(lead) + ((0, blocks * _BLOCK - n),)

@@ -241,9 +241,23 @@ def lower_schedule(items: Iterable[ScheduleItem]) -> Iterator[ExecItem]:
         yield lower(item)
 
 
+def _name_unbound(exec_item: ExecItem, var_vals: Vars) -> None:
+    ast = getattr(exec_item.prg, "ast", None)
+    unbound = sorted(var.name for var in ast.variables() - var_vals.keys()) if ast is not None else []
+    if unbound:
+        raise ValueError(
+            f"the variable {unbound[0]} is bound to no value, which {exec_item.prg.name} needs: "
+            f"use {unbound[0]}.bind(value), not the variable itself"
+        ) from None
+
+
 def _execute(exec_item: ExecItem, var_vals: Vars, do_update_stats: bool = True) -> None:
     into = _capturing.into
-    exec_item.run(var_vals, do_update_stats=do_update_stats)
+    try:
+        exec_item.run(var_vals, do_update_stats=do_update_stats)
+    except KeyError:
+        _name_unbound(exec_item, var_vals)
+        raise
     if into is not None:
         into.append(exec_item)
 

@@ -1,0 +1,280 @@
+"""Every method of Tensor on sizes that a variable gives, in a record: right for each value, or refused when it is made.
+
+What is recorded with one value of the variable is replayed with others and compared with the same on plain numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import JitError, Tensor, TinyJit
+from tg_frontend.record import Record
+from tg_shape import Variable
+
+N = Variable("n", 2, 9)
+SIZES = (5, 2, 9, 7, 3)
+RNG = np.random.default_rng(3)
+DATA = RNG.uniform(0.1, 0.9, (4, 9)).astype(np.float32)
+SQUARE = RNG.uniform(-1, 1, (9, 9)).astype(np.float32)
+OTHER = RNG.uniform(0.1, 0.9, (4, 9)).astype(np.float32)
+COUNTS = RNG.integers(0, 4, (4, 9)).astype(np.int32)
+IMAGE = RNG.uniform(-1, 1, (2, 3, 9, 8)).astype(np.float32)
+
+Case = tuple[str, Callable[..., Any]]
+
+ALIKE = (
+    "abs acos acosh asin asinh atan atanh ceil celu cos cosh elu erf exp exp2 floor gelu hardsigmoid hardswish hardtanh "
+    "isfinite isinf isnan leaky_relu log log10 log2 logical_not logsigmoid mish neg quick_gelu reciprocal relu relu6 "
+    "round rsqrt selu sigmoid sign silu sin sinh softplus softsign sqrt square swish tan tanh trunc contiguous clone "
+    "contiguous_backward detach float half double int long short bool bfloat16 zeros_like ones_like sum max min mean std "
+    "var prod any all argmax argmin softmax log_softmax softmin logsumexp logcumsumexp cumsum cumprod cummax cummin "
+    "flatten numel nbytes size normalize layernorm std_mean var_mean T sort argsort nonzero dropout dot topk diag "
+    "expand flip transpose permute squeeze unsqueeze repeat repeat_interleave chunk split len"
+).split()
+BINARY = (
+    "add sub mul div maximum minimum pow copysign eq ne lerp logaddexp isclose allclose fmod mod idiv "
+    "binary_crossentropy binary_crossentropy_logits where masked_select masked_fill"
+).split()
+
+CASES: dict[str, Case] = {
+    **{name: ("x", (lambda name: lambda x: getattr(x, name)())(name)) for name in ALIKE if hasattr(Tensor, name)},
+    **{name: ("xy", (lambda name: lambda x, y: getattr(x, name)(y))(name)) for name in BINARY},
+}
+for _name in ("sum", "max", "mean", "std", "var", "prod", "any", "all", "argmax", "argmin", "softmax", "log_softmax",
+              "softmin", "logsumexp", "logcumsumexp", "cumsum", "cumprod", "cummax", "cummin", "sort", "argsort", "flip",
+              "unsqueeze", "squeeze", "normalize", "std_mean", "var_mean"):
+    CASES[f"{_name} of axis 0"] = ("x", (lambda name: lambda x: getattr(x, name)(0))(_name))
+    CASES[f"{_name} of axis 1"] = ("x", (lambda name: lambda x: getattr(x, name)(1))(_name))
+CASES |= {
+    "len": ("x", lambda x: x.T * len(x.T)),
+    "T": ("x", lambda x: x.T + 0),
+    "numel": ("x", lambda x: Tensor(x.numel()) + 0),
+    "nbytes": ("x", lambda x: Tensor(x.nbytes()) + 0),
+    "size": ("x", lambda x: x * x.size(1)),
+    "full_like": ("x", lambda x: x.full_like(3.0) + x),
+    "const_like": ("x", lambda x: x.const_like(2.0) + x),
+    "empty_like": ("x", lambda x: x.empty_like() * 0 == x * 0),
+    "rand_like": ("x", lambda x: x.rand_like() < 2),
+    "randn_like": ("x", lambda x: x.randn_like() < 99),
+    "arange": ("x", lambda x: Tensor.arange(x.shape[1]) + x[0]),
+    "zeros": ("x", lambda x: Tensor.zeros(x.shape[1]) + x[0]),
+    "ones": ("x", lambda x: Tensor.ones(x.shape[1]) + x[0]),
+    "full": ("x", lambda x: Tensor.full((x.shape[1],), 2.0) + x[0]),
+    "eye": ("x", lambda x: Tensor.eye(x.shape[1]) + x[0]),
+    "linspace": ("x", lambda x: Tensor.linspace(0, 1, x.shape[1]) + x[0]),
+    "rand": ("x", lambda x: Tensor.rand(x.shape[1]) < x[0] + 2),
+    "randn": ("x", lambda x: Tensor.randn(x.shape[1]) < x[0] + 99),
+    "randint": ("x", lambda x: Tensor.randint(x.shape[1], high=3) < x[0] + 9),
+    "randperm": ("x", lambda x: Tensor.randperm(x.shape[1]).sum() + x[0]),
+    "uniform": ("x", lambda x: Tensor.uniform(x.shape[1]) < x[0] + 9),
+    "normal": ("x", lambda x: Tensor.normal(x.shape[1]) < x[0] + 99),
+    "glorot_uniform": ("x", lambda x: Tensor.glorot_uniform(4, x.shape[1]) < x + 9),
+    "kaiming_uniform": ("x", lambda x: Tensor.kaiming_uniform(4, x.shape[1]) < x + 9),
+    "kaiming_normal": ("x", lambda x: Tensor.kaiming_normal(4, x.shape[1]) < x + 99),
+    "scaled_uniform": ("x", lambda x: Tensor.scaled_uniform(4, x.shape[1]) < x + 9),
+    "clamp": ("x", lambda x: x.clamp(0.2, 0.5)),
+    "clip": ("x", lambda x: x.clip(0.2, 0.5)),
+    "cast": ("x", lambda x: x.cast("float64")),
+    "bitcast": ("x", lambda x: x.bitcast("int32")),
+    "matmul": ("xy", lambda x, y: x.matmul(y.T)),
+    "matmul over the size": ("xy", lambda x, y: x.T.matmul(y)),
+    "einsum": ("xy", lambda x, y: Tensor.einsum("an,bn->ab", x, y)),
+    "linear": ("x", lambda x: x.T.linear(Tensor.ones(4, 2), Tensor.ones(2))),
+    "sequential": ("x", lambda x: x.sequential([Tensor.relu, lambda t: t + 1])),
+    "bitwise_and": ("i", lambda i: i.bitwise_and(3)),
+    "bitwise_or": ("i", lambda i: i.bitwise_or(4)),
+    "bitwise_xor": ("i", lambda i: i.bitwise_xor(5)),
+    "bitwise_not": ("i", lambda i: i.bitwise_not()),
+    "lshift": ("i", lambda i: i.lshift(2)),
+    "rshift": ("i", lambda i: i.rshift(1)),
+    "one_hot": ("i", lambda i: i.one_hot(4)),
+    "gather": ("xi", lambda x, i: x.gather(0, i)),
+    "gather along the size": ("xi", lambda x, i: x.gather(1, i.minimum(1))),
+    "scatter": ("xi", lambda x, i: x.scatter(0, i, 5.0)),
+    "scatter along the size": ("xi", lambda x, i: x.scatter(1, i.minimum(1), 5.0)),
+    "scatter_reduce": ("xi", lambda x, i: x.scatter_reduce(0, i, x, "sum")),
+    "index": ("xi", lambda x, i: x[i[:, 0]]),
+    "index of the size": ("xi", lambda x, i: x.T[i[:, 0].minimum(1)]),
+    "slice": ("x", lambda x: x[:, 1:]),
+    "slice from the end": ("x", lambda x: x[:, -1]),
+    "step": ("x", lambda x: x[:, ::-1]),
+    "setitem": ("x", lambda x: (lambda y: (y.__setitem__((slice(None), 1), 7.0), y)[1])(x.clone())),
+    "assign": ("x", lambda x: x.clone().assign(x * 2)),
+    "repeat along the size": ("x", lambda x: x.repeat(1, 2)),
+    "repeat_interleave": ("x", lambda x: x.repeat_interleave(2, 1)),
+    "reshape": ("x", lambda x: x.reshape(2, 2, x.shape[1])),
+    "reshape to one": ("x", lambda x: x.reshape(-1)),
+    "reshape of the size": ("x", lambda x: x.reshape(-1, 2)),
+    "view": ("x", lambda x: x.view(2, 2, -1)),
+    "unflatten": ("x", lambda x: x.unflatten(0, (2, 2))),
+    "rearrange": ("x", lambda x: x.rearrange("(a b) n -> n a b", a=2)),
+    "expand": ("x", lambda x: x.unsqueeze(0).expand(3, -1, -1)),
+    "permute": ("x", lambda x: x.permute(1, 0)),
+    "transpose": ("x", lambda x: x.transpose(0, 1)),
+    "pad": ("x", lambda x: x.pad(((0, 0), (1, 2)))),
+    "pad_to": ("x", lambda x: x.pad_to((4, 12))),
+    "shrink": ("x", lambda x: x.shrink(((1, 3), (0, 2)))),
+    "shrink_to": ("x", lambda x: x.shrink_to((2, 2))),
+    "cat": ("xy", lambda x, y: x.cat(y, dim=1)),
+    "stack": ("xy", lambda x, y: x.stack(y)),
+    "meshgrid": ("xy", lambda x, y: x[0].meshgrid(y[0])),
+    "roll": ("x", lambda x: x.roll(1, 1) * 2),
+    "roll back": ("x", lambda x: x.roll(-2, 1) * 2),
+    "roll far": ("x", lambda x: x.roll(4, 1) * 2),
+    "roll flat": ("x", lambda x: x.roll(3) * 2),
+    "repeat": ("x", lambda x: x.repeat(2, 1)),
+    "split": ("x", lambda x: x.split(2, 1)),
+    "split of another axis": ("x", lambda x: x.split(2, 0)),
+    "chunk": ("x", lambda x: x.chunk(2, 1)),
+    "unfold": ("x", lambda x: x.unfold(1, 2, 1)),
+    "topk": ("x", lambda x: x.topk(2, 1)),
+    "tril": ("s", lambda s: s.tril()),
+    "triu": ("s", lambda s: s.triu(1)),
+    "diag": ("x", lambda x: x[0].diag()),
+    "diagonal": ("s", lambda s: s.diagonal() * 2),
+    "diagonal above": ("s", lambda s: s.diagonal(1) * 2),
+    "diagonal below": ("s", lambda s: s.diagonal(-2) * 2),
+    "diagonal of a rectangle": ("x", lambda x: x.diagonal() * 2),
+    "multinomial": ("x", lambda x: x.multinomial(2) < 9),
+    "masked_select": ("x", lambda x: x.masked_select(x > 0.5, size=4)),
+    "masked_fill": ("x", lambda x: x.masked_fill(x > 0.5, 2.0)),
+    "where": ("xy", lambda x, y: (x > 0.5).where(x, y)),
+    "nonzero": ("x", lambda x: x.nonzero(size=3)),
+    "layernorm": ("x", lambda x: x.layernorm()),
+    "batchnorm": ("x", lambda x: x.T.batchnorm(None, None, x.T.mean(0), x.T.std(0))),
+    "conv2d": ("m", lambda m: m.conv2d(Tensor.ones(2, 3, 3, 3))),
+    "conv2d padded": ("m", lambda m: m.conv2d(Tensor.ones(2, 3, 3, 3), padding=1)),
+    "conv_transpose2d": ("m", lambda m: m.conv_transpose2d(Tensor.ones(3, 2, 2, 2))),
+    "max_pool2d": ("m", lambda m: m.max_pool2d(2)),
+    "avg_pool2d": ("m", lambda m: m.avg_pool2d(2)),
+    "max_unpool2d": ("m", lambda m: m.max_unpool2d(m.cast("int32") * 0, 2)),
+    "interpolate": ("m", lambda m: m.interpolate((4, 4))),
+    "interpolate nearest": ("m", lambda m: m.interpolate((4, 4), mode="nearest")),
+    "cross_entropy": ("xi", lambda x, i: x.T.cross_entropy(i[0])),
+    "cross_entropy smooth": ("xi", lambda x, i: x.T.cross_entropy(i[0], label_smoothing=0.1)),
+    "sparse_categorical_crossentropy": ("xi", lambda x, i: x.T.sparse_categorical_crossentropy(i[0])),
+    "nll_loss": ("xi", lambda x, i: x.T.log_softmax(1).nll_loss(i[0])),
+    "scaled_dot_product_attention": ("xy", lambda x, y: x.T.scaled_dot_product_attention(y.T, y.T, is_causal=True)),
+    "dot": ("xy", lambda x, y: x[0].dot(y[0])),
+    "gradient": ("x", lambda x: (x * x).sum().gradient(x)[0] if x.requires_grad_(False) is None else x * 2),
+    "backward": ("xy", lambda x, y: _grad(x, y)),
+    "shape": ("x", lambda x: x / x.shape[1]),
+    "ndim": ("x", lambda x: x * x.ndim),
+    "realize": ("x", lambda x: (x * 2).realize().sum(1)),
+    "to": ("x", lambda x: x.to("NUMPY:1").to("NUMPY") + 1),
+    "item": ("x", lambda x: x * x.sum().item()),
+    "tolist": ("x", lambda x: x * len(x.tolist()[0])),
+    "numpy": ("x", lambda x: x * x.numpy().shape[1]),
+    "data": ("x", lambda x: x * x.data().shape[1]),
+}
+
+
+def _grad(x: Tensor, y: Tensor) -> Tensor:
+    a = (x + 0).requires_grad_()
+    (a * y * a).mean().backward()
+    assert a.grad is not None
+    return a.grad
+
+
+NOT_HERE = {
+    # attributes, constructors from data, and what says nothing of elements
+    "device", "dtype", "grad", "is_realized", "lazydata", "requires_grad", "training", "element_size", "empty",
+    "is_floating_point", "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
+    "schedule", "schedule_with_vars", "to_",
+}  # fmt: skip
+
+
+def _inputs(kinds: str, size: int, symbolic: bool) -> list[Tensor]:
+    n: Any = N.bind(size) if symbolic else size
+    out = []
+    for kind in kinds:
+        if kind == "s":
+            out.append(Tensor(SQUARE)[:n, :n])
+        elif kind == "m":
+            out.append(Tensor(IMAGE)[:, :, :n])
+        else:
+            out.append(Tensor({"x": DATA, "y": OTHER, "i": COUNTS}[kind])[:, :n])
+    return [t if symbolic else t.contiguous().realize() for t in out]
+
+
+def _arrays(value: Any) -> list[Any]:
+    if isinstance(value, Tensor):
+        return [value.numpy()]
+    return [array for part in value for array in _arrays(part)] if isinstance(value, (list, tuple)) else [value]
+
+
+def test_every_method_is_here() -> None:
+    here = {name.split(" ")[0] for name in CASES} | NOT_HERE
+    public = {name for name, _ in inspect.getmembers(Tensor) if not name.startswith("_")}
+    assert public <= here, f"no case for {sorted(public - here)}"
+
+
+REFUSED = (RuntimeError, ValueError, TypeError, NotImplementedError, IndexError)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_value_is_that_of_the_replay(name: str) -> None:
+    kinds, function = CASES[name]
+    jitted: Any = TinyJit(function)
+    record: Record | None = None
+    for count, size in enumerate(SIZES):
+        try:
+            with_numbers = _arrays(function(*_inputs(kinds, size, False)))
+        except REFUSED:
+            with_numbers = None  # wrong with numbers, too
+        try:
+            got = jitted(*_inputs(kinds, size, True))
+        except (*REFUSED, JitError) as error:
+            assert count < 2 and jitted.captured is None and str(error), f"{name}: a replay failed: {error}"
+            return
+        record = jitted.captured
+        assert (record is not None) == (count > 0)
+        if with_numbers is None:
+            continue
+        ours = _arrays(got)
+        assert len(ours) == len(with_numbers)
+        for a, b in zip(ours, with_numbers, strict=True):
+            assert np.shape(a) == np.shape(b), f"{name} at {size}"
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=f"{name} at {size}")
+
+
+WORKS = [
+    "cumsum of axis 1", "cumprod of axis 1", "cummax of axis 1", "cumsum", "diagonal", "diagonal above", "roll",
+    "roll back", "softmax", "mean", "var", "sum of axis 0", "matmul over the size", "cat", "cross_entropy", "arange",
+    "logcumsumexp of axis 1", "conv2d", "backward",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_what_works(name: str) -> None:
+    """These are recorded, and not refused."""
+    kinds, function = CASES[name]
+    jitted: Any = TinyJit(function)
+    for size in SIZES:
+        jitted(*_inputs(kinds, size, True))
+    assert jitted.captured is not None
+
+
+@pytest.mark.parametrize("name", ["len", "interpolate", "diagonal of a rectangle", "roll far", "split"])
+def test_what_is_refused_says_why(name: str) -> None:
+    kinds, function = CASES[name]
+    jitted: Any = TinyJit(function)
+    jitted(*_inputs(kinds, 5, True))
+    with pytest.raises(RuntimeError, match="was wanted as a number inside of a function while TinyJit records it"):
+        jitted(*_inputs(kinds, 5, True))
+
+
+def test_a_variable_without_a_value(backend: str) -> None:
+    with pytest.raises(ValueError, match="the variable u"):
+        Tensor(Variable("u", 0, 10)).item()
+    with pytest.raises(ValueError, match="the variable u"):
+        (Tensor(Variable("u", 0, 10)) * 2).realize()
+    with pytest.raises(ValueError, match=r"\bu\b"):
+        Tensor.zeros(Variable("u", 1, 10)).tolist()
+    with pytest.raises(ValueError, match=r"\bu\b"):
+        Tensor([1.0, 2.0, 3.0])[Variable("u", 0, 2)].item()
