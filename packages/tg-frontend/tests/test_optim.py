@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor
+from tg_frontend import Tensor, TinyJit
+from tg_frontend.nn.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, MultiStepLR, StepLR
 from tg_frontend.nn.optim import SGD, Adam, AdamW, Optimizer, OptimizerGroup
 from tg_runtime import Device, GlobalCounters
 
@@ -170,3 +171,92 @@ def test_a_step_passes_over_each_parameter_once() -> None:
         return GlobalCounters.kernel_count - before
 
     assert kernels(3) - kernels(2) == kernels(2) - kernels(1) == 1
+
+
+OPTIMIZERS: dict[str, Callable[[list[Tensor]], Optimizer]] = {
+    "sgd": lambda p: SGD(p, lr=0.1), "momentum": lambda p: SGD(p, lr=0.1, momentum=0.9),
+    "adamw": lambda p: AdamW(p, lr=0.1),
+    "group": lambda p: OptimizerGroup(SGD(p[:1], lr=0.1, momentum=0.5), Adam(p[1:], lr=0.2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_state_is_saved_and_restored(name: str, backend: str) -> None:
+    def steps(params: list[Tensor], optimizer: Optimizer, count: int) -> list[Any]:
+        for _ in range(count):
+            optimizer.zero_grad()
+            (params[0].square().sum() + (params[1] * params[0]).sum()).backward()
+            optimizer.step()
+        return [param.tolist() for param in params]
+
+    def start() -> tuple[list[Tensor], Optimizer]:
+        params = [Tensor([1.0, 2.0]), Tensor([3.0, -1.0])]
+        return params, OPTIMIZERS[name](params)
+
+    params, optimizer = start()
+    steps(params, optimizer, 3)
+    optimizer.lr = 0.05
+    state = {key: tensor.numpy() for key, tensor in optimizer.state_dict().items()}
+    middle = [param.numpy() for param in params]
+    want = steps(params, optimizer, 3)
+    params, optimizer = start()
+    for param, value in zip(params, middle, strict=True):
+        param.assign(Tensor(value))
+    optimizer.load_state_dict({key: Tensor(value) for key, value in state.items()})
+    assert steps(params, optimizer, 3) == want
+    with pytest.raises(KeyError, match="not in the state"):
+        optimizer.load_state_dict({})
+
+
+def test_the_learning_rate_is_checked() -> None:
+    optimizer = SGD([Tensor([1.0])], lr=0.5)
+    memory = optimizer.lr
+    optimizer.lr = 0.25
+    assert optimizer.lr is memory and memory.item() == 0.25
+    optimizer.lr *= 2
+    assert memory.item() == 0.5
+    with pytest.raises(ValueError, match="negative"):
+        optimizer.lr = -1.0
+    with pytest.raises(ValueError, match="negative"):
+        optimizer.lr = float("nan")
+    with pytest.raises(TypeError, match="is a str"):
+        optimizer.lr = "0.1"  # type: ignore[assignment]
+    group = OptimizerGroup(optimizer, Adam([Tensor([1.0])], lr=0.1))
+    group.lr = 0.125
+    assert [one.lr.item() for one in group.optimizers] == [0.125, 0.125]
+    inside = TinyJit(lambda: setattr(optimizer, "lr", 0.5))
+    inside()
+    with pytest.raises(RuntimeError, match="every replay would set the same"):
+        inside()
+
+
+SCHEDULES: dict[str, tuple[Callable[[Optimizer], LRScheduler], list[float]]] = {
+    "lambda": (lambda o: LambdaLR(o, lambda step: 1 / (1 + step)), [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]),
+    "step": (lambda o: StepLR(o, 2, 0.5), [1, 1, 0.5, 0.5, 0.25]),
+    "milestones": (lambda o: MultiStepLR(o, [3, 1], 0.5), [1, 0.5, 0.5, 0.25, 0.25]),
+    "line": (lambda o: LinearLR(o, 0.5, 1.0, 2), [0.5, 0.75, 1, 1, 1]),
+    "cosine": (lambda o: CosineAnnealingLR(o, 4), [1, 0.5 + 0.125**0.5, 0.5, 0.5 - 0.125**0.5, 0]),
+    "warm-up": (lambda o: CosineAnnealingLR(o, 2, 0.5, warmup=1), [0.5, 1, 0.75, 0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules(name: str) -> None:
+    make, want = SCHEDULES[name]
+    optimizer = SGD([Tensor([1.0])], lr=1.0)
+    schedule, rates = make(optimizer), []
+    states = []
+    for _ in want:
+        rates.append(optimizer.lr.item())
+        assert schedule.get_last_lr() == pytest.approx([rates[-1]])
+        states.append({key: tensor.numpy() for key, tensor in schedule.state_dict().items()})
+        schedule.step()
+    np.testing.assert_allclose(np.array(rates, np.float64), want, rtol=1e-6, atol=1e-7)
+    for n, state in enumerate(states):
+        other = SGD([Tensor([1.0])], lr=0.3)
+        again = make(other)
+        again.load_state_dict({key: Tensor(value) for key, value in state.items()})
+        np.testing.assert_allclose(np.array(other.lr.item(), np.float64), want[n], rtol=1e-6, atol=1e-7)
+        assert again.last_epoch == n
+    with pytest.raises(KeyError, match="last_epoch"):
+        schedule.load_state_dict({})

@@ -195,3 +195,34 @@ def test_a_recorded_draw_from_nothing_is_no_position() -> None:
     assert found == [[1], [1], [1]]
     assert draw(Tensor([0.0, 0.0]).contiguous().realize()).tolist() == [-1]
     assert draw(Tensor([1.0, -1.0]).contiguous().realize()).tolist() == [-1]
+
+
+def test_the_state_can_be_read_and_set(backend: str) -> None:
+    Tensor.manual_seed(7)
+    Tensor.rand(2)
+    state = Tensor.get_rng_state()
+    want = [Tensor.randn(3).tolist(), Tensor.randint(4, high=9).tolist()]
+    for kept in (state, bytes(state.data()), state.to(backend)):
+        Tensor.set_rng_state(kept)
+        assert [Tensor.randn(3).tolist(), Tensor.randint(4, high=9).tolist()] == want
+    for bad in (b"123", Tensor([1.0]), None):
+        with pytest.raises(ValueError, match="set_rng_state"):
+            Tensor.set_rng_state(bad)
+
+
+def test_records_draw_from_the_state(backend: str) -> None:
+    function = TinyJit(lambda x: x + Tensor.rand(2))
+    zeros = [Tensor([0.0, 0.0]).realize() for _ in range(2)]
+    for _ in range(3):
+        function(zeros[0])
+    state = Tensor.get_rng_state()
+    want = [function(zeros[0]).tolist(), Tensor.rand(2).tolist(), function(zeros[1]).tolist()]
+    Tensor.set_rng_state(state)
+    assert [Tensor.rand(2).tolist() for _ in range(3)] == want  # each replay counts as one draw
+    Tensor.set_rng_state(state)
+    assert [function(zeros[0]).tolist(), Tensor.rand(2).tolist(), function(zeros[1]).tolist()] == want
+    for change in (Tensor.manual_seed, Tensor.get_rng_state, lambda: Tensor.set_rng_state(state)):
+        inside = TinyJit(lambda x, change=change: (change(), x + 1)[1])
+        inside(zeros[0])
+        with pytest.raises(RuntimeError, match="inside of a function while TinyJit records it"):
+            inside(zeros[0])

@@ -28,28 +28,36 @@ IMAGE = RNG.uniform(-1, 1, (2, 3, 9, 8)).astype(np.float32)
 Case = tuple[str, Callable[..., Any]]
 
 ALIKE = (
-    "abs acos acosh asin asinh atan atanh ceil celu cos cosh elu erf exp exp2 floor gelu hardsigmoid hardswish hardtanh "
-    "isfinite isinf isnan leaky_relu log log10 log2 logical_not logsigmoid mish neg quick_gelu reciprocal relu relu6 "
-    "round rsqrt selu sigmoid sign silu sin sinh softplus softsign sqrt square swish tan tanh trunc contiguous clone "
-    "contiguous_backward detach float half double int long short bool bfloat16 zeros_like ones_like sum max min mean std "
-    "var prod any all argmax argmin softmax log_softmax softmin logsumexp logcumsumexp cumsum cumprod cummax cummin "
-    "flatten numel nbytes size normalize layernorm std_mean var_mean T sort argsort nonzero dropout dot topk diag "
-    "expand flip transpose permute squeeze unsqueeze repeat repeat_interleave chunk split len"
+    "abs acos acosh asin asinh atan atanh ceil celu cos cosh elu erf exp exp2 floor gelu hardsigmoid hardswish "
+    "hardtanh isfinite isinf isnan leaky_relu log log10 log2 logical_not logsigmoid mish neg quick_gelu "
+    "reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh softplus softsign sqrt square swish tan "
+    "tanh trunc contiguous clone contiguous_backward detach float half double int long short bool bfloat16 "
+    "zeros_like ones_like sum max min mean std var prod any all argmax argmin softmax log_softmax softmin "
+    "logsumexp logcumsumexp cumsum cumprod cummax cummin flatten numel nbytes size normalize layernorm std_mean "
+    "var_mean T sort argsort nonzero dropout dot topk diag expand flip transpose permute squeeze unsqueeze repeat "
+    "repeat_interleave chunk split len"
 ).split()
 BINARY = (
     "add sub mul div maximum minimum pow copysign eq ne lerp logaddexp isclose allclose fmod mod idiv "
     "binary_crossentropy binary_crossentropy_logits where masked_select masked_fill"
 ).split()
 
+AXES = (
+    "sum max mean std var prod any all argmax argmin softmax log_softmax softmin logsumexp logcumsumexp cumsum cumprod "
+    "cummax cummin sort argsort flip unsqueeze squeeze normalize std_mean var_mean"
+).split()
+
+
+def calls(method: str, *more: Any) -> Callable[..., Any]:
+    """A function that calls a method of its first argument."""
+    return lambda x, *others: getattr(x, method)(*others, *more)
+
+
 CASES: dict[str, Case] = {
-    **{name: ("x", (lambda name: lambda x: getattr(x, name)())(name)) for name in ALIKE if hasattr(Tensor, name)},
-    **{name: ("xy", (lambda name: lambda x, y: getattr(x, name)(y))(name)) for name in BINARY},
+    **{method: ("x", calls(method)) for method in ALIKE if hasattr(Tensor, method)},
+    **{method: ("xy", calls(method)) for method in BINARY},
+    **{f"{method} of axis {axis}": ("x", calls(method, axis)) for method in AXES for axis in (0, 1)},
 }
-for _name in ("sum", "max", "mean", "std", "var", "prod", "any", "all", "argmax", "argmin", "softmax", "log_softmax",
-              "softmin", "logsumexp", "logcumsumexp", "cumsum", "cumprod", "cummax", "cummin", "sort", "argsort", "flip",
-              "unsqueeze", "squeeze", "normalize", "std_mean", "var_mean"):
-    CASES[f"{_name} of axis 0"] = ("x", (lambda name: lambda x: getattr(x, name)(0))(_name))
-    CASES[f"{_name} of axis 1"] = ("x", (lambda name: lambda x: getattr(x, name)(1))(_name))
 CASES |= {
     "len": ("x", lambda x: x.T * len(x.T)),
     "T": ("x", lambda x: x.T + 0),
@@ -185,7 +193,7 @@ NOT_HERE = {
     # attributes, constructors from data, and what says nothing of elements
     "device", "dtype", "grad", "is_realized", "lazydata", "requires_grad", "training", "element_size", "empty",
     "is_floating_point", "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
-    "schedule", "schedule_with_vars", "to_",
+    "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
 }  # fmt: skip
 
 

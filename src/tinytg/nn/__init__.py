@@ -17,9 +17,10 @@ from tg_frontend.nn import (
     RMSNorm,
 )
 
-from . import optim, state
+from . import lr_scheduler, optim, state
 
 __all__ = [
     "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "optim", "state",
+    "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "lr_scheduler",
+    "optim", "state",
 ]

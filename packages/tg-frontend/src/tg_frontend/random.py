@@ -16,7 +16,7 @@ from tg_lazy import LazyBuffer, Ops, Storage
 from tg_runtime import Device, buffer_of, capturing
 from tg_shape import prod, sint
 
-from . import host
+from . import files, host
 from .coerce import to_dtype
 from .core import DTypeLike
 from .creation import checked_shape
@@ -30,6 +30,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF
 _KEY_WORDS = 3
+_STATE_NBYTES = 16
 Words = tuple[LazyBuffer, LazyBuffer]
 
 
@@ -51,15 +52,29 @@ class Streams:
         with self._lock:
             self.seed, self.calls = seed & ((1 << 64) - 1), 0
 
+    def _seeded(self) -> int:
+        if self.seed is None:
+            from os import urandom
+
+            self.seed = int.from_bytes(urandom(8), "little")
+        return self.seed
+
     def draw(self) -> bytes:
         """Key and call number of the next stream, three little-endian words."""
         with self._lock:
-            if self.seed is None:
-                from os import urandom
-
-                self.seed = int.from_bytes(urandom(8), "little")
+            seed = self._seeded()
             call, self.calls = self.calls, self.calls + 1
-            return self.seed.to_bytes(8, "little") + (call & _WORD).to_bytes(4, "little")
+            return seed.to_bytes(8, "little") + (call & _WORD).to_bytes(4, "little")
+
+    def state(self) -> bytes:
+        """Seed and number of calls, two little-endian words of 64 bits."""
+        with self._lock:
+            return self._seeded().to_bytes(8, "little") + self.calls.to_bytes(8, "little")
+
+    def restore(self, state: bytes) -> None:
+        """Goes on where :meth:`state` was read."""
+        with self._lock:
+            self.seed, self.calls = int.from_bytes(state[:8], "little"), int.from_bytes(state[8:], "little")
 
 
 class _Recording(local):
@@ -69,6 +84,14 @@ class _Recording(local):
 STREAMS = Streams()
 RECORDING = _Recording()
 """While a function is captured: the memory of the streams that it draws, to be renewed before each replay."""
+
+
+def _outside_of_a_record(what: str) -> None:
+    if capturing():
+        raise RuntimeError(
+            f"{what}: inside of a function while TinyJit records it; a replay draws on and would not do this again: "
+            "do it outside of the function"
+        )
 
 
 def renew(storage: Storage) -> None:
@@ -144,7 +167,47 @@ class Random(Sorting):
             >>> (a == Tensor.rand(3, device="NUMPY")).all().item()
             True
         """
+        _outside_of_a_record("manual_seed")
         STREAMS.reseed(seed)
+
+    @classmethod
+    def get_rng_state(cls) -> Self:
+        """Where the random numbers are: seed and count of draws, 16 bytes (uint8), to be saved and restored.
+
+        There is one state for all devices, as the numbers do not depend on the device. A replay of TinyJit counts the
+        same draws as a call of the function would.
+
+        Raises:
+          RuntimeError: TinyJit is recording; a replay would not read it again.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> state = Tensor.get_rng_state()
+            >>> a = Tensor.rand(3, device="NUMPY")
+            >>> Tensor.set_rng_state(state)
+            >>> (a == Tensor.rand(3, device="NUMPY")).all().item()
+            True
+        """
+        _outside_of_a_record("get_rng_state")
+        return cls(STREAMS.state(), device=files.HOST)
+
+    @staticmethod
+    def set_rng_state(state: Any) -> None:
+        """Goes on with the random numbers where :meth:`get_rng_state` read the state.
+
+        Args:
+          state: the tensor that it gave, on any device, or its 16 bytes.
+
+        Raises:
+          ValueError: it is no such state.
+          RuntimeError: TinyJit is recording; a replay would not set it again.
+        """
+        _outside_of_a_record("set_rng_state")
+        raw = state.to(files.HOST).data() if isinstance(state, Random) else state
+        data = bytes(raw) if isinstance(raw, (bytes, bytearray, memoryview)) else b""
+        if len(data) != _STATE_NBYTES:
+            raise ValueError(f"set_rng_state: {_STATE_NBYTES} bytes of get_rng_state are wanted, got {state!r}")
+        STREAMS.restore(data)
 
     @classmethod
     def _random(cls, shape: tuple[sint, ...], device: str | None, dtype: DTypeLike | None, what: str) -> Self:

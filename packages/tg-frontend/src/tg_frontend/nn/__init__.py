@@ -4,12 +4,13 @@ A layer is any object with tensors as attributes and a ``__call__``; nothing has
 :func:`tg_frontend.nn.state.get_parameters` finds the tensors.
 """
 
-from . import optim, state
+from . import lr_scheduler, optim, state
 from .convolutional import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .layers import Embedding, Linear
 from .normalization import BatchNorm, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm, LayerNorm, LayerNorm2d, RMSNorm
 
 __all__ = [
     "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "Embedding",
-    "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "optim", "state",
+    "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "lr_scheduler", "optim",
+    "state",
 ]  # fmt: skip

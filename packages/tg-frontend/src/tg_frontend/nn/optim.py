@@ -70,9 +70,18 @@ class Optimizer:
     settings: tuple[str, ...] = ()
     """Attributes with numbers that are part of a recorded step: a TinyJit records anew when one was changed."""
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name != "lr" or "lr" not in vars(self):
-            object.__setattr__(self, name, value)
+    @property
+    def lr(self) -> Tensor:
+        """The learning rate, see the class."""
+        return vars(self)["lr"]  # type: ignore[no-any-return]
+
+    @lr.setter
+    def lr(self, value: Tensor | float) -> None:
+        self._set_lr(value)
+
+    def _set_lr(self, value: Tensor | float) -> None:
+        if "lr" not in vars(self) and isinstance(value, Tensor):
+            vars(self)["lr"] = value  # where get_state_dict finds it
             return
         if isinstance(value, Tensor):
             if value is not self.lr:
@@ -173,16 +182,14 @@ class OptimizerGroup(Optimizer):
         self.device = optimizers[0].device
 
     @property
-    def lr(self) -> Tensor:  # type: ignore[override]
+    def lr(self) -> Tensor:
         """The learning rate of the first optimiser; setting it sets that of all."""
         return self.optimizers[0].lr
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name != "lr":
-            object.__setattr__(self, name, value)
-            return
+    @lr.setter
+    def lr(self, value: Tensor | float) -> None:
         for optimizer in self.optimizers:
-            optimizer.lr = value  # type: ignore[assignment]
+            optimizer.lr = value
 
     def state_dict(self) -> dict[str, Tensor]:
         """The state of each optimiser, its number in front of the names."""
