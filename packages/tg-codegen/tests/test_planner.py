@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import Target, interpret, linearize
-from tg_codegen.actions import apply
+from tg_codegen import Target, compile_ast, interpret, linearize
+from tg_codegen.actions import apply, parse
+from tg_codegen.cycles import cycles
 from tg_codegen.emit import emit
 from tg_codegen.lower import lower
 from tg_codegen.nest import Nest
 from tg_codegen.plan import heuristic
+from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.uop import UOp, UOps
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
@@ -103,3 +105,29 @@ def test_a_long_reduction_beside_columns_that_are_one_tile(
     emit(nest, LARGE)
     if left_turned and not right_turned:
         assert any(line.startswith("partial(0") for line in nest.log)
+
+
+@pytest.mark.parametrize(
+    "shape", [(256, 64, 1088, True, False), (601, 600, 600, False, False), (97, 79, 603, True, True)])
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_threads_have_the_same_to_do(shape: tuple[int, int, int, bool, bool], threads: int) -> None:
+    """The thread with a partial last iteration has no whole one more than the others, where there are few."""
+    alone, together = (
+        cycles(compile_ast(product(*shape), LLVMRenderer(target)), target)
+        for target in (replace(LARGE, threads=1), replace(LARGE, threads=threads)))
+    assert together < alone / threads * 1.5
+
+
+@pytest.mark.parametrize(("extent", "step"), [(2, 3), (5, 3), (7, 3), (8, 3), (20, 4), (23, 4), (12, 4), (3, 3)])
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_every_iteration_has_one_thread(extent: int, step: int, threads: int) -> None:
+    """Sums of rows that are added to what is there: an iteration that two threads had would count twice."""
+    target = replace(SMALL, threads=threads)
+    ones = A.load(1, F32, ST((extent, 4)))
+    total = A.alu(Ops.ADD, A.load(0, F32, ST((extent, 1))), A.reduce(ones, Ops.ADD, (1,)))
+    ast = A.sink((A.store(0, ST((extent, 1)), total),), (BufferArg(F32, extent), BufferArg(F32, 4 * extent)))
+    actions = [parse(f"split(i0, {step}, UPCAST)")] if step < extent else []
+    spec = compile_ast(ast, LLVMRenderer(target), actions=[*actions, parse("mark(i0, THREAD)")])
+    out, x = np.ones(extent, np.float32), np.ones((extent, 4), np.float32)
+    interpret(spec.uops, [out.data.cast("B"), x.data.cast("B")], {})
+    assert (out == 5).all()

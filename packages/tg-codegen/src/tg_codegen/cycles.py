@@ -32,26 +32,32 @@ MACHINE = 1 << 14  # work-items that a GPU runs at once
 
 def cycles(spec: ProgramSpec, target: Target) -> float:
     """An estimate of the time that a program takes, in cycles of one core; of a GPU, for all its work-items."""
+    if target.kind != "gpu":  # the thread that has most to do
+        return max(_body(spec.uops, target, core) for core in {0, spec.threads - 1})
     each = _body(spec.uops, target)
-    if target.kind != "gpu":
-        return each  # a thread's own iterations
     items = prod(_number(n) for n in (*spec.global_size, *spec.local_size))
     return each * max(1.0, items / MACHINE)
 
 
-def _body(uops: Sequence[UOp], target: Target) -> float:
-    """Cycles of one thread."""
+def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
+    """Cycles of one thread; what it does on a condition counts, unless its number says that it does not."""
     # for each open loop: what its body has taken so far, and its loop-carried values
     open_loops: list[tuple[float, list[float]]] = []
     total, chains = 0.0, [0.0]
+    skipped: UOp | None = None
     for u in uops:
-        if u.op is UOps.RANGE:
+        if skipped is not None:
+            if u.op is UOps.ENDIF and u.src[0] is skipped:
+                skipped = None
+        elif u.op is UOps.IF and _first(u.src[0], core, whenever=True) == 0:
+            skipped = u
+        elif u.op is UOps.RANGE:
             open_loops.append((total, chains))
             total, chains = 0.0, [0.0]
         elif u.op is UOps.ENDRANGE:
             body = max(total + 1, max(chains))
             total, chains = open_loops.pop()
-            total += body * _trips(u.src[0])
+            total += body * _trips(u.src[0], core)
         elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
             chains.append(float(LATENCY * _chain(u.src[1], u.src[0])))
         else:
@@ -94,14 +100,14 @@ def _pieces(u: UOp, target: Target) -> int:
     return max(1, -(-u.dtype.itemsize // width))
 
 
-def _trips(loop: UOp) -> float:
-    start, end = (_first(s) for s in loop.src[:2])
-    step = _first(loop.src[2]) if len(loop.src) > 2 else 1
+def _trips(loop: UOp, core: int) -> float:
+    start, end = (_first(s, core) for s in loop.src[:2])
+    step = _first(loop.src[2], core) if len(loop.src) > 2 else 1
     return UNKNOWN if start is None or end is None or not step else max(0, end - start) / step
 
 
-def _first(u: UOp) -> int | None:
-    """An integer where all loops are in their first iteration, in the first thread; variables at their greatest."""
+def _first(u: UOp, core: int, whenever: bool = False) -> int | None:
+    """An integer where all loops are in their first iteration, or ``whenever`` that is; variables at their greatest."""
     known: dict[UOp, int | None] = {}
     for here in u.toposort():
         if here.is_const:
@@ -109,9 +115,9 @@ def _first(u: UOp) -> int | None:
         elif here.op is UOps.VAR:
             known[here] = here.arg.vmax
         elif here.op is UOps.SPECIAL:
-            known[here] = 0
+            known[here] = core
         elif here.op is UOps.RANGE:
-            known[here] = known[here.src[0]]
+            known[here] = None if whenever else known[here.src[0]]
         else:
             operands = [known[s] for s in here.src]
             plain = is_alu(here) and here.dtype.count == 1 and None not in operands

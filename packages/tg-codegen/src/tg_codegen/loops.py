@@ -9,7 +9,7 @@ from itertools import count, product
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Variable, sint
+from tg_shape import Variable, sint, smin
 
 from .access import Access, EmitError
 from .interior import LEAST, interior, settled
@@ -157,8 +157,8 @@ class Loops(Access):
             condition = self.build.truth(span.condition)
             if threaded:
                 core = self.build.value(self.core(), dtypes.int32)
-                last = core.alu(Ops.CMPEQ, const(self.target.threads - 1, dtypes.int32))
-                condition = last if condition.is_const else condition.alu(Ops.AND, last)
+                mine = core.alu(Ops.CMPEQ, const(self.thread_of(axis, span.at), dtypes.int32))
+                condition = mine if condition.is_const else condition.alu(Ops.AND, mine)
             if condition.is_const:
                 body(Context(context.block, env, axis.name, context))
                 return
@@ -190,8 +190,18 @@ class Loops(Access):
         """The CPU thread's number."""
         return self.special(CORE, self.target.threads)
 
+    def thread_of(self, axis: Axis, at: sint) -> int:
+        """The thread that has an iteration, of as many as the loop has in all; the last one where that is not known."""
+        threads = self.target.threads
+        if not isinstance(axis.extent, int) or not isinstance(at, int):
+            return threads - 1
+        return -(-(at + 1) * threads // axis.extent) - 1
+
     def counter(self, axis: Axis, extent: sint, block: Block) -> Variable:
-        """A loop counter with its RANGE, divided among threads where the axis says so."""
+        """A loop counter with its RANGE, divided among threads where the axis says so.
+
+        All but the last iteration of a loop are divided as if that one, which stands by itself, were one of them.
+        """
         bound = extent if isinstance(extent, int) else extent.vmax
         name = f"{axis.name}_{next(self.numbers)}"
         variable = Variable(name, 0, max(bound - 1, 0))
@@ -199,7 +209,8 @@ class Loops(Access):
         end = extent
         if axis.kind is Kind.THREAD:
             core, threads = self.core(), self.target.threads
-            start, end = core * extent // threads, (core + 1) * extent // threads
+            total = axis.extent if extent == axis.extent - 1 else extent
+            start, end = core * total // threads, smin((core + 1) * total // threads, extent)
         ends = (self.build.value(start, self.index), self.build.value(end, self.index))
         self.leaves[variable] = UOp(UOps.RANGE, self.index, ends, name)
         self.owner[variable] = block
