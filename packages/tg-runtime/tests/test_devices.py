@@ -21,9 +21,11 @@ from tg_runtime import (
     DevSyntaxError,
     GlobalCounters,
     buffer_of,
+    diskcache,
     get_runner,
     realize,
 )
+from tg_runtime.beam import result_key
 from tg_runtime.cpu.pool import ir_compiler
 from tg_runtime.devices.shm import ShmDevice
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
@@ -326,16 +328,16 @@ def test_beam_finds_and_remembers(cache_folder: Path, capsys: pytest.CaptureFixt
     for path in (cache_folder / "beam").rglob("*"):
         if path.is_file():
             path.unlink()
-    from tg_runtime import diskcache
-
     assert device.renderer is not None
-    assert device.compiler is not None
-    key = diskcache.digest(sink.key, device.renderer.key, device.compiler.cachekey or "", "1")
-    diskcache.put("beam", key, b"no such action")
-    with Context(DEV="CPU", BEAM=1):
-        device.programs.clear()
-        get_runner(device, sink)
-    assert diskcache.get("beam", key) != b"no such action"
+    key = result_key(device, device.renderer, sink, 1)
+    illegal = b"split(r0, 4, LANES)\nsplit(r0, 4, CONTRACT)"
+    for planted in (b"no such action", b"\xff\xfe", b"split(i7, 4, UPCAST)", illegal):
+        diskcache.put("beam", key, planted)
+        with Context(DEV="CPU", BEAM=1):
+            device.programs.clear()
+            get_runner(device, sink)
+        assert diskcache.get("beam", key) not in (planted, None)
+    device.programs.clear()
 
 
 @needs_compiler

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from tg_lazy import LazyOp
 from tg_shape import sint
 
-from .access import EmitError
 from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Share, Split, apply, loads_of, reductions_of
 from .compile import compile_ast, render_nest
 from .cycles import cycles
@@ -47,6 +46,7 @@ class Step:
     Attributes:
       round: rounds finished.
       tried: programs measured.
+      dropped: candidates that could not be made, prepared or measured, or that the measure rejected.
       left: programs of this round that are still to be measured.
       best_s: the best program's time in seconds.
       actions: the best program's actions.
@@ -54,6 +54,7 @@ class Step:
 
     round: int
     tried: int
+    dropped: int
     left: int
     best_s: float
     actions: tuple[str, ...]
@@ -122,8 +123,8 @@ def beam_search(
     Args:
       ast: a SINK of :mod:`tg_lazy.ast`.
       renderer: the language and machine.
-      measure: seconds that a program takes; infinity, or an exception derived from ``ValueError`` or ``RuntimeError``,
-        rejects it.
+      measure: seconds that a program takes; infinity, or any exception, rejects it. Whoever can run programs also looks
+        there whether one computes what it should.
       width: how many nests each round goes on from.
       max_rounds: rounds at the most.
       progress: told before every program that is measured, and at the end of a round.
@@ -144,7 +145,7 @@ def beam_search(
         return planned  # of several parts, each planned by itself: no action says which it is for
     nest = lower(ast)
     search = _Search(renderer, measure, progress, prepare, workers)
-    beam = [apply(nest, heuristic(nest, renderer.target)), nest]
+    beam = [*search.heuristics(nest), nest]
     try:
         if planned.actions and planned.actions[0].startswith(PART):
             search.try_program(planned)
@@ -176,8 +177,20 @@ class _Search:
         self.expanded: set[tuple[str, ...]] = set()
         self.best: ProgramSpec | None = None
         self.best_s = math.inf
-        self.round = self.tried = 0
+        self.round = self.tried = self.dropped = 0
         self.problem = "none"
+
+    def drop(self, error: Exception) -> None:
+        """Counts a candidate that goes no further, whatever the reason: a search is never what fails."""
+        self.dropped += 1
+        self.problem = f"{type(error).__name__}: {error}"
+
+    def heuristics(self, nest: Nest) -> Iterator[Nest]:
+        """The heuristic's nest, if there is one."""
+        try:
+            yield apply(nest, heuristic(nest, self.renderer.target))
+        except Exception as error:
+            self.drop(error)
 
     def consider(self, nests: Iterable[Nest]) -> None:
         """Renders nests, and measures those whose text is new and that may be fast."""
@@ -185,8 +198,8 @@ class _Search:
         for nest in nests:
             try:
                 spec = render_nest(nest, self.renderer, "candidate")
-            except (ValueError, RuntimeError) as error:
-                self.problem = str(error)
+            except Exception as error:
+                self.drop(error)
                 continue
             if spec.src not in self.seen and len(spec.uops) <= MAX_UOPS:
                 self.seen.add(spec.src)
@@ -208,7 +221,7 @@ class _Search:
     def tell(self, left: int) -> None:
         """Reports progress."""
         if self.progress is not None and self.best is not None:
-            self.progress(Step(self.round, self.tried, left, self.best_s, self.best.actions))
+            self.progress(Step(self.round, self.tried, self.dropped, left, self.best_s, self.best.actions))
 
     def try_one(self, nest: Nest, spec: ProgramSpec, job: Future[object] | None) -> None:
         """Measures a program, once it is prepared."""
@@ -216,8 +229,8 @@ class _Search:
             if job is not None:
                 job.result()
             seconds = self.measure(spec)
-        except (ValueError, RuntimeError) as error:
-            self.problem = str(error)
+        except Exception as error:
+            self.drop(error)
             return
         self.tried += 1
         self.ranked.append((seconds, len(self.ranked), nest))
@@ -227,9 +240,9 @@ class _Search:
     def try_program(self, spec: ProgramSpec) -> None:
         """Measures a program that no actions lead to."""
         try:
-            self.best, self.best_s = spec, self.measure(spec)
-        except (ValueError, RuntimeError) as error:
-            self.best, self.problem = None, str(error)
+            self.best_s, self.best = self.measure(spec), spec
+        except Exception as error:
+            self.drop(error)
 
     def front(self, width: int) -> list[Nest]:
         """The best nests that were not expanded before."""
@@ -242,5 +255,7 @@ class _Search:
         for action in candidates(nest, self.renderer.target):
             try:
                 yield action.apply(nest)
-            except (ActionError, EmitError) as error:
+            except ActionError as error:  # as it should be: not every action is for every nest
                 self.problem = str(error)
+            except Exception as error:
+                self.drop(error)

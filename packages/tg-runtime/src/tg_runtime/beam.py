@@ -1,15 +1,21 @@
-"""BEAM search on a real device: candidates are timed on buffers of their own, and the winner is kept on disk."""
+"""BEAM search on a real device: candidates are timed on buffers of their own, and the winner is kept on disk.
+
+Each candidate first has to compute what the plain kernel computes (:mod:`tg_runtime.comparison`). What is kept is for
+this kernel, code generator, compiler and machine alone; its actions are applied anew, so that they have to be legal.
+"""
 
 from __future__ import annotations
 
 import math
+import platform
 
-from tg_codegen import ActionError, EmitError, ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
+from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
 from tg_codegen.rows import PART
 from tg_lazy import DEBUG, LazyOp
 
-from . import diskcache
+from . import diskcache, speccache
 from .buffer import Buffer
+from .comparison import Comparison, WrongResult
 from .compiled import Compiled
 from .errors import DeviceError
 from .progress import Progress
@@ -27,23 +33,35 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
     """
     if device.compiler is None or device.runtime is None:
         raise DeviceError(f"{device.device} runs no kernels: it cannot be searched on")
-    key = diskcache.digest(ast.key, renderer.key, device.compiler.cachekey or "", str(width))
+    key = result_key(device, renderer, ast, width)
     known = diskcache.get("beam", key)
     if known == _PLANNED:
         return compile_ast(ast, renderer)
     if known is not None:
         try:
             return compile_ast(ast, renderer, actions=[parse(line) for line in known.decode().splitlines()])
-        except (ActionError, EmitError, ValueError):
-            diskcache.delete("beam", key)  # written by a version whose actions meant something else
-    measure = _Measure(device, ast)
-    with Progress("BEAM", 0) as progress:
-        spec = beam_search(
-            ast, renderer, measure, width, progress=_Report(progress), prepare=measure.prepare,
-            workers=device.compiler.parallel)
+        except Exception:
+            diskcache.delete("beam", key)  # no actions, or not for this kernel
+    try:
+        measure = _Measure(device, renderer, ast)
+        with Progress("BEAM", 0) as progress:
+            spec = beam_search(
+                ast, renderer, measure, width, progress=_Report(progress), prepare=measure.prepare,
+                workers=device.compiler.parallel)
+    except Exception as error:  # too little memory for the buffers of a search, say
+        if DEBUG.value >= 1:
+            print(f"BEAM: the kernel is as planned, for the search failed: {type(error).__name__}: {error}")
+        return compile_ast(ast, renderer)
     in_parts = any(line.startswith(PART) for line in spec.actions)
     diskcache.put("beam", key, _PLANNED if in_parts else "\n".join(spec.actions).encode())
     return spec
+
+
+def result_key(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> str:
+    """Under what a search's result is kept: all that decides what is legal, right and fast."""
+    machine = f"{platform.machine()} {device.opened_facts().arch}"
+    return diskcache.digest(
+        ast.key, renderer.key, device.key, machine, speccache.generator_identity(), str(width))
 
 
 class _Report:
@@ -57,20 +75,22 @@ class _Report:
         self.progress.tell(step.tried)
         if DEBUG.value >= 2 and not step.left:
             best = f"the best takes {step.best_s * 1e6:.1f} us"
-            print(f"BEAM round {step.round}: {step.tried} programs tried, {best}")
+            print(f"BEAM round {step.round}: {step.tried} programs tried, {step.dropped} dropped, {best}")
 
 
 class _Measure:
-    """Times programs for one AST on scratch buffers."""
+    """Times programs for one AST on scratch buffers, if they compute what the plain kernel does."""
 
-    def __init__(self, device: Compiled, ast: LazyOp) -> None:
+    def __init__(self, device: Compiled, renderer: Renderer, ast: LazyOp) -> None:
         self.device = device
         self.buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in ast.arg]
-        for buffer in self.buffers:
-            buffer.copyin(memoryview(bytes(buffer.nbytes)))
         self.values = {v: (v.vmin + v.vmax) // 2 for v in ast.variables()}
         self.best = math.inf
         self.ready: dict[str, bytes] = {}
+        self.comparison: Comparison | None = None
+        if device.executes and not any(arg.internal for arg in ast.arg):  # with such, nothing is measured
+            plain = CompiledRunner(compile_ast(ast, renderer, actions=()), device, cached=False)
+            self.comparison = Comparison(ast, self.buffers, lambda values: plain(self.buffers, values, wait=True))
 
     def prepare(self, spec: ProgramSpec) -> None:
         """Compiles a program, in a thread."""
@@ -79,6 +99,13 @@ class _Measure:
 
     def __call__(self, spec: ProgramSpec) -> float:
         runner = CompiledRunner(spec, self.device, cached=False, lib=self.ready.pop(spec.src, None))
+        if self.comparison is not None:
+            try:
+                self.comparison.check(lambda values: runner(self.buffers, values, wait=True))
+            except WrongResult as error:
+                if DEBUG.value >= 1:
+                    print(f"BEAM: wrong, and not used: {'; '.join(spec.actions)}: {error}")
+                raise
         fastest = math.inf
         for _ in range(_RUNS):
             seconds = runner(self.buffers, self.values, wait=True)

@@ -1,0 +1,205 @@
+"""BEAM on a real device: what is wrong or fails never wins, and is not kept."""
+
+from __future__ import annotations
+
+import platform
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tg_codegen.search
+from tg_codegen import ProgramSpec, Renderer, Target
+from tg_codegen.actions import Action, ActionError
+from tg_codegen.nest import Nest
+from tg_dtype import DType, dtypes
+from tg_lazy import Context, LazyOp, Ops, ast
+from tg_runtime import BEAM, Buffer, CompiledRunner, Device, beam, comparison, diskcache, get_runner, speccache
+from tg_runtime.comparison import Comparison, WrongResult, difference, pattern, rounding
+from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.testing.kernels import buffer_with, kernel, unpack
+from tg_shape import ShapeTracker, Variable
+
+pytestmark = pytest.mark.skipif(ir_compiler() is None, reason="neither llvmlite nor clang is here")
+
+F32, I32 = dtypes.float32, dtypes.int32
+ST = ShapeTracker.from_shape
+
+
+def row_sums(n: int, m: int, dtype: DType = F32) -> LazyOp:
+    x = ast.load(1, dtype, ST((n, m)))
+    return kernel([(ast.reduce(x, Ops.ADD, (1,)), n)], [(dtype, n * m)])
+
+
+@dataclass(frozen=True, slots=True)
+class Forget(Action):
+    """Leaves out half of a dimension: fast, and wrong."""
+
+    root: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        root = next(r for r in nest.roots.values() if r.var.name == self.root)
+        if root.extent != 4096:
+            raise ActionError("nothing to forget")
+        axes = [a for a in nest.axes if a.root is root.var]
+        outer = max(axes, key=lambda axis: axis.stride)
+        kept = tuple(replace(a, extent=2048 // a.stride) if a is outer else a for a in nest.axes)
+        return replace(nest, roots={**nest.roots, root.var: replace(root, extent=2048)}).with_axes(kept, str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Break(Action):
+    """Raises what no action may."""
+
+    axis: str
+
+    __str__ = Action.__str__
+
+    def apply(self, nest: Nest) -> Nest:
+        raise AssertionError("planted")
+
+
+@pytest.mark.parametrize("dtype", [F32, dtypes.float16, dtypes.uint8])
+def test_a_planted_wrong_action_never_wins(
+    dtype: DType, cache_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = tg_codegen.search.candidates
+
+    def candidates(nest: Nest, target: Target) -> Iterator[Action]:
+        yield Forget("r0")
+        yield Break("i0")
+        yield from list(real(nest, target))[:4]
+
+    monkeypatch.setattr(tg_codegen.search, "candidates", candidates)
+    sink = row_sums(24, 4096, dtype)
+    values = [i % 2 for i in range(24 * 4096)]
+    with Context(DEV="CPU", BEAM=1, DEBUG=2):
+        device = Device["CPU"]
+        device.programs.clear()
+        runner = get_runner(device, sink)
+    said = capsys.readouterr().out
+    assert isinstance(runner, CompiledRunner)
+    assert "forget(r0): element 0 is" in said and " dropped, " in said
+    assert not any("forget" in action for action in runner.spec.actions)
+    stored = diskcache.get("beam", beam.result_key(device, _renderer(), sink, 1))
+    assert stored is not None and b"forget" not in stored
+    out, source = Buffer("CPU", 24, dtype).allocate(), buffer_with("CPU", values, dtype)
+    runner.exec([out, source])
+    with np.errstate(over="ignore"):
+        want = np.array(values).reshape(24, 4096).sum(1).astype(dtype.name)
+    assert unpack(out.as_buffer(), dtype) == want.tolist()
+    device.programs.clear()
+
+
+def _renderer() -> Renderer:
+    found = Device["CPU"].renderer
+    assert found is not None
+    return found
+
+
+def test_a_search_that_fails_leaves_the_plan(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object, **options: object) -> ProgramSpec:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(beam, "beam_search", broken)
+    with Context(DEV="CPU", BEAM=1, DEBUG=1):
+        runner = get_runner(Device["CPU"], row_sums(3, 77))
+        Device["CPU"].programs.clear()
+    assert "the search failed: MemoryError: no room" in capsys.readouterr().out
+    assert isinstance(runner, CompiledRunner) and diskcache.shares() is not None
+    assert BEAM.value == 0
+
+
+def test_what_a_result_is_kept_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, renderer = Device["CPU"], _renderer()
+    keys = {beam.result_key(device, renderer, row_sums(3, n), width) for n in (5, 6) for width in (1, 2)}
+    monkeypatch.setattr(speccache, "generator_identity", lambda: "another version")
+    keys.add(beam.result_key(device, renderer, row_sums(3, 5), 1))
+    monkeypatch.undo()
+    monkeypatch.setattr(device.compiler, "cachekey", "another compiler")
+    keys.add(beam.result_key(device, renderer, row_sums(3, 5), 1))
+    monkeypatch.undo()
+    monkeypatch.setattr(platform, "machine", lambda: "another machine")
+    keys.add(beam.result_key(device, renderer, row_sums(3, 5), 1))
+    assert len(keys) == 7
+
+
+def compared(sink: LazyOp, results: list[list[float]], dtype: DType) -> Comparison:
+    """A comparison with a program that gives each of ``results`` in turn, for a kernel of one output."""
+    buffers = [Buffer("CPU", arg.size, arg.dtype).allocate() for arg in sink.arg]
+    return Comparison(sink, buffers, giving(buffers[0], results, dtype))
+
+
+def giving(out: Buffer, results: list[list[float]], dtype: DType) -> comparison.Run:
+    pending = list(results)
+
+    def run(values: Mapping[Variable, int]) -> None:
+        data = np.array(pending.pop(0), dtype.name)
+        out.copyin(memoryview(data.tobytes()))
+
+    return run
+
+
+def test_floats_may_differ_by_rounding_alone() -> None:
+    sink = row_sums(3, 100)
+    bound = rounding(sink)
+    assert bound == 4 * 10 * 2.0**-23
+    made = compared(sink, [[1.0, 2.0, 4.0]] * 2, F32)
+    made.check(giving(made.buffers[0], [[1.0, 2.0, 4.0 * (1 + bound / 2)]] * 2, F32))
+    for wrong in ([1.0, 2.0, 4.0 * (1 + 2 * bound)], [1.0, 2.0 + 8 * bound, 4.0], [float("nan"), 2.0, 4.0]):
+        with pytest.raises(WrongResult, match="the plain kernel gives"):
+            made.check(giving(made.buffers[0], [[1.0, 2.0, 4.0], wrong], F32))
+
+
+def test_where_large_terms_cancel_their_size_is_the_measure() -> None:
+    sink = row_sums(1, 100)
+    made = compared(sink, [[1e-7]] * 2, F32)
+    made.check(giving(made.buffers[0], [[-2e-7]] * 2, F32))  # the heuristic's: so it is here
+    made.check(giving(made.buffers[0], [[3e-7]] * 2, F32))
+    with pytest.raises(WrongResult):
+        made.check(giving(made.buffers[0], [[1.0]] * 2, F32))
+    strict = compared(sink, [[1e-7]] * 2, F32)
+    strict.check(giving(strict.buffers[0], [[1e-7]] * 2, F32))
+    with pytest.raises(WrongResult):
+        strict.check(giving(strict.buffers[0], [[-2e-7]] * 2, F32))
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_differences(python: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if python:
+        monkeypatch.setitem(sys.modules, "numpy", None)
+    inf, nan = float("inf"), float("nan")
+
+    def apart(a: list[float], b: list[float], relative: float, least: float = 0.0) -> str:
+        return difference(F32, struct.pack(f"{len(a)}f", *a), struct.pack(f"{len(b)}f", *b), relative, least)
+
+    assert not apart([1.0, inf, -inf, nan], [1.0, inf, -inf, nan], 0.0)
+    assert not apart([1.0, 100.0], [1.5, 100.0], 0.01) and apart([1.0, 100.0], [3.0, 100.0], 0.01)
+    assert apart([inf], [1.0], 0.5) and apart([1.0], [inf], 0.5) and apart([nan], [1.0], 0.5)
+    assert apart([inf], [-inf], 0.5) and apart([0.1], [0.2], 0.01) and not apart([0.1], [0.2], 0.2, 1.0)
+    big = (2**62).to_bytes(8, "little"), (2**62 + 1).to_bytes(8, "little")
+    assert "1 of 1 differ" in difference(dtypes.int64, *big, 0.5, 1.0)
+    half = dtypes.bfloat16
+    assert not difference(half, b"\x80\x3f", b"\x81\x3f", 0.01, 0.0)
+    assert difference(half, b"\x80\x3f", b"\x81\x3f", 0.001, 0.0) == (
+        "element 0 is 1.0, the plain kernel gives 1.0078125; 1 of 1 differ")
+    assert difference(dtypes.fp8e4m3, b"\x38", b"\x40", 0.1, 0.0)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.int64, F32, dtypes.bfloat16])
+@pytest.mark.parametrize("signed", [False, True])
+def test_inputs_are_small_numbers_that_repeat_late(dtype: DType, signed: bool) -> None:
+    data = pattern(dtype, 10000, signed, 3)
+    width = dtype.itemsize
+    assert len(data) == 10000 * width and data == pattern(dtype, 10000, signed, 3) != pattern(dtype, 10000, signed, 4)
+    assert data[: 1000 * width] == data[4099 * width : 5099 * width] != data[4096 * width : 5096 * width]
+    assert len({data[at : at + width] for at in range(0, len(data), width)}) >= 2
+    assert len(pattern(dtype, 5, signed, 0)) == 5 * width and pattern(dtype, 0, signed, 0) == b""
