@@ -87,6 +87,7 @@ class WGSLRenderer(Renderer):
 
     name: ClassVar[str] = "WGSL"
     numbers_groups: ClassVar[bool] = True
+    shifts: ClassVar[bool] = False
 
     def __init__(
         self, target: Target | None = None, *, half: bool = False, buffers: int = 8, cast_half: bool = True

@@ -22,6 +22,7 @@ class Renderer(ABC):
       name: the renderer's name in ``DEV`` (``CLANG``, ``LLVM``, ``CL``, ``CUDA`` …).
       strict: whether a multiplication and an addition that the kernel states apart stay apart.
       scales: whether the language can state SCALE; it is there where the target has it, too.
+      shifts: whether (x + c) - c is computed as it is stated; compilers of some languages may reorder sums.
       matrices: names of the matrix instructions that the language can state.
       images: whether kernels can read and write images.
       numbers_groups: whether work-groups are numbered through all dimensions where a launch has more along one than
@@ -33,6 +34,7 @@ class Renderer(ABC):
     matrices: ClassVar[frozenset[str]] = frozenset()
     strict: bool = False
     scales: ClassVar[bool] = False
+    shifts: ClassVar[bool] = True
     images: ClassVar[bool] = False
     numbers_groups: ClassVar[bool] = False
 

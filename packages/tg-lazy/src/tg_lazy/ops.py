@@ -4,7 +4,9 @@ One :class:`Ops` member and one frozen :class:`OpSpec` row each. Groups of ops (
 are computed from the rows' traits and never typed by hand.
 
 Integer semantics are C's: ``IDIV`` truncates toward zero and ``MOD`` takes the sign of the dividend (index
-arithmetic, which floors, lives in :mod:`tg_shape`). Integer results wrap at the width of their dtype; shifts by an
+arithmetic, which floors, lives in :mod:`tg_shape`); divided by 0 both are 0. ``MOD`` of floats is C's ``fmod``, which
+is exact. Functions have C's special values (ISO/IEC 9899, annex F), so ``POW`` of 1, or to the power 0, is 1 even
+beside NaN. Integer results wrap at the width of their dtype; shifts by an
 amount outside ``0 <= n < bits`` are undefined. ``MAX`` of floats returns the other operand if one is NaN is *not*
 promised: a NaN operand gives NaN.
 """
@@ -29,9 +31,27 @@ class Ops(Enum):
     NOT = auto()
     RECIP = auto()
     SQRT = auto()
+    EXP = auto()
     EXP2 = auto()
+    EXPM1 = auto()
+    LOG = auto()
     LOG2 = auto()
+    LOG10 = auto()
+    LOG1P = auto()
     SIN = auto()
+    COS = auto()
+    TAN = auto()
+    ASIN = auto()
+    ACOS = auto()
+    ATAN = auto()
+    SINH = auto()
+    COSH = auto()
+    TANH = auto()
+    ASINH = auto()
+    ACOSH = auto()
+    ATANH = auto()
+    ERF = auto()
+    ERFC = auto()
     TRUNC = auto()
     CAST = auto()
     BITCAST = auto()
@@ -42,6 +62,7 @@ class Ops(Enum):
     FDIV = auto()
     IDIV = auto()
     MOD = auto()
+    POW = auto()
     MAX = auto()
     CMPLT = auto()
     CMPEQ = auto()
@@ -131,6 +152,26 @@ def _sqrt(x: float) -> float:
     return math.sqrt(x) if x >= 0 else (x if x == 0 else math.nan)
 
 
+def _function(f: Callable[..., float], *limits: tuple[float, float]) -> Callable[..., float]:
+    """A function of ``math`` without exceptions: a result that overflows is infinite, one outside the domain NaN.
+
+    Args:
+      f: increasing where it overflows, or of even symmetry.
+      limits: arguments for which ``math`` raises, and the results there.
+    """
+    known = dict(limits)
+
+    def apply(x: float) -> float:
+        try:
+            return f(x)
+        except OverflowError:
+            return math.copysign(math.inf, x) if f is math.sinh else math.inf
+        except ValueError:
+            return known.get(x, math.nan)
+
+    return apply
+
+
 def _exp2(x: float) -> float:
     try:
         return math.pow(2.0, x)
@@ -138,14 +179,24 @@ def _exp2(x: float) -> float:
         return math.inf
 
 
-def _log2(x: float) -> float:
-    if x > 0:
-        return math.log2(x)
-    return -math.inf if x == 0 else math.nan
+def _pow(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -math.inf if a < 0 and math.fmod(b, 2) != 0 else math.inf
+    except ValueError:  # a negative base, or 0 to a negative power
+        if a != 0:
+            return math.nan
+        return math.copysign(math.inf, a) if math.fabs(math.fmod(b, 2)) == 1 else math.inf
 
 
-def _sin(x: float) -> float:
-    return math.sin(x) if math.isfinite(x) else math.nan
+_exp, _expm1 = _function(math.exp), _function(math.expm1)
+_log, _log2, _log10 = (_function(f, (0.0, -math.inf)) for f in (math.log, math.log2, math.log10))
+_log1p = _function(math.log1p, (-1.0, -math.inf))
+_sin, _cos, _tan = (_function(f) for f in (math.sin, math.cos, math.tan))
+_asin, _acos, _acosh = (_function(f) for f in (math.asin, math.acos, math.acosh))
+_sinh, _cosh = _function(math.sinh), _function(math.cosh)
+_atanh = _function(math.atanh, (1.0, math.inf), (-1.0, -math.inf))
 
 
 def _trunc(x: float) -> float:
@@ -164,7 +215,9 @@ def _idiv(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _mod(a: int, b: int) -> int:
+def _mod(a: ConstType, b: ConstType) -> ConstType:
+    if isinstance(a, float) or isinstance(b, float):
+        return math.nan if b == 0 or math.isinf(a) else math.fmod(a, b)
     return a - b * _idiv(a, b) if b else 0
 
 
@@ -194,9 +247,27 @@ SPEC: dict[Ops, OpSpec] = {
                     lambda x: (not x) if isinstance(x, bool) else ~x),
     Ops.RECIP: OpSpec(1, _R.SAME_FLOAT, _U, "1 / x", _recip),
     Ops.SQRT: OpSpec(1, _R.SAME_FLOAT, _U, "square root, NaN below 0", _sqrt),
+    Ops.EXP: OpSpec(1, _R.SAME_FLOAT, _T, "e ** x", _exp),
     Ops.EXP2: OpSpec(1, _R.SAME_FLOAT, _T, "2 ** x", _exp2),
+    Ops.EXPM1: OpSpec(1, _R.SAME_FLOAT, _T, "e ** x - 1, accurate near 0", _expm1),
+    Ops.LOG: OpSpec(1, _R.SAME_FLOAT, _T, "log base e, NaN below 0, -inf at 0", _log),
     Ops.LOG2: OpSpec(1, _R.SAME_FLOAT, _T, "log base 2, NaN below 0, -inf at 0", _log2),
+    Ops.LOG10: OpSpec(1, _R.SAME_FLOAT, _T, "log base 10, NaN below 0, -inf at 0", _log10),
+    Ops.LOG1P: OpSpec(1, _R.SAME_FLOAT, _T, "log of 1 + x, accurate near 0", _log1p),
     Ops.SIN: OpSpec(1, _R.SAME_FLOAT, _T, "sine of radians", _sin),
+    Ops.COS: OpSpec(1, _R.SAME_FLOAT, _T, "cosine of radians", _cos),
+    Ops.TAN: OpSpec(1, _R.SAME_FLOAT, _T, "tangent of radians", _tan),
+    Ops.ASIN: OpSpec(1, _R.SAME_FLOAT, _T, "angle in -pi/2..pi/2 whose sine is x", _asin),
+    Ops.ACOS: OpSpec(1, _R.SAME_FLOAT, _T, "angle in 0..pi whose cosine is x", _acos),
+    Ops.ATAN: OpSpec(1, _R.SAME_FLOAT, _T, "angle in -pi/2..pi/2 whose tangent is x", math.atan),
+    Ops.SINH: OpSpec(1, _R.SAME_FLOAT, _T, "hyperbolic sine", _sinh),
+    Ops.COSH: OpSpec(1, _R.SAME_FLOAT, _T, "hyperbolic cosine", _cosh),
+    Ops.TANH: OpSpec(1, _R.SAME_FLOAT, _T, "hyperbolic tangent", math.tanh),
+    Ops.ASINH: OpSpec(1, _R.SAME_FLOAT, _T, "inverse of SINH", math.asinh),
+    Ops.ACOSH: OpSpec(1, _R.SAME_FLOAT, _T, "inverse of COSH, NaN below 1", _acosh),
+    Ops.ATANH: OpSpec(1, _R.SAME_FLOAT, _T, "inverse of TANH, NaN outside of -1..1", _atanh),
+    Ops.ERF: OpSpec(1, _R.SAME_FLOAT, _T, "error function", math.erf),
+    Ops.ERFC: OpSpec(1, _R.SAME_FLOAT, _T, "1 - ERF, accurate where that is tiny", math.erfc),
     Ops.TRUNC: OpSpec(1, _R.SAME_FLOAT, _U, "round toward zero", _trunc),
     Ops.CAST: OpSpec(1, _R.GIVEN, _U, "convert the value"),
     Ops.BITCAST: OpSpec(1, _R.GIVEN, _U, "reinterpret the bits; item sizes agree"),
@@ -205,7 +276,8 @@ SPEC: dict[Ops, OpSpec] = {
     Ops.MUL: OpSpec(2, _R.SAME, _CA | Trait.REDUCIBLE, "a * b; and of bools", _mul),
     Ops.FDIV: OpSpec(2, _R.SAME_FLOAT, _U, "a / b", _fdiv),
     Ops.IDIV: OpSpec(2, _R.SAME_INT, _U, "a / b truncated toward zero", _idiv),
-    Ops.MOD: OpSpec(2, _R.SAME_INT, _U, "remainder of IDIV, sign of a", _mod),
+    Ops.MOD: OpSpec(2, _R.SAME, _U, "a - b * (a / b truncated toward zero), exactly; sign of a", _mod),
+    Ops.POW: OpSpec(2, _R.SAME_FLOAT, _T, "a ** b, NaN where a < 0 and b is no whole number", _pow),
     Ops.MAX: OpSpec(2, _R.SAME, _CA | Trait.IDEMPOTENT | Trait.REDUCIBLE, "the greater; NaN if either is", _max),
     Ops.CMPLT: OpSpec(2, _R.BOOL, _CMP, "a < b", lambda a, b: a < b),
     Ops.CMPEQ: OpSpec(2, _R.BOOL, _CMP | Trait.COMMUTATIVE, "a == b", lambda a, b: a == b),

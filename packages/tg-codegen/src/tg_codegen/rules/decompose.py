@@ -178,6 +178,7 @@ decompose = PatternMatcher([
     _if_missing("trunc", Ops.TRUNC, _truncate, FLOAT, "trunc(x) -> float(int(x)), where x can have a fraction"),
     _if_missing("sqrt", Ops.SQRT, _square_root, FLOAT, "sqrt(x) -> Newton's method"),
     _if_missing("mod", Ops.MOD, _remainder, INT, "a % b -> a - a // b * b"),
+    Rule("fmod", op(Ops.MOD), _transcendental, FLOAT, law="a % b of floats -> long division"),
     _if_missing("idiv", Ops.IDIV, _divide, INT, "a // b -> long division"),
     _if_missing("where", Ops.WHERE, _choose, VALUE, "where(c, a, b) -> a & -c | b & ~-c"),
     _if_missing("sub", Ops.SUB, _subtract, _NUMBER, "a - b -> a + -b"),

@@ -1,0 +1,52 @@
+"""MOD of floats: long division, many bits of the quotient at a time, exactly."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+from .exponential import Whole, nearest, scaled
+from .number import FP64, Format, Number
+
+
+def _mantissa(size: Number, f: Format) -> tuple[Number, Number]:
+    """m, from 1 to 2, and e of a positive finite number m * 2**e."""
+    small = size < 2.0 ** (1 - f.bias)
+    bits = small.where(size * 2.0 ** (f.mantissa + 1), size).bitcast(f.signed)
+    e = (bits >> f.mantissa) - f.bias
+    m = ((bits & ((1 << f.mantissa) - 1)) | (f.bias << f.mantissa)).bitcast(f.dtype)
+    return m, e - small.where(e.like(f.mantissa + 1), 0)
+
+
+def remainder(x: Number, y: Number, f: Format) -> Number:
+    """x - y * n, with n = x / y truncated toward zero.
+
+    Every product is of numbers so short that it is exact, and every difference a whole number of units of the shorter
+    operand, of which there are no more than a mantissa holds.
+    """
+    size, divisor = f.size(x), f.size(y)
+    (m, e), (d, e_divisor) = _mantissa(size, f), _mantissa(divisor, f)
+    left = e - e_divisor
+    w = f
+    if f.single and f.doubles:
+        w = FP64 if f.shifts else f
+        m, d = m.cast(w.dtype), d.cast(w.dtype)
+    # Bits of the quotient at a time, less than a mantissa has beside those of a part of the divisor.
+    bits = w.mantissa - f.mantissa - 2 if w is not f else f.mantissa - f.half - 1
+    divisors = [d]
+    if w is f:
+        first = f.leading(d)
+        divisors = [first, d - first]
+    inverse = 1.0 / d
+    for _ in range(-(-(2 * f.bias + f.mantissa) // bits)):
+        step = (left > bits).where(left.like(bits), left)
+        step = (step < 0).where(0, step)
+        left = left - step
+        m = m * ((step.cast(w.signed) + w.bias) << w.mantissa).bitcast(w.dtype)
+        quotient = nearest(m * inverse, 1.0, w).value
+        for part in divisors:
+            m = m - quotient * part
+    m = (m < 0.0).where(m + d, m).cast(f.dtype)
+    rest = scaled(m, Whole(e_divisor.cast(f.dtype), e_divisor), f)
+    found = (size < divisor).where(x, f.signed_as(rest, f.sign(x)))
+    valid = (size < inf) & (divisor > 0.0) & y.equals(y)
+    return valid.where(found, nan)

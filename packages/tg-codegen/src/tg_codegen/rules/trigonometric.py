@@ -1,0 +1,250 @@
+"""SIN, COS, TAN and their inverses.
+
+Arguments of any size are reduced by Payne and Hanek's method: the mantissa is multiplied by just those bits of 2/pi
+that matter (M. Payne, R. Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18, 1983).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import inf, ldexp, nan
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+
+from .number import Format, Number, parts
+
+_HALF_PI, _HALF_PI_REST = 1.5707963267948966, 6.123233995736766e-17
+# (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2
+_SIN_SINGLE = (-0.0001951528313957394, 0.008332160761436554, -0.16666654609540238)
+_SIN_DOUBLE = (
+    1.5896230155044097e-10, -2.5050747762826777e-08, 2.755731362138567e-06, -0.0001984126982958954,
+    0.008333333333322118, -0.1666666666666663,
+)  # fmt: skip
+_COS_SINGLE = (2.4438451577353733e-05, -0.00138873675157098, 0.041666646866445764)
+_COS_DOUBLE = (
+    -1.1359669894455904e-11, 2.0875723684936074e-09, -2.7557314355245404e-07, 2.480158728949184e-05,
+    -0.0013888888888874138, 0.0416666666666666,
+)  # fmt: skip
+# (atan(t) - t) / t**3 in t**2
+_ATAN_SINGLE = (
+    -0.05817991143900764, 0.1049034122688573, -0.14229515273040957, 0.1999773430452298, -0.3333330337922388,
+)  # fmt: skip
+_ATAN_DOUBLE = (
+    -0.016258745418371596, 0.03650350579914964, -0.049756227227920946, 0.058332532541186664, -0.06661023547931379,
+    0.07691871231568587, -0.09090886814251686, 0.11111110392769215, -0.14285714272212421, 0.19999999999873155,
+    -0.3333333333333292,
+)  # fmt: skip
+# (asin(x) - x) / x**3 in x**2
+_ASIN_SINGLE = (
+    0.04217823205101574, 0.024172950952057494, 0.04547160715212382, 0.07495288673768119, 0.1666675268124671,
+)  # fmt: skip
+_ASIN_DOUBLE = (
+    0.03265386515422682, -0.021038425244900114, 0.02173454124504376, 0.0036955761476502175, 0.01078303834919405,
+    0.01139843035046623, 0.013980877532333928, 0.0173516074259775, 0.022372215233342176, 0.03038194269942771,
+    0.04464285717477795, 0.07499999999970634, 0.1666666666666676,
+)  # fmt: skip
+# From where on atan x = atan c + atan((x - c) / (1 + c x)) is used, c, and atan c as a double and what is left of it.
+_TURNS = (
+    (7 / 16, 0.5, 0.4636476090008061, 2.2698777452961687e-17),
+    (11 / 16, 1.0, 0.7853981633974483, 3.061616997868383e-17),
+    (19 / 16, 1.5, 0.982793723247329, 1.3903311031230998e-17),
+    (39 / 16, inf, _HALF_PI, _HALF_PI_REST),
+)
+
+
+@cache
+def two_over_pi(words: int) -> tuple[int, ...]:
+    """The leading bits of 2/pi in words of 32 bits."""
+    bits = 32 * words
+    one = 1 << (bits + 64)
+
+    def arctan_inverse(n: int) -> int:
+        power = total = one // n
+        k, sign = 3, -1
+        while power:
+            power //= n * n
+            total += sign * (power // k)
+            k, sign = k + 2, -sign
+        return total
+
+    quarter_pi = 4 * arctan_inverse(5) - arctan_inverse(239)  # J. Machin, 1706
+    value = (one << bits) // (2 * quarter_pi)
+    return tuple((value >> (bits - 32 * (k + 1))) & 0xFFFFFFFF for k in range(words))
+
+
+def _window(start: Number, table: tuple[int, ...], count: int) -> list[Number]:
+    """``count`` words of 32 bits of a table of bits, from bit ``start`` on; ``start`` is uint32."""
+    words = [start.like(word) for word in table]
+    place = start >> 5
+    for bit in reversed(range((len(table) - count - 1).bit_length())):
+        taken = (place & (1 << bit)).differs(0)
+        kept = count + (1 << bit)  # so many words are still needed after this step
+        words = [
+            taken.where(words[k + (1 << bit)], words[k]) if k + (1 << bit) < len(words) else words[k]
+            for k in range(min(kept, len(words)))
+        ]
+    shift = start & 31
+    back = shift.like(31) - shift
+    return [(words[k] << shift) | ((words[k + 1] >> 1) >> back) for k in range(count)]
+
+
+def _turns(magnitude: Number, f: Format) -> tuple[Number, Number | None]:
+    """|x| in turns of 4 right angles, less whole ones, times 2**64; and the next 64 bits, for float64.
+
+    Args:
+      magnitude: the bits of |x|, which is 1/2 at least.
+    """
+    u64, u32 = dtypes.uint64, dtypes.uint32
+    padding = 1 if f.single else 2
+    significand = ((magnitude & ((1 << f.mantissa) - 1)) | (1 << f.mantissa)).cast(u64)
+    # Bits of 2/pi that add multiples of 4 quarter turns are skipped; the table begins with zeros for small exponents.
+    skipped = f.bias + f.mantissa + 2 - 32 * padding
+    start = (magnitude >> f.mantissa).cast(u32) - skipped
+    count = 3 if f.single else 6
+    longest = 2 * f.bias - skipped
+    table = (0,) * padding + two_over_pi(longest // 32 + count + 1 - padding)
+    w = [word.cast(u64) for word in reversed(_window(start, table, count))]
+    if f.single:
+        products = [significand * word for word in w]
+        return (products[2] << 32) + products[1] + (products[0] >> 32), None
+    mask = 0xFFFFFFFF
+    low, high = significand & mask, significand >> 32
+    low_products = [low * word for word in w]
+    digits: list[Number] = []
+    carry: Number | None = None
+    for k in range(1, count):
+        total = (low_products[k] & mask) + (low_products[k - 1] >> 32) + high * w[k - 1]
+        total = total if carry is None else total + carry
+        digits.append(total & mask)
+        carry = total >> 32
+    return (digits[4] << 32) | digits[3], (digits[2] << 32) | digits[1]
+
+
+def _right_angles(size: Number, f: Format) -> tuple[Number, Number, Number]:
+    """|x| less the nearest multiple of pi/2, as a sum of two floats, and that multiple, as uint64.
+
+    The second float is small beside the first.
+    """
+    turns, below = _turns(size.bitcast(f.unsigned), f)
+    count = ((turns >> 61) + 1) >> 1
+    # The remaining part of a right angle, from -1/2 to 1/2, times 2**64.
+    part = turns << 2
+    if below is not None:
+        part = part | (below >> 62)
+    part = part.bitcast(dtypes.int64)
+    if f.single and f.doubles:
+        wide = part.cast(dtypes.float64) * ldexp(_HALF_PI, -64)
+        first = wide.cast(f.dtype)
+        rest = (wide - first.cast(dtypes.float64)).cast(f.dtype)
+    else:
+        # Two parts, of which the first has few enough bits for an exact product with the first part of pi/2.
+        place = 64 - f.half
+        head = ((part >> (place - 1)) + 1) >> 1
+        tail = (part - (head << place)).cast(f.dtype)
+        if below is not None:
+            tail = (below << 2).cast(f.dtype).fma(2.0**-64, tail)
+        high, low = parts(_HALF_PI, _HALF_PI_REST, f.half)
+        steps = head.cast(f.dtype)
+        main = steps * ldexp(high, place - 64)
+        whole, less = parts(_HALF_PI, _HALF_PI_REST, f.mantissa + 1)
+        rest = steps.fma(ldexp(low, place - 64), tail.fma(ldexp(whole, -64), tail * ldexp(less, -64)))
+        first = main + rest
+        rest = rest - (first - main)
+    near = size < _HALF_PI / 2
+    return near.where(size, first), near.where(size.like(0.0), rest), near.where(count.like(0), count)
+
+
+def _sine(r: Number, rest: Number | None, f: Format) -> Number:
+    """sin(r + rest) for abs(r) <= pi/4."""
+    square = r * r
+    cube = r * square
+    series = square.series(_SIN_SINGLE if f.single else _SIN_DOUBLE)
+    if rest is None:
+        return cube.fma(series, r)
+    return cube.fma(series, rest * square.fma(-0.5, 1.0)) + r
+
+
+def _cosine(r: Number, rest: Number | None, f: Format) -> Number:
+    """cos(r + rest) for abs(r) <= pi/4."""
+    square = r * r
+    half = square * 0.5
+    first = 1.0 - half
+    lost = (1.0 - first) - half
+    if rest is not None:
+        lost = lost - r * rest
+    return first + (square * square).fma(square.series(_COS_SINGLE if f.single else _COS_DOUBLE), lost)
+
+
+def sine(x: Number, f: Format, ahead: int) -> Number:
+    """The sine of x and so many right angles: for 1 the cosine."""
+    size = f.size(x)
+    r, _, angles = _right_angles(size, f)
+    angles = (angles + ahead).cast(f.unsigned)
+    found = (angles & 1).differs(0).where(_cosine(r, None, f), _sine(r, None, f))
+    flip = (angles & 2) << (f.unsigned.bits - 2)
+    if not ahead:
+        flip = flip ^ f.sign(x)
+    return (size < inf).where(f.signed_as(found, flip), nan)
+
+
+def tan(x: Number, f: Format) -> Number:
+    """The tangent of x."""
+    size = f.size(x)
+    r, rest, angles = _right_angles(size, f)
+    odd = (angles & 1).differs(0)
+    sin, cos = _sine(r, rest, f), _cosine(r, rest, f)
+    found = odd.where(cos, sin) / odd.where(-sin, cos)
+    return (size < inf).where(f.signed_as(found, f.sign(x)), nan)
+
+
+def atan(x: Number, f: Format) -> Number:
+    """The angle whose tangent is x."""
+    size = f.size(x)
+    top, bottom = size, size.like(1.0)
+    first, rest = size.like(0.0), size.like(0.0)
+    for start, c, angle, less in _TURNS:
+        beyond = size > start
+        top = beyond.where(size.like(-1.0) if c == inf else size - c, top)
+        bottom = beyond.where(size if c == inf else size.fma(c, 1.0), bottom)
+        high, low = parts(angle, less, f.mantissa + 1)
+        first, rest = beyond.where(size.like(high), first), beyond.where(size.like(low), rest)
+    t = top / bottom
+    square = t * t
+    angle_t = (t * square).fma(square.series(_ATAN_SINGLE if f.single else _ATAN_DOUBLE), rest) + t
+    return f.signed_as(f.size(first + angle_t), f.sign(x))
+
+
+def _arc(x: Number, f: Format) -> tuple[Number, Number, Number, Number, Number]:
+    """What both inverses are made of: whether |x| < 1/2; p, with asin y = y + y p; y = x or sqrt((1 - |x|) / 2) = first + c.
+
+    Returns:
+      the condition, p, sqrt((1 - |x|) / 2), its leading bits, and c.
+    """
+    size = f.size(x)
+    near = size < 0.5
+    z = near.where(x * x, (1.0 - size) * 0.5)
+    p = z * z.series(_ASIN_SINGLE if f.single else _ASIN_DOUBLE)
+    root = z.apply(Ops.SQRT)
+    first = f.leading(root)
+    total = root + first
+    c = total.equals(0.0).where(total, (z - first * first) / total)
+    return near, p, root, first, c
+
+
+def asin(x: Number, f: Format) -> Number:
+    """The angle whose sine is x: near 1, pi/2 - 2 asin(sqrt((1 - x) / 2))."""
+    near, p, root, first, c = _arc(x, f)
+    high, low = parts(_HALF_PI, _HALF_PI_REST, f.mantissa + 1)
+    far = high / 2 - ((root * p * 2.0 - (low - c * 2.0)) - (high / 2 - first * 2.0))
+    return near.where((x * p) + x, f.signed_as(far, f.sign(x)))
+
+
+def acos(x: Number, f: Format) -> Number:
+    """The angle whose cosine is x."""
+    near, p, root, first, c = _arc(x, f)
+    high, low = parts(_HALF_PI, _HALF_PI_REST, f.mantissa + 1)
+    middle = high - (x - (low - x * p))
+    above = (first + (p * root + c)) * 2.0
+    below = 2 * high - (root + (root * p - low)) * 2.0
+    return near.where(middle, (x < 0.0).where(below, above))
