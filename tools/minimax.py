@@ -7,12 +7,12 @@ coefficients from the highest, which are to be rounded to the format that they a
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import mpmath as mp
-
+mp: Any = importlib.import_module("mpmath")
 mp.mp.dps = 60
 Real = Callable[[Any], Any]
 GRID = 1600

@@ -300,11 +300,12 @@ def test_keys_tell_renderers_apart() -> None:
 
 @pytest.mark.parametrize("renderer", [cls() for cls in RENDERERS.values()], ids=list(RENDERERS))  # type: ignore[call-arg]
 def test_claims(renderer: Renderer) -> None:
-    """Integers, bool and float32 everywhere; float8 and bfloat16 nowhere; transcendental functions on GPUs only."""
+    """Integers, bool and float32 everywhere; float8 and bfloat16 nowhere; functions where they are accurate enough."""
     assert all(renderer.supports_dtype(d) for d in (*dtypes.ints, dtypes.bool, f32, f32.vec(4)))
     assert not any(renderer.supports_dtype(d) for d in (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2))
-    assert renderer.supports_op(Ops.EXP2, f32) == (renderer.target.kind == "gpu")
-    assert renderer.supports_op(Ops.SQRT, f32)
+    assert renderer.supports_op(Ops.EXP2, f32) == (renderer.name in ("CUDA", "PTX", "WGSL"))
+    assert not any(renderer.supports_op(op, f32) for op in (Ops.TAN, Ops.POW, Ops.ERFC, Ops.MOD))
+    assert renderer.supports_op(Ops.SQRT, f32) and renderer.supports_op(Ops.MOD, dtypes.int32)
 
 
 def unary(op: Ops, dtype: DType, lanes: int = 1) -> list[UOp]:

@@ -25,7 +25,8 @@ def test_every_op_has_its_row_and_its_meaning() -> None:
 
 
 def test_groups_are_computed() -> None:
-    assert {Ops.ADD, Ops.MUL, Ops.MAX} == REDUCIBLE and {Ops.EXP2, Ops.LOG2, Ops.SIN} == TRANSCENDENTAL
+    assert {Ops.ADD, Ops.MUL, Ops.MAX} == REDUCIBLE and {Ops.EXP2, Ops.LOG2, Ops.SIN} < TRANSCENDENTAL
+    assert Ops.SQRT not in TRANSCENDENTAL and Ops.POW in TRANSCENDENTAL
     assert Ops.WHERE in ALU and Ops.REDUCE not in ALU and Ops.SUB not in COMMUTATIVE
     assert group(Trait.LEAF) == {Ops.CONST, Ops.IOTA, Ops.SYM, Ops.BUFFER, Ops.EMPTY}
 
@@ -46,7 +47,14 @@ def test_scalar_functions_follow_the_dtype_rules() -> None:
         (Ops.RECIP, (-0.0,), -math.inf), (Ops.SQRT, (-0.0,), -0.0), (Ops.EXP2, (5000.0,), math.inf),
         (Ops.LOG2, (0.0,), -math.inf), (Ops.TRUNC, (-2.5,), -2.0), (Ops.FDIV, (-1.0, 0.0), -math.inf),
         (Ops.MAX, (1, 2), 2), (Ops.ADD, (True, True), True), (Ops.MUL, (True, False), False), (Ops.NOT, (True,), False),
-        (Ops.NOT, (0,), -1), (Ops.WHERE, (True, 1, 2), 1),
+        (Ops.NOT, (0,), -1), (Ops.WHERE, (True, 1, 2), 1), (Ops.MOD, (-6.0, 3.0), -0.0),
+        (Ops.MOD, (5.0, math.inf), 5.0),
+        (Ops.MOD, (1e10, 3.0), 1.0), (Ops.POW, (1.0, math.nan), 1.0), (Ops.POW, (math.nan, 0.0), 1.0),
+        (Ops.POW, (-0.0, -3.0), -math.inf), (Ops.POW, (-0.0, 3.0), -0.0), (Ops.POW, (-0.0, -2.0), math.inf),
+        (Ops.POW, (-10.0, 309.0), -math.inf), (Ops.POW, (-10.0, 310.0), math.inf),
+        (Ops.POW, (-math.inf, 0.5), math.inf),
+        (Ops.SINH, (-1000.0,), -math.inf), (Ops.COSH, (-1000.0,), math.inf), (Ops.ATANH, (-1.0,), -math.inf),
+        (Ops.LOG1P, (-1.0,), -math.inf), (Ops.EXP, (1000.0,), math.inf), (Ops.EXPM1, (1000.0,), math.inf),
     ],
 )  # fmt: skip
 def test_scalar_semantics(op: Ops, args: tuple[float, ...], value: float) -> None:
@@ -58,6 +66,8 @@ def test_scalar_semantics(op: Ops, args: tuple[float, ...], value: float) -> Non
 
 @pytest.mark.parametrize(
     ("op", "args"), [(Ops.SQRT, (-1.0,)), (Ops.LOG2, (-1.0,)), (Ops.SIN, (math.inf,)), (Ops.FDIV, (0.0, 0.0)),
+                     (Ops.TAN, (math.inf,)), (Ops.ACOSH, (0.5,)), (Ops.ASIN, (1.5,)), (Ops.ATANH, (2.0,)),
+                     (Ops.LOG1P, (-2.0,)), (Ops.POW, (-8.0, 1 / 3)), (Ops.MOD, (5.0, 0.0)), (Ops.MOD, (math.inf, 1.0)),
                      (Ops.MAX, (math.nan, 1.0)), (Ops.MAX, (1.0, math.nan))]
 )  # fmt: skip
 def test_nan(op: Ops, args: tuple[float, ...]) -> None:

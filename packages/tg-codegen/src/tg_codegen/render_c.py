@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tg_dtype import DType, dtypes
-from tg_lazy import TRANSCENDENTAL, Ops
+from tg_lazy import Ops
 
 from .facts import element
 from .render_cstyle import BINARY, COMPARISONS, CStyleKernel, bare, short, signed, unsigned
@@ -52,9 +52,6 @@ class ClangRenderer(Renderer):
 
     def supports_dtype(self, dtype: DType) -> bool:
         return dtypes.is_bool(dtype) or dtype.scalar() in _NAMES
-
-    def supports_op(self, op: Ops, dtype: DType) -> bool:
-        return op not in TRANSCENDENTAL
 
     @property
     def key(self) -> str:

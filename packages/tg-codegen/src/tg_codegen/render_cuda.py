@@ -36,9 +36,11 @@ _NAMES = {
     dtypes.int32: "int", dtypes.uint32: "unsigned", dtypes.int64: "long long", dtypes.uint64: "unsigned long long",
     dtypes.float16: "__half", dtypes.float32: "float", dtypes.float64: "double",
 }  # fmt: skip
-_FUNCTIONS = {
-    Ops.SQRT: "sqrt", Ops.TRUNC: "trunc", Ops.EXP2: "exp2", Ops.LOG2: "log2", Ops.SIN: "sin",
+# Off by 2 units in the last place at most ("CUDA C++ Programming Guide", Mathematical Functions).
+_ACCURATE = {
+    Ops.EXP: "exp", Ops.EXP2: "exp2", Ops.LOG: "log", Ops.LOG2: "log2", Ops.SIN: "sin", Ops.COS: "cos",
 }  # fmt: skip
+_FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc", **_ACCURATE}
 _AXES = {"g": "blockIdx", "l": "threadIdx"}
 _BLOCK = "shared_block"
 _LETTER = {16: "h", 32: "f", 64: "d"}
@@ -75,6 +77,9 @@ class CUDARenderer(Renderer):
 
     def supports_dtype(self, dtype: DType) -> bool:
         return dtypes.is_bool(dtype) or dtype.scalar() in _NAMES
+
+    def supports_op(self, op: Ops, dtype: DType) -> bool:
+        return super().supports_op(op, dtype) or op in _ACCURATE
 
     @property
     def key(self) -> str:

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_lazy import TRANSCENDENTAL, Ops
 
 from .facts import element, kernel_facts
 from .llvm_arithmetic import MATRICES, LLVMArithmetic
@@ -52,9 +51,6 @@ class LLVMRenderer(Renderer):
 
     def supports_dtype(self, dtype: DType) -> bool:
         return not dtypes.is_float(dtype) or dtype.scalar() in FLOATS
-
-    def supports_op(self, op: Ops, dtype: DType) -> bool:
-        return op not in TRANSCENDENTAL
 
     @property
     def key(self) -> str:

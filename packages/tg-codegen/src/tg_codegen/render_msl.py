@@ -47,9 +47,7 @@ _NAMES = {
     dtypes.bfloat16: "bfloat", dtypes.float32: "float",
 }  # fmt: skip
 _SPACES = {AddrSpace.GLOBAL: "device ", AddrSpace.LOCAL: "threadgroup ", AddrSpace.REG: "thread "}
-_FUNCTIONS = {
-    Ops.SQRT: "sqrt", Ops.TRUNC: "trunc", Ops.EXP2: "exp2", Ops.LOG2: "log2", Ops.SIN: "sin",
-}  # fmt: skip
+_FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc"}
 _PLACES = {"g": "group", "l": "item"}
 _INPUTS = ("uint3 group [[threadgroup_position_in_grid]]", "uint3 item [[thread_position_in_threadgroup]]")
 _WORDS = frozenset(

@@ -33,9 +33,7 @@ _NAMES = {
     dtypes.float32: "float", dtypes.float64: "double",
 }  # fmt: skip
 _SPACES = {AddrSpace.GLOBAL: "__global ", AddrSpace.LOCAL: "__local ", AddrSpace.REG: ""}
-_FUNCTIONS = {
-    Ops.SQRT: "sqrt", Ops.TRUNC: "trunc", Ops.EXP2: "exp2", Ops.LOG2: "log2", Ops.SIN: "sin",
-}  # fmt: skip
+_FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc"}
 _AXES = {"g": "get_group_id", "l": "get_local_id"}
 
 

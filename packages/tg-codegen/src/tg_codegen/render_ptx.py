@@ -85,8 +85,8 @@ class PTXRenderer(Renderer):
         return dtypes.is_bool(dtype) or dtype.scalar() in _SCALARS
 
     def supports_op(self, op: Ops, dtype: DType) -> bool:
-        if op not in TRANSCENDENTAL:
-            return True
+        if super().supports_op(op, dtype) or op not in TRANSCENDENTAL:
+            return super().supports_op(op, dtype)
         # ex2.approx is good to 2**-22 everywhere, lg2.approx near 1 only absolutely, sin.approx only near 0.
         return dtype.bits <= 32 if op is Ops.EXP2 else op is Ops.LOG2 and dtype.bits == 16
 

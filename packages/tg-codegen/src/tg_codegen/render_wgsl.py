@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tg_dtype import AddrSpace, ConstType, DType, dtypes
-from tg_lazy import TRANSCENDENTAL, Ops
+from tg_lazy import Ops
 
 from .facts import element, pointer_base
 from .render_cstyle import BINARY, LOGIC, CStyleKernel, bare, decimal, short
@@ -110,7 +110,7 @@ class WGSLRenderer(Renderer):
     def supports_op(self, op: Ops, dtype: DType) -> bool:
         # The built-in functions may be off by 2**-11. Our EXP2 in arithmetic adds and subtracts a large constant to
         # round, which a compiler of WGSL may take away: so there is a helper for it.
-        return op not in TRANSCENDENTAL or (op is Ops.EXP2 and dtype.scalar() is dtypes.float32)
+        return super().supports_op(op, dtype) or (op is Ops.EXP2 and dtype.scalar() is dtypes.float32)
 
     @property
     def key(self) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Self
 
-from tg_dtype import DType
-from tg_lazy import Ops
+from tg_dtype import DType, dtypes
+from tg_lazy import TRANSCENDENTAL, Ops
 
 from .target import Target
 from .uop import UOp
@@ -62,8 +62,11 @@ class Renderer(ABC):
         return True
 
     def supports_op(self, op: Ops, dtype: DType) -> bool:
-        """Whether the language has this elementwise op for this scalar dtype. Others are decomposed."""
-        return True
+        """Whether the language has this elementwise op for this scalar dtype. Others are decomposed.
+
+        What languages have of the functions is often less accurate than the arithmetic that they are decomposed to.
+        """
+        return op not in TRANSCENDENTAL and not (op is Ops.MOD and dtypes.is_float(dtype))
 
     @property
     def key(self) -> str:

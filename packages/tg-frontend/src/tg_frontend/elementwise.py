@@ -12,14 +12,32 @@ from tg_shape import Expr
 
 from . import coerce, host
 from .core import Core
-from .function import Add, Div, Maximum, Mul, Neg, Pow, Reciprocal, Sqrt, Step, Sub, Trunc, Where, splat
+from .function import (
+    Add,
+    Div,
+    FloorDiv,
+    Fmod,
+    Maximum,
+    Mul,
+    Neg,
+    Pow,
+    Reciprocal,
+    Remainder,
+    Sqrt,
+    Step,
+    Sub,
+    Trunc,
+    Where,
+    splat,
+)
 from .movement import Movement, broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-_LARGEST_UNROLLED_POWER = 32
+_LARGEST_UNROLLED_POWER = 32  # of integers
+_ACCURATE_POWERS = range(-2, 7)  # of floats: those that a few multiplications give within 2.5 units in the last place
 
 
 def weak_dtype(dtype: DType, value: ConstType | Expr) -> DType:
@@ -129,7 +147,8 @@ class Elementwise(Movement):
     def div(self, x: Any, reverse: bool = False, rounding_mode: str | None = None) -> Self:
         """self / x, as floats. With ``rounding_mode`` ``"floor"`` or ``"trunc"`` integers stay integers.
 
-        Integers divided by 0 give 0.
+        Integers divided by 0 give 0. The floor of a quotient of floats is that of the exact one: 1.0 // 0.1 is 9.0, as
+        in Python, though 1.0 / 0.1 rounds to 10.0; divided by 0 it is infinite, or NaN.
 
         Raises:
           ValueError: there is no such rounding mode.
@@ -137,11 +156,11 @@ class Elementwise(Movement):
         if rounding_mode not in (None, "floor", "trunc"):
             raise ValueError(f"div: rounding_mode {rounding_mode!r}; there are None, 'floor' and 'trunc'")
         a, b = self._pair(x, "div", reverse)
+        if rounding_mode == "floor" and a.dtype.kind == "float":
+            return a._apply(FloorDiv(), b)
         if rounding_mode is None or a.dtype.kind == "float":
             quotient = a._floating()._apply(Div(), b._floating())
-            if rounding_mode is None:
-                return quotient
-            return quotient.trunc() if rounding_mode == "trunc" else quotient.floor()
+            return quotient if rounding_mode is None else quotient.trunc()
         a._kinds("div", "int", "uint")
         quotient = a._int_quotient(b)
         if rounding_mode == "trunc" or a.dtype.kind == "uint":
@@ -179,30 +198,61 @@ class Elementwise(Movement):
         return self.div(x, reverse, rounding_mode="trunc")
 
     def mod(self, x: Any, reverse: bool = False) -> Self:
-        """The remainder of the floored quotient, with the sign of the divisor, as in Python. Integers by 0: self."""
+        """The remainder of the floored quotient, with the sign of the divisor, as in Python.
+
+        Of floats it is exact, however large the quotient; by 0 it is NaN. Of integers by 0 it is self, so that
+        ``self == self // x * x + self % x`` holds also there.
+
+        >>> from tinytg import Tensor
+        >>> (Tensor([1e10, 5.0, -5.0]) % Tensor([3.0, float("inf"), 3.0])).tolist()
+        [1.0, 5.0, 1.0]
+        """
         a, b = self._pair(x, "mod", reverse)
         if a.dtype.kind == "float":
-            return a._apply(Sub(), a._apply(Div(), b).floor()._apply(Mul(), b))
+            return a._apply(Remainder(), b)
         remainder = a._remainder(b, "mod")
         if a.dtype.kind == "uint":
             return remainder
         return remainder._crosses(b)._apply(Where(), remainder._apply(Add(), b), remainder)
 
     def fmod(self, x: Any, reverse: bool = False) -> Self:
-        """The remainder of the truncated quotient: it has the sign of the dividend, as in C."""
+        """The remainder of the truncated quotient: it has the sign of the dividend, as in C.
+
+        Of floats it is exact, however large the quotient; by 0 it is NaN. Of integers by 0 it is self.
+        """
         a, b = self._pair(x, "fmod", reverse)
         if a.dtype.kind == "float":
-            return a._apply(Sub(), a._apply(Div(), b)._apply(Trunc())._apply(Mul(), b))
+            return a._apply(Fmod(), b)
         return a._remainder(b, "fmod")
 
     def _remainder(self, b: Self, what: str) -> Self:
         self._kinds(what, "int", "uint", "float")
         return self._apply(Sub(), self._int_quotient(b)._apply(Mul(), b))
 
+    def remainder(self, x: Any) -> Self:
+        """The same as :meth:`mod`."""
+        return self.mod(x)
+
+    def floor_divide(self, x: Any) -> Self:
+        """The floor of self / x; the gradient is 0."""
+        return self.div(x, rounding_mode="floor")
+
+    def divmod(self, x: Any, reverse: bool = False) -> tuple[Self, Self]:
+        """The floored quotient and the remainder, as Python's ``divmod``."""
+        return self.div(x, reverse, rounding_mode="floor"), self.mod(x, reverse)
+
     def pow(self, x: Any, reverse: bool = False) -> Self:
         """self ** x. A negative base has a power only where the exponent is a whole number, else NaN.
 
-        Integers stay integers and wrap; to a negative power they truncate (0, or 1 and -1 for the bases 1 and -1).
+        Integers stay integers and wrap. To a negative power in a tensor they truncate, as in PyTorch: 0, or 1 and -1
+        for the bases 1 and -1.
+
+        >>> from tinytg import Tensor
+        >>> (Tensor([4.0, 2.0]) ** -0.5).tolist(), (Tensor([3, -2]) ** 3).tolist()
+        ([0.5, 0.7071067690849304], [27, -8])
+
+        Raises:
+          ValueError: integers are raised to a negative number.
         """
         if not reverse and isinstance(x, (bool, int, float)):
             found = self._fixed_power(x)
@@ -221,7 +271,13 @@ class Elementwise(Movement):
         if isinstance(x, float) and not x.is_integer():
             return None
         n = int(x)
-        if abs(n) > _LARGEST_UNROLLED_POWER or (n < 0 and dtype.kind != "float") or dtype.kind == "bool":
+        if dtype.kind in ("int", "uint") and n < 0:
+            raise ValueError(
+                f"pow: integers ({dtype.name}) to the negative power {n} are no integers; cast to a float first, "
+                f"or write {float(n)}"
+            )
+        fits = n in _ACCURATE_POWERS if dtype.kind == "float" else abs(n) <= _LARGEST_UNROLLED_POWER
+        if not fits or dtype.kind == "bool":
             return None
         base = self.cast(dtype)
         if n == 0:

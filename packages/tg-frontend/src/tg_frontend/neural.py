@@ -7,7 +7,7 @@ import math
 from tg_dtype import sum_acc_dtype
 
 from .convolution import Convolution
-from .function import Relu, Sigmoid
+from .function import Relu, Sigmoid, Softplus
 from .movement import broadcast_shape
 
 TYPE_CHECKING = False
@@ -49,13 +49,6 @@ class Activation(Convolution):
         """x between two bounds."""
         return self.clip(min_val, max_val)
 
-    def tanh(self) -> Self:
-        """The hyperbolic tangent."""
-        return self._wide(lambda x: x._tanh())
-
-    def _tanh(self) -> Self:
-        return (self * 2).sigmoid() * 2 - 1
-
     def leaky_relu(self, neg_slope: float = 0.01) -> Self:
         """x, times ``neg_slope`` below 0."""
         x = self._floating()
@@ -64,12 +57,12 @@ class Activation(Convolution):
     def elu(self, alpha: float = 1.0) -> Self:
         """x, and alpha * (exp(x) - 1) below 0."""
         x = self._floating()
-        return (x > 0).where(x, (x.minimum(0).exp() - 1) * alpha)
+        return (x > 0).where(x, x.minimum(0).expm1() * alpha)
 
     def celu(self, alpha: float = 1.0) -> Self:
         """x, and alpha * (exp(x / alpha) - 1) below 0."""
         x = self._floating()
-        return (x > 0).where(x, ((x.minimum(0) / alpha).exp() - 1) * alpha)
+        return (x > 0).where(x, (x.minimum(0) / alpha).expm1() * alpha)
 
     def selu(self, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> Self:
         """gamma * elu(x, alpha)."""
@@ -108,7 +101,9 @@ class Activation(Convolution):
 
     def softplus(self, beta: float = 1.0) -> Self:
         """log(1 + exp(beta * x)) / beta, without overflow."""
-        return self._wide(lambda x: ((x * beta).relu() + ((-(x * beta).abs()).exp() + 1).log()) * (1 / beta))
+        if beta == 1:
+            return self._floating()._apply(Softplus())
+        return self._wide(lambda x: (x * beta)._apply(Softplus()) / beta)
 
     def softsign(self) -> Self:
         """x / (1 + abs(x))."""

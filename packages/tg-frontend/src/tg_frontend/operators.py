@@ -120,6 +120,12 @@ class Operators(Elementwise):
     def __mod__(self, x: Any) -> Self:
         return self.mod(x)
 
+    def __divmod__(self, x: Any) -> tuple[Self, Self]:
+        return self.divmod(x)
+
+    def __rdivmod__(self, x: Any) -> tuple[Self, Self]:
+        return self.divmod(x, True)
+
     def __pow__(self, x: Any) -> Self:
         return self.pow(x)
 

@@ -11,15 +11,13 @@ import math
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from .function import Erf, Exp, Exp2, Log, Log2, Sin, Sqrt, Step, splat
+from .function import Atan2, Elementary, Sqrt, Step, splat
 from .operators import Operators
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
-
-_ATAN_TERMS = 12
 
 
 def _sign(x: LazyBuffer) -> LazyBuffer:
@@ -43,6 +41,9 @@ class Transcendental(Operators):
     def _wide(self, compute: Callable[[Self], Self]) -> Self:
         x = self._floating()
         return compute(x) if x.dtype.itemsize >= 4 else compute(x.cast(dtypes.float32)).cast(x.dtype)
+
+    def _elementary(self, op: Ops) -> Self:
+        return self._floating()._apply(Elementary(op))
 
     # *** powers and logarithms ***
 
@@ -70,23 +71,31 @@ class Transcendental(Operators):
 
     def exp(self) -> Self:
         """e ** self."""
-        return self._floating()._apply(Exp())
+        return self._elementary(Ops.EXP)
 
     def exp2(self) -> Self:
         """2 ** self."""
-        return self._floating()._apply(Exp2())
+        return self._elementary(Ops.EXP2)
 
     def log(self) -> Self:
         """The logarithm, base e; -inf at 0, NaN below."""
-        return self._floating()._apply(Log())
+        return self._elementary(Ops.LOG)
 
     def log2(self) -> Self:
         """The logarithm, base 2; -inf at 0, NaN below."""
-        return self._floating()._apply(Log2())
+        return self._elementary(Ops.LOG2)
 
     def log10(self) -> Self:
         """The logarithm, base 10; -inf at 0, NaN below."""
-        return self._wide(lambda x: x.log2() * math.log10(2))
+        return self._elementary(Ops.LOG10)
+
+    def expm1(self) -> Self:
+        """e ** self - 1, accurate near 0."""
+        return self._elementary(Ops.EXPM1)
+
+    def log1p(self) -> Self:
+        """log(1 + self), accurate near 0; -inf at -1, NaN below."""
+        return self._elementary(Ops.LOG1P)
 
     def logaddexp(self, x: Any) -> Self:
         """log(e ** self + e ** x), without overflow."""
@@ -103,74 +112,71 @@ class Transcendental(Operators):
 
     def sin(self) -> Self:
         """The sine."""
-        return self._floating()._apply(Sin())
+        return self._elementary(Ops.SIN)
 
     def cos(self) -> Self:
         """The cosine."""
-        return self._wide(lambda x: (math.pi / 2 - x)._apply(Sin()))
+        return self._elementary(Ops.COS)
 
     def tan(self) -> Self:
         """The tangent."""
-        return self._wide(lambda x: x.sin() / x.cos())
+        return self._elementary(Ops.TAN)
 
     def asin(self) -> Self:
         """The inverse of the sine, from -pi/2 to pi/2; NaN outside of -1 to 1."""
-        return self._wide(lambda x: (x / ((1 - x) * (1 + x)).sqrt()).atan())
+        return self._elementary(Ops.ASIN)
 
     def acos(self) -> Self:
         """The inverse of the cosine, from 0 to pi; NaN outside of -1 to 1."""
-        return self._wide(lambda x: ((1 - x) / (1 + x)).sqrt().atan() * 2)
+        return self._elementary(Ops.ACOS)
 
     def atan(self) -> Self:
         """The inverse of the tangent, from -pi/2 to pi/2."""
-        return self._wide(lambda x: x._atan())
+        return self._elementary(Ops.ATAN)
 
-    def _atan(self) -> Self:
-        far = (self > 1) | (self < -1)
-        # atan x = +-pi/2 - atan 1/x brings x into -1 to 1; atan x = 2 atan (x / (1 + sqrt(1 + x**2))), twice, into
-        # -0.2 to 0.2, where the power series converges fast.
-        x = far.where(far.where(self, 1).reciprocal(), self)
-        x = x / ((x * x + 1).sqrt() + 1)
-        x = x / ((x * x + 1).sqrt() + 1)
-        square = x * x
-        series = square * ((-1) ** _ATAN_TERMS / (2 * _ATAN_TERMS + 1))
-        for k in range(_ATAN_TERMS - 1, 0, -1):
-            series = (series + (-1) ** k / (2 * k + 1)) * square
-        near = (x + x * series) * 4
-        quarter = self._splat(math.pi / 2, self.dtype, "atan")
-        return far.where((self > 0).where(quarter, -quarter) - near, near)
+    def atan2(self, other: Any) -> Self:
+        """The angle of the point (other, self), from -pi to pi, signs of zeros included.
+
+        >>> from tinytg import Tensor
+        >>> Tensor([1.0, -1.0]).atan2(Tensor([-1.0, 0.0])).tolist()
+        [2.356194496154785, -1.5707963705062866]
+        """
+        y, x = self._pair(other, "atan2")
+        return y._floating()._apply(Atan2(), x._floating())
 
     # *** hyperbolic ***
 
     def sinh(self) -> Self:
         """The hyperbolic sine."""
-        return self._wide(lambda x: (x.exp() - (-x).exp()) * 0.5)
+        return self._elementary(Ops.SINH)
 
     def cosh(self) -> Self:
         """The hyperbolic cosine."""
-        return self._wide(lambda x: (x.exp() + (-x).exp()) * 0.5)
+        return self._elementary(Ops.COSH)
+
+    def tanh(self) -> Self:
+        """The hyperbolic tangent."""
+        return self._elementary(Ops.TANH)
 
     def asinh(self) -> Self:
         """The inverse of the hyperbolic sine."""
-        return self._wide(lambda x: x._asinh())
-
-    def _asinh(self) -> Self:
-        negative = self < 0
-        x = negative.where(-self, self)
-        out = (x + (x * x + 1).sqrt()).log()
-        return negative.where(-out, out)
+        return self._elementary(Ops.ASINH)
 
     def acosh(self) -> Self:
         """The inverse of the hyperbolic cosine; NaN below 1."""
-        return self._wide(lambda x: (x + ((x - 1) * (x + 1)).sqrt()).log())
+        return self._elementary(Ops.ACOSH)
 
     def atanh(self) -> Self:
         """The inverse of the hyperbolic tangent; NaN outside of -1 to 1."""
-        return self._wide(lambda x: ((1 + x) / (1 - x)).log() * 0.5)
+        return self._elementary(Ops.ATANH)
 
     def erf(self) -> Self:
         """The error function."""
-        return self._floating()._apply(Erf())
+        return self._elementary(Ops.ERF)
+
+    def erfc(self) -> Self:
+        """1 less the error function, accurate where that is tiny."""
+        return self._elementary(Ops.ERFC)
 
     # *** rounding: the gradient is 0 ***
 

@@ -145,7 +145,7 @@ RULES: tuple[Rule, ...] = (
     Rule("divide by one", (Ops.FDIV, Ops.IDIV), "x / 1 = x", _EXACT, _right(1)),
     Rule("shift by none", (Ops.SHL, Ops.SHR), "x << 0 = x", _INT, _right(0)),
     Rule("modulo one", (Ops.MOD,), "x % 1 = 0", _INT,
-         lambda x: ast.const(0, x.dtype, x.shape) if _is(x.src[1], 1) else None),
+         lambda x: ast.const(0, x.dtype, x.shape) if _integral(x) and _is(x.src[1], 1) else None),
     Rule("or zero", (Ops.OR, Ops.XOR), "x | 0 = x", _INT, lambda x: _either(x, 0)),
     Rule("and ones", (Ops.AND,), "x & ~0 = x", _INT, _all_ones),
     Rule("and zero", (Ops.AND,), "x & 0 = 0", _INT, _times_zero),

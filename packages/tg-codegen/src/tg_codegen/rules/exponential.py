@@ -1,8 +1,8 @@
 """EXP, EXP2, EXPM1 and the hyperbolic functions.
 
-e**x = 2**n * e**r with n the whole number nearest to x / log 2, so that abs(r) <= log(2) / 2. n * log 2 is taken away in
-two parts, of which the first has so few bits that its product with n is exact (W. J. Cody, W. Waite, "Software manual
-for the elementary functions", 1980).
+e**x = 2**n * e**r with n the whole number nearest to x / log 2, so that abs(r) <= log(2) / 2. n * log 2 is taken away
+in two parts, of which the first has so few bits that its product with n is exact (W. J. Cody, W. Waite, "Software
+manual for the elementary functions", 1980).
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ _EXPM1_SINGLE = (
     0.001388252437754497, 0.008366515180135004, 0.04166719965598776, 0.16666543660970817, 0.4999999815504125,
 )  # fmt: skip
 _EXPM1_DOUBLE = (
-    2.0875327715788043e-09, 2.510896973400645e-08, 2.755740262383737e-07, 2.7557244398236302e-06, 2.4801587172591834e-05,
-    0.00019841269885944413, 0.001388888888896233, 0.008333333333321698, 0.04166666666666651, 0.16666666666666677, 0.5,
+    2.0875327715788043e-09, 2.510896973400645e-08, 2.755740262383737e-07, 2.7557244398236302e-06,
+    2.4801587172591834e-05, 0.00019841269885944413, 0.001388888888896233, 0.008333333333321698, 0.04166666666666651,
+    0.16666666666666677, 0.5,
 )  # fmt: skip
 # (sinh(x) - x) / x**3 in x**2
 _SINH_SINGLE = (0.00020372300955449026, 0.008330282501361301, 0.16666716051735223)
 _SINH_DOUBLE = (
-    7.75877122918969e-13, 1.6057259053433425e-10, 2.5052123145579163e-08, 2.7557319157018405e-06, 0.00019841269841432035,
-    0.008333333333333148, 0.16666666666666669,
+    7.75877122918969e-13, 1.6057259053433425e-10, 2.5052123145579163e-08, 2.7557319157018405e-06,
+    0.00019841269841432035, 0.008333333333333148, 0.16666666666666669,
 )  # fmt: skip
 # (tanh(x) - x) / x**3 in x**2
 _TANH_SINGLE = (

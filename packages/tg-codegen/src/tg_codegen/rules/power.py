@@ -79,7 +79,8 @@ def power(x: Number, y: Number, f: Format) -> Number:
     # 0 and infinity to the power y are each other for -y
     end = size.equals(0.0).where(-y, y)
     at_end = size.equals(0.0) | size.equals(inf)
-    found = at_end.where((end < 0.0).where(size.like(0.0), (end > 0.0).where(size.like(inf), y)), _magnitude(size, y, f))
+    limit = (end < 0.0).where(size.like(0.0), (end > 0.0).where(size.like(inf), y))
+    found = at_end.where(limit, _magnitude(size, y, f))
     found = odd.where(f.signed_as(found, f.sign(x)), found)
     undefined = (x < 0.0) & (whole | at_end).apply(Ops.NOT)
     found = undefined.where(nan, found)

@@ -56,7 +56,7 @@ def transcendental(root: UOp, renderer: Renderer) -> UOp:
         wide = tuple(x.cast(dtypes.float32) for x in root.src)
         return UOp(root.op, wide[0].dtype, wide).cast(scalar)
     f = format_for(scalar, renderer)
-    operands = [Number(x) for x in root.src]
+    x = Number(root.src[0])
     if root.op in PAIRS:
-        return PAIRS[root.op](*operands, f).uop
-    return FUNCTIONS[root.op](*operands, f).uop
+        return PAIRS[root.op](x, Number(root.src[1]), f).uop
+    return FUNCTIONS[root.op](x, f).uop

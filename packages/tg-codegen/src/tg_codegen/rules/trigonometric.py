@@ -216,10 +216,10 @@ def atan(x: Number, f: Format) -> Number:
 
 
 def _arc(x: Number, f: Format) -> tuple[Number, Number, Number, Number, Number]:
-    """What both inverses are made of: whether |x| < 1/2; p, with asin y = y + y p; y = x or sqrt((1 - |x|) / 2) = first + c.
+    """What both inverses are made of: asin y = y + y * p, with y = x where |x| < 1/2, else sqrt((1 - |x|) / 2).
 
     Returns:
-      the condition, p, sqrt((1 - |x|) / 2), its leading bits, and c.
+      whether |x| < 1/2; p; y; the leading bits of y; what is left of the exact root beyond them.
     """
     size = f.size(x)
     near = size < 0.5

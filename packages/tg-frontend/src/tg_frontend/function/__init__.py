@@ -10,32 +10,32 @@ Gradients at points where there is more than one: ``Max`` and ``Maximum`` split 
 at 0, ``Trunc`` and ``Step`` give 0 everywhere.
 """
 
-from .arithmetic import Add, Div, Maximum, Mul, Pow, Sub, Where
+from .arithmetic import Add, Atan2, Div, Maximum, Mul, Pow, Sub, Where
 from .base import Function, Grads, splat, total, widened
+from .division import FloorDiv, Fmod, Remainder
+from .elementary import Elementary
 from .lookup import Take, TakeAlong
 from .memory import Cast, Contiguous, ContiguousBackward, Copy
 from .movement import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink
 from .reduction import Max, Prod, Sum
-from .special import Erf
-from .unary import Exp, Exp2, Log, Log2, Neg, Reciprocal, Relu, Sigmoid, Sin, Sqrt, Step, Trunc
+from .unary import Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
 
 __all__ = [
     "Add",
+    "Atan2",
     "Cast",
     "Cat",
     "Contiguous",
     "ContiguousBackward",
     "Copy",
     "Div",
-    "Erf",
-    "Exp",
-    "Exp2",
+    "Elementary",
     "Expand",
     "Flip",
+    "FloorDiv",
+    "Fmod",
     "Function",
     "Grads",
-    "Log",
-    "Log2",
     "Max",
     "Maximum",
     "Mul",
@@ -46,10 +46,11 @@ __all__ = [
     "Prod",
     "Reciprocal",
     "Relu",
+    "Remainder",
     "Reshape",
     "Shrink",
     "Sigmoid",
-    "Sin",
+    "Softplus",
     "Sqrt",
     "Step",
     "Sub",

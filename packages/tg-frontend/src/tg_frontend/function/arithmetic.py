@@ -7,7 +7,7 @@ import math
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from .base import Function, Grads, splat, widened
+from .base import Function, Grads, splat, widened, widened_pair
 
 
 class Add(Function):
@@ -101,25 +101,8 @@ class Where(Function):
 
 
 def power(x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
-    """x ** y of floats of one dtype and shape; NaN where -inf < x < 0 and y is no integer, 1 where y is 0."""
-
-    def compute(v: LazyBuffer, w: LazyBuffer) -> LazyBuffer:
-        zero, one = splat(v, 0), splat(v, 1)
-        negative = v.alu(Ops.CMPLT, zero)
-        magnitude = negative.alu(Ops.WHERE, v.alu(Ops.NEG), v).alu(Ops.LOG2).alu(Ops.MUL, w).alu(Ops.EXP2)
-        half = w.alu(Ops.MUL, splat(w, 0.5))
-        odd = half.alu(Ops.TRUNC).alu(Ops.CMPNE, half)
-        whole = w.alu(Ops.TRUNC).alu(Ops.CMPEQ, w)
-        signed = odd.alu(Ops.WHERE, magnitude.alu(Ops.NEG), magnitude)
-        lowest = v.alu(Ops.CMPEQ, splat(v, -math.inf))
-        broken = lowest.alu(Ops.WHERE, magnitude, splat(v, math.nan))
-        result = negative.alu(Ops.WHERE, whole.alu(Ops.WHERE, signed, broken), magnitude)
-        trivial = w.alu(Ops.CMPEQ, zero).alu(Ops.OR, v.alu(Ops.CMPEQ, one))
-        return trivial.alu(Ops.WHERE, one, result)
-
-    if x.dtype.itemsize >= 4:
-        return compute(x, y)
-    return compute(x.cast(dtypes.float32), y.cast(dtypes.float32)).cast(x.dtype)
+    """x ** y of floats of one dtype and shape."""
+    return widened_pair(x, y, lambda v, w: v.alu(Ops.POW, w))
 
 
 class Pow(Function):
@@ -138,7 +121,50 @@ class Pow(Function):
             slope = self.y.alu(Ops.MUL, power(self.x, self.y.alu(Ops.SUB, splat(self.y, 1))))
             grad_x = self.y.alu(Ops.CMPEQ, zero).alu(Ops.WHERE, zero, grad.alu(Ops.MUL, slope))
         if self.needs[1]:
-            log = widened(self.x, lambda v: v.alu(Ops.LOG2).alu(Ops.MUL, splat(v, math.log(2))))
+            log = widened(self.x, lambda v: v.alu(Ops.LOG))
             flat = self.x.alu(Ops.CMPEQ, zero).alu(Ops.AND, self.y.alu(Ops.CMPLT, zero).alu(Ops.NOT))
             grad_y = flat.alu(Ops.WHERE, zero, grad.alu(Ops.MUL, self.out).alu(Ops.MUL, log))
         return grad_x, grad_y
+
+
+def _atan2(y: LazyBuffer, x: LazyBuffer) -> LazyBuffer:
+    zero, inf = splat(x, 0), splat(x, math.inf)
+
+    def size(v: LazyBuffer) -> LazyBuffer:
+        return v.alu(Ops.MAX, v.alu(Ops.NEG))
+
+    def below(v: LazyBuffer) -> LazyBuffer:
+        """Where a number has the sign -, also as a zero."""
+        return v.alu(Ops.CMPLT, zero).alu(
+            Ops.OR, v.alu(Ops.CMPEQ, zero).alu(Ops.AND, v.alu(Ops.RECIP).alu(Ops.CMPLT, zero))
+        )
+
+    top, bottom = size(y), size(x)
+    both = top.alu(Ops.CMPEQ, inf).alu(Ops.AND, bottom.alu(Ops.CMPEQ, inf))
+    ratio = both.alu(Ops.WHERE, splat(x, 1), top.alu(Ops.FDIV, bottom))
+    ratio = top.alu(Ops.CMPEQ, zero).alu(Ops.AND, bottom.alu(Ops.CMPEQ, zero)).alu(Ops.WHERE, zero, ratio)
+    angle = ratio.alu(Ops.ATAN)
+    # pi as the sum of two numbers
+    high = dtypes.as_const(math.pi, x.dtype)
+    rest = math.pi - high + 1.2246467991473532e-16
+    turned = splat(x, high).alu(Ops.SUB, angle.alu(Ops.SUB, splat(x, rest)))
+    angle = below(x).alu(Ops.WHERE, turned, angle)
+    return below(y).alu(Ops.WHERE, angle.alu(Ops.NEG), angle)
+
+
+class Atan2(Function):
+    """The angle of the point (x, y), given y and x."""
+
+    __slots__ = ("x", "y")
+
+    def forward(self, y: LazyBuffer, x: LazyBuffer) -> LazyBuffer:
+        self.y, self.x = y, x
+        return widened_pair(y, x, _atan2)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        square = self.x.alu(Ops.MUL, self.x).alu(Ops.ADD, self.y.alu(Ops.MUL, self.y))
+        share = grad.alu(Ops.FDIV, square)
+        return (
+            share.alu(Ops.MUL, self.x) if self.needs[0] else None,
+            share.alu(Ops.MUL, self.y).alu(Ops.NEG) if self.needs[1] else None,
+        )

@@ -24,6 +24,15 @@ def widened(x: LazyBuffer, compute: Callable[[LazyBuffer], LazyBuffer]) -> LazyB
     return compute(x.cast(dtypes.float32)).cast(x.dtype)
 
 
+def widened_pair(
+    x: LazyBuffer, y: LazyBuffer, compute: Callable[[LazyBuffer, LazyBuffer], LazyBuffer]
+) -> LazyBuffer:
+    """The same for a function of two numbers of one dtype."""
+    if x.dtype.itemsize >= 4:
+        return compute(x, y)
+    return compute(x.cast(dtypes.float32), y.cast(dtypes.float32)).cast(x.dtype)
+
+
 def total(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
     """The sum over ``axes``, kept with size 1, accumulated in at least 32 bits and returned in the dtype of ``x``."""
     if not axes:

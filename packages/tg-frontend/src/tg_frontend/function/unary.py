@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from tg_lazy import LazyBuffer, Ops
 
 from .base import Function, Grads, splat, widened
@@ -38,72 +36,6 @@ class Reciprocal(Function):
         return (grad.alu(Ops.NEG).alu(Ops.MUL, self.out).alu(Ops.MUL, self.out),)
 
 
-class Sin(Function):
-    """sin x, in radians"""
-
-    __slots__ = ("x",)
-
-    def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.x = x
-        return widened(x, lambda v: v.alu(Ops.SIN))
-
-    def backward(self, grad: LazyBuffer) -> Grads:
-        cos = widened(self.x, lambda v: splat(v, math.pi / 2).alu(Ops.SUB, v).alu(Ops.SIN))
-        return (grad.alu(Ops.MUL, cos),)
-
-
-class Exp2(Function):
-    """2 ** x"""
-
-    __slots__ = ("out",)
-
-    def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.out = widened(x, lambda v: v.alu(Ops.EXP2))
-        return self.out
-
-    def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad.alu(Ops.MUL, self.out).alu(Ops.MUL, splat(grad, math.log(2))),)
-
-
-class Exp(Function):
-    """e ** x"""
-
-    __slots__ = ("out",)
-
-    def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.out = widened(x, lambda v: v.alu(Ops.MUL, splat(v, 1 / math.log(2))).alu(Ops.EXP2))
-        return self.out
-
-    def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad.alu(Ops.MUL, self.out),)
-
-
-class Log2(Function):
-    """log x, base 2"""
-
-    __slots__ = ("x",)
-
-    def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.x = x
-        return widened(x, lambda v: v.alu(Ops.LOG2))
-
-    def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad.alu(Ops.FDIV, self.x.alu(Ops.MUL, splat(grad, math.log(2)))),)
-
-
-class Log(Function):
-    """log x, base e"""
-
-    __slots__ = ("x",)
-
-    def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.x = x
-        return widened(x, lambda v: v.alu(Ops.LOG2).alu(Ops.MUL, splat(v, math.log(2))))
-
-    def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad.alu(Ops.FDIV, self.x),)
-
-
 class Sqrt(Function):
     """The square root."""
 
@@ -131,22 +63,42 @@ class Relu(Function):
         return (positive.alu(Ops.WHERE, grad, splat(grad, 0)),)
 
 
+def _sigmoid(x: LazyBuffer) -> LazyBuffer:
+    """1 / (1 + e**-x), as e**x / (1 + e**x) where x is negative: both are accurate, and no power is infinite."""
+    one, negative = splat(x, 1), x.alu(Ops.CMPLT, splat(x, 0))
+    power = negative.alu(Ops.WHERE, x, x.alu(Ops.NEG)).alu(Ops.EXP)
+    return negative.alu(Ops.WHERE, power, one).alu(Ops.FDIV, one.alu(Ops.ADD, power))
+
+
 class Sigmoid(Function):
     """1 / (1 + e ** -x)"""
 
     __slots__ = ("out",)
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        def compute(v: LazyBuffer) -> LazyBuffer:
-            power = v.alu(Ops.MUL, splat(v, -1 / math.log(2))).alu(Ops.EXP2)
-            return splat(v, 1).alu(Ops.ADD, power).alu(Ops.RECIP)
-
-        self.out = widened(x, compute)
+        self.out = widened(x, _sigmoid)
         return self.out
 
     def backward(self, grad: LazyBuffer) -> Grads:
         slope = self.out.alu(Ops.MUL, splat(self.out, 1).alu(Ops.SUB, self.out))
         return (grad.alu(Ops.MUL, slope),)
+
+
+class Softplus(Function):
+    """log(1 + e ** x)"""
+
+    __slots__ = ("x",)
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        def compute(v: LazyBuffer) -> LazyBuffer:
+            power = v.alu(Ops.MAX, v.alu(Ops.NEG)).alu(Ops.NEG).alu(Ops.EXP)
+            return v.alu(Ops.MAX, splat(v, 0)).alu(Ops.ADD, power.alu(Ops.LOG1P))
+
+        self.x = x
+        return widened(x, compute)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad.alu(Ops.MUL, widened(self.x, _sigmoid)),)
 
 
 class Step(Function):

@@ -1,0 +1,215 @@
+"""The functions as arithmetic: within 2.5 units in the last place of the exact value, with C's special values.
+
+The arithmetic is executed by numpy, with multiplications and additions fused and not, and compared with numpy's long
+doubles, which have eleven bits more than float64. ``tools.accuracy`` measures more densely, on devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen.bounds import Bounds
+from tg_codegen.renderer import Renderer
+from tg_codegen.rewrite import graph_rewrite
+from tg_codegen.rules import simplify
+from tg_codegen.rules.decompose import decompose
+from tg_codegen.target import Target
+from tg_codegen.uop import UOp, UOps, const
+from tg_dtype import DType, dtypes
+from tg_lazy import TRANSCENDENTAL, Ops
+
+Array = Any
+Long = np.longdouble
+BOUND = 2.5
+FLOATS: dict[DType, tuple[Any, Any]] = {
+    dtypes.float32: (np.float32, np.uint32),
+    dtypes.float64: (np.float64, np.uint64),
+}
+COUNT = 1500
+
+pytestmark = pytest.mark.skipif(np.finfo(Long).nmant < 60, reason="numpy has no wider float here to compare with")
+
+
+class Plain(Renderer):
+    """A language with arithmetic only."""
+
+    name = "PLAIN"
+
+    def __init__(self, doubles: bool = True, shifts: bool = True) -> None:
+        super().__init__(Target())
+        self.doubles, self.shifts = doubles, shifts  # type: ignore[misc]
+
+    def render(self, name: str, uops: Any) -> str:
+        return ""
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        return dtype is not dtypes.float64 or self.doubles
+
+
+def operand(dtype: DType, number: int = 0) -> UOp:
+    return UOp(UOps.LOAD, dtype, (UOp(UOps.PARAM, dtype.ptr(), (), number), const(0, dtypes.int32)))
+
+
+def arithmetic(root: UOp, renderer: Renderer) -> UOp:
+    made = graph_rewrite(graph_rewrite(root, decompose, renderer), simplify, Bounds())
+    assert not {u.op for u in made.toposort()} & (TRANSCENDENTAL | {Ops.MOD})
+    return made
+
+
+def _erfc(x: Array) -> Array:
+    """1 - erf x: by a series of positive terms near 0, by a continued fraction further out."""
+    size = np.abs(x)
+    first = np.minimum(size, 1.2)
+    term = total = first.copy()
+    for n in range(1, 60):
+        term = term * (2 * first * first) / (2 * n + 1)
+        total = total + term
+    root_pi = np.sqrt(Long("3.14159265358979323846264338327950288"))
+    near = 1 - 2 / root_pi * np.exp(-first * first) * total
+    far = np.clip(size, 1.2, 200)
+    fraction = far.copy()
+    for n in range(700, 0, -1):
+        fraction = far + Long(n) / 2 / fraction
+    # the square in two parts: an exponential magnifies what is lost of it
+    head = far.astype(np.float32).astype(Long)
+    bell = np.exp(-head * head) * np.exp(-(far - head) * (far + head))
+    found = np.where(size < 1.2, near, bell / (root_pi * fraction))
+    return np.where(np.isnan(x), x, np.where(x < 0, 2 - found, found))
+
+
+def _erf(x: Array) -> Array:
+    size = np.abs(x)
+    term = total = np.minimum(size, 1.5)
+    first = total
+    for n in range(1, 60):
+        term = term * (2 * first * first) / (2 * n + 1)
+        total = total + term
+    root_pi = np.sqrt(Long("3.14159265358979323846264338327950288"))
+    return np.where(np.isnan(x), x, np.copysign(np.where(size < 1.5, 2 / root_pi * np.exp(-first * first) * total,
+                                                         1 - _erfc(size)), x))  # fmt: skip
+
+
+EXACT: dict[Ops, Callable[[Array], Array]] = {
+    Ops.EXP: np.exp, Ops.EXP2: np.exp2, Ops.EXPM1: np.expm1, Ops.LOG: np.log, Ops.LOG2: np.log2, Ops.LOG10: np.log10,
+    Ops.LOG1P: np.log1p, Ops.SIN: np.sin, Ops.COS: np.cos, Ops.TAN: np.tan, Ops.ASIN: np.arcsin, Ops.ACOS: np.arccos,
+    Ops.ATAN: np.arctan, Ops.SINH: np.sinh, Ops.COSH: np.cosh, Ops.TANH: np.tanh, Ops.ASINH: np.arcsinh,
+    Ops.ACOSH: np.arccosh, Ops.ATANH: np.arctanh, Ops.ERF: _erf, Ops.ERFC: _erfc,
+}  # fmt: skip
+SPECIAL = [
+    0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, 0.5, -0.5, 127.0, 127.99999, 128.0, 128.5, 129.0, -125.5,
+    -126.0, -126.5, -149.0, -149.5, -150.0, -151.0, -1e30, 1e30, 1023.0, 1023.9999999999, 1024.0, -1021.5, -1022.0,
+    -1074.0, -1074.5, -1075.0, -1076.0, 1e300, 1.5707963267948966, 3.141592653589793, 6381956970095103 * 2.0**797,
+    88.72283, 88.72284, 89.0, 89.4, 709.78, 710.0, 710.5, -87.4, -103.97, -104.0, -745.2, 0.625, 0.8, 0.34657359, 26.5,
+    10.05, 0.4375, 0.6875, 1.1875, 2.4375, 0.7853982, 26.7035, 1e-10, -1e20, 1e20, -31.88, 0.99999994, 0.0374755859375,
+]  # fmt: skip
+
+
+def arguments(dtype: DType) -> Array:
+    """All magnitudes, the ranges that matter, and the neighbourhood of where results are 0."""
+    real, bits = FLOATS[dtype]
+    random = np.random.default_rng(7)
+    anything = random.integers(0, np.iinfo(bits).max, COUNT, dtype=bits, endpoint=True).view(real)
+    with np.errstate(all="ignore"):
+        sizes = np.exp2(random.uniform(-30, 8, COUNT)) * random.choice([-1, 1], COUNT)
+        spread = np.concatenate([random.uniform(-n, n, COUNT) for n in (1.05, 20, 110, 750)])
+        near_1 = 1 + random.uniform(-0.5, 0.5, COUNT) * 2.0 ** -random.integers(0, 30, COUNT)
+        multiples = np.arange(COUNT) * np.pi / 2
+        some = np.concatenate([sizes, spread, near_1, multiples, np.array(SPECIAL)]).astype(real)
+        limits = np.array([np.finfo(real).max, -np.finfo(real).max, np.finfo(real).tiny], dtype=real)
+    return np.concatenate([anything, some, np.array([1, 2, 5], dtype=bits).view(real), limits])
+
+
+def off(got: Array, exact: Array) -> Array:
+    """Errors in units in the last place; infinite where NaN, infinities or the sign of zero differ."""
+    real = got.dtype
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(real)
+        unit = np.spacing(np.abs(rounded)).astype(Long)
+        error = np.abs(got.astype(Long) - exact) / unit
+    agree = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    error = np.where(np.isfinite(rounded) & np.isfinite(got), error, np.where(agree, 0.0, np.inf))
+    return np.where((rounded == 0) & (got == 0) & (np.signbit(got) != np.signbit(rounded)), np.inf, error)
+
+
+def check(name: str, got: Array, exact: Array, bound: float, *given: Array) -> None:
+    error = off(got, exact)
+    worst = int(np.argmax(error))
+    told = f"{name}({', '.join(repr(x[worst]) for x in given)}) = {got[worst]!r}, exactly {exact[worst]!r}"
+    assert error[worst] <= bound, f"{told}: {error[worst]:.2f} units in the last place"
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("op", EXACT, ids=lambda op: op.name.lower())
+def test_function(op: Ops, dtype: DType, on_arrays: Callable[..., Array]) -> None:
+    x, data = operand(dtype), arguments(dtype)
+    with np.errstate(all="ignore"):
+        exact = EXACT[op](data.astype(Long))
+    made = arithmetic(x.alu(op), Plain())
+    for fused in (True, False):
+        check(op.name, on_arrays(made, {x: data}, fused), exact, BOUND, data)
+
+
+@pytest.mark.parametrize("op", EXACT, ids=lambda op: op.name.lower())
+def test_function_without_doubles_and_shifts(op: Ops, on_arrays: Callable[..., Array]) -> None:
+    """As languages for GPUs are that have no float64, and whose compilers may reorder sums."""
+    x, data = operand(dtypes.float32), arguments(dtypes.float32)
+    made = arithmetic(x.alu(op), Plain(doubles=False, shifts=False))
+    assert all(u.dtype is not dtypes.float64 for u in made.toposort())
+    with np.errstate(all="ignore"):
+        check(op.name, on_arrays(made, {x: data}, False), EXACT[op](data.astype(Long)), BOUND, data)
+
+
+def pairs(dtype: DType) -> tuple[Array, Array]:
+    """Any two numbers, special ones, and such whose power is neither 0 nor infinite."""
+    real, bits = FLOATS[dtype]
+    random = np.random.default_rng(3)
+    anything = random.integers(0, np.iinfo(bits).max, (2, COUNT), dtype=bits, endpoint=True).view(real)
+    some = [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, -2, 0.5, -0.5, 3, 1e-40, 1e30, 1e300, 5e-324, 0.1, 7, 1e10]
+    limit = 1300 if dtype is dtypes.float64 else 160
+    with np.errstate(all="ignore"):
+        special = np.meshgrid(np.array(some).astype(real), np.array(some).astype(real))
+        near_1 = (1 + random.uniform(-0.3, 0.4, COUNT) * 2.0 ** -random.integers(0, 25, COUNT)).astype(real)
+        wide = np.exp2(random.uniform(-limit * 0.75, limit * 0.75, COUNT)).astype(real)
+        whole = random.integers(-50, 50, (2, COUNT)).astype(real)
+        powers = [(random.uniform(-limit, limit, COUNT) / np.log2(base)).astype(real) for base in (near_1, wide)]
+    return (np.concatenate([anything[0], special[0].ravel(), near_1, wide, whole[0]]),
+            np.concatenate([anything[1], special[1].ravel(), *powers, whole[1]]))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "doubles"), [(dtypes.float32, True), (dtypes.float32, False), (dtypes.float64, True)], ids=str
+)
+@pytest.mark.parametrize("op", [Ops.POW, Ops.MOD], ids=lambda op: op.name.lower())
+def test_function_of_two(op: Ops, dtype: DType, doubles: bool, on_arrays: Callable[..., Array]) -> None:
+    x, y, (a, b) = operand(dtype), operand(dtype, 1), pairs(dtype)
+    with np.errstate(all="ignore"):
+        exact = np.fmod(a, b).astype(Long) if op is Ops.MOD else np.power(a.astype(Long), b.astype(Long))
+    made = arithmetic(x.alu(op, y), Plain(doubles, shifts=doubles))
+    for fused in (True, False):
+        check(op.name, on_arrays(made, {x: a, y: b}, fused), exact, 0.0 if op is Ops.MOD else BOUND, a, b)
+
+
+def test_exp2_of_integers_is_exact(on_arrays: Callable[..., Array]) -> None:
+    x = operand(dtypes.float32)
+    data = np.arange(-149, 128).astype(np.float32)
+    assert (on_arrays(arithmetic(x.alu(Ops.EXP2), Plain()), {x: data}) == 2.0 ** data.astype(np.float64)).all()
+
+
+LENGTHS = {Ops.EXP: 24, Ops.EXP2: 21, Ops.LOG: 29, Ops.TANH: 33, Ops.ERF: 45, Ops.SIN: 85, Ops.COS: 85}
+
+
+@pytest.mark.parametrize("op", LENGTHS, ids=lambda op: op.name.lower())
+def test_functions_are_short(op: Ops) -> None:
+    made = arithmetic(operand(dtypes.float32).alu(op), Plain())
+    assert len([u for u in made.toposort() if isinstance(u.op, Ops) and u.op is not Ops.BITCAST]) <= LENGTHS[op]
+
+
+def test_vectors_are_served_too() -> None:
+    x = UOp(UOps.LOAD, dtypes.float32.vec(4), operand(dtypes.float32).src)
+    made = arithmetic(x.alu(Ops.SIN), Plain())
+    assert made.dtype is dtypes.float32.vec(4)
+    assert all(u.dtype.count == 4 or not isinstance(u.op, Ops) for u in made.toposort())
