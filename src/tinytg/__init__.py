@@ -8,11 +8,13 @@ The names that a person types, from the layers that own them:
 """
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor, TinyJit
+from tg_frontend import Tensor, TinyJit, set_printoptions
 from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
 
 from . import nn
 
-__all__ = ["Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "dtypes", "nn"]
+__all__ = [
+    "Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "dtypes", "nn", "set_printoptions",
+]  # fmt: skip

@@ -15,12 +15,13 @@ from tg_frontend.nn import (
     LayerNorm2d,
     Linear,
     RMSNorm,
+    describe,
 )
 
 from . import lr_scheduler, optim, state
 
 __all__ = [
     "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "lr_scheduler",
-    "optim", "state",
+    "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "describe",
+    "lr_scheduler", "optim", "state",
 ]

@@ -3,7 +3,8 @@
 from . import nn
 from .call import JitError
 from .jit import TinyJit
+from .printing import set_printoptions
 from .record import JIT
 from .tensor import Tensor
 
-__all__ = ["JIT", "JitError", "Tensor", "TinyJit", "nn"]
+__all__ = ["JIT", "JitError", "Tensor", "TinyJit", "nn", "set_printoptions"]

@@ -11,7 +11,7 @@ from tg_lazy import LazyBuffer, Ops
 from tg_runtime import Device, capturing
 from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
 
-from . import coerce, files, host
+from . import coerce, files, host, printing
 from .autograd import MODE
 from .coerce import to_dtype
 from .function import Contiguous, ContiguousBackward, Copy, Function
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tg_lazy import ScheduleItem
 
 DTypeLike = DType | str | type
-_REPR_LIMIT = 64
 _VIEW = Ops.VIEW
 
 
@@ -211,20 +210,38 @@ class Core:
         return _value(self.shape[0], self)
 
     def __bool__(self) -> bool:
-        raise TypeError("a tensor has no truth value; compare .item(), or use .any() or .all()")
+        """Whether the only element is not 0: it is computed now.
+
+        Raises:
+          TypeError: there is not exactly one element.
+        """
+        if self.numel() != 1:
+            raise TypeError(
+                f"bool: a tensor of shape {self.shape} has no truth value; use .any() or .all(), or compare with None"
+            )
+        return bool(self.item())
 
     def __hash__(self) -> int:
         return id(self)
 
     def __repr__(self) -> str:
-        lazy = self.lazydata
-        head = f"<Tensor shape={lazy.shape} dtype={lazy.dtype.name} device={lazy.device}"
-        if not lazy.base.is_realized:
-            return f"{head}, not realized>"
-        whole = lazy.st.contiguous and all(isinstance(dim, int) for dim in lazy.shape)
-        if not whole or capturing() or prod(lazy.shape) > _REPR_LIMIT:
-            return f"{head}, realized>"
-        return f"{head}, values={self._nested()}>"
+        return printing.text_of(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return printing.html_of(self)
+
+    def __format__(self, spec: str) -> str:
+        """The text; of a single element the number in the given format, as ``f"{loss:.3f}"``.
+
+        Raises:
+          TypeError: a format is given for more than one element.
+        """
+        if not spec:
+            return repr(self)
+        if self.numel() != 1:
+            raise TypeError(f"format: {spec!r} formats a number, not a tensor of shape {self.shape}; use .tolist()")
+        return format(self.item(), spec)
 
     # *** computing ***
 
@@ -371,6 +388,22 @@ class Core:
 
     def __int__(self) -> int:
         return int(self.item())
+
+    def __index__(self) -> int:
+        """For ``range(t)``, ``list[t]``, ``bin(t)``: the only element, of an integer dtype.
+
+        Raises:
+          TypeError: there is not exactly one element, or it is no integer.
+        """
+        if self.numel() != 1 or not dtypes.is_int(self.dtype):
+            raise TypeError(
+                f"index: a tensor of shape {self.shape} and {self.dtype.name} is no integer; "
+                "only one element of an integer dtype is"
+            )
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
 
 
 def _restored(

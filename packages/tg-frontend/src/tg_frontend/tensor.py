@@ -38,9 +38,7 @@ class Tensor(_Top):
         >>> from tg_frontend import Tensor
         >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="NUMPY")
         >>> (x + 1).sum(axis=0)
-        <Tensor shape=(2,) dtype=float32 device=NUMPY, not realized>
-        >>> (x + 1).sum(axis=0).realize()
-        <Tensor shape=(2,) dtype=float32 device=NUMPY, values=[6.0, 8.0]>
+        Tensor([6., 8.], device='NUMPY')
     """
 
     __slots__ = ()

@@ -409,6 +409,9 @@ class Bind(Expr):
         """The variable and the value."""
         return self.var, self.value
 
+    def __repr__(self) -> str:
+        return f"{self.var.render()}={self.value}"
+
 
 def order_of(x: sint) -> Order:
     """A sort key that does not depend on the process."""

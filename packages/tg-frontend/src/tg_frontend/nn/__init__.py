@@ -6,11 +6,12 @@ A layer is any object with tensors as attributes and a ``__call__``; nothing has
 
 from . import lr_scheduler, optim, state
 from .convolutional import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
+from .describing import describe
 from .layers import Embedding, Linear
 from .normalization import BatchNorm, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm, LayerNorm, LayerNorm2d, RMSNorm
 
 __all__ = [
     "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "Embedding",
-    "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "lr_scheduler", "optim",
+    "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "describe", "lr_scheduler", "optim",
     "state",
 ]  # fmt: skip

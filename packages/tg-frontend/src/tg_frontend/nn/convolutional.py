@@ -7,12 +7,14 @@ import math
 from ..convolution import per_axis, same_padding
 from ..keywords import public
 from ..tensor import Tensor
+from .describing import described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@described
 @public
 class Conv:
     """A convolution over as many axes as ``kernel_size`` has.

@@ -8,8 +8,10 @@ from tg_dtype import dtypes
 
 from ..keywords import public
 from ..tensor import Tensor
+from .describing import described
 
 
+@described
 @public
 class Linear:
     """x @ weight.T + bias.
@@ -30,6 +32,7 @@ class Linear:
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(max(1, in_features))
         self.weight = Tensor.uniform(out_features, in_features, low=-bound, high=bound)
         self.bias = Tensor.uniform(out_features, low=-bound, high=bound) if bias else None
@@ -39,6 +42,7 @@ class Linear:
         return x.linear(self.weight.transpose(), self.bias)
 
 
+@described
 @public
 class Embedding:
     """Rows of a table.

@@ -7,6 +7,7 @@ from tg_shape import prod
 
 from ..keywords import public
 from ..tensor import Tensor
+from .describing import described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ def _channels(x: Tensor, count: int, what: str) -> None:
         raise ValueError(f"{what}: input of shape {x.shape}; axis 1 must have {count} channels")
 
 
+@described
 @public
 class BatchNorm:
     """Each channel (axis 1) less its mean over the batch, over its deviation. Also ``BatchNorm2d``, ``BatchNorm3d``.
@@ -80,6 +82,7 @@ class BatchNorm:
 BatchNorm2d = BatchNorm3d = BatchNorm
 
 
+@described
 @public
 class GroupNorm:
     """The channels (axis 1) of a group and all that follows, less their mean, over their deviation.
@@ -128,8 +131,10 @@ class InstanceNorm(GroupNorm):
 
     def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = True) -> None:
         super().__init__(num_features, num_features, eps, affine)
+        self.num_features = num_features
 
 
+@described
 @public
 class LayerNorm:
     """The last axes less their mean, over their deviation.
@@ -177,6 +182,7 @@ class LayerNorm2d(LayerNorm):
         return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
+@described
 @public
 class RMSNorm:
     """The last axis over the root of its mean square.

@@ -9,6 +9,7 @@ from ..autograd import MODE, Switch
 from ..keywords import public
 from ..realization import realize_all
 from ..tensor import Tensor
+from .describing import described
 from .state import load_state_dict
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ def _dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in tensors}.values())
 
 
+@described
 @public
 class Optimizer:
     """What optimisers share. A subclass implements :meth:`_step`.

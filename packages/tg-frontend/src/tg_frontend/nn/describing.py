@@ -1,0 +1,95 @@
+"""Layers, optimisers and models as text."""
+
+from __future__ import annotations
+
+from ..printing import number_of
+from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    C = TypeVar("C", bound=type)
+
+
+def _arguments(obj: Any) -> str:
+    """What an object was made with, as far as it remembers it in attributes of those names."""
+    function: Any = type(obj).__init__
+    code = getattr(function, "__wrapped__", function).__code__
+    shown = []
+    for name in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]:
+        if name in ("affine", "elementwise_affine"):
+            value: Any = getattr(obj, "weight", None) is not None
+        elif not hasattr(obj, name):
+            continue
+        else:
+            value = getattr(obj, name)
+        if name == "bias":
+            value = value is not None
+        if isinstance(value, Tensor) and value.numel() == 1:
+            shown.append(f"{name}={number_of(value)}")
+        elif name != "params":
+            shown.append(f"{name}={value!r}")
+    return ", ".join(shown)
+
+
+def _layer_text(self: Any) -> str:
+    return f"{type(self).__name__}({_arguments(self)})"
+
+
+def _optimizer_text(self: Any) -> str:
+    count, elements = len(self.params), sum(int(p.numel()) for p in self.params)
+    rest = _arguments(self)
+    tensors = f"{count} tensor{'s' if count != 1 else ''} of {elements} element{'s' if elements != 1 else ''}"
+    return f"{type(self).__name__}({tensors}{', ' if rest else ''}{rest})"
+
+
+def described(kind: C) -> C:
+    """A class of layers or optimisers that says what it was made with."""
+    setattr(kind, "__repr__", _optimizer_text if hasattr(kind, "schedule_step") else _layer_text)  # noqa: B010
+    return kind
+
+
+def describe(model: Any) -> str:
+    """A model as a tree of its layers; tensors by shape and dtype.
+
+    Args:
+      model: a layer, a list or dict of layers, or any object that has layers or tensors as attributes.
+
+    Example:
+        >>> from tg_frontend import nn
+        >>> print(nn.describe([nn.Linear(2, 3), nn.RMSNorm(3)]))
+        [
+          (0): Linear(in_features=2, out_features=3, bias=True)
+          (1): RMSNorm(dim=3, eps=1e-06, elementwise_affine=True)
+        ]
+    """
+    return "\n".join(_lines("", model, ""))
+
+
+def _lines(name: str, value: Any, indent: str, inside: tuple[int, ...] = ()) -> list[str]:
+    head = f"{indent}{f'({name}): ' if name else ''}"
+    if isinstance(value, Tensor):
+        grad = ", requires_grad=True" if value.requires_grad else ""
+        return [f"{head}Tensor of shape {value.shape}, {value.dtype.name}{grad}"]
+    if id(value) in inside:
+        return [f"{head}{type(value).__name__} (see above)"]
+    below = (*inside, id(value))
+    if isinstance(value, (list, tuple, dict)):
+        items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
+        opening, closing = "{}" if isinstance(value, dict) else "()" if isinstance(value, tuple) else "[]"
+    else:
+        own = any("__repr__" in vars(kind) for kind in type(value).__mro__[:-1])
+        if own or not hasattr(value, "__dict__") or isinstance(value, type) or hasattr(value, "__code__"):
+            return [f"{head}{getattr(value, '__qualname__', None) or repr(value)}"]
+        items = [(key, part) for key, part in vars(value).items() if _is_part(part)]
+        opening, closing = f"{type(value).__name__}(", ")"
+    parts = [line for key, part in items for line in _lines(str(key), part, f"{indent}  ", below)]
+    return [f"{head}{opening}", *parts, f"{indent}{closing}"] if parts else [f"{head}{opening}{closing}"]
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a value belongs in the tree: what holds tensors, or computes."""
+    if isinstance(value, (list, tuple, dict)):
+        return any(_is_part(part) for part in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Tensor) or callable(value) or (hasattr(value, "__dict__") and not isinstance(value, type))
