@@ -1,0 +1,515 @@
+"""Random programs over every method of Tensor: lazily, eagerly, half and half, in TinyJit; and their gradients.
+
+Run eagerly, each step is compared with numpy on the values that the step was given, so that errors do not add up. Run
+in the other ways, the outputs are compared with the eager ones: whatever is fused, replayed or planned anew must not
+change them. A method that jumps (floor, a comparison, sorting) is only given values that are exact in any order of
+computing.
+Gradients in float64 are compared with finite differences along a random direction.
+
+    python -m tests.fuzz programs [--seconds 60] [--seed 0] [--device CPU]
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tinytg import Tensor, TinyJit
+
+from .methods import MOST, ROWS, Array, Call, Pool, Ref, Value
+
+DTYPES = {"f": ("float64", "float64", "float32", "float32", "float16", "bfloat16"), "b": ("bool",),
+          "i": ("int32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32")}  # fmt: skip
+EPSILON = {"float64": 1e-12, "float32": 2e-6, "float16": 3e-3, "bfloat16": 2e-2, "fp8e4m3": 0.2, "fp8e5m2": 0.4}
+SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65)
+LARGE = (1, 2, 3, 97, 128, 251, 509, 1000, 1021, 2039)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor made of an array."""
+
+    array: Array
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call and which of its results is kept."""
+
+    call: Call
+    part: int | None
+
+
+@dataclass
+class Program:
+    """Inputs and steps in one numbering; a step refers to what stands before it."""
+
+    steps: list[Input | Step] = field(default_factory=list)
+
+    def text(self, outputs: Sequence[int]) -> str:
+        """As Python."""
+        lines = []
+        for i, step in enumerate(self.steps):
+            if isinstance(step, Input):
+                values = step.array.tolist() if step.array.size <= 40 else f"<{step.array.shape} values>"
+                lines.append(f"t{i} = Tensor({values}, dtype={step.dtype!r})")
+                continue
+            args = [_text(a) for a in step.call.args]
+            kwargs = [f"{k}={_text(v)}" for k, v in step.call.kwargs.items()]
+            head = args.pop(0) if isinstance(step.call.args[0], Ref) else "Tensor"
+            part = "" if step.part is None else f"[{step.part}]"
+            lines.append(f"t{i} = {head}.{step.call.name}({', '.join(args + kwargs)}){part}")
+        return "\n".join([*lines, f"# outputs: {', '.join(f't{i}' for i in outputs)}"])
+
+    def without_unused(self, outputs: Sequence[int]) -> tuple[Program, list[int]]:
+        """Only what the outputs need."""
+        needed = set(outputs)
+        for i in reversed(range(len(self.steps))):
+            step = self.steps[i]
+            if i in needed and isinstance(step, Step):
+                needed.update(_refs((step.call.args, step.call.kwargs)))
+        number = {old: new for new, old in enumerate(sorted(needed))}
+        kept = [_renumbered(self.steps[old], number) for old in sorted(needed)]
+        return Program(kept), [number[i] for i in outputs]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Ref):
+        return f"t{value.number}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)
+
+
+def _refs(value: Any) -> list[int]:
+    if isinstance(value, Ref):
+        return [value.number]
+    if isinstance(value, dict):
+        return _refs(list(value.values()))
+    return [n for v in value for n in _refs(v)] if isinstance(value, (tuple, list)) else []
+
+
+def _mapped(value: Any, of: Callable[[int], Any]) -> Any:
+    if isinstance(value, Ref):
+        return of(value.number)
+    if isinstance(value, dict):
+        return {k: _mapped(v, of) for k, v in value.items()}
+    return type(value)(_mapped(v, of) for v in value) if isinstance(value, (tuple, list)) else value
+
+
+def _renumbered(step: Input | Step, number: dict[int, int]) -> Input | Step:
+    if isinstance(step, Input):
+        return step
+    call = step.call
+    args, kwargs = (_mapped(v, lambda n: Ref(number[n])) for v in (call.args, call.kwargs))
+    return Step(Call(call.name, args, kwargs, call.reference), step.part)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A program that goes wrong.
+
+    Attributes:
+      seed: draws it again.
+      problem: what is wrong.
+      program: the shortest found, as Python.
+    """
+
+    seed: int
+    problem: str
+    program: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.problem}\n{self.program}\n"
+
+
+def applied(step: Step, tensors: Sequence[Tensor]) -> Tensor:
+    """What a step computes."""
+    args, kwargs = (_mapped(v, lambda n: tensors[n]) for v in (step.call.args, step.call.kwargs))
+    first = args[0]
+    if isinstance(first, Tensor):
+        result = getattr(first, step.call.name)(*args[1:], **kwargs)
+    else:
+        result = getattr(Tensor, step.call.name)(*args, **kwargs)
+    kept: Tensor = result if step.part is None else result[step.part]
+    return kept
+
+
+def expected(step: Step, values: Sequence[Array]) -> Array:
+    """What numpy says."""
+    args, kwargs = (_mapped(v, lambda n: values[n]) for v in (step.call.args, step.call.kwargs))
+    with np.errstate(all="ignore"):
+        result = step.call.reference(*args, **kwargs)
+    return np.asarray(result if step.part is None else result[step.part])
+
+
+def host(tensor: Tensor) -> Array:
+    """The values in float64, int64 or bool."""
+    if tensor.is_floating_point():
+        return np.asarray(tensor.double().numpy() if tensor.dtype.itemsize > 2 else tensor.float().numpy(), np.float64)
+    found = tensor.numpy()
+    return found if found.dtype == bool else found.astype(np.int64)
+
+
+def apart(found: Array, right: Array, dtype: str, factor: float = 1.0) -> str:
+    """How two results differ beyond what the type's precision explains; empty if they do not."""
+    if found.shape != right.shape:
+        return f"has shape {found.shape} instead of {right.shape}"
+    if not found.size:
+        return ""
+    if dtype not in EPSILON:
+        bits = 8 * np.dtype(dtype).itemsize
+        wrapped = right if dtype == "bool" else right.astype(np.int64).astype(dtype).astype(np.int64)
+        wrong = found != wrapped
+        worst = f"{bits} bits"
+    else:
+        most = {"float16": 65504.0, "float32": 3.4e38}.get(dtype, math.inf)
+        scale = np.abs(right[np.isfinite(right)]).max(initial=0.0)
+        close = np.abs(found - right) <= factor * EPSILON[dtype] * (np.abs(right) + scale + 1e-6)
+        same = (found == right) | (np.isnan(found) & np.isnan(right)) | (np.abs(right) > most)
+        wrong = ~(close | same)
+        worst = f"tolerance {factor * EPSILON[dtype]:.0e}"
+    if not wrong.any():
+        return ""
+    at = tuple(int(n) for n in np.argwhere(wrong)[0])
+    return f"{int(wrong.sum())} of {found.size} wrong ({worst}): at {at} {found[at]!r} instead of {right[at]!r}"
+
+
+def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth: bool = False) -> Program:
+    """A random program; with ``smooth`` of float64 and of methods that have a gradient everywhere."""
+    pool, program = Pool(pick), Program()
+
+    def adopt() -> None:
+        while len(program.steps) < len(pool.values):
+            array = pool.values[len(program.steps)].array
+            kind = pool.values[len(program.steps)].kind
+            fitting = [d for d in DTYPES[kind] if kind != "i" or _fits(array, d)]
+            program.steps.append(Input(array, "float64" if smooth and kind == "f" else pick.choice(fitting)))
+
+    def of_one_type(call: Call) -> None:
+        """What is scattered has the type of what it is scattered into."""
+        first, source = (call.args[i].number for i in (0, -1))
+        step = program.steps[first]
+        if isinstance(step, Input):
+            made = program.steps[source]
+            assert isinstance(made, Input)
+            program.steps[source] = Input(made.array, step.dtype)
+
+    for _ in range(pick.randint(1, 3)):
+        ndim = pick.choice([0, 1, 1, 2, 2, 2, 3, 3, 4])
+        shape = [pick.choice(sizes) for _ in range(ndim)]
+        while math.prod(shape) > MOST // 4:
+            shape[shape.index(max(shape))] = 2
+        if smooth or pick.random() < 0.7:
+            pool.floats(*shape)
+        else:
+            pool.ints(0, 12, *shape)
+    adopt()
+    names = [name for name, r in ROWS.items() if r.smooth] if smooth else list(ROWS)
+    tries = 0
+    while sum(isinstance(s, Step) for s in program.steps) < length and tries < 40 * length:
+        tries += 1
+        before, name = len(pool.values), pick.choice(names)
+        i = len(pool.values) - 1 - min(pick.randrange(len(pool.values)), pick.randrange(len(pool.values)))
+        row, first = ROWS[name], pool.values[i]
+        if row.wants_exact and not first.exact:
+            continue
+        with np.errstate(all="ignore"):
+            call = row.draw(pool, i)
+        if call is None:
+            del pool.values[before:]
+            continue
+        if name == "bitcast":
+            width = {"int8": "uint8", "uint8": "int8", "int16": "uint16", "uint16": "int16", "int32": "uint32",
+                     "uint32": "int32", "int64": "uint64"}  # fmt: skip
+            source = program.steps[i]
+            if not isinstance(source, Input) or first.array.min(initial=0) < 0:
+                continue
+            call = Call(name, (call.args[0], width[source.dtype]), {}, call.reference)
+        values = [v.array for v in pool.values]
+        try:
+            args, kwargs = (_mapped(v, values.__getitem__) for v in (call.args, call.kwargs))
+            with np.errstate(all="ignore"):
+                result = call.reference(*args, **kwargs)
+        except (ValueError, IndexError, TypeError):
+            raise RuntimeError(f"the reference of {name} does not take {call.args} {call.kwargs}") from None
+        parts = result if isinstance(result, (tuple, list)) else [result]
+        arrays = [np.asarray(p) for p in parts]
+        bounded = all(a.size <= MOST and a.ndim <= 6 and _bounded(a) for a in arrays)
+        refs = _refs((call.args, call.kwargs))
+        fixed = row.exact and all(pool.values[n].exact for n in refs)
+        if not bounded or (row.wants_exact and not all(pool.values[n].exact for n in refs)):
+            del pool.values[before:]
+            continue
+        if name.startswith("scatter") and not isinstance(program.steps[call.args[0].number], Input):
+            del pool.values[before:]
+            continue
+        adopt()
+        if name.startswith("scatter"):
+            of_one_type(call)
+        for k, array in enumerate(arrays):
+            program.steps.append(Step(call, k if isinstance(result, (tuple, list)) else None))
+            kept = array.astype(np.float64) if array.dtype.kind == "f" else array
+            pool.values.append(Value(kept, fixed and _short(kept)))
+        assert len(pool.values) == len(program.steps), name
+    return program
+
+
+def _fits(array: Array, dtype: str) -> bool:
+    info = np.iinfo(dtype)
+    return bool(array.size == 0 or (array.min() >= info.min and array.max() <= info.max))
+
+
+def _bounded(array: Array) -> bool:
+    if array.dtype.kind == "b" or not array.size:
+        return True
+    return bool(np.isfinite(array).all() and np.abs(array.astype(np.float64)).max() < 100)
+
+
+def _short(array: Array) -> bool:
+    """Whether fractions are of few enough digits that every type and order of computing keeps them."""
+    return array.dtype.kind != "f" or bool(np.all(np.abs(array) < 16) and np.all(array * 8 == np.rint(array * 8)))
+
+
+def tensors_of(program: Program) -> list[Tensor]:
+    """The inputs, realised, in their places; None stands for steps."""
+    made = []
+    for step in program.steps:
+        made.append(Tensor(step.array).cast(step.dtype).contiguous().realize() if isinstance(step, Input) else None)
+    return made  # type: ignore[return-value]
+
+
+def evaluated(
+    program: Program, inputs: Sequence[Tensor], after: Callable[[Tensor], Any] = lambda t: None
+) -> list[Tensor]:
+    """Every value, given the inputs; ``after`` sees each as it is made."""
+    tensors = list(inputs)
+    for i, step in enumerate(program.steps):
+        if isinstance(step, Step):
+            tensors[i] = applied(step, tensors)
+            after(tensors[i])
+    return tensors
+
+
+def sinks(program: Program) -> list[int]:
+    """The steps that no other uses."""
+    used = {n for s in program.steps if isinstance(s, Step) for n in _refs((s.call.args, s.call.kwargs))}
+    return [i for i, s in enumerate(program.steps) if isinstance(s, Step) and i not in used]
+
+
+def eagerly(program: Program) -> tuple[list[Array], list[str], str, int]:
+    """Values and types of all steps, and the first that differs from numpy, with its number."""
+    tensors, values, types = tensors_of(program), list[Array](), list[str]()
+    for i, step in enumerate(program.steps):
+        if isinstance(step, Step):
+            try:
+                tensors[i] = applied(step, tensors).realize()
+                found = host(tensors[i])
+            except Exception as error:
+                return values, types, f"t{i} eagerly: {type(error).__name__}: {error}", i
+            kind = tensors[i].dtype.name
+            given = [EPSILON.get(types[n], 0.0) for n in _refs((step.call.args, step.call.kwargs))]
+            factor = 32.0 * max([1.0, *(e / EPSILON[kind] for e in given)]) if kind in EPSILON else 1.0
+            wrong = apart(found, _cast(expected(step, values), kind), kind, factor)
+            if wrong:
+                return values, types, f"t{i} eagerly: {wrong}", i
+        values.append(host(tensors[i]))
+        types.append(tensors[i].dtype.name)
+    return values, types, "", -1
+
+
+def _cast(array: Array, dtype: str) -> Array:
+    if dtype == "bool":
+        return array.astype(bool)
+    return array.astype(np.float64 if dtype in EPSILON else np.int64)
+
+
+def otherwise(program: Program, mode: str, pick: random.Random, values: list[Array], types: list[str],
+              outputs: list[int]) -> str:  # fmt: skip
+    """Runs it in another way. Returns what is wrong."""
+    coarsest = max((EPSILON.get(t, 0.0) for t in types), default=0.0)
+    inputs = tensors_of(program)
+    try:
+        if mode == "lazy":
+            tensors = evaluated(program, inputs)
+            tensors[outputs[0]].realize(*(tensors[i] for i in outputs))
+            found = [host(tensors[i]) for i in outputs]
+        elif mode == "one by one":
+            tensors = evaluated(program, inputs)
+            found = [host(tensors[i]) for i in pick.sample(outputs, len(outputs))]
+            tensors = evaluated(program, inputs)
+            found = [host(tensors[i]) for i in outputs]
+        elif mode == "half realised":
+            tensors = evaluated(program, inputs, lambda t: t.realize() if pick.random() < 0.4 else None)
+            found = [host(tensors[i]) for i in outputs]
+        else:
+            places = [i for i, s in enumerate(program.steps) if isinstance(s, Input)]
+
+            def body(*given: Tensor) -> list[Tensor]:
+                every = list(inputs)
+                for place, tensor in zip(places, given, strict=True):
+                    every[place] = tensor
+                tensors = evaluated(program, every)
+                return [tensors[i] for i in outputs]
+
+            jitted = TinyJit(body)
+            found = []
+            for turn in range(4):
+                fresh = tensors_of(program)
+                if turn == 2:  # other values in between, which must not stay
+                    for place in places:
+                        fresh[place] = fresh[place].zeros_like().contiguous().realize()
+                results = jitted(*(fresh[i] for i in places))
+                found = [host(t) for t in results]
+    except Exception as error:
+        refused = any(words in str(error) for words in REFUSED)
+        return "" if refused else f"{mode}: {type(error).__name__}: {error}"
+    for i, got in zip(outputs, found, strict=True):
+        dtype = types[i]
+        factor = 64.0 * max(1.0, coarsest / EPSILON[dtype]) if dtype in EPSILON else 1.0
+        wrong = apart(got, values[i], dtype, factor)
+        if wrong:
+            return f"t{i} {mode}: {wrong}"
+    return ""
+
+
+def gradients(program: Program, pick: random.Random) -> str:
+    """Compares gradients with finite differences. Returns what is wrong."""
+    outputs, places = sinks(program), [i for i, s in enumerate(program.steps) if isinstance(s, Input)]
+    places = [i for i in places if program.steps[i].array.dtype.kind == "f"]  # type: ignore[union-attr]
+    if not outputs or not places:
+        return ""
+    rng = np.random.default_rng(pick.randrange(1 << 30))
+    directions = {i: rng.standard_normal(program.steps[i].array.shape) for i in places}  # type: ignore[union-attr]
+    weights: dict[int, Array] = {}
+
+    def loss(inputs: Sequence[Tensor]) -> Tensor:
+        tensors, total = evaluated(program, inputs), Tensor(0.0, dtype="float64")
+        for i in outputs:
+            weights.setdefault(i, rng.standard_normal([int(d) for d in tensors[i].shape]))
+            total = total + (tensors[i].double() * Tensor(weights[i])).sum()
+        return total
+
+    def shifted(by: float) -> float:
+        inputs = tensors_of(program)
+        for i in places:
+            inputs[i] = Tensor(program.steps[i].array + by * directions[i])  # type: ignore[union-attr]
+        return float(loss(inputs).item())
+
+    try:
+        leaves = tensors_of(program)
+        for i in places:
+            leaves[i] = Tensor(program.steps[i].array, requires_grad=True)  # type: ignore[union-attr]
+        value = loss(leaves)
+        value.backward()
+        slope = 0.0
+        for i in places:
+            if (grad := leaves[i].grad) is not None:
+                slope += float((grad.numpy() * directions[i]).sum())
+        scale = abs(value.item()) + abs(slope) + 1.0
+        estimates = [(shifted(h) - shifted(-h)) / (2 * h) for h in (1e-4, 1e-5)]
+    except Exception as error:
+        return f"gradient: {type(error).__name__}: {error}"
+    if not math.isfinite(slope) or (
+        min(abs(e - slope) for e in estimates) > 1e-5 * scale and abs(estimates[0] - estimates[1]) < 1e-6 * scale
+    ):
+        return f"gradient: {slope} along a direction where finite differences give {estimates}"
+    return ""
+
+
+REFUSED = ("executed nothing", "was read inside of a function")
+"""What TinyJit says of functions that it does not record, as documented."""
+MODES = ("lazy", "one by one", "half realised", "TinyJit")
+
+
+def problem(program: Program, seed: int, smooth: bool) -> str:
+    """What is wrong with a program; empty if nothing is."""
+    values, types, wrong, _ = eagerly(program)
+    if wrong:
+        return wrong
+    outputs = sinks(program)
+    if not outputs:
+        return ""
+    for mode in MODES:
+        wrong = otherwise(program, mode, random.Random(seed), values, types, outputs)
+        if wrong:
+            return wrong
+    return gradients(program, random.Random(seed)) if smooth else ""
+
+
+def shrunk(program: Program, seed: int, smooth: bool, kind: str, seconds: float = 20.0) -> Program:
+    """A shorter program with a problem of the same kind: steps become inputs of their values, outputs go."""
+    end, changed = time.monotonic() + seconds, True
+
+    def same(candidate: Program) -> bool:
+        try:
+            return _kind(problem(candidate, seed, smooth)) == kind
+        except Exception:
+            return False
+
+    while changed and time.monotonic() < end:
+        changed = False
+        for i in reversed(range(len(program.steps))):
+            if time.monotonic() > end:
+                break
+            step, candidates = program.steps[i], list[Program]()
+            candidates.append(program.without_unused([i])[0])
+            if isinstance(step, Step):
+                values, types, _, bad = eagerly(Program(program.steps[: i + 1]))
+                if bad < 0:
+                    replaced = [*program.steps[:i], Input(values[i], types[i]), *program.steps[i + 1 :]]
+                    whole = Program(replaced)
+                    candidates.append(whole.without_unused(sinks(whole) or [0])[0])
+            for candidate in candidates:
+                if _weight(candidate) < _weight(program) and same(candidate):
+                    program, changed = candidate, True
+                    break
+            if changed:
+                break
+    return program
+
+
+def _weight(program: Program) -> tuple[int, int]:
+    return sum(isinstance(s, Step) for s in program.steps), len(program.steps)
+
+
+def _kind(text: str) -> str:
+    """A problem without its numbers: the way of running and the sort of error."""
+    way, _, error = text.partition(":")
+    return "".join(c for c in way + error.partition(":")[0] if not c.isdigit())[:24]
+
+
+def program_of(seed: int) -> tuple[Program, bool]:
+    """The program of a seed, and whether its gradients are looked at."""
+    pick = random.Random(seed)
+    smooth = pick.random() < 0.3
+    sizes = LARGE if pick.random() < 0.15 and not smooth else SIZES[:9] if smooth else SIZES
+    return drawn(pick, pick.choice([1, 2, 4, 8]), sizes, smooth), smooth
+
+
+def check(seed: int) -> Finding | None:
+    """One program."""
+    program, smooth = program_of(seed)
+    wrong = problem(program, seed, smooth)
+    if not wrong:
+        return None
+    small = shrunk(program, seed, smooth, _kind(wrong))
+    return Finding(seed, problem(small, seed, smooth) or wrong, small.text(sinks(small)))
+
+
+def run(seed: int, seconds: float) -> list[Finding]:
+    """Tries programs from ``seed`` on for some seconds. Returns one finding for each that goes wrong."""
+    end, found = time.monotonic() + seconds, list[Finding]()
+    while time.monotonic() < end:
+        finding = check(seed)
+        if finding is not None:
+            found.append(finding)
+        seed += 1
+    return found

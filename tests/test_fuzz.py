@@ -1,0 +1,40 @@
+"""A sample of the fuzzers with fixed seeds, and that they know every method. ``hatch run fuzz`` draws new programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz import programs
+from tests.fuzz.methods import NOT_A_COMPUTATION, RANDOM, ROWS
+from tg_lazy import Context
+from tinytg import Tensor
+
+
+def test_every_method_is_fuzzed_or_it_is_said_why_not() -> None:
+    public = {name for name in dir(Tensor) if not name.startswith("_")}
+    assert public - set(ROWS) - NOT_A_COMPUTATION - RANDOM == set()
+    assert not set(ROWS) - public
+
+
+@pytest.mark.parametrize("device", ["NUMPY", "CPU"])
+@pytest.mark.parametrize("seed", range(16))
+def test_programs(device: str, seed: int) -> None:
+    with Context(DEV=device):
+        finding = programs.check(seed)
+    assert finding is None, f"\n{finding}"
+
+
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(self: Tensor, *order: int) -> Tensor:
+        return original(self, *order).flip(0) if self.ndim == 3 else original(self, *order)
+
+    def meets_it(seed: int) -> bool:
+        steps = programs.program_of(seed)[0].steps
+        calls = [s.call for s in steps if isinstance(s, programs.Step)]
+        return any(call.name == "permute" and len(call.args[1]) == 3 for call in calls)
+
+    original = Tensor.permute
+    monkeypatch.setattr(Tensor, "permute", wrong)
+    with Context(DEV="NUMPY"):
+        found = next(f for seed in range(10_000) if meets_it(seed) and (f := programs.check(seed)) is not None)
+    assert "wrong" in found.problem and found.program.count(" = t") == 1, found
