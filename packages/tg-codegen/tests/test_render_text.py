@@ -405,7 +405,7 @@ def test_ptx_takes_vectors_in_pieces() -> None:
     assert text.count("st.global.f32") == 4
 
 
-@pytest.mark.parametrize("arch", ["sm_70", "gfx90a", "", "sm_x"])
+@pytest.mark.parametrize("arch", ["sm_70", "gfx90a", "", "sm_x", "sm_9999", "sm_99", "sm_080", "sm_80a", "sm_90f"])
 def test_ptx_has_architectures(arch: str) -> None:
     with pytest.raises(ValueError, match="is not an architecture from sm_75 on"):
         PTXRenderer(arch)

@@ -69,6 +69,7 @@ def test_null_compiles_for_every_renderer(setting: str, text: str) -> None:
         ("NULL:CL:foo", "CL has no architectures"),
         ("NULL:WGSL:x", "WGSL has no architectures"),
         ("NULL:CUDA:gfx", "'gfx' is not an architecture"),
+        ("NULL:CUDA:sm_9999", "'sm_9999' is not an architecture"),
         ("NULL:PTX:sm_50", "'sm_50' is not an architecture from sm_75 on"),
         ("NULL:LLVM:a b", "'a b' names no processor"),
     ],

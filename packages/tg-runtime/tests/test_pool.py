@@ -13,7 +13,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context
-from tg_runtime import Buffer
+from tg_runtime import Buffer, DeviceError
 from tg_runtime.cpu import native
 from tg_runtime.cpu.host import core_count
 from tg_runtime.cpu.pool import Pool, ir_compiler, pool
@@ -246,3 +246,16 @@ def test_affinity_is_respected() -> None:
 
 def test_pool_is_one() -> None:
     assert pool() is pool()
+
+
+def test_sizes_of_a_launch() -> None:
+    """A word holds how many threads there are: beyond 16 bits the job never ended; other sizes were not looked at."""
+    program, buffer = slow(), zeros(4)
+    for groups, items in [((65536, 1, 1), (1, 1, 1)), ((1, 2, 1), (1, 1, 1)), ((2, 1, 0x10000), (1, 1, 1)),
+                          ((1, 1, 1), (2, 1, 1)), ((-1, 1, 1), (1, 1, 1))]:  # fmt: skip
+        with pytest.raises(DeviceError, match="CPU: kernel slow: launch of "):
+            program(buffer.opaque, global_size=groups, local_size=items, vals=(1,))
+    assert program(buffer.opaque, global_size=(0, 1, 1), vals=(1,), wait=True) == 0.0
+    assert read(buffer) == [0] * 4
+    program(buffer.opaque, global_size=(3, 1, 1), vals=(5,))
+    assert read(buffer) == [5, 5, 5, 0]

@@ -5,9 +5,9 @@ Source: *Parallel Thread Execution ISA*, section "Multiply-and-Accumulate Instru
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from .capability import capability
 from .matrix import MMA, MMA_TF32, MatrixInstruction, tensor_cores
 from .target import Target
 
@@ -31,5 +31,4 @@ def short_name(instruction: MatrixInstruction) -> str:
 
 def with_tensor_cores(target: Target, arch: str, tf32: bool = False) -> Target:
     """A target that states no matrix instructions, with those of a compute capability (``sm_80``)."""
-    found = re.match(r"sm_(\d+)", arch)
-    return target if target.matrices or found is None else replace(target, matrices=tensor_cores(int(found[1]), tf32))
+    return target if target.matrices else replace(target, matrices=tensor_cores(capability(arch), tf32))

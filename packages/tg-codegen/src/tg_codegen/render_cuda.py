@@ -15,7 +15,6 @@ Example:
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ from tg_dtype import AddrSpace, ConstType, DType, dtypes, to_bits
 from tg_lazy import Ops
 
 from . import dynamic
+from .capability import capability
 from .facts import element
 from .matrix import MatrixInstruction
 from .mma import TENSOR_CORES, mma, short_name, with_tensor_cores
@@ -66,8 +66,10 @@ class CUDARenderer(Renderer):
     def __init__(
         self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False, tf32: bool = False
     ) -> None:
-        if re.fullmatch(r"sm_\d+[af]?", arch) is None:
-            raise ValueError(f"CUDA: {arch!r} is not an architecture, as sm_80 is")
+        try:
+            capability(arch)
+        except ValueError as error:
+            raise ValueError(f"CUDA: {error}") from None
         target = target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
         super().__init__(with_tensor_cores(target, arch, tf32))
         self.arch, self.strict = arch, strict

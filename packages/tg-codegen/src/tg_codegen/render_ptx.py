@@ -31,6 +31,7 @@ from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
 from . import dynamic
+from .capability import capability
 from .facts import element, kernel_facts, pointer_base
 from .mma import TENSOR_CORES, mma, with_tensor_cores
 from .ptx_arithmetic import PTXArithmetic, bits_suffix, memory_suffix, register_class
@@ -69,12 +70,13 @@ class PTXRenderer(Renderer):
     def __init__(
         self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False, tf32: bool = False
     ) -> None:
+        try:
+            sm = capability(arch, 75)
+        except ValueError as error:
+            raise ValueError(f"PTX: {error}") from None
         target = target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
         super().__init__(with_tensor_cores(target, arch, tf32))
-        match = re.fullmatch(r"sm_(\d+)[af]?", arch)
-        if match is None or int(match[1]) < 75:
-            raise ValueError(f"PTX: {arch!r} is not an architecture from sm_75 on")
-        self.arch, self.sm, self.strict = arch, int(match[1]), strict
+        self.arch, self.sm, self.strict = arch, sm, strict
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
         return _Kernel(self, name, uops).text()

@@ -1,6 +1,6 @@
 """Conversion of constants on the host, with the semantics that every device of the project must reproduce.
 
-- to bool: ``value != 0``; NaN is True.
+- to bool: ``value != 0``; NaN is True. In memory every byte but 0 is True; a bool that is written has the byte 1.
 - int to int: wraps modulo 2**bits.
 - float to int: truncates toward zero; what does not fit saturates; NaN is 0 (the rule of XLA and of LLVM's
   ``fptosi.sat``, where C leaves it undefined).

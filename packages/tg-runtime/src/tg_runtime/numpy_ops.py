@@ -45,7 +45,10 @@ def _decoded(dtype: DType) -> Array:
 
 
 def decode(bits: Array, dtype: DType) -> Array:
-    """Values from what is in memory."""
+    """Values from what is in memory. A bool is true where its byte is not 0; as a value its byte is 1."""
+    if dtype is dtypes.bool:
+        truth: Array = np.not_equal(bits.view(np.uint8), 0)
+        return truth
     if interop.to_numpy_name(dtype) is not None:
         return bits
     if dtype is dtypes.bfloat16:

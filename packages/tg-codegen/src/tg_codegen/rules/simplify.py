@@ -124,6 +124,11 @@ def _same_cast(x: UOp, root: UOp) -> UOp | None:
     return x if x.dtype is root.dtype else None
 
 
+def _bitcast_bitcast(x: UOp, y: UOp, root: UOp) -> UOp | None:
+    """Through bool bits are lost: as a bool, every byte but 0 is 1."""
+    return None if dtypes.is_bool(y.dtype) else x.bitcast(root.dtype.scalar())
+
+
 def _bool_compare(x: UOp, c: UOp, root: UOp) -> UOp | None:
     """A bool made a number and compared with 0 or 1 is the bool, or its opposite."""
     if not dtypes.is_bool(x.dtype) or c.arg not in (0, 1):
@@ -137,8 +142,8 @@ casts = PatternMatcher([
     Rule("cast_cast", op(Ops.CAST, x.cast().named("y")), _cast_cast, VALUE,
          law="cast C (cast B (x: A)) -> cast C (x), where B holds every A, or for integers, where B is as wide as C"),
     Rule("bitcast_same", op(Ops.BITCAST, x), _same_cast, VALUE, law="bitcast T (x: T) -> x"),
-    Rule("bitcast_bitcast", op(Ops.BITCAST, op(Ops.BITCAST, x)), lambda x, root: x.bitcast(root.dtype.scalar()), VALUE,
-         law="bitcast C (bitcast B (x)) -> bitcast C (x)"),
+    Rule("bitcast_bitcast", op(Ops.BITCAST, op(Ops.BITCAST, x, name="y")), _bitcast_bitcast, VALUE,
+         law="bitcast C (bitcast B (x)) -> bitcast C (x), where B is not bool"),
     Rule("bool_cast_eq", x.cast().eq(c), _bool_compare, BOOL, law="cast(x: bool) == 1 -> x"),
     Rule("bool_cast_ne", x.cast().ne(c), _bool_compare, BOOL, law="cast(x: bool) != 0 -> x"),
 ])  # fmt: skip

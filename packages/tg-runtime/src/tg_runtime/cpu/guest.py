@@ -17,10 +17,12 @@ from collections.abc import Sequence
 
 from .. import diskcache, elf
 from ..errors import DeviceError, DeviceUnavailable
+from ..limits import threads_of
 from ..locks import fork_safe_lock
 from .arch import CPUArch, Machine
 from .arena import Arena
 from .memory import HostMemory
+from .native import MAX_THREADS
 from .tools import find_tool
 
 SHARED_BYTES = 1 << 33  # reserved, not used
@@ -273,8 +275,12 @@ class GuestProgram:
           Seconds, if ``wait``.
 
         Raises:
-          DeviceError: the kernel ended the guest; the message names it.
+          DeviceError: the kernel ended the guest; the message names it. There are too many threads, or other sizes
+            than ones.
         """
+        threads = threads_of(f"CPU: kernel {self.name}", global_size, local_size, MAX_THREADS)
+        if threads == 0:
+            return 0.0 if wait else None
         guest = self.guest
         if not guest.alive(self._loaded[0]):
             self._load()
@@ -289,7 +295,7 @@ class GuestProgram:
                 address = guest.address(copy)
             assert address is not None
             words.append(address)
-        seconds = guest.call(f"kernel {self.name}", self._loaded[3], [*words, *vals], global_size[0])
+        seconds = guest.call(f"kernel {self.name}", self._loaded[3], [*words, *vals], threads)
         for buf, copy in copies:
             ctypes.memmove(buf.address, copy.address, buf.nbytes)
         return seconds if wait else None

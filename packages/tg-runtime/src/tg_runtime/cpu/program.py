@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from ..limits import ONE, threads_of
 from .execmem import ExecutableMemory
 from .fault import fault_table
 from .memory import HostMemory
+from .native import MAX_THREADS
 from .pool import Pool, ir_compiler, pool
 
 _WORD = 0xFFFFFFFFFFFFFFFF
@@ -92,11 +94,18 @@ class CPUProgram:
 
         Returns:
           Seconds, if ``wait``.
+
+        Raises:
+          DeviceError: there are too many threads, or other sizes than ones.
         """
+        threads = 1
+        if global_size != ONE or local_size != ONE:
+            threads = threads_of(f"CPU: kernel {self.name}", global_size, local_size, MAX_THREADS)
+            if threads == 0:
+                return 0.0 if wait else None
         words = [b.address for b in bufs]
         if vals:
             words += [v & _WORD for v in vals]
-        threads = global_size[0]
         start = time.perf_counter() if wait else 0.0
         if threads == 1:
             function = self._by_arity.get(len(words)) or self._function(len(words))

@@ -9,6 +9,7 @@ from tg_codegen import dynamic
 
 from ..compiler import rejected
 from ..errors import DeviceError
+from ..limits import runs_at_all
 from ..locks import fork_safe_lock
 from . import api
 from .context import Context
@@ -107,7 +108,7 @@ class CUDAProgram:
         given = len(bufs) + len(vals)
         if self.parameters not in (None, given):
             raise DeviceError(f"CUDA: kernel {self.name} takes {self.parameters} arguments, got {given}")
-        if 0 in global_size:
+        if not runs_at_all(f"CUDA: kernel {self.name}", global_size, local_size):
             return 0.0 if wait else None
         moved = [b for b in bufs if b.address % _ALIGNMENT] if self.vectors else []
         if moved:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping
 
 from tg_codegen import Renderer
+from tg_codegen.capability import capability, newest
 from tg_codegen.render_cuda import CUDARenderer
 from tg_codegen.render_ptx import PTXRenderer
 
@@ -25,7 +25,6 @@ from ..dev import DevEntry
 from ..errors import DeviceUnavailable
 
 _MOCK = "MOCK"
-_ARCH = re.compile(r"sm_\d+[af]?\Z")
 
 
 class CUDADevice(Compiled):
@@ -50,7 +49,7 @@ class CUDADevice(Compiled):
             raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
         driver = _mock(entry.arch or "sm_90") if entry.iface == _MOCK else api.system_driver()
         self.context = context = Context(driver, _choose(device, entry, driver))
-        arch = entry.arch or context.arch
+        arch = entry.arch or newest(int(context.arch.removeprefix("sm_")))
         name = entry.renderer or ("CUDA" if nvrtc.available() else "PTX")
         renderer: Renderer = (CUDARenderer if name == "CUDA" else PTXRenderer)(arch, context.target())
         # Machine code is for one architecture; the mock has none.
@@ -91,8 +90,10 @@ class CUDADevice(Compiled):
         found = cls.renderers()
         if entry.renderer and entry.renderer not in found:
             return f"it has no renderer {entry.renderer}; there are {', '.join(found)}"
-        if entry.arch and not _ARCH.match(entry.arch):
-            return f"its ARCH is a compute capability, as sm_80, not {entry.arch!r}"
+        try:
+            capability(entry.arch or "sm_80")
+        except ValueError as error:
+            return f"its ARCH is a compute capability: {error}"
         if entry.renderer and found[entry.renderer] is not None:
             return found[entry.renderer]
         if entry.iface == _MOCK:

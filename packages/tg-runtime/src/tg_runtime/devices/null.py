@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,9 +16,11 @@ from tg_codegen.renderers import RENDERERS
 from ..allocator import Allocator, BufferOptions
 from ..compiled import Compiled
 from ..compiler import Compiler
+from ..cpu import llvm
 from ..cpu.arch import CPUArch
 from ..dev import DevEntry
 from ..errors import DeviceUnavailable, DevSyntaxError
+from ..limits import runs_at_all
 
 
 class NullMemory(NamedTuple):
@@ -76,7 +79,12 @@ class NullProgram:
         vals: Sequence[int] = (),
         wait: bool = False,
     ) -> float | None:
-        """Does nothing, in no time."""
+        """Does nothing, in no time.
+
+        Raises:
+          DeviceError: the sizes are none.
+        """
+        runs_at_all(f"NULL: kernel {self.name}", global_size, local_size)
         return 0.0 if wait else None
 
 
@@ -109,6 +117,11 @@ class NullDevice(Compiled):
         return None
 
 
+@functools.cache
+def _known(arch: CPUArch) -> None:
+    llvm.LLVMCompiler(arch).check()
+
+
 def _renderer(entry: DevEntry) -> Renderer:
     """The renderer that an entry asks for.
 
@@ -117,7 +130,10 @@ def _renderer(entry: DevEntry) -> Renderer:
     """
     cls = RENDERERS[entry.renderer or "LLVM"]
     if issubclass(cls, (LLVMRenderer, ClangRenderer)):
-        return cls(CPUArch.parse(entry.arch).target(1))
+        arch = CPUArch.parse(entry.arch)
+        if (arch.cpu or arch.features) and llvm.available():
+            _known(arch)
+        return cls(arch.target(1))
     if not entry.arch:
         plain: Callable[[], Renderer] = cls  # each has a target of its own, which it takes if it is given none
         return plain()

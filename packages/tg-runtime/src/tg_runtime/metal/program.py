@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from tg_codegen.render_msl import function_name
 
 from ..compiler import Compiler, rejected
+from ..limits import runs_at_all
 from ..locks import fork_safe_lock
 from ..profiler import PROFILE, Launch, launch
 from . import api
@@ -161,7 +162,7 @@ class MetalProgram:
         Raises:
           MetalError: a threadgroup is too large, the kernel takes other arguments, or, if ``wait``, it failed.
         """
-        if 0 in global_size:
+        if 0 not in local_size and not runs_at_all(f"Metal: kernel {self.name}", global_size, local_size):
             return 0.0 if wait else None
         self.check(global_size, local_size)
         if self.arguments is not None and len(bufs) + bool(vals) != self.arguments:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 
 from ..compiler import Compiler, rejected
+from ..limits import runs_at_all
 from ..profiler import PROFILE, Launch, Value, launch
 from . import api
 from .memory import CLMemory
@@ -107,7 +108,10 @@ class CLProgram:
 
         Raises:
           CLError: the launch is refused.
+          DeviceError: its sizes are none.
         """
+        if not runs_at_all(f"OpenCL: kernel {self.name}", global_size, local_size):
+            return 0.0 if wait else None
         cl = api.library()
         items = (ctypes.c_size_t * 3)(*(g * n for g, n in zip(global_size, local_size, strict=True)))
         group = (ctypes.c_size_t * 3)(*local_size)

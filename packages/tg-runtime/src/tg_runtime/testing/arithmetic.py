@@ -9,6 +9,9 @@ from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, trun
 from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, ast, result_dtype
 from tg_shape import ShapeTracker
 
+from ..buffer import Buffer
+from ..engine import ExecItem
+from ..kernels import get_runner
 from .base import Group
 from .kernels import buffer_with, kernel, positions, run
 
@@ -122,6 +125,24 @@ class Casts(Group):
             sink = kernel([(ast.bitcast(x, d), len(values)) for d in targets], [(src, len(values))])
             for dst, got in zip(targets, run(self.device, sink, [buffer_with(self.device, values, src)]), strict=True):
                 self.check(f"bitcast {src.name} -> {dst.name}", got, [bitcast_scalar(v, src, dst) for v in values])
+
+
+    def test_bytes_of_bools(self) -> None:
+        """A bool is true where its byte is not 0, and what a kernel makes of it has the byte 1."""
+        self.need(self.opened.executes, "memory")
+        raw = [0, 1, 2, 255, 128, 64, 0]
+        st = ShapeTracker.from_shape((len(raw),))
+        x, byte = ast.load(4, dtypes.bool, st), ast.load(5, dtypes.uint8, st)
+        results = [ast.bitcast(x, dtypes.uint8), ast.cast(x, dtypes.uint8), x,
+                   ast.bitcast(ast.bitcast(byte, dtypes.bool), dtypes.uint8)]  # fmt: skip
+        sink = kernel([(v, len(raw)) for v in results], [(dtypes.bool, len(raw)), (dtypes.uint8, len(raw))])
+        data = memoryview(bytearray(raw))
+        inputs = [Buffer(self.device, len(raw), dtype).copyin(data) for dtype in (dtypes.bool, dtypes.uint8)]
+        outputs = [Buffer(self.device, len(raw), v.dtype).allocate() for v in results]
+        ExecItem(get_runner(self.opened, sink), [*outputs, *inputs]).run(wait=True)
+        for what, out in zip(("bitcast", "cast", "copy", "bitcast there and back"), outputs, strict=True):
+            got = list(out.copyout(memoryview(bytearray(len(raw)))).cast("B"))
+            self.check(f"{what} of bools of any byte", got, [min(b, 1) for b in raw])
 
 
 class Reductions(Group):

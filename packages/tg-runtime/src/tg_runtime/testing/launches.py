@@ -229,6 +229,23 @@ class Faults(Group):
         """A kernel."""
         return kernel([(ast.iota(ShapeTracker.from_shape((64,)), dtypes.int32), 64)], [])
 
+    def test_sizes_that_are_none(self) -> None:
+        """A launch of no work-groups leaves memory as it is; negative sizes and groups of nothing are refused."""
+        self.need(self.opened.runtime is not None and self.opened.executes, "compiler")
+        assert self.opened.runtime is not None
+        runner = get_runner(self.opened, self.any_kernel())
+        assert isinstance(runner, CompiledRunner)
+        out = buffer_with(self.device, [7] * 64, dtypes.int32)
+        runner.program(out.opaque, global_size=(0, 1, 1), local_size=runner.local_size, wait=True)
+        self.check("no work-groups", unpack(out.copyout(memoryview(bytearray(256))), dtypes.int32), [7] * 64)
+        for groups, items in (((-1, 1, 1), (1, 1, 1)), ((1, 1, -(2**31)), (1, 1, 1)), ((1, 1, 1), (0, 1, 1))):
+            try:
+                runner.program(out.opaque, global_size=groups, local_size=items, wait=True)
+            except DeviceError:
+                continue
+            raise AssertionError(f"{self.device} launched {groups} groups of {items}")
+        self.still_works()
+
     def test_too_large_a_group(self) -> None:
         """A work-group of more items than the device has is refused before it is launched."""
         renderer = self.opened.renderer

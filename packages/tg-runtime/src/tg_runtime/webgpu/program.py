@@ -13,6 +13,7 @@ from ctypes import byref
 from typing import Any
 
 from ..compiler import Compiler, rejected
+from ..limits import runs_at_all
 from .driver import WebGPUError
 from .memory import WebGPUMemory, words
 from .queue import Binding, Queue
@@ -140,6 +141,8 @@ class WebGPUProgram:
         Raises:
           WebGPUError: the launch is refused.
         """
+        if not runs_at_all(f"WebGPU: {self.name}", global_size, local_size):
+            return 0.0 if wait else None
         queue = self.queue
         told = bool(vals or self._packed or self._numbered)
         if len(bufs) != self._buffers or told != (self._uniform is not None):
