@@ -56,6 +56,7 @@ def threads_of(what: str, groups: Sizes, items: Sizes, most: int) -> int:
         return 0
     if tuple(groups[1:]) != (1, 1) or tuple(items) != ONE or groups[0] > most:
         raise DeviceError(
-            f"{what}: launch of {tuple(groups)} groups of {tuple(items)}; a CPU has {most} threads at most, along x alone"
+            f"{what}: launch of {tuple(groups)} groups of {tuple(items)}; "
+            f"a CPU has {most} threads at most, along x alone"
         )
     return groups[0]
