@@ -22,7 +22,7 @@ from .results import rebuilt
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping
 
     from tg_dtype import DType
 
@@ -137,8 +137,8 @@ class Call:
       args: the positional ones.
       kwargs: the others.
       pins: by name, what the record has to find in the same memory.
-      known: memory that the function knows from elsewhere, for a call that is going to be recorded: arguments in it are
-        pinned, all others made ready to be written.
+      find_known: finds the memory that the function knows from elsewhere, once the arguments are in memory, for a call
+        that is going to be recorded: arguments in it are pinned, all others made ready to be written.
 
     Attributes:
       facts: for each argument its name and what must be the same in every call.
@@ -156,7 +156,7 @@ class Call:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         pins: Mapping[str, Pin] | None = None,
-        known: Container[Storage] | None = None,
+        find_known: Callable[[], Container[Storage]] | None = None,
     ) -> None:
         self.facts: dict[str, object] = {"Tensor.training": Tensor.training, "recording of gradients": MODE.recording}
         self.tensors: list[Input] = []
@@ -182,6 +182,7 @@ class Call:
         unready = [tensor.lazydata for _, tensor in waiting if not tensor.lazydata.is_realized]
         if unready:
             realize_all(unready)
+        known = None if find_known is None else find_known()
         for name, tensor in waiting:
             lazy = tensor.lazydata
             assert lazy.storage is not None

@@ -150,6 +150,11 @@ class TinyJit(Generic[P, R]):
 
     def _record_anew(self, record: Record, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         self.captured = None
+        self._not_again(why)
+        return self._record(args, kwargs, record.outside.roots)
+
+    def _not_again(self, why: str) -> None:
+        """Counts calls in a row whose record could not be used, and warns when that does not end."""
         self._anew += 1
         name = getattr(self.fxn, "__qualname__", type(self.fxn).__name__)
         if DEBUG.value:
@@ -157,9 +162,8 @@ class TinyJit(Generic[P, R]):
         if self._anew == _PATIENCE:
             warnings.warn(
                 f"TinyJit: {name} is recorded anew in every call, which is slow: {why}. Keep state in tensors that are "
-                "changed by assign, or pass it as an argument and return it.", RuntimeWarning, stacklevel=4,
+                "changed by assign, or pass it as an argument and return it.", RuntimeWarning, stacklevel=5,
             )  # fmt: skip
-        return self._record(args, kwargs, record.outside.roots)
 
     @staticmethod
     def _finished(result: R) -> R:
@@ -183,8 +187,12 @@ class TinyJit(Generic[P, R]):
         finish_assigns()  # what was assigned before the call is no part of the record
         objects = [value for value in (*args, *kwargs.values()) if not isinstance(value, Tensor)]
         reached = Reached([self.fxn, *(value for value in objects if not isinstance(value, (list, tuple, dict)))])
-        roots = {s.root for t in reached.tensors.values() if (s := t.lazydata.storage) is not None}
-        call = Call(args, kwargs, known=roots.union(known))
+
+        def find_known() -> set[Storage]:
+            roots = {s.root for t in reached.tensors.values() if (s := t.lazydata.storage) is not None}
+            return roots.union(known)
+
+        call = Call(args, kwargs, find_known=find_known)
         made = Made(call, None if kwargs else args, reached, origin_of(self.fxn))
         handed, named = call.handed_on((args, kwargs))
         RECORDING.into = made.streams
@@ -195,8 +203,10 @@ class TinyJit(Generic[P, R]):
             RECORDING.into = None
         made.check(result)
         record = Record(made, result)
-        record.write_back(call)
-        if record.settled:
+        result = record.first(call)
+        if record.unsettled:
+            self._not_again(record.unsettled)
+        else:
             self.captured = record
         del made, record, call, handed, named, reached
         return result

@@ -41,7 +41,9 @@ class Observer:
         self._later: set[Storage] = set()
         self.storages: dict[Storage, None] = {}
         self.fused: dict[int, ref[LazyBuffer]] = {}
-        roots = [tensor.lazydata.base for tensor in live()]
+        tensors = live()
+        self._tensors = {id(tensor): ref(tensor) for tensor in tensors}
+        roots = [tensor.lazydata.base for tensor in tensors]
         waiting = reachable([root for root in roots if root.op not in LEAVES and not root.is_realized])
         self._before = {id(node): ref(node) for node in waiting if node.op not in LEAVES and not node.is_realized}
 
@@ -63,6 +65,11 @@ class Observer:
         """Whether a node is older than the call and not in memory yet."""
         known = self._before.get(id(node))
         return known is not None and known() is node and not node.is_realized
+
+    def knew(self, tensor: Tensor) -> bool:
+        """Whether a tensor is older than the call."""
+        known = self._tensors.get(id(tensor))
+        return known is not None and known() is tensor
 
     def was_there(self, storage: Storage) -> bool:
         """Whether memory is older than the call."""

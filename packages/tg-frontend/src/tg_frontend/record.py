@@ -97,18 +97,24 @@ class Made:
         tensors = tensors_in(result)
         mine = {id(tensor) for tensor in tensors}
         after = Reached(self.roots).tensors
-        held = {
-            s.root for tensor in live()
-            if (id(tensor) not in mine or id(tensor) in after) and (s := tensor.lazydata.storage) is not None
-        }  # fmt: skip
+        held: dict[Storage, bool] = {}  # whether a tensor from before holds it
+        for tensor in live():
+            storage = tensor.lazydata.storage
+            if storage is not None and (id(tensor) not in mine or id(tensor) in after):
+                assert isinstance(tensor, Tensor)
+                held[storage.root] = held.get(storage.root, False) or self.seen.knew(tensor)
         inputs = {one.lazy.storage for one in self.call.tensors}
+        written = _all_written(self.items)
         copies: dict[int, Tensor] = {}
         for tensor in tensors:
             storage = tensor.lazydata.storage
             if storage is None or storage in inputs:
                 continue
-            new = not self.seen.was_there(storage.root)
-            if (new and (storage.root in held or storage.root is not storage)) or storage.root in inputs:
+            if held.get(storage.root):  # which got other memory: the next call is recorded again
+                continue
+            shared = storage.root in held or storage.root is not storage
+            given = id(buffer_of(storage).base) not in written  # by Python, from numbers
+            if storage.root in inputs or (not self.seen.was_there(storage.root) and (shared or given)):
                 copies[id(tensor)] = Tensor._wrap(tensor.lazydata.clone())
         if not copies:
             return result
@@ -190,7 +196,7 @@ class Record:
         inputs = {one.lazy.storage for one in call.tensors}
         roots = [root for root in made.seen.storages if root not in inputs]
         nodes = [node for one in made.seen.fused.values() if (node := one()) is not None]
-        self.settled = not any(node.is_realized for node in nodes)
+        self.unsettled = self._unsettled(made, nodes)
         self.outside = Outside(roots, nodes, made.reached)
         self._overlap(call)
         self.outputs = self._fresh(result, made.seen)
@@ -202,6 +208,12 @@ class Record:
         kept = {s.root for tensor in live() if (s := tensor.lazydata.storage) is not None}
         kept.difference_update(inputs, self.outputs)
         self.overwritten = [root for root in kept if root.payload is not None and id(buffer_of(root).base) in written]
+        # what the function keeps elsewhere, of sizes that depend on variables
+        self.sized = [
+            (ref(tensor), tensor.lazydata) for tensor in live()
+            if isinstance(tensor, Tensor) and not tensor.lazydata.st.numeric and tensor.lazydata.storage in kept
+            and not made.seen.knew(tensor) and id(tensor) not in self.results
+        ]  # fmt: skip
         self.readers = [root.readers for root in self.overwritten]
         self.foreign = frozenset(buffer_of(root) for root in roots) if self.written or self.overwritten else frozenset()
         # views follow what they are views of; memory is there already
@@ -228,6 +240,18 @@ class Record:
         self.only = self.whole.get(id(result))
         plain = made.args is not None and len(self.whole) == len(self.results) and not call.pins
         self.expected = Expected.of(made.args) if plain and made.args is not None else None
+
+    @staticmethod
+    def _unsettled(made: Made, fused: list[LazyBuffer]) -> str:
+        """Why the next call has to be recorded again, in words; nothing if there is no reason."""
+        if any(node.is_realized for node in fused):
+            return "a tensor that it used was not computed before"
+        for tensor in live():
+            assert isinstance(tensor, Tensor)
+            storage = tensor.lazydata.storage
+            if storage is not None and made.seen.knew(tensor) and not made.seen.was_there(storage.root):
+                return f"a tensor of shape {tensor.shape} from outside got other memory"
+        return ""
 
     @staticmethod
     def _fresh(result: Any, seen: Observer) -> list[Storage]:
@@ -324,6 +348,17 @@ class Record:
         self.write_back(call)
         return result
 
+    def first(self, call: Call) -> Any:
+        """The result of the call that was recorded. Where that was given copies of parts, the parts stand in it."""
+        self.write_back(call)
+
+        def original(tensor: Tensor) -> Tensor:
+            place = self.results[id(tensor)]
+            copied = 0 <= place < len(call.tensors) and call.tensors[place].copied
+            return self._renewed(tensor, call, []) if copied else tensor
+
+        return rebuilt(self.result, original) if any(one.copied for one in call.tensors) else self.result
+
     def write_back(self, call: Call) -> None:
         """Puts what was written to copies of parts of memory into these."""
         copied = [one for one in (call.tensors[position] for position in self.written) if one.copied]
@@ -368,6 +403,10 @@ class Record:
         else:
             alone(buffers, values)
             alone.count(values)
+        for one, lazy in self.sized:
+            tensor = one()
+            if tensor is not None:
+                tensor._lazy = lazy.bind(values)
         return self._results(call, storages)
 
     def _outdate(self) -> None:
@@ -428,7 +467,9 @@ class Record:
         assert call is not None
         place, lazy = self.results[id(tensor)], tensor.lazydata
         if place < 0:  # a constant, which a caller may assign to, or a tensor from outside
-            return Tensor._wrap(lazy) if lazy.base.op in LEAVES else tensor
+            if lazy.base.op in LEAVES:
+                return Tensor._wrap(lazy)
+            return tensor if lazy.st.numeric else Tensor._wrap(lazy.base._seen(lazy.st.bind(call.values)))
         if id(tensor) in self.given:
             return call.tensors[self.given[id(tensor)]].tensor
         st, base_shape = lazy.st.bind(call.values), lazy.base.st.bind(call.values).shape
