@@ -202,11 +202,10 @@ class Run:
             values: list[Tensor] = []
 
             def place(kind: str, n: int = 0) -> Tensor:
-                if kind == "w":
-                    return world.w[n][:size]
                 if kind == "part":
                     return world.part
-                return inputs[n] if kind == "input" else world.table["k"][:size]
+                x = inputs[n] if kind == "input" else world.w[n] if kind == "w" else world.table["k"]
+                return x if kind == "input" or size == SIZE else x[:size]
 
             def whole(x: Tensor) -> Tensor:
                 return x.pad(((0, SIZE - 3),))[:size] if x.shape == (3,) and not (size == 3) else x
