@@ -27,7 +27,7 @@ from .results import rebuilt, tensors_in
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -183,14 +183,13 @@ class TinyJit(Generic[P, R]):
             return result
         return rebuilt(result, lambda tensor: cut.get(id(tensor), tensor))  # type: ignore[no-any-return]
 
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], known: Iterable[Storage] = ()) -> R:
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], known: frozenset[Storage] = frozenset()) -> R:
         finish_assigns()  # what was assigned before the call is no part of the record
         objects = [value for value in (*args, *kwargs.values()) if not isinstance(value, Tensor)]
         reached = Reached([self.fxn, *(value for value in objects if not isinstance(value, (list, tuple, dict)))])
 
         def find_known() -> set[Storage]:
-            roots = {s.root for t in reached.tensors.values() if (s := t.lazydata.storage) is not None}
-            return roots.union(known)
+            return {*known, *(s.root for t in reached.tensors.values() if (s := t.lazydata.storage) is not None)}
 
         call = Call(args, kwargs, find_known=find_known)
         made = Made(call, None if kwargs else args, reached, origin_of(self.fxn))
@@ -208,7 +207,6 @@ class TinyJit(Generic[P, R]):
             self._not_again(record.unsettled)
         else:
             self.captured = record
-        del made, record, call, handed, named, reached
         return result
 
 

@@ -42,7 +42,7 @@ class Observer:
         self.storages: dict[Storage, None] = {}
         self.fused: dict[int, ref[LazyBuffer]] = {}
         tensors = live()
-        self._tensors = {id(tensor): ref(tensor) for tensor in tensors}
+        self._tensors = {id(tensor): (ref(tensor), ref(tensor.lazydata.base)) for tensor in tensors}
         roots = [tensor.lazydata.base for tensor in tensors]
         waiting = reachable([root for root in roots if root.op not in LEAVES and not root.is_realized])
         self._before = {id(node): ref(node) for node in waiting if node.op not in LEAVES and not node.is_realized}
@@ -69,7 +69,14 @@ class Observer:
     def knew(self, tensor: Tensor) -> bool:
         """Whether a tensor is older than the call."""
         known = self._tensors.get(id(tensor))
-        return known is not None and known() is tensor
+        return known is not None and known[0]() is tensor
+
+    def moved(self, tensor: Tensor) -> bool:
+        """Whether a tensor is older than the call, and got other memory since."""
+        base = tensor.lazydata.base
+        if not self.knew(tensor) or self._tensors[id(tensor)][1]() is base:
+            return False
+        return base.storage is None or not self.was_there(base.storage.root)
 
     def was_there(self, storage: Storage) -> bool:
         """Whether memory is older than the call."""

@@ -248,8 +248,7 @@ class Record:
             return "a tensor that it used was not computed before"
         for tensor in live():
             assert isinstance(tensor, Tensor)
-            storage = tensor.lazydata.storage
-            if storage is not None and made.seen.knew(tensor) and not made.seen.was_there(storage.root):
+            if made.seen.moved(tensor):
                 return f"a tensor of shape {tensor.shape} from outside got other memory"
         return ""
 
