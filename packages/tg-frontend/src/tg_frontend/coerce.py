@@ -47,6 +47,17 @@ def to_dtype(dtype: Any) -> DType:
     raise TypeError(f"a dtype or its name is wanted, got {dtype!r} of type {type(dtype).__name__}")
 
 
+def names_dtype(value: Any) -> bool:
+    """Whether a value stands for a dtype rather than for a device; a name of a dtype is no device's."""
+    if isinstance(value, str):
+        try:
+            to_dtype(value)
+        except ValueError:
+            return False
+        return True
+    return value is not None and not isinstance(value, (int, bytes))
+
+
 def dtype_of(values: ConstType | Iterable[ConstType]) -> DType:
     """The dtype of Python numbers: the default one of their kind; int64 where an integer needs more than that has.
 

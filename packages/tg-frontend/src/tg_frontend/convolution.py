@@ -9,6 +9,7 @@ from tg_shape import sint
 
 from .function import Max
 from .linear import Linear
+from .resampling import resampled, sizes_and_ratios
 from .windows import Correlate, spread, window_counts
 
 TYPE_CHECKING = False
@@ -318,42 +319,36 @@ class Convolution(Linear):
         return flat.scatter(-1, where_to, self.reshape((*lead, -1))).reshape((*lead, *spatial))
 
     def interpolate(
-        self, size: Sequence[int], mode: str = "linear", align_corners: bool = False
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "linear",
+        align_corners: bool | None = None,
     ) -> Self:
-        """The last axes resampled to ``size``. Integers are interpolated as floats and rounded.
+        """The last axes resampled to ``size``, or by a factor. Integers are interpolated as floats and rounded.
 
         Args:
-          mode: ``"nearest"``, ``"nearest-exact"``, or ``"linear"`` (bilinear and so on, by the number of axes).
-          align_corners: of ``linear``: whether the first and last elements keep their places.
+          size: the new sizes of the last axes; one number for all but the first two.
+          scale_factor: or by how much they grow, one number or one an axis; sizes are rounded down.
+          mode: ``"nearest"`` (also ``"nearest-exact"``), ``"linear"`` along every resampled axis (also ``"bilinear"``
+            of two and ``"trilinear"`` of three), or ``"bicubic"``, as PyTorch has them. PyTorch's default is nearest.
+          align_corners: of all but nearest: whether the first and last elements keep their places.
 
         Raises:
-          ValueError: there is no such mode, or ``size`` has more numbers than there are axes.
+          ValueError: there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([[[1.0, 3.0]]], device="NUMPY").interpolate(scale_factor=2).tolist()
+            [[[1.0, 1.5, 2.5, 3.0]]]
         """
-        sizes = tuple(size)
-        if mode not in ("nearest", "nearest-exact", "linear"):
-            raise ValueError(f"interpolate: mode {mode!r}; there are nearest, nearest-exact, linear")
-        if not 1 <= len(sizes) <= self.ndim or any(not isinstance(s, int) or s < 1 for s in sizes):
-            raise ValueError(f"interpolate: size {sizes} for shape {self.shape}")
-        out = self._floating() if mode == "linear" else self
-        for axis, new in enumerate(sizes, start=self.ndim - len(sizes)):
-            old = self._ints()[axis]
-            i = self._iota(new, dtypes.int32, self.device).cast(dtypes.default_float)
-            if mode == "linear":
-                out = out._linear_axis(axis, i, old, new, align_corners)
-                continue
-            at = i * (old / new) if mode == "nearest" else (i + 0.5) * (old / new)
-            out = out._rows(axis, at.floor().cast(dtypes.int32).clip(0, old - 1))
-        return out if out.dtype is self.dtype else out.round().cast(self.dtype)
-
-    def _rows(self, axis: int, index: Self) -> Self:
-        return self[(*(slice(None),) * axis, index)]
-
-    def _linear_axis(self, axis: int, i: Self, old: int, new: int, align_corners: bool) -> Self:
-        if align_corners:
-            at = i * ((old - 1) / max(new - 1, 1))
-        else:
-            at = ((i + 0.5) * (old / new) - 0.5).clip(0, old - 1)
-        low = at.floor().cast(dtypes.int32)
-        part = (at - low).reshape((-1, *(1,) * (self.ndim - 1 - axis)))
-        a, b = self._rows(axis, low), self._rows(axis, (low + 1).clip(0, old - 1))
-        return a + (b - a) * part.cast(a.dtype)
+        sizes, ratios = sizes_and_ratios(self._ints(), size, scale_factor, mode)
+        if align_corners is not None and mode.startswith("nearest") and align_corners:
+            raise ValueError(f"interpolate: align_corners is not for mode {mode!r}")
+        out = self if mode.startswith("nearest") else self._floating()
+        out = out if mode.startswith("nearest") or out.dtype.itemsize >= 4 else out.cast(dtypes.float32)
+        for axis, (new, ratio) in enumerate(zip(sizes, ratios, strict=True), start=self.ndim - len(sizes)):
+            out = resampled(out, axis, new, ratio, mode, bool(align_corners))
+        if out.dtype is self.dtype:
+            return out
+        return out.cast(self.dtype) if self.dtype.kind == "float" else out.round().cast(self.dtype)

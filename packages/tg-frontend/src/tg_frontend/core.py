@@ -29,6 +29,18 @@ DTypeLike = DType | str | type
 _VIEW = Ops.VIEW
 
 
+def placed(device: str | None) -> str:
+    """The canonical name of a device; None is the default one.
+
+    Raises:
+      UnknownDevice: no package offers it: told now, not when something is computed.
+    """
+    name = Device.canonicalize(device)
+    if device is not None:
+        Device.load(name)
+    return name
+
+
 class Core:
     """Data, placement and differentiation."""
 
@@ -51,7 +63,7 @@ class Core:
     ) -> None:
         """Makes a tensor of ``data``: see the class."""
         wanted = None if dtype is None else to_dtype(dtype)
-        self._lazy = _ingest(data, Device.canonicalize(device), wanted, device is None)
+        self._lazy = _ingest(data, placed(device), wanted, device is None)
         self.grad = self._ctx = None
         self._version = 0
         if requires_grad and self._lazy.dtype.kind != "float":
@@ -286,15 +298,50 @@ class Core:
         """The tensor itself; its gradient is put in memory before it flows on."""
         return self._apply(ContiguousBackward())
 
-    def to(self, device: str | None) -> Self:
-        """The tensor on another device; itself if it is there already. None is the default device."""
+    def to(self, device: Any = None, dtype: DTypeLike | None = None) -> Self:
+        """The tensor on another device, in another dtype, or both; itself if nothing changes.
+
+        Args:
+          device: a device's name; or a dtype, alone, as ``t.to("float16")`` or ``t.to(np.float16)``; or a tensor, whose
+            device and dtype are meant. None is the tensor's own device if a dtype is given, else the default one.
+          dtype: a dtype, or what stands for one.
+
+        Raises:
+          UnknownDevice: no package offers such a device; the message lists what there is.
+          DeviceUnavailable: this machine lacks what the device needs.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([1.5, 2.5], device="NUMPY").to("int32")
+            Tensor([1, 2], device='NUMPY')
+        """
+        if isinstance(device, Core):
+            return self.to(device.device, device.dtype)
+        if coerce.names_dtype(device):
+            if dtype is not None:
+                raise TypeError(f"to: two dtypes, {device!r} and {dtype!r}; a device comes first")
+            device, dtype = None, device
+        out = self if dtype is None else self.cast(dtype)  # type: ignore[attr-defined]
+        if device is None and dtype is not None:
+            return out
+        if not (device is None or isinstance(device, str)):
+            raise TypeError(f"to: a device is a name, got {device!r}; a dtype is one of Tensor's, numpy's or PyTorch's")
         name = Device.canonicalize(device)
-        return self if name == self.device else self._apply(Copy(name))
+        if name == self.device:
+            return out
+        Device[name]  # one that is not there is told now, not when something is computed
+        return out._apply(Copy(name))
 
     def to_(self, device: str | None) -> Self:
-        """Moves this tensor, and its gradient, to another device. Returns it."""
+        """Moves this tensor, and its gradient, to another device. Returns it.
+
+        Raises:
+          UnknownDevice: no package offers such a device; the message lists what there is.
+          DeviceUnavailable: this machine lacks what the device needs.
+        """
         name = Device.canonicalize(device)
         if name != self.device:
+            Device[name]
             self.lazydata = self.lazydata.copy_to(name)
             if self.grad is not None:
                 self.grad = self.grad.to(name)

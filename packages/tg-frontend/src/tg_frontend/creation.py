@@ -6,12 +6,11 @@ import math
 
 from tg_dtype import ConstType, DType, dtypes, sum_acc_dtype
 from tg_lazy import LazyBuffer
-from tg_runtime import Device
 from tg_shape import Expr, ceildiv, prod, sint
 
 from . import coerce, host
 from .coerce import to_dtype
-from .core import DTypeLike
+from .core import DTypeLike, placed
 from .movement import args_to_tuple
 from .positions import counting_dtype
 from .transcendental import Transcendental
@@ -50,7 +49,7 @@ class Creation(Transcendental):
         """
         sizes = checked_shape(shape, "empty")
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
-        return cls(LazyBuffer.empty(sizes, kind, Device.canonicalize(device)), requires_grad=requires_grad)
+        return cls(LazyBuffer.empty(sizes, kind, placed(device)), requires_grad=requires_grad)
 
     @classmethod
     def full(
@@ -78,7 +77,7 @@ class Creation(Transcendental):
             raise TypeError(f"full: the value is a {type(fill_value).__name__}; it must be bool, int or float")
         kind = to_dtype(dtype) if dtype is not None else coerce.dtype_of(fill_value)
         coerce.check_fits(fill_value, kind, "full")
-        return cls(LazyBuffer.const(fill_value, kind, sizes, Device.canonicalize(device)), requires_grad=requires_grad)
+        return cls(LazyBuffer.const(fill_value, kind, sizes, placed(device)), requires_grad=requires_grad)
 
     @classmethod
     def zeros(
@@ -138,7 +137,7 @@ class Creation(Transcendental):
         else:
             count = ceildiv(last - first, step)
             count = max(0, count) if isinstance(count, int) else count
-        name = Device.canonicalize(device)
+        name = placed(device)
         if not floats and isinstance(first, int) and kind.kind != "float":
             ends = (first, first + (count - 1) * step) if isinstance(count, int) and count else ()
             if dtype is None and any(not dtypes.min(kind) <= value <= dtypes.max(kind) for value in ends):
@@ -180,7 +179,7 @@ class Creation(Transcendental):
         if kind.kind == "bool":
             raise ValueError("linspace: steps between two bools are not bools; give another dtype")
         wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.default_float
-        i = cls._iota(steps, dtypes.int32, Device.canonicalize(device)).cast(wide)
+        i = cls._iota(steps, dtypes.int32, placed(device)).cast(wide)
         out = (i * ((stop - start) / max(steps - 1, 1)) + start).cast(kind)
         return out._as_leaf(requires_grad)
 
@@ -199,7 +198,7 @@ class Creation(Transcendental):
           ValueError: a size is negative.
         """
         rows, columns = checked_shape((n, n if m is None else m), "eye")
-        name = Device.canonicalize(device)
+        name = placed(device)
         i, j = cls._iota(rows, dtypes.int32, name), cls._iota(columns, dtypes.int32, name)
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
         out = i.unsqueeze(1).eq(j).cast(kind)

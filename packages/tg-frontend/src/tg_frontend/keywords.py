@@ -102,6 +102,8 @@ class _Signature:
         taken = [*names[: max(0, len(args) - self.bound)][: self.positional], *(n for n in kwargs if n in names)]
         out: dict[str, Any] = {}
         for name, value in kwargs.items():
+            if name == "out" and value is None and name not in names:
+                continue  # from np.sum(t) and others, which pass it on
             known = self.respelled(name, taken)
             if known is not None:
                 out[known] = value

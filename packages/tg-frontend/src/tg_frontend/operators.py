@@ -8,6 +8,7 @@ from tg_lazy import Ops
 from .core import Core
 from .elementwise import Elementwise
 from .function import Cat
+from .ufuncs import apply_ufunc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ class Operators(Elementwise):
 
     __slots__ = ()
 
-    # numpy leaves `array + tensor` to this class
-    __array_ufunc__ = None
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """For numpy: ``array + tensor`` is a tensor, ``np.sin(tensor)`` an array."""
+        return apply_ufunc(ufunc, method, inputs, kwargs)
 
     # *** joining: the parts are promoted like operands ***
 

@@ -201,27 +201,36 @@ class Placement(Indexing):
         fill = type(self).full((1,), fill_value, self.device).cast(self.dtype)
         return there.where(x.flatten()[at], fill)
 
-    def nonzero(self, size: int | None = None, fill_value: int = 0) -> Self:
+    def nonzero(self, size: int | None = None, fill_value: int = 0, as_tuple: bool = False) -> Any:
         """The positions of the elements that are not 0: shape (count, ndim), int32.
 
         Args:
           size: how many; where there are fewer, rows of ``fill_value`` follow. If it is not given, the tensor is
             computed at once to find out.
+          as_tuple: give one vector for each axis instead, as numpy does: what square brackets take.
+
+        Returns:
+          The tensor, or with ``as_tuple`` the vectors.
         """
-        if size is not None:
-            at, there = self.ne(0)._first_true(size, "nonzero")
-            rows: list[Self] = []
-            inner = 1
-            for dim in reversed(self._ints()):
-                rows.insert(0, there.where(at // inner % max(dim, 1), int(fill_value)))
-                inner *= max(dim, 1)
-            if not rows:
-                return type(self).zeros(size, 0, device=self.device, dtype=dtypes.int32)
-            return rows[0].stack(*rows[1:], dim=-1)
-        found = self.ne(0)._true_positions() if self.dtype.kind != "bool" else self._true_positions()
-        if not found:
-            return type(self).zeros(int(self.ne(0).item()), 0, device=self.device, dtype=dtypes.int32)
-        return found[0].stack(*found[1:], dim=-1)
+        columns = self._nonzero_columns(size, fill_value)
+        if as_tuple:
+            return tuple(columns)
+        if columns:
+            return columns[0].stack(*columns[1:], dim=-1)
+        count = int(self.ne(0).item()) if size is None else size
+        return type(self).zeros(count, 0, device=self.device, dtype=dtypes.int32)
+
+    def _nonzero_columns(self, size: int | None, fill_value: int) -> list[Self]:
+        """The positions along each axis of the elements that are not 0."""
+        if size is None:
+            return (self.ne(0) if self.dtype.kind != "bool" else self)._true_positions()
+        at, there = self.ne(0)._first_true(size, "nonzero")
+        columns: list[Self] = []
+        inner = 1
+        for dim in reversed(self._ints()):
+            columns.insert(0, there.where(at // inner % max(dim, 1), int(fill_value)))
+            inner *= max(dim, 1)
+        return columns
 
 
 def _not_above(a: sint, b: sint) -> bool:

@@ -13,12 +13,12 @@ from threading import Lock, local
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops, Storage
-from tg_runtime import Device, buffer_of, capturing
+from tg_runtime import buffer_of, capturing
 from tg_shape import prod, sint
 
 from . import files, host
 from .coerce import to_dtype
-from .core import DTypeLike
+from .core import DTypeLike, placed
 from .creation import checked_shape
 from .sorting import Sorting
 
@@ -214,7 +214,7 @@ class Random(Sorting):
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
         if kind.kind != "float":
             raise TypeError(f"{what}: random fractions are floats, not {kind.name}; there is randint")
-        return cls._wrap(_uniform(random_words(shape, Device.canonicalize(device)), kind), None)
+        return cls._wrap(_uniform(random_words(shape, placed(device)), kind), None)
 
     def _finish(self, requires_grad: bool | None) -> Self:
         out = self.detach().contiguous()
@@ -321,7 +321,7 @@ class Random(Sorting):
             raise ValueError(f"randint: from {low} to below {high} are {high - low} numbers; 1 to 2**32 are possible")
         if low < dtypes.min(kind) or high - 1 > dtypes.max(kind):
             raise ValueError(f"randint: {low} to {high - 1} do not fit {kind.name}")
-        words = random_words(checked_shape(shape, "randint"), Device.canonicalize(device))[0]
+        words = random_words(checked_shape(shape, "randint"), placed(device))[0]
         wide = cls._wrap(words)
         if high - low < 1 << 32:
             wide = wide % (high - low)
@@ -382,7 +382,7 @@ class Random(Sorting):
           ValueError: ``n`` is negative.
         """
         sizes = checked_shape((n,), "randperm")
-        words = cls._wrap(random_words(sizes, Device.canonicalize(device))[0].contiguous())
+        words = cls._wrap(random_words(sizes, placed(device))[0].contiguous())
         return words.argsort().cast(to_dtype(dtype) if dtype is not None else dtypes.default_int)
 
     def rand_like(

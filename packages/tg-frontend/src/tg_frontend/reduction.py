@@ -111,10 +111,16 @@ class Reduction(Creation):
     def _count(self, axes: tuple[int, ...]) -> sint:
         return prod(self.shape[axis] for axis in axes)
 
-    def mean(self, axis: Axes = None, keepdim: bool = False) -> Self:
-        """The mean, of integers and bools as floats; NaN of nothing."""
+    def mean(self, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> Self:
+        """The mean, of integers and bools as floats; NaN of nothing.
+
+        Args:
+          dtype: cast to this float dtype first.
+        """
         axes = self._axes(axis, "mean")
-        x = self._floating()
+        x = self._floating() if dtype is None else self.cast(dtype)
+        if x.dtype.kind != "float":
+            raise TypeError(f"mean: a mean of {x.dtype.name} is no {x.dtype.name}; give a float dtype")
         wide = x.cast(sum_acc_dtype(x.dtype))
         return (wide._apply(Sum(axes)) / self._count(axes)).cast(x.dtype)._kept(axes, keepdim)
 

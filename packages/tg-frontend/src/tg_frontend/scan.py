@@ -57,9 +57,9 @@ class Scan(Reduction):
         shifted = x._shifted(place)[0]
         return (shifted - shifted.exp().sum(place, keepdim=True).log()).reshape(self.shape)
 
-    def softmin(self, axis: int = -1) -> Self:
+    def softmin(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
         """:meth:`softmax` of -self."""
-        return (-self).softmax(axis)
+        return (-self).softmax(axis, dtype)
 
     def logsumexp(self, axis: int | None = None, keepdim: bool = False) -> Self:
         """log(sum(exp(x))) along an axis (None: over everything), without overflow.
@@ -131,22 +131,28 @@ class Scan(Reduction):
         place = self._axis(axis, what)
         return self if self.ndim == 0 or self.numel() == 0 else self._scan(place, reduce, join, identity)
 
-    def cumsum(self, axis: int = 0) -> Self:
+    def cumsum(self, axis: int = 0, dtype: DTypeLike | None = None) -> Self:
         """The sum of the elements up to each, along an axis.
 
+        Args:
+          dtype: of the sums; as of :meth:`sum` if not given.
+
         Raises:
           IndexError: the axis is out of range.
         """
-        x = self.cast(sum_dtype(self.dtype))
+        x = self.cast(sum_dtype(self.dtype) if dtype is None else dtype)
         return x._scanned(axis, "cumsum", Sum, lambda a, b: a + b, 0)
 
-    def cumprod(self, axis: int) -> Self:
+    def cumprod(self, axis: int, dtype: DTypeLike | None = None) -> Self:
         """The product of the elements up to each, along an axis.
+
+        Args:
+          dtype: of the products; as of :meth:`prod` if not given.
 
         Raises:
           IndexError: the axis is out of range.
         """
-        x = self.cast(sum_dtype(self.dtype))
+        x = self.cast(sum_dtype(self.dtype) if dtype is None else dtype)
         return x._scanned(axis, "cumprod", Prod, lambda a, b: a * b, 1)
 
     def _cummax(self, axis: int, what: str) -> tuple[Self, Self]:

@@ -40,8 +40,11 @@ class Sorting(Neural):
         hit = rank.unsqueeze(axis).eq(place)
         return hit.where(i.reshape((1, n, *tail)), 0).sum(axis + 1)
 
-    def sort(self, dim: int = -1, descending: bool = False) -> tuple[Self, Self]:
-        """The elements in order along an axis, and where they were (int32).
+    def sort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Self, Self]:
+        """The elements in order along an axis, and where they were (int32). Equal ones always keep their order.
+
+        Args:
+          stable: for those who come from elsewhere: the order is stable in either case.
 
         Raises:
           IndexError: the axis is out of range.
@@ -58,8 +61,8 @@ class Sorting(Neural):
         at = self._ordered(axis, descending, self._ints()[axis])
         return self.gather(axis, at), at
 
-    def argsort(self, dim: int = -1, descending: bool = False) -> Self:
-        """Where the elements in order are along an axis (int32).
+    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Self:
+        """Where the elements in order are along an axis (int32); ``stable`` is as of :meth:`sort`.
 
         Raises:
           IndexError: the axis is out of range.
@@ -70,7 +73,7 @@ class Sorting(Neural):
         """The ``k`` largest (or smallest) elements along an axis, in order, and where they are (int32).
 
         Args:
-          sorted_: must be True; the result always is.
+          sorted_: for those who come from elsewhere: the result is in order in either case.
 
         Raises:
           ValueError: the axis has fewer than ``k`` elements.
@@ -80,8 +83,6 @@ class Sorting(Neural):
         n = self._ints()[axis] if self.ndim else 1
         if not isinstance(k, int) or not 0 <= k <= n:
             raise ValueError(f"topk: {k!r} of {n} elements along axis {dim} of shape {self.shape}")
-        if not sorted_:
-            raise ValueError("topk: the result is always in order; sorted_ must be True")
         if self.ndim == 0 or k == 0:
             out = self if self.ndim == 0 else self.shrink([(0, 0) if i == axis else None for i in range(self.ndim)])
             return out, out.zeros_like(dtype=dtypes.int32)

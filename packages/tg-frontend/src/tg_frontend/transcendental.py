@@ -187,8 +187,17 @@ class Transcendental(Operators):
         down = self.trunc()
         return (down < self).where(down + 1, down)
 
-    def round(self) -> Self:
-        """The nearest whole number; of two, the even one."""
+    def round(self, decimals: int = 0) -> Self:
+        """The nearest whole number; of two, the even one.
+
+        Args:
+          decimals: digits kept behind the point; of a negative number so many before it become 0.
+        """
+        if decimals:
+            if self.dtype.kind != "float":
+                return self if decimals > 0 else (self / 10**-decimals).round().mul(10**-decimals).cast(self.dtype)
+            power = 10.0 ** abs(decimals)
+            return (self * power).round() / power if decimals > 0 else (self / power).round() * power
         if self.dtype.kind != "float":
             return self
         down = self.floor()
@@ -196,6 +205,10 @@ class Transcendental(Operators):
         half = down * 0.5
         even = half.floor().eq(half)
         return ((rest > 0.5) | (rest.eq(0.5) & ~even)).where(down + 1, down)
+
+    def __round__(self, ndigits: int | None = None) -> Self:
+        """For ``round(t)`` and ``round(t, 2)``."""
+        return self.round(ndigits or 0)
 
     # *** kinds of numbers ***
 
