@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from array import array
 from collections.abc import Callable
 
@@ -220,3 +222,41 @@ def test_words_are_an_array_of_32_bits() -> None:
     queue = HostQueue()
     queue.put(1, -1)
     assert array("I", [1, 0xFFFFFFFF]) == queue._words
+
+
+def test_a_ring_holds_a_submission() -> None:
+    for words in (-1, 0, 15):
+        with pytest.raises(ValueError, match=f"a ring of {words} words; it has at least 16"):
+            HostQueueDevice("HOSTQ", ring_words=words)
+    device = HostQueueDevice("HOSTQ", ring_words=16)
+    with device.timeline.submission(HostQueue()):
+        pass
+    device.synchronize()
+    device.close()
+
+
+ENDLESS = """
+import time
+from tg_hcq import ArgsLayout
+from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
+from tg_runtime import DeviceError
+device = HostQueueDevice("HOSTQ")
+def endless(address):
+    while True:
+        time.sleep(0.001)
+program = HostQueueProgram.from_callable(device, "endless", endless, 1)
+memory = device.allocator.alloc(64)
+with device.timeline.submission(HostQueue()) as queue:
+    queue.exec(program, program.fill_args([memory]), (1, 1, 1), (1, 1, 1))
+time.sleep(0.1)
+try:
+    device.reset()
+except DeviceError as error:
+    print(error, flush=True)
+"""
+
+
+def test_an_endless_kernel_holds_neither_a_reset_nor_the_exit() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "HOSTQ: a kernel on the HOSTQ compute queue does not end; only the process can\n"

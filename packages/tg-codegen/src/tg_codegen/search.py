@@ -208,7 +208,7 @@ class _Search:
             found.sort(key=lambda entry: entry[:2])
             found = [entry for entry in found[:MOST] if entry[0] <= FAR * found[0][0]]
         with ThreadPoolExecutor(self.workers) as pool:
-            jobs = [pool.submit(copy_context().run, self.prepare, spec) if self.prepare else None for *_, spec in found]
+            jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
                 for number, (_, _, nest, spec) in enumerate(found):
                     self.tell(len(found) - number)
@@ -217,6 +217,15 @@ class _Search:
             finally:
                 pool.shutdown(cancel_futures=True)
         self.ranked.sort()
+
+    def prepared(self, pool: ThreadPoolExecutor, spec: ProgramSpec) -> Future[object] | None:
+        """A program on its way; None where it is made when it is measured."""
+        if self.prepare is None:
+            return None
+        try:
+            return pool.submit(copy_context().run, self.prepare, spec)  # with the settings that are in force here
+        except RuntimeError:  # no thread can be started
+            return None
 
     def tell(self, left: int) -> None:
         """Reports progress."""

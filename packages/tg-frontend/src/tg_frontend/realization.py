@@ -7,6 +7,7 @@ from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
 from tg_runtime import realize
+from tg_runtime.interrupts import Uninterrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +34,15 @@ class _Live(list["ref[Holder]"]):
 
     def sweep(self) -> None:
         """Forgets what is gone, also while other threads add to it."""
-        if not self._sweeping.acquire(blocking=False):
-            return
-        try:
-            seen = len(self)
-            self[:seen] = [r for r in self[:seen] if r() is not None]
-            self.limit = max(self.FEWEST, 2 * len(self))
-        finally:
-            self._sweeping.release()
+        with Uninterrupted():  # no signal between the lock's being taken and the block that gives it back
+            if not self._sweeping.acquire(blocking=False):
+                return
+            try:
+                seen = len(self)
+                self[:seen] = [r for r in self[:seen] if r() is not None]
+                self.limit = max(self.FEWEST, 2 * len(self))
+            finally:
+                self._sweeping.release()
 
 
 LIVE = _Live()

@@ -31,6 +31,8 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final
 
+from tg_runtime import DeviceError
+from tg_runtime.interrupts import Uninterrupted
 from tg_runtime.locks import fork_safe_lock
 
 from .errors import DeviceFault, DeviceTimeout
@@ -82,8 +84,14 @@ _PAYLOAD: Final = {
 _MAX_SCALARS: Final = 4096
 _POLL_S: Final = 0.0005
 
-# Rings a bell on every store that a wait could be for, whichever device makes it.
-MEMORY_CHANGED: Final = threading.Condition(fork_safe_lock())
+# Rings a bell on every store that a wait could be for, whichever device makes it. Who might be interrupted takes the
+# lock itself: a condition's own ``with`` runs Python, in which a signal's handler may raise once the lock is taken.
+MEMORY_LOCK: Final = fork_safe_lock()
+MEMORY_CHANGED: Final = threading.Condition(MEMORY_LOCK)
+LEAST_RING_WORDS: Final = 16
+"""The wait, the barrier and the signal of an empty submission fit."""
+_STOP_S: Final = 2.0
+_ROOM_S: Final = 0.0002
 
 _thread = threading.local()
 
@@ -108,11 +116,14 @@ class HostExecutor:
     """
 
     def __init__(self, name: str, memory: HostMemory, on_fault: Callable[[DeviceFault], None], ring_words: int) -> None:
+        if ring_words < LEAST_RING_WORDS:
+            raise ValueError(f"{name}: a ring of {ring_words} words; it has at least {LEAST_RING_WORDS}")
         self.name, self._memory, self._on_fault = name, memory, on_fault
         self._pages = memory.allocate(4 * ring_words)
         self._ring = self._pages.view(0, 4 * ring_words, "I")
         self._pointers = MMIO.of(bytearray(16), "Q")  # read, write
-        self._doorbell = threading.Condition()
+        self._lock = threading.RLock()
+        self._doorbell = threading.Condition(self._lock)
         self._submit_lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -142,6 +153,7 @@ class HostExecutor:
             ValueError: if there are more words than the ring holds.
             DeviceTimeout: if the ring does not empty.
             DeviceFault: if the queue is stopped.
+            DeviceError: if the system gives no thread to execute it.
         """
         size, count = len(self._ring), len(words)
         if count > size:
@@ -152,37 +164,50 @@ class HostExecutor:
             first = min(count, size - start)
             self._ring.write(start, words[:first].tobytes())
             self._ring.write(0, words[first:].tobytes())
-            with self._doorbell:
-                self._pointers[1] += count
+            with Uninterrupted(), self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-                    self._thread.start()
+                    self._thread = self._started()
+                self._pointers[1] += count
                 self._doorbell.notify_all()
 
-    def stop(self) -> None:
-        """Ends the thread, between two packets. What is left in the ring is not executed."""
-        with self._doorbell:
+    def _started(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise DeviceError(f"{self.name}: no thread can be started to execute it: {error}") from None
+        return thread
+
+    def stop(self) -> bool:
+        """Ends the thread, between two packets. What is left in the ring is not executed.
+
+        Returns:
+            Whether it has ended. One that is in the middle of a kernel is not waited for longer than two seconds.
+        """
+        with self._lock:
             self._stopping = True
             self._doorbell.notify_all()
-        with MEMORY_CHANGED:
+        with MEMORY_LOCK:
             MEMORY_CHANGED.notify_all()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            thread.join(_STOP_S)
+            if thread.is_alive():
+                return False
         self._memory.unmap(self._pages.address, self._pages.nbytes)
+        return True
 
     def _wait_for_room(self, count: int, timeout_ms: int) -> None:
         size = len(self._ring)
         seen, moved = self._pointers[0], time.monotonic()
-        with self._doorbell:
-            while self._pointers[1] + count - self._pointers[0] > size:
-                if self.fault is not None:
-                    raise DeviceFault(*self.fault.args)
-                if self._pointers[0] != seen:
-                    seen, moved = self._pointers[0], time.monotonic()
-                elif (time.monotonic() - moved) * 1000 >= timeout_ms:
-                    raise DeviceTimeout(f"{self.name}: the ring of {size} words has been full for {timeout_ms} ms")
-                self._doorbell.wait(0.01)
+        while self._pointers[1] + count - self._pointers[0] > size:
+            if self.fault is not None:
+                raise DeviceFault(*self.fault.args)
+            if self._pointers[0] != seen:
+                seen, moved = self._pointers[0], time.monotonic()
+            elif (time.monotonic() - moved) * 1000 >= timeout_ms:
+                raise DeviceTimeout(f"{self.name}: the ring of {size} words has been full for {timeout_ms} ms")
+            time.sleep(_ROOM_S)
 
     # the thread
 

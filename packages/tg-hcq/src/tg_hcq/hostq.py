@@ -31,7 +31,6 @@ from .errors import DeviceFault
 from .fileio import MMIO
 from .graph import HCQGraph
 from .host_executor import (
-    MEMORY_CHANGED,
     PASS_CORE_ID,
     SCALARS,
     HostExecutor,
@@ -255,7 +254,7 @@ class HostQueueDevice(HCQCompiled):
         Args:
             device: its name.
             entry: how the setting ``DEV`` asks for it.
-            ring_words: size of each ring, in 32-bit words.
+            ring_words: size of each ring, in 32-bit words; at least 16.
             timeline_limit: see :class:`~tg_hcq.timeline.Timeline`.
             memory_limit: most bytes that buffers may hold; None for what the system has.
         """
@@ -314,23 +313,18 @@ class HostQueueDevice(HCQCompiled):
         """The command processor behind a kind of queue."""
         return self._executors[kind]
 
-    def sleep(self, waited_ms: float) -> None:
-        """Passes a little time, until some device of this kind stores to memory."""
-        if waited_ms < 1:
-            super().sleep(waited_ms)
-        else:
-            with MEMORY_CHANGED:
-                MEMORY_CHANGED.wait(0.0005)
-
     def reset(self) -> None:
         """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content.
 
         Raises:
-            DeviceError: if the process was forked since the device was opened.
+            DeviceError: if the process was forked since the device was opened; or a kernel does not end: nothing can
+                stop a thread in the middle of a function, and the device stays stopped.
         """
         self.timeline.require()
         with self.timeline.lock:
-            _stop(self._executors)
+            running = _stop(self._executors)
+            if running:
+                raise DeviceError(f"{self.device}: a kernel on the {running[0]} does not end; only the process can")
             self._start(self.device)
             self.error_state = None
             self.generation += 1
@@ -360,13 +354,16 @@ def _code_generation(entry: DevEntry) -> tuple[Renderer | None, Compiler | None]
 def _close(process: int, executors: dict[str, HostExecutor], mapped: Counter[tuple[int, int]]) -> None:
     if os.getpid() != process:  # the threads are the parent's, and so is what they left locked
         return
-    _stop(executors)
+    if _stop(executors):
+        return  # what a kernel uses stays
     for address, nbytes in mapped.elements():
         MEMORY.unmap(address, nbytes)
     mapped.clear()
 
 
-def _stop(executors: dict[str, HostExecutor]) -> None:
-    for executor in executors.values():
-        executor.stop()
-    executors.clear()
+def _stop(executors: dict[str, HostExecutor]) -> list[str]:
+    """Stops queues; the names of those that are in the middle of a kernel, which stay."""
+    for kind, executor in list(executors.items()):
+        if executor.stop():
+            del executors[kind]
+    return [executor.name for executor in executors.values()]

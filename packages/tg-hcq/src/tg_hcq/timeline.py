@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tg_runtime import DeviceError
+from tg_runtime.interrupts import Uninterrupted
 from tg_runtime.locks import fork_safe_lock
 from tg_shape import Variable
 
@@ -74,7 +75,8 @@ class Timeline:
             DeviceError: if the process was forked since it was opened; likewise wherever something is waited for.
         """
         self.require()
-        with self.lock:
+        # no signal between the lock, or the doorbell, and what is noted of it
+        with Uninterrupted(), self.lock:
             self._device.raise_error_state()
             self._make_room()
             queue.wait(self.signal, self.value - 1).memory_barrier()
@@ -97,7 +99,7 @@ class Timeline:
             DeviceFault: if the device is stopped.
         """
         self.require()
-        with self.lock:
+        with Uninterrupted(), self.lock:
             self._device.raise_error_state()
             self._make_room()
             address = self.signal.address
@@ -112,12 +114,13 @@ class Timeline:
 
     def latest(self) -> tuple[int, int]:
         """As ``point``, without waiting for the lock: a submission that is being put together counts as submitted."""
-        if not self.lock.acquire(blocking=False):
-            return self._epoch, self.value
-        try:
-            return self._epoch, self.value - 1
-        finally:
-            self.lock.release()
+        with Uninterrupted():
+            if not self.lock.acquire(blocking=False):
+                return self._epoch, self.value
+            try:
+                return self._epoch, self.value - 1
+            finally:
+                self.lock.release()
 
     def here(self) -> Callable[[], bool]:
         """A function that says whether everything submitted by now is done."""
