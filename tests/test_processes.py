@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
@@ -18,7 +18,7 @@ import pytest
 from tinytg import Context, Tensor
 
 sys.path.append(str(Path(__file__).parent))  # a spawned process imports these functions by name
-from processes import matrix, product, sample, total, trained  # noqa: E402
+from processes import matrix, product, sample, total, trained
 
 METHODS = [m for m in ("fork", "spawn") if m in multiprocessing.get_all_start_methods()]
 
@@ -134,6 +134,16 @@ def test_threads_have_devices_of_their_own() -> None:
 RACE = 200
 
 
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads take turns a thousand times as often as usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("device", ["CPU", "NUMPY"])
 def test_racing_assignments_leave_one_of_the_values(device: str) -> None:
     x = Tensor([0.0] * 64, device=device).realize()
@@ -162,6 +172,7 @@ def test_racing_assignments_leave_one_of_the_values(device: str) -> None:
         assert len(set(values)) == 1 and values[0] in (1.0, 2.0, 3.0, 4.0), values
 
 
+@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("device", ["CPU", "NUMPY"])
 def test_racing_updates_leave_the_tensor_readable(device: str) -> None:
     """``x.assign(x + 1)`` reads and writes in two steps: some of the updates may be lost, the tensor is not."""

@@ -22,7 +22,7 @@ class ScheduleItem:
       commits: the nodes of the lazy graph that it realises, each with its memory; none once they are committed.
     """
 
-    __slots__ = ("ast", "bufs", "commits", "fused", "origin", "reason")
+    __slots__ = ("_known", "ast", "bufs", "commits", "fused", "origin", "reason")
 
     def __init__(
         self, ast: LazyOp, bufs: tuple[Storage, ...], reason: str, origin: Origin,
@@ -30,6 +30,10 @@ class ScheduleItem:
     ) -> None:  # fmt: skip
         self.ast, self.bufs, self.reason, self.origin, self.fused = ast, bufs, reason, origin, fused
         self.commits = commits
+        # who reads what an assignment overwrites, as far as this schedule knows
+        self._known = tuple([
+            (weak, node.origin) for node, _ in commits if node.op is Ops.ASSIGN for weak in node.srcs[0].base.readers
+        ])  # fmt: skip
 
     @property
     def nodes(self) -> tuple[LazyBuffer, ...]:
@@ -40,19 +44,16 @@ class ScheduleItem:
         """Marks the nodes realised; to be called once the step was executed, or enqueued in order.
 
         An unrealised node that still reads memory that the step has overwritten is marked stale: it cannot be
-        scheduled any more, and says so.
+        scheduled any more, and says so. One that another thread made since the schedule was made reads the new content:
+        which of the two was first, nobody said.
         """
-        before = [
-            (weak, node.origin)
-            for node, storage in self.commits if node.op is Ops.ASSIGN for weak in storage.readers
-        ]  # fmt: skip
         for node, storage in self.commits:
             node.realised_in(storage)
-        for weak, origin in before:
+        for weak, origin in self._known:
             reader = weak()
             if reader is not None and not reader.is_realized and reader.op is not Ops.ASSIGN:
                 reader.stale = origin
-        self.commits = ()
+        self.commits = self._known = ()
 
     def __repr__(self) -> str:
         return f"<ScheduleItem {describe(self.ast)} on {', '.join(str(b.uid) for b in self.bufs)}: {self.reason}>"
