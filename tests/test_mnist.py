@@ -36,7 +36,7 @@ def test_the_schedule_of_a_gpu_that_is_not_here_is_printed(
 ) -> None:
     """As docs/devices.md says."""
     monkeypatch.setenv("DEV", "NULL:CUDA:sm_90")
-    monkeypatch.setenv("DEBUG", "4")
+    monkeypatch.setenv("DEBUG", "5")
     done = run(repository, "python", "examples/mnist.py", "--steps", "2", "--images", "500", "--held-out", "16")
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("__global__") > 20 and "images/s" not in done.stdout

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, diskcache, parse_dev
+from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, cachecontent, diskcache, parse_dev
+from tg_runtime.cachefolder import unusable
 from tg_runtime.counters import human
 
 _HEAD = ("device", "interface", "renderers", "arch", "memory", "offered by", "state")
@@ -93,13 +94,13 @@ def _cache(action: str) -> list[str]:
     if not path:
         return ["There is no cache: neither CACHEDIR nor the home is an absolute path."]
     if action == "clear":
-        return [f"{path}: {diskcache.clear()} entries deleted"]
+        return [f"{path}: {cachecontent.clear()} entries deleted"]
     limit = f"at most {diskcache.CACHEMB.value} MiB, CACHEMB changes that"
     state = limit if diskcache.CCACHE.value else "off, as CCACHE is 0"
-    problem = diskcache.unusable()
+    problem = unusable()
     head = f"{path}: not used, {problem}" if problem else f"{path} ({state})"
-    shares = diskcache.shares()
-    total = diskcache.Share("all", sum(share.entries for share in shares), sum(share.nbytes for share in shares))
+    shares = cachecontent.shares()
+    total = cachecontent.Share("all", sum(share.entries for share in shares), sum(share.nbytes for share in shares))
     rows: list[Sequence[str]] = [("kind", "entries", "bytes")]
     for share in (*shares, total):
         rows.append((_KINDS.get(share.table, share.table), str(share.entries), human(share.nbytes, "B", 1024)))

@@ -1,17 +1,26 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tg_lazy import DEBUG, Context, ContextVar, getenv
 
 
 def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TG_LAZY_TEST", "7")
+    monkeypatch.setenv("TG_LAZY_TEST", " 7 ")
     assert getenv("TG_LAZY_TEST") == 7 and getenv("TG_LAZY_TEST", "x") == "7"
     assert getenv("TG_LAZY_ABSENT", 3) == 3 and getenv("TG_LAZY_ABSENT", "a") == "a"
-    monkeypatch.setenv("TG_LAZY_TEST", "seven")
-    with pytest.raises(ValueError, match="TG_LAZY_TEST must be an integer, got 'seven'"):
-        getenv("TG_LAZY_TEST")
+    monkeypatch.setenv("TG_LAZY_TEST", "")
+    assert getenv("TG_LAZY_TEST", 3) == 3 and getenv("TG_LAZY_TEST", "x") == "x"
+
+
+@pytest.mark.parametrize("foreign", ["seven", "true", "-1", "1.5", "*", "node:*"])
+def test_what_is_no_number_is_told_and_counts_as_not_set(foreign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TG_LAZY_TEST", foreign)
+    told = f"TG_LAZY_TEST is {foreign!r}: a whole number from 0 on is wanted, and 5 is taken"
+    with pytest.warns(RuntimeWarning, match=re.escape(told)):
+        assert getenv("TG_LAZY_TEST", 5) == 5
 
 
 def test_scopes_nest_and_restore() -> None:

@@ -114,7 +114,7 @@ def test_a_search_that_fails_leaves_the_plan(
         runner = get_runner(Device["CPU"], row_sums(3, 77))
         Device["CPU"].programs.clear()
     assert "the search failed: MemoryError: no room" in capsys.readouterr().out
-    assert isinstance(runner, CompiledRunner) and diskcache.shares() is not None
+    assert isinstance(runner, CompiledRunner)
     assert BEAM.value == 0
 
 

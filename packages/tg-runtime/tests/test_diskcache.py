@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tg_lazy import Context
-from tg_runtime import cachefolder, diskcache
+from tg_runtime import cachecontent, cachefolder, diskcache
 
 KEY = diskcache.digest("some", b"thing")
 
@@ -145,12 +145,12 @@ def test_only_what_is_of_the_cache_is_deleted(cache_folder: Path) -> None:
         path.write_text("precious")
     diskcache.put("t", KEY, b"payload")
     diskcache.keep("failed", "0123456789abcdef.c", b"void")
-    assert {share.table: share.entries for share in diskcache.shares()} == {"failed": 1, "t": 1}
+    assert {share.table: share.entries for share in cachecontent.shares()} == {"failed": 1, "t": 1}
     with Context(CACHEMB=0):
-        diskcache.prune()
-    assert diskcache.shares() == []
+        cachecontent.prune()
+    assert cachecontent.shares() == []
     diskcache.put("t", KEY, b"payload")
-    assert diskcache.clear() == 1
+    assert cachecontent.clear() == 1
     assert all(path.read_text() == "precious" for path in others)
 
 
@@ -160,7 +160,7 @@ def test_what_was_left_half_written_goes(cache_folder: Path) -> None:
     old.touch()
     os.utime(old, (1, 1))
     new.touch()
-    diskcache.prune()
+    cachecontent.prune()
     assert not old.exists() and new.exists()
 
 
@@ -168,12 +168,12 @@ def test_the_limit_is_for_all_tables(cache_folder: Path) -> None:
     with Context(CACHEMB=1):
         for number in range(64):
             diskcache.put("tu"[number % 2], diskcache.digest(str(number)), bytes(1 << 16))
-        assert sum(share.nbytes for share in diskcache.shares()) <= (1 << 20) + (1 << 18)
+        assert sum(share.nbytes for share in cachecontent.shares()) <= (1 << 20) + (1 << 18)
 
 
 WRITER = """
 import sys
-from tg_runtime import diskcache
+from tg_runtime import cachecontent, diskcache
 me = sys.argv[1].encode() * 50_000
 print(flush=True)
 sys.stdin.readline()
@@ -184,7 +184,7 @@ for i in range(300):
     assert stored or sys.argv[2:]
     assert found is None if found is None and sys.argv[2:] else len(found) == 50_000 and len(set(found)) == 1
     if sys.argv[2:] and i % 3 == 0:
-        diskcache.clear() if i % 2 else diskcache.prune()
+        cachecontent.clear() if i % 2 else cachecontent.prune()
 """
 
 
@@ -249,6 +249,6 @@ def test_without_an_absolute_path_there_is_none(
         assert diskcache.cache_folder() == ""
         assert not diskcache.put("t", KEY, b"payload")
         assert diskcache.get("t", KEY) is None
-        assert diskcache.clear() == 0
+        assert cachecontent.clear() == 0
     assert not list(tmp_path.iterdir())
     assert capsys.readouterr().out.count("is not used") == 1

@@ -25,6 +25,7 @@ from tg_runtime import (
     GlobalCounters,
     LRUAllocator,
     buffer_of,
+    cachecontent,
     diskcache,
     generate,
     kernels,
@@ -169,7 +170,7 @@ def test_prune(cache_folder: Path) -> None:
         os.utime(path, (i, i))
     assert diskcache.get("t", diskcache.digest("1")) is not None  # that is used again
     with Context(CACHEMB=2):
-        diskcache.prune()
+        cachecontent.prune()
         assert sum(path.is_file() for path in cache_folder.rglob("*")) == 5
         assert diskcache.get("t", diskcache.digest("0")) is None
         assert diskcache.get("t", diskcache.digest("1")) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, overload
@@ -20,18 +21,23 @@ def getenv(key: str, default: int = 0) -> int: ...
 def getenv(key: str, default: int | str = 0) -> int | str:
     """The environment variable ``key``, converted to the type of ``default``.
 
-    Raises:
-      ValueError: an integer is wanted and the variable holds something else.
+    One that is empty counts as not set. Where a number is wanted and the variable holds something else, a
+    ``RuntimeWarning`` says so, and it counts as not set: what somebody else means by such a name stops no program.
     """
-    raw = os.environ.get(key)
-    if raw is None:
+    raw = os.environ.get(key, "").strip()
+    if not raw:
         return default
     if isinstance(default, str):
         return raw
     try:
-        return int(raw)
+        number = int(raw)
     except ValueError:
-        raise ValueError(f"the environment variable {key} must be an integer, got {raw!r}") from None
+        number = -1
+    if number >= 0:
+        return number
+    allowed = f"a whole number from 0 on is wanted, and {default} is taken"
+    warnings.warn(f"the environment variable {key} is {raw!r}: {allowed}", RuntimeWarning, stacklevel=2)
+    return default
 
 
 class ContextVar(Generic[T]):

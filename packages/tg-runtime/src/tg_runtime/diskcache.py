@@ -10,29 +10,20 @@ which turns it off.
 from __future__ import annotations
 
 import os
-import re
-import stat
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tg_lazy import ContextVar
 
-from .cachefolder import CACHEDIR, Folder, cache_folder, opened, unusable
+from .cachefolder import CACHEDIR, Folder, cache_folder, opened
 
-__all__ = [
-    "CACHEDIR", "CACHEMB", "CCACHE", "Share", "cache_folder", "clear", "delete", "digest", "get", "keep", "prune",
-    "put", "shares", "unusable",
-]  # fmt: skip
+__all__ = ["CACHEDIR", "CACHEMB", "CCACHE", "cache_folder", "delete", "digest", "get", "keep", "put"]
 
 CCACHE: ContextVar[int] = ContextVar("CCACHE", 1)
 CACHEMB: ContextVar[int] = ContextVar("CACHEMB", 1024)
 
 _MAGIC = b"tgc2"
 _HEAD = len(_MAGIC) + 32
-_OURS = re.compile(r"[a-z]+/([0-9a-f]{2}/[0-9a-f]{62}|([0-9a-f]{2}/)?\.new-[^/]+|[0-9a-f]{16}\.[a-z]+)")
-_NEW = ".new-"  # how the names of files begin that are being written
-_STALE_S = 3600.0  # after which one that is being written was left by a process that ended
+NEW = ".new-"  # how the names of files begin that are being written
 _USED_S = 3600.0  # how exactly it is known when an entry was used
 _OFTEN = 16  # times in which as much is written as may be kept that it is looked how much there is
 _KEPT = 64  # most files of :func:`keep` in a table
@@ -99,7 +90,7 @@ def put(table: str, key: str, payload: bytes) -> bool:
 def _write(name: str, content: bytes) -> bool:
     """Puts a file in place whole; False where that fails."""
     around, _, last = name.rpartition("/")
-    new = f"{around}/{_NEW}{os.getpid()}-{os.urandom(6).hex()}{os.path.splitext(last)[1]}"
+    new = f"{around}/{NEW}{os.getpid()}-{os.urandom(6).hex()}{os.path.splitext(last)[1]}"
     with opened(make=True) as folder:
         if folder is None:
             return False
@@ -122,11 +113,6 @@ def _create(folder: Folder, around: str, name: str) -> int:
     return folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
 
-def _files(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:
-    """The files that this module writes, and what else has their names: the folder may be one with others in it."""
-    return ((name, status) for name, status in folder.files() if _OURS.fullmatch(name))
-
-
 def keep(table: str, name: str, content: bytes) -> str | None:
     """Writes a file that a person may want to look at; older ones go where there are many.
 
@@ -140,10 +126,12 @@ def keep(table: str, name: str, content: bytes) -> str | None:
     """
     if not _write(f"{table}/{name}", content):
         return None
+    from .cachecontent import entries
+
     with opened() as folder:
         if folder is None:
             return None
-        found = sorted(((status.st_mtime_ns, path) for path, status in _files(folder)
+        found = sorted(((status.st_mtime_ns, path) for path, status in entries(folder)
                         if path.startswith(f"{table}/")), reverse=True)
         for _, path in found[_KEPT:]:
             folder.remove(path)
@@ -155,32 +143,9 @@ def _prune_now_and_then(key: str, nbytes: int) -> None:
     _written += nbytes
     if key.startswith("00") or _written > (CACHEMB.value << 20) // _OFTEN:
         _written = 0
+        from .cachecontent import prune  # not for the start of every program
+
         prune()
-
-
-def prune() -> None:
-    """Deletes what was not used for longest once there is more than ``CACHEMB`` MiB, until a quarter of that is free.
-
-    What processes left half written when they ended goes, too.
-    """
-    with opened() as folder:
-        if folder is None:
-            return
-        old, found = time.time() - _STALE_S, []
-        for name, status in _files(folder):
-            if name.rpartition("/")[2].startswith(_NEW):
-                if status.st_mtime < old:
-                    folder.remove(name)
-            else:
-                found.append((status.st_mtime_ns, status.st_size, name))
-        limit, total = CACHEMB.value << 20, sum(size for _, size, _ in found)
-        if total <= limit:
-            return
-        for _, size, name in sorted(found):
-            if total <= limit * 3 // 4:
-                break
-            if folder.remove(name):
-                total -= size
 
 
 def delete(table: str, key: str) -> None:
@@ -188,40 +153,3 @@ def delete(table: str, key: str) -> None:
     with opened() as folder:
         if folder is not None:
             folder.remove(_name(table, key))
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What a table of the cache takes.
-
-    Attributes:
-      table: its name.
-      entries: how many files.
-      nbytes: how many bytes these have.
-    """
-
-    table: str
-    entries: int
-    nbytes: int
-
-
-def shares() -> list[Share]:
-    """What each table takes, the largest first."""
-    entries: dict[str, int] = {}
-    nbytes: dict[str, int] = {}
-    with opened() as folder:
-        for name, status in () if folder is None else _files(folder):
-            table = name.partition("/")[0]
-            entries[table] = entries.get(table, 0) + 1
-            nbytes[table] = nbytes.get(table, 0) + (status.st_size if stat.S_ISREG(status.st_mode) else 0)
-    return sorted((Share(t, entries[t], nbytes[t]) for t in entries), key=lambda share: (-share.nbytes, share.table))
-
-
-def clear() -> int:
-    """Deletes every entry; processes that use the cache at the same time find it empty, and go on.
-
-    Returns:
-      how many files were deleted.
-    """
-    with opened() as folder:
-        return 0 if folder is None else sum(folder.remove(name) for name, _ in _files(folder))

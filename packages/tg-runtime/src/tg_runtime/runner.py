@@ -110,7 +110,7 @@ class CompiledRunner(Runner):
             check_limits(spec, device.renderer, device.device)
         compiler = device.compiler
         if DEBUG.value >= 4 and cached:
-            print(spec.src)
+            show_source(spec)
         if lib is None:
             with span("compile", kernel=spec.name):
                 lib = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
@@ -152,6 +152,30 @@ class CompiledRunner(Runner):
             vals=[var_vals[v] for v in self.vars] if self.vars else (),
             wait=wait,
         )
+
+
+LISTING = 40
+"""Most lines of a kernel's source that ``DEBUG=4`` prints; ``DEBUG=5`` prints all."""
+
+_shown: dict[tuple[str, bool], None] = {}
+
+
+def show_source(spec: ProgramSpec) -> None:
+    """Prints a kernel's source, once in a process: at ``DEBUG=4`` the beginning of it, from ``DEBUG=5`` on all."""
+    whole = DEBUG.value >= 5
+    if (spec.src, whole) in _shown:
+        return
+    _shown[spec.src, whole] = None
+    while len(_shown) > _MOST_SHOWN:
+        del _shown[next(iter(_shown))]
+    lines = spec.src.rstrip().splitlines()
+    if not whole and len(lines) > LISTING:
+        more = len(lines) - LISTING
+        lines = [*lines[:LISTING], f"… {more} more lines of {spec.name}, with DEBUG=5"]
+    print("\n".join(lines))
+
+
+_MOST_SHOWN = 1 << 10
 
 
 class InterpretedRunner(Runner):

@@ -146,7 +146,7 @@ class FaultTable:
         self._lock = fork_safe_lock()
         self._tail = ctypes.create_string_buffer(
             b", which is not its memory or not allowed.\nIf its source is yours, so is the fault; "
-            b"otherwise report it, with what DEBUG=4 prints.\n"
+            b"otherwise report it, with what DEBUG=5 prints.\n"
         )
         self._olds = (ctypes.c_char * (_ACTION_BYTES * 65))()
         self._words[0] = ctypes.addressof(self._rows)
