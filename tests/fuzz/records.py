@@ -310,7 +310,8 @@ class Run:
             if self.saved:
                 nn.state.load_state_dict(world.named(), self.saved)
         elif kind == "replace":
-            world.w[step[1]].replace(Tensor(self._number(), device=self.device) + 0)
+            other = Tensor(self._number(), device=self.device) + 0
+            world.w[step[1]].replace(other.realize() if self.symbolic else other)
         elif kind == "rebind":
             if step[2]:
                 self.owners.append(world.w[step[1]])

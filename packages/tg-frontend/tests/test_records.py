@@ -526,6 +526,59 @@ def test_results_that_depend_on_variables_alone(backend: str) -> None:
 # methods
 
 
+def test_what_a_function_leaves_is_left_again(backend: str) -> None:
+    """A tensor that calls put into an attribute is there again after somebody took it away or gave it other memory."""
+    class Keeper:
+        last: Tensor | None = None
+
+    keeper = Keeper()
+
+    def step(x: Tensor) -> Tensor:
+        keeper.last = (x * 2).realize()
+        return x + 1
+
+    function = TinyJit(step)
+    for i in range(7):
+        function(real(float(i)))
+        assert keeper.last is not None and keeper.last.item() == 2.0 * i
+        if i == 3:
+            keeper.last.replace(real(9.0))
+        if i == 5:
+            keeper.last = None
+
+
+def test_constants_in_results(backend: str) -> None:
+    """What Python made of numbers has memory of its own in each result, too."""
+    function = TinyJit(lambda x: (x + 1, Tensor([1.0, 2.0, 4.0])))
+    kept = [function(real(float(i)))[1] for i in range(5)]
+    kept[3] += 1
+    assert [t.tolist() for t in kept] == [[2.0, 3.0, 5.0] if i == 3 else [1.0, 2.0, 4.0] for i in range(5)]
+    n, w = Variable("n", 1, 4), real(1.0, 2.0, 3.0, 4.0)
+    symbolic = TinyJit(lambda x: (x + 1, w[: x.shape[0]]))
+    for size in (2, 4, 1, 3):
+        assert symbolic(real(0.0, 0.0, 0.0, 0.0)[: n.bind(size)])[1].tolist() == w.tolist()[:size]
+
+
+def test_memory_that_is_given_while_recording(backend: str) -> None:
+    w = real(1.0)
+
+    def step(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        w.assign(w + x)
+        return x * 2
+
+    calls, function, want = 0, TinyJit(step), 1.0
+    for i in range(8):
+        if i in (1, 5):
+            w.replace(Tensor([float(10 * i)]) + 0)  # no memory yet, which it gets in the call
+            want = 10.0 * i
+        function(real(1.0))
+        want += 1
+        assert w.item() == want
+    assert calls < 8
+
+
 def test_each_instance_has_a_record(backend: str) -> None:
     class Scale:
         def __init__(self, by: float) -> None:

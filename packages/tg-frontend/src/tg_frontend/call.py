@@ -165,6 +165,9 @@ class Call:
         waiting = []
         for name, value in _walk(args, kwargs):
             if isinstance(value, Tensor):
+                for other, tensor in waiting:
+                    if tensor is value:
+                        raise JitError(f"TinyJit: {other} and {name} are the same tensor; pass it once")
                 waiting.append((name, value))
             elif isinstance(value, Bind):
                 self.facts[name] = ("a value of", value.var)
@@ -207,8 +210,6 @@ class Call:
     def _add(self, name: str, tensor: Tensor, copied: LazyBuffer | None) -> None:
         lazy = tensor.lazydata if copied is None else copied
         for other in self.tensors:
-            if other.tensor is tensor:
-                raise JitError(f"TinyJit: {other.name} and {name} are the same tensor; pass it once")
             if other.lazy.storage is lazy.storage:
                 raise JitError(f"TinyJit: {other.name} and {name} are the same memory; pass it once, or a copy of it")
         st, found = lazy.st.unbind()

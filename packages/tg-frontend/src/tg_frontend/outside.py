@@ -90,12 +90,22 @@ class Outside:
       roots: the memory.
       fused: values that are not in memory, and are computed by the record's kernels.
       reached: what the function reached when it was recorded.
+      left: tensors that the function made and left somewhere, in memory that each replay writes: a call would put them
+        there again where somebody took them away.
+      after: what the function reached after it was recorded.
 
     Attributes:
       roots: the memory.
     """
 
-    def __init__(self, roots: Collection[Storage], fused: Collection[LazyBuffer], reached: Reached) -> None:
+    def __init__(
+        self,
+        roots: Collection[Storage],
+        fused: Collection[LazyBuffer],
+        reached: Reached,
+        left: Collection[Tensor],
+        after: Reached,
+    ) -> None:
         self.roots = frozenset(roots)
         self._lost = False
         self._moves = Moves.number
@@ -116,6 +126,8 @@ class Outside:
                 continue
             found.append(tensor)
         self._ways = reached.ways_to([tensor for tensor in found if id(tensor) in reached.tensors])
+        self._ways_left = after.ways_to([tensor for tensor in left if id(tensor) in after.tensors])
+        self._left = [(ref(tensor), tensor.lazydata.storage) for tensor in left]
         self._why = self._looked()
 
     def _gone(self, _: ref[Tensor]) -> None:
@@ -131,7 +143,8 @@ class Outside:
             self._moves = moves
             if self._why:
                 return self._why
-        return "" if self._ways.same else "an attribute, a variable or an element of a container is another object"
+        same = self._ways.same and self._ways_left.same
+        return "" if same else "an attribute, a variable or an element of a container is another object"
 
     def _looked(self) -> str:
         for root, refs in self._holders.items():
@@ -143,6 +156,10 @@ class Outside:
                 if storage is None or storage.root is not root:
                     lazy = tensor.lazydata
                     return f"a tensor of shape {lazy.shape}, {lazy.dtype.name}, that it used has other memory"
+        for weak, storage in self._left:
+            kept = weak()
+            if kept is not None and kept.lazydata.storage is not storage:
+                return f"a tensor of shape {kept.shape} that it left somewhere has other memory"
         for one in self._fused:
             node = one()
             if node is None or node.is_realized or node.stale is not None:

@@ -87,6 +87,7 @@ class Made:
         self.ended: list[Buffer] = []
         self.streams: list[Storage] = []
         self.seen = Observer(Storage("CPU", 0, Tensor.arange(0).dtype).uid)
+        self.after = reached
         self.grads = {id(tensor): tensor.grad for tensor in (one.tensor for one in call.tensors)}
 
     def apart(self, result: R) -> R:
@@ -96,7 +97,8 @@ class Made:
         """
         tensors = tensors_in(result)
         mine = {id(tensor) for tensor in tensors}
-        after = Reached(self.roots).tensors
+        self.after = Reached(self.roots)
+        after = self.after.tensors
         held: dict[Storage, bool] = {}  # whether a tensor from before holds it
         for tensor in live():
             storage = tensor.lazydata.storage
@@ -197,9 +199,9 @@ class Record:
         roots = [root for root in made.seen.storages if root not in inputs]
         nodes = [node for one in made.seen.fused.values() if (node := one()) is not None]
         self.unsettled = self._unsettled(made, nodes)
-        self.outside = Outside(roots, nodes, made.reached)
         self._overlap(call)
         self.outputs = self._fresh(result, made.seen)
+        self.outside = Outside(roots, nodes, made.reached, self._left(made, result, written), made.after)
         self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
         self.results = {id(tensor): self._place(tensor) for tensor in tensors_in(result)}
         self.given = {id(one.handed): n for n, one in enumerate(call.tensors)}
@@ -251,6 +253,20 @@ class Record:
             if made.seen.moved(tensor):
                 return f"a tensor of shape {tensor.shape} from outside got other memory"
         return ""
+
+    def _left(self, made: Made, result: Any, written: set[int]) -> list[Tensor]:
+        """The tensors that the function made and left somewhere, in memory that the record writes."""
+        mine, inputs = {id(tensor) for tensor in tensors_in(result)}, {one.lazy.storage for one in made.call.tensors}
+        found = []
+        for tensor in live():
+            assert isinstance(tensor, Tensor)
+            storage = tensor.lazydata.storage
+            if storage is None or id(tensor) in mine or storage in inputs or storage in self.outputs:
+                continue
+            new = not made.seen.knew(tensor) and not made.seen.was_there(storage.root)
+            if new and id(buffer_of(storage).base) in written:
+                found.append(tensor)
+        return found
 
     @staticmethod
     def _fresh(result: Any, seen: Observer) -> list[Storage]:
