@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import Tensor
+from tg_frontend import Tensor, nn
 
 
 def grad_of(tensor: Tensor) -> Any:
@@ -269,3 +269,60 @@ def test_weights_of_a_small_convolution() -> None:
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (8, 8), (2, 3))
     want = np.einsum("bcijyx,boyx->ocij", windows, g)
     np.testing.assert_allclose(weight.grad.numpy(), want, rtol=1e-3, atol=1e-3)
+
+
+def test_a_result_becomes_a_leaf_by_being_told_so(backend: str) -> None:
+    p = Tensor.uniform(3) * 0.1  # a result, which leaves it open
+    p.requires_grad = True
+    (p * p).sum().backward()
+    assert p.grad is not None
+    np.testing.assert_allclose(p.grad.numpy(), 2 * p.numpy(), rtol=1e-6)
+    q = (p * 2).detach()
+    q.requires_grad = True
+    (q * 3).sum().backward()
+    assert q.grad is not None and q.grad.tolist() == [3, 3, 3]
+
+
+def test_what_cannot_be_told_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="int32 has no gradient"):
+        Tensor([1]).requires_grad = True
+    y = Tensor([1.0], requires_grad=True) * 2
+    y.requires_grad = True  # it does already
+    with pytest.raises(RuntimeError, match="detach"):
+        y.requires_grad = False
+    with pytest.raises(RuntimeError, match="detach"):
+        y.requires_grad_(False)
+
+
+def test_parameters_of_layers_get_gradients_without_an_optimizer(backend: str) -> None:
+    model = [nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 1, bias=False)]
+    x = Tensor(np.ones((2, 3), np.float32))
+    (x.sequential(model) ** 2).sum().backward()
+    params = nn.state.get_parameters(model)
+    assert len(params) == 5 and all(p.grad is not None and p.grad.shape == p.shape for p in params)
+    assert x.grad is None
+    found = [p.grad.numpy() for p in params if p.grad is not None]
+    for p in params:
+        p.grad = None
+        p.requires_grad_()
+    (x.sequential(model) ** 2).sum().backward()
+    for p, had in zip(params, found, strict=True):
+        assert p.grad is not None
+        np.testing.assert_array_equal(p.grad.numpy(), had)
+    with pytest.raises(RuntimeError, match="depends on nothing that requires a gradient"):
+        (Tensor([1.0]) * 2).sum().backward()
+
+
+def test_a_frozen_layer_gets_no_gradient() -> None:
+    model = [nn.Linear(3, 4), nn.Linear(4, 1)]
+    for p in nn.state.get_parameters(model[0]):
+        p.requires_grad_(False)
+    Tensor(np.ones((2, 3), np.float32)).sequential(model).sum().backward()
+    assert [p.grad is None for p in nn.state.get_parameters(model)] == [True, True, False, False]
+
+
+def test_gradients_of_targets_that_do_not_matter() -> None:
+    x, unused = Tensor(3.0), Tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="target 1, of shape .2,.; with materialize_grads=True"):
+        (x * x).gradient(x, unused)
+    assert [g.tolist() for g in (x * x).gradient(x, unused, materialize_grads=True)] == [6.0, [0.0, 0.0]]

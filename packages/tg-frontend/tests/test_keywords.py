@@ -72,6 +72,11 @@ def test_one_argument_under_two_names_is_told() -> None:
         Tensor([1.0]).sum(0, dim=0)  # type: ignore[call-arg]
 
 
+def test_positional_arguments_of_any_number_take_no_name() -> None:
+    x = Tensor([[1.0]])
+    assert Tensor.cat(x, x, x, axis=1).shape == (1, 3)
+
+
 def test_the_method_that_was_called_is_named_not_the_one_inside() -> None:
     with pytest.raises(IndexError, match=r"^Tensor\.softmin: softmax: axis 9 is out of range"):
         Tensor([1.0]).softmin(9)

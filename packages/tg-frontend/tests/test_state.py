@@ -234,3 +234,41 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 def test_an_empty_state() -> None:
     assert safe_load(packed({})) == {} and safe_load(packed(b"{}      ")) == {}
+
+
+class _Like:
+    """An array of another library."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.array
+
+
+def test_arrays_of_other_libraries_are_loaded() -> None:
+    layer = nn.Linear(2, 3)
+    weight, bias = np.arange(6.0).reshape(3, 2), np.array([1, 2, 3])
+    nn.state.load_state_dict(layer, {"weight": _Like(weight), "bias": bias})
+    bias[:] = 9
+    assert layer.weight.tolist() == weight.tolist() and layer.weight.dtype.name == "float32"
+    assert layer.bias is not None and layer.bias.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="weight: .2, 3. for .3, 2."):
+        nn.state.load_state_dict(layer, {"weight": weight.T, "bias": bias})
+    with pytest.raises(TypeError, match="bias is a list, neither"):
+        nn.state.load_state_dict(layer, {"weight": weight, "bias": [1, 2, 3]})
+
+
+def test_a_count_of_batches_may_be_missing_or_of_another_shape() -> None:
+    norm = nn.BatchNorm(2)
+    state: dict[str, Any] = {
+        "weight": np.ones(2), "bias": np.ones(2), "running_mean": np.ones(2), "running_var": np.ones(2),
+    }  # fmt: skip
+    nn.state.load_state_dict(norm, state)
+    assert norm.num_batches_tracked.item() == 0
+    nn.state.load_state_dict(norm, state | {"num_batches_tracked": np.array([7], np.int64)})
+    assert norm.num_batches_tracked.tolist() == 7
+    plain = nn.BatchNorm(2, track_running_stats=False)
+    nn.state.load_state_dict(plain, {"weight": np.ones(2), "bias": np.ones(2), "num_batches_tracked": np.array(3)})
+    with pytest.raises(KeyError, match="running_mean"):
+        nn.state.load_state_dict(plain, state)

@@ -95,6 +95,16 @@ def operands_first(root: Node, through_open: bool = False) -> list[Node]:
     return done
 
 
+def open_leaves(root: Node) -> list[Node]:
+    """The tensors at which the graph of ``root`` ends that leave open whether they require a gradient."""
+    found: dict[int, Node] = {}
+    for node in operands_first(root, through_open=True):
+        assert node._ctx is not None
+        parents: Any = node._ctx.parents
+        found.update((id(p), p) for p in parents if p._ctx is None and p.requires_grad is None)
+    return list(found.values())
+
+
 def is_leaf(node: Node, through_open: bool) -> bool:
     """Whether differentiation ends at ``node``."""
     return node._ctx is None or not (through_open or node._ctx.wanted)

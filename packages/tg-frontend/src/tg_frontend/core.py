@@ -44,12 +44,13 @@ def placed(device: str | None) -> str:
 class Core:
     """Data, placement and differentiation."""
 
-    __slots__ = ("__weakref__", "_ctx", "_lazy", "_version", "grad", "requires_grad")
+    __slots__ = ("__weakref__", "_ctx", "_lazy", "_parameter", "_version", "_wants_grad", "grad")
 
     training: ClassVar[bool] = False
 
     _lazy: LazyBuffer
-    requires_grad: bool | None
+    _wants_grad: bool | None
+    _parameter: bool  # set where a layer made this to be learnt, and nowhere else
     grad: Self | None
     _ctx: Function | None
     _version: int
@@ -68,13 +69,13 @@ class Core:
         self._version = 0
         if requires_grad and self._lazy.dtype.kind != "float":
             raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
-        self.requires_grad = requires_grad
+        self._wants_grad = requires_grad
         enlist(self)
 
     @classmethod
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
-        self._lazy, self.requires_grad, self._version = lazy, requires_grad, 0
+        self._lazy, self._wants_grad, self._version = lazy, requires_grad, 0
         self.grad = self._ctx = None
         enlist(self)
         return self
@@ -87,30 +88,30 @@ class Core:
         if len(others) == 1:
             other = others[0]
             out._lazy = lazy = function.forward(self.lazydata, other.lazydata)
-            mine, theirs = self.requires_grad, other.requires_grad
+            mine, theirs = self._wants_grad, other._wants_grad
             needs, open_ = mine is True or theirs is True, mine is None or theirs is None
         elif others:
             out._lazy = lazy = function.forward(self.lazydata, *[other.lazydata for other in others])
-            every = (self.requires_grad, *[other.requires_grad for other in others])
+            every = (self._wants_grad, *[other._wants_grad for other in others])
             needs, open_ = True in every, None in every
         else:
             out._lazy = lazy = function.forward(self.lazydata)
-            needs, open_ = self.requires_grad is True, self.requires_grad is None
+            needs, open_ = self._wants_grad is True, self._wants_grad is None
         if (needs or open_) and lazy.dtype.kind == "float" and MODE.recording:
             parents = (self, *others)
             function.parents, function.wanted, function.stamp = parents, needs, 0
             if needs:
-                function.needs = tuple([parent.requires_grad is True for parent in parents])
-                function.stamp = sum([parent._version for parent in parents if parent.requires_grad])
+                function.needs = tuple([parent._wants_grad is True for parent in parents])
+                function.stamp = sum([parent._version for parent in parents if parent._wants_grad])
             else:
                 function.needs = (False,) * len(parents)
-            out._ctx, out.requires_grad = function, True if needs else None
+            out._ctx, out._wants_grad = function, True if needs else None
             for parent in parents:
                 context = parent._ctx
                 if context is not None and not context.wanted:
                     parent._let_go_of_inputs()
         else:
-            out.requires_grad = None if open_ and not needs else False
+            out._wants_grad = None if open_ and not needs else False
         enlist(out)
         return out
 
@@ -128,6 +129,30 @@ class Core:
             self._ctx = None
 
     # *** what it is ***
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """Whether ``backward`` gives this tensor a ``grad``; None leaves it open. Set to True, it is a leaf.
+
+        Raises:
+          TypeError: set to True, and the elements are not floats.
+          RuntimeError: set to another value than True on what was computed from tensors that require a gradient.
+        """
+        return self._wants_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool | None) -> None:
+        if value and self._lazy.dtype.kind != "float":
+            raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
+        if self._ctx is not None and self._ctx.wanted:
+            if not value:
+                raise RuntimeError(
+                    f"requires_grad: a tensor of shape {self.shape} was computed from what requires a gradient; "
+                    "detach() gives one that does not"
+                )
+            return
+        self._let_go()
+        self._wants_grad = value
 
     @property
     def lazydata(self) -> LazyBuffer:

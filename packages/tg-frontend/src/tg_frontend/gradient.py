@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tg_dtype import can_safe_cast, dtypes
+from tg_dtype import can_safe_cast
 from tg_lazy import LazyBuffer, Ops
 
 from . import files, host
-from .autograd import MODE, Switch, differentiate, free
+from .autograd import MODE, Switch, differentiate, free, open_leaves
 from .bits import recut
 from .coerce import to_dtype
 from .core import Core, DTypeLike
@@ -46,10 +46,8 @@ class Gradient(Core):
 
         Raises:
           TypeError: the elements are not floats.
+          RuntimeError: False, of what was computed from tensors that require a gradient.
         """
-        if requires_grad and not dtypes.is_float(self.dtype):
-            raise TypeError(f"requires_grad: a tensor of {self.dtype.name} has no gradient; only floats have")
-        self._let_go()
         self.requires_grad = requires_grad
         return self
 
@@ -58,7 +56,7 @@ class Gradient(Core):
         return self._wrap(self.lazydata)
 
     def _seed(self, gradient: Self | None, what: str) -> Self:
-        if self.requires_grad is False or (what == "backward" and not self.requires_grad):
+        if self.requires_grad is False:
             raise RuntimeError(
                 f"{what}: this tensor of shape {self.shape} depends on nothing that requires a gradient; "
                 "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
@@ -77,7 +75,8 @@ class Gradient(Core):
     def backward(self, gradient: Self | None = None, retain_graph: bool = False) -> Self:
         """Adds to ``grad`` of every leaf that requires one the gradient of this tensor. Returns this tensor.
 
-        The graph is freed, so that intermediate results may go, unless ``retain_graph``.
+        Where no tensor says that it requires a gradient, the parameters of layers get one. The graph is freed, so that
+        intermediate results may go, unless ``retain_graph``.
 
         Args:
           gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
@@ -93,24 +92,40 @@ class Gradient(Core):
             >>> x.grad.tolist()
             [2.0, 4.0]
         """
+        targets: list[Self] | None = None
+        if self.requires_grad is None:
+            # nothing requires a gradient, but parameters of layers want one, unless they were told otherwise
+            targets = [leaf for leaf in open_leaves(self) if getattr(leaf, "_parameter", False)]  # type: ignore[misc]
+            if not targets:
+                raise RuntimeError(
+                    f"backward: this tensor of shape {self.shape} depends on nothing that requires a gradient; "
+                    "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
+                )
         seed = self._seed(gradient, "backward")
-        found = differentiate(self, seed.lazydata)
+        found = differentiate(self, seed.lazydata, targets)
         for leaf, grad in found:
             assert isinstance(leaf, type(self))
             before = leaf.grad
             leaf.grad = self._wrap(grad if before is None else before.lazydata.alu(Ops.ADD, grad))
         if not retain_graph:
             free(self)
+            self._let_go()
         return self
 
-    def gradient(self, *targets: Self, gradient: Self | None = None) -> list[Self]:
+    def gradient(
+        self, *targets: Self, gradient: Self | None = None, materialize_grads: bool = False
+    ) -> list[Self]:
         """The gradient of this tensor at ``targets``, which may be intermediate results. Frees and changes nothing.
 
         Targets need not require a gradient; they must not refuse one (``requires_grad=False``). From a tensor that
         leaves it open and is realised, no gradient flows to what it was computed from.
 
+        Args:
+          gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
+          materialize_grads: at a target on which this tensor does not depend the gradient is zeros, not an error.
+
         Raises:
-          RuntimeError: a target refuses a gradient, or this tensor does not depend on it.
+          RuntimeError: a target refuses a gradient, or this tensor does not depend on it (see ``materialize_grads``).
           ValueError: ``gradient`` is missing or has another shape.
 
         Example:
@@ -129,7 +144,12 @@ class Gradient(Core):
         found = {id(node): grad for node, grad in differentiate(self, seed.lazydata, targets)}
         for position, target in enumerate(targets):
             if id(target) not in found:
-                raise RuntimeError(f"gradient: nothing depends on target {position}, of shape {target.shape}")
+                if not materialize_grads:
+                    raise RuntimeError(
+                        f"gradient: nothing depends on target {position}, of shape {target.shape}; "
+                        "with materialize_grads=True its gradient is zeros"
+                    )
+                found[id(target)] = LazyBuffer.const(0, target.dtype, target.shape, target.device)
         return [self._wrap(found[id(target)]) for target in targets]
 
     # *** types ***

@@ -245,7 +245,7 @@ class Indexing(Scan):
 
     def _take_over(self, new: Self) -> None:
         if new.requires_grad and new._ctx is not None:
-            self.lazydata, self._ctx, self.requires_grad = new.lazydata, new._ctx, True
+            self.lazydata, self._ctx, self._wants_grad = new.lazydata, new._ctx, True
             self._version += 1
         else:
             self._store(new)

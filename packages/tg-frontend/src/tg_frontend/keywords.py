@@ -99,7 +99,8 @@ class _Signature:
     def translated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments by the function's own names; those that mean nothing to it as they are."""
         names = self.names
-        taken = [*names[: max(0, len(args) - self.bound)][: self.positional], *(n for n in kwargs if n in names)]
+        filled = max(0, min(len(args), self.positional) - self.bound)
+        taken = [*names[:filled], *(name for name in kwargs if name in names)]
         out: dict[str, Any] = {}
         for name, value in kwargs.items():
             if name == "out" and value is None and name not in names:

@@ -8,6 +8,7 @@ from ..convolution import per_axis, same_padding
 from ..keywords import public
 from ..tensor import Tensor
 from .describing import described
+from .layers import parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ class Conv:
             padding = same_padding(padding, kernel_size, stride, dilation, what)
         self.padding = padding
         bound = 1 / math.sqrt(max(1, in_channels // groups * math.prod(kernel_size)))
-        self.weight = Tensor.uniform(out_channels, in_channels // groups, *kernel_size, low=-bound, high=bound)
-        self.bias = Tensor.uniform(out_channels, low=-bound, high=bound) if bias else None
+        shape = (out_channels, in_channels // groups, *kernel_size)
+        self.weight = parameter(Tensor.uniform(*shape, low=-bound, high=bound))
+        self.bias = parameter(Tensor.uniform(out_channels, low=-bound, high=bound)) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
@@ -90,7 +92,8 @@ class ConvTranspose(Conv):
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
         bound = 1 / math.sqrt(max(1, out_channels // groups * math.prod(kernel_size)))
-        self.weight = Tensor.uniform(in_channels, out_channels // groups, *kernel_size, low=-bound, high=bound)
+        shape = (in_channels, out_channels // groups, *kernel_size)
+        self.weight = parameter(Tensor.uniform(*shape, low=-bound, high=bound))
         self.output_padding = output_padding
 
     def __call__(self, x: Tensor) -> Tensor:

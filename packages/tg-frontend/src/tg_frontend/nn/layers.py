@@ -11,6 +11,12 @@ from ..tensor import Tensor
 from .describing import described
 
 
+def parameter(tensor: Tensor) -> Tensor:
+    """A tensor that a layer learns: ``backward`` gives it a gradient where nothing else asks for one."""
+    tensor._parameter = True
+    return tensor
+
+
 @described
 @public
 class Linear:
@@ -34,8 +40,8 @@ class Linear:
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(max(1, in_features))
-        self.weight = Tensor.uniform(out_features, in_features, low=-bound, high=bound)
-        self.bias = Tensor.uniform(out_features, low=-bound, high=bound) if bias else None
+        self.weight = parameter(Tensor.uniform(out_features, in_features, low=-bound, high=bound))
+        self.bias = parameter(Tensor.uniform(out_features, low=-bound, high=bound)) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (…, in_features) to (…, out_features)."""
@@ -62,7 +68,7 @@ class Embedding:
 
     def __init__(self, vocab_size: int, embed_size: int) -> None:
         self.vocab_size, self.embed_size = vocab_size, embed_size
-        self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
+        self.weight = parameter(Tensor.glorot_uniform(vocab_size, embed_size))
 
     def __call__(self, idx: Tensor) -> Tensor:
         """The rows that ``idx``, of integers, names; zeros where it is out of range.

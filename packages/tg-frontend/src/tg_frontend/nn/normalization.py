@@ -8,6 +8,7 @@ from tg_shape import prod
 from ..keywords import public
 from ..tensor import Tensor
 from .describing import described
+from .layers import parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class BatchNorm:
         self, sz: int, eps: float = 1e-5, affine: bool = True, track_running_stats: bool = True, momentum: float = 0.1
     ) -> None:
         self.sz, self.eps, self.track_running_stats, self.momentum = sz, eps, track_running_stats, momentum
-        self.weight = Tensor.ones(sz) if affine else None
-        self.bias = Tensor.zeros(sz) if affine else None
+        self.weight = parameter(Tensor.ones(sz)) if affine else None
+        self.bias = parameter(Tensor.zeros(sz)) if affine else None
         if track_running_stats:
             self.running_mean = Tensor.zeros(sz, requires_grad=False)
             self.running_var = Tensor.ones(sz, requires_grad=False)
@@ -101,8 +102,8 @@ class GroupNorm:
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
-        self.weight = Tensor.ones(num_channels) if affine else None
-        self.bias = Tensor.zeros(num_channels) if affine else None
+        self.weight = parameter(Tensor.ones(num_channels)) if affine else None
+        self.bias = parameter(Tensor.zeros(num_channels)) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, num_channels, …) to the same.
@@ -151,8 +152,8 @@ class LayerNorm:
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps = shape, eps
         self.axis = tuple(range(-len(shape), 0))
-        self.weight = Tensor.ones(*shape) if elementwise_affine else None
-        self.bias = Tensor.zeros(*shape) if elementwise_affine else None
+        self.weight = parameter(Tensor.ones(*shape)) if elementwise_affine else None
+        self.bias = parameter(Tensor.zeros(*shape)) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (…, *normalized_shape) to the same.
@@ -195,7 +196,7 @@ class RMSNorm:
 
     def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:
         self.eps, self.dim = eps, dim
-        self.weight = Tensor.ones(dim) if elementwise_affine else None
+        self.weight = parameter(Tensor.ones(dim)) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (…, dim) to the same.

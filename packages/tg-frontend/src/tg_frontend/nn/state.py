@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..coerce import as_array, is_arraylike
 from ..host import is_own
 from ..safetensors import safe_load, safe_load_metadata, safe_save
 from ..tensor import Tensor
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+_COUNT = "num_batches_tracked"
 __all__ = ["get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save"]
 
 
@@ -60,7 +62,7 @@ def get_parameters(obj: Any) -> list[Tensor]:
 
 def load_state_dict(
     model: Any,
-    state_dict: Mapping[str, Tensor],
+    state_dict: Mapping[str, Any],
     strict: bool = True,
     verbose: bool = False,
     consume: bool = False,
@@ -74,7 +76,8 @@ def load_state_dict(
 
     Args:
       model: see :func:`get_state_dict`.
-      state_dict: the new tensors.
+      state_dict: the new tensors, also PyTorch's or numpy arrays. A count of batches (``num_batches_tracked``) may be
+        missing on either side, and have one element in any shape.
       strict: both must have the same names; otherwise what is only on one side is left alone.
       verbose: print each tensor, and what is left alone.
       consume: take the tensors out of ``state_dict``, which must be a dict, so that they do not stay in memory.
@@ -86,18 +89,19 @@ def load_state_dict(
     Raises:
       KeyError: a name is missing on one side, with ``strict``; the message lists the names.
       ValueError: shapes differ; the message names each.
+      TypeError: something in the state is neither a tensor nor an array.
     """
     own = get_state_dict(model)
     missing = [name for name in own if name not in state_dict]
     unknown = [name for name in state_dict if name not in own]
-    if strict and (missing or unknown):
+    if strict and not all(name.endswith(_COUNT) for name in (*missing, *unknown)):
         raise KeyError(
             "load_state_dict: " + "; ".join(
                 f"{what}: {', '.join(names[:8])}{f' and {len(names) - 8} more' if len(names) > 8 else ''}"
                 for what, names in (("not in the state", missing), ("not in the model", unknown)) if names
             )
         )  # fmt: skip
-    pairs = [(name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict]
+    pairs = [(name, t, _tensor(name, t, state_dict[name])) for name, t in own.items() if name in state_dict]
     wrong = [f"{name}: {new.shape} for {old.shape}" for name, old, new in pairs if new.shape != old.shape]
     if wrong:
         raise ValueError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
@@ -119,6 +123,22 @@ def load_state_dict(
     if realize and loaded:
         loaded[0].realize(*loaded[1:])
     return loaded
+
+
+def _tensor(name: str, old: Tensor, given: Any) -> Tensor:
+    """What a state holds under a name, as a tensor; of another library's a copy."""
+    new: Tensor
+    if isinstance(given, Tensor):
+        new = given
+    elif type(given).__module__ == "torch":
+        new = Tensor.from_dlpack(given.detach().cpu(), copy=True)
+    elif is_arraylike(given):
+        new = Tensor(as_array(given), device=old.device)
+    else:
+        raise TypeError(f"load_state_dict: {name} is a {type(given).__name__}, neither a tensor nor an array")
+    if name.endswith(_COUNT) and new.shape != old.shape and new.numel() == old.numel() == 1:
+        return new.reshape(old.shape)
+    return new
 
 
 def _apart(pairs: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
