@@ -187,6 +187,18 @@ class Library(ABC):
         """The approximation through tanh."""
 
     @abstractmethod
+    def sin(self, x: Tensor) -> Tensor:
+        """The sine of radians."""
+
+    @abstractmethod
+    def cos(self, x: Tensor) -> Tensor:
+        """The cosine of radians."""
+
+    @abstractmethod
+    def erf(self, x: Tensor) -> Tensor:
+        """The error function."""
+
+    @abstractmethod
     def silu(self, x: Tensor) -> Tensor:
         """x * sigmoid(x)."""
 

@@ -154,6 +154,15 @@ class Jax(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.nn.gelu(x, approximate=True)
 
+    def sin(self, x: Tensor) -> Tensor:
+        return self.np.sin(x)
+
+    def cos(self, x: Tensor) -> Tensor:
+        return self.np.cos(x)
+
+    def erf(self, x: Tensor) -> Tensor:
+        return self.lax.erf(x)
+
     def silu(self, x: Tensor) -> Tensor:
         return self.nn.silu(x)
 

@@ -117,6 +117,15 @@ class Numpy(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
+    def sin(self, x: Tensor) -> Tensor:
+        return np.sin(x)
+
+    def cos(self, x: Tensor) -> Tensor:
+        return np.cos(x)
+
+    def erf(self, x: Tensor) -> Tensor:
+        raise Unsupported("numpy has no error function")
+
     def silu(self, x: Tensor) -> Tensor:
         return x / (1 + np.exp(-x))
 

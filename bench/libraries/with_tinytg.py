@@ -152,6 +152,15 @@ class Tensors(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return x.gelu()
 
+    def sin(self, x: Tensor) -> Tensor:
+        return x.sin()
+
+    def cos(self, x: Tensor) -> Tensor:
+        return x.cos()
+
+    def erf(self, x: Tensor) -> Tensor:
+        return x.erf()
+
     def silu(self, x: Tensor) -> Tensor:
         return x.silu()
 

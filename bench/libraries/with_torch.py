@@ -138,6 +138,15 @@ class Torch(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.f.gelu(x, approximate="tanh")
 
+    def sin(self, x: Tensor) -> Tensor:
+        return self.torch.sin(x)
+
+    def cos(self, x: Tensor) -> Tensor:
+        return self.torch.cos(x)
+
+    def erf(self, x: Tensor) -> Tensor:
+        return self.torch.erf(x)
+
     def silu(self, x: Tensor) -> Tensor:
         return self.f.silu(x)
 

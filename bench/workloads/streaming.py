@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..case import normal, uniform
@@ -35,6 +36,15 @@ def register(registry: Registry) -> None:
         "4 elementwise operations on 16M", "memory", lambda: [normal(1 << 24)], chain, "GB/s", 2.0 * FLOAT * (1 << 24),
         goals=copying, quick=True,
     )  # fmt: skip
+    functions: tuple[tuple[str, Callable[[Library, Any], Any]], ...] = (
+        ("sin", lambda library, x: library.sin(x)),
+        ("cos", lambda library, x: library.cos(x)),
+        ("erf", lambda library, x: library.erf(x)),
+    )
+    for name, function in functions:
+        registry.kernel(
+            f"{name} of 16M", "memory", lambda: [normal(1 << 24)], function, "GB/s", 2.0 * FLOAT * (1 << 24),
+        )  # fmt: skip
     registry.kernel(
         f"transpose {n}x{n}", "memory", lambda: [normal(n, n)],
         lambda library, x: library.materialized(library.transposed(x)), "GB/s", 2.0 * FLOAT * n * n, goals=copying,

@@ -85,11 +85,11 @@ class Activation(Convolution):
 
     def quick_gelu(self) -> Self:
         """x * sigmoid(1.702 * x)."""
-        return self * (self * 1.702).sigmoid()
+        return self._wide(lambda x: x * (x * 1.702).sigmoid())
 
     def silu(self) -> Self:
         """x * sigmoid(x)."""
-        return self * self.sigmoid()
+        return self._wide(lambda x: x * x.sigmoid())
 
     def swish(self) -> Self:
         """The same as :meth:`silu`."""
@@ -97,7 +97,7 @@ class Activation(Convolution):
 
     def mish(self) -> Self:
         """x * tanh(softplus(x))."""
-        return self * self.softplus().tanh()
+        return self._wide(lambda x: x * x.softplus().tanh())
 
     def softplus(self, beta: float = 1.0) -> Self:
         """log(1 + exp(beta * x)) / beta, without overflow."""

@@ -7,7 +7,7 @@ from tg_lazy import Ops
 
 from .core import Core
 from .elementwise import Elementwise
-from .function import Cat
+from .function import Abs, Cat
 from .ufuncs import apply_ufunc
 
 TYPE_CHECKING = False
@@ -102,6 +102,8 @@ class Operators(Elementwise):
         return self.bitwise_not()
 
     def __abs__(self) -> Self:
+        if self.dtype.kind == "float":
+            return self._apply(Abs())
         return self if self.dtype.kind in ("uint", "bool") else self.maximum(-self)
 
     def __add__(self, x: Any) -> Self:

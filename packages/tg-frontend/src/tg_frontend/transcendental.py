@@ -67,7 +67,7 @@ class Transcendental(Operators):
 
     def rsqrt(self) -> Self:
         """1 over the square root."""
-        return self.sqrt().reciprocal()
+        return self._wide(lambda x: x.sqrt().reciprocal())
 
     def exp(self) -> Self:
         """e ** self."""

@@ -168,6 +168,19 @@ def _in_double(function: Callable[..., Any]) -> Callable[..., Array]:
     return apply
 
 
+def _of_an_angle(function: Callable[..., Any], single: Callable[[float], float]) -> Callable[[Array], Array]:
+    """numpy's function, which may be off for large angles, and there one of ``math``."""
+
+    def apply(x: Array) -> Array:
+        found: Array = np.asarray(function(x))
+        large = (np.abs(x) > 1e5) & np.isfinite(x)
+        if large.any():
+            found[large] = [single(angle) for angle in x[large].tolist()]
+        return found
+
+    return apply
+
+
 _FUNCTIONS: dict[Ops, Callable[..., Any]] = {
     Ops.EXP: np.exp,
     Ops.EXP2: np.exp2,
@@ -176,9 +189,9 @@ _FUNCTIONS: dict[Ops, Callable[..., Any]] = {
     Ops.LOG2: np.log2,
     Ops.LOG10: np.log10,
     Ops.LOG1P: np.log1p,
-    Ops.SIN: np.sin,
-    Ops.COS: np.cos,
-    Ops.TAN: np.tan,
+    Ops.SIN: _of_an_angle(np.sin, math.sin),
+    Ops.COS: _of_an_angle(np.cos, math.cos),
+    Ops.TAN: _of_an_angle(np.tan, math.tan),
     Ops.ASIN: np.arcsin,
     Ops.ACOS: np.arccos,
     Ops.ATAN: np.arctan,

@@ -18,9 +18,10 @@ from .lookup import Take, TakeAlong
 from .memory import Cast, Contiguous, ContiguousBackward, Copy
 from .movement import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink
 from .reduction import Max, Prod, Sum
-from .unary import Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
+from .unary import Abs, Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
 
 __all__ = [
+    "Abs",
     "Add",
     "Atan2",
     "Cast",

@@ -7,7 +7,7 @@ import math
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from .base import Function, Grads, splat, widened, widened_pair
+from .base import Function, Grads, magnitude, splat, widened, widened_pair
 
 
 class Add(Function):
@@ -130,25 +130,23 @@ class Pow(Function):
 def _atan2(y: LazyBuffer, x: LazyBuffer) -> LazyBuffer:
     zero, inf = splat(x, 0), splat(x, math.inf)
 
-    def size(v: LazyBuffer) -> LazyBuffer:
-        return v.alu(Ops.MAX, v.alu(Ops.NEG))
-
     def below(v: LazyBuffer) -> LazyBuffer:
         """Where a number has the sign -, also as a zero."""
         return v.alu(Ops.CMPLT, zero).alu(
             Ops.OR, v.alu(Ops.CMPEQ, zero).alu(Ops.AND, v.alu(Ops.RECIP).alu(Ops.CMPLT, zero))
         )
 
-    top, bottom = size(y), size(x)
+    top, bottom = magnitude(y), magnitude(x)
     both = top.alu(Ops.CMPEQ, inf).alu(Ops.AND, bottom.alu(Ops.CMPEQ, inf))
     ratio = both.alu(Ops.WHERE, splat(x, 1), top.alu(Ops.FDIV, bottom))
-    ratio = top.alu(Ops.CMPEQ, zero).alu(Ops.AND, bottom.alu(Ops.CMPEQ, zero)).alu(Ops.WHERE, zero, ratio)
-    angle = ratio.alu(Ops.ATAN)
+    none = top.alu(Ops.CMPEQ, zero).alu(Ops.AND, bottom.alu(Ops.CMPEQ, zero))
+    angle = none.alu(Ops.WHERE, zero, ratio).alu(Ops.ATAN)
     # pi as the sum of two numbers
     high = dtypes.as_const(math.pi, x.dtype)
     rest = math.pi - high + 1.2246467991473532e-16
     turned = splat(x, high).alu(Ops.SUB, angle.alu(Ops.SUB, splat(x, rest)))
-    angle = below(x).alu(Ops.WHERE, turned, angle)
+    behind = x.alu(Ops.CMPLT, zero).alu(Ops.OR, none.alu(Ops.AND, below(x)))
+    angle = behind.alu(Ops.WHERE, turned, angle)
     return below(y).alu(Ops.WHERE, angle.alu(Ops.NEG), angle)
 
 

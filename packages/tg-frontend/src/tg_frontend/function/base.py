@@ -33,6 +33,15 @@ def widened_pair(
     return compute(x.cast(dtypes.float32), y.cast(dtypes.float32)).cast(x.dtype)
 
 
+_BITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
+
+
+def magnitude(x: LazyBuffer) -> LazyBuffer:
+    """A float without its sign: of -0.0 and of a NaN, too."""
+    bits = x.bitcast(_BITS[x.dtype.itemsize])
+    return bits.alu(Ops.AND, splat(bits, (1 << (x.dtype.bits - 1)) - 1)).bitcast(x.dtype)
+
+
 def total(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
     """The sum over ``axes``, kept with size 1, accumulated in at least 32 bits and returned in the dtype of ``x``."""
     if not axes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
 
-from .base import Function, Grads, splat, widened
+from .base import Function, Grads, magnitude, splat, widened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,21 @@ class Neg(Function):
 
     def backward(self, grad: LazyBuffer) -> Grads:
         return (grad.alu(Ops.NEG),)
+
+
+class Abs(Function):
+    """The absolute value of a float; the gradient at 0 is 0."""
+
+    __slots__ = ("x",)
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        self.x = x
+        return magnitude(x)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        zero = splat(grad, 0)
+        above = zero.alu(Ops.CMPLT, self.x).alu(Ops.WHERE, grad, zero)
+        return (self.x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, grad.alu(Ops.NEG), above),)
 
 
 class Reciprocal(Function):
@@ -91,7 +106,7 @@ class Softplus(Function):
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
         def compute(v: LazyBuffer) -> LazyBuffer:
-            power = v.alu(Ops.MAX, v.alu(Ops.NEG)).alu(Ops.NEG).alu(Ops.EXP)
+            power = magnitude(v).alu(Ops.NEG).alu(Ops.EXP)
             return v.alu(Ops.MAX, splat(v, 0)).alu(Ops.ADD, power.alu(Ops.LOG1P))
 
         self.x = x
