@@ -484,3 +484,11 @@ def test_wgsl_names() -> None:
     text = WGSLRenderer().render("fn", k.uops)
     assert "fn fn_1(" in text
     assert "for (var var_1: i32 = 0i; var_1 < args.loop_1; var_1 += 1i) {" in text
+
+
+def test_large_frames_are_touched_page_by_page() -> None:
+    for size, probed in ((1024, False), (1025, True)):
+        k = LinearBuilder()
+        tile = k.scratch("tile", dtypes.float32, size)
+        k.store(tile, k.const(0), k.const(1.0, dtypes.float32))
+        assert ('"probe-stack"="inline-asm"' in LLVMRenderer().render("fill", k.uops)) is probed

@@ -26,6 +26,7 @@ from tg_runtime import (
     realize,
 )
 from tg_runtime.beam import result_key
+from tg_runtime.cpu import llvm
 from tg_runtime.cpu.pool import ir_compiler
 from tg_runtime.devices.shm import ShmDevice
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
@@ -62,6 +63,9 @@ def test_null_compiles_for_every_renderer(setting: str, text: str) -> None:
         assert Device["NULL"].compiler.disassemble(runner.lib) == runner.spec.src
 
 
+needs_llvm = pytest.mark.skipif(not llvm.available(), reason="llvmlite is not here")
+
+
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
@@ -71,6 +75,8 @@ def test_null_compiles_for_every_renderer(setting: str, text: str) -> None:
         ("NULL:CUDA:gfx", "'gfx' is not an architecture"),
         ("NULL:CUDA:sm_9999", "'sm_9999' is not an architecture"),
         ("NULL:PTX:sm_50", "'sm_50' is not an architecture from sm_75 on"),
+        pytest.param("NULL:LLVM:nonsense", "no processor nonsense", marks=needs_llvm),
+        pytest.param("NULL:CLANG:aarch64,+nonsense", "no feature nonsense", marks=needs_llvm),
         ("NULL:LLVM:a b", "'a b' names no processor"),
     ],
 )
@@ -357,8 +363,6 @@ def test_settings_have_kernels_of_their_own() -> None:
 
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tg_runtime.cpu import llvm
-
     monkeypatch.setattr(llvm, "available", lambda: False)
     with Context(DEV="CPU:LLVM:native,-fma"), pytest.raises(DeviceUnavailable, match="llvmlite is not installed"):
         Device["CPU"]

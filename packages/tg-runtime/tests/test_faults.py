@@ -207,3 +207,27 @@ def test_processes_share_a_device(device: str) -> None:
     for process in running:
         out, told = process.communicate(timeout=200)
         assert (process.returncode, out) == (0, "right\n"), told
+
+
+DEEP = """
+from tg_runtime import Device
+from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.cpu.program import CPUProgram
+ir = '''define void @deep(ptr %p, i64 %x) "probe-stack"="inline-asm" {
+  %a = alloca [1000000000 x i8]
+  %q = getelementptr i8, ptr %a, i64 %x
+  store volatile i8 2, ptr %q
+  ret void
+}'''
+CPUProgram("deep", ir_compiler().compile(ir))(Device["CPU"].allocator.alloc(4), vals=(7,))
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="signals are handled on Linux")
+def test_a_kernel_without_stack_is_named() -> None:
+    """The handler has a stack of its own; a large frame is touched page by page and cannot jump over the guard."""
+    done = program(DEEP)
+    _, told = done.communicate(timeout=60)
+    assert done.returncode == -signal.SIGSEGV
+    assert "the kernel deep of the CPU was stopped by the processor" in told

@@ -26,6 +26,7 @@ from .scalar import constant_lanes
 from .target import Target
 from .uop import UOp, UOps, is_alu
 
+PAGE = 4096  # bytes of the smallest page, and of the guard behind a thread's stack
 LINE = 64  # bytes of a cache line, and more than any vector has
 
 
@@ -99,10 +100,15 @@ class _Function(LLVMArithmetic):
             "  ret void",
             "}",
             *self.declarations,
-            'attributes #0 = { nounwind "no-builtins" }',
+            f'attributes #0 = {{ nounwind "no-builtins"{self.probed()} }}',
             *self.metadata,
         ]
         return "\n".join(lines) + "\n"
+
+    def probed(self) -> str:
+        """What has LLVM touch a large frame page by page: without stack it faults, and does not write elsewhere."""
+        nbytes = sum(u.arg[1] * element(u).itemsize for u in self.uops if u.op is UOps.SCRATCH)
+        return ' "probe-stack"="inline-asm"' if nbytes > PAGE else ""
 
     def statement(self, u: UOp) -> None:
         if is_alu(u):

@@ -13,6 +13,8 @@ from .llvm import disassemble
 from .tools import c_compiler
 
 MISSING = "no clang on the PATH, and CC names none (install clang, or set CC)"
+# a frame larger than a page is touched page by page: what has no stack left faults, and does not write elsewhere
+_PROBED = ("-fstack-clash-protection",)
 _FLAGS = ("-O2", "-ffreestanding", "-fno-math-errno", "-nostdlib", "-fPIC", "-fno-stack-protector", "-c")
 
 
@@ -38,6 +40,7 @@ class ClangCompiler(Compiler):
         target = (f"--target={arch.kind.triple}",) if arch.machine else ()
         if arch.kind.name == "x86_64":
             chosen = arch.cpu or ("x86-64" if arch.machine else "native")
+            target = (*target, *_PROBED)
             processor = [f"-march={chosen}", *(f"-mno-{f[1:]}" if f[0] == "-" else f"-m{f[1:]}" for f in arch.features)]
         else:
             chosen = arch.cpu or ("" if arch.machine else "native")

@@ -13,6 +13,8 @@ import ctypes
 import platform
 import signal
 import sys
+import threading
+from collections.abc import Callable
 
 from ..compiler import Compiler
 from ..libc import libc
@@ -36,6 +38,46 @@ class _Action(ctypes.Structure):
         ("flags", ctypes.c_int),
         ("restorer", ctypes.c_void_p),
     ]
+
+
+class _Stack(ctypes.Structure):
+    """``stack_t``."""
+
+    _fields_ = [("address", ctypes.c_void_p), ("flags", ctypes.c_int), ("nbytes", ctypes.c_size_t)]
+
+
+_SS_DISABLE = 2
+_STACK_BYTES = 64 << 10  # the kernel saves all registers there, of which AMX alone has 8 KiB
+
+
+class _Own:
+    """A stack of this thread's, which the system forgets when the thread's local values go, that is in this thread."""
+
+    def __init__(self) -> None:
+        self.memory = (ctypes.c_char * _STACK_BYTES)()
+        self.call = libc().sigaltstack
+        self.none = _Stack(None, _SS_DISABLE, 0)
+        self.call(ctypes.byref(_Stack(ctypes.addressof(self.memory), 0, _STACK_BYTES)), None)
+
+    def __del__(self, byref: Callable[..., object] = ctypes.byref) -> None:
+        self.call(byref(self.none), None)
+
+
+class _Stacks(threading.local):
+    own: _Own | None = None
+
+
+_stacks = _Stacks()
+
+
+def stack_for_handlers() -> None:
+    """Gives this thread a stack for handlers of signals, unless it has one: who has run out of stack has no other."""
+    if _stacks.own is not None:
+        return
+    found = _Stack()
+    if libc().sigaltstack(None, ctypes.byref(found)) != 0 or not found.flags & _SS_DISABLE:
+        return
+    _stacks.own = _Own()
 
 
 def handler_source(machine: str) -> str:
@@ -162,6 +204,7 @@ class FaultTable:
 
     def add(self, name: str, first: int, nbytes: int) -> int:
         """Makes a kernel known; returns the number by which to remove it."""
+        stack_for_handlers()
         text = ctypes.create_string_buffer(
             f"\ntinytg: the kernel {name} of the CPU was stopped by the processor at the address 0x".encode()
         )
