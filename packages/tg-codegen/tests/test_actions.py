@@ -16,6 +16,8 @@ from tg_codegen.lower import lower
 from tg_codegen.overlap import apart
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.render_wgsl import WGSLRenderer
+from tg_codegen.renderer import Renderer
 from tg_codegen.uop import UOp, UOps, const
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -136,6 +138,14 @@ def test_which_indices_differ_from_iteration_to_iteration() -> None:
     assert not apart(other, at) and not apart(at.alu(Ops.MUL, const(0, dtypes.int64)), at)
     assert not apart(at.alu(Ops.MUL, other), at) and not apart(at.alu(Ops.AND, two), at)
     assert not apart(at.alu(Ops.SUB, at), at) and not apart(two.alu(Ops.SHL, at), at)
+
+
+@pytest.mark.parametrize("renderer", [GPU, WGSLRenderer()])
+def test_gpus_are_not_told_what_comes(renderer: Renderer) -> None:
+    action, ast = parse("prefetch(1, 16)"), product(4, 8, 12)
+    told, plain = compile_ast(ast, renderer, actions=[action]), compile_ast(ast, renderer, actions=[])
+    assert told.src == plain.src and told.actions == (str(action),)
+    assert any(u.op is UOps.PREFETCH for u in compile_ast(ast, CPU, actions=[action]).uops)
 
 
 def test_a_kernel_emitted_for_another_kind_of_machine() -> None:

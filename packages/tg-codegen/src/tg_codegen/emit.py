@@ -37,7 +37,8 @@ class Emitter(Sharing):
         self.orders: dict[Node, list[Node]] = {}
         self.reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
         self.streams = frozenset(self.params[slot] for slot in nest.streams)
-        self.ahead = dict(nest.ahead)
+        self.tells = target.kind == "cpu"  # GPUs hide the way to memory by other work, and not all have the instruction
+        self.ahead = dict(nest.ahead) if self.tells else {}
 
     def kernel(self) -> UOp:
         """The structured form of the whole kernel."""
@@ -233,7 +234,7 @@ class Emitter(Sharing):
             index = self.memo[self.key(source, env)]
         lane = self.lane_of(*(env.root[root] for root in node.free))
         together = lane is not None and index.dtype.count > 1 and self.walk(source, env, lane) == 1
-        if together and place is PLACE and self.nest.foreseen is not None:
+        if together and place is PLACE and self.nest.foreseen is not None and self.tells:
             self.foresee(self.params[slot], source, env, context)
         return self.gather(self.params[slot], node.dtype, index, place, size, together, wanted)
 
