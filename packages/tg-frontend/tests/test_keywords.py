@@ -67,6 +67,35 @@ def test_layers_and_optimizers_name_themselves(kind: type) -> None:
         kind(qqq=1)
 
 
+class Odd:
+    """Nothing that a tensor could use."""
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_has_no_meaning_is_refused_in_the_methods_name(name: str) -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    method = getattr(x.detach().requires_grad_().sum() if name == "backward" else x, name)
+    needed = [p.name for p in parameters(method) if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
+    for parameter in parameters(method):
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        odd = {name: Odd() for name in needed}
+        args = (Odd(),) if parameter.kind is parameter.VAR_POSITIONAL else ()
+        if not args:
+            odd[parameter.name] = Odd()
+        if str(parameter.annotation) in ("bool", "bool | None") and parameter.name != "requires_grad" and not needed:
+            continue  # Python's own notion of truth
+        with pytest.raises((TypeError, ValueError), match=rf"^Tensor\.{name}(: |\(\))"):
+            method(*args, **odd)
+
+
+def test_no_bare_index_error_of_a_tensor_without_axes() -> None:
+    x = Tensor(3.0)
+    for call in (lambda: x.split(1), lambda: x.chunk(1), lambda: x.unflatten(0, (1,)), lambda: x.size(0)):
+        with pytest.raises((ValueError, IndexError), match=r"^Tensor\.\w+: a tensor of shape \(\) has no ax"):
+            call()
+
+
 def test_one_argument_under_two_names_is_told() -> None:
     with pytest.raises(TypeError, match=r"^Tensor\.sum\(\) got 'axis' twice: 'dim' is another name for it"):
         Tensor([1.0]).sum(0, dim=0)  # type: ignore[call-arg]

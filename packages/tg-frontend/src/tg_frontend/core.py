@@ -67,8 +67,8 @@ class Core:
         self._lazy = _ingest(data, placed(device), wanted, device is None)
         self.grad = self._ctx = None
         self._version = 0
-        if requires_grad and self._lazy.dtype.kind != "float":
-            raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
+        if requires_grad is not None:
+            self._check_wish(requires_grad)
         self._wants_grad = requires_grad
         enlist(self)
 
@@ -142,8 +142,7 @@ class Core:
 
     @requires_grad.setter
     def requires_grad(self, value: bool | None) -> None:
-        if value and self._lazy.dtype.kind != "float":
-            raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
+        self._check_wish(value)
         if self._ctx is not None and self._ctx.wanted:
             if not value:
                 raise RuntimeError(
@@ -188,6 +187,12 @@ class Core:
         """Number of axes."""
         return len(self._lazy.shape)
 
+    def _check_wish(self, requires_grad: object) -> None:
+        if requires_grad is not None and requires_grad not in (True, False):
+            raise TypeError(f"requires_grad: True, False or None, got {requires_grad!r}")
+        if requires_grad and self._lazy.dtype.kind != "float":
+            raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
+
     def numel(self) -> sint:
         """Number of elements."""
         return prod(self._lazy.shape)
@@ -198,6 +203,8 @@ class Core:
         Raises:
           IndexError: the axis is out of range.
         """
+        if dim is not None and self.ndim == 0:
+            raise IndexError("size: a tensor of shape () has no axes")
         return self.shape if dim is None else self.shape[self._axis(dim, "size")]
 
     def element_size(self) -> int:

@@ -137,6 +137,10 @@ class _Signature:
 
     def mistyped(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Which argument is of another type than the signature says."""
+        if self.star is not None and self.function.__annotations__.get(self.star) in ("Self", "Tensor"):
+            for value in args[self.positional :]:
+                if not hasattr(value, "lazydata"):
+                    return f"{self.star} are tensors, got {_shown(value)}"
         given = {**dict(zip(self.function.__code__.co_varnames, args[: self.positional], strict=False)), **kwargs}
         for name, value in given.items():
             annotation = str(self.function.__annotations__.get(name, ""))
@@ -194,6 +198,12 @@ def _instead(
             instead = TypeError(f"{label}: {wrong}")
             instead.said = wrong  # type: ignore[attr-defined]
             return instead
+    if type(error) is AttributeError and said is None:
+        # something was given that is not of the kind that the method works with
+        wrong = f"arguments of another kind are wanted: {error}"
+        instead = TypeError(f"{label}: {wrong}")
+        instead.said = wrong  # type: ignore[attr-defined]
+        return instead
     if type(error) not in _EXPLAINED or len(error.args) != 1 or not isinstance(error.args[0], str):
         return None
     if said is None:

@@ -226,6 +226,8 @@ class Movement(Gradient):
         return self._wrap(inside)._apply(Where(), padded, self._wrap(filler))
 
     def _amounts(self, padding: Sequence[Any]) -> list[tuple[sint, sint]]:
+        if not isinstance(padding, (tuple, list)):
+            raise TypeError(f"pad: amounts come in a tuple or list, got {padding!r}")
         if all(isinstance(p, (int, Expr)) for p in padding):
             if len(padding) % 2 or len(padding) > 2 * self.ndim:
                 raise ValueError(f"pad: {tuple(padding)} is not (before, after) of the last axes of shape {self.shape}")
@@ -315,6 +317,8 @@ class Movement(Gradient):
     def unflatten(self, dim: int, sizes: Sequence[sint]) -> Self:
         """One axis as several; one size may be -1."""
         axis = self._axis(dim, "unflatten")
+        if self.ndim == 0:
+            raise ValueError("unflatten: a tensor of shape () has no axis to divide")
         known = prod(s for s in sizes if s != -1)
         if list(sizes).count(-1) > 1 or (-1 not in sizes and known != self.shape[axis]) or known == 0:
             raise ValueError(f"unflatten: axis {dim} of shape {self.shape} is not {tuple(sizes)}")
@@ -356,6 +360,8 @@ class Movement(Gradient):
           ValueError: the sizes do not add up to the axis.
         """
         axis = self._axis(dim, "split")
+        if self.ndim == 0:
+            raise ValueError("split: a tensor of shape () has no axis to split")
         length = self._ints()[axis]
         if isinstance(sizes, int):
             if sizes <= 0:
@@ -372,6 +378,8 @@ class Movement(Gradient):
     def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
         """At most ``chunks`` parts of equal size along an axis, the last one perhaps smaller."""
         axis = self._axis(dim, "chunk")
+        if self.ndim == 0:
+            raise ValueError("chunk: a tensor of shape () has no axis to split")
         if not isinstance(chunks, int) or chunks <= 0:
             raise ValueError(f"chunk: {chunks!r} is not a number of parts")
         return list(self.split(max(1, -(-self._ints()[axis] // chunks)), dim))

@@ -52,9 +52,8 @@ class Operators(Elementwise):
             out: Self = tensors[0].cat(*tensors[1:], dim=dim)
             return out
         axis = self._axis(dim, "cat")
-        parts: list[Self] = [self, *others]
+        parts: list[Self] = [self, *(self._tensor(other, "cat") for other in others)]
         for part in parts:
-            self._tensor(part, "cat")
             same = part.ndim == self.ndim and all(
                 i == axis or a == b for i, (a, b) in enumerate(zip(part.shape, self.shape, strict=True))
             )

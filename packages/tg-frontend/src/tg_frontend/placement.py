@@ -212,6 +212,8 @@ class Placement(Indexing):
         Returns:
           The tensor, or with ``as_tuple`` the vectors.
         """
+        if not isinstance(fill_value, int):
+            raise TypeError(f"nonzero: fill_value is an integer, got {fill_value!r}")
         columns = self._nonzero_columns(size, fill_value)
         if as_tuple:
             return tuple(columns)
