@@ -333,8 +333,8 @@ def _outside(st: ShapeTracker, size: int) -> Iterator[str]:
     if 0 in st.shape:
         return
     variables = view.variables()
-    for values in ({v: v.vmin for v in variables}, {v: v.vmax for v in variables}):
-        reach = view.reach(values)
-        if reach is None or (reach[0] >= 0 and reach[1] < size):
-            return
-    yield f"a view that reaches from {reach[0]} to {reach[1]} in a buffer of {size} elements"
+    found = [view.reach({v: v.vmin for v in variables}), view.reach({v: v.vmax for v in variables})]
+    outside = [reach for reach in found if reach is not None and not 0 <= reach[0] <= reach[1] < size]
+    if len(outside) == len(found):
+        low, high = outside[-1]
+        yield f"a view that reaches from {low} to {high} in a buffer of {size} elements"
