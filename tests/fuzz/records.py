@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import random
 import sys
 import time
@@ -196,6 +197,7 @@ class Run:
         self.made = 0
         self.owners: list[Any] = []
         symbolic, body, returns = program.symbolic, program.body, program.returns
+        stateful = any(step[0] in ("state", "keep") for step in body)
 
         def function(*inputs: Tensor) -> Any:
             size = inputs[0].shape[0]
@@ -214,12 +216,12 @@ class Run:
                 values.append(_executed(step, place, whole, values, world, size))
             out: list[Any] = []
             for step in returns:
-                if step[0] == "value":
-                    out.append(values[step[1]])
+                if step[0] == "value":  # what is state in Python is not the result itself, which is documented
+                    out.append(values[step[1]].clone() if stateful else values[step[1]])
                 elif step[0] == "place":
-                    out.append(place(*step[1:]))
+                    out.append(place(*step[1:]).clone() if stateful else place(*step[1:]))
                 elif step[0] == "view of":
-                    out.append(place(*step[1:])[:1])
+                    out.append(place(*step[1:])[:1].clone() if stateful else place(*step[1:])[:1])
                 elif step[0] == "zeros":
                     out.append(Tensor.zeros(size, device=world.device))
                 elif step[0] == "empty":
@@ -483,12 +485,18 @@ def check(seed: int, device: str = "NUMPY") -> tuple[Finding | None, bool]:
     return Finding(seed, program, problem_of(program, device)[0]), False
 
 
-def run(seed: int, seconds: float, device: str = "NUMPY") -> list[Finding]:
+def run(seed: int, seconds: float, device: str = "") -> list[Finding]:
     """Tries programs from ``seed`` on for some seconds.
+
+    Args:
+      seed: of the first.
+      seconds: for how long.
+      device: of the tensors; if not given what the setting DEV says, else NUMPY, which compiles nothing.
 
     Returns:
       what is wrong, one finding for each failing seed.
     """
+    device = device or os.environ.get("DEV") or "NUMPY"
     end, found = time.monotonic() + seconds, list[Finding]()
     while time.monotonic() < end:
         finding, _ = check(seed, device)

@@ -61,11 +61,13 @@ WRITES: dict[str, Any] = {
 def test_writes_between_calls_are_seen(name: str, backend: str) -> None:
     w = real(1.0, 2.0, 3.0)
     function = recorded(lambda x: (x * w).sum(), lambda: real(1.0, 1.0, 1.0))
+    record = function.captured
     for _ in range(3):
         WRITES[name](w)
         for _ in range(2):
             got = function(real(1.0, 2.0, 4.0)).item()
             assert got == (np.array([1.0, 2.0, 4.0]) * w.numpy()).sum()
+    assert (function.captured is record) == (name != "replace")
 
 
 def test_the_learning_rate_is_seen(backend: str) -> None:
@@ -545,6 +547,33 @@ def test_what_a_function_leaves_is_left_again(backend: str) -> None:
             keeper.last.replace(real(9.0))
         if i == 5:
             keeper.last = None
+
+
+def test_results_may_be_written_to(backend: str) -> None:
+    """What the caller does to the result of the recorded call does not show in the results of replays."""
+    function = TinyJit(lambda x: (x + 1, Tensor.zeros(2), x.sum().reshape(1)))
+    for i in range(6):
+        got = function(real(float(i), 1.0))
+        assert [t.tolist() for t in got] == [[i + 1.0, 2.0], [0.0, 0.0], [i + 1.0]]
+        for t in got:
+            t += 7
+            t.replace(t.clone().realize())
+
+
+def test_what_a_record_writes_as_an_argument(backend: str) -> None:
+    """A tensor that the function left somewhere is in memory that replays write: as an argument it is recorded anew."""
+    state = {"h": real(0.0)}
+
+    def step(x: Tensor) -> Tensor:
+        state["h"] = (x * 0 + 5).realize()
+        return x * 2
+
+    function = TinyJit(step)
+    for i in range(3):
+        function(real(float(i)))
+    state["h"].assign([3.0])
+    assert function(state["h"]).item() == 6.0
+    assert function(state["h"]).item() == 10.0
 
 
 def test_constants_in_results(backend: str) -> None:

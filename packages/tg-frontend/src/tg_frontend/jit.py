@@ -151,7 +151,7 @@ class TinyJit(Generic[P, R]):
     def _record_anew(self, record: Record, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         self.captured = None
         self._not_again(why)
-        return self._record(args, kwargs, record.outside.roots)
+        return self._record(args, kwargs, record.outside.roots | record.own)
 
     def _not_again(self, why: str) -> None:
         """Counts calls in a row whose record could not be used, and warns when that does not end."""

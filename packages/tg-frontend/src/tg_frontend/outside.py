@@ -125,8 +125,9 @@ class Outside:
             else:
                 continue
             found.append(tensor)
-        self._ways = reached.ways_to([tensor for tensor in found if id(tensor) in reached.tensors])
-        self._ways_left = after.ways_to([tensor for tensor in left if id(tensor) in after.tensors])
+        to_found = reached.ways_to([tensor for tensor in found if id(tensor) in reached.tensors])
+        to_left = after.ways_to([tensor for tensor in left if id(tensor) in after.tensors])
+        self._ways = [ways for ways in (to_found, to_left) if len(ways)]
         self._left = [(ref(tensor), tensor.lazydata.storage) for tensor in left]
         self._why = self._looked()
 
@@ -143,8 +144,10 @@ class Outside:
             self._moves = moves
             if self._why:
                 return self._why
-        same = self._ways.same and self._ways_left.same
-        return "" if same else "an attribute, a variable or an element of a container is another object"
+        for ways in self._ways:
+            if not ways.same:
+                return "an attribute, a variable or an element of a container is another object"
+        return ""
 
     def _looked(self) -> str:
         for root, refs in self._holders.items():

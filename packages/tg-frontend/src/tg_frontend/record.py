@@ -203,7 +203,10 @@ class Record:
         self.outputs = self._fresh(result, made.seen)
         self.outside = Outside(roots, nodes, made.reached, self._left(made, result, written), made.after)
         self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
+        # of the results as they are now, whatever their owner does to them later
         self.results = {id(tensor): self._place(tensor) for tensor in tensors_in(result)}
+        self.shown = {id(tensor): tensor.lazydata for tensor in tensors_in(result)}
+        self.known = {id(tensor) for tensor in tensors_in(result) if made.seen.knew(tensor)}
         self.given = {id(one.handed): n for n, one in enumerate(call.tensors)}
         self.places = {id(buffer): i for i, buffer in enumerate(self.replaced)}
         self.leftovers = made.leftovers(result, written)
@@ -217,7 +220,8 @@ class Record:
             and not made.seen.knew(tensor) and id(tensor) not in self.results
         ]  # fmt: skip
         self.readers = [root.readers for root in self.overwritten]
-        self.foreign = frozenset(buffer_of(root) for root in roots) if self.written or self.overwritten else frozenset()
+        self.own = frozenset([*roots, *self.overwritten] if self.written or self.overwritten else [])
+        self.foreign = frozenset(buffer_of(root) for root in self.own)
         # views follow what they are views of; memory is there already
         items = [item for item in made.items if not isinstance(item.prg, (ViewOp, EmptyOp))]
         self.items, self.memory = arrange(items, made.ended)
@@ -293,9 +297,9 @@ class Record:
           OtherMemory: an argument is memory that the function knows from elsewhere, too, and something is written.
           JitError: two arguments are parts of the same memory, and something is written.
         """
-        if self.foreign:
+        if self.own:
             for one in call.tensors:
-                if one.root in self.outside.roots:
+                if one.root in self.own:
                     raise OtherMemory(f"{one.name} is memory that the function uses from elsewhere, too")
         self._overlap(call)
 
@@ -480,11 +484,11 @@ class Record:
             place, st, origin = whole
             return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
         assert call is not None
-        place, lazy = self.results[id(tensor)], tensor.lazydata
-        if place < 0:  # a constant, which a caller may assign to, or a tensor from outside
-            if lazy.base.op in LEAVES:
-                return Tensor._wrap(lazy)
-            return tensor if lazy.st.numeric else Tensor._wrap(lazy.base._seen(lazy.st.bind(call.values)))
+        place, lazy = self.results[id(tensor)], self.shown[id(tensor)]
+        if place < 0:  # a constant, which a caller may assign to, or from outside
+            if id(tensor) in self.known:
+                return tensor
+            return Tensor._wrap(lazy if lazy.st.numeric else lazy.base._seen(lazy.st.bind(call.values)))
         if id(tensor) in self.given:
             return call.tensors[self.given[id(tensor)]].tensor
         st, base_shape = lazy.st.bind(call.values), lazy.base.st.bind(call.values).shape
