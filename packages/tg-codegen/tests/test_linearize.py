@@ -225,3 +225,13 @@ def test_many_stores_in_place_take_linear_time() -> None:
     assert time.process_time() - start < 4
     kinds = [u.op for u in linear if u.op in (UOps.LOAD, UOps.STORE)]
     assert kinds == [UOps.LOAD] * 4000 + [UOps.STORE] * 4000
+
+
+def test_an_effect_that_stands_in_two_blocks_has_its_operands_before_both() -> None:
+    """Zeros into shared memory, say, once inside a loop and once behind it: one node, since they are equal."""
+    start = UOp(UOps.LOAD, I32, (IN, num(0)))
+    zero = store(start.alu(Ops.ADD, num(1)), num(0))
+    i = counter("i", 3)
+    uops = linearize(sink(loop(i, zero, store(i, num(7))), zero))
+    verify(uops)
+    assert [u.op for u in uops].index(Ops.ADD) < [u.op for u in uops].index(UOps.RANGE)

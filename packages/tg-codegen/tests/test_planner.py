@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import Target, compile_ast, interpret, linearize
+from tg_codegen import EmitError, Target, compile_ast, interpret, linearize
 from tg_codegen.actions import apply, parse
 from tg_codegen.cycles import cycles
 from tg_codegen.emit import emit
@@ -16,6 +16,7 @@ from tg_codegen.lower import lower
 from tg_codegen.nest import Nest
 from tg_codegen.plan import heuristic
 from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.staging import MAX_SCRATCH_BYTES
 from tg_codegen.uop import UOp, UOps
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
@@ -131,3 +132,79 @@ def test_every_iteration_has_one_thread(extent: int, step: int, threads: int) ->
     out, x = np.ones(extent, np.float32), np.ones((extent, 4), np.float32)
     interpret(spec.uops, [out.data.cast("B"), x.data.cast("B")], {})
     assert (out == 5).all()
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 64])
+@pytest.mark.parametrize("rows", [1_509_826, 40_961])
+def test_column_sums_whose_tiles_are_each_a_piece(vector_bytes: int, rows: int) -> None:
+    """Few columns, and many threads to divide them among."""
+    target = replace(LARGE, vector_bytes=vector_bytes, threads=8, registers=16)
+    total = A.reduce(A.load(1, F32, ST((rows, 105)).permute((1, 0))), Ops.ADD, (1,))
+    ast = A.sink((A.store(0, ST((105, 1)), total),), (BufferArg(F32, 105), BufferArg(F32, 105 * rows)))
+    assert not compile_ast(ast, LLVMRenderer(target)).fallback
+
+
+@pytest.mark.parametrize("l2_kib", [256, 1024, 2048, 16384])
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize("shape", [(2675, 2704, 1585), (1531, 1000, 2999), (3000, 97, 3000)])
+def test_partial_results_and_panels_fit_a_stack(shape: tuple[int, int, int], threads: int, l2_kib: int) -> None:
+    """Rows and columns both have a partial tile: there are four copies of the code, each with scratch of its own."""
+    target = replace(LARGE, threads=threads, l2_bytes=l2_kib << 10)
+    spec = compile_ast(product(*shape, left_turned=True), LLVMRenderer(target))
+    assert not spec.fallback
+    assert all(4 * u.arg[1] <= MAX_SCRATCH_BYTES for u in spec.uops if u.op is UOps.SCRATCH)
+
+
+def test_a_stage_that_is_too_large_is_refused_when_it_is_filled() -> None:
+    """One that is exactly as large as may be is not."""
+    actions = [parse(a) for a in ("split(i1, 16, VECTOR)", "pack(1, i1)")]
+    for depth, fits in ((MAX_SCRATCH_BYTES // 4 // 16 - 64, True), (MAX_SCRATCH_BYTES // 4 // 16 + 1, False)):
+        nest = apply(lower(product(4, 64, depth)), actions)
+        if fits:
+            assert stages(emit(nest, LARGE))
+        else:
+            with pytest.raises(EmitError, match="is larger than 1114112 bytes"):
+                emit(nest, LARGE)
+
+
+@pytest.mark.parametrize("target", [LARGE, replace(LARGE, vector_bytes=16, registers=16, threads=8)])
+@pytest.mark.parametrize("shape", [
+    (5, 159, 262, 69, 122, 7), (62, 187, 292, 52, 70, 3), (10, 43, 9, 116, 4, 3),
+])  # fmt: skip
+@pytest.mark.parametrize("gradient", [False, True])
+def test_convolutions_fit(shape: tuple[int, ...], target: Target, gradient: bool) -> None:
+    """Panels that have all windows of a row of pixels, and tiles that have neighbours of what is stored apart."""
+    spec = compile_ast(convolution(shape, gradient), LLVMRenderer(target))
+    assert not spec.fallback
+    most, count = 0, [0]
+    for u in spec.uops:
+        if u.op is UOps.RANGE:
+            count.append(0)
+        elif u.op is UOps.ENDRANGE:
+            most = max(most, count.pop())
+        elif u.op is UOps.ASSIGN:
+            count[-1] += -(-u.src[0].dtype.itemsize // target.vector_bytes)
+    assert 0 < most <= target.registers
+
+
+def convolution(shape: tuple[int, ...], gradient: bool) -> LazyOp:
+    """An image's windows, one pixel apart, times a kernel; or its gradient, summed over the images and pixels."""
+    b, c, o, h, w, k = shape
+    up, across = h - k + 1, w - k + 1
+    times = (-(-k * (h + 1) // h), -(-k * (w + 1) // w))
+    view = ST((b, c, h, w)).reshape((b, c, 1, h, 1, w)).expand((b, c, times[0], h, times[1], w))
+    view = view.reshape((b, c, times[0] * h, times[1] * w)).shrink(((0, b), (0, c), (0, k * (h + 1)), (0, k * (w + 1))))
+    view = view.reshape((b, c, k, h + 1, k, w + 1)).shrink(((0, b), (0, c), (0, k), (0, up), (0, k), (0, across)))
+    sizes = (b * o * up * across, b * c * h * w, o * c * k * k)
+    if gradient:
+        full = (o, c, k, k, b, up, across)
+        x = view.permute((1, 2, 4, 0, 3, 5)).reshape((1, c, k, k, b, up, across)).expand(full)
+        y = ST((b, o, up, across)).permute((1, 0, 2, 3)).reshape((o, 1, 1, 1, b, up, across)).expand(full)
+        result, axes, sizes = ST((o, c, k, k, 1, 1, 1)), (4, 5, 6), (sizes[2], sizes[1], sizes[0])
+    else:
+        full = (b, o, up, across, c, k, k)
+        x = view.permute((0, 3, 5, 1, 2, 4)).reshape((b, 1, up, across, c, k, k)).expand(full)
+        y = ST((1, o, 1, 1, c, k, k)).expand(full)
+        result, axes = ST((b, o, up, across, 1, 1, 1)), (4, 5, 6)
+    total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, x), A.load(2, F32, y)), Ops.ADD, axes)
+    return A.sink((A.store(0, result, total),), tuple(BufferArg(F32, n) for n in sizes))

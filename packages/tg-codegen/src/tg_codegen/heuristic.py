@@ -12,7 +12,7 @@ from .access import STRIDES
 from .actions import Action, Mark, Outermost, Pack
 from .nest import Kind, Nest, Node, NodeOp, Root
 from .packing import Packer
-from .planner import UNROLL_MAX, masked, step
+from .planner import UNROLL_MAX, masked, power_below, step
 from .registers import FEW_ROWS, Tile, best_tile
 from .rowtile import evenly, rows_at_once
 from .staging import PERIOD_BYTES
@@ -206,9 +206,12 @@ class CPUPlanner(Packer):
         apart = [s.index for s in self.nest.stores if grows(s.index, lanes.var) not in (0, 1)]
         cut = {a.root for a in self.nest.axes if a.kind is not Kind.LOOP}
         cut.update(*(stage.node.free for stage in self.nest.stages))  # what is packed was planned for loops as they are
+        left = self.target.registers // (tile.rows * tile.vectors)
         for root in self.nest.roots.values():  # neighbours of what the lanes store apart
             if not root.reduce and root.var not in cut and any(grows(index, root.var) == 1 for index in apart):
-                self.cut(root.var, min(self.width(root), FEW_ROWS), Kind.UPCAST)
+                many = min(self.width(root), FEW_ROWS, power_below(max(1, left)))
+                if many > 1 and self.cut(root.var, many, Kind.UPCAST):
+                    left //= many
         self.unroll_small(tile.rows * tile.vectors)
 
     def every_row(self, strided: Node, reusing: list[Root], vectors: int) -> bool:

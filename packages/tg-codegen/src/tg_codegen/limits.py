@@ -11,8 +11,8 @@ from .program import ProgramSpec
 from .renderer import Renderer
 from .uop import UOps
 
-MAX_STACK_BYTES = 4 << 20
-"""Scratch of one CPU kernel, all of it being on a thread's stack: half of what Linux gives a thread by default."""
+MAX_STACK_BYTES = 6 << 20
+"""Scratch of one CPU kernel, all of it being on a thread's stack: three quarters of what Linux gives one by default."""
 
 
 def broken_limits(spec: ProgramSpec, renderer: Renderer) -> list[str]:

@@ -11,12 +11,12 @@ from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Node, Root
 from .planner import MAX_COPIES, UNROLL_MAX, Planner, power_below, step
 from .registers import FEW_ROWS, UNLIMITED, Tile
-from .staging import MAX_SCRATCH_BYTES
+from .staging import MAX_PARTIAL_BYTES
 from .streaming import lines_held, size
 from .windows import held, overlapping, windowed
 
 MAX_PANEL_BYTES = 1 << 20
-MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # strides may be lengthened
+NEAR_BYTES = 1 << 18  # of a piece's panel, of which there may be a copy for each partial tile of rows and columns
 GROUP_PANELS = 4
 OFTEN = 256  # tiles for which a panel is read, beside which it does not count that every thread packs it
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
@@ -47,6 +47,11 @@ class Pieces:
 class Packer(Planner):
     """Plans what is packed and what is done in pieces."""
 
+    @property
+    def piece_bytes(self) -> int:
+        """Most bytes of a panel that stays near beside all else."""
+        return min(self.target.l2_bytes // 4, NEAR_BYTES)
+
     def instruction(self, lanes: Root) -> MatrixInstruction | None:
         """What multiplies and adds along the innermost reduced dimension, lanes being cut already."""
         vector = next((a for a in self.nest.axes if a.kind is Kind.VECTOR and a.root is lanes.var), None)
@@ -75,14 +80,14 @@ class Packer(Planner):
                 continue
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
             strided = step(load, lanes.var) != 1 or self.contracted
-            most = MAX_PANEL_BYTES if strided else self.target.l2_bytes // 2
+            most = MAX_PANEL_BYTES if strided else min(self.target.l2_bytes // 2, MAX_PANEL_BYTES)
             if again < (2 if strided else 8) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
                 continue
             panels = [a for a in around if a.root is lanes.var]
             whole = nbytes * prod(size(a.extent) for a in panels)
-            if serial[0] not in around and again >= OFTEN and whole <= self.target.l2_bytes // 4:
+            if serial[0] not in around and again >= OFTEN and whole <= self.piece_bytes:
                 around = [a for a in around if a not in panels]  # so little that every thread has it all
             for axis in reversed(around):
                 if serial[: len(around)] != around:
@@ -103,9 +108,12 @@ class Packer(Planner):
         reduced = [r for r in self.nest.roots.values() if r.reduce]
         if len(reduced) == 1:
             return UNLIMITED  # cut in pieces
-        panels = (self.panel_bytes(n, reduced) for n in vectors if step(n, lanes.var) != 1)
-        most = MAX_PANEL_BYTES // max(panels, default=1)
-        return most or UNLIMITED  # too large for one vector: cut in pieces
+        for walked in (reduced, reduced[1:]):  # what is too large for one vector is cut in pieces
+            panels = (self.panel_bytes(n, walked) for n in vectors if step(n, lanes.var) != 1)
+            most = MAX_PANEL_BYTES // max(panels, default=1)
+            if most:
+                return most
+        return UNLIMITED
 
     def panel_bytes(self, load: Node, reduced: list[Root]) -> int:
         """How many bytes a copy of a load has for one vector, some reduced dimensions and the loops that overlap."""
@@ -142,26 +150,27 @@ class Packer(Planner):
             return None
         panels = min(GROUP_PANELS, size(self.serial(lanes.var)) // self.target.threads) if across else 1
         panels = max(1, panels)
-        length = power_below(max(l2 // 4 // (wide * panels), SHORT_PIECE))
+        length = power_below(max(self.piece_bytes // (wide * panels), SHORT_PIECE))
         if held < extent:
             length = min(length, max(SHORT_PIECE, min(held, 2 * SHORT_PIECE)))
         return Pieces(even_piece(extent, length), panels) if length < extent else None
 
     def pieces_of_several(self, walked: list[Root], lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
         """How to cut a reduction over several dimensions: the outermost, where a panel of all cannot be packed."""
-        strided = [n for n in body if lanes.var in n.free and self.scattered(n, lanes) and self.reuse(n) >= FEW_ROWS]
+        strided = [n for n in body if {lanes.var, walked[0].var} <= n.free and self.scattered(n, lanes)
+                   and self.reuse(n) >= FEW_ROWS]
         steps = self.outer(walked[0].var)
         if not strided or not isinstance(steps.extent, int):
             return None
         one = self.panel_bytes(strided[0], walked[1:])
-        most = self.target.l2_bytes // 4 if self.overlapped(strided[0]) else MAX_PANEL_BYTES
-        if one * steps.extent <= most or one > MAX_PANEL_BYTES:
+        most = self.piece_bytes if self.overlapped(strided[0]) else MAX_PANEL_BYTES
+        if one * steps.extent <= most or one * tile.vectors > MAX_PANEL_BYTES:
             return None
         results = tile.rows * tile.vectors * self.width(lanes)
         results *= prod(size(a.extent) for a in self.overlapped(strided[0]))
         if results * self.reductions[0].dtype.itemsize > MAX_PARTIAL_BYTES:
             return None
-        length = max(1, self.target.l2_bytes // 4 // (one * tile.vectors))
+        length = max(1, self.piece_bytes // (one * tile.vectors))
         return Pieces(even_piece(steps.extent, length), 1) if length < steps.extent else None
 
     def window_tile(self, rows: Root, lanes: Root, vectors: list[Node]) -> WindowTile | None:
@@ -192,26 +201,30 @@ class Packer(Planner):
         steps = self.outer(next(r.var for r in self.nest.roots.values() if r.reduce))
         if pieces.length > 1:
             self.do(Split(steps.name, pieces.length, Kind.REDUCE.name))
-        packed = next((n for n in vectors if self.scattered(n, lanes)), None)
+        packed = next((n for n in vectors if steps.root in n.free and self.scattered(n, lanes)), None)
         together = [] if packed is None else self.overlapped(packed)
         axis, across = self.outer(rows.var), self.outer(lanes.var)
         count = size(axis.extent)
         one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
         one *= prod(size(a.extent) for a in together)
+        near = min(self.target.l2_bytes // 2, MAX_PARTIAL_BYTES)
         if packed is not None:
             for other in self.nest.axes:  # what is packed serves these too
-                fits = one * size(other.extent) <= self.target.l2_bytes // 2
+                fits = isinstance(other.extent, int) and one * other.extent <= near
                 if other.kind is Kind.LOOP and other.root not in (*packed.free, rows.var, lanes.var) and fits:
                     together.append(other)
                     one *= size(other.extent)
-        needed = blocks = -(-count * one // (MAX_PARTIAL_BYTES if pieces.panels > 1 else self.target.l2_bytes // 2))
+        fitting = max(1, (MAX_PARTIAL_BYTES if pieces.panels > 1 else near) // one)
+        needed = blocks = -(-count // fitting)
         threads = self.target.threads
         alone = across.kind is not Kind.LOOP or size(across.extent) < threads  # nothing yet to divide among threads
         if alone:
             blocks = max(blocks, threads)
         by_tile = axis.kind is Kind.LOOP and needed > max(1, count // 2)
+        if blocks > count // 2:  # too few tiles for all threads to have several
+            blocks = needed
         if axis.kind is Kind.LOOP and 1 < blocks <= count // 2:
-            self.do(Split(axis.name, -(-count // blocks), Kind.LOOP.name))
+            self.do(Split(axis.name, min(fitting, -(-count // blocks)), Kind.LOOP.name))
         elif alone and threads > 1 and not by_tile:
             together = self.divided(together)
         inner = [] if by_tile else [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]

@@ -283,19 +283,20 @@ class Placement:
         for u in self.order:
             if u.op is UOps.RANGE:
                 continue
-            home = self.block[u]
             for s in (*u.src[0].src, *u.src) if u.op is UOps.LOOP else u.src:
                 if s.op in FIRST or s.op is UOps.RANGE:
                     continue
                 at = self.block[s]
-                if (u.op in BLOCKS and self.listed.get(s, (None,))[0] is self.body[u]) or at is home:
+                if u.op in BLOCKS and self.listed.get(s, (None,))[0] is self.body[u]:
                     continue
-                inner: Block | None = home
-                while inner is not None and inner.parent is not at:
-                    inner = inner.parent
-                if inner is None:
-                    raise LinearizeError(f"{u!r} uses {s!r} from outside the block that holds it")
-                inner.live_in[s] = None
+                for home in self.listed.get(u, (self.block[u],)):  # an effect may stand in several blocks
+                    inner: Block | None = home
+                    while inner is not None and inner is not at and inner.parent is not at:
+                        inner = inner.parent
+                    if inner is None:
+                        raise LinearizeError(f"{u!r} uses {s!r} from outside the block that holds it")
+                    if inner is not at:
+                        inner.live_in[s] = None
 
 
 def _space(pointer: UOp) -> AddrSpace:

@@ -27,6 +27,7 @@ from .uop import UOp, UOps, shuffle, vectorize
 from .windows import Windowed, windowed
 
 MAX_SCRATCH_BYTES = 17 << 16  # 1 MiB, and what lengthens strides
+MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # partial results: strides may be lengthened
 LINE_BYTES = 64
 PERIOD_BYTES = 4096  # places so far apart share a set of the cache: strides of such a size are lengthened by a line
 COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
