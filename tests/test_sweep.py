@@ -1,0 +1,143 @@
+"""The sweep over drawn shapes: that it draws what it says, and that it finds what is planted."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+from tools.sweep.__main__ import main
+from tools.sweep.check import Found, checked, compared, planned, ran, some_machines
+from tools.sweep.machines import CPUS, GPUS, MACHINES
+from tools.sweep.programs import PROGRAMS, SIDE, Case, drawn, neighbours
+
+from tg_codegen import ActionError
+from tg_codegen.actions import Action, Split
+from tg_codegen.heuristic import CPUPlanner
+from tg_codegen.nest import Nest
+from tg_codegen.plan import heuristic
+from tg_codegen.target import Target
+
+SMALL = {
+    "matmul": (13, 17, 19), "batched": (2, 7, 11, 5), "matmul-gradient": (9, 14, 23), "batched-gradient": (3, 5, 7, 6),
+    "convolution": (2, 3, 3, 9, 8), "convolution-gradient": (2, 3, 3, 9, 8), "reduction": (5, 17, 9),
+    "softmax": (7, 33), "layernorm": (6, 19), "attention": (2, 2, 7, 7, 5),
+}  # fmt: skip
+
+
+def test_machines_are_those_that_differ() -> None:
+    cpus = {(m.renderer.target.vector_bytes, m.renderer.target.threads) for m in CPUS}
+    assert cpus >= {(width, threads) for width in (16, 32, 64) for threads in (1, 2, 4, 8)}
+    assert {m.name for m in GPUS} == {"CL", "CUDA", "PTX", "MSL", "WGSL"}
+    widths = [m.renderer.target.vector_bytes for m in some_machines(random.Random(0), "float32") if m in CPUS]
+    assert sorted(widths) == [16, 32, 64]
+
+
+def test_sizes_are_drawn_evenly_and_again_by_the_seed() -> None:
+    cases = [drawn(random.Random(seed)) for seed in range(400)]
+    assert {case.program for case in cases} == set(PROGRAMS)
+    sides = [side for case in cases if case.program.startswith("matmul") for side in case.sizes]
+    assert SIDE * 0.45 < sum(sides) / len(sides) < SIDE * 0.55 and 0.4 < sum(s % 2 for s in sides) / len(sides) < 0.6
+    assert [str(drawn(random.Random(seed))) for seed in range(20)] == [str(case) for case in cases[:20]]
+    assert all(str(Case.parse(str(case))) == str(case) for case in cases)
+    assert all(drawn(random.Random(seed), 1e6).work() <= 1e6 for seed in range(50))
+
+
+@pytest.mark.parametrize("text", ["matmul/XX/float32/1x2x3", "product/NN/float32/1x2x3", "matmul/NN/float32/1x2", ""])
+def test_cases_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r"names no program|do not fit|invalid literal"):
+        Case.parse(text)
+
+
+def test_neighbours_differ_by_one() -> None:
+    case = Case.parse("matmul/NN/float32/601x7x600")
+    for seed in range(10):
+        found = neighbours(case, random.Random(seed))
+        assert [sum(abs(a - b) for a, b in zip(case.sizes, other.sizes, strict=True)) for other in found] == [1, 1]
+        assert all(other.sizes[1] == 7 for other in found), "small sizes stay"
+    assert not neighbours(replace(case, sizes=(9, 7, 8)), random.Random(0))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_run_and_agree_with_their_oracles(name: str) -> None:
+    program = PROGRAMS[name]
+    for variant in program.variants[-2:]:
+        found = ran(Case(name, variant, "float32", program.fit(variant, SMALL[name])), 0)
+        assert found.runs == 1 and not found.failures, list(map(str, found.failures))
+
+
+def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = PROGRAMS["softmax"]
+    monkeypatch.setitem(
+        PROGRAMS, "softmax", replace(program, compute=lambda v, s, x: [program.compute(v, s, x)[0] * 1.001]))
+    (failure,) = ran(Case("softmax", "-1", "float32", (7, 33)), 0).failures
+    assert "times what rounding explains" in str(failure)
+
+
+@pytest.mark.fallbacks
+@pytest.mark.parametrize("name", ["LLVM-512x2", "CL"])
+def test_a_planner_that_fails_on_primes_is_found(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the line that is printed shows it again."""
+    def failing(nest: Nest, target: Target) -> list[Action]:
+        for root in nest.roots.values():
+            if root.extent == 101:
+                raise ActionError("nobody has planned for 101")
+        return heuristic(nest, target)
+
+    monkeypatch.setattr("tg_codegen.compile.heuristic", failing)
+    found = Found()
+    planned(Case.parse("matmul/NN/float32/100x102x64"), MACHINES[name], found)
+    assert found.plans and not found.failures
+    planned(Case.parse("matmul/NN/float32/100x101x64"), MACHINES[name], found)
+    (failure,) = found.failures
+    assert "the plan failed: ActionError: nobody has planned for 101" in str(failure)
+    command = re.search(r"hatch run sweep --case '(\S+)' --machine (\S+)", str(failure))
+    assert command is not None and command.groups() == ("matmul/NN/float32/100x101x64", name)
+
+
+@pytest.mark.fallbacks
+def test_a_plan_beyond_a_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda nest, target: [Split("i0", 512, "LOCAL")])
+    found = Found()
+    planned(Case.parse("matmul/NN/float32/1000x9x8"), MACHINES["WGSL"], found)
+    assert "512 work-items; it runs at most 256" in str(found.failures[0])
+
+
+def test_too_many_accumulators_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    actions = [Split("i1", 4, "VECTOR"), Split("i0", 5, "UPCAST"), Split("i1", 4, "UPCAST")]
+    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda nest, target: actions)
+    found = Found()
+    planned(Case.parse("matmul/NN/float32/100x100x100"), MACHINES["LLVM-128x1"], found)
+    assert "20 registers are accumulators of one loop; there are 16" in str(found.failures[0])
+
+
+def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner that knows no vectors where nothing divides evenly: each size works, one is slow."""
+    def cautious(nest: Nest, target: Target) -> list[Action]:
+        even = all(isinstance(r.extent, int) and r.extent % 8 == 0 for r in nest.roots.values())
+        return CPUPlanner(nest, target).plan() if even else []
+
+    monkeypatch.setattr("tg_codegen.compile.heuristic", cautious)
+    case, machine, found = Case.parse("matmul/NN/float32/320x320x320"), MACHINES["LLVM-256x1"], Found()
+    compared(case, machine, planned(case, machine, found), random.Random(0), found)
+    assert len(found.failures) == 2 and "times as long as in matmul/NN/float32/320x320x320" in str(found.failures[0])
+    assert "320x320x320 " not in str(found.failures[0]).splitlines()[1]
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    case = ["--case", "reduction/sum01/float32/7x67x9", "--machine", "LLVM-256x2"]
+    assert main([*case, "--jobs", "1", "--seed", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "--seed 3" in told and "1 of 1 programs, 3 kernels planned, 0 programs run, 0 failures" in told
+
+
+def test_drawn_shapes_are_planned() -> None:
+    for seed in range(2):
+        rng = random.Random(seed)
+        case = drawn(rng)
+        gpu = MACHINES["WGSL" if case.dtype == "float32" else "PTX"]
+        found = checked(case, [rng.choice(CPUS), gpu], seed)
+        assert found.plans and not found.failures, list(map(str, found.failures))

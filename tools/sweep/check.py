@@ -1,0 +1,197 @@
+"""What a sweep holds a program against: plans that fail, limits that break, shapes that are slow beside their likes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tg_codegen import ProgramSpec, compile_ast
+from tg_codegen.cycles import cycles
+from tg_codegen.limits import broken_limits
+from tg_codegen.uop import UOp, UOps
+from tg_codegen.verify import verify
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyOp, Ops, schedule
+from tg_lazy.cost import LIMITS
+
+from .machines import CPUS, GPUS, Machine
+from .programs import Case, neighbours
+
+MOST_UOPS = 12_000
+"""Nodes of a kernel; far longer ones take a compiler minutes."""
+SLOWEST = {"cpu": 2.0, "gpu": 4.5}
+"""How many times as long as for its neighbour an operation of a program may take, by the cost model; on a GPU, whose
+items access several elements at once where a size divides by as many, neighbours among items serve as well."""
+LAUNCH_CYCLES = 20_000.0
+"""Of a kernel, beside which fewer do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that is wrong with a program.
+
+    Attributes:
+      case: the program, as text.
+      machine: the machine's name; ``run`` for results on this machine's CPU.
+      problem: what is wrong.
+    """
+
+    case: str
+    machine: str
+    problem: str
+
+    def __str__(self) -> str:
+        how = f"--case '{self.case}'" + ("" if self.machine == "run" else f" --machine {self.machine}")
+        return f"{self.problem.splitlines()[0]}\n    hatch run sweep {how}"
+
+
+@dataclass(slots=True)
+class Found:
+    """What came of one program.
+
+    Attributes:
+      failures: what is wrong.
+      plans: kernels that were planned.
+      runs: programs that ran.
+    """
+
+    failures: list[Failure] = field(default_factory=list)
+    plans: int = 0
+    runs: int = 0
+
+
+def kernels(case: Case, machine: Machine) -> list[LazyOp]:
+    """The kernels of a program, as they are scheduled for a machine."""
+    before = dict(LIMITS)
+    LIMITS[machine.device] = machine.limits  # which the device would set when it is opened
+    try:
+        with Context(FALLBACK=1, NOOPT=0, BEAM=0, DEBUG=0):
+            steps, _ = schedule([result.lazydata for result in case.outputs(machine.device)])
+    finally:
+        LIMITS.clear()
+        LIMITS.update(before)
+    return [step.ast for step in steps if step.ast.op is Ops.SINK]
+
+
+def problems(spec: ProgramSpec, machine: Machine) -> Iterator[str]:
+    """What is wrong with one kernel."""
+    target = machine.renderer.target
+    if spec.fallback:
+        yield f"the plan failed: {spec.fallback}"
+        return
+    try:
+        verify(spec.uops)
+    except ValueError as error:
+        yield f"{type(error).__name__}: {error}"
+    yield from broken_limits(spec, machine.renderer)
+    arguments = len(spec.buffers) + (len(spec.vars) if target.kind == "gpu" else 0)
+    if arguments > target.max_params:
+        yield f"{arguments} arguments; the machine takes {target.max_params}"
+    if len(spec.uops) > MOST_UOPS:
+        yield f"{len(spec.uops)} nodes: no compiler likes kernels beyond {MOST_UOPS}"
+    taken = accumulators(spec.uops, target.vector_bytes if target.kind == "cpu" else 4)
+    if taken > target.registers:
+        yield f"{taken} registers are accumulators of one loop; there are {target.registers}"
+
+
+def accumulators(uops: Iterable[UOp], nbytes: int) -> int:
+    """How many registers of a size hold what the loop with most accumulators carries from iteration to iteration."""
+    most, open_loops = 0, [0]
+    for u in uops:
+        if u.op is UOps.RANGE:
+            open_loops.append(0)
+        elif u.op is UOps.ENDRANGE:
+            most = max(most, open_loops.pop())
+        elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
+            open_loops[-1] += -(-u.src[0].dtype.itemsize // nbytes)
+    return most
+
+
+def planned(case: Case, machine: Machine, found: Found) -> float:
+    """Plans a program's kernels, and says what is wrong with them. Returns about how many cycles they take."""
+    total = 0.0
+    for ast in kernels(case, machine):
+        with Context(FALLBACK=1, DEBUG=0):
+            try:
+                spec = compile_ast(ast, machine.renderer)
+            except Exception as error:
+                found.failures.append(Failure(str(case), machine.name, f"{type(error).__name__}: {error}"))
+                continue
+        found.plans += 1
+        found.failures += (Failure(str(case), machine.name, problem) for problem in problems(spec, machine))
+        total += cycles(spec, machine.renderer.target) + LAUNCH_CYCLES
+    return total
+
+
+def compared(case: Case, machine: Machine, total: float, rng: random.Random, found: Found) -> None:
+    """Holds a program against itself with one size one less or more: none of them may be far slower."""
+    for other in neighbours(case, rng):
+        theirs = planned(other, machine, found)
+        mine, likes = total / case.work(), theirs / other.work()
+        slow, fast = (case, other) if mine > likes else (other, case)
+        ratio = max(mine, likes) / min(mine, likes)
+        if ratio > SLOWEST[machine.renderer.target.kind]:
+            found.failures.append(Failure(
+                str(slow), machine.name, f"an operation takes {ratio:.1f} times as long as in {fast}"))
+
+
+def checked(case: Case, machines: Iterable[Machine], seed: int) -> Found:
+    """Plans a program for machines, and its neighbours for one of these."""
+    found, rng, totals = Found(), random.Random(seed), {}
+    for machine in machines:
+        totals[machine] = planned(case, machine, found)
+    if totals and not found.failures:
+        machine = rng.choice(list(totals))
+        compared(case, machine, totals[machine], rng, found)
+    UOp.sweep()
+    return found
+
+
+def some_machines(rng: random.Random, dtype: str) -> list[Machine]:
+    """A CPU of every width of vectors, with threads as drawn, and every language for GPUs that has the dtype."""
+    widths: dict[int, list[Machine]] = {}
+    for machine in CPUS:
+        widths.setdefault(machine.renderer.target.vector_bytes, []).append(machine)
+    return [*(rng.choice(many) for many in widths.values()), *(m for m in GPUS if has_dtype(m, dtype))]
+
+
+def has_dtype(machine: Machine, dtype: str) -> bool:
+    """Whether a machine's language has a dtype."""
+    return machine.device == "CPU" or machine.renderer.supports_dtype(dtypes.from_name(dtype))
+
+
+def ran(case: Case, seed: int) -> Found:
+    """Runs a program on this machine's CPU, and compares its results with numpy's."""
+    from tinytg import Tensor
+
+    found, rng = Found(runs=1), np.random.default_rng(seed)
+    arrays = [rng.standard_normal(shape, np.float32) for shape in case.inputs() or ()]
+    try:
+        with Context(FALLBACK=0):
+            got = case.of.compute(case.variant, case.sizes, [Tensor(a, device="CPU").realize() for a in arrays])
+            results: list[Any] = [result.numpy() for result in got]
+    except Exception as error:
+        found.failures.append(Failure(str(case), "run", f"{type(error).__name__}: {error}"))
+        return found
+    want = case.of.oracle(case.variant, case.sizes, [a.astype(np.float64) for a in arrays])
+    for number, (result, right) in enumerate(zip(results, want, strict=True)):
+        wrong = difference(result, right)
+        if wrong > 1:
+            found.failures.append(Failure(
+                str(case), "run", f"result {number} differs by {wrong:.1f} times what rounding explains"))
+    return found
+
+
+def difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> float:
+    """The greatest error, in units of what float32 sums of such sizes are off by at the most; infinite for a NaN."""
+    if got.shape != want.shape:
+        return float("inf")
+    if not got.size:
+        return 0.0
+    scale = float(np.abs(want).max()) or 1.0
+    error = float(np.abs(got.astype(np.float64) - want).max()) / (scale * 5e-5)
+    return error if np.isfinite(error) else float("inf")

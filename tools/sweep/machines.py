@@ -1,0 +1,77 @@
+"""The machines that a sweep plans for: CPUs by vectors and threads, and every language for GPUs with its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from tg_codegen import Renderer, Target
+from tg_codegen.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
+from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_cuda import CUDARenderer
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render_msl import MSLRenderer
+from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.render_ptx import PTXRenderer
+from tg_codegen.render_wgsl import WGSLRenderer
+from tg_lazy.cost import Limits
+
+VECTORS = {16: (16, 256 << 10), 32: (16, 512 << 10), 64: (32, 1 << 20)}
+"""Bytes of a vector: how many such registers there are, and the bytes of a second-level cache that goes with them."""
+THREADS = (1, 2, 4, 8)
+DOTS = (AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What kernels are planned for.
+
+    Attributes:
+      name: as ``--machine`` takes it.
+      device: the device whose graphs are scheduled.
+      limits: what the scheduler knows of it.
+      make: the renderer.
+    """
+
+    name: str
+    device: str
+    limits: Limits
+    make: Callable[[], Renderer]
+
+    @property
+    def renderer(self) -> Renderer:
+        """The language, and the machine's shape."""
+        return _rendered(self)
+
+
+@cache
+def _rendered(machine: Machine) -> Renderer:
+    return machine.make()
+
+
+def cpu(vector_bytes: int, threads: int, language: type[LLVMRenderer] | type[ClangRenderer]) -> Machine:
+    """A CPU of some vectors and threads."""
+    registers, cache_bytes = VECTORS[vector_bytes]
+    target = Target(
+        vector_bytes=vector_bytes, registers=registers, threads=threads, l1_bytes=32 << 10, l2_bytes=cache_bytes,
+        last_bytes=32 << 20, matrices=DOTS if vector_bytes == 64 else (), scales=vector_bytes == 64,
+    )  # fmt: skip
+    name = f"{language.name}-{8 * vector_bytes}x{threads}"
+    return Machine(name, "CPU", Limits(row_bytes=cache_bytes), lambda: language(target))
+
+
+def _cpus() -> list[Machine]:
+    found = [cpu(width, threads, LLVMRenderer) for width in VECTORS for threads in THREADS]
+    return [*found, *(cpu(width, 2, ClangRenderer) for width in VECTORS)]
+
+
+CPUS = _cpus()
+GPUS = [
+    Machine("CL", "NULL", Limits(), OpenCLRenderer),
+    Machine("CUDA", "NULL", Limits(), CUDARenderer),
+    Machine("PTX", "NULL", Limits(), lambda: PTXRenderer("sm_90")),
+    Machine("MSL", "NULL", Limits(buffers=30), lambda: MSLRenderer(bfloat=True)),
+    Machine("WGSL", "NULL", Limits(buffers=8), WGSLRenderer),
+]
+MACHINES = {machine.name: machine for machine in (*CPUS, *GPUS)}
