@@ -1,8 +1,12 @@
-"""Matrix products: sizes, an odd shape, transposed operands, bfloat16."""
+"""Matrix products: sizes, odd shapes, some of which are others each month, transposed operands, bfloat16."""
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 from ..case import Array, normal
@@ -24,6 +28,21 @@ def product(ta: bool = False, tb: bool = False) -> Callable[..., Any]:
         return library.matmul(library.transposed(a) if ta else a, library.transposed(b) if tb else b)
 
     return fn
+
+
+def odd_sides(seed: int, count: int = 9) -> list[int]:
+    """Sides that nobody chose, none of them even.
+
+    >>> odd_sides(0, 3)
+    [989, 1061, 283]
+    """
+    rng = random.Random(seed)
+    return [rng.randrange(201, 1500, 2) for _ in range(count)]
+
+
+def chain(library: Library, *operands: Any) -> Any:
+    """The product of several matrices, from the left."""
+    return reduce(library.matmul, operands)
 
 
 def register(registry: Registry) -> None:
@@ -50,4 +69,10 @@ def register(registry: Registry) -> None:
     registry.kernel(
         "bf16 gemm 1024", "matrix products", operands(1024, 1024, 1024), product(), "GFLOP/s", 2.0 * 1024**3,
         dtype="bfloat16", limit="bf16", goals=(Goal("share", 0.9),), tolerance=2e-2, reference=("torch", "jax"),
+    )  # fmt: skip
+    sides = odd_sides(int(time.strftime("%Y%m", time.gmtime())))  # the same in all processes of a run
+    registry.kernel(
+        "sgemm, 8 odd shapes of the month", "matrix products",
+        lambda: [normal(m, k, seed=n, scale=k**-0.5) for n, (m, k) in enumerate(pairwise(sides))], chain, "GFLOP/s",
+        2.0 * sum(sides[0] * k * n for k, n in pairwise(sides[1:])), goals=(Goal("share", 0.8),), tolerance=1e-3,
     )  # fmt: skip
