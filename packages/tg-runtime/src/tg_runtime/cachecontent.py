@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .cachefolder import Folder, opened
-from .diskcache import CACHEMB, NEW
+from .cachefolder import CACHEMB, NEW, Folder, opened
 
 _OURS = re.compile(r"[a-z]+/([0-9a-f]{2}/[0-9a-f]{62}|([0-9a-f]{2}/)?\.new-[^/]+|[0-9a-f]{16}\.[a-z]+)")
 _STALE_S = 3600.0  # after which a file that is being written was left by a process that ended

@@ -16,6 +16,10 @@ from contextlib import contextmanager
 from tg_lazy import DEBUG, ContextVar
 
 CACHEDIR: ContextVar[str] = ContextVar("CACHEDIR", "")
+CACHEMB: ContextVar[int] = ContextVar("CACHEMB", 1024)
+
+NEW = ".new-"
+"""How the names of files begin that are being written."""
 
 POSIX = os.name == "posix"
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

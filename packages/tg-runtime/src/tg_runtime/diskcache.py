@@ -14,16 +14,14 @@ import time
 
 from tg_lazy import ContextVar
 
-from .cachefolder import CACHEDIR, Folder, cache_folder, opened
+from .cachefolder import CACHEDIR, CACHEMB, NEW, Folder, cache_folder, opened
 
 __all__ = ["CACHEDIR", "CACHEMB", "CCACHE", "cache_folder", "delete", "digest", "get", "keep", "put"]
 
 CCACHE: ContextVar[int] = ContextVar("CCACHE", 1)
-CACHEMB: ContextVar[int] = ContextVar("CACHEMB", 1024)
 
 _MAGIC = b"tgc2"
 _HEAD = len(_MAGIC) + 32
-NEW = ".new-"  # how the names of files begin that are being written
 _USED_S = 3600.0  # how exactly it is known when an entry was used
 _OFTEN = 16  # times in which as much is written as may be kept that it is looked how much there is
 _KEPT = 64  # most files of :func:`keep` in a table
