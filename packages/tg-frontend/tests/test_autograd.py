@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import Tensor, nn
+from tg_frontend import Tensor, TinyJit, nn
 
 
 def grad_of(tensor: Tensor) -> Any:
@@ -326,3 +326,44 @@ def test_gradients_of_targets_that_do_not_matter() -> None:
     with pytest.raises(RuntimeError, match="target 1, of shape .2,.; with materialize_grads=True"):
         (x * x).gradient(x, unused)
     assert [g.tolist() for g in (x * x).gradient(x, unused, materialize_grads=True)] == [6.0, [0.0, 0.0]]
+
+
+def test_the_gradient_of_a_power_with_exponent_zero_is_zero_also_at_zero(backend: str) -> None:
+    for exponent in (0, 0.0, Tensor([0.0, 0.0, 0.0]), Tensor(0.0)):
+        x = Tensor([0.0, 2.0, -1.0], requires_grad=True)
+        (x**exponent).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [0, 0, 0]
+
+
+def test_gradients_at_the_edges_are_those_of_pytorch(backend: str) -> None:
+    # a strided slice whose deviation is 0: no NaN; several sources and what is there multiplied, zeros among them
+    x = Tensor(np.array([2.0, 5.0, 2.0, 7.0, 2.0]), requires_grad=True)
+    x[::2].std().backward()
+    assert x.grad is not None and x.grad.tolist() == [0, 0, 0, 0, 0]
+    a, at = np.array([[1.0, 0.0, 3.0], [2.0, 2.0, 0.0]]), np.array([[0, 0, 1], [1, 2, 2]])
+
+    @TinyJit
+    def slopes(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        a.requires_grad_()
+        b.requires_grad_()
+        a.grad = b.grad = None
+        a.scatter_reduce(1, Tensor(at), b, "prod", include_self=True).sum().backward()
+        assert a.grad is not None and b.grad is not None
+        return a.grad.realize(), b.grad.realize()
+
+    for _ in range(4):
+        source = np.array([[0.0, 3.0, 2.0], [5.0, 0.0, 0.0]])
+        found = slopes(Tensor(a).contiguous().realize(), Tensor(source).contiguous().realize())
+        assert [g.tolist() for g in found] == [[[0, 2, 1], [1, 5, 0]], [[3, 0, 0], [2, 0, 0]]]
+
+
+def test_the_gradient_of_logcumsumexp_over_wide_ranges(backend: str) -> None:
+    x = np.random.default_rng(0).standard_normal(40) * 10
+    weights = np.random.default_rng(1).standard_normal(40)
+    t = Tensor(x, requires_grad=True)
+    (t.logcumsumexp() * Tensor(weights)).sum().backward()
+    powers = np.exp(x - x.max())
+    sums = np.cumsum(powers)
+    want = [(weights[i:] * powers[i] / sums[i:]).sum() for i in range(40)]
+    assert t.grad is not None
+    np.testing.assert_allclose(t.grad.numpy(), want, rtol=1e-9, atol=1e-12)
