@@ -113,7 +113,8 @@ def test_more_threads_than_cores() -> None:
 
 def test_threads_have_devices_of_their_own() -> None:
     """A ``Context`` is the thread's that entered it."""
-    turns, found = threading.Barrier(2), {}
+    turns = threading.Barrier(2)
+    found: dict[str, set[str]] = {}
 
     def work(name: str) -> None:
         with Context(DEV=name):

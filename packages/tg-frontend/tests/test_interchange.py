@@ -6,6 +6,7 @@ import ctypes
 import gc
 import subprocess
 import sys
+import time
 import weakref
 from array import array
 from collections.abc import Callable
@@ -490,3 +491,40 @@ def test_names_of_pytorch_dtypes() -> None:
         interop.from_torch_dtype(torch.complex64)
     with pytest.raises(TypeError, match="a torch.dtype is wanted"):
         interop.from_torch_dtype("float32")
+
+
+@pytest.mark.parametrize(
+    ("address", "error"),
+    [(0, ValueError), (-8, ValueError), (3, ValueError), (1 << 64, ValueError), (1.5, TypeError), ("x", TypeError),
+     (None, TypeError)],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(address: Any, error: type[Exception], backend: str) -> None:
+    with pytest.raises(error, match="address"):
+        Tensor.from_blob(address, (2,), "float32", backend)
+    with pytest.raises(TypeError, match="a size is an integer, got 2.5"):
+        Tensor.from_blob(4096, (2.5,), "float32", backend)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", [(2, 2**31 - 1), (2, -1), (99, 0), (2, 0.0), ("a", 0), (1,), None])
+def test_a_strange_place_is_told_at_once(place: Any) -> None:
+    class Strange:
+        def __dlpack__(self, **options: object) -> object:
+            return np.ones(3, np.float32).__dlpack__()
+
+        def __dlpack_device__(self) -> Any:
+            return place
+
+    begin = time.monotonic()
+    with pytest.raises(BufferError, match="from_dlpack"):
+        Tensor.from_dlpack(Strange())
+    assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("times", [1, 2, 1000])
+def test_a_list_that_holds_itself_is_refused(times: int) -> None:
+    data: list[Any] = []
+    data.extend([data] * times)
+    with pytest.raises(ValueError, match="holds itself"):
+        Tensor(data)
+    with pytest.raises(ValueError, match="holds itself"):
+        Tensor([data, data])

@@ -41,6 +41,7 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
     """
     level: list[Any] = [data]
     shape: list[int] = []
+    above: set[int] = set()
     while level and isinstance(level[0], (list, tuple, range)):
         length = len(level[0])
         for position, item in enumerate(level):
@@ -56,6 +57,11 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
         shape.append(length)
         if len(shape) > _DEEPEST:
             raise ValueError(f"Tensor: data is nested more than {_DEEPEST} lists deep, or holds itself")
+        if length:  # one that holds itself a thousand times grows a thousandfold with each level
+            found = {id(item) for item in level}
+            if not above.isdisjoint(found):
+                raise ValueError("Tensor: data holds itself")
+            above |= found
         level = [value for item in level for value in item]
     for value in level:
         if isinstance(value, (list, tuple, range)):

@@ -9,6 +9,8 @@ is seen. Assigning to a tensor writes the memory in place, unless it is read-onl
 
 from __future__ import annotations
 
+from operator import index
+
 from tg_dtype import dtypes, interop
 from tg_lazy import LazyBuffer
 from tg_runtime import Device, DeviceError, buffer_of, capturing
@@ -23,6 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Self
+
+_MOST_DEVICES = 64
+"""Of one kind, of which ``DEV`` may choose some."""
 
 
 class Interchange(Loss):
@@ -60,8 +65,10 @@ class Interchange(Loss):
           readonly: never write the memory: a tensor that is assigned to gets memory of its own.
 
         Raises:
-          TypeError: the device cannot use memory that it did not allocate.
-          ValueError: the address is 0 or not aligned to the element, a size or stride is negative, or lengths differ.
+          TypeError: the device cannot use memory that it did not allocate; or the address, a size or a stride is no
+            integer.
+          ValueError: the address is 0, negative, beyond 64 bits or not aligned to the element, a size or stride is
+            negative, or lengths differ.
 
         Example:
             >>> import array
@@ -74,8 +81,9 @@ class Interchange(Loss):
         """
         kind = dtypes.default_float if dtype is None else to_dtype(dtype)
         name = Device.canonicalize(device)
-        sizes = tuple(shape)
-        steps = _row_major(sizes) if strides is None else tuple(strides)
+        ptr = _whole(ptr, "an address")
+        sizes = tuple(_whole(size, "a size") for size in shape)
+        steps = _row_major(sizes) if strides is None else tuple(_whole(step, "a stride") for step in strides)
         if len(steps) != len(sizes) or any(n < 0 for n in (*sizes, *steps)):
             raise ValueError(f"from_blob: shape {sizes} and strides {steps}: lengths differ, or one is negative")
         return cls(_borrowed(ptr, sizes, steps, kind, name, owner, readonly, "from_blob"))
@@ -262,11 +270,14 @@ def _home(place: tuple[int, int]) -> str | None:
     """The device on which elements are; None for memory of the host."""
     from .dlpack import CPU, CPU_OF_CUDA, CUDA, CUDA_MANAGED
 
-    kind, number = place
+    try:
+        kind, number = (index(part) for part in place)
+    except (TypeError, ValueError):
+        raise BufferError(f"from_dlpack: __dlpack_device__() gives {place!r}, which is no pair of integers") from None
     if kind in (CPU, CPU_OF_CUDA):
         return None
     # mostly the numbers are alike; where DEV chooses some of the devices, ours count those
-    for ours in (number, *range(number)) if kind in (CUDA, CUDA_MANAGED) else ():
+    for ours in (number, *range(min(number, _MOST_DEVICES))) if kind in (CUDA, CUDA_MANAGED) and number >= 0 else ():
         name = Device.canonicalize(f"CUDA:{ours}")
         try:
             sharing = Device[name].sharing
@@ -278,6 +289,13 @@ def _home(place: tuple[int, int]) -> str | None:
         f"from_dlpack: the elements are on DLPack's device {(int(kind), number)}, "
         "neither on the host's CPU nor on a device that is available here"
     )
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"from_blob: {what} is an integer, got {value!r} of type {type(value).__name__}") from None
 
 
 def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -308,7 +326,7 @@ def _borrowed(
 ) -> LazyBuffer:
     if 0 in shape:
         return LazyBuffer.const(0, dtype, shape, device)
-    if address == 0 or address % dtype.itemsize:
+    if address % dtype.itemsize or not 0 < address < 1 << 64:
         raise ValueError(f"{what}: {address:#x} is no address of {dtype.name} elements of shape {shape}")
     ends = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
     low = sum(min(end, 0) for end in ends)
