@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 import os
 import signal
 
 import pytest
 
 from tg_frontend import Tensor, TinyJit
-from tg_runtime import DeviceError, ExecItem
+from tg_runtime import Device, DeviceError, ExecItem
 
 RUN = ExecItem.run
 
@@ -87,3 +89,24 @@ def test_a_replay_is_whole_or_spoiled(backend: str, monkeypatch: pytest.MonkeyPa
         with pytest.raises(DeviceError, match="a replay of TinyJit was interrupted twice"):
             one_of.tolist()
     assert function.captured is None
+
+
+def test_the_end_of_memory_says_who_holds_it() -> None:
+    """How much was asked, is held, was held at most; and the largest holders with shape, dtype, device and line."""
+    allocator = Device["CPU"].allocator
+    before = allocator.limit
+    gc.collect()
+    allocator.limit = allocator.used + allocator.cached + (32 << 20)
+    try:
+        large = Tensor.full((512, 2048), 1.0, device="CPU").contiguous().realize()
+        line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+        with pytest.raises(MemoryError) as caught:
+            Tensor.full((1 << 25,), 2.0, device="CPU").contiguous().realize()
+        rest = Tensor.full((1 << 10,), 3.0, device="CPU").contiguous().realize()
+    finally:
+        allocator.limit = before
+    text = str(caught.value)
+    assert "128.00 MiB asked (134217728 bytes)" in text
+    assert " held by " in text and " in the cache; the limit is " in text and "at most " in text
+    assert f"4.00 MiB  <Buffer CPU 1048576 x float32>, of shape (512, 2048), made at {__file__}:{line}" in text
+    assert (large.sum() + rest.sum()).item() == 512 * 2048 + 3 * 1024

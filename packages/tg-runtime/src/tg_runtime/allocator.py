@@ -137,7 +137,7 @@ class Allocator(ABC, Generic[T]):
 
         Raises:
           ValueError: ``nbytes`` is negative.
-          OutOfMemory: there is not so much; the message says how much was asked and how much is held.
+          OutOfMemory: there is not so much; the message says how much was asked, how much is held, and by whom.
         """
         if nbytes < 0:
             raise ValueError(f"{self.device}: cannot allocate {nbytes} bytes")
@@ -185,7 +185,8 @@ class Allocator(ABC, Generic[T]):
         first = (
             f"{self.device}: out of memory: {human(nbytes, 'B', 1024)} asked ({nbytes} bytes), "
             f"{human(self.used, 'B', 1024)} held by {self.blocks} buffers, "
-            f"{human(self.cached, 'B', 1024)} in the cache{limit}{'; ' if detail else ''}{detail}"
+            f"{human(self.cached, 'B', 1024)} in the cache{limit}; at most "
+            f"{human(GlobalCounters.mem_peak, 'B', 1024)} were held on all devices{'; ' if detail else ''}{detail}"
         )
         return OutOfMemory("\n".join([f"{first}; these hold it:", *who] if who else [first]))
 

@@ -22,19 +22,20 @@ def table(holders: Iterable[object], used: int) -> list[str]:
     found = sorted(((int(getattr(h, "nbytes", 0)), repr(h), h) for h in holders), key=lambda row: (-row[0], row[1]))
     lines = []
     for nbytes, text, holder in found[:_ROWS]:
-        line = origin_of(holder)
-        lines.append(f"  {human(nbytes, 'B', 1024):>12}  {text}{f', made at {line}' if line else ''}")
+        lazy = node_of(holder)
+        told = "" if lazy is None else f", of shape {lazy.base.shape}, made at {lazy.origin[0]}:{lazy.origin[1]}"
+        lines.append(f"  {human(nbytes, 'B', 1024):>12}  {text}{told}")
     left = used - sum(nbytes for nbytes, _, _ in found[:_ROWS])
     if lines and left > 0:
         lines.append(f"  {human(left, 'B', 1024):>12}  others")
     return lines
 
 
-def origin_of(holder: object) -> str:
-    """The line of the user's program whose value a buffer holds, as ``file:line``; empty if nobody knows."""
+def node_of(holder: object) -> LazyBuffer | None:
+    """A node whose value a buffer holds, and of which it is known where it was made; None if nobody knows."""
     for storage in gc.get_referrers(holder):
         if isinstance(storage, Storage):
             for lazy in gc.get_referrers(storage):
                 if isinstance(lazy, LazyBuffer) and lazy.origin[0]:
-                    return f"{lazy.origin[0]}:{lazy.origin[1]}"
-    return ""
+                    return lazy
+    return None
