@@ -34,6 +34,10 @@ class ScheduleItem:
         self._known = tuple([
             (weak, node.origin) for node, _ in commits if node.op is Ops.ASSIGN for weak in node.srcs[0].base.readers
         ])  # fmt: skip
+        for weak, _ in self._known:
+            reader = weak()
+            if reader is not None:
+                reader.unshare()  # another thread that builds the same does not get what will be stale
 
     @property
     def nodes(self) -> tuple[LazyBuffer, ...]:

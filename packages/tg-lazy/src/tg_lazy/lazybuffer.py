@@ -568,6 +568,13 @@ class LazyBuffer:
 
     # -- realisation -------------------------------------------------------------------------------------------------
 
+    def unshare(self) -> None:
+        """Equal graphs that are built from now on are another node: this one's operands are about to be overwritten."""
+        with graph_lock:
+            key, self._key = self._key, None
+            if key is not None:
+                _nodes.drop(key, self)
+
     def realised_in(self, storage: Storage) -> None:
         """The one transition: the value is in ``storage`` now, and the operands are let go."""
         with graph_lock:

@@ -55,16 +55,21 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
         return items, variables
 
 
-def recognise(outputs: Sequence[LazyBuffer]) -> tuple[template.Template, list[LazyBuffer]] | None:
+def recognise(
+    outputs: Sequence[LazyBuffer],
+) -> tuple[template.Template, list[LazyBuffer], list[ScheduleItem] | None] | None:
     """The remembered schedule of a graph like that of ``outputs``, and the nodes that take the places in it.
 
-    None where there is nothing to do, or nothing is remembered; :func:`schedule` is the way then.
+    Where it overwrites memory its items are there, too: they know who reads that memory now, and nobody can come in
+    between. None where there is nothing to do, or nothing is remembered; :func:`schedule` is the way then.
     """
     with graph_lock:
         bases = _unrealised(outputs)
         found = template.structure(bases) if bases else None
         known = None if found is None else template.recall(found)
-        return None if found is None or known is None else (known, found.nodes)
+        if found is None or known is None:
+            return None
+        return known, found.nodes, known.items(found.nodes) if found.assigns else None
 
 
 def _unrealised(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:

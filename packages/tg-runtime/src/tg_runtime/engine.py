@@ -369,14 +369,15 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
         with _realizing:
             known = recognise(outputs)
             if known is not None:
-                template, nodes = known
+                template, nodes, items = known
                 del known  # nothing may hold nodes that are done
-                plan = plan_of(template)
+                plan = plan_of(template) if items is None else None
                 if plan is not None:
                     plan.run(nodes)
                     return
-                pending = deque(template.items(nodes))
+                pending = deque(template.items(nodes) if items is None else items)
                 nodes.clear()
+                del items
                 _run(pending, {})
                 return
     with _realizing, span("realize"):
