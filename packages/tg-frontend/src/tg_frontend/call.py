@@ -162,7 +162,7 @@ class Call:
         self.tensors: list[Input] = []
         self.values: dict[Variable, int] = {}
         self.pins: dict[str, Pin] = {}
-        waiting = []
+        waiting: list[tuple[str, Tensor]] = []
         for name, value in _walk(args, kwargs):
             if isinstance(value, Tensor):
                 for other, tensor in waiting:

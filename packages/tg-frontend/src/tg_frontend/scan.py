@@ -107,9 +107,8 @@ class Scan(Reduction):
                    identity: ConstType) -> Self:  # fmt: skip
         *lead, n = self.shape
         if not isinstance(n, int):  # as many as there can be, and of these as many as there are
-            keep = [(0, dim) for dim in lead]
             most = self.pad([*((0, 0) for _ in lead), (0, n.vmax - n)], value=identity)
-            return most._scan_last(reduce, join, identity).shrink([*keep, (0, n)])
+            return most._scan_last(reduce, join, identity).shrink([*((0, dim) for dim in lead), (0, n)])
         if n > _WHOLE or (n > _BLOCK and max_size(self.shape) > _LITTLE):
             # Blocks are scanned each by itself, then joined with the scan of the totals of the blocks before.
             blocks = -(-n // _BLOCK)
