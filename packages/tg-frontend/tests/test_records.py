@@ -381,6 +381,22 @@ def test_what_is_left_uncomputed_says_so(backend: str) -> None:
         kept["later"].item()
 
 
+def test_what_is_left_uncomputed_is_not_computed_late(backend: str) -> None:
+    kept: dict[str, Tensor] = {}
+
+    def step(x: Tensor) -> None:
+        y = (-x).clamp(-9, 9)
+        kept["later"] = y * 2  # of what the next replay overwrites
+        x.assign(y)
+
+    function = TinyJit(step)
+    for i in range(2):
+        function(real(float(i)))
+    function(real(5.0))
+    with pytest.raises(RuntimeError, match="was not realised before the memory"):
+        kept["later"].item()
+
+
 class Pair(NamedTuple):
     a: Any
     b: Any

@@ -358,6 +358,7 @@ class Record:
         call.check(self.call)
         self.accepts(call)
         if self.written:
+            self._outdate()
             call.own(self.written)
             for position in self.written:
                 storage = call.tensors[position].lazy.storage
@@ -403,11 +404,11 @@ class Record:
     def _run(self, call: Call | None, buffers: list[Buffer], values: dict[Variable, int]) -> Any:
         if self.doubts:
             check_reach("a replay", self.doubts, values)
+        if self.leftovers:
+            self._outdate()
         if any(self.readers):
             for storage in self.overwritten:
                 overwrite(storage, self.origin)
-        if self.leftovers:
-            self._outdate()
         storages = []
         for allocator, device, size, dtype in self.fresh:
             buffer = Buffer.allocated(allocator, device, size, dtype)
