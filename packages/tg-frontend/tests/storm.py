@@ -37,6 +37,7 @@ def cut(work: Callable[[], object]) -> None:
         signal.setitimer(TIMER, after_s)
         work()
         signal.setitimer(TIMER, 0)
+        time.sleep(3e-4)  # the signal may be with another thread of the process already
     except Alarm:
         return
 
