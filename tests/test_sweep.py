@@ -30,8 +30,10 @@ def test_machines_are_those_that_differ() -> None:
     cpus = {(m.renderer.target.vector_bytes, m.renderer.target.threads) for m in CPUS}
     assert cpus >= {(width, threads) for width in (16, 32, 64) for threads in (1, 2, 4, 8)}
     assert {m.name for m in GPUS} == {"CL", "CUDA", "PTX", "MSL", "WGSL"}
-    widths = [m.renderer.target.vector_bytes for m in some_machines(random.Random(0), "float32") if m in CPUS]
-    assert sorted(widths) == [16, 32, 64]
+    drawn_ones = [some_machines(random.Random(seed), "float32") for seed in range(60)]
+    assert {m.name for machines in drawn_ones for m in machines} == set(MACHINES)
+    for machines in drawn_ones:
+        assert len({m.renderer.target.vector_bytes for m in machines if m in CPUS}) == 2 and len(machines) == 4
 
 
 def test_sizes_are_drawn_evenly_and_again_by_the_seed() -> None:

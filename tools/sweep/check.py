@@ -16,6 +16,7 @@ from tg_codegen.uop import UOp, UOps
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyOp, Ops, schedule
+from tg_lazy.collector import Uncollected
 from tg_lazy.cost import LIMITS
 
 from .machines import CPUS, GPUS, Machine
@@ -142,21 +143,23 @@ def compared(case: Case, machine: Machine, total: float, rng: random.Random, fou
 def checked(case: Case, machines: Iterable[Machine], seed: int) -> Found:
     """Plans a program for machines, and its neighbours for one of these."""
     found, rng, totals = Found(), random.Random(seed), {}
-    for machine in machines:
-        totals[machine] = planned(case, machine, found)
-    if totals and not found.failures:
-        machine = rng.choice(list(totals))
-        compared(case, machine, totals[machine], rng, found)
+    with Uncollected():
+        for machine in machines:
+            totals[machine] = planned(case, machine, found)
+        if totals and not found.failures:
+            machine = rng.choice(list(totals))
+            compared(case, machine, totals[machine], rng, found)
     UOp.sweep()
     return found
 
 
 def some_machines(rng: random.Random, dtype: str) -> list[Machine]:
-    """A CPU of every width of vectors, with threads as drawn, and every language for GPUs that has the dtype."""
+    """Two CPUs whose vectors differ in width, and two languages for GPUs that have the dtype."""
     widths: dict[int, list[Machine]] = {}
     for machine in CPUS:
         widths.setdefault(machine.renderer.target.vector_bytes, []).append(machine)
-    return [*(rng.choice(many) for many in widths.values()), *(m for m in GPUS if has_dtype(m, dtype))]
+    cpus = [rng.choice(many) for many in rng.sample(list(widths.values()), 2)]
+    return [*cpus, *rng.sample([m for m in GPUS if has_dtype(m, dtype)], 2)]
 
 
 def has_dtype(machine: Machine, dtype: str) -> bool:
