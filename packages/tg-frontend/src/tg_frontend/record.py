@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
-from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
-from tg_lazy.lazybuffer import LEAVES
+from tg_lazy import DEBUG, ContextVar, LazyBuffer, Ops, Storage
 from tg_lazy.reach import check_reach
 from tg_runtime import (
     PROFILE,
@@ -161,24 +160,34 @@ class Made:
                     "replay would not make: return them in a list, tuple, dict or dataclass"
                 )
 
-    def leftovers(self, result: Any, written: set[int]) -> list[ref[LazyBuffer]]:
-        """What the function left uncomputed somewhere, of memory that replays overwrite or do without."""
+    def leftovers(self, result: Any, written: set[int]) -> list[tuple[ref[Tensor], LazyBuffer]]:
+        """What the function left uncomputed somewhere, and would be another value in the next call: with its graph."""
         mine = {id(tensor) for tensor in tensors_in(result)}
-        roots = {tensor.lazydata.base for tensor in live() if id(tensor) not in mine}
         inputs = {one.lazy.storage for one in self.call.tensors}
-        found = []
-        for root in roots:
-            if root.op in LEAVES or root.is_realized or self.seen.waits(root):
+        found, known = [], dict[LazyBuffer, bool]()
+        for tensor in live():
+            assert isinstance(tensor, Tensor)
+            lazy = tensor.lazydata
+            if id(tensor) in mine or self.seen.knew(tensor) or lazy.is_realized:
                 continue
-            for node in reachable([root]):
-                storage = node.storage
-                if storage is None:
-                    continue
-                gone = storage.root in inputs or not self.seen.was_there(storage.root)
-                if gone or id(buffer_of(storage).base) in written:
-                    found.append(ref(root))
-                    break
+            if lazy.base not in known:
+                known[lazy.base] = self._passes(lazy.base, inputs, written)
+            if known[lazy.base] or not lazy.st.numeric:
+                found.append((ref(tensor), lazy))
         return found
+
+    def _passes(self, base: LazyBuffer, inputs: set[Storage | None], written: set[int]) -> bool:
+        """Whether the value of a node depends on variables, or on memory that replays overwrite or do without."""
+        for node in reachable([base]):
+            storage = node.storage
+            if storage is None:
+                if node.op is Ops.SYM or not node.st.numeric:
+                    return True
+            elif storage.root in inputs or not self.seen.was_there(storage.root):
+                return True
+            elif id(buffer_of(storage).base) in written:
+                return True
+        return False
 
 
 class Record:
@@ -431,10 +440,12 @@ class Record:
 
     def _outdate(self) -> None:
         """Makes what the recorded call left uncomputed impossible to compute: the function would have left another."""
-        for one in self.leftovers:
-            node = one()
-            if node is not None and not node.is_realized:
-                node.stale = self.origin
+        for one, lazy in self.leftovers:
+            tensor = one()
+            if tensor is not None and tensor.lazydata.base is lazy.base:  # computed since or not
+                gone = LazyBuffer.empty(lazy.shape, lazy.dtype, lazy.device)  # that reads nothing, and cannot be read
+                gone.origin, gone.stale = lazy.base.origin, self.origin
+                tensor.lazydata = gone
         self.leftovers = []
 
     def _results(self, call: Call | None, storages: list[Storage]) -> Any:
