@@ -3,7 +3,7 @@
     python -m tools.accuracy                               # every function, dtype and device that is here
     python -m tools.accuracy --only sin cos --dev CPU      # some
     python -m tools.accuracy --points 4000000              # float32 more densely; --points all takes every pattern
-    python -m tools.accuracy --page                        # and write docs/accuracy.md
+    python -m tools.accuracy --page                        # and write docs/accuracy.md and docs/accuracy.json
 
 float16 and bfloat16 are measured at every bit pattern, float32 at patterns evenly spread over all of them and around
 points where functions are hard, float64 at random patterns and around the same points. Results are compared with
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ from tg_runtime import Device, parse_dev
 from tinytg import Tensor
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
+RESULTS = PAGE.with_suffix(".json")
 # The second has no vectors and no fused multiply-add. Drivers of OpenCL take minutes to compile all of it.
 DEVICES = ("CPU:LLVM", "CPU:LLVM:native,-avx,-avx2,-avx512f,-fma", "CPU:CLANG", "NUMPY", "MOCK+CUDA:PTX", "CL")
 SLOW = frozenset({"CL"})
@@ -110,8 +112,8 @@ FUNCTIONS = (
     Function("softplus", lambda x: np.logaddexp(x, 0), lambda mp: lambda x: mp.log1p(mp.exp(x))),
     Function("pow", np.power, lambda mp: lambda x, y: x**y, operands=2),
     Function("atan2", np.arctan2, "atan2", operands=2),
-    Function("fmod", np.fmod, lambda mp: None, operands=2, rounded=True),
-    Function("remainder", np.remainder, lambda mp: None, operands=2, rounded=True),
+    Function("fmod", np.fmod, lambda mp: mp.fmod, operands=2, rounded=True),
+    Function("remainder", np.remainder, lambda mp: mp.fmod, operands=2, rounded=True),
 )
 # Where algorithms change, results overflow or vanish, and where functions were once far off.
 POINTS = (
@@ -161,30 +163,30 @@ def around(dtype: DType, density: int = 60) -> Array:
     return np.concatenate([found, -found])
 
 
-def arguments(dtype: DType, points: int) -> Iterator[Array]:
+def arguments(dtype: DType, points: int) -> Iterator[tuple[Array, ...]]:
     """Arguments of a function of one number, in pieces.
 
     Args:
       points: how many patterns of float32, evenly spread; 0 for all.
     """
     if dtype.bits == 16:
-        yield decoded(np.arange(1 << 16, dtype=np.uint16), dtype)
+        yield (decoded(np.arange(1 << 16, dtype=np.uint16), dtype),)
         return
     if dtype is dtypes.float64:
         bits = np.random.default_rng(5).integers(0, 2**64, max(points // 100, 500), np.uint64)
         exponents = np.random.default_rng(6).uniform(-40, 10, len(bits))
         signs = np.where(bits & 1, 1.0, -1.0)
-        yield np.concatenate([around(dtype, 20), bits.view(np.float64), np.exp2(exponents) * signs])
+        yield (np.concatenate([around(dtype, 20), bits.view(np.float64), np.exp2(exponents) * signs]),)
         return
     stride = max((1 << 32) // points, 1) if points else 1
     hard = around(dtype, min(points // 1000, 60) if points else 60)
     for start in range(0, 1 << 32, CHUNK * stride):
         stop = min(start + CHUNK * stride, 1 << 32)
         patterns = np.arange(start, stop, stride, dtype=np.uint64).astype(np.uint32).view(np.float32)
-        yield np.concatenate([hard, patterns])
+        yield (np.concatenate([hard, patterns]),)
 
 
-def pairs(dtype: DType, name: str, points: int) -> tuple[Array, Array]:
+def pairs(dtype: DType, name: str, points: int) -> tuple[Array, ...]:
     """Arguments of a function of two numbers, about ``points`` / 5 of them."""
     real, kind = values(dtype)
     random = np.random.default_rng(7)
@@ -192,7 +194,7 @@ def pairs(dtype: DType, name: str, points: int) -> tuple[Array, Array]:
     some = np.array([0, 1, 2, 3, 0.5, 0.1, 7, 1e10, np.inf, np.nan, 1e-40, 1e30])
     with np.errstate(all="ignore"):
         both = np.concatenate([some, -some]).astype(real)
-        grid = np.meshgrid(both, both)
+        grid = np.stack(np.meshgrid(both, both))
         patterns = [decoded(random.integers(0, 2**dtype.bits, count, kind), dtype) for _ in range(2)]
         base = np.exp2(random.uniform(-10, 10, count)).astype(real)
         other = random.uniform(-30, 30, count).astype(real)
@@ -200,7 +202,7 @@ def pairs(dtype: DType, name: str, points: int) -> tuple[Array, Array]:
             limit = float(np.finfo(real).maxexp) * 1.2
             other = (random.uniform(-limit, limit, count) / np.log2(base.astype(np.float64))).astype(real)
         if dtype is dtypes.bfloat16:
-            base, other, grid = (_rounded_to_bfloat16(x) for x in (base, other, np.stack(grid)))
+            base, other, grid = (_rounded_to_bfloat16(x) for x in (base, other, grid))
     return (np.concatenate([patterns[0], grid[0].ravel(), base]),
             np.concatenate([patterns[1], grid[1].ravel(), other]))  # fmt: skip
 
@@ -231,6 +233,9 @@ def exact(function: Function, given: Sequence[Array], dtype: DType) -> tuple[Arr
     made = getattr(mp, function.precise) if isinstance(function.precise, str) else function.precise(mp)
     # Elsewhere the result is a limit, a special value or the argument, of which the long double knows.
     usual = np.isfinite(plain) & (plain != 0) & (np.abs(plain) < 1e308) & (np.abs(plain) > 1e-307)
+    if function.operands == 2:
+        for x in given:
+            usual &= np.isfinite(x) & (x != 0)
     for place in np.flatnonzero(usual):
         value = mp.re(made(*(mp.mpf(float(x[place])) for x in given)))
         high = float(value)
@@ -279,15 +284,15 @@ class Worst:
             self.error, self.at = float(error[place]), tuple(float(x[place]) for x in given)
 
     def __str__(self) -> str:
+        if not self.at:
+            return ""
         return f"{self.error:.2f} at {', '.join(f'{x:.9g}' for x in self.at)}"
 
 
 def measure(function: Function, dtype: DType, devices: Sequence[str], points: int) -> dict[str, Worst]:
     """The greatest error on each device."""
     found = {device: Worst() for device in devices}
-    pieces = arguments(dtype, points) if function.operands == 1 else (pairs(dtype, function.name, points),)
-    for piece in pieces:
-        given = (piece,) if isinstance(piece, np.ndarray) else piece
+    for given in arguments(dtype, points) if function.operands == 1 else [pairs(dtype, function.name, points)]:
         wanted = exact(function, given, dtype)
         for device in devices:
             with Context(DEV=device):
@@ -314,10 +319,10 @@ def missing(device: str) -> str:
 INTRODUCTION = """# Accuracy
 
 How far functions of floats are off at most, in units in the last place (ulp) of the exact result, and for which
-argument. float16 and bfloat16 are measured at every bit pattern, float32 at {points} patterns spread evenly over all of
-them and around points where functions are hard, float64 at random patterns and around the same points. The exact
-results are those of numpy's long doubles and of mpmath. Signs of zeros, infinities and NaN are C's (ISO/IEC 9899, annex
-F) and count as infinitely wrong otherwise. `python -m tools.accuracy --page` measures and writes this page.
+argument. float16 and bfloat16 are measured at every bit pattern, float32 at patterns spread evenly over all of them and
+around points where functions are hard, float64 at random patterns and around the same points. The exact results are
+those of numpy's long doubles and of mpmath. Signs of zeros, infinities and NaN are C's (ISO/IEC 9899, annex F)
+and count as infinitely wrong otherwise. `python -m tools.accuracy --page` measures and writes this page.
 
 The bounds, which the tests hold: 2.5 ulp in float32 and float64, 1 ulp in float16 and bfloat16, which are computed in
 float32 and rounded. sqrt and reciprocal are rounded correctly, and so are fmod, which is exact, and remainder. What is
@@ -329,16 +334,27 @@ EXP2 as an instruction, which is approximate (2 ulp on the hardware; the page's 
 """
 
 
-def page(results: dict[DType, dict[str, dict[str, Worst]]], devices: Sequence[str], points: int) -> str:
-    """The page from what was measured."""
-    text = INTRODUCTION.format(points=f"{points:,}" if points else "all")
-    for dtype, functions in results.items():
+def merged(results: dict[str, Any], measured: dict[DType, dict[str, dict[str, Worst]]]) -> dict[str, Any]:
+    """What is known, by dtype, function and device, with what was measured now."""
+    for dtype, functions in measured.items():
+        for name, devices in functions.items():
+            known = results.setdefault(dtype.name, {}).setdefault(name, {})
+            known |= {device: [worst.error, *worst.at] for device, worst in devices.items() if worst.at}
+    return results
+
+
+def page(results: dict[str, Any]) -> str:
+    """The page from what is known."""
+    text = INTRODUCTION
+    for dtype in KINDS:
+        functions = results.get(dtype.name, {})
+        devices = [device for device in DEVICES if any(device in known for known in functions.values())]
         text += f"\n## {dtype.name}\n\n| function | bound | {' | '.join(f'`{d}`' for d in devices)} |\n"
         text += f"|---|---|{'---|' * len(devices)}\n"
         for function in FUNCTIONS:
-            if function.name in functions:
-                cells = [str(w) if w.at else "" for w in functions[function.name].values()]
-                text += f"| {function.name} | {function.bound(dtype)} | {' | '.join(cells)} |\n"
+            known = functions.get(function.name, {})
+            cells = [str(Worst(known[d][0], tuple(known[d][1:]))) if d in known else "" for d in devices]
+            text += f"| {function.name} | {function.bound(dtype)} | {' | '.join(cells)} |\n"
     return text
 
 
@@ -371,7 +387,9 @@ def main(argv: Sequence[str]) -> int:
                 good &= fine
                 print(f"{dtype.name} {function.name} {device}: {worst}{'' if fine else ' TOO MUCH'}", flush=True)
     if options.page:
-        PAGE.write_text(page(results, devices, points), encoding="utf-8")
+        known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+        RESULTS.write_text(json.dumps(merged(known, results), indent=1) + "\n", encoding="utf-8")
+        PAGE.write_text(page(known), encoding="utf-8")
     return 0 if good else 1
 
 

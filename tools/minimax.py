@@ -125,9 +125,9 @@ QUARTER = 0.7853982
 HALF_LOG2 = 0.34658
 FITS = (
     Fit("exp2: (2**t - 1) / t", lambda t: (_exp2(t) - 1) / t, lambda t: abs(t) / _exp2(t), -0.5001, 0.5001, (5, 10)),
-    Fit("exp: (exp(r) - 1 - r) / r**2", _exp_rest, lambda r: r * r / mp.exp(r), -HALF_LOG2, HALF_LOG2, (4, 9)),
+    Fit("exp: (exp(r) - 1 - r) / r**2", _exp_rest, lambda r: r * r / mp.exp(r), -HALF_LOG2, HALF_LOG2, (4, 0)),
     Fit("expm1: (exp(r) - 1 - r) / r**2", _exp_rest, lambda r: abs(r * r / mp.expm1(r)), -HALF_LOG2, HALF_LOG2,
-        (4, 9)),
+        (5, 10)),
     Fit("log: (log(1 + f) - f) / f**2", _log_rest, lambda f: abs(f * f / mp.log1p(f)), -0.2932, 0.4143, (7, 0)),
     Fit("log: (log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2", lambda z: 2 * _root(mp.atanh, 3)(z), lambda z: z, 0.0,
         0.02945, (0, 6)),
@@ -139,7 +139,7 @@ FITS = (
     _odd("atan: (atan(t) - t) / t**3 in t**2", mp.atan, 0.4376, (4, 10)),
     _odd("asin: (asin(x) - x) / x**3 in x**2", mp.asin, 0.5001, (4, 12)),
     _odd("sinh: (sinh(x) - x) / x**3 in x**2", mp.sinh, 1.0001, (2, 6)),
-    _odd("tanh: (tanh(x) - x) / x**3 in x**2", mp.tanh, 0.6251, (4, 10)),
+    _odd("tanh: (tanh(x) - x) / x**3 in x**2", mp.tanh, 0.6251, (0, 10)),
     Fit("erf: erf(x) / x - 1 in x**2", _erf_rest, lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), 0.0, 1.0001, (6, 11)),
     Fit("erf: log(erfc(x)) / x", lambda x: mp.log(mp.erfc(x)) / x, lambda x: x * mp.erfc(x) / mp.erf(x), 1.0, 4.0,
         (6, 0)),

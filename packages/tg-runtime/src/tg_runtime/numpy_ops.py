@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tg_codegen.rules.trigonometric import two_over_pi
 from tg_dtype import ConstType, DType, dtypes, from_bits, interop
 from tg_lazy import LazyOp, Ops, identity
 from tg_shape import ShapeTracker, Variable, View, sint, sym_eval
@@ -168,14 +169,38 @@ def _in_double(function: Callable[..., Any]) -> Callable[..., Array]:
     return apply
 
 
-def _of_an_angle(function: Callable[..., Any], single: Callable[[float], float]) -> Callable[[Array], Array]:
-    """numpy's function, which may be off for large angles, and there one of ``math``."""
+def _right_angles(angle: float) -> tuple[float, int]:
+    """An angle less the nearest multiple of a right one, and that multiple modulo 4."""
+    words = two_over_pi(40)
+    bits = sum(word << 32 * place for place, word in enumerate(reversed(words)))
+    numerator, denominator = angle.as_integer_ratio()
+    product, unit = numerator * bits, denominator << 32 * len(words)
+    count = (2 * product + unit) // (2 * unit)
+    # `bits` is 2/pi, so that this is the rest times pi/2, rounded once
+    return ((product - count * unit) << 32 * len(words)) / (unit * bits), count % 4
+
+
+def _sine(angle: float, ahead: int) -> float:
+    """The sine of an angle and so many right ones."""
+    rest, count = _right_angles(angle)
+    count += ahead
+    found = math.cos(rest) if count & 1 else math.sin(rest)
+    return -found if count & 2 else found
+
+
+def _tangent(angle: float) -> float:
+    rest, count = _right_angles(angle)
+    return -1 / math.tan(rest) if count & 1 else math.tan(rest)
+
+
+def _of_an_angle(function: Callable[..., Any], exactly: Callable[[float], float]) -> Callable[[Array], Array]:
+    """numpy's function; of large angles, which neither numpy nor the C library reduces exactly, another."""
 
     def apply(x: Array) -> Array:
         found: Array = np.asarray(function(x))
         large = (np.abs(x) > 1e5) & np.isfinite(x)
         if large.any():
-            found[large] = [single(angle) for angle in x[large].tolist()]
+            found[large] = [exactly(angle) for angle in x[large].tolist()]
         return found
 
     return apply
@@ -189,9 +214,9 @@ _FUNCTIONS: dict[Ops, Callable[..., Any]] = {
     Ops.LOG2: np.log2,
     Ops.LOG10: np.log10,
     Ops.LOG1P: np.log1p,
-    Ops.SIN: _of_an_angle(np.sin, math.sin),
-    Ops.COS: _of_an_angle(np.cos, math.cos),
-    Ops.TAN: _of_an_angle(np.tan, math.tan),
+    Ops.SIN: _of_an_angle(np.sin, lambda x: _sine(x, 0)),
+    Ops.COS: _of_an_angle(np.cos, lambda x: _sine(x, 1)),
+    Ops.TAN: _of_an_angle(np.tan, _tangent),
     Ops.ASIN: np.arcsin,
     Ops.ACOS: np.arccos,
     Ops.ATAN: np.arctan,
