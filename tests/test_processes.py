@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ import pytest
 from tinytg import Context, Tensor
 
 sys.path.append(str(Path(__file__).parent))  # a spawned process imports these functions by name
-from processes import matrix, product, sample, total, trained
+processes: Any = importlib.import_module("processes")
+matrix, product, sample = processes.matrix, processes.product, processes.sample
+total, trained = processes.total, processes.trained
 
 METHODS = [
     pytest.param(method, marks=[pytest.mark.slow] if method == "spawn" else [])  # each process imports and loads anew
