@@ -57,10 +57,13 @@ def test_from_arrays(backend: str) -> None:
         Tensor(np.zeros(3, complex))
 
 
-def test_an_array_is_used_in_place_but_never_written() -> None:
+def test_an_array_is_copied() -> None:
     array = np.arange(1000, dtype=np.float32)
     t = Tensor(array)
-    assert t.data().obj is not None and np.shares_memory(np.asarray(t.data()), array)
+    assert t.data().obj is not None and not np.shares_memory(np.asarray(t.data()), array)
+    kept, array[:5] = array[:5].copy(), -1
+    assert t[:5].tolist() == kept.tolist()
+    array[:5] = kept
     t.assign(t + 1).realize()
     t[3] = 5.0
     t += 1
@@ -73,6 +76,23 @@ def test_what_comes_out_is_a_copy() -> None:
     t.numpy()[0] = 9
     assert t.tolist() == [1.0, 2.0]
     assert np.asarray(t).tolist() == [1.0, 2.0] and np.array(t, np.float64).dtype == np.float64
+    seen, taken = np.asarray(t), np.array(t)
+    seen[0], taken[1] = 7, 8
+    assert t.tolist() == [7.0, 2.0]
+    t[1] = 6
+    assert t.realize() is t and seen.tolist() == [7.0, 6.0]
+
+
+def test_what_is_handed_out_is_not_the_memory_of_others() -> None:
+    t = Tensor([1.0, 2.0]).realize()
+    for copy in (t.sum(()), t.pad((0, 0)), t**1):
+        for handed in (np.asarray(copy), np.frombuffer(copy.data(), np.float32), np.from_dlpack(copy)):
+            if handed.flags.writeable:
+                handed[...] = 9
+    assert t.tolist() == [1.0, 2.0]
+    one, two = Tensor([3.0]).realize(), Tensor([3.0]).realize()
+    np.asarray((one + 1).realize())[...] = 9
+    assert (one + 1).item() == 4 and two.item() == 3
 
 
 @pytest.mark.parametrize(

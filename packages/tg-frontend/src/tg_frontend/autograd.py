@@ -7,7 +7,7 @@ from threading import local
 
 from tg_lazy import LazyBuffer, Ops, Scope
 
-from .function import Function, Grads
+from .function import Function, Grads, Seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         lazydata: LazyBuffer
         requires_grad: bool | None
         _ctx: Function | None
-        _version: int
+        _home: Any
 
 
 class Mode(local):
@@ -90,8 +90,7 @@ def operands_first(root: Node, through_open: bool = False) -> list[Node]:
         seen.add(id(node))
         stack.append((node, True))
         assert node._ctx is not None
-        parents: Any = node._ctx.parents
-        stack.extend((parent, False) for parent in parents if parent._ctx is not None)
+        stack.extend((parent, False) for parent in operands(node._ctx) if parent._ctx is not None)
     return done
 
 
@@ -100,9 +99,28 @@ def open_leaves(root: Node) -> list[Node]:
     found: dict[int, Node] = {}
     for node in operands_first(root, through_open=True):
         assert node._ctx is not None
-        parents: Any = node._ctx.parents
-        found.update((id(p), p) for p in parents if p._ctx is None and p.requires_grad is None)
+        found.update((id(p), p) for p in operands(node._ctx) if p._ctx is None and p.requires_grad is None)
     return list(found.values())
+
+
+def operands(function: Function) -> Sequence[Node]:
+    """The operands of a function as they were when it was applied."""
+    parents: Any = function.parents
+    stamp = function.stamp
+    for parent in parents:
+        if parent._home is not None:
+            _ = parent.lazydata  # and with it the graph of the newest version
+    for parent in parents:
+        if type(parent._ctx) is Seen and parent._ctx.since > stamp:
+            return [_before(parent, stamp) for parent in parents]
+    return parents  # type: ignore[no-any-return]
+
+
+def _before(node: Any, stamp: int) -> Any:
+    """A tensor as it was before it was written with a gradient, if that was later than ``stamp``."""
+    while type(node._ctx) is Seen and node._ctx.since > stamp:
+        node = node._ctx.before
+    return node
 
 
 def is_leaf(node: Node, through_open: bool) -> bool:
@@ -138,17 +156,16 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
             kept[id(node)] = grad
         function = node._ctx
         assert function is not None
-        parents: Any = function.parents
-        versions = [parent._version for parent, need in zip(parents, function.needs, strict=True) if need]
-        if sum(versions) != function.stamp:
-            raise RuntimeError(
-                f"backward: an operand of {function.name}, which gave shape {node.lazydata.shape}, was written to in "
-                "place after it was used"
-            )
+        parents = operands(function)
         required = function.needs
         if through_open:
             function.needs = _open_needs(parents)
-        for parent, part, need in zip(parents, function.backward(grad), function.needs, strict=True):
+        parts = function.backward(grad)
+        stamp = function.stamp
+        written: Any = (node, *function.parents)
+        if any(one._home is not None and one._home.written > stamp for one in written):
+            _check(node, function, grad, parts)
+        for parent, part, need in zip(parents, parts, function.needs, strict=True):
             if part is not None and need:
                 _deposit(function, parent, part, grads)
                 if is_leaf(parent, through_open):
@@ -158,6 +175,28 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
         kept |= {key: grads[key] for key in leaves if key in wanted and key in grads}
         return [(t, kept[id(t)]) for t in targets if id(t) in kept]
     return [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
+
+
+def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> None:
+    """Looks whether gradients are made of what was written to since the function was applied.
+
+    Raises:
+      RuntimeError: they are.
+    """
+    kept = {value.base for value in function.saved()}
+    gone = {base for base in kept if base.ended}
+    stack = [part.base for part, need in zip(parts, function.needs, strict=True) if part is not None and need]
+    seen = {grad.base} if grad.base not in gone else set()
+    while stack:
+        base = stack.pop()
+        if base in gone:
+            raise RuntimeError(
+                f"backward: an operand or the result of {function.name}, which gave shape {node.lazydata.shape}, was "
+                "written to in place after it was used"
+            )
+        if base not in seen and base not in kept:
+            stack.extend(src.base for src in base.srcs)
+        seen.add(base)
 
 
 def _deposit(function: Function, parent: Node, part: LazyBuffer, grads: dict[int, LazyBuffer]) -> None:

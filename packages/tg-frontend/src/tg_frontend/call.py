@@ -16,7 +16,6 @@ from tg_runtime import Buffer, buffer_of
 from tg_shape import Bind, ShapeTracker, Variable
 
 from .autograd import MODE
-from .host import is_own
 from .realization import realize_all
 from .results import rebuilt
 from .tensor import Tensor
@@ -181,7 +180,7 @@ class Call:
                 if not pins[name].fits(tensor):
                     raise OtherMemory(f"{name} is in other memory")
             elif lazy.base.op in LEAVES or (not lazy.is_whole and lazy.base.op not in MEMORY):
-                tensor._lazy = lazy.contiguous()  # it is no view of memory: nobody sees that it is one now
+                tensor._memory().settle()  # it is no view of memory: nobody sees that it is one now
         unready = [tensor.lazydata for _, tensor in waiting if not tensor.lazydata.is_realized]
         if unready:
             realize_all(unready)
@@ -195,8 +194,8 @@ class Call:
                 self.pins[name] = Pin(tensor)
             elif not lazy.is_whole:
                 copies[id(tensor)] = lazy.clone()
-            elif known is not None and not is_own(lazy):
-                tensor.lazydata = lazy.clone()
+            elif known is not None and not tensor._owns():
+                tensor._memory().settle()
         unready = [*copies.values(), *(t.lazydata for _, t in waiting if not t.lazydata.is_realized)]
         if unready:
             realize_all(unready)
@@ -246,8 +245,9 @@ class Call:
         """Gives inputs that are to be written, and whose memory is not theirs alone to write, memory of their own."""
         for position in positions:
             one = self.tensors[position]
-            if not one.copied and not is_own(one.lazy):
-                one.tensor.lazydata = one.lazy = one.lazy.clone()
+            if not one.copied and not one.tensor._owns():
+                one.tensor._memory().settle()
+                one.lazy = one.tensor.lazydata
                 realize_all([one.lazy])
 
     def check(self, other: Call) -> None:
@@ -343,7 +343,8 @@ class Expected:
             lazy: LazyBuffer = arg._lazy
             base = lazy if lazy._storage is not None else lazy.base
             storage = base._storage
-            if lazy.st is not st or storage is None or base.successor is not None:
+            home = arg._home
+            if lazy.st is not st or storage is None or (home is not None and home.base is not base):
                 return None
             if lazy.dtype is not dtype or lazy.device != device or (base is not lazy and not lazy.is_whole):
                 return None

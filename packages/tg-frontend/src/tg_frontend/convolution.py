@@ -349,6 +349,8 @@ class Convolution(Linear):
         out = out if mode.startswith("nearest") or out.dtype.itemsize >= 4 else out.cast(dtypes.float32)
         for axis, (new, ratio) in enumerate(zip(sizes, ratios, strict=True), start=self.ndim - len(sizes)):
             out = resampled(out, axis, new, ratio, mode, bool(align_corners))
+        if out is self:
+            return self._copied()
         if out.dtype is self.dtype:
             return out
         return out.cast(self.dtype) if self.dtype.kind == "float" else out.round().cast(self.dtype)

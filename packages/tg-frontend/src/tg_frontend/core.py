@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, DType, dtypes, interop
 from tg_lazy import LazyBuffer, Ops
+from tg_lazy.lazybuffer import MEMORY
 from tg_runtime import Device, capturing
-from tg_shape import Expr, Variable, prod, sint, sym_eval, unbind
+from tg_shape import Expr, Variable, View, prod, sint, sym_eval, unbind
 
 from . import coerce, files, host, printing
 from .autograd import MODE
 from .coerce import to_dtype
-from .function import Contiguous, ContiguousBackward, Copy, Function
-from .realization import Moves, enlist, latest, realize_all, schedule_all
+from .function import Contiguous, ContiguousBackward, Copy, Function, Same
+from .memory import Clock
+from .realization import enlist, realize_all, schedule_all
+from .sharing import Sharing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,19 +44,12 @@ def placed(device: str | None) -> str:
     return name
 
 
-class Core:
+class Core(Sharing):
     """Data, placement and differentiation."""
 
-    __slots__ = ("__weakref__", "_ctx", "_lazy", "_parameter", "_version", "_wants_grad", "grad")
+    __slots__ = ()
 
     training: ClassVar[bool] = False
-
-    _lazy: LazyBuffer
-    _wants_grad: bool | None
-    _parameter: bool  # set where a layer made this to be learnt, and nowhere else
-    grad: Self | None
-    _ctx: Function | None
-    _version: int
 
     def __init__(
         self,
@@ -65,8 +61,8 @@ class Core:
         """Makes a tensor of ``data``: see the class."""
         wanted = None if dtype is None else to_dtype(dtype)
         self._lazy = _ingest(data, placed(device), wanted, device is None)
-        self.grad = self._ctx = None
-        self._version = 0
+        self.grad = self._ctx = self._home = self._place = None
+        self._cut = False
         if requires_grad is not None:
             self._check_wish(requires_grad)
         self._wants_grad = requires_grad
@@ -75,34 +71,52 @@ class Core:
     @classmethod
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
-        self._lazy, self._wants_grad, self._version = lazy, requires_grad, 0
-        self.grad = self._ctx = None
+        self._lazy, self._wants_grad = lazy, requires_grad
+        self.grad = self._ctx = self._home = self._place = None
+        self._cut = False
         enlist(self)
         return self
+
+    @classmethod
+    def _value(cls, lazy: LazyBuffer) -> Self:
+        """A tensor of this value, which may be that of other tensors: it shares no memory with them."""
+        out = cls._wrap(lazy)
+        out._part()
+        return out
 
     def _apply(self, function: Function, *others: Self) -> Self:
         """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
         out: Self = object.__new__(type(self))
-        out.grad = out._ctx = None
-        out._version = 0
+        out.grad = out._ctx = out._home = out._place = None
+        out._cut = False
         if len(others) == 1:
             other = others[0]
-            out._lazy = lazy = function.forward(self.lazydata, other.lazydata)
+            one, two = self.lazydata, other.lazydata
+            out._lazy = lazy = function.forward(one, two)
+            if lazy.op is _VIEW or lazy is one or lazy is two:
+                out._share_with((one, two))
             mine, theirs = self._wants_grad, other._wants_grad
             needs, open_ = mine is True or theirs is True, mine is None or theirs is None
         elif others:
-            out._lazy = lazy = function.forward(self.lazydata, *[other.lazydata for other in others])
+            lazies = (self.lazydata, *[other.lazydata for other in others])
+            out._lazy = lazy = function.forward(*lazies)
+            if lazy.op is _VIEW or lazy in lazies:
+                out._share_with(lazies)
             every = (self._wants_grad, *[other._wants_grad for other in others])
             needs, open_ = True in every, None in every
         else:
-            out._lazy = lazy = function.forward(self.lazydata)
+            one = self.lazydata
+            out._lazy = lazy = function.forward(one)
+            if function.view:
+                self._show(out, function)
+            elif lazy.op is _VIEW or lazy is one:
+                out._share_with((one,))
             needs, open_ = self._wants_grad is True, self._wants_grad is None
         if (needs or open_) and lazy.dtype.kind == "float" and MODE.recording:
             parents = (self, *others)
-            function.parents, function.wanted, function.stamp = parents, needs, 0
+            function.parents, function.wanted, function.stamp = parents, needs, Clock.now
             if needs:
                 function.needs = tuple([parent._wants_grad is True for parent in parents])
-                function.stamp = sum([parent._version for parent in parents if parent._wants_grad])
             else:
                 function.needs = (False,) * len(parents)
             out._ctx, out._wants_grad = function, True if needs else None
@@ -152,20 +166,6 @@ class Core:
             return
         self._let_go()
         self._wants_grad = value
-
-    @property
-    def lazydata(self) -> LazyBuffer:
-        """The graph of this tensor; of memory that was assigned to, also through a view, the newest version."""
-        lazy = self._lazy
-        base = lazy.srcs[0] if lazy.op is _VIEW else lazy
-        if base.successor is not None:
-            self._lazy = lazy = latest(lazy)
-        return lazy
-
-    @lazydata.setter
-    def lazydata(self, lazy: LazyBuffer) -> None:
-        self._lazy = lazy
-        Moves.number += 1
 
     @property
     def shape(self) -> tuple[sint, ...]:
@@ -319,8 +319,21 @@ class Core:
         return self.lazydata.base.is_realized
 
     def contiguous(self) -> Self:
-        """The same elements with memory of their own, row-major."""
+        """The same elements in memory, row-major: this tensor, if it lies like that already; else a copy.
+
+        A tensor that is no view lies row-major, and so does a range of one. Memory is asked for when it is realised.
+        """
+        home = self._memory()
+        view = (self._place or self.lazydata).st.views[-1]
+        if view.mask is None and View(view.shape, view.strides) is View(view.shape):
+            if not home.direct or home.base.op not in MEMORY:
+                home.settle()
+            return self
         return self._apply(Contiguous())
+
+    def _copied(self) -> Self:
+        """The same elements as a tensor that shares no memory with this one. The gradient flows."""
+        return self._apply(Same())
 
     def clone(self) -> Self:
         """The same elements in new memory: what is assigned to one does not show in the other. The gradient flows."""
@@ -405,6 +418,7 @@ class Core:
 
         It shares the device's memory where the host can address that: take what you need before computing on.
         """
+        self._lend()
         lazy = self._host()
         flat = host.download(lazy, self._ints())
         code, shape = lazy.dtype.fmt, self._ints()
@@ -426,16 +440,21 @@ class Core:
         return host.as_array(host.download(lazy, self._ints()), lazy.dtype, self._ints()).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """For ``numpy.asarray``: a copy, unless ``copy=False`` asks for the memory itself (see ``__dlpack__``).
+        """For ``numpy.asarray``: the memory itself where numpy can use it (see ``__dlpack__``), else a copy.
+
+        ``numpy.array``, which asks for ``copy=True``, gets a copy.
 
         Raises:
           ValueError: ``copy=False``, and the device's memory or the dtype is none that numpy can use.
         """
-        if copy is not False:
+        name = interop.to_numpy_name(self.dtype)
+        shared = name is not None and host.is_addressable(self.device) and (dtype is None or name == str(dtype))
+        if copy is True or (copy is None and not shared):
             out = self.numpy()
             return out if dtype is None else out.astype(dtype)
-        lazy, name = self._host(), interop.to_numpy_name(self.dtype)
-        if name is None or not host.is_addressable(lazy.device) or (dtype is not None and name != str(dtype)):
+        self._lend()
+        lazy = self._host()
+        if not shared:
             raise ValueError(f"__array__: a tensor of {self.dtype.name} on {self.device} as {dtype or name} is a copy")
         return host.as_array(host.download(lazy, self._ints()), lazy.dtype, self._ints())
 
@@ -513,7 +532,7 @@ def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool
         return data if dtype is None else data.cast(dtype)
     if host.is_array(data):
         view, found, shape = host.from_array(data, dtype)
-        lazy = host.upload(view, found, shape, device, borrow=True)
+        lazy = host.upload(view, found, shape, device)
         return lazy if dtype is None or found is dtype else lazy.cast(dtype)
     if isinstance(data, (bool, int, float)):
         number = dtype or coerce.dtype_of(data)

@@ -276,7 +276,7 @@ class Creation(Transcendental):
           ValueError: it is neither a vector nor a matrix.
         """
         if self.ndim == 2:
-            return self.diagonal(diagonal)
+            return self.diagonal(diagonal)._copied()
         if self.ndim != 1:
             raise ValueError(f"diag: a vector or a matrix is wanted, got shape {self.shape}")
         above, left = max(0, -diagonal), max(0, diagonal)

@@ -288,7 +288,7 @@ class Elementwise(Movement):
         for bit in bin(abs(n))[2:]:
             square = None if out is None else out._apply(Mul(), out)
             out = base if square is None else square if bit == "0" else square._apply(Mul(), base)
-        return out
+        return self._copied() if out is self else out
 
     def _int_power(self, exponent: Self) -> Self:
         one, zero = self._splat(1, self.dtype, "pow"), self._splat(0, self.dtype, "pow")

@@ -8,7 +8,11 @@ from tg_runtime import BufferCopy, Device, ExecItem, Interpreted, buffer_of, cap
 from tg_runtime.interrupts import Uninterrupted
 from tg_shape import prod
 
-from .realization import realize_all, realize_readers, succeed
+from .realization import realize_all, realize_readers, spare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .memory import Memory
 
 HOST = "CPU"  # where values are made that the device cannot make
 
@@ -19,14 +23,15 @@ def runs_nothing(device: str) -> bool:
     return found.renderer is None and not isinstance(found, Interpreted)
 
 
-def write(target: LazyBuffer, value: LazyBuffer, what: str) -> None:
+def write(home: Memory, target: LazyBuffer, value: LazyBuffer, what: str) -> None:
     """Copies ``value``, from any device, to the memory that ``target`` shows.
 
     Nothing is written before everything is known to fit, and the value is computed. Who has yet to read the old
     content reads it before.
 
     Args:
-      target: a range of memory, row-major, on a device that runs nothing.
+      home: the memory.
+      target: a range of it, row-major, on a device that runs nothing.
       value: of the target's shape and dtype.
       what: the operation, for messages.
 
@@ -48,16 +53,16 @@ def write(target: LazyBuffer, value: LazyBuffer, what: str) -> None:
     source = _computed(value, target, what)
     base = target.base
     realize_all([source, base])
+    spare(base)
     realize_readers(base)
     begin = byte_range(source)
     assert begin is not None and base.storage is not None and source.base.storage is not None
     dest = buffer_of(base.storage).view(int(prod(target.shape)), target.dtype, place)
     src = buffer_of(source.base.storage).view(dest.size, target.dtype, begin)
     copy = ExecItem(BufferCopy(dest.nbytes, dest.device, src.device), [dest, src])
-    new = LazyBuffer.from_storage(base.storage, base.shape)
     with Uninterrupted():
         copy.run()
-        succeed(base, new)
+        home.rewritten()
 
 
 def _computed(value: LazyBuffer, target: LazyBuffer, what: str) -> LazyBuffer:

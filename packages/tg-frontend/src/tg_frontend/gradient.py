@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from tg_dtype import can_safe_cast
 from tg_lazy import LazyBuffer, Ops
+from tg_lazy.lazybuffer import graph_lock, writes_once
+from tg_shape import prod, sint
 
-from . import files, host
+from . import files
 from .autograd import MODE, Switch, differentiate, free, open_leaves
-from .bits import recut
 from .coerce import to_dtype
 from .core import Core, DTypeLike
-from .function import Cast
-from .realization import note_assign, succeed
+from .function import Cast, Contiguous, Put
+from .memory import Bits
+from .realization import Moves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, Self
 
 
@@ -52,10 +55,13 @@ class Gradient(Core):
         return self
 
     def detach(self) -> Self:
-        """The same elements, cut off from the graph: no gradient flows through."""
-        return self._wrap(self.lazydata)
+        """The same elements, cut off from the graph: no gradient flows through. They share their memory."""
+        out = self._wrap(self.lazydata)
+        out._home, out._place, out._cut = self._memory(), self._place, True
+        return out
 
     def _seed(self, gradient: Self | None, what: str) -> Self:
+        _ = self.lazydata  # and with it the graph of the newest version
         if self.requires_grad is False:
             raise RuntimeError(
                 f"{what}: this tensor of shape {self.shape} depends on nothing that requires a gradient; "
@@ -106,7 +112,7 @@ class Gradient(Core):
         for leaf, grad in found:
             assert isinstance(leaf, type(self))
             before = leaf.grad
-            leaf.grad = self._wrap(grad if before is None else before.lazydata.alu(Ops.ADD, grad))
+            leaf.grad = self._value(grad if before is None else before.lazydata.alu(Ops.ADD, grad))
         if not retain_graph:
             free(self)
             self._let_go()
@@ -150,7 +156,7 @@ class Gradient(Core):
                         "with materialize_grads=True its gradient is zeros"
                     )
                 found[id(target)] = LazyBuffer.const(0, target.dtype, target.shape, target.device)
-        return [self._wrap(found[id(target)]) for target in targets]
+        return [self._value(found[id(target)]) for target in targets]
 
     # *** types ***
 
@@ -182,14 +188,19 @@ class Gradient(Core):
         if self.requires_grad and MODE.recording:
             raise TypeError(f"bitcast: {self.dtype.name} to {wanted.name} has no gradient; detach() first")
         old, new = self.dtype.itemsize, wanted.itemsize
-        if old == new:
-            return self._wrap(lazy.bitcast(wanted))
-        if not lazy.shape or lazy.shape[-1] * old % new != 0:
+        if old != new and (not lazy.shape or lazy.shape[-1] * old % new != 0):
             raise ValueError(
                 f"bitcast: {self.dtype.name} ({old} bytes) of shape {self.shape} to {wanted.name} ({new} bytes): "
                 "the last axis is no whole number of them"
             )
-        return self._wrap(recut(lazy, wanted))
+        home = self._memory()
+        seen = (self._place or self.lazydata).st
+        if not home.direct:  # bits are taken of memory
+            home.settle()
+        bits = Bits(home, seen, wanted)
+        out = self._wrap(bits.root)
+        out._home = bits
+        return out
 
     def _as_value(self, value: Any, what: str) -> Self:
         """``value`` as a tensor like this one: same device and dtype. It is cast only where nothing can be lost."""
@@ -206,35 +217,67 @@ class Gradient(Core):
     # *** replacing ***
 
     def assign(self, value: Any) -> Self:
-        """Gives this tensor new elements, in the same memory where it has some. Returns it.
+        """Gives this tensor new elements, in the same memory. Returns it.
 
         What was computed from the old elements keeps them; views of the same memory show the new ones, and what is
-        assigned to a view shows in the whole. Memory borrowed from a numpy array or a loaded file is never written:
-        those who see it get a copy. A file (DISK) and shared memory (SHM) are written at once, by a copy.
+        assigned to a view shows in the whole. The value is broadcast and cast, as PyTorch's ``copy_`` does. Memory that
+        must not be written (that of a loaded file, what a library lends read-only) is left alone: those who see it get
+        a copy. A file (DISK) and shared memory (SHM) are written at once, by a copy.
 
         Args:
-          value: a tensor of the same shape and device, or data for one; a number fills. To DISK and SHM, which run no
-            kernels, from any device.
+          value: a tensor on the same device, or data for one; a number fills. To DISK and SHM, which run no kernels,
+            from any device.
 
         Raises:
-          ValueError: the shapes or devices differ; of a file, this is no contiguous range.
-          TypeError: not every value of the new dtype is one of this tensor's.
-          RuntimeError: ``value`` requires a gradient: ``detach()`` it.
+          ValueError: the shapes do not broadcast, the devices differ; of a file, this is no contiguous range.
+          TypeError: the value is nothing that holds numbers.
+          RuntimeError: ``value`` requires a gradient: ``detach()`` it. Or several elements of this tensor are one
+            place in memory, as after ``expand``: ``clone()`` it first.
           DeviceError: the file is read-only, or too short.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> x = Tensor([[1, 2], [3, 4]], device="NUMPY")
+            >>> _ = x[0].assign(7.9)
+            >>> x.tolist()
+            [[7, 7], [3, 4]]
         """
         copied = files.runs_nothing(self.device)
-        new = self._from_anywhere(value, "assign") if copied else self._as_value(value, "assign")
+        new = self._from_anywhere(value, "assign") if copied else self._fitting(value, "assign")
         if new.shape != self.shape:
-            if new.shape != ():
-                raise ValueError(f"assign: a value of shape {new.shape} into a tensor of shape {self.shape}")
-            new = self._wrap(new.lazydata.reshape((1,) * self.ndim).expand(self.shape))
+            new = new._broadcast_to(self.shape, "assign")
         if new.requires_grad and MODE.recording:
             raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
         if copied:
-            files.write(self.lazydata, new.lazydata, "assign")
+            files.write(self._memory(), self.lazydata, new.lazydata, "assign")
+        elif self.requires_grad and self._ctx is not None and MODE.recording:
+            self._take_over(new)
         else:
             self._store(new)
         return self
+
+    def _broadcast_to(self, shape: tuple[sint, ...], what: str) -> Self:
+        """This value in a shape that it broadcasts to.
+
+        Raises:
+          ValueError: it does not.
+        """
+        old = self.shape
+        fits = len(old) <= len(shape) and all(d in (1, n) for d, n in zip(old[::-1], shape[::-1], strict=False))
+        if not fits:
+            raise ValueError(f"{what}: a value of shape {old} into a tensor of shape {shape}")
+        return self._wrap(self.lazydata.reshape((1,) * (len(shape) - len(old)) + old).expand(shape))
+
+    def _fitting(self, value: Any, what: str) -> Self:
+        """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and self.dtype.kind != "float":
+            if isinstance(value, float) or self.dtype.kind == "bool":
+                value = type(self)(value, device=self.device).cast(self.dtype)
+        elif isinstance(value, Core):
+            value = value.cast(self.dtype)  # type: ignore[attr-defined]
+        elif not isinstance(value, (bool, int, float)):
+            value = type(self)(value, device=self.device).cast(self.dtype)
+        return self._as_value(value, what)
 
     def _from_anywhere(self, value: Any, what: str) -> Self:
         """As :meth:`_as_value`, for a device that runs nothing: on the value's device, or on the host."""
@@ -252,38 +295,88 @@ class Gradient(Core):
         return self._wrap(LazyBuffer.const(0, self.dtype, (), files.HOST))
 
     def _store(self, new: Self) -> None:
+        """Writes elements, of this tensor's shape and dtype, to its memory."""
         self._let_go()
-        memory = self._memory(new.lazydata)
-        if memory is not None:
-            note_assign(memory, memory.assign(new.lazydata))
+        self._write((), new.lazydata)
 
-    def _memory(self, whole: LazyBuffer | None = None) -> LazyBuffer | None:
-        """The memory that this tensor sees, ready to be written.
-
-        Where it sees none (a result that is not realised, a constant, a repetition) it gets memory of its own. Memory
-        that is borrowed is left alone: all who see it get a copy together.
+    def _write(self, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:
+        """Writes a value to a part of this tensor.
 
         Args:
-          whole: what this tensor will be; if it is known, memory that would be new is made of it.
+          steps: the part: bounds for ``shrink`` and steps for ``stride``; all of it if there are none.
+          value: of the shape of the part.
 
-        Returns:
-          The memory; None if that is what ``whole`` says already.
+        Raises:
+          RuntimeError: several elements of the tensor are one place in memory.
         """
-        lazy = self.lazydata
-        if not lazy.is_writable:
-            self.lazydata = lazy = (lazy if whole is None else whole).clone()
-            return lazy if whole is None else None
-        base = lazy.base
-        if base.storage is None or not host.is_borrowed(base.storage):
-            return lazy
-        if whole is not None and lazy.is_whole:
-            succeed(base, whole.reshape(base.shape).clone())
-            return None
-        succeed(base, base.clone())
-        return self.lazydata
+        with graph_lock:
+            home = self._memory()
+            st = (self._place or self.lazydata).st
+            if not writes_once(st):
+                raise RuntimeError(_several(self.shape))
+            for bounds, strides in (steps,) if steps else ():
+                st = st.shrink(bounds).stride(strides)
+            if st.size != 0:
+                home.write(st, value)
+
+    def _take_over(self, new: Self) -> None:
+        """Gives this tensor new elements, of its shape and dtype, through which a gradient flows if one is required.
+
+        Raises:
+          RuntimeError: this tensor is a leaf that requires a gradient, or a view of one.
+        """
+        if not MODE.recording or not (new.requires_grad or self.requires_grad):
+            self._store(new)
+            return
+        with graph_lock:
+            home, st = self._memory(), (self._place or self.lazydata).st
+            root = home.root
+            if not writes_once(st):
+                raise RuntimeError(_several(self.shape))
+            old = self._as_root()
+            if old.requires_grad and old._ctx is None:
+                raise RuntimeError(
+                    f"a leaf of shape {old.shape} that requires a gradient, or a view of it, is not written in place; "
+                    "do it in Tensor.no_grad(), or compute a new tensor"
+                )
+            if new.requires_grad and new._ctx is not None and st.contiguous and prod(st.shape) == prod(root.shape):
+                made = new if new.shape == root.shape else new.reshape(root.shape)  # type: ignore[attr-defined]
+                if not made.lazydata.is_whole:
+                    made = made._apply(Contiguous(fresh=True))
+            else:
+                made = old._apply(Put(st), new)
+            node = self._wrap(made.lazydata, True)
+            node._ctx = made._ctx
+            home.node = node
+            home.advance(node._lazy.base)
+            self._cut = False
+
+    def _as_root(self) -> Self:
+        """The whole memory as a tensor that computes with it, and knows where it comes from."""
+        home = self._memory()
+        if home.node is not None:
+            return home.node  # type: ignore[no-any-return]
+        tensor: Self = self
+        while tensor._ctx is not None and tensor._ctx.view:
+            above: Self = tensor._ctx.parents[0]  # type: ignore[assignment]
+            if above._home is not home:
+                break
+            tensor = above
+        whole = tensor.shape == home.root.shape
+        root = home.root if home.root.is_whole else home.root.clone()
+        out = self._wrap(root, tensor.requires_grad if whole else False)
+        out._ctx = tensor._ctx if whole else None
+        return out
+
+    def _adopt(self, other: Self) -> None:
+        """Takes the elements of ``other``, which are copied when one of the two is written."""
+        self._let_go()
+        self._lazy = other.lazydata
+        self._part()
+        Moves.number += 1
 
     def replace(self, other: Self) -> Self:
-        """Makes this tensor refer to what ``other`` refers to. Returns it.
+        """Makes this tensor another name of what ``other`` is: they share memory. Returns it.
 
         Raises:
           ValueError: the shapes differ.
@@ -294,5 +387,14 @@ class Gradient(Core):
         if other.dtype is not self.dtype:
             raise TypeError(f"replace: a tensor of {other.dtype.name} for one of {self.dtype.name}")
         self._let_go()
-        self.lazydata = other.lazydata
+        home = other._memory()
+        self._lazy, self._home, self._place = other.lazydata, home, other._place
+        Moves.number += 1
         return self
+
+
+def _several(shape: tuple[sint, ...]) -> str:
+    return (
+        f"assign: in this tensor of shape {shape} several elements are one place in memory, as expand and overlapping "
+        "windows have it; clone() it before it is written"
+    )

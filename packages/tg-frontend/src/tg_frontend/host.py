@@ -6,6 +6,7 @@ import struct
 
 from tg_dtype import ConstType, DType, float_format, interop, to_bits, truncate
 from tg_lazy import LazyBuffer, Storage
+from tg_lazy.lazybuffer import MEMORY, writes_once
 from tg_runtime import Buffer, BufferOptions, Device, buffer_of, realize
 from tg_shape import prod
 
@@ -209,7 +210,9 @@ def is_borrowed(storage: Storage) -> bool:
 
 def is_own(lazy: LazyBuffer) -> bool:
     """Whether a node shows memory that may be written: not borrowed, and no equal value of somebody else's in it."""
-    return lazy.is_writable and lazy.storage is not None and not is_borrowed(lazy.storage)
+    base = lazy.base
+    written = base.op in MEMORY and not base.shared and writes_once(lazy.st)
+    return written and base.storage is not None and not is_borrowed(base.storage)
 
 
 def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:

@@ -13,10 +13,9 @@ from tg_shape import Expr, bound_value, prod, sint
 from . import files, host
 from .autograd import MODE
 from .core import Core
-from .function import Max, Take
+from .function import Max, Stride, Take
 from .movement import broadcast_shape
 from .positions import check_known, counting_dtype, signed
-from .realization import note_assign
 from .scan import Scan
 
 TYPE_CHECKING = False
@@ -113,26 +112,13 @@ class Indexing(Scan):
             bounds.append((start, stop))
             steps.append(step)
         out = self.shrink(bounds)
-        backward = [axis for axis, step in enumerate(steps) if step < 0]
-        if backward:
-            out = out.flip(*backward)
-        for axis, step in enumerate(abs(step) for step in steps):
-            if step > 1:
-                out = out._every(axis, step)
+        if any(step != 1 for step in steps):
+            out = out._apply(Stride(tuple(steps)))
         shape: list[sint] = []
         dims = iter(out.shape)
         for term in terms:
             shape.append(1 if term is None else next(dims))
         return out.reshape(tuple(shape))
-
-    def _every(self, axis: int, step: int) -> Self:
-        length = self.shape[axis]
-        rows = -(-length // step)
-        around = tuple((0, rows * step - length) if i == axis else (0, 0) for i in range(self.ndim))
-        out = self.pad(around)
-        out = out.reshape((*out.shape[:axis], rows, step, *out.shape[axis + 1 :]))
-        out = out.shrink([(0, 1) if i == axis + 1 else None for i in range(out.ndim)])
-        return out.reshape((*out.shape[:axis], rows, *out.shape[axis + 2 :]))
 
     def __getitem__(self, indices: Any) -> Self:
         """A part: ints, slices with steps, None, ``...``, tensors of integers, and masks, as PyTorch has it.
@@ -223,19 +209,8 @@ class Indexing(Scan):
         if new.requires_grad and MODE.recording:
             raise RuntimeError("setitem: the value requires a gradient, which cannot flow to a file; detach() it")
         fitted = self._part_of(terms, new)
-        box = self._wrap(self.lazydata)._box(terms).lazydata
-        files.write(box, fitted.lazydata.reshape(box.shape), "setitem")
-
-    def _fitting(self, value: Any, what: str) -> Self:
-        """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and self.dtype.kind != "float":
-            if isinstance(value, float) or self.dtype.kind == "bool":
-                value = type(self)(value, device=self.device).cast(self.dtype)
-        elif isinstance(value, Core):
-            value = value.cast(self.dtype)  # type: ignore[attr-defined]
-        elif not isinstance(value, (bool, int, float)):
-            value = type(self)(value, device=self.device).cast(self.dtype)
-        return self._as_value(value, what)
+        box = self._box(terms)
+        files.write(self._memory(), box, fitted.lazydata.reshape(box.shape), "setitem")
 
     def _shadow(self) -> Self:
         """Another tensor with this one's content and graph, to which what is computed now refers."""
@@ -243,40 +218,42 @@ class Indexing(Scan):
         out._ctx = self._ctx
         return out
 
-    def _take_over(self, new: Self) -> None:
-        if new.requires_grad and new._ctx is not None:
-            self.lazydata, self._ctx, self._wants_grad = new.lazydata, new._ctx, True
-            self._version += 1
-        else:
-            self._store(new)
-
     def _part_of(self, terms: list[Any], value: Self) -> Self:
         """The value in the shape of the part with axes of size 1 for integers."""
         inner = self.detach()._basic(terms, "setitem")
         part = inner.shape
         kept = tuple(d for term, d in zip(terms, part, strict=True) if not isinstance(term, (int, Expr)))
+        value = value._without_leading(len(kept))
         if broadcast_shape("setitem", value.shape, kept) != kept:
             raise ValueError(f"setitem: a value of shape {value.shape} does not fit a part of shape {kept}")
         return value._stretch(kept).reshape(part)
 
+    def _without_leading(self, ndim: int) -> Self:
+        """This value with at most ``ndim`` axes, as far as those in front of them have size 1."""
+        extra = 0
+        while self.ndim - extra > ndim and self.shape[extra] == 1:
+            extra += 1
+        return self.reshape(self.shape[extra:]) if extra else self
+
     def _write_box(self, terms: list[Any], value: Self) -> None:
         self._let_go()
         fitted = self._part_of(terms, value)
-        memory = self._memory()
-        assert memory is not None
-        box = self._wrap(memory)._box(terms).lazydata
-        if box.size == 0:
+        if fitted.numel() == 0:
             return
-        note_assign(memory, box.assign(fitted.reshape(box.shape).lazydata))
+        bounds, steps = self._bounds(terms)
+        shape = self.lazydata.shrink(bounds).stride(steps).shape
+        self._write((bounds, steps), fitted.reshape(shape).lazydata)
 
-    def _box(self, terms: list[Any]) -> Self:
+    def _bounds(self, terms: list[Any]) -> tuple[tuple[tuple[sint, sint], ...], tuple[int, ...]]:
+        """The part that integers and slices name: a range of each axis, and a step in it."""
+        found = [_range(term, self.shape[axis], self.shape, axis, "setitem")
+                 for axis, term in enumerate(term for term in terms if term is not None)]  # fmt: skip
+        return tuple((start, stop) for start, stop, _ in found), tuple(step for *_, step in found)
+
+    def _box(self, terms: list[Any]) -> LazyBuffer:
         """The part as a view without padding, of the operand's number of axes."""
-        bounds, steps = [], []
-        for axis, term in enumerate(term for term in terms if term is not None):
-            start, stop, step = _range(term, self.shape[axis], self.shape, axis, "setitem")
-            bounds.append((start, stop))
-            steps.append(step)
-        return self._wrap(self.lazydata.shrink(bounds).stride(steps))
+        bounds, steps = self._bounds(terms)
+        return self.lazydata.shrink(bounds).stride(steps)
 
     def _written_box(self, terms: list[Any], value: Self) -> Self:
         """This tensor with a part replaced, as a new tensor through which a gradient flows."""
@@ -316,6 +293,7 @@ class Indexing(Scan):
             return wide.where(value.reshape(value.shape[-len(tail) :] if tail else ()), old)
         flat = mask.flatten()
         count = int(flat.sum().item())
+        value = value._without_leading(1 + len(tail))
         if broadcast_shape("setitem", value.shape, (count, *tail)) != (count, *tail):
             raise ValueError(f"setitem: a value of shape {value.shape} for {count} places of shape {tail}")
         rank = flat.cumsum() - 1
@@ -330,6 +308,7 @@ class Indexing(Scan):
         at, n = _flat_index([terms[i]._stretch(shape) for i in advanced], [inner.shape[i] for i in advanced])
         kept = tuple(inner.shape[i] for i in rest)
         part = (*kept[:place], *shape, *kept[place:])
+        value = value._without_leading(len(part))
         if broadcast_shape("setitem", value.shape, part) != part:
             raise ValueError(f"setitem: a value of shape {value.shape} does not fit a part of shape {part}")
         looked_up = range(place, place + len(shape))

@@ -241,6 +241,7 @@ class Interchange(Loss):
         if capturing():
             raise RuntimeError(f"__dlpack__: a tensor of shape {self.shape} was handed out while TinyJit records")
         self._ints()
+        self._lend()
         if not self.lazydata.base.is_realized:
             self.realize()
 

@@ -175,7 +175,8 @@ class TinyJit(Generic[P, R]):
         for tensor in tensors:
             lazy = tensor.lazydata
             if lazy.base.op in LEAVES and (lazy.base.op is Ops.SYM or not lazy.st.numeric or not lazy.base.st.numeric):
-                tensor._lazy = lazy = lazy.contiguous()  # the value of a variable, which is another one in each call
+                tensor._memory().settle()
+                lazy = tensor.lazydata  # the value of a variable, which is another one in each call
             wanted.append(lazy)
         realize_all([*wanted, *unfinished_assigns()])
         cut = {id(tensor): tensor.detach() for tensor in tensors if tensor._ctx is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import ConstType, dtypes
+from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint, smax, sym_eval, unbind
 
@@ -58,6 +58,8 @@ class Movement(Gradient):
     def reshape(self, *shape: Any) -> Self:
         """The elements in row-major order in another shape. One size may be -1; None keeps the size of that axis.
 
+        A view where strides can say it, as always of a tensor that lies row-major; else a copy.
+
         Raises:
           ValueError: the numbers of elements differ.
         """
@@ -102,7 +104,9 @@ class Movement(Gradient):
         return tuple(count // known if s == -1 else s for s in shape)
 
     def view(self, *shape: Any) -> Self:
-        """The same as :meth:`reshape`."""
+        """The same as :meth:`reshape`; of a dtype the same as :meth:`bitcast`."""
+        if len(shape) == 1 and isinstance(shape[0], (str, DType)):
+            return self.bitcast(shape[0])
         return self.reshape(*shape)
 
     def expand(self, *shape: Any) -> Self:
@@ -133,7 +137,7 @@ class Movement(Gradient):
         return out if out.lazydata.shape == new else out._apply(Expand(new))
 
     def permute(self, *order: Any) -> Self:
-        """The axes in the given order.
+        """The axes in the given order, as a view.
 
         Raises:
           ValueError: ``order`` does not name every axis once.
@@ -145,7 +149,7 @@ class Movement(Gradient):
         return self if axes == tuple(range(self.ndim)) else self._apply(Permute(axes))
 
     def flip(self, *axes: Any) -> Self:
-        """The given axes reversed.
+        """The given axes reversed: a copy; ``t[::-1]`` is a view.
 
         Raises:
           ValueError: an axis is given twice.
@@ -154,7 +158,7 @@ class Movement(Gradient):
         chosen = tuple(self._axis(axis, "flip") for axis in args_to_tuple(axes, "flip"))
         if len(set(chosen)) != len(chosen):
             raise ValueError(f"flip: an axis is given twice in {axes}")
-        return self._apply(Flip(chosen)) if chosen and self.ndim else self
+        return self._apply(Flip(chosen)) if chosen and self.ndim else self._copied()
 
     def shrink(self, bounds: Sequence[tuple[sint, sint] | None]) -> Self:
         """A box: for each axis [start, stop), or None for all of it.
@@ -217,7 +221,7 @@ class Movement(Gradient):
         inner = self.shrink(cut)
         outer = tuple((smax(0, before), smax(0, after)) for before, after in amounts)
         if all(pair == (0, 0) for pair in outer):
-            return inner
+            return inner._copied()
         padded = inner._apply(Pad(outer))
         if value == 0:
             return padded
@@ -259,7 +263,7 @@ class Movement(Gradient):
             if before < 0 or after < 0:
                 keep = (max(0, -before), out.shape[axis] - max(0, -after))
                 out = out.shrink([keep if i == axis else None for i in range(self.ndim)])
-        return out
+        return out._copied()
 
     def _edge(self, axis: int, mode: str, count: int, first: bool) -> Self:
         dim = self.shape[axis]
@@ -340,7 +344,7 @@ class Movement(Gradient):
         base = (1,) * (len(counts) - self.ndim) + self.shape
         out = self.reshape(tuple(d for dim in base for d in (1, dim)))
         out = out._stretch(tuple(d for c, dim in zip(counts, base, strict=True) for d in (c, dim)))
-        return out.reshape(tuple(c * dim for c, dim in zip(counts, base, strict=True)))
+        return out.reshape(tuple(c * dim for c, dim in zip(counts, base, strict=True)))._copied()
 
     def repeat_interleave(self, repeats: int, dim: int | None = None) -> Self:
         """Each element ``repeats`` times in a row along an axis, or of the flattened tensor."""
@@ -351,7 +355,7 @@ class Movement(Gradient):
         shape = x.shape
         x = x.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))
         x = x._stretch((*shape[: axis + 1], repeats, *shape[axis + 1 :]))
-        return x.reshape((*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
+        return x.reshape((*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))._copied()
 
     def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Self, ...]:
         """Parts of the given sizes along an axis; an integer gives parts of that size, the last one perhaps smaller.
@@ -405,7 +409,10 @@ class Movement(Gradient):
         moved = sliding.windows(self.permute(*order, axis), (size,), (step,), (1,))
         back = list(range(self.ndim - 1))
         back.insert(axis, self.ndim - 1)
-        return moved.permute(*back, self.ndim)
+        return self._show_strided(
+            moved.permute(*back, self.ndim),
+            lambda s: (*(n * step if i == axis else n for i, n in enumerate(s)), s[axis]), lambda s: 0,
+        )  # fmt: skip
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Self:
         """The elements moved along axes; those that leave at one end come in at the other. None: of the flat tensor."""
@@ -430,7 +437,7 @@ class Movement(Gradient):
                 continue
             doubled = out.repeat(*(2 if i == axis else 1 for i in range(out.ndim)))
             out = doubled.shrink([(cut, cut + length) if i == axis else None for i in range(out.ndim)])
-        return out
+        return out._copied()
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
         """The elements whose position along ``dim2`` is that along ``dim1`` plus ``offset``, as the last axis.
@@ -456,7 +463,12 @@ class Movement(Gradient):
         keep = [(0, dim) for dim in lead]
         x = x.shrink([*keep, *((begin, begin + n) for begin in start)]).reshape((*lead, n * n))
         x = x.pad([*((0, 0) for _ in lead), (0, n)]).reshape((*lead, n, n + 1))
-        return x.shrink([*keep, (0, n), (0, 1)]).reshape((*lead, n))
+        out = x.shrink([*keep, (0, n), (0, 1)]).reshape((*lead, n))
+        others = [i for i in range(self.ndim) if i not in (first, second)]
+        return self._show_strided(
+            out, lambda s: (*(s[i] for i in others), s[first] + s[second]),
+            lambda s: start[0] * s[first] + start[1] * s[second],
+        )  # fmt: skip
 
     def rearrange(self, formula: str, **sizes: int) -> Self:
         """Reshape and permute by names, as einops has it: ``"b (h w) c -> b c h w"`` with ``h=2``.

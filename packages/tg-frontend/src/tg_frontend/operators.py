@@ -31,7 +31,7 @@ def _listed(tensors: Any, others: Any, what: str) -> Any:
 
 
 class Operators(Elementwise):
-    """What Python's operators mean. In-place ones assign to the same memory, unless a gradient must flow through."""
+    """What Python's operators mean. In-place ones write to the same memory; a gradient flows through."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class Operators(Elementwise):
                 raise ValueError(f"cat: tensors on {self.device} and {part.device}; use .to()")
         dtype = least_upper_dtype(*(part.dtype for part in parts))
         first, *rest = (part.cast(dtype) for part in parts)
-        return first._apply(Cat(axis), *rest) if rest else first
+        return first._apply(Cat(axis), *rest) if rest else first._copied()
 
     def stack(self, *others: Any, dim: int = 0) -> Self:
         """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``, or a list.
@@ -85,14 +85,15 @@ class Operators(Elementwise):
     # *** operators ***
 
     def _in_place(self, result: Self, what: str) -> Self:
-        if result.requires_grad:
-            return result
-        if result.shape != self.shape or result.dtype is not self.dtype:
+        kinds = ("bool", "uint", "int", "float")
+        narrower = kinds.index(result.dtype.kind) > kinds.index(self.dtype.kind)
+        if result.shape != self.shape or (narrower and {result.dtype.kind, self.dtype.kind} != {"int", "uint"}):
             raise ValueError(
                 f"{what}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
                 f"into {self.shape} and {self.dtype.name}"
             )
-        return self.assign(result)
+        self._take_over(result.cast(self.dtype))
+        return self
 
     def __neg__(self) -> Self:
         return self.neg()
@@ -103,7 +104,7 @@ class Operators(Elementwise):
     def __abs__(self) -> Self:
         if self.dtype.kind == "float":
             return self._apply(Abs())
-        return self if self.dtype.kind in ("uint", "bool") else self.maximum(-self)
+        return self._copied() if self.dtype.kind in ("uint", "bool") else self.maximum(-self)
 
     def __add__(self, x: Any) -> Self:
         return self.add(x)

@@ -102,7 +102,7 @@ class Placement(Indexing):
         order = self._iota(m, dtypes.int32, self.device).reshape((1, m, 1, 1)) + 1
         last = hit.where(order, 0)._stretch((pre, m, n, post))._apply(Max((1,))) if m != 0 else None
         if last is None:
-            return self
+            return self._copied()
         last = last.reshape((pre, n, post))
         found = value.reshape((pre, m, post))._apply(TakeAlong(), last - 1)
         return (last > 0).where(found, self.reshape((pre, n, post))).reshape(self.shape)
@@ -123,7 +123,7 @@ class Placement(Indexing):
         if self.ndim == 0:
             return self.reshape((1,)).scatter_reduce(0, at.reshape((1,)), src, reduce, include_self).reshape(())
         if at.numel() == 0:
-            return self
+            return self._copied()
         hit, value = self._one_hots(axis, at, src, "scatter_reduce")
         pre, n, post = hit.shape[0], self.shape[axis], hit.shape[3]
         mine = self.reshape((pre, n, post))

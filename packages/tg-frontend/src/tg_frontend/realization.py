@@ -71,34 +71,13 @@ class Moves:
     number = 0
 
 
-def succeed(old: LazyBuffer, new: LazyBuffer) -> None:
-    """Leads everybody who sees the memory of a base to its next version, which is another base."""
-    Moves.number += 1  # also before: a signal's handler may raise in between
-    old.successor = new
-    Moves.number += 1
-
-
 _assigns: list[ref[LazyBuffer]] = []
 
 
-def note_assign(old: LazyBuffer, new: LazyBuffer) -> None:
-    """Remembers an assignment that is not executed yet, and leads every tensor that sees the memory to it.
-
-    Args:
-      old: what was assigned to.
-      new: the same of the next version of the memory.
-    """
-    if new.base is not old.base:
-        _assigns.append(ref(new.base))  # first: a signal's handler may raise in between
-        succeed(old.base, new.base)
-
-
-def latest(lazy: LazyBuffer) -> LazyBuffer:
-    """What ``lazy`` shows of the newest version of its memory."""
-    base = lazy.base
-    while base.successor is not None:
-        base = base.successor
-    return lazy.rebase(base)
+def note_assign(new: LazyBuffer) -> None:
+    """Remembers an assignment that is not executed yet."""
+    if new.op is Ops.ASSIGN:
+        _assigns.append(ref(new))
 
 
 def _pending() -> list[LazyBuffer]:
@@ -184,6 +163,24 @@ def realize_readers(base: LazyBuffer) -> None:
         realize_all(_held(late))
 
 
+def spare(memory: LazyBuffer | Storage) -> None:
+    """Lets everyone who holds memory for its value, as a result that is seen in its operand's, copy that now.
+
+    Args:
+      memory: what is to be written in place: a base, or its storage.
+    """
+    storage = memory if isinstance(memory, Storage) else memory.storage
+    owner = memory if storage is None else storage.root
+    holders = owner.holders
+    if holders is None:
+        return
+    for holder in holders.alive():
+        base = holder.base
+        if base is memory or (storage is not None and base.storage is not None and base.storage.root is storage.root):
+            holder.settle()
+    owner.holders = None
+
+
 def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
     """Prepares memory to be overwritten by other means than the graph.
 
@@ -193,6 +190,7 @@ def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
       storage: the memory.
       origin: file and line of what overwrites it.
     """
+    spare(storage)
     readers = storage.readers
     readers.sweep()
     if not readers:

@@ -28,7 +28,6 @@ from tg_shape import ShapeTracker, Variable
 
 from .autograd import MODE
 from .call import Call, Expected, JitError, OtherMemory, Pin
-from .host import is_own
 from .outside import Observer, Outside
 from .random import renew
 from .reach import Reached
@@ -406,7 +405,7 @@ class Record:
             return NotImplemented
         for position in self.written:
             lazy = args[expected.tensors[position][0]]._lazy
-            if lazy.storage.readers or not is_own(lazy):
+            if lazy.storage.readers or lazy.storage.holders or not args[expected.tensors[position][0]]._owns():
                 return NotImplemented
         return self._run(None, *found)
 
@@ -415,7 +414,7 @@ class Record:
             check_reach("a replay", self.doubts, values)
         if self.leftovers:
             self._outdate()
-        if any(self.readers):
+        if any(self.readers) or any(storage.holders for storage in self.overwritten):
             for storage in self.overwritten:
                 overwrite(storage, self.origin)
         storages = []

@@ -183,7 +183,7 @@ class Transcendental(Operators):
     def ceil(self) -> Self:
         """The least whole number not below."""
         if self.dtype.kind != "float":
-            return self
+            return self._copied()
         down = self.trunc()
         return (down < self).where(down + 1, down)
 
@@ -199,7 +199,7 @@ class Transcendental(Operators):
             power = 10.0 ** abs(decimals)
             return (self * power).round() / power if decimals > 0 else (self / power).round() * power
         if self.dtype.kind != "float":
-            return self
+            return self._copied()
         down = self.floor()
         rest = self.detach() - down.detach()
         half = down * 0.5

@@ -82,8 +82,9 @@ class LazyBuffer:
       origin: file and line of the user's program that made the node.
       shared: whether equal graphs were built more than once, so that several owners may hold this node.
       stale: where the memory that this unrealised node reads was overwritten, if it was.
-      successor: the next version of this memory, for owners who want the memory rather than its value: they set it when
-        they assign, and look here before they read. Nothing in the graph follows it.
+      ended: whether a later version of this memory was made, for owners who must tell. Nothing in the graph looks here.
+      holders: owners who hold this node for its value, not for the memory; None if there are none. Who writes the
+        memory in place lets them copy the value before.
       row: what it computes, without on which operands; of memory that is there, see :meth:`memory_row`.
 
     Example:
@@ -95,8 +96,8 @@ class LazyBuffer:
     """
 
     __slots__ = (
-        "__weakref__", "_key", "_storage", "arg", "device", "dtype", "op", "origin", "readers", "row", "shape",
-        "shared", "srcs", "st", "stale", "successor",
+        "__weakref__", "_key", "_storage", "arg", "device", "dtype", "ended", "holders", "op", "origin", "readers",
+        "row", "shape", "shared", "srcs", "st", "stale",
     )  # fmt: skip
 
     op: Ops
@@ -110,7 +111,8 @@ class LazyBuffer:
     shared: bool
     stale: tuple[str, int] | None
     row: Row | None
-    successor: LazyBuffer | None
+    ended: bool
+    holders: Readers[Any] | None
     readers: Readers[LazyBuffer]
     _storage: Storage | None
     _key: tuple[object, ...] | None
@@ -160,8 +162,8 @@ class LazyBuffer:
             self.op, self.device, self.dtype, self.st, self.srcs, self.arg = op, device, dtype, st, srcs, arg
             self.shape = st.shape
             self.origin = caller(2)
-            self.shared = False
-            self.stale = self._storage = self.successor = None
+            self.shared = self.ended = False
+            self.stale = self._storage = self.holders = None
             self._key = key
             self.row = row
             weak = ref(self)
@@ -224,8 +226,9 @@ class LazyBuffer:
         """Memory that exists, seen through ``st``, which is row-major and shows no more than there is."""
         self = object.__new__(LazyBuffer)  # nothing is like it: it needs no table
         self.op, self.device, self.dtype, self.st = _BUFFER, storage.device, storage.dtype.element, st
-        self.srcs, self.arg, self.shape, self.origin, self.shared = (), None, st.shape, origin, False
-        self.stale = self.successor = self._key = self.row = None
+        self.srcs, self.arg, self.shape, self.origin = (), None, st.shape, origin
+        self.shared = self.ended = False
+        self.stale = self.holders = self._key = self.row = None
         self._storage, self.readers = storage, storage.readers
         return self
 
@@ -443,7 +446,7 @@ class LazyBuffer:
             raise ValueError(f"ASSIGN: a value on {value.device} to a target on {self.device}, shape {self.shape}")
         if self.base.op in LEAVES:
             return value.clone()
-        if not _writable(self.st):
+        if not writes_once(self.st):
             raise ValueError(f"ASSIGN: the target of shape {self.shape} shows an element twice or shows padding")
         base = self.base
         if base.op not in MEMORY or base.shared:
@@ -457,11 +460,6 @@ class LazyBuffer:
         target = base if self.base is self else base._seen(self.st)
         new = LazyBuffer._new(_ASSIGN, self.device, self.dtype, base.st, (target, value), next(_serials))
         return new if self.base is self else new._seen(self.st)
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether :meth:`assign` writes the memory that is seen here: it is memory, seen once each and not padded."""
-        return self.base.op in MEMORY and not self.base.shared and _writable(self.st)
 
     def rebase(self, base: LazyBuffer) -> LazyBuffer:
         """``base`` seen as this node sees its own base.
@@ -485,6 +483,10 @@ class LazyBuffer:
         if self.storage is None:
             raise ValueError(f"bind: a node of shape {self.shape} that is not realised")
         return LazyBuffer.from_storage(self.storage, whole.shape)._seen(st)
+
+    def seen(self, st: ShapeTracker) -> LazyBuffer:
+        """The base of this node seen through ``st``, which leads from row-major memory of as many elements."""
+        return self._seen(st)
 
     def seen_through(self, view: View) -> LazyBuffer:
         """The base of this node seen through a view with strides of any kind, all of it numbers.
@@ -586,6 +588,9 @@ class LazyBuffer:
             self.op, self.srcs, self.arg, self._key, self.stale, self.row = _BUFFER, (), None, None, None, None
             self._storage = storage
             self.readers = storage.readers
+            if self.holders is not None:
+                storage.root.holders = Readers([*(storage.root.holders or ()), *self.holders])
+                self.holders = None
 
 
 @lru_cache(maxsize=1024)
@@ -605,14 +610,24 @@ def _masked(st: ShapeTracker) -> bool:
     return any(view.mask is not None for view in st.views)
 
 
-def _writable(st: ShapeTracker) -> bool:
-    """Whether a store through ``st`` writes each position at most once and only real ones."""
-    for view in st.views:
-        if view.mask is not None:
+@lru_cache(maxsize=4096)
+def writes_once(st: ShapeTracker) -> bool:
+    """Whether a store through ``st`` surely writes each position at most once and only real ones."""
+    if isinstance(st.size, int) and st.size == 0:
+        return True
+    if len(st.views) != 1 or st.views[0].mask is not None:
+        return False
+    # each axis steps over all that the axes with smaller steps reach
+    reach: sint = 1
+    steps = [(abs(stride) if isinstance(stride, int) else stride, dim)
+             for dim, stride in zip(st.views[0].shape, st.views[0].strides, strict=True)
+             if not (isinstance(dim, int) and dim <= 1)]  # fmt: skip
+    if any(not isinstance(step, int) for step, _ in steps):
+        return all(not isinstance(step, int) or step != 0 for step, _ in steps)
+    for step, dim in sorted(steps, key=lambda pair: int(pair[0])):
+        if step < reach:
             return False
-        if any(stride == 0 and not (isinstance(dim, int) and dim <= 1)
-               for dim, stride in zip(view.shape, view.strides, strict=True)):
-            return False
+        reach = reach + (dim - 1) * step if isinstance(dim, int) else reach + (dim.vmax - 1) * step
     return True
 
 

@@ -44,9 +44,10 @@ class Storage:
       uid: number unique in this process, for printing.
       root: the storage whose memory this one is a part of; itself, unless it was made by a BUFFER_VIEW.
       readers: the nodes that read this memory.
+      holders: owners who hold it for its value, not for the memory; None if there are none. They are kept by the root.
     """
 
-    __slots__ = ("__weakref__", "_root", "device", "dtype", "payload", "readers", "size", "uid")
+    __slots__ = ("__weakref__", "_root", "device", "dtype", "holders", "payload", "readers", "size", "uid")
 
     def __init__(
         self, device: str, size: int, dtype: DType, payload: object | None = None, root: Storage | None = None
@@ -56,6 +57,7 @@ class Storage:
         self.device, self.size, self.dtype, self.payload = device, size, dtype, payload
         self._root = root
         self.uid = next(_uids)
+        self.holders: Readers[Any] | None = None
         # The nodes are LazyBuffers, whose module stands on this one.
         self.readers: Readers[Any] = Readers() if root is None else root.readers
 

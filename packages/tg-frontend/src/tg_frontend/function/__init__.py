@@ -15,8 +15,8 @@ from .base import Function, Grads, splat, total, widened
 from .division import FloorDiv, Fmod, Remainder
 from .elementary import Elementary
 from .lookup import Take, TakeAlong
-from .memory import Cast, Contiguous, ContiguousBackward, Copy
-from .movement import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink
+from .memory import Cast, Contiguous, ContiguousBackward, Copy, Same
+from .movement import Cat, Expand, Flip, Pad, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
 from .unary import Abs, Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
 
@@ -45,15 +45,19 @@ __all__ = [
     "Permute",
     "Pow",
     "Prod",
+    "Put",
     "Reciprocal",
     "Relu",
     "Remainder",
     "Reshape",
+    "Same",
+    "Seen",
     "Shrink",
     "Sigmoid",
     "Softplus",
     "Sqrt",
     "Step",
+    "Stride",
     "Sub",
     "Sum",
     "Take",

@@ -8,6 +8,7 @@ from tg_lazy import LazyBuffer, Ops
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import ClassVar
 
 Grads = tuple[LazyBuffer | None, ...]
 
@@ -56,10 +57,13 @@ class Function:
       parents: the operands, as the tensors that they were; set only when a gradient may be wanted.
       needs: for each operand, whether its gradient is wanted.
       wanted: whether some operand required a gradient. If none did but one left it open, only ``gradient`` looks here.
-      stamp: sum of the versions of the operands whose gradient is wanted, to notice if one was written to since.
+      stamp: number of the last write to any memory when it was applied, to notice if an operand was written to since.
+      view: whether the result shares the operand's memory.
     """
 
     __slots__ = ("needs", "parents", "stamp", "wanted")
+
+    view: ClassVar[bool] = False
 
     parents: tuple[object, ...]
     needs: tuple[bool, ...]
@@ -70,6 +74,17 @@ class Function:
     def backward(self, grad: LazyBuffer) -> Grads:
         """One gradient an operand, of its shape and dtype; None where it is not wanted or there is none."""
         raise TypeError(f"{type(self).__name__} has no gradient")
+
+    def saved(self) -> list[LazyBuffer]:
+        """The values that were kept for :meth:`backward`."""
+        found: list[LazyBuffer] = []
+        for kind in type(self).__mro__:
+            for name in getattr(kind, "__slots__", ()):
+                value = getattr(self, name, None) if name != "parents" else None
+                for item in value if isinstance(value, (tuple, list)) else (value,):
+                    if isinstance(item, LazyBuffer):
+                        found.append(item)
+        return found
 
     @property
     def name(self) -> str:

@@ -23,10 +23,24 @@ class Contiguous(Function):
         return (grad,)
 
 
+class Same(Function):
+    """The operand's value, which shares no memory with it."""
+
+    __slots__ = ()
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        return x
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad,)
+
+
 class ContiguousBackward(Function):
     """The operand itself; its gradient is put in memory before it flows on."""
 
     __slots__ = ()
+
+    view = True
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
         return x

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
-from tg_shape import sint
+from tg_shape import ShapeTracker, sint, smax, smin
 
 from .base import Function, Grads, splat, total
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Expand(Function):
     """Axes of size 1 repeated."""
 
     __slots__ = ("axes", "shape")
+
+    view = True
 
     def __init__(self, shape: tuple[sint, ...]) -> None:
         self.shape = shape
@@ -30,6 +36,8 @@ class Reshape(Function):
 
     __slots__ = ("shape", "source")
 
+    view = True
+
     def __init__(self, shape: tuple[sint, ...]) -> None:
         self.shape = shape
 
@@ -45,6 +53,8 @@ class Permute(Function):
     """The axes in another order."""
 
     __slots__ = ("order",)
+
+    view = True
 
     def __init__(self, order: tuple[int, ...]) -> None:
         self.order = order
@@ -78,6 +88,8 @@ class Shrink(Function):
 
     __slots__ = ("bounds", "shape")
 
+    view = True
+
     def __init__(self, bounds: tuple[tuple[sint, sint], ...]) -> None:
         self.bounds = bounds
 
@@ -88,6 +100,92 @@ class Shrink(Function):
     def backward(self, grad: LazyBuffer) -> Grads:
         amounts = tuple((start, dim - stop) for (start, stop), dim in zip(self.bounds, self.shape, strict=True))
         return (grad.pad(amounts),)
+
+
+class Stride(Function):
+    """Every n-th element of each axis, from the end where n is negative."""
+
+    __slots__ = ("shape", "steps")
+
+    view = True
+
+    def __init__(self, steps: tuple[int, ...]) -> None:
+        self.steps = steps
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        self.shape = x.shape
+        return x.stride(self.steps)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        steps = [abs(step) for step in self.steps]
+        wide = tuple(d for dim in grad.shape for d in (dim, 1))
+        apart = tuple(pair for step in steps for pair in ((0, 0), (0, step - 1)))
+        full = tuple(dim * step for dim, step in zip(grad.shape, steps, strict=True))
+        out = grad.reshape(wide).pad(apart).reshape(full)
+        cut = tuple((0, smin(a, b)) for a, b in zip(full, self.shape, strict=True))
+        rest = tuple((0, smax(0, b - a)) for a, b in zip(full, self.shape, strict=True))
+        out = out.shrink(cut).pad(rest)
+        return (out.flip(tuple(axis for axis, step in enumerate(self.steps) if step < 0)),)
+
+
+class Seen(Function):
+    """Memory seen in any way that shows no element twice and no padding, or shows all of them as often.
+
+    Attributes:
+      before: the tensor that it belongs to as it was before a write; functions applied before refer to that.
+      since: number of that write.
+    """
+
+    __slots__ = ("before", "shape", "since", "st")
+
+    view = True
+    before: Any
+    since: int
+
+    def __init__(self, st: ShapeTracker) -> None:
+        self.st = st
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        self.shape = x.shape
+        return x.seen(self.st)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        view = self.st.views[0]
+        repeated = tuple(a for a, (dim, step) in enumerate(zip(view.shape, view.strides, strict=True))
+                         if step == 0 and dim != 1)  # fmt: skip
+        once = self.st.shrink(tuple((0, 1 if a in repeated else dim) for a, dim in enumerate(view.shape)))
+        return (put(splat_of(grad, self.shape), once, total(grad, repeated)),)
+
+
+class Put(Function):
+    """Memory with a part replaced."""
+
+    __slots__ = ("st",)
+
+    def __init__(self, st: ShapeTracker) -> None:
+        self.st = st
+
+    def forward(self, x: LazyBuffer, part: LazyBuffer) -> LazyBuffer:
+        return put(x, self.st, part)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        inside = row_major(grad).seen(self.st)
+        return put(grad, self.st, splat(inside, 0)) if self.needs[0] else None, inside if self.needs[1] else None
+
+
+def put(whole: LazyBuffer, st: ShapeTracker, part: LazyBuffer) -> LazyBuffer:
+    """A copy of ``whole`` with ``part`` in the place that ``st`` shows of it."""
+    return whole.clone().seen(st).assign(part).base
+
+
+def row_major(x: LazyBuffer) -> LazyBuffer:
+    """A value whose base shows its elements in order."""
+    return x if x.is_whole else x.contiguous()
+
+
+def splat_of(like: LazyBuffer, shape: tuple[sint, ...]) -> LazyBuffer:
+    """Zeros of another shape."""
+    return LazyBuffer.const(0, like.dtype, shape, like.device)
 
 
 class Flip(Function):

@@ -64,7 +64,7 @@ class Optimizer:
         if elsewhere:
             raise ValueError(f"{name}: parameters on {self.device} and {', '.join(sorted(elsewhere))}")
         for param in self.params:
-            param._memory()
+            param._memory().settle()
         # in memory of their own from the start: else the first step would have other kernels than all that follow
         realize_all([param.lazydata for param in self.params])
         self.lr = Tensor([lr], device=self.device, dtype=dtypes.float32, requires_grad=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..coerce import as_array, is_arraylike
-from ..host import is_own
 from ..safetensors import safe_load, safe_load_metadata, safe_save
 from ..tensor import Tensor
 
@@ -107,10 +106,10 @@ def load_state_dict(
         raise ValueError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
     values = _apart([(old, new.detach().to(old.device).cast(old.dtype)) for _, old, new in pairs])
     for (name, old, _), value in zip(pairs, values, strict=True):
-        if old.is_realized and is_own(old.lazydata):
+        if old.is_realized and old._owns():
             old.assign(value)
         else:
-            old.replace(value)
+            old._adopt(value)
         if verbose:
             print(f"{name}: {old.shape} {old.dtype.name}")
         if consume and isinstance(state_dict, dict):

@@ -1,0 +1,263 @@
+"""Views share memory, everything else copies, whether anything was computed or not; as PyTorch has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor
+
+Method = Callable[[Tensor], Tensor]
+
+VIEWS: dict[str, Method] = {
+    "a row": lambda t: t[1],
+    "a range": lambda t: t[1:, :2],
+    "every other": lambda t: t[::2],
+    "backward": lambda t: t[::-1],
+    "a new axis": lambda t: t[:, None],
+    "all of it": lambda t: t[...],
+    "reshape": lambda t: t.reshape(2, 6),
+    "view": lambda t: t.view(12),
+    "flatten": lambda t: t.flatten(),
+    "unflatten": lambda t: t.unflatten(1, (2, 2)),
+    "squeeze": lambda t: t.reshape(3, 1, 4).squeeze(1),
+    "unsqueeze": lambda t: t.unsqueeze(0),
+    "permute": lambda t: t.permute(1, 0),
+    "transpose": lambda t: t.transpose(0, 1),
+    "T": lambda t: t.T,
+    "diagonal": lambda t: t.diagonal(),
+    "diagonal below": lambda t: t.diagonal(-1),
+    "unfold": lambda t: t.unfold(1, 2, 2),
+    "chunk": lambda t: t.chunk(2, 1)[1],
+    "split": lambda t: t.split(2)[0],
+    "shrink": lambda t: t.shrink(((1, 3), (0, 2))),
+    "detach": lambda t: t.detach(),
+    "bitcast": lambda t: t.bitcast("int32"),
+    "bitcast narrower": lambda t: t.bitcast("uint16"),
+    "bitcast wider": lambda t: t.bitcast("float64"),
+    "a part of bits": lambda t: t[1:].bitcast("int32")[:, 1:3],
+    "contiguous": lambda t: t.contiguous(),
+    "cast to the same": lambda t: t.cast("float32"),
+    "rearrange": lambda t: t.rearrange("a b -> b a"),
+    "a view of a view": lambda t: t.T[1:3].reshape(2, 3, 1).transpose(0, 2),
+}
+
+COPIES: dict[str, Method] = {
+    "clone": lambda t: t.clone(),
+    "add 0": lambda t: t + 0,
+    "times 1": lambda t: t * 1,
+    "power 1": lambda t: t**1,
+    "plus": lambda t: +t if hasattr(t, "__pos__") else t + 0,
+    "abs": lambda t: abs(t),
+    "abs of unsigned": lambda t: abs(t.cast("uint32")),
+    "cast": lambda t: t.cast("float64"),
+    "sum over nothing": lambda t: t.sum(()),
+    "sum over size 1": lambda t: t.reshape(3, 1, 4).sum(1),
+    "max over size 1": lambda t: t.reshape(3, 1, 4).max(1),
+    "prod over size 1": lambda t: t.reshape(3, 1, 4).prod(1),
+    "mean over size 1": lambda t: t.reshape(3, 1, 4).mean(1),
+    "cumsum over size 1": lambda t: t.reshape(3, 1, 4).cumsum(1),
+    "cat of one": lambda t: Tensor.cat(t, dim=0),
+    "cat": lambda t: t[:1].cat(t[1:], dim=0),
+    "stack of one": lambda t: Tensor.stack(t, dim=0),
+    "repeat once": lambda t: t.repeat(1, 1),
+    "repeat": lambda t: t.repeat(2, 1),
+    "repeat_interleave once": lambda t: t.repeat_interleave(1, 0),
+    "roll by 0": lambda t: t.roll(0, 0),
+    "roll": lambda t: t.roll(1, 0),
+    "roll flat": lambda t: t.roll(12),
+    "flip": lambda t: t.flip(0),
+    "flip nothing": lambda t: t.flip(),
+    "flip size 1": lambda t: t[:1].flip(0),
+    "pad nothing": lambda t: t.pad((0, 0)),
+    "pad": lambda t: t.pad((1, 1)),
+    "pad off": lambda t: t.pad((-1, 0)),
+    "pad reflecting nothing": lambda t: t.pad((0, 0), mode="reflect"),
+    "max_pool2d": lambda t: t.reshape(1, 1, 3, 4).max_pool2d(1),
+    "avg_pool2d": lambda t: t.reshape(1, 1, 3, 4).avg_pool2d(1),
+    "floor of ints": lambda t: t.cast("int32").clone().floor(),
+    "round of ints": lambda t: t.cast("int32").round(),
+    "reshape of a transposed": lambda t: t.T.reshape(12),
+    "contiguous of a transposed": lambda t: t.T.contiguous(),
+    "diag": lambda t: t.diag(),
+    "index tensors": lambda t: t[Tensor([0, 1])],
+    "a mask": lambda t: t[t == t],
+    "gather": lambda t: t.gather(0, Tensor([[0, 1, 2, 0]])),
+    "scatter nothing": lambda t: t.scatter(0, Tensor.zeros(0, 4, dtype="int32"), Tensor.zeros(0, 4)),
+    "where": lambda t: (t == t).where(t, 0),
+    "tril": lambda t: t.tril(5),
+    "relu": lambda t: t.relu(),
+    "clamp": lambda t: t.clamp(-1e9, 1e9),
+    "maximum": lambda t: t.maximum(t),
+    "interpolate": lambda t: t.reshape(1, 1, 3, 4).interpolate((3, 4), mode="nearest"),
+    "to float and back": lambda t: t.cast("float64").cast("float32"),
+    "masked_fill": lambda t: t.masked_fill(t != t, 0.0) if hasattr(t, "masked_fill") else t + 0,
+    "dot with the unit matrix": lambda t: t @ Tensor.eye(4),
+    "sort": lambda t: t.sort()[0],
+    "topk": lambda t: t.topk(4)[0],
+}
+
+
+def _tensor(kind: str) -> Tensor:
+    data = np.arange(12, dtype=np.float32).reshape(3, 4) + 1
+    if kind == "computed":
+        return (Tensor(data) * 2).realize()
+    if kind == "lazy":
+        return Tensor(data) * 2
+    if kind == "constant":
+        return Tensor.ones(3, 4)
+    if kind == "padded":
+        return Tensor(data)[:, :3].pad((0, 1))
+    return Tensor(data)
+
+
+KINDS = ["memory", "computed", "lazy", "constant", "padded"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_share(name: str, kind: str) -> None:
+    t, f = _tensor(kind), VIEWS[name]
+    v = f(t)
+    t += 100
+    np.testing.assert_array_equal(v.numpy(), f(Tensor(t.numpy())).numpy())
+    before = t.numpy()
+    v.assign(3)
+    assert (v.numpy() == 3).all()
+    assert not np.array_equal(t.numpy(), before)
+    v[...] = v + 1
+    np.testing.assert_array_equal(v.numpy(), f(Tensor(t.numpy())).numpy())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", COPIES)
+def test_results_are_copies(name: str, kind: str) -> None:
+    t = _tensor(kind)
+    y = COPIES[name](t)
+    want = COPIES[name](_tensor(kind)).numpy()
+    t += 100
+    np.testing.assert_array_equal(y.numpy(), want)
+    mine = t.numpy()
+    y[...] = 1
+    assert (y.numpy() == 1).all()
+    np.testing.assert_array_equal(t.numpy(), mine)
+    z = COPIES[name](t)
+    z.assign(2)
+    np.testing.assert_array_equal(t.numpy(), mine)
+    assert (z.numpy() == 2).all()
+
+
+@pytest.mark.parametrize("how", ["expand", "windows", "broadcast row"])
+def test_several_elements_in_one_place_are_not_written(how: str) -> None:
+    t = _tensor("memory")
+    v = {"expand": lambda: t[:, :1].expand(3, 4), "windows": lambda: t.unfold(1, 2, 1),
+         "broadcast row": lambda: t[0].expand(5, 4)}[how]()  # fmt: skip
+    for write in (lambda: v.assign(1), lambda: v.__setitem__(0, 1), lambda: v.__iadd__(1)):
+        with pytest.raises(RuntimeError, match="several elements are one place"):
+            write()
+    t.assign(5)
+    assert (v.numpy() == 5).all()
+    v = v.clone()
+    v[0] = 1
+    assert (t.numpy() == 5).all()
+
+
+def test_the_constructor_copies() -> None:
+    buf = np.zeros(4, np.float32)
+    made = []
+    for i in range(3):
+        buf[:] = i
+        made.append(Tensor(buf).realize())
+    lazy = Tensor(buf)
+    buf[:] = 9
+    assert [t.tolist() for t in made] == [[float(i)] * 4 for i in range(3)] and lazy.tolist() == [2.0] * 4
+
+
+def test_gradients_share_no_memory() -> None:
+    x, y = (Tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    (x + y).sum().backward()
+    seed = Tensor([3.0, 4.0])
+    z = Tensor([1.0, 2.0], requires_grad=True)
+    (z + 0).backward(seed)
+    assert x.grad is not None and y.grad is not None and z.grad is not None
+    for gradient in (x.grad, z.grad):
+        gradient += 1
+    assert x.grad.tolist() == [2, 2] and y.grad.tolist() == [1, 1]
+    assert z.grad.tolist() == [4, 5] and seed.tolist() == [3, 4]
+
+
+def test_assign_broadcasts_and_casts() -> None:
+    t = Tensor([[1, 2], [3, 4]])
+    assert t.assign([7.9, -1.9]).tolist() == [[7, -1], [7, -1]]
+    assert t.assign(Tensor(5.5)).tolist() == [[5, 5], [5, 5]]
+    assert t.assign(np.array([[1.0], [2.0]])).tolist() == [[1, 1], [2, 2]]
+    assert t[:, 0].assign(Tensor([True, False])).tolist() == [1, 0]
+    for wrong in (Tensor([1, 2, 3]), Tensor([[[1, 2]]])):
+        with pytest.raises(ValueError, match="assign: a value of shape"):
+            t.assign(wrong)
+
+
+GRADED: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
+    "view then whole": (lambda w: _then(w * 2, lambda h: h[1:], lambda h, v: h.__imul__(5), _second), [0, 10, 10]),
+    "whole then view": (lambda w: _then(w * 2, lambda h: h[1:], lambda h, v: v.__imul__(5), _first), [2, 10, 10]),
+    "used before": (lambda w: _then(w * 2, lambda h: h + 3, lambda h, y: h.__imul__(5), lambda h, y: y + h), [12] * 3),
+    "overwritten": (lambda w: _then(w * 2, lambda h: h, lambda h, y: h.assign(Tensor.zeros(3)), _second), [0] * 3),
+    "a number": (lambda w: _then(w * 2, lambda h: h[0], lambda h, v: h.__setitem__(0, 5.0), _sum), [0, 2, 2]),
+    "detached": (lambda w: _then(w * 2, lambda h: h.detach(), lambda h, v: h.__imul__(5), _sum), [10] * 3),
+    "into zeros": (lambda w: _then(Tensor.zeros(6), lambda z: z[1:4], lambda z, v: v.__iadd__(w), _thrice), [3] * 3),
+}
+
+
+def _first(h: Any, v: Any) -> Any:
+    return h
+
+
+def _second(h: Any, v: Any) -> Any:
+    return v
+
+
+def _sum(h: Any, v: Any) -> Any:
+    return h + v
+
+
+def _thrice(h: Any, v: Any) -> Any:
+    return h * 3
+
+
+def _then(h: Any, view: Any, write: Any, out: Any) -> Any:
+    v = view(h)
+    write(h, v)
+    return out(h, v).sum()
+
+
+@pytest.mark.parametrize("name", GRADED)
+@pytest.mark.parametrize("realised", [False, True])
+def test_gradients_flow_through_writes(name: str, realised: bool) -> None:
+    w = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    if realised:
+        w.realize()
+    function, want = GRADED[name]
+    function(w).backward()
+    assert w.grad is not None and w.grad.tolist() == want
+
+
+@pytest.mark.parametrize("realised", [False, True])
+def test_a_gradient_of_what_was_overwritten_is_refused(realised: bool) -> None:
+    w = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    kept, fine = (w * w).sum(), (w + 1).sum()
+    with Tensor.no_grad():
+        w += 1
+    if realised:
+        w.realize()
+    with pytest.raises(RuntimeError, match="written to in place after it was used"):
+        kept.backward()
+    fine.backward()
+    assert w.grad is not None and w.grad.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="a leaf of shape"):
+        w += 1
+    with pytest.raises(RuntimeError, match="a leaf of shape"):
+        w[1:].assign(Tensor.zeros(2)).sum()
+        w[1:] += 2
