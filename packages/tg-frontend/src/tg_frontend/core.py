@@ -10,12 +10,13 @@ from tg_dtype import ConstType, DType, dtypes, interop
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.lazybuffer import MEMORY
 from tg_runtime import Device, capturing
-from tg_shape import Expr, Variable, View, prod, sint, sym_eval, unbind
+from tg_shape import Variable, View, prod, sint
 
 from . import coerce, files, host, printing
 from .autograd import MODE
 from .coerce import to_dtype
 from .function import Contiguous, ContiguousBackward, Copy, Function, Same
+from .ingest import ingest, placed, value_of
 from .memory import Clock
 from .realization import enlist, realize_all, schedule_all
 from .sharing import Sharing
@@ -30,18 +31,6 @@ if TYPE_CHECKING:
 
 DTypeLike = DType | str | type
 _VIEW = Ops.VIEW
-
-
-def placed(device: str | None) -> str:
-    """The canonical name of a device; None is the default one.
-
-    Raises:
-      UnknownDevice: no package offers it: told now, not when something is computed.
-    """
-    name = Device.canonicalize(device)
-    if device is not None:
-        Device.load(name)
-    return name
 
 
 class Core(Sharing):
@@ -60,7 +49,7 @@ class Core(Sharing):
     ) -> None:
         """Makes a tensor of ``data``: see the class."""
         wanted = None if dtype is None else to_dtype(dtype)
-        self._lazy = _ingest(data, placed(device), wanted, device is None)
+        self._lazy = ingest(data, placed(device), wanted, device is None)
         self.grad = self._ctx = self._home = self._place = None
         self._cut = False
         if requires_grad is not None:
@@ -240,7 +229,7 @@ class Core(Sharing):
         Raises:
           ValueError: a size is symbolic and bound to no value.
         """
-        return tuple(_value(dim, self) for dim in self._lazy.shape)
+        return tuple(value_of(dim, self.shape) for dim in self._lazy.shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle and copy: the elements, computed now; not the graph that they came from."""
@@ -251,7 +240,7 @@ class Core(Sharing):
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len: a tensor of shape () has no length")
-        return _value(self.shape[0], self)
+        return value_of(self.shape[0], self.shape)
 
     def __bool__(self) -> bool:
         """Whether the only element is not 0: it is computed now.
@@ -508,65 +497,3 @@ def _restored(
     kind: type[Core], elements: bytes, dtype: DType, shape: tuple[int, ...], device: str, requires_grad: bool | None
 ) -> Core:
     return kind(host.upload(memoryview(elements), dtype, shape, device), device=device, requires_grad=requires_grad)
-
-
-def _value(dim: sint, tensor: Core) -> int:
-    if isinstance(dim, int):
-        return dim
-    free, values = unbind(dim)
-    if not isinstance(free, int) and not free.variables() <= values.keys():
-        raise ValueError(f"the size {dim} of a tensor of shape {tensor.shape} is bound to no value")
-    if capturing():
-        raise RuntimeError(
-            f"the size {dim} of a tensor of shape {tensor.shape} was wanted as a number inside of a function while "
-            f"TinyJit records it; it is {sym_eval(free, values)} now, and would be that in every replay: compute with "
-            "the symbolic size (tensor.shape), or do this outside of the function"
-        )
-    return sym_eval(free, values)
-
-
-def _ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool) -> LazyBuffer:
-    if isinstance(data, LazyBuffer):
-        if not device_is_default and data.device != device:
-            raise ValueError(f"Tensor: the LazyBuffer is on {data.device}, not on {device}; use .to()")
-        return data if dtype is None else data.cast(dtype)
-    if host.is_array(data):
-        view, found, shape = host.from_array(data, dtype)
-        lazy = host.upload(view, found, shape, device)
-        return lazy if dtype is None or found is dtype else lazy.cast(dtype)
-    if isinstance(data, (bool, int, float)):
-        number = dtype or coerce.dtype_of(data)
-        coerce.check_fits(data, number, "Tensor")
-        return LazyBuffer.const(data, number, (), device)
-    if isinstance(data, Expr):
-        return LazyBuffer.symbolic(data, dtype or dtypes.default_int, device)
-    if isinstance(data, (list, tuple, range)):
-        values, shape, kinds = host.flatten(data)
-        found = dtype or coerce.mixed_dtype(values, kinds)
-        if not kinds:
-            coerce.check_fits(values, found, "Tensor")
-        return host.upload(memoryview(host.pack(values, found)), found, shape, device)
-    if isinstance(data, (bytes, bytearray, memoryview)) or type(data).__name__ == "array":
-        return _from_bytes(memoryview(data), device, dtype)
-    if data is None:
-        return LazyBuffer.const(0, dtype or dtypes.default_float, (0,), device)
-    if not isinstance(data, Core) and coerce.is_arraylike(data):
-        return _ingest(coerce.as_array(data), device, dtype, device_is_default)
-    if isinstance(data, Core):
-        raise TypeError("Tensor: data is a tensor already; use .to(), .cast() or .detach()")
-    raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array"
-                    + (" (of this, use Tensor.from_dlpack)" if hasattr(data, "__dlpack__") else ""))
-
-
-def _from_bytes(data: memoryview, device: str, dtype: DType | None) -> LazyBuffer:
-    if not data.c_contiguous:
-        raise ValueError("Tensor: a memoryview must be contiguous")
-    own = None if dtype is not None and data.itemsize == 1 else coerce.buffer_dtype(data)
-    if own is not None:
-        lazy = host.upload(data.cast("B") if data.nbytes else memoryview(b""), own, data.shape or (), device)
-        return lazy if dtype is None else lazy.cast(dtype)
-    found = dtype or dtypes.uint8
-    if data.nbytes % found.itemsize:
-        raise ValueError(f"Tensor: {data.nbytes} bytes are not a whole number of {found.name} ({found.itemsize} bytes)")
-    flat = data.cast("B") if data.nbytes else memoryview(b"")
-    return host.upload(flat, found, (data.nbytes // found.itemsize,), device)

@@ -10,7 +10,8 @@ from tg_shape import Expr, ceildiv, prod, sint
 
 from . import coerce, host
 from .coerce import to_dtype
-from .core import DTypeLike, placed
+from .core import DTypeLike
+from .ingest import placed
 from .movement import args_to_tuple
 from .positions import counting_dtype
 from .transcendental import Transcendental

@@ -18,8 +18,9 @@ from tg_shape import prod, sint
 
 from . import files, host
 from .coerce import to_dtype
-from .core import DTypeLike, placed
+from .core import DTypeLike
 from .creation import checked_shape
+from .ingest import placed
 from .sorting import Sorting
 
 TYPE_CHECKING = False
