@@ -269,7 +269,7 @@ class Draft:
 
     def factored(self, n: int) -> tuple[int, ...]:
         """A shape of ``n`` elements."""
-        out = []
+        out: list[int] = []
         while n > 1 and len(out) < 3:
             divisors = [d for d in range(1, n + 1) if n % d == 0]
             d = self.rng.choice(divisors)
