@@ -116,7 +116,10 @@ def reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
 def _target(node: LazyBuffer) -> LazyBuffer:
     """The node whose memory an assignment overwrites, through versions that are not executed either."""
     while node.op is Ops.ASSIGN:
-        node = node.srcs[0].base
+        srcs = node.srcs
+        if not srcs:  # another thread has executed it meanwhile
+            break
+        node = srcs[0].base
     return node
 
 

@@ -405,7 +405,10 @@ class LazyBuffer:
         """A node with this value that is, or will be, a contiguous range of memory."""
         node = self.base
         while node._storage is None and node.op is _ASSIGN:
-            node = node.srcs[0].base
+            srcs = node.srcs
+            if not srcs:  # another thread has executed it meanwhile
+                break
+            node = srcs[0].base
         if node.op in LEAVES or (node._storage is not None and node._storage.dtype is not node.dtype):
             return self.clone()  # a constant, or an image, whose bytes are not those of the elements
         return self if self.is_whole or byte_range(self) is not None else self.contiguous()
