@@ -50,12 +50,12 @@ def method(name: str, *args: Any, **kwargs: Any) -> Callable[..., Tensor]:
 
 
 UNARY = (
-    "exp exp2 sin cos tan atan sinh cosh tanh asinh erf sigmoid logsigmoid gelu quick_gelu silu mish softplus softsign "
-    "elu celu selu relu relu6 leaky_relu hardswish hardsigmoid hardtanh abs square neg sum mean max min prod std var "
-    "softmax log_softmax softmin logsumexp cumsum cummax logcumsumexp layernorm normalize contiguous "
-    "contiguous_backward"
+    "exp exp2 expm1 erfc sin cos tan atan sinh cosh tanh asinh erf sigmoid logsigmoid gelu quick_gelu silu mish "
+    "softplus softsign elu celu selu relu relu6 leaky_relu hardswish hardsigmoid hardtanh abs square neg sum mean "
+    "max min prod std var softmax log_softmax softmin logsumexp cumsum cummax logcumsumexp layernorm normalize "
+    "contiguous contiguous_backward"
 ).split()
-POSITIVE = "log log2 log10 sqrt rsqrt reciprocal".split()
+POSITIVE = "log log1p log2 log10 sqrt rsqrt reciprocal".split()
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -92,6 +92,11 @@ CASES: dict[str, Case] = {
     "pow 2.5": (lambda a: a**2.5, [numbers(7, low=0.2)]),
     "pow of a number": (lambda a: 2.5**a, [numbers(7)]),
     "mod": (lambda a: a % 0.7 + a.fmod(0.9), [numbers(7) * 2]),
+    "mod of two": (lambda a, b: a % b, [numbers(7) * 5, numbers(7, seed=1, low=0.5)]),
+    "fmod of two": (lambda a, b: a.fmod(b), [numbers(7) * 5, numbers(7, seed=1, low=0.5)]),
+    "floor division": (lambda a, b: a // b + a, [numbers(7) * 5, numbers(7, seed=1, low=0.5)]),
+    "atan2": (lambda a, b: a.atan2(b), [numbers(7), numbers(7, seed=1)]),
+    "softplus beta": (lambda a: a.softplus(2.5), [numbers(7) * 3]),
     "clip": (lambda a: a.clip(-0.5, 0.5), [numbers(9)]),
     "lerp": (lambda a, b: a.lerp(b, 0.3), [numbers(4), numbers(4, seed=1)]),
     "logaddexp": (lambda a, b: a.logaddexp(b), [numbers(4), numbers(4, seed=1)]),
