@@ -9,6 +9,7 @@ from tg_shape import Expr, prod, sint, smax, sym_eval, unbind
 from . import windows as sliding
 from .function import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, Where
 from .gradient import Gradient
+from .rearranging import axis_groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class Movement(Gradient):
         if all(isinstance(p, (int, Expr)) for p in padding):
             if len(padding) % 2 or len(padding) > 2 * self.ndim:
                 raise ValueError(f"pad: {tuple(padding)} is not (before, after) of the last axes of shape {self.shape}")
-            pairs = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
+            pairs: list[tuple[sint, sint]] = [(padding[i], padding[i + 1]) for i in range(0, len(padding), 2)]
             return [(0, 0)] * (self.ndim - len(pairs)) + pairs[::-1]
         if len(padding) != self.ndim:
             raise ValueError(f"pad: {len(padding)} amounts for shape {self.shape}")
@@ -482,10 +483,10 @@ class Movement(Gradient):
         if not arrow:
             raise ValueError(f"rearrange: {formula!r} has no '->'")
         if "..." in (left := left.replace("…", "...")):
-            unnamed = self.ndim - len(_groups(left, formula)) + 1
+            unnamed = self.ndim - len(axis_groups(left, formula)) + 1
             dots = " ".join(f"...{i}" for i in range(unnamed))
             left, right = (side.replace("...", f" {dots} ") for side in (left, right.replace("…", "...")))
-        before, after = _groups(left, formula), _groups(right, formula)
+        before, after = axis_groups(left, formula), axis_groups(right, formula)
         if len(before) != self.ndim:
             raise ValueError(f"rearrange: {formula!r} names {len(before)} axes, shape {self.shape} has {self.ndim}")
         known: dict[str, sint] = dict(sizes)
@@ -505,25 +506,3 @@ class Movement(Gradient):
     def _windows(self, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Self:
         """The windows of the last axes: (…, *counts, *kernel)."""
         return sliding.windows(self, kernel, stride, dilation)
-
-
-def _groups(text: str, formula: str) -> list[list[str]]:
-    groups: list[list[str]] = []
-    inside = False
-    for token in text.replace("(", " ( ").replace(")", " ) ").split():
-        if token in "()":
-            if (token == "(") == inside:
-                raise ValueError(f"rearrange: unbalanced parentheses in {formula!r}")
-            inside = token == "("
-            if inside:
-                groups.append([])
-        elif token == "1":
-            if not inside:
-                groups.append([])
-        elif inside:
-            groups[-1].append(token)
-        else:
-            groups.append([token])
-    if inside:
-        raise ValueError(f"rearrange: unbalanced parentheses in {formula!r}")
-    return groups
