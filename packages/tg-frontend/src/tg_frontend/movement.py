@@ -9,7 +9,7 @@ from tg_shape import Expr, prod, sint, smax, sym_eval, unbind
 from . import windows as sliding
 from .function import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, Where
 from .gradient import Gradient
-from .rearranging import axis_groups
+from .rearranging import rearranged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -479,29 +479,7 @@ class Movement(Gradient):
         Raises:
           ValueError: the formula does not fit the shape.
         """
-        left, arrow, right = formula.partition("->")
-        if not arrow:
-            raise ValueError(f"rearrange: {formula!r} has no '->'")
-        if "..." in (left := left.replace("…", "...")):
-            unnamed = self.ndim - len(axis_groups(left, formula)) + 1
-            dots = " ".join(f"...{i}" for i in range(unnamed))
-            left, right = (side.replace("...", f" {dots} ") for side in (left, right.replace("…", "...")))
-        before, after = axis_groups(left, formula), axis_groups(right, formula)
-        if len(before) != self.ndim:
-            raise ValueError(f"rearrange: {formula!r} names {len(before)} axes, shape {self.shape} has {self.ndim}")
-        known: dict[str, sint] = dict(sizes)
-        for names, dim in zip(before, self.shape, strict=True):
-            unknown = [name for name in names if name not in known]
-            have = prod(known[name] for name in names if name in known)
-            if len(unknown) > 1 or (unknown and (have == 0 or dim % have != 0)) or (not unknown and have != dim):
-                raise ValueError(f"rearrange: ({' '.join(names)}) is not an axis of size {dim}, in {formula!r}")
-            if unknown:
-                known[unknown[0]] = dim // have
-        flat, wanted = [n for names in before for n in names], [n for names in after for n in names]
-        if sorted(flat) != sorted(wanted) or len(set(flat)) != len(flat):
-            raise ValueError(f"rearrange: the two sides of {formula!r} do not name the same axes once each")
-        out = self.reshape(tuple(known[name] for name in flat)).permute(*(flat.index(name) for name in wanted))
-        return out.reshape(tuple(prod(known[name] for name in names) for names in after))
+        return rearranged(self, formula, sizes)
 
     def _windows(self, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Self:
         """The windows of the last axes: (…, *counts, *kernel)."""
