@@ -19,10 +19,11 @@ from tg_runtime import Usage, capture, capturing
 from tg_runtime.buffer import spoiled
 
 from .call import Call, JitError, OtherMemory
+from .made import Made
 from .random import RECORDING
 from .reach import Reached
 from .realization import finish_assigns, realize_all, unfinished_assigns
-from .record import JIT, Made, Record
+from .record import JIT, Record
 from .results import rebuilt, tensors_in
 from .tensor import Tensor
 

@@ -112,7 +112,7 @@ class Outside:
         self._fused = [ref(node) for node in fused]
         self._holders: dict[Storage, list[ref[Tensor]]] = {root: [] for root in roots}
         self._inner = {s.root for node in reachable(list(fused)) if (s := node.storage) is not None}  # of those values
-        self._unheld: list[ref[Tensor]] = []
+        self._unheld: list[tuple[ref[Tensor], ref[LazyBuffer]]] = []
         shown = set(fused)
         found = []
         for tensor in live():
@@ -121,7 +121,7 @@ class Outside:
             if storage is not None and storage.root in self._holders:
                 self._holders[storage.root].append(ref(tensor, self._gone))
             elif base in shown:
-                self._unheld.append(ref(tensor, self._gone))
+                self._unheld.append((ref(tensor, self._gone), ref(base)))
             else:
                 continue
             found.append(tensor)
@@ -159,6 +159,10 @@ class Outside:
                 if storage is None or storage.root is not root:
                     lazy = tensor.lazydata
                     return f"a tensor of shape {lazy.shape}, {lazy.dtype.name}, that it used has other memory"
+        for weak, value in self._unheld:
+            holder = weak()
+            if holder is not None and holder.lazydata.base is not value():
+                return f"a tensor of shape {holder.shape} that it used, and that was not computed, has another value"
         for weak, storage in self._left:
             kept = weak()
             if kept is not None and kept.lazydata.storage is not storage:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 from weakref import ref
 
-from tg_lazy import DEBUG, ContextVar, LazyBuffer, Ops, Storage
+from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
 from tg_lazy.reach import check_reach
 from tg_runtime import (
     PROFILE,
     Buffer,
-    BufferCopy,
     CompiledRunner,
     Device,
     DeviceError,
     EmptyOp,
     ExecItem,
-    InterpretedRunner,
     Usage,
     ViewOp,
     arrange,
@@ -27,18 +25,13 @@ from tg_runtime.interrupts import Uninterrupted
 from tg_shape import ShapeTracker, Variable
 
 from .autograd import MODE
-from .call import Call, Expected, JitError, OtherMemory, Pin
+from .call import Call, Expected, JitError, OtherMemory
+from .made import Made, all_written, written_by
 from .outside import Observer, Outside
 from .random import renew
-from .reach import Reached
-from .realization import finish_assigns, live, overwrite, reachable, realize_all
-from .results import others_in, rebuilt, tensors_in
+from .realization import finish_assigns, live, overwrite
+from .results import rebuilt, tensors_in
 from .tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-R = TypeVar("R")
 
 JIT: ContextVar[int] = ContextVar("JIT", 1)
 """0: TinyJit only calls. 1: records, and condenses the record for devices that can. 2: records only."""
@@ -49,144 +42,6 @@ def _told(memory: Usage) -> str:
         return "no buffers between them"
     shared, alone = (human(nbytes, "B", 1024) for nbytes in (memory.arena_nbytes, memory.nbytes))
     return f"{memory.buffers} buffers between them in {shared} instead of {alone}, {memory.in_place} in place"
-
-
-def _written(item: ExecItem) -> Iterable[int]:
-    """Which buffers a step writes, by position."""
-    if isinstance(item.prg, CompiledRunner):
-        return item.prg.spec.outs
-    if isinstance(item.prg, InterpretedRunner):
-        return {store.arg[0] for store in item.prg.ast.src}
-    return (0,) if isinstance(item.prg, BufferCopy) else range(len(item.bufs))  # of a caller's function nobody knows
-
-
-def _all_written(items: Iterable[ExecItem]) -> set[int]:
-    """The numbers (``id``) of the buffers that steps write, or of those that they are parts of."""
-    return {id(buffer.base) for item in items for n in _written(item) if (buffer := item.bufs[n]) is not None}
-
-
-class Made:
-    """What a call that was recorded made: for :class:`Record`.
-
-    Attributes:
-      call: its arguments.
-      args: the positional ones as they were given; None if there were others.
-      items: what it executed.
-      ended: memory between its kernels.
-      streams: memory of the random streams that it drew.
-      seen: what its graphs used from before.
-      reached: what the function could reach before.
-      origin: file and line of the function.
-    """
-
-    def __init__(self, call: Call, args: tuple[Any, ...] | None, reached: Reached, origin: tuple[str, int]) -> None:
-        self.call, self.args, self.reached, self.origin, self.roots = call, args, reached, origin, reached.roots
-        self.items: list[ExecItem] = []
-        self.ended: list[Buffer] = []
-        self.streams: list[Storage] = []
-        self.seen = Observer(Storage("CPU", 0, Tensor.arange(0).dtype).uid)
-        self.after = reached
-        self.grads = {id(tensor): tensor.grad for tensor in (one.tensor for one in call.tensors)}
-
-    def apart(self, result: R) -> R:
-        """The result, where nobody else holds its memory: what the function keeps elsewhere is copied.
-
-        Each call is to have results of its own; what is kept elsewhere is the same memory in every call.
-        """
-        tensors = tensors_in(result)
-        mine = {id(tensor) for tensor in tensors}
-        self.after = Reached(self.roots)
-        after = self.after.tensors
-        held: dict[Storage, bool] = {}  # whether a tensor from before holds it
-        for tensor in live():
-            storage = tensor.lazydata.storage
-            if storage is not None and (id(tensor) not in mine or id(tensor) in after):
-                assert isinstance(tensor, Tensor)
-                held[storage.root] = held.get(storage.root, False) or self.seen.knew(tensor)
-        inputs = {one.lazy.storage for one in self.call.tensors}
-        written = _all_written(self.items)
-        copies: dict[int, Tensor] = {}
-        for tensor in tensors:
-            storage = tensor.lazydata.storage
-            if storage is None or storage in inputs:
-                continue
-            if held.get(storage.root):  # which got other memory: the next call is recorded again
-                continue
-            shared = storage.root in held or storage.root is not storage
-            given = id(buffer_of(storage).base) not in written  # by Python, from numbers
-            if storage.root in inputs or (not self.seen.was_there(storage.root) and (shared or given)):
-                copies[id(tensor)] = Tensor._wrap(tensor.lazydata.clone())
-        if not copies:
-            return result
-        realize_all([tensor.lazydata for tensor in copies.values()])
-        return rebuilt(result, lambda tensor: copies.get(id(tensor), tensor))  # type: ignore[no-any-return]
-
-    def check(self, result: Any) -> None:
-        """Looks for what a replay could not do.
-
-        Raises:
-          JitError: there is something.
-        """
-        kernels = [item.prg for item in self.items if isinstance(item.prg, (CompiledRunner, InterpretedRunner))]
-        wanted = {var for kernel in kernels if kernel.ast is not None for var in kernel.ast.variables()}
-        unknown = sorted(var.name for var in wanted - set(self.call.values))
-        if unknown:
-            raise JitError(
-                f"TinyJit: the function uses the value of the variable {', '.join(unknown)}, which is not among its "
-                "arguments, so that a record would keep the value of now: pass the bound variable, or a tensor with it"
-            )
-        for one in self.call.tensors:
-            if one.handed.lazydata.storage is not one.lazy.storage:
-                raise JitError(
-                    f"TinyJit: the function gave {one.name}, of shape {one.lazy.shape}, other memory, which a replay "
-                    "would not do: use assign, or return the new tensor"
-                )
-            if one.tensor.grad is not self.grads[id(one.tensor)] or (one.copied and one.handed.grad is not None):
-                if one.copied:
-                    raise JitError(f"TinyJit: the function gave {one.name} a gradient, which a replay would not do: "
-                                   "return it; or pass the whole tensor, not a part of it")
-                self.call.pins[one.name] = Pin(one.tensor, itself=True)
-        if not self.items:
-            raise JitError("TinyJit: the function executed nothing, so there is nothing to record")
-        self.call.tensors = [one for one in self.call.tensors if one.name not in self.call.pins]
-        for other in others_in(result):
-            if hasattr(other, "__next__"):
-                raise JitError(f"TinyJit: the result is a {type(other).__name__}; return a list, tuple or dict")
-            inside = Reached([other]).tensors.values() if hasattr(other, "__dict__") else ()
-            if any((s := t.lazydata.storage) is None or not self.seen.was_there(s.root) for t in inside):
-                raise JitError(
-                    f"TinyJit: the result is a {type(other).__name__} with tensors that the function made, which a "
-                    "replay would not make: return them in a list, tuple, dict or dataclass"
-                )
-
-    def leftovers(self, result: Any, written: set[int]) -> list[tuple[ref[Tensor], LazyBuffer]]:
-        """What the function left uncomputed somewhere, and would be another value in the next call: with its graph."""
-        mine = {id(tensor) for tensor in tensors_in(result)}
-        inputs = {one.lazy.storage for one in self.call.tensors}
-        found, known = [], dict[LazyBuffer, bool]()
-        for tensor in live():
-            assert isinstance(tensor, Tensor)
-            lazy = tensor.lazydata
-            if id(tensor) in mine or self.seen.knew(tensor) or lazy.is_realized:
-                continue
-            if lazy.base not in known:
-                known[lazy.base] = self._passes(lazy.base, inputs, written)
-            if known[lazy.base] or not lazy.st.numeric:
-                found.append((ref(tensor), lazy))
-        return found
-
-    def _passes(self, base: LazyBuffer, inputs: set[Storage | None], written: set[int]) -> bool:
-        """Whether the value of a node depends on variables, or on memory that replays overwrite or do without."""
-        for node in reachable([base]):
-            storage = node.storage
-            if storage is None:
-                if node.op is Ops.SYM or not node.st.numeric:
-                    return True
-            elif storage.root in inputs or not self.seen.was_there(storage.root):
-                return True
-            elif id(buffer_of(storage).base) in written:
-                return True
-        return False
 
 
 class Record:
@@ -200,7 +55,7 @@ class Record:
     def __init__(self, made: Made, result: Any) -> None:
         call = made.call
         self.call, self.result, self.streams, self.origin = call, result, made.streams, made.origin
-        written = _all_written(made.items)
+        written = all_written(made.items)
         self.inputs = call.buffers()
         self.written = [n for n, buffer in enumerate(self.inputs) if id(buffer.base) in written]
         inputs = {one.lazy.storage for one in call.tensors}
@@ -468,7 +323,7 @@ class Record:
     def _abandoned(self, buffers: list[Buffer]) -> None:
         """Marks everything that a replay writes: a second Ctrl-C ended it in the middle."""
         for item in self.items:
-            for position in _written(item):
+            for position in written_by(item):
                 buffer = item.bufs[position]
                 assert buffer is not None
                 place = self.places.get(id(buffer.base))
