@@ -479,7 +479,8 @@ class Movement(Gradient):
         Raises:
           ValueError: the formula does not fit the shape.
         """
-        return rearranged(self, formula, sizes)
+        out: Self = rearranged(self, formula, sizes)
+        return out
 
     def _windows(self, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Self:
         """The windows of the last axes: (…, *counts, *kernel)."""
