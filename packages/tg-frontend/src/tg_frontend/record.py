@@ -27,6 +27,7 @@ from tg_shape import ShapeTracker, Variable
 from .autograd import MODE
 from .call import Call, Expected, JitError, OtherMemory
 from .made import Made, all_written, written_by
+from .memory import Memory
 from .outside import Observer, Outside
 from .random import renew
 from .realization import finish_assigns, live, overwrite
@@ -64,11 +65,16 @@ class Record:
         self.unsettled = self._unsettled(made, nodes)
         self._overlap(call)
         self.outputs = self._fresh(result, made.seen)
-        self.outside = Outside(roots, nodes, made.reached, self._left(made, result, written), made.after)
+        left = self._left(made, result, written)
+        for tensor in left:
+            if tensor._home is not None and not tensor._home.direct and tensor.lazydata.is_whole:
+                tensor._home = tensor._place = None  # it is in memory that is the record's, and follows what is there
+        self.outside = Outside(roots, nodes, made.reached, left, made.after)
         self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
         # of the results as they are now, whatever their owner does to them later
         self.results = {id(tensor): self._place(tensor) for tensor in tensors_in(result)}
         self.shown = {id(tensor): tensor.lazydata for tensor in tensors_in(result)}
+        self.homes = {id(tensor): tensor._home for tensor in tensors_in(result)}
         self.known = {id(tensor) for tensor in tensors_in(result) if made.seen.knew(tensor)}
         self.given = {id(one.handed): n for n, one in enumerate(call.tensors)}
         self.places = {id(buffer): i for i, buffer in enumerate(self.replaced)}
@@ -336,6 +342,13 @@ class Record:
                 if offset < 0:
                     item.bufs[position] = self.replaced[place]
 
+    @staticmethod
+    def _sharing(out: Tensor, home: Memory | None) -> Tensor:
+        """A result that shares memory with others."""
+        if home is not None and home.direct and home.base is out.lazydata.base:
+            out._home = home
+        return out
+
     def _place(self, tensor: Tensor) -> int:
         """Which of the replaced buffers a result is in, by number; -1 if none."""
         storage = tensor.lazydata.storage
@@ -354,12 +367,15 @@ class Record:
         if place < 0:  # a constant, which a caller may assign to, or from outside
             if id(tensor) in self.known:
                 return tensor
-            return Tensor._wrap(lazy if lazy.st.numeric else lazy.base._seen(lazy.st.bind(call.values)))
+            lazy = lazy if lazy.st.numeric else lazy.base._seen(lazy.st.bind(call.values))
+            return self._sharing(Tensor._wrap(lazy), self.homes[id(tensor)])
         if id(tensor) in self.given:
             return call.tensors[self.given[id(tensor)]].tensor
         st, base_shape = lazy.st.bind(call.values), lazy.base.st.bind(call.values).shape
         if place < len(call.tensors):
-            seen = call.tensors[place].tensor.lazydata.reshape(base_shape)
+            given = call.tensors[place].tensor
+            seen = given.lazydata.reshape(base_shape)
+            return self._sharing(Tensor._wrap(seen.base._seen(seen.st + st)), given._memory())
         else:
             seen = LazyBuffer.from_storage(storages[place - len(call.tensors)], base_shape)
         return Tensor._wrap(seen.base._seen(seen.st + st))
