@@ -279,3 +279,29 @@ def test_an_assigned_value_is_read_in_the_shape_of_the_memory(machine: Any) -> N
     out = old.alu(Ops.ADD, new)
     machine.run(out)
     same(machine, out, ramp(4) * 3 + 1)
+
+
+def test_memory_that_is_overwritten_is_not_reduced_in_the_same_kernel(machine: Any) -> None:
+    v = ramp(12).reshape(3, 4)
+    a = machine.buffer(v)
+    new = a.assign(times(a, 2))
+    out = new.alu(Ops.SUB, new.reduce(Ops.MAX, (1,)).expand((3, 4))).contiguous()
+    machine.run(out)
+    same(machine, out, v * 2 - (v * 2).max(1, keepdims=True))
+    same(machine, new, v * 2)
+
+
+def test_a_reader_that_was_let_go_of_is_not_computed_from_later_content(machine: Any) -> None:
+    n = 1500
+    a, b = machine.buffer(ramp(n)), machine.buffer(ramp(n))
+    outer = a.reshape((n, 1)).expand((n, n)).alu(Ops.MUL, b.reshape((1, n)).expand((n, n)))
+    rows = outer.reduce(Ops.MAX, (1,))
+    one = a.assign(plus(a, 1))
+    machine.run(one)  # the product is too large to be kept beside its rows, and is out of date from now on
+    same(machine, rows, (ramp(n) * (n - 1)).reshape(n, 1))
+    above = outer.reduce(Ops.ADD, (1,))
+    two = one.assign(plus(one, 1))
+    machine.run(two)  # nor does a later write compute it, or what was made of it since
+    same(machine, two, ramp(n) + 2)
+    with pytest.raises(RuntimeError, match="overwritten by the ASSIGN"):
+        machine.run(above)
