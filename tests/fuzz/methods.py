@@ -243,11 +243,12 @@ unary("relu", lambda x: np.maximum(x, 0), "fi", exact=True)
 unary("relu6", lambda x: np.clip(x, 0, 6), "f", exact=True)
 _fn: Callable[[Array], Any]
 for _name, _fn in (("sin", np.sin), ("cos", np.cos), ("tanh", np.tanh), ("atan", np.arctan), ("asinh", np.arcsinh),
-                   ("sigmoid", _sigmoid), ("erf", _erf)):  # fmt: skip
+                   ("sigmoid", _sigmoid), ("erf", _erf), ("erfc", lambda x: 1 - _erf(x))):  # fmt: skip
     unary(_name, _fn, smooth=True)
-for _name, _fn in (("exp", np.exp), ("exp2", np.exp2), ("sinh", np.sinh), ("cosh", np.cosh),
+for _name, _fn in (("exp", np.exp), ("exp2", np.exp2), ("expm1", np.expm1), ("sinh", np.sinh), ("cosh", np.cosh),
                    ("softplus", lambda x: np.logaddexp(x, 0)), ("logsigmoid", lambda x: -np.logaddexp(-x, 0))):
     unary(_name, _fn, within=_small, smooth=True)  # fmt: skip
+unary("log1p", np.log1p, within=lambda x: x >= -0.9, smooth=True)
 unary("tan", np.tan, within=lambda x: np.abs(np.cos(x)) > 0.1, smooth=True)
 unary("asin", np.arcsin, within=lambda x: np.abs(x) <= 0.9, smooth=True)
 unary("acos", np.arccos, within=lambda x: np.abs(x) <= 0.9, smooth=True)
@@ -286,6 +287,11 @@ binary("div", np.true_divide, "f", within=lambda x, y: np.abs(y) >= 0.1, smooth=
 binary("idiv", lambda x, y: np.trunc(x / y).astype(np.int64), "i", within=lambda x, y: (y != 0) & (np.abs(x) < 1 << 40),
        exact=True)  # fmt: skip
 binary("mod", np.mod, "fi", within=lambda x, y: np.abs(y) >= 0.1, exact=True, wants_exact=True)
+binary("remainder", np.mod, "fi", within=lambda x, y: np.abs(y) >= 0.1, exact=True, wants_exact=True)
+binary("floor_divide", np.floor_divide, "fi", within=lambda x, y: np.abs(y) >= 0.1, exact=True, wants_exact=True)
+binary("divmod", lambda x, y: tuple(np.divmod(x, y)), "fi", within=lambda x, y: np.abs(y) >= 0.1, exact=True,
+       wants_exact=True)  # fmt: skip
+binary("atan2", np.arctan2, "f", within=lambda x, y: np.abs(y) >= 0.1, smooth=True)
 binary("fmod", np.fmod, "fi", within=lambda x, y: np.abs(y) >= 0.1, exact=True, wants_exact=True)
 binary("bitwise_and", np.bitwise_and, "ib", exact=True)
 binary("bitwise_or", np.bitwise_or, "ib", exact=True)
