@@ -592,6 +592,21 @@ def test_what_a_record_writes_as_an_argument(backend: str) -> None:
     assert function(state["h"]).item() == 10.0
 
 
+def test_results_that_copy(backend: str) -> None:
+    """What copies without TinyJit (a repetition, padding) does so in a replay, though nothing had to be computed."""
+    w = real(1.0, 2.0)
+
+    def step(x: Tensor) -> Any:
+        w.assign(x)
+        return w.pad(((0, 1),)), x.pad(((0, 1),)), w**1
+
+    function, kept = TinyJit(step), []
+    for i in range(6):
+        kept.append(function(real(float(i), 1.0)))
+    for i, got in enumerate(kept):
+        assert [t.tolist() for t in got] == [[i, 1.0, 0.0], [i, 1.0, 0.0], [i, 1.0]]
+
+
 def test_constants_in_results(backend: str) -> None:
     """What Python made of numbers has memory of its own in each result, too."""
     function = TinyJit(lambda x: (x + 1, Tensor([1.0, 2.0, 4.0])))

@@ -13,7 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet, ref
 
-from tg_lazy import DEBUG, Ops, Storage
+from tg_lazy import DEBUG, LazyBuffer, Ops, Storage
 from tg_lazy.lazybuffer import LEAVES
 from tg_runtime import Usage, capture, capturing
 from tg_runtime.buffer import spoiled
@@ -124,7 +124,8 @@ class TinyJit(Generic[P, R]):
         """
         if JIT.value == 0 or capturing():
             # inside of another recording, this one is a plain function
-            return self._finished(self.fxn(*args, **kwargs))
+            before = [] if capturing() else finish_assigns()
+            return self._finished(self.fxn(*args, **kwargs), before)
         with self._lock:
             record = self.captured
             if record is not None:
@@ -143,7 +144,8 @@ class TinyJit(Generic[P, R]):
                 return self._record_anew(record, why, args, kwargs)
             if self.cnt == 0:
                 Call(args, kwargs)  # what could not be recorded is told at once
-                result = self._finished(self.fxn(*args, **kwargs))
+                before = finish_assigns()
+                result = self._finished(self.fxn(*args, **kwargs), before)
             else:
                 result = self._record(args, kwargs)
             self.cnt += 1
@@ -167,8 +169,13 @@ class TinyJit(Generic[P, R]):
             )  # fmt: skip
 
     @staticmethod
-    def _finished(result: R) -> R:
-        """The result, realised together with every assignment that is still to be made, cut off from the graph."""
+    def _finished(result: R, before: list[LazyBuffer]) -> R:
+        """The result, realised together with every assignment that is still to be made, cut off from the graph.
+
+        Args:
+          result: what the function returned.
+          before: assignments from before the call that cannot be made.
+        """
         tensors = tensors_in(result)
         for tensor in tensors:
             tensor._let_go()
@@ -179,14 +186,14 @@ class TinyJit(Generic[P, R]):
                 tensor._memory().settle()
                 lazy = tensor.lazydata  # the value of a variable, which is another one in each call
             wanted.append(lazy)
-        realize_all([*wanted, *unfinished_assigns()])
+        realize_all([*wanted, *(node for node in unfinished_assigns() if node not in before)])
         cut = {id(tensor): tensor.detach() for tensor in tensors if tensor._ctx is not None}
         if not cut:
             return result
         return rebuilt(result, lambda tensor: cut.get(id(tensor), tensor))  # type: ignore[no-any-return]
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], known: frozenset[Storage] = frozenset()) -> R:
-        finish_assigns()  # what was assigned before the call is no part of the record
+        before = finish_assigns()  # what was assigned before the call is no part of the record
         objects = [value for value in (*args, *kwargs.values()) if not isinstance(value, Tensor)]
         reached = Reached([self.fxn, *(value for value in objects if not isinstance(value, (list, tuple, dict)))])
 
@@ -199,7 +206,7 @@ class TinyJit(Generic[P, R]):
         RECORDING.into = made.streams
         try:
             with capture(made.items, made.ended, made.seen.look):
-                result = made.apart(self._finished(self.fxn(*handed, **named)))
+                result = made.apart(self._finished(self.fxn(*handed, **named), before))
         finally:
             RECORDING.into = None
         made.check(result)

@@ -85,7 +85,12 @@ class Made:
         copies: dict[int, Tensor] = {}
         for tensor in tensors:
             storage = tensor.lazydata.storage
-            if storage is None or storage in inputs:
+            if storage is None:
+                continue
+            if tensor._home is not None and not tensor._home.direct:  # a value that lies there by chance
+                copies[id(tensor)] = Tensor._wrap(tensor.lazydata.clone())
+                continue
+            if storage in inputs:
                 continue
             if held.get(storage.root):  # which got other memory: the next call is recorded again
                 continue

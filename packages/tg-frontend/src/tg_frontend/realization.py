@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Lock
 from weakref import ref
 
@@ -93,12 +94,22 @@ def unfinished_assigns() -> list[LazyBuffer]:
     return _pending()
 
 
-def finish_assigns() -> None:
-    """Executes the assignments that are not executed yet."""
-    if _assigns:
-        pending = _pending()
-        if pending:
-            realize_all(pending)
+def finish_assigns() -> list[LazyBuffer]:
+    """Executes the assignments that are not executed yet.
+
+    Returns:
+      Those that cannot be, because a variable has two values in them: whoever reads what they write is told.
+    """
+    pending = _pending() if _assigns else []
+    if not pending:
+        return []
+    try:
+        realize_all(pending)
+    except ValueError:  # variables may have other values in one than in another: they need not be of one graph
+        for node in pending:
+            with suppress(ValueError):
+                realize_all([node])
+    return _pending()
 
 
 def reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
