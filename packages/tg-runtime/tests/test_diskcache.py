@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -162,6 +163,21 @@ def test_what_was_left_half_written_goes(cache_folder: Path) -> None:
     new.touch()
     cachecontent.prune()
     assert not old.exists() and new.exists()
+
+
+def test_an_entry_that_keeps_its_times_is_found(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def refused(handle: int) -> None:
+        asked.append(handle)
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    diskcache.put("t", KEY, b"payload")
+    os.utime(only_file(cache_folder), (1, 1))
+    monkeypatch.setattr(os, "utime", refused)
+    monkeypatch.setattr(os, "supports_fd", {refused})
+    assert diskcache.get("t", KEY) == b"payload"
+    assert asked
 
 
 def test_the_limit_is_for_all_tables(cache_folder: Path) -> None:

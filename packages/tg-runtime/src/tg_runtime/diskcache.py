@@ -69,9 +69,13 @@ def get(table: str, key: str) -> bytes | None:
 def _read(folder: Folder, name: str) -> bytes:
     handle = folder.open(name)
     with open(handle, "rb") as file:
+        content = file.read()
         if time.time() - os.fstat(handle).st_mtime > _USED_S and os.utime in os.supports_fd:
-            os.utime(handle)
-        return file.read()
+            try:
+                os.utime(handle)
+            except OSError:  # a file system that is read-only keeps its times
+                pass
+        return content
 
 
 def put(table: str, key: str, payload: bytes) -> bool:
