@@ -103,7 +103,7 @@ def test_one_argument_under_two_names_is_told() -> None:
 
 def test_positional_arguments_of_any_number_take_no_name() -> None:
     x = Tensor([[1.0]])
-    assert Tensor.cat(x, x, x, axis=1).shape == (1, 3)
+    assert Tensor.cat(x, x, x, axis=1).shape == (1, 3)  # type: ignore[call-arg]
 
 
 def test_the_method_that_was_called_is_named_not_the_one_inside() -> None:

@@ -184,8 +184,8 @@ def test_interpolation(backend: str) -> None:
     x = np.array([[[0.0, 10.0, 20.0]]], np.float32)
     same(Tensor(x).interpolate((5,), align_corners=True), [[[0, 5, 10, 15, 20]]])
     same(Tensor(x).interpolate((6,)), [[[0, 2.5, 7.5, 12.5, 17.5, 20]]])
-    same(Tensor(x).interpolate((6,), "nearest"), [[[0, 0, 10, 10, 20, 20]]])
-    same(Tensor(x).interpolate((2,), "nearest-exact"), [[[0, 20]]])
+    same(Tensor(x).interpolate((6,), mode="nearest"), [[[0, 0, 10, 10, 20, 20]]])
+    same(Tensor(x).interpolate((2,), mode="nearest-exact"), [[[0, 20]]])
     assert Tensor(sample(1, 2, 4, 4)).interpolate((8, 2)).shape == (1, 2, 8, 2)
 
 
@@ -227,7 +227,7 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "pool": (lambda: Tensor.ones(1, 1, 2, 2).max_pool2d(3), ValueError, "max_pool2d: input"),
     "pool kernel": (lambda: Tensor.ones(1, 1, 2, 2).avg_pool2d(0), ValueError, "kernel_size: 0"),
-    "interpolate": (lambda: Tensor.ones(1, 1, 2).interpolate((2,), "cubic"), ValueError, "mode 'cubic'"),
+    "interpolate": (lambda: Tensor.ones(1, 1, 2).interpolate((2,), mode="cubic"), ValueError, "mode 'cubic'"),
 }  # fmt: skip
 
 

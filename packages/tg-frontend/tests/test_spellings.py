@@ -59,9 +59,9 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "unsqueeze": (lambda x: x.unsqueeze(axis=1), X[:, None]),
     "squeeze": (lambda x: x.unsqueeze(0).squeeze(axis=0), X),
     "roll": (lambda x: x.roll(1, axis=1), np.roll(X, 1, 1)),
-    "cat": (lambda x: Tensor.cat(*[x, x], axis=1), np.concatenate([X, X], 1)),
+    "cat": (lambda x: Tensor.cat(*[x, x], axis=1), np.concatenate([X, X], 1)),  # type: ignore[call-arg]
     "cat tensors": (lambda x: Tensor.cat(tensors=[x, x], dim=1), np.concatenate([X, X], 1)),  # type: ignore[call-arg]
-    "stack": (lambda x: Tensor.stack(*[x, x], axis=1), np.stack([X, X], 1)),
+    "stack": (lambda x: Tensor.stack(*[x, x], axis=1), np.stack([X, X], 1)),  # type: ignore[call-arg]
     "split": (lambda x: x.split(split_size=3, axis=1)[1], X[:, 3:]),
     "chunk": (lambda x: x.chunk(2, axis=1)[1], X[:, 2:]),
     "gather": (lambda x: x.gather(axis=1, index=Tensor([[0], [1], [2]])), X[range(3), [0, 1, 2]][:, None]),

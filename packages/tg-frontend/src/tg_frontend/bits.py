@@ -5,7 +5,7 @@ from __future__ import annotations
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from .files import runs_nothing
+from .host import runs_nothing
 
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 

@@ -396,7 +396,7 @@ class Core(Sharing):
         lazy = self.lazydata
         if not (lazy.base.is_realized and lazy.st.contiguous):
             self._let_go()
-            if files.runs_nothing(lazy.device):
+            if host.runs_nothing(lazy.device):
                 lazy = lazy.copy_to(files.HOST)
             lazy = lazy.contiguous()
             realize_all([lazy])

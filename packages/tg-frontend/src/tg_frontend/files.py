@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.lazybuffer import LEAVES, byte_range
-from tg_runtime import BufferCopy, Device, ExecItem, Interpreted, buffer_of, capturing
+from tg_runtime import BufferCopy, ExecItem, buffer_of, capturing
 from tg_runtime.interrupts import Uninterrupted
 from tg_shape import prod
 
+from .host import runs_nothing
 from .realization import realize_all, realize_readers, spare
 
 TYPE_CHECKING = False
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 HOST = "CPU"  # where values are made that the device cannot make
-
-
-def runs_nothing(device: str) -> bool:
-    """Whether the device only holds memory, as DISK and SHM do."""
-    found = Device[device]
-    return found.renderer is None and not isinstance(found, Interpreted)
 
 
 def write(home: Memory, target: LazyBuffer, value: LazyBuffer, what: str) -> None:

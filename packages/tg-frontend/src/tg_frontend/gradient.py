@@ -7,7 +7,7 @@ from tg_lazy import LazyBuffer, Ops
 from tg_lazy.lazybuffer import graph_lock, writes_once
 from tg_shape import prod, sint
 
-from . import files
+from . import files, host
 from .autograd import MODE, Switch, differentiate, free, open_leaves
 from .coerce import to_dtype
 from .core import Core, DTypeLike
@@ -242,7 +242,7 @@ class Gradient(Core):
             >>> x.tolist()
             [[7, 7], [3, 4]]
         """
-        copied = files.runs_nothing(self.device)
+        copied = host.runs_nothing(self.device)
         new = self._from_anywhere(value, "assign") if copied else self._fitting(value, "assign")
         if new.shape != self.shape:
             new = new._broadcast_to(self.shape, "assign")
@@ -286,7 +286,7 @@ class Gradient(Core):
         new: Self = value  # type: ignore[assignment]
         if not can_safe_cast(new.dtype, self.dtype):
             raise TypeError(f"{what}: a value of {new.dtype.name} into a tensor of {self.dtype.name}; cast it")
-        if new.dtype is not self.dtype and files.runs_nothing(new.device):
+        if new.dtype is not self.dtype and host.runs_nothing(new.device):
             new = new.to(files.HOST)
         return new.cast(self.dtype)
 

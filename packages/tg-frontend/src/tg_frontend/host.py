@@ -7,7 +7,7 @@ import struct
 from tg_dtype import ConstType, DType, float_format, interop, to_bits, truncate
 from tg_lazy import LazyBuffer, Storage
 from tg_lazy.lazybuffer import MEMORY, writes_once
-from tg_runtime import Buffer, BufferOptions, Device, buffer_of, realize
+from tg_runtime import Buffer, BufferOptions, Device, Interpreted, buffer_of, realize
 from tg_shape import prod
 
 from . import coerce
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 _DEEPEST = 64
 _ADDRESSABLE = ("CPU", "NUMPY")
 _CODES = {2: "H", 1: "B"}
+
+
+def runs_nothing(device: str) -> bool:
+    """Whether the device only holds memory, as DISK and SHM do."""
+    found = Device[device]
+    return found.renderer is None and not isinstance(found, Interpreted)
 
 
 def is_array(data: object) -> bool:

@@ -174,7 +174,7 @@ class Indexing(Scan):
                 f"setitem: a leaf of shape {self.shape} that requires a gradient is not written in place; "
                 "do it in Tensor.no_grad(), or use where()"
             )
-        if files.runs_nothing(self.device):
+        if host.runs_nothing(self.device):
             self._copy_in(indices, value)
             return
         new = self._fitting(value, "setitem")
@@ -201,7 +201,7 @@ class Indexing(Scan):
                 f"compute the whole on another device, as x = t.to({files.HOST!r}), and assign that"
             )
         terms = self._index_terms(indices, "setitem")
-        if isinstance(value, Core) and files.runs_nothing(value.device) and value.dtype is not self.dtype:
+        if isinstance(value, Core) and host.runs_nothing(value.device) and value.dtype is not self.dtype:
             value = value.to(files.HOST)
         there = value.device if isinstance(value, Core) else files.HOST
         like = self._wrap(LazyBuffer.const(0, self.dtype, (), there))

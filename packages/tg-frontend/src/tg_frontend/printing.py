@@ -137,7 +137,7 @@ def _values(tensor: Any) -> tuple[list[Any], list[int], list[bool]] | str:
     lazy = tensor.lazydata
     if not small and not lazy.base.is_realized and lazy.base.srcs:
         return "not computed"
-    if files.runs_nothing(tensor.device):
+    if host.runs_nothing(tensor.device):
         return "in a file" if not small else _downloaded(tensor.detach().to(files.HOST), list(shape))
     kept = tensor.detach()
     edge = OPTIONS.edgeitems
