@@ -64,3 +64,10 @@ def test_the_installation_without_hatch_takes_every_package(repository: Path) ->
         editable = words.split()
         assert set(editable[::2]) == {"-e"}
         assert sorted(editable[1::2]) == sorted([".", *(f"packages/{layer}" for layer in LAYERS)])
+
+
+def test_packages_claim_the_system_that_they_are_tried_on(repository: Path) -> None:
+    for path in (repository, *(repository / "packages" / name for name in LAYERS)):
+        classifiers = project(path)["project"]["classifiers"]
+        assert [line for line in classifiers if line.startswith("Operating")] == ["Operating System :: POSIX :: Linux"]
+    assert "`Operating System :: POSIX :: Linux`" in (repository / "docs" / "platforms.md").read_text(encoding="utf-8")

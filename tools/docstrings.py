@@ -1,11 +1,12 @@
-"""Show the examples of a docstring as code, wherever in it they stand: an extension of Griffe, for the documentation.
+"""Docstrings as Markdown: an extension of Griffe, for the documentation.
 
-Griffe renders ``>>>`` lines as code in a section called ``Examples:`` only. Elsewhere Markdown would take them for
-quotations of quotations.
+Griffe renders ``>>>`` lines as code in a section called ``Examples:`` only; elsewhere Markdown would take them for
+quotations of quotations. And the roles of reStructuredText, which editors show as links, are words to Markdown.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import griffe
@@ -33,9 +34,21 @@ def fenced(text: str) -> str:
     return "\n".join(lines[:-1])
 
 
-class Examples(griffe.Extension):
-    """Fences the examples of every docstring that is loaded."""
+_ROLE = re.compile(r":(?:attr|class|const|data|exc|func|meth|mod|obj):`([^`]+)`")
+
+
+def named(text: str) -> str:
+    """The text with what roles name as code; a name after ``~`` is shown without where it is from.
+
+    >>> named("As :meth:`sort`, or :func:`~tg_frontend.nn.state.safe_load`.")
+    'As `sort`, or `safe_load`.'
+    """
+    return _ROLE.sub(lambda role: f"`{role[1].rpartition('.')[2] if role[1].startswith('~') else role[1]}`", text)
+
+
+class Docstrings(griffe.Extension):
+    """Makes Markdown of every docstring that is loaded."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = named(fenced(obj.docstring.value))

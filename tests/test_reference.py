@@ -1,0 +1,77 @@
+"""The reference names everything that is public, each once, with an example that uses it; examples run as tests."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import tinytg
+from tinytg import nn
+
+PAGES = Path(__file__).parent.parent / "docs" / "reference"
+_ENTRY = re.compile(r"^::: (tinytg\S*)\n(?: [^\n]*\n|\n)*```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+
+
+def _public() -> set[str]:
+    """What is to be in the reference: methods of Tensor, names of nn and its modules, names of tinytg."""
+    names = {f"tinytg.Tensor.{name}" for name in dir(tinytg.Tensor) if not name.startswith("_")}
+    names |= {f"tinytg.{name}" for name in tinytg.__all__ if name != "nn"}
+    modules = {"optim": nn.optim, "lr_scheduler": nn.lr_scheduler, "state": nn.state}
+    names |= {f"tinytg.nn.{name}" for name in nn.__all__ if name not in modules}
+    for module, home in modules.items():
+        names |= {f"tinytg.nn.{module}.{name}" for name in home.__all__}
+    return names
+
+
+def problems(pages: dict[str, str], public: set[str]) -> list[str]:
+    """What is missing in the pages, there twice, or not public; and examples that do not use what they are of."""
+    there = Counter(name for text in pages.values() for name in _DIRECTIVE.findall(text))
+    found = [f"{name} is on no page" for name in sorted(public - set(there))]
+    found += [f"{name} is there {count} times" for name, count in there.items() if count > 1]
+    found += [f"{name} is not public" for name in there if name not in public]
+    examples = {name: code for text in pages.values() for name, code in _ENTRY.findall(text)}
+    for name in there:
+        last = name.rpartition(".")[2]
+        use = rf"\.{last}\b" if name.startswith("tinytg.Tensor.") else rf"\b{last}\b"
+        if name != "tinytg.Tensor" and not re.search(use, examples.get(name, "")):
+            found.append(f"{name} has no example that uses it right behind it")
+    return found
+
+
+def _pages() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(PAGES.glob("*.md"))}
+
+
+def test_everything_public_is_in_the_reference_once_with_an_example() -> None:
+    assert problems(_pages(), _public()) == []
+
+
+def test_the_table_of_subjects_leads_to_every_method_in_the_order_of_its_page() -> None:
+    pages = _pages()
+    rows = re.findall(r"^\| \[[^]]+\]\((\w+\.md)\) \| (.*) \|$", pages["tensor.md"], re.MULTILINE)
+    for page, methods in rows:
+        leads = [f"[`{name}`]({page}#tinytg.Tensor.{name})" for name in re.findall(r"`(\w+)`", methods)]
+        assert ", ".join(leads) == methods
+        assert re.findall(r"`(\w+)`", methods) == re.findall(r"^::: tinytg\.Tensor\.(\w+)$", pages[page], re.MULTILINE)
+    listed = {page for page, _ in rows}
+    assert {page for page, text in pages.items() if "::: tinytg.Tensor." in text} == listed
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("", "tinytg.Tensor.abs is on no page"),
+        ("::: tinytg.Tensor.abs\n", "tinytg.Tensor.abs has no example that uses it right behind it"),
+        ("::: tinytg.Tensor.abs\n\n```python\nx.neg()\n```\n",
+         "tinytg.Tensor.abs has no example that uses it right behind it"),
+        ("::: tinytg.Tensor.abs\n\n```python\nx.abs()\n```\n" * 2, "tinytg.Tensor.abs is there 2 times"),
+        ("::: tinytg.Tensor.abs\n\n```python\nx.abs()\n```\n::: tinytg.Tensor.gone\n\n```python\nx.gone()\n```\n",
+         "tinytg.Tensor.gone is not public"),
+    ],
+)  # fmt: skip
+def test_what_is_amiss_is_seen(page: str, problem: str) -> None:
+    assert problems({"page.md": page}, {"tinytg.Tensor.abs"}) == [problem]
