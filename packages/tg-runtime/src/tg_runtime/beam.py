@@ -1,7 +1,8 @@
 """BEAM search on a real device: candidates are timed on buffers of their own, and the winner is kept on disk.
 
-Each candidate first has to compute what the plain kernel computes (:mod:`tg_runtime.comparison`). What is kept is for
-this kernel, code generator, compiler and machine alone; its actions are applied anew, so that they have to be legal.
+Each candidate first has to compute what the plain kernel computes (:mod:`tg_runtime.comparison`); where that would take
+long, what the planned one computes, which would run without a search. What is kept is for this kernel, code generator,
+compiler and machine alone; its actions are applied anew, so that they have to be legal.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 import platform
 
 from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
+from tg_codegen.cycles import cycles
 from tg_codegen.rows import PART
 from tg_lazy import DEBUG, LazyOp
 
@@ -22,6 +24,7 @@ from .progress import Progress
 from .runner import CompiledRunner
 
 _RUNS = 5
+_MOST_CYCLES = 2e9  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
 _PLANNED = b"as planned"  # in place of actions: a kernel in parts, which no actions lead to
 
 
@@ -64,6 +67,12 @@ def result_key(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) ->
         ast.key, renderer.key, device.key, machine, speccache.generator_identity(), str(width))
 
 
+def reference(ast: LazyOp, renderer: Renderer) -> ProgramSpec:
+    """The program whose results are right: the plain kernel, or the planned one where the plain one takes seconds."""
+    plain = compile_ast(ast, renderer, actions=())
+    return plain if cycles(plain, renderer.target) <= _MOST_CYCLES else compile_ast(ast, renderer)
+
+
 class _Report:
     """Shows how far a search is; the rounds are printed where ``DEBUG`` asks for it."""
 
@@ -79,7 +88,7 @@ class _Report:
 
 
 class _Measure:
-    """Times programs for one AST on scratch buffers, if they compute what the plain kernel does."""
+    """Times programs for one AST on scratch buffers, if they compute what they should."""
 
     def __init__(self, device: Compiled, renderer: Renderer, ast: LazyOp) -> None:
         self.device = device
@@ -89,8 +98,8 @@ class _Measure:
         self.ready: dict[str, bytes] = {}
         self.comparison: Comparison | None = None
         if device.executes and not any(arg.internal for arg in ast.arg):  # with such, nothing is measured
-            plain = CompiledRunner(compile_ast(ast, renderer, actions=()), device, cached=False)
-            self.comparison = Comparison(ast, self.buffers, lambda values: plain(self.buffers, values, wait=True))
+            right = CompiledRunner(reference(ast, renderer), device, cached=False)
+            self.comparison = Comparison(ast, self.buffers, lambda values: right(self.buffers, values, wait=True))
 
     def prepare(self, spec: ProgramSpec) -> None:
         """Compiles a program, in a thread."""

@@ -4,7 +4,8 @@ Both run on the same inputs, patterns of small numbers: sums of these are exact 
 most results have to agree to the last bit. Integers always have to. Where floats differ, they may by rounding: by some
 units of the narrowest float in the kernel, growing with the square root of how many terms are added, of the largest
 result. Where results are what is left when large terms cancel, no order of summation agrees with another that well;
-the heuristic's program, which is looked at first, then tells that it takes the terms' size for a measure.
+the heuristic's program, which is looked at first, then tells that it takes the terms' size for a measure. Where the
+plain kernel would take long, the planned one stands in for it.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def difference(dtype: DType, got: bytes, want: bytes, relative: float, least: fl
       least: what counts as the largest where that is smaller.
 
     >>> difference(dtypes.int32, b"\\1\\0\\0\\0", b"\\2\\0\\0\\0", 0.5, 0.0)
-    'element 0 is 1, the plain kernel gives 2; 1 of 1 differ'
+    'element 0 is 1, and should be 2; 1 of 1 differ'
     """
     try:
         import numpy as np
@@ -182,7 +183,7 @@ def difference(dtype: DType, got: bytes, want: bytes, relative: float, least: fl
     if not len(bad):
         return ""
     at = bad[0]
-    return f"element {at} is {mine[at]}, the plain kernel gives {other[at]}; {len(bad)} of {len(mine)} differ"
+    return f"element {at} is {mine[at]}, and should be {other[at]}; {len(bad)} of {len(mine)} differ"
 
 
 def _close(a: ConstType, b: ConstType, bound: float) -> bool:
