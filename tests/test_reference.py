@@ -12,7 +12,7 @@ import tinytg
 from tinytg import nn
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
-_ENTRY = re.compile(r"^::: (tinytg\S*)\n(?: [^\n]*\n|\n)*```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ENTRY = re.compile(r"^::: (tinytg\S*)\n(?:(?!:::|```)[^\n]*\n)*```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 
 

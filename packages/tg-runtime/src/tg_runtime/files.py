@@ -7,7 +7,6 @@ would be a signal, which ends the process.
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
 
@@ -209,6 +208,8 @@ class File:
             raise DeviceError(f"cannot map {self.nbytes} bytes of {self.path}: {error}") from error
 
     def _map(self, handle: int) -> memoryview:
+        import mmap  # not for the start of every program
+
         found = os.fstat(handle)
         self._check(found)
         if found.st_size < self.nbytes:
