@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,7 +99,7 @@ class _Draft:
             self.close()  # swept before it was locked
 
     def _name(self) -> None:
-        self.name = os.path.join(self.folder, f"{_FIRST}{secrets.token_hex(8)}{_LAST}")
+        self.name = os.path.join(self.folder, f"{_FIRST}{os.urandom(8).hex()}{_LAST}")
 
     def publish(self, target: str) -> None:
         """Gives the file its name, in place of what has it."""
