@@ -344,6 +344,71 @@ def test_the_gradient_of_an_argument(backend: str) -> None:
 # results
 
 
+@pytest.mark.parametrize("zeroed", ["inside", "outside", "by turns", "never"])
+@pytest.mark.parametrize("returned", [False, True], ids=["kept", "returned"])
+def test_gradients_that_are_left_at_parameters(zeroed: str, returned: bool) -> None:
+    """Recorded or not, ``grad`` is what ``backward`` makes of the ``grad`` of before."""
+
+    def run(jit: Any) -> list[list[float]]:
+        w = Tensor([1.0, 2.0], requires_grad=True).realize()
+        v = Tensor([3.0, 4.0], requires_grad=True).realize()
+
+        def step(x: Tensor) -> Tensor:
+            if zeroed == "inside":
+                w.grad = v.grad = None
+            (w * x + v).sum().backward()  # the gradient of v is a constant
+            assert w.grad is not None and v.grad is not None
+            Tensor.realize(w.grad, v.grad)
+            return w.grad if returned else x + 1
+
+        function = jit(step)
+        seen = []
+        for i in range(6):
+            if zeroed == "outside" or (zeroed == "by turns" and i % 3 == 0):
+                w.grad = v.grad = None
+            out = function(real(float(i), i + 1.0))
+            assert w.grad is not None and v.grad is not None
+            seen += [w.grad.tolist(), v.grad.tolist(), out.tolist()]
+            if i % 2:  # as clipping does
+                w.grad *= 0.5
+                v.grad *= 0.5
+        return seen
+
+    with warnings.catch_warnings():
+        if zeroed in ("never", "by turns"):
+            warnings.simplefilter("ignore", RuntimeWarning)  # a sum that goes on in other memory is recorded anew
+        assert run(TinyJit) == run(lambda function: lambda *args: _apart(function(*args)))
+
+
+def _apart(result: Tensor) -> Tensor:
+    return result.clone().realize()
+
+
+def test_a_gradient_that_is_read_may_be_another_one(backend: str) -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True).realize()
+    x = real(1.0, 1.0)
+
+    @TinyJit
+    def make(scale: Tensor) -> None:
+        w.grad = None
+        (w * scale).sum().backward()
+        assert w.grad is not None
+        w.grad.realize()
+
+    @TinyJit
+    def use() -> Tensor:
+        assert w.grad is not None
+        return w.grad * x
+
+    for i in range(5):
+        make(real(float(i), float(i)))
+        assert use().tolist() == [float(i), float(i)]
+    w.grad = real(7.0, 7.0)
+    assert use().tolist() == [7.0, 7.0]
+    make(real(8.0, 8.0))
+    assert use().tolist() == [8.0, 8.0]
+
+
 def test_results_kept_elsewhere(backend: str) -> None:
     """A result has memory of its own in every call, also when the function keeps the tensor in an attribute."""
     class Keeper:

@@ -130,7 +130,7 @@ class TinyJit(Generic[P, R]):
             record = self.captured
             if record is not None:
                 finish_assigns()
-                why = record.outside.changed()
+                why = record.outside.changed() or record.grads.changed()
                 if not why:
                     out: R = NotImplemented if kwargs else record.again(args)
                     if out is NotImplemented:

@@ -73,7 +73,7 @@ class Made:
         tensors = tensors_in(result)
         mine = {id(tensor) for tensor in tensors}
         self.after = Reached(self.roots)
-        after = self.after.tensors
+        after = {*self.after.tensors, *self.after.gradients, *(id(grad) for _, _, grad in self.seen.gradients())}
         held: dict[Storage, bool] = {}  # whether a tensor from before holds it
         for tensor in live():
             storage = tensor.lazydata.storage

@@ -43,6 +43,9 @@ class Observer:
         self.fused: dict[int, ref[LazyBuffer]] = {}
         tensors = live()
         self._tensors = {id(tensor): (ref(tensor), ref(tensor.lazydata.base)) for tensor in tensors}
+        self._grads = {
+            id(tensor): ref(tensor.grad) for tensor in tensors if isinstance(tensor, Tensor) and tensor.grad is not None
+        }
         roots = [tensor.lazydata.base for tensor in tensors]
         waiting = reachable([root for root in roots if root.op not in LEAVES and not root.is_realized])
         self._before = {id(node): ref(node) for node in waiting if node.op not in LEAVES and not node.is_realized}
@@ -70,6 +73,17 @@ class Observer:
         """Whether a tensor is older than the call."""
         known = self._tensors.get(id(tensor))
         return known is not None and known[0]() is tensor
+
+    def gradients(self) -> list[tuple[Tensor, bool, Tensor | None]]:
+        """Each tensor that is older than the call and got another ``grad``: whether it had one before, and the new."""
+        found: list[tuple[Tensor, bool, Tensor | None]] = []
+        for tensor in live():
+            assert isinstance(tensor, Tensor)
+            before = self._grads.get(id(tensor))
+            same = tensor.grad is None if before is None else tensor.grad is not None and before() is tensor.grad
+            if not same and self.knew(tensor):
+                found.append((tensor, before is not None, tensor.grad))
+        return found
 
     def moved(self, tensor: Tensor) -> bool:
         """Whether a tensor is older than the call, and got other memory since."""
@@ -125,7 +139,7 @@ class Outside:
             else:
                 continue
             found.append(tensor)
-        to_found = reached.ways_to([tensor for tensor in found if id(tensor) in reached.tensors])
+        to_found = reached.ways_to([tensor for tensor in found if tensor in reached])
         to_left = after.ways_to([tensor for tensor in left if id(tensor) in after.tensors])
         self._ways = [ways for ways in (to_found, to_left) if len(ways)]
         self._left = [(ref(tensor), tensor.lazydata.storage) for tensor in left]

@@ -43,11 +43,13 @@ class Reached:
 
     Attributes:
       tensors: the tensors, each once, by their ``id``.
+      gradients: those that are only reached as the ``grad`` of another.
       roots: where the walk began.
     """
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.tensors: dict[int, Tensor] = {}
+        self.gradients: dict[int, Tensor] = {}
         self._into: dict[int, list[tuple[int, Step]]] = {}  # by the object that a step leads to: from where, and how
         self._settings: dict[int, list[Step]] = {}
         self.roots = list(roots)
@@ -59,6 +61,10 @@ class Reached:
             kept.append(value)
             if isinstance(value, Tensor):
                 self.tensors[id(value)] = value
+                if value.grad is not None:
+                    step = Step(getattr, value, "grad", value.grad)
+                    self._into.setdefault(id(value.grad), []).append((id(value), step))
+                    self.gradients[id(value.grad)] = value.grad
                 continue
             for step in _steps(value):
                 child = step.value
@@ -70,6 +76,9 @@ class Reached:
                 if id(child) not in seen:
                     seen.add(id(child))
                     stack.append(child)
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        return id(tensor) in self.tensors or id(tensor) in self.gradients
 
     def ways_to(self, tensors: Collection[Tensor]) -> Ways:
         """The steps on every way to some of the tensors."""

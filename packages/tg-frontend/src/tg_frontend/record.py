@@ -26,6 +26,7 @@ from tg_shape import ShapeTracker, Variable
 
 from .autograd import MODE
 from .call import Call, Expected, JitError, OtherMemory
+from .grads import Grads
 from .made import Made, all_written, written_by
 from .memory import Memory
 from .outside import Observer, Outside
@@ -70,6 +71,7 @@ class Record:
             if tensor._home is not None and not tensor._home.direct and tensor.lazydata.is_whole:
                 tensor._home = tensor._place = None  # it is in memory that is the record's, and follows what is there
         self.outside = Outside(roots, nodes, made.reached, left, made.after)
+        self.grads = Grads(made.seen.gradients())
         self.replaced = [*self.inputs, *(buffer_of(storage) for storage in self.outputs)]
         # of the results as they are now, whatever their owner does to them later
         self.results = {id(tensor): self._place(tensor) for tensor in tensors_in(result)}
@@ -296,6 +298,7 @@ class Record:
             tensor = one()
             if tensor is not None:
                 tensor._lazy = lazy.bind(values)
+        self.grads.leave()
         return self._results(call, storages)
 
     def _outdate(self) -> None:
