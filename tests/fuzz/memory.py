@@ -137,7 +137,7 @@ class Array:
         return Array.made(np.pad(self.x, amounts))
 
     def sum(self, axis: int, keepdim: bool) -> Array:
-        wide = {"uint8": "uint32", "int16": "int32"}.get(self.x.dtype.name, self.x.dtype.name)
+        wide = self.x.dtype if self.x.dtype.kind == "f" else np.int64
         return Array.made(self.x.sum(axis, keepdims=keepdim, dtype=wide))
 
     def max(self, axis: int, keepdim: bool) -> Array:

@@ -98,11 +98,11 @@ def test_least_upper_float() -> None:
 
 def test_sums() -> None:
     expected = {
-        dtypes.bool: (dtypes.int32, dtypes.int32),
-        dtypes.int8: (dtypes.int32, dtypes.int32),
-        dtypes.uint8: (dtypes.uint32, dtypes.uint32),
-        dtypes.uint16: (dtypes.uint32, dtypes.uint32),
-        dtypes.int32: (dtypes.int32, dtypes.int32),
+        dtypes.bool: (dtypes.int32, dtypes.int64),
+        dtypes.int8: (dtypes.int32, dtypes.int64),
+        dtypes.uint8: (dtypes.uint32, dtypes.int64),
+        dtypes.uint16: (dtypes.uint32, dtypes.int64),
+        dtypes.int32: (dtypes.int32, dtypes.int64),
         dtypes.int64: (dtypes.int64, dtypes.int64),
         dtypes.uint64: (dtypes.uint64, dtypes.uint64),
         dtypes.fp8e4m3: (dtypes.float32, dtypes.fp8e4m3),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tg_dtype import dtypes
 from tg_frontend import Tensor
+from tg_lazy import Context
 
 Array = NDArray[Any]
 
@@ -44,7 +45,7 @@ def test_along_axes(name: str, backend: str) -> None:
 
 
 def test_dtypes_of_sums(backend: str) -> None:
-    names = {"bool": "int32", "int8": "int32", "uint8": "uint32", "int64": "int64", "float16": "float16"}
+    names = {"bool": "int64", "int8": "int64", "uint8": "int64", "uint64": "uint64", "float16": "float16"}
     for dtype, want in names.items():
         t = Tensor.ones(300, dtype=dtype)
         assert t.sum().dtype.name == want and t.sum().item() == 300
@@ -184,3 +185,26 @@ def test_normalize_by_the_extremes(backend: str) -> None:
     same(Tensor(x).normalize(p=math.inf), x / np.abs(x).max(1, keepdims=True))
     same(Tensor(x[:1]).normalize(p=-math.inf, dim=1), x[:1])
     same(Tensor(x).normalize(p=math.inf, dim=0), x / np.abs(x).max(0, keepdims=True))
+
+
+WIDE = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"]
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
+def test_sums_and_products_of_integers_do_not_wrap(backend: str, dtype: str, name: str) -> None:
+    top = np.dtype(dtype) == bool or np.iinfo(dtype).max
+    count = 3 if "sum" in name else 2 if np.dtype(dtype).itemsize < 4 else 1
+    x = np.full((2, count + 1), top, dtype)
+    x[:, 1:] = 2 if dtype in ("int32", "uint32") and "prod" in name else 1 if dtype == "int64" else top
+    if dtype == "int64":
+        x[:, 0] -= count
+    got = getattr(Tensor(x), name)(1)
+    assert got.dtype == dtypes.int64 and got.tolist() == getattr(np, name)(x, axis=1, dtype=np.int64).tolist()
+
+
+def test_a_sum_of_many_small_integers_does_not_wrap() -> None:
+    with Context(DEV="CPU"):
+        x = Tensor.full((2**24 + 5,), 127, dtype="int8")
+        assert x.sum().item() == 127 * (2**24 + 5)
+        assert x.cast("uint8").reshape(1, -1).sum(1).item() == 127 * (2**24 + 5)

@@ -28,6 +28,7 @@ IMAGE = RNG.uniform(-1, 1, (2, 3, 9, 8)).astype(np.float32)
 Case = tuple[str, Callable[..., Any]]
 
 ALIKE = (
+    "erfc expm1 log1p "
     "abs acos acosh asin asinh atan atanh ceil celu cos cosh elu erf exp exp2 floor gelu hardsigmoid hardswish "
     "hardtanh isfinite isinf isnan leaky_relu log log10 log2 logical_not logsigmoid mish neg quick_gelu "
     "reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh softplus softsign sqrt square swish tan "
@@ -38,6 +39,7 @@ ALIKE = (
     "repeat_interleave chunk split len"
 ).split()
 BINARY = (
+    "atan2 divmod floor_divide remainder "
     "add sub mul div maximum minimum pow copysign eq ne lerp logaddexp isclose allclose fmod mod idiv "
     "binary_crossentropy binary_crossentropy_logits where masked_select masked_fill"
 ).split()

@@ -127,18 +127,23 @@ def sum_acc_dtype(dtype: DType) -> DType:
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The type that a sum returns: the accumulator's, except that narrow floats are rounded back to themselves.
+    """The type that a sum or a product returns: floats stay what they are, integers and bools give int64.
+
+    So sums of integers do not wrap, as in PyTorch and numpy; of uint64 there is no wider type.
 
     Raises:
         TypeError: if ``dtype`` is void, a pointer or an image.
 
     Example:
         >>> from tg_dtype import dtypes, sum_dtype
-        >>> sum_dtype(dtypes.float16), sum_dtype(dtypes.int8)
-        (dtypes.float16, dtypes.int32)
+        >>> sum_dtype(dtypes.float16), sum_dtype(dtypes.int8), sum_dtype(dtypes.uint64)
+        (dtypes.float16, dtypes.int64, dtypes.uint64)
     """
-    accumulator = sum_acc_dtype(dtype)
-    return dtype if is_float(dtype) else accumulator
+    if dtype.kind == "void":
+        raise TypeError(f"sum: {dtype.name} cannot be added up")
+    if is_float(dtype) or dtype.scalar() is dtypes.uint64:
+        return dtype
+    return dtypes.int64.vec(dtype.count)
 
 
 def can_safe_cast(src: DType, dst: DType) -> bool:

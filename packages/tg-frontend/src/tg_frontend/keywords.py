@@ -71,6 +71,9 @@ _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
 _CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
 _OURS = frozenset({"tg_frontend", "tg_lazy", "tg_dtype", "tg_shape", "tg_runtime", "tinytg"})
 _OPENINGS = ("__init__", "__call__")
+_OPERATORS = frozenset(
+    f"__{name}__" for name in "add sub mul truediv mod pow and or xor lshift rshift".split()
+)  # which stand for methods
 
 
 class _Signature:
@@ -248,7 +251,7 @@ def public(kind: C, owner: str | None = None) -> C:
     done: set[str] = set()
     for floor in kind.__mro__[:-1]:
         for key, value in list(vars(floor).items()):
-            if key in done or (key.startswith("_") and key not in _OPENINGS):
+            if key in done or (key.startswith("_") and key not in _OPENINGS and key not in _OPERATORS):
                 continue
             done.add(key)
             wrap = type(value) if isinstance(value, (classmethod, staticmethod)) else None

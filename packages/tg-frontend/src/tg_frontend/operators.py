@@ -106,47 +106,27 @@ class Operators(Elementwise):
             return self._apply(Abs())
         return self._copied() if self.dtype.kind in ("uint", "bool") else self.maximum(-self)
 
-    def __add__(self, x: Any) -> Self:
-        return self.add(x)
-
-    def __sub__(self, x: Any) -> Self:
-        return self.sub(x)
-
-    def __mul__(self, x: Any) -> Self:
-        return self.mul(x)
-
-    def __truediv__(self, x: Any) -> Self:
-        return self.div(x)
+    # the methods themselves, so that an operator costs no call more
+    __add__ = Elementwise.add
+    __sub__ = Elementwise.sub
+    __mul__ = Elementwise.mul
+    __truediv__ = Elementwise.div
+    __mod__ = Elementwise.mod
+    __pow__ = Elementwise.pow
+    __and__ = Elementwise.bitwise_and
+    __or__ = Elementwise.bitwise_or
+    __xor__ = Elementwise.bitwise_xor
+    __lshift__ = Elementwise.lshift
+    __rshift__ = Elementwise.rshift
 
     def __floordiv__(self, x: Any) -> Self:
         return self.div(x, rounding_mode="floor")
-
-    def __mod__(self, x: Any) -> Self:
-        return self.mod(x)
 
     def __divmod__(self, x: Any) -> tuple[Self, Self]:
         return self.divmod(x)
 
     def __rdivmod__(self, x: Any) -> tuple[Self, Self]:
         return self.divmod(x, True)
-
-    def __pow__(self, x: Any) -> Self:
-        return self.pow(x)
-
-    def __and__(self, x: Any) -> Self:
-        return self.bitwise_and(x)
-
-    def __or__(self, x: Any) -> Self:
-        return self.bitwise_or(x)
-
-    def __xor__(self, x: Any) -> Self:
-        return self.bitwise_xor(x)
-
-    def __lshift__(self, x: Any) -> Self:
-        return self.lshift(x)
-
-    def __rshift__(self, x: Any) -> Self:
-        return self.rshift(x)
 
     def __radd__(self, x: Any) -> Self:
         return self.add(x, True)

@@ -5,7 +5,7 @@ A position outside of the axis reads as 0 and is not written: it cannot be check
 
 from __future__ import annotations
 
-from tg_dtype import ConstType, dtypes
+from tg_dtype import ConstType, dtypes, sum_acc_dtype
 from tg_shape import prod, sint
 
 from .core import Core
@@ -129,14 +129,14 @@ class Placement(Indexing):
         mine = self.reshape((pre, n, post))
         reached = hit.any(1)
         if reduce in ("sum", "mean"):
-            out = hit.where(value, 0).sum(1).cast(self.dtype)
+            out = hit.where(value, 0).sum(1, dtype=sum_acc_dtype(self.dtype)).cast(self.dtype)
             out = mine + out if include_self else out
             if reduce == "mean":
                 count = hit.sum(1) + (1 if include_self else 0)
                 exact = self.dtype.kind == "float"
                 out = out / count.maximum(1).cast(self.dtype) if exact else out // count.maximum(1).cast(self.dtype)
         elif reduce == "prod":
-            out = hit.where(value, 1).prod(1).cast(self.dtype)
+            out = hit.where(value, 1).prod(1, dtype=sum_acc_dtype(self.dtype)).cast(self.dtype)
             out = mine * out if include_self else out
         elif reduce == "amax":
             out = hit.where(value, dtypes.min(self.dtype)).max(1)
@@ -176,7 +176,7 @@ class Placement(Indexing):
         if n == 0:
             return turn.flatten() * 0, turn.flatten() < 0
         rank = flat.cast(dtypes.int32).cumsum()
-        at = (flat & rank.eq(turn + 1)).where(flat._counter(0), 0).sum(1)
+        at = (flat & rank.eq(turn + 1)).where(flat._counter(0), 0).sum(1, dtype=dtypes.int32)
         return at, turn.flatten() < rank.shrink(((n - 1, n),))
 
     def masked_select(self, mask: Self, size: int | None = None, fill_value: ConstType = 0) -> Self:

@@ -456,7 +456,7 @@ class Random(Sorting):
         sums = weights.cumsum(-1)
         total = sums.shrink([*(None for _ in lead), (n - 1, n)])
         points = type(self).rand(*lead, num_samples, 1, device=self.device) * total.unsqueeze(-1)
-        passed = (sums.unsqueeze(-2) <= points).cast(dtypes.int32).sum(-1)
+        passed = (sums.unsqueeze(-2) <= points).sum(-1, dtype=dtypes.int32)
         return passed.minimum(n - 1)
 
 

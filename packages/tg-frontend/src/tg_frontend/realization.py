@@ -206,8 +206,7 @@ def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
     """
     spare(storage)
     readers = storage.readers
-    # what is computed reads no more: a record asks before each replay whether there is any reader
-    readers[:] = [weak for weak in readers if (reader := weak()) is not None and not reader.is_realized]
+    readers.sweep()
     if not readers:
         return
     late = {reader for reader in readers.alive() if _waits(reader)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tg_dtype import dtypes, sum_acc_dtype, sum_dtype
+from tg_dtype import DType, dtypes, sum_acc_dtype, sum_dtype
 from tg_lazy import Ops
+from tg_lazy.lazybuffer import max_size
 from tg_shape import prod, sint
 
 from .coerce import to_dtype
@@ -38,7 +39,7 @@ class Reduction(Creation):
         return self if keepdim else self.reshape(tuple(dim for i, dim in enumerate(self.shape) if i not in axes))
 
     def sum(self, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> Self:
-        """The sum. Narrow floats are accumulated in float32 and rounded once; narrow integers become 32 bits.
+        """The sum. Narrow floats are accumulated in float32 and rounded once; integers and bools give int64.
 
         Args:
           dtype: accumulate and return in this dtype instead.
@@ -50,8 +51,15 @@ class Reduction(Creation):
         axes = self._axes(axis, "sum")
         if dtype is not None:
             return self.cast(to_dtype(dtype))._apply(Sum(axes))._kept(axes, keepdim)
-        out = self.cast(sum_acc_dtype(self.dtype))._apply(Sum(axes)).cast(sum_dtype(self.dtype))
-        return out._kept(axes, keepdim)
+        return self.cast(self._accumulator(axes))._apply(Sum(axes)).cast(sum_dtype(self.dtype))._kept(axes, keepdim)
+
+    def _accumulator(self, axes: tuple[int, ...]) -> DType:
+        """What a sum along axes is accumulated in: of integers 32 bits where so few of them cannot exceed these."""
+        narrow = sum_acc_dtype(self.dtype)
+        if narrow.kind == "float":
+            return narrow
+        count, most = max_size(tuple(self.shape[axis] for axis in axes)), int(dtypes.max(self.dtype)) + 1
+        return narrow if count * most <= int(dtypes.max(narrow)) else sum_dtype(self.dtype)
 
     def prod(self, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> Self:
         """The product, accumulated as :meth:`sum` is.
@@ -63,8 +71,9 @@ class Reduction(Creation):
         axes = self._axes(axis, "prod")
         if dtype is not None:
             return self.cast(to_dtype(dtype))._apply(Prod(axes))._kept(axes, keepdim)
-        out = self.cast(sum_acc_dtype(self.dtype))._apply(Prod(axes)).cast(sum_dtype(self.dtype))
-        return out._kept(axes, keepdim)
+        kind = sum_dtype(self.dtype)
+        accumulator = sum_acc_dtype(kind) if kind.kind == "float" else kind
+        return self.cast(accumulator)._apply(Prod(axes)).cast(kind)._kept(axes, keepdim)
 
     def _nonempty(self, axes: tuple[int, ...], what: str) -> None:
         if any(isinstance(self.shape[axis], int) and self.shape[axis] == 0 for axis in axes):

@@ -35,10 +35,10 @@ class Sorting(Neural):
         tail = (1,) * (x.ndim - 1 - axis)
         i = x._iota(n, dtypes.int32, x.device)
         earlier = i.reshape((1, n, *tail)) < i.reshape((n, 1, *tail))
-        rank = (first | (same & earlier)).cast(dtypes.int32).sum(axis + 1)
+        rank = (first | (same & earlier)).sum(axis + 1, dtype=dtypes.int32)
         place = x._iota(count, dtypes.int32, x.device).reshape((count, 1, *tail))
         hit = rank.unsqueeze(axis).eq(place)
-        return hit.where(i.reshape((1, n, *tail)), 0).sum(axis + 1)
+        return hit.where(i.reshape((1, n, *tail)), 0).sum(axis + 1, dtype=dtypes.int32)
 
     def sort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Self, Self]:
         """The elements in order along an axis, and where they were (int32). Equal ones always keep their order.

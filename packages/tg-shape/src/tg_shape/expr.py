@@ -115,8 +115,9 @@ def as_sint(x: object) -> sint:
 
 
 def takes_over(x: object) -> bool:
-    """Whether an operator with ``x`` is the business of its class: numpy's convention, ``__array_ufunc__ = None``."""
-    return getattr(type(x), "__array_ufunc__", 0) is None
+    """Whether an operator with ``x`` is the business of its class: one outside numpy that has ``__array_ufunc__``."""
+    kind = type(x)
+    return hasattr(kind, "__array_ufunc__") and kind.__module__ != "numpy"
 
 
 class Expr:
