@@ -106,7 +106,8 @@ class Operators(Elementwise):
             return self._apply(Abs())
         return self._copied() if self.dtype.kind in ("uint", "bool") else self.maximum(-self)
 
-    # the methods themselves, so that an operator costs no call more
+    # The methods themselves, so that an operator costs no call more. They take ``reverse``, too, which in-place
+    # operators do not: hence their ignores.
     __add__ = Elementwise.add
     __sub__ = Elementwise.sub
     __mul__ = Elementwise.mul
@@ -184,38 +185,38 @@ class Operators(Elementwise):
 
     __hash__ = Core.__hash__
 
-    def __iadd__(self, x: Any) -> Self:
+    def __iadd__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.add(x), "+=")
 
-    def __isub__(self, x: Any) -> Self:
+    def __isub__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.sub(x), "-=")
 
-    def __imul__(self, x: Any) -> Self:
+    def __imul__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.mul(x), "*=")
 
-    def __itruediv__(self, x: Any) -> Self:
+    def __itruediv__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.div(x), "/=")
 
     def __ifloordiv__(self, x: Any) -> Self:
         return self._in_place(self.div(x, rounding_mode="floor"), "//=")
 
-    def __imod__(self, x: Any) -> Self:
+    def __imod__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.mod(x), "%=")
 
-    def __ipow__(self, x: Any) -> Self:
+    def __ipow__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.pow(x), "**=")
 
-    def __iand__(self, x: Any) -> Self:
+    def __iand__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.bitwise_and(x), "&=")
 
-    def __ior__(self, x: Any) -> Self:
+    def __ior__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.bitwise_or(x), "|=")
 
-    def __ixor__(self, x: Any) -> Self:
+    def __ixor__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.bitwise_xor(x), "^=")
 
-    def __ilshift__(self, x: Any) -> Self:
+    def __ilshift__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.lshift(x), "<<=")
 
-    def __irshift__(self, x: Any) -> Self:
+    def __irshift__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.rshift(x), ">>=")
