@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -178,6 +180,28 @@ def test_an_entry_that_keeps_its_times_is_found(cache_folder: Path, monkeypatch:
     monkeypatch.setattr(os, "supports_fd", {refused})
     assert diskcache.get("t", KEY) == b"payload"
     assert asked
+
+
+def test_an_entry_that_cannot_be_opened_for_a_moment_stays(cache_folder: Path) -> None:
+    key = diskcache.digest("stays")
+    assert diskcache.put("table", key, b"value")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(int(name) for name in os.listdir("/proc/self/fd"))
+    for free in range(5):  # handles: none for the folder, then none for what is in it
+        taken = []
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most + 8, hard))
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(os.open("/dev/null", os.O_RDONLY))
+            for handle in [taken.pop() for _ in range(free)]:
+                os.close(handle)
+            assert diskcache.get("table", key) in (None, b"value")
+        finally:
+            for handle in taken:
+                os.close(handle)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert diskcache.get("table", key) == b"value"
 
 
 def test_the_limit_is_for_all_tables(cache_folder: Path) -> None:

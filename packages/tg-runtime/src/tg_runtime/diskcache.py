@@ -9,6 +9,7 @@ which turns it off.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -25,6 +26,7 @@ _HEAD = len(_MAGIC) + 32
 _USED_S = 3600.0  # how exactly it is known when an entry was used
 _OFTEN = 16  # times in which as much is written as may be kept that it is looked how much there is
 _KEPT = 64  # most files of :func:`keep` in a table
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO)  # these say nothing about an entry
 
 _written = 0
 
@@ -57,7 +59,9 @@ def get(table: str, key: str) -> bytes | None:
             content = _read(folder, name)
         except FileNotFoundError:
             return None
-        except OSError:
+        except (OSError, MemoryError) as error:
+            if not isinstance(error, OSError) or error.errno in _PASSING:
+                return None
             content = b""
         body, mine = content[_HEAD:], f"{table}/{key}\n".encode()
         if content[:4] == _MAGIC and body.startswith(mine) and content[4:_HEAD] == _sha256(body):
