@@ -37,7 +37,7 @@ ELSEWHERE = 2.0
 """How much more it may take on a machine of a kind for which nothing was recorded: what is recorded is of another."""
 TURNS = 9
 TURN_S = 0.05
-ATTEMPTS = 4
+ATTEMPTS = 8
 CHECKED = ("matrix products", "convolutions", "attention", "memory")
 """Groups whose results numpy computes fast enough to compare with."""
 GUARDED = (
@@ -138,7 +138,7 @@ def main(record: bool = False) -> int:
     failed = False
     for name in GUARDED:
         workload = opened(name, ours, machine)
-        found = statistics.median(workload.cost() for _ in range(ATTEMPTS)) if record else workload.cost()
+        found = statistics.median(workload.cost() for _ in range(5)) if record else workload.cost()
         if record:
             should[name] = float(f"{found:.4g}")
             print(f"{name:40s} {found:.4g}", flush=True)
