@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tools.mutants.__main__ import known
 from tools.mutants.mutations import drawn, mutants_of
 from tools.mutants.trial import Court, ordered
 
@@ -84,6 +85,13 @@ def test_tests_decide(root: Path, tmp_path: Path) -> None:
     assert court.try_(found["x is None or x < low", "(x < low)"], test, 1, 60).status == "survived"
     assert court.try_(found["2", "3"], [], 0, 60).status == "not covered"
     assert (court.tree / "packages/tg-planted/src/tg_planted/clamp.py").read_text(encoding="utf-8") == SOURCE
+
+
+def test_the_changes_that_once_survived_are_still_to_be_made(repository: Path) -> None:
+    found = known(repository)
+    assert len(found) >= 9
+    for mutant in found:
+        compile(mutant.source, mutant.path, "exec")
 
 
 def test_the_quick_and_the_near_go_first() -> None:
