@@ -37,16 +37,20 @@ def test_devices_are_listed_with_their_state() -> None:
 def test_listing_opens_nothing_and_is_quick() -> None:
     program = """
 import sys, time
+start, x = time.process_time(), 1
+for _ in range(100_000):  # what the machine's speed is measured by
+    x = x * 3 % 1_000_003
+yard = time.process_time() - start
 from tinytg.cli import main
 main(["devices"])
 from tg_runtime import Device
 print("opened:", Device.opened(), "heavy:", [name for name in ("llvmlite", "numpy") if name in sys.modules])
-print("seconds:", time.process_time())  # of the processor, whatever else the machine is doing
+print("yards:", (time.process_time() - start) / yard)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    *lines, opened, seconds = done.stdout.splitlines()
-    assert opened == "opened: [] heavy: []" and float(seconds.partition(": ")[2]) < 1
+    *lines, opened, yards = done.stdout.splitlines()
+    assert opened == "opened: [] heavy: []" and float(yards.partition(": ")[2]) < 150
     assert lines[0].split() == ["device", "interface", "renderers", "arch", "memory", "offered", "by", "state"]
 
 

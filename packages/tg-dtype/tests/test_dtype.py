@@ -159,18 +159,23 @@ def test_aliases() -> None:
 
 
 def test_import_is_light(tmp_path: Path) -> None:
-    code = (
-        "import sys, time; before = set(sys.modules); start = time.process_time(); import tg_dtype;"
-        "took = time.process_time() - start; print(took, *sorted(set(sys.modules) - before))"
-    )
+    code = """
+import sys, time
+start, x = time.process_time(), 1
+for _ in range(100_000):  # what the machine's speed is measured by
+    x = x * 3 % 1_000_003
+yard, before, start = time.process_time() - start, set(sys.modules), time.process_time()
+import tg_dtype
+print((time.process_time() - start) / yard, *sorted(set(sys.modules) - before))
+"""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env |= {"PYTHONPATH": str(Path(tg_dtype.__file__).parent.parent), "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    best, modules = 1.0, set[str]()
+    best, modules = 100.0, set[str]()
     for _ in range(10):  # the first one compiles
         took, *names = subprocess.check_output([sys.executable, "-S", "-c", code], text=True, env=env).split()
         best, modules = min(best, float(took)), set(names)
     assert not modules & {"typing", "dataclasses", "inspect", "re", "numpy", "ctypes", "decimal", "fractions"}
-    assert best < 0.015  # 4 ms of the processor on an idle machine; a busy one has slower ones
+    assert best < 6  # 1.5 are usual
 
 
 def test_pointers_that_nobody_uses_go() -> None:
