@@ -17,7 +17,7 @@ NAN, INF = math.nan, math.inf
 BY_NAME = {function.name: function for function in accuracy.FUNCTIONS}
 PRESENT = [device for device in accuracy.DEVICES if not accuracy.missing(device)]
 DEVICES = [
-    pytest.param(device, marks=pytest.mark.slow) if device in accuracy.SLOW else device for device in PRESENT
+    pytest.param(device, marks=pytest.mark.dense) if device in accuracy.SLOW else device for device in PRESENT
 ]
 # Each of another family of algorithms; compiling all of them for every device takes minutes.
 SOME = ("exp", "log", "log1p", "cos", "tan", "asin", "tanh", "atanh", "erf", "sigmoid", "pow", "atan2")
@@ -73,7 +73,7 @@ def test_float32_elsewhere(name: str, device: str) -> None:
     assert found.error <= BY_NAME[name].bound(dtypes.float32), f"{name}: {found}"
 
 
-@pytest.mark.slow
+@pytest.mark.dense
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("dtype", accuracy.KINDS, ids=str)
 @pytest.mark.parametrize("name", BY_NAME)

@@ -96,7 +96,7 @@ def test_dtypes_that_are_missing(name: str) -> None:
         assert not refused(renderer, dtype)
 
 
-@pytest.mark.slow
+@pytest.mark.dense
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_dtype(name: str) -> None:
     found = [line for dtype in dtypes.all for line in refused(TARGETS[name], dtype)]

@@ -31,10 +31,9 @@ class HostMemory:
             os.register_at_fork(
                 before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
             )
-        # sorted by address; parallel lists, so that the search compares numbers only
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._owners: list[object] = []
+        # Start, end and owner, sorted by start. One list, changed by one call: a signal's handler that raises comes
+        # before it or after it. The search compares with (start,), so owners are never compared.
+        self._ranges: list[tuple[int, int, object]] = []
 
     def allocate(self, nbytes: int) -> MMIO:
         """Zeroed, page-aligned memory, mapped to the device.
@@ -54,10 +53,8 @@ class HostMemory:
     def map(self, address: int, nbytes: int, owner: object = None) -> None:
         """Lets the device touch a range; ``owner`` is kept until it is unmapped. Ranges may repeat and nest."""
         with self._lock:
-            at = bisect.bisect_left(self._starts, address)
-            self._starts.insert(at, address)
-            self._ends.insert(at, address + nbytes)
-            self._owners.insert(at, owner)
+            at = bisect.bisect_left(self._ranges, (address,))
+            self._ranges.insert(at, (address, address + nbytes, owner))
 
     def unmap(self, address: int, nbytes: int) -> None:
         """Takes back one mapping of exactly this range.
@@ -66,10 +63,10 @@ class HostMemory:
             ValueError: if there is none.
         """
         with self._lock:
-            at = bisect.bisect_left(self._starts, address)
-            while at < len(self._starts) and self._starts[at] == address:
-                if self._ends[at] == address + nbytes:
-                    del self._starts[at], self._ends[at], self._owners[at]
+            at = bisect.bisect_left(self._ranges, (address,))
+            while at < len(self._ranges) and self._ranges[at][0] == address:
+                if self._ranges[at][1] == address + nbytes:
+                    del self._ranges[at]
                     return
                 at += 1
         raise ValueError(f"{nbytes} bytes at {address:#x} are not mapped")
@@ -77,10 +74,11 @@ class HostMemory:
     def view(self, address: int, nbytes: int) -> MMIO | None:
         """These bytes, which the view keeps alive; None unless one mapped range holds them all."""
         with self._lock:
-            at = bisect.bisect_right(self._starts, address) - 1
+            at = bisect.bisect_left(self._ranges, (address + 1,)) - 1
             # ranges of callers may nest, so a wider one can begin before the nearest
             while at >= 0:
-                if address + nbytes <= self._ends[at]:
-                    return MMIO(address, nbytes, "B", self._owners[at])
+                _, end, owner = self._ranges[at]
+                if address + nbytes <= end:
+                    return MMIO(address, nbytes, "B", owner)
                 at -= 1
             return None
