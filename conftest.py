@@ -102,6 +102,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> MarkdownFi
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--allowed-skips",
+        action="append",
         metavar="FILE",
         help="fail the run when a test is skipped for a reason that no line (a regular expression) of FILE matches",
     )
@@ -130,10 +131,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _skips_not_allowed(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> list[str]:
-    ledger = config.getoption("--allowed-skips")
-    if not ledger:
+    files = config.getoption("--allowed-skips")
+    if not files:
         return []
-    lines = Path(ledger).read_text(encoding="utf-8").splitlines()
+    lines = [line for file in files for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    ledger = " and ".join(files)
     allowed = [re.compile(line) for line in lines if line.strip() and not line.startswith("#")]
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if not hasattr(report, "wasxfail")]
     return [
