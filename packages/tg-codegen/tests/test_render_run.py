@@ -36,6 +36,12 @@ _CUDA_SHIM = """
 #define sqrtf __builtin_sqrtf
 #define trunc __builtin_trunc
 #define truncf __builtin_truncf
+#define exp __builtin_exp
+#define expf __builtin_expf
+#define log __builtin_log
+#define logf __builtin_logf
+#define cos __builtin_cos
+#define cosf __builtin_cosf
 #define exp2 __builtin_exp2
 #define exp2f __builtin_exp2f
 #define log2 __builtin_log2

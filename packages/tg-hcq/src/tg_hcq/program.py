@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import dtypes
+from tg_runtime.limits import runs_at_all
 from tg_shape import sint
 
 from .args import ArgsLayout, HCQArgsState
@@ -66,9 +67,12 @@ class HCQProgram:
 
         Raises:
             ValueError: if the arguments are not those of the layout; nothing is submitted then.
+            DeviceError: if a size is negative, or a group has no work-items.
             DeviceFault: if the device is stopped, or stops while it is waited for.
         """
         device = self.device
+        if not runs_at_all(f"{device.device}: {self.name}", global_size, local_size):
+            return 0.0 if wait else None
         start, stop = (device.new_signal(), device.new_signal()) if wait else (None, None)
         with device.submission() as queue:
             args = self.fill_args(bufs, vals)
