@@ -16,6 +16,8 @@ from .base import Group
 from .kernels import buffer_with, kernel, positions, run
 
 _SHIFTS = frozenset({Ops.SHL, Ops.SHR})
+_TOGETHER = 24
+"""Ops in one kernel: each has an output, and some devices take no more than 31 buffers."""
 
 
 class Elementwise(Group):
@@ -27,13 +29,15 @@ class Elementwise(Group):
         """Every elementwise op on every dtype, against the op table's own Python function."""
         for dtype in self.dtypes:
             operands = [self.values(dtype) for _ in range(3)]
-            self._check_elementwise(dtype, operands)
+            every = (op for op in Ops if op in ALU and op not in (Ops.CAST, Ops.BITCAST))
+            ops: list[Ops] = [op for op in every if self._takes(op, dtype)]
+            for start in range(0, len(ops), _TOGETHER):
+                self._check_elementwise(dtype, operands, ops[start : start + _TOGETHER])
 
-    def _check_elementwise(self, dtype: DType, operands: list[list[ConstType]]) -> None:
+    def _check_elementwise(self, dtype: DType, operands: list[list[ConstType]], ops: list[Ops]) -> None:
         count = len(operands[0])
         flags = [bool(i % 3) for i in range(count)]
         amounts = [i % dtype.bits for i in range(count)]
-        ops = [op for op in Ops if op in ALU and op not in (Ops.CAST, Ops.BITCAST) and self._takes(op, dtype)]
         st = ShapeTracker.from_shape((count,))
         first = len(ops)
         loads = [ast.load(first + i, dtype, st) for i in range(3)]

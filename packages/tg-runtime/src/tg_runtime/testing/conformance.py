@@ -32,7 +32,7 @@ def groups(cls: type[Group] = DeviceConformance) -> dict[str, tuple[str, ...]]:
     """The tests of each group, in the order in which the class names them.
 
     >>> groups()["casts"]
-    ('test_casts', 'test_bitcasts')
+    ('test_casts', 'test_bitcasts', 'test_bytes_of_bools')
     """
     parts = [part for part in cls.__mro__ if issubclass(part, Group) and vars(part).get("group")]
     return {part.group: tuple(name for name in vars(part) if name.startswith("test_")) for part in parts}
