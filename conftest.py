@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -80,6 +81,9 @@ def _no_fallbacks(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    for key, setting in _declared().items():
+        if key not in _settings:
+            _settings[key] = setting.value
     return (yield from _no_fallbacks(item))
 
 
@@ -89,8 +93,29 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    return (yield from _no_fallbacks(item))
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    result = yield from _no_fallbacks(item)
+    if nextitem is None or nextitem.path != item.path:
+        _settings_as_before()
+    return result
+
+
+_settings: dict[str, object] = {}
+
+
+def _declared() -> dict[str, Any]:
+    """The settings of the packages that are imported."""
+    module = sys.modules.get("tg_lazy.context")
+    return {} if module is None else dict(module.ContextVar.registry)
+
+
+def _settings_as_before() -> None:
+    """Fails the last item of a file that left a setting changed: what other files then see depends on their order."""
+    found = {key: setting.value for key, setting in _declared().items()}
+    changed = [f"{key} is {value!r}" for key, value in found.items() if _settings.setdefault(key, value) != value]
+    _settings.update(found)
+    if changed:
+        pytest.fail(f"tests of this file leave settings changed: {', '.join(changed)}", pytrace=False)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> MarkdownFile | None:

@@ -72,6 +72,45 @@ def test_one_object_serves_again_and_inside_of_itself() -> None:
     assert block.saved == []
 
 
+def test_it_is_entered_and_left_by_explicit_calls() -> None:
+    """As fixtures do, which set something up in one function and take it down in another."""
+    block, other = Context(DEBUG=5), Context(DEBUG=6)
+    block.__enter__()
+    other.__enter__()
+    block.__enter__()
+    assert DEBUG.value == 5
+    block.__exit__(None, None, None)
+    assert DEBUG.value == 6
+    other.__exit__(None, None, None)
+    assert DEBUG.value == 5
+    leave = block.__exit__
+    leave(ValueError, ValueError("an error"), None)
+    assert DEBUG.value == 0
+    assert block.saved == other.saved == []
+
+
+def test_one_object_serves_several_threads() -> None:
+    """Each puts back what it found, in whatever order they come and go."""
+    block, turns, seen = Context(DEBUG=9), threading.Barrier(2), {}
+
+    def work(value: int, first: bool) -> None:
+        with Context(DEBUG=value):
+            if not first:
+                turns.wait()
+            with block:
+                if first:
+                    turns.wait()
+                turns.wait()
+            seen[value] = DEBUG.value
+
+    threads = [threading.Thread(target=work, args=(value, value == 5)) for value in (5, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {5: 5, 6: 6}
+
+
 def test_it_decorates() -> None:
     @Context(DEBUG=5)
     def inner() -> int:

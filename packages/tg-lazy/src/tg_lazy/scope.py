@@ -33,7 +33,12 @@ class _AtEnd(io.IOBase):
 
 
 class _Exit:
-    """The ``__exit__`` of a :class:`Scope`: looked up before the block is entered, it knows what to put back."""
+    """The ``__exit__`` of a :class:`Scope` in a ``with`` statement.
+
+    The statement looks it up in the class, before the block is entered: it knows what to put back. An explicit
+    ``scope.__exit__(…)``, which comes after the entry, finds the attribute of the object instead, see
+    :class:`Scope`.
+    """
 
     @overload
     def __get__(self, scope: None, owner: type) -> Callable[..., None]: ...
@@ -41,14 +46,14 @@ class _Exit:
     def __get__(self, scope: Scope, owner: type) -> Leave: ...
     def __get__(self, scope: Scope | None, owner: type) -> Callable[..., None]:
         if scope is None:
-            return _leave  # what ExitStack calls
+            return lambda scope, *error: _leave(scope.saved)  # what ExitStack calls
         end = _AtEnd()
         end.close = partial(deque, map(call, (scope.restorer(), scope.saved.pop)), 0)
         return end.__exit__
 
 
-def _leave(scope: Scope, *error: object) -> None:
-    scope.saved.pop()()
+def _leave(saved: list[Callable[[], object]], *error: object) -> None:
+    saved.pop()()
 
 
 class Scope(ABC):
@@ -57,12 +62,13 @@ class Scope(ABC):
     A subclass says what is changed, and how it is put back: by a C function, such as ``partial(setattr, …)``.
     """
 
-    __slots__ = ("saved",)
+    __slots__ = ("__dict__", "saved")
 
     __exit__ = _Exit()
 
     def __init__(self) -> None:
         self.saved: list[Callable[[], object]] = []
+        self.__dict__["__exit__"] = partial(_leave, self.saved)  # found by explicit calls, not by ``with``
 
     @abstractmethod
     def restorer(self) -> Callable[[], object]:
