@@ -586,6 +586,26 @@ def test_uncomputed_values_of_state_are_of_their_time(backend: str) -> None:
         assert jitted(real(1.0, 1.0)).tolist() == (want + np.array([6.0, 9.0])).tolist()
 
 
+def test_what_the_function_builds_like_others_is_its_own(backend: str) -> None:
+    """Equal graphs are one node: that somebody lets go of his, or computes it, says nothing about the function's."""
+
+    def halves() -> Tensor:
+        return Tensor.arange(3).float() * 0.5
+
+    w = real(1.0, 2.0, 3.0)
+    with Tensor.no_grad():
+        waiting = halves() * w
+        function = TinyJit(lambda x: halves() * x)
+        for _ in range(2):
+            function(real(1.0, 2.0, 3.0))
+    record = function.captured
+    assert waiting.tolist() == [0.0, 1.0, 3.0]
+    del waiting
+    with Tensor.no_grad():
+        assert function(real(2.0, 2.0, 2.0)).tolist() == [0.0, 1.0, 2.0]
+    assert function.captured is record is not None
+
+
 # variables
 
 

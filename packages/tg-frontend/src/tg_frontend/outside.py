@@ -64,6 +64,16 @@ class Observer:
             elif self.was_there(storage.root):
                 self.storages[storage.root] = None
 
+    def used(self) -> list[LazyBuffer]:
+        """Of :attr:`fused` what the function found, and did not make itself.
+
+        Equal graphs are one node: of constants and variables alone the function may have built what somebody built
+        before it. It is a value from before if a tensor from before holds it.
+        """
+        nodes = [node for one in self.fused.values() if (node := one()) is not None]
+        held = {tensor.lazydata.base for tensor in live() if isinstance(tensor, Tensor) and self.knew(tensor)}
+        return [node for node in nodes if node in held or not _needs_no_memory(node)]
+
     def waits(self, node: LazyBuffer) -> bool:
         """Whether a node is older than the call and not in memory yet."""
         known = self._before.get(id(node))
@@ -95,6 +105,10 @@ class Observer:
     def was_there(self, storage: Storage) -> bool:
         """Whether memory is older than the call."""
         return storage.uid <= self._newest or storage in self._later
+
+
+def _needs_no_memory(node: LazyBuffer) -> bool:
+    return all(one.storage is None and one.op not in MEMORY for one in reachable([node]))
 
 
 class Outside:

@@ -62,7 +62,7 @@ class Record:
         self.written = [n for n, buffer in enumerate(self.inputs) if id(buffer.base) in written]
         inputs = {one.lazy.storage for one in call.tensors}
         roots = [root for root in made.seen.storages if root not in inputs]
-        nodes = [node for one in made.seen.fused.values() if (node := one()) is not None]
+        nodes = made.seen.used()
         self.unsettled = self._unsettled(made, nodes)
         self._overlap(call)
         self.outputs = self._fresh(result, made.seen)
