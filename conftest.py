@@ -18,9 +18,11 @@ from typing import Any
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("quick", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.register_profile("explore", deadline=None, derandomize=False, print_blob=True)
+# How long an example takes, or to draw one, says something of the machine and what else runs there.
+_quick = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("quick", _quick)
+hypothesis.settings.register_profile("ci", _quick, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("explore", _quick, derandomize=False, print_blob=True)
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
