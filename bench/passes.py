@@ -26,7 +26,7 @@ from .workloads import WORKLOADS, language
 TRACED = ("ResNet-50, batch 1", language.NAME, "decode 135M, fp32")
 BUILDING, RUNNING, COUNTING = "building the graph", "running", "counting its nodes"
 PASSES = {
-    "differentiating": ("tg_frontend.gradient:Gradient.backward",),
+    "differentiating": ("tg_frontend.tensor:Tensor.backward",),
     "recognising graphs": ("tg_lazy.template:structure", "tg_lazy.template:recall", "tg_lazy.template:remember"),
     "scheduling and fusion": ("tg_lazy.schedule:schedule", "tg_lazy.schedule:recognise"),
     "forming kernels": ("tg_lazy.schedule:form", "tg_lazy.schedule:form_rows"),
@@ -46,7 +46,7 @@ PASSES = {
     "starting LLVM": ("tg_runtime.cpu.llvm:_binding", "tg_runtime.cpu.llvm:host"),
     "LLVM": ("tg_runtime.cpu.llvm:LLVMCompiler.compile",),
     "loading": ("tg_runtime.runner:CompiledRunner.__init__",),
-    "planning memory, recording": ("tg_frontend.jit:_Record.__init__",),
+    "planning memory, recording": ("tg_frontend.record:Record.__init__",),
     RUNNING: ("tg_runtime.runner:CompiledRunner.__call__", "tg_runtime.cpu.graph:CPUGraph.__call__"),
 }  # fmt: skip
 """What is called where a pass begins. What is in none of them is the frontend's."""

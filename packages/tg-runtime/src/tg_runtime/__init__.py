@@ -19,6 +19,7 @@ from .errors import (
 )
 from .kernels import get_runner
 from .lifetimes import Usage, arrange
+from .limits import runs_at_all
 from .profiler import PROFILE, PROFILE_FILE, profile
 from .registry import Device
 from .runner import (
@@ -82,5 +83,6 @@ __all__ = [
     "realize",
     "rejected",
     "run_schedule",
+    "runs_at_all",
     "update_stats",
 ]
