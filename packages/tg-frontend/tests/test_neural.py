@@ -145,6 +145,10 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         lambda: Tensor.ones(3, 4).cross_entropy(Tensor([1, 2])), ValueError,
         r"cross_entropy: classes of shape \(2,\) for scores of shape \(3, 4\)",
     ),
+    "cross_entropy of tokens": (
+        lambda: Tensor.ones(2, 3, 5).cross_entropy(Tensor.zeros(2, 3, dtype="int32")), ValueError,
+        r"not \(2, 5\): the axis of classes is 1; .transpose\(1, -1\) the scores, or .flatten both",
+    ),
     "cross_entropy dtype": (
         lambda: Tensor.ones(3, 4).cross_entropy(Tensor([1.0, 2, 3])), TypeError, "classes are integers"),
     "cross_entropy reduction": (

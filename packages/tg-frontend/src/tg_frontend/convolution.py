@@ -8,6 +8,7 @@ from tg_dtype import dtypes
 from tg_shape import sint
 
 from .function import Max
+from .ingest import value_of
 from .linear import Linear
 from .resampling import resampled, sizes_and_ratios
 from .windows import Correlate, spread, window_counts
@@ -231,7 +232,7 @@ class Convolution(Linear):
         out = x._apply(Max(axes))
         if not return_indices:
             return out._kept(axes, False)
-        spatial = self._ints()[-n:]
+        spatial = tuple(value_of(dim, self.shape) for dim in self.shape[-n:])
         size = math.prod(spatial)
         place = self._iota(size, dtypes.int32, self.device).reshape((*(1,) * (self.ndim - n), *spatial))
         place = place.pad([*((0, 0),) * (self.ndim - n), *pads], value=size)._windows(kernel, steps, gaps)
@@ -304,7 +305,7 @@ class Convolution(Linear):
         kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
         steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
         gaps = per_axis(dilation, n, f"{what}: dilation", 1)
-        *lead, counts = (*self._ints()[:-n], self._ints()[-n:])
+        *lead, counts = (*self.shape[:-n], [value_of(dim, self.shape) for dim in self.shape[-n:]])
         if output_size is None:
             spatial = tuple(
                 (c - 1) * s + d * (k - 1) + 1 - before - after
@@ -342,7 +343,7 @@ class Convolution(Linear):
             >>> Tensor([[[1.0, 3.0]]], device="NUMPY").interpolate(scale_factor=2).tolist()
             [[[1.0, 1.5, 2.5, 3.0]]]
         """
-        sizes, ratios = sizes_and_ratios(self._ints(), size, scale_factor, mode)
+        sizes, ratios = sizes_and_ratios(self.shape, size, scale_factor, mode)
         if align_corners is not None and mode.startswith("nearest") and align_corners:
             raise ValueError(f"interpolate: align_corners is not for mode {mode!r}")
         out = self if mode.startswith("nearest") else self._floating()

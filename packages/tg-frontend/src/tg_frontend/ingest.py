@@ -99,3 +99,13 @@ def value_of(dim: sint, shape: tuple[sint, ...]) -> int:
             "the symbolic size (tensor.shape), or do this outside of the function"
         )
     return sym_eval(free, values)
+
+
+def sure_of(dim: sint, least: int, shape: tuple[sint, ...]) -> sint:
+    """A size of a shape: symbolic where it is ``least`` or more with every value of its variables, else a number.
+
+    Raises:
+      ValueError: it may be less, and is bound to no value.
+      RuntimeError: it may be less, and TinyJit records.
+    """
+    return dim if isinstance(dim, int) or dim.vmin >= least else value_of(dim, shape)

@@ -11,6 +11,7 @@ import math
 from tg_dtype import dtypes
 
 from . import host
+from .ingest import value_of
 from .positions import check_known, signed
 from .random import Random
 
@@ -72,7 +73,11 @@ class Loss(Random):
         if not dtypes.is_int(classes.dtype):
             raise TypeError(f"{what}: classes are integers, got a tensor of {classes.dtype.name}")
         if classes.shape != rest:
-            raise ValueError(f"{what}: classes of shape {classes.shape} for scores of shape {self.shape}, not {rest}")
+            hint = f": the axis of classes is {axis}; .transpose({axis}, -1) the scores, or .flatten both"
+            raise ValueError(
+                f"{what}: classes of shape {classes.shape} for scores of shape {self.shape}, not {rest}"
+                + (hint if classes.shape == self.shape[:-1] else "")
+            )
         if classes.device != self.device:
             raise ValueError(f"{what}: classes on {classes.device} for scores on {self.device}; use .to()")
         at = signed(classes, self.shape[axis])
@@ -157,7 +162,9 @@ class Loss(Random):
                 f"{what}: probabilities of shape {y.shape} for scores of shape {self.shape}"
                 + ("" if ignore_index in (None, -100) else ": ignore_index is for class numbers")
             )
-        target = y * (1 - label_smoothing) + label_smoothing / self._ints()[axis] if label_smoothing else y
+        target = y
+        if label_smoothing:
+            target = y * (1 - label_smoothing) + label_smoothing / value_of(self.shape[axis], self.shape)
         return (-(target * self.log_softmax(axis)).sum(axis))._reduced(reduction)
 
     def nll_loss(

@@ -9,6 +9,7 @@ from tg_shape import Expr, prod, sint, smax, sym_eval, unbind
 from . import windows as sliding
 from .function import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, Where
 from .gradient import Gradient
+from .ingest import value_of
 from .rearranging import rearranged
 
 TYPE_CHECKING = False
@@ -367,7 +368,7 @@ class Movement(Gradient):
         axis = self._axis(dim, "split")
         if self.ndim == 0:
             raise ValueError("split: a tensor of shape () has no axis to split")
-        length = self._ints()[axis]
+        length = value_of(self.shape[axis], self.shape)
         if isinstance(sizes, int):
             if sizes <= 0:
                 raise ValueError(f"split: parts of {sizes} elements")
@@ -387,7 +388,7 @@ class Movement(Gradient):
             raise ValueError("chunk: a tensor of shape () has no axis to split")
         if not isinstance(chunks, int) or chunks <= 0:
             raise ValueError(f"chunk: {chunks!r} is not a number of parts")
-        return list(self.split(max(1, -(-self._ints()[axis] // chunks)), dim))
+        return list(self.split(max(1, -(-value_of(self.shape[axis], self.shape) // chunks)), dim))
 
     def unfold(self, dim: int, size: sint, step: int) -> Self:
         """Windows of ``size`` every ``step`` elements along an axis; the window is the new last axis.
@@ -432,7 +433,7 @@ class Movement(Gradient):
             if not isinstance(length, int) and abs(move) <= length.vmin:
                 cut: sint = length - move if move > 0 else -move  # whatever the value is
             else:
-                length = out._ints()[axis]
+                length = value_of(length, out.shape)
                 cut = length - move % length if length else 0
             if isinstance(length, int) and (not length or not move % length):
                 continue
@@ -457,7 +458,7 @@ class Movement(Gradient):
         more = down - right
         n: sint = right if isinstance(more, int) and more > 0 else down
         if isinstance(n, int) or not isinstance(more, int) or n.vmin < 0:  # else, whatever the value of the side is
-            *_, high, wide = x._ints()
+            high, wide = (value_of(dim, x.shape) for dim in (rows, columns))
             n = max(0, min(high - start[0], wide - start[1]))
         if 0 in [dim for dim in (n, *lead) if isinstance(dim, int)]:
             return x.shrink([(0, 0)] * x.ndim).reshape((0,)).reshape((*lead, n))

@@ -8,6 +8,7 @@ from tg_dtype import sum_acc_dtype
 
 from .convolution import Convolution
 from .function import Relu, Sigmoid, Softplus
+from .ingest import value_of
 from .movement import broadcast_shape
 
 TYPE_CHECKING = False
@@ -187,9 +188,9 @@ class Neural(Activation):
             flat = min(query.ndim, key.ndim, value.ndim) < 3
             if flat or query.shape[-3] % key.shape[-3] != 0 or key.shape[-3] != value.shape[-3]:
                 raise ValueError(f"{what}: {shapes}: the heads of the query must divide by those of key and value")
-            times = query._ints()[-3] // key._ints()[-3]
+            times = value_of(query.shape[-3], query.shape) // value_of(key.shape[-3], key.shape)
             key, value = key.repeat_interleave(times, dim=-3), value.repeat_interleave(times, dim=-3)
-        factor = 1 / math.sqrt(query._ints()[-1]) if scale is None else scale
+        factor = 1 / math.sqrt(value_of(query.shape[-1], query.shape)) if scale is None else scale
         scores = query.dot(key.transpose(-2, -1), dtype=sum_acc_dtype(query.dtype)) * factor
         if is_causal:
             if attn_mask is not None:

@@ -11,6 +11,7 @@ from tg_shape import prod, sint
 from .core import Core
 from .function import Max, TakeAlong
 from .indexing import Indexing
+from .ingest import sure_of
 from .movement import broadcast_shape
 from .positions import signed
 
@@ -171,7 +172,7 @@ class Placement(Indexing):
         if not isinstance(size, int) or size < 0:
             raise ValueError(f"{what}: {size!r} is not a number of elements")
         flat = self.flatten()
-        n = flat._ints()[0]
+        n = sure_of(flat.shape[0], 1, flat.shape)
         turn = self._iota(size, dtypes.int32, self.device).reshape((size, 1))
         if n == 0:
             return turn.flatten() * 0, turn.flatten() < 0

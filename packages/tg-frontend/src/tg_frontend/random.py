@@ -20,7 +20,7 @@ from . import files, host
 from .coerce import to_dtype
 from .core import DTypeLike
 from .creation import checked_shape
-from .ingest import placed
+from .ingest import placed, sure_of
 from .sorting import Sorting
 
 TYPE_CHECKING = False
@@ -431,8 +431,9 @@ class Random(Sorting):
         if not 1 <= self.ndim <= 2 or num_samples < 1:
             raise ValueError(f"multinomial: {num_samples!r} samples of weights of shape {self.shape}")
         weights = self.detach()._floating().cast(dtypes.float32).contiguous()
-        n = weights._ints()[-1]
-        if n == 0 or (not replacement and num_samples > n):
+        least = 1 if replacement else num_samples
+        n = sure_of(weights.shape[-1], least, weights.shape)
+        if isinstance(n, int) and n < least:
             raise ValueError(f"multinomial: {num_samples} samples of {n} without replacement")
         above = (weights > 0).sum(-1, keepdim=True)
         bad = ((weights >= 0) & (weights < math.inf)).logical_not().any(-1, keepdim=True)
@@ -448,7 +449,7 @@ class Random(Sorting):
     def _draw(self, num_samples: int, replacement: bool) -> Self:
         """Positions drawn with these float32 weights."""
         weights = self
-        *lead, n = weights._ints()
+        *lead, n = weights.shape
         if not replacement:
             # The least of exponential times, one for each element at a rate of its weight, is that element's turn.
             times = -(1 - weights.rand_like()).log() / weights

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 
 from tg_dtype import dtypes
+from tg_shape import sint
+
+from .ingest import value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ _CUBIC = -0.75  # the slope of the cubic convolution kernel that PyTorch and Ope
 
 
 def sizes_and_ratios(
-    shape: tuple[int, ...], size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None, mode: str
+    shape: tuple[sint, ...], size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None, mode: str
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The new sizes of the last axes, and how many old elements lie in one new element along each.
 
@@ -34,7 +37,7 @@ def sizes_and_ratios(
         raise ValueError(f"interpolate: {mode} has {_SPATIAL[mode]} axes, got {given!r}")
     if not 1 <= len(wanted) <= len(shape):
         raise ValueError(f"interpolate: {given!r} for shape {shape}")
-    old = shape[len(shape) - len(wanted) :]
+    old = [value_of(dim, shape) for dim in shape[len(shape) - len(wanted) :]]
     if size is not None:
         if any(not isinstance(s, int) or isinstance(s, bool) or s < 1 for s in wanted):
             raise ValueError(f"interpolate: size {size!r} for shape {shape}")
@@ -49,7 +52,7 @@ def sizes_and_ratios(
 
 def resampled(x: Any, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> Any:
     """An axis with ``new`` elements, ``ratio`` old ones to one of them; floats but for the nearest element."""
-    old = x._ints()[axis]
+    old = value_of(x.shape[axis], x.shape)
     wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
     i = x._iota(new, dtypes.int32, x.device).cast(wide)
     if mode.startswith("nearest"):

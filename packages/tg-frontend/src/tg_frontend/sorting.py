@@ -7,7 +7,9 @@ with the square of the row's length.
 from __future__ import annotations
 
 from tg_dtype import dtypes
+from tg_shape import sint
 
+from .ingest import sure_of
 from .neural import Neural
 
 TYPE_CHECKING = False
@@ -20,10 +22,10 @@ class Sorting(Neural):
 
     __slots__ = ()
 
-    def _ordered(self, axis: int, descending: bool, count: int) -> Self:
+    def _ordered(self, axis: int, descending: bool, count: sint) -> Self:
         """The positions of the first ``count`` elements in order."""
         x = self.detach()
-        n = x._ints()[axis]
+        n = x.shape[axis]
         mine = x.unsqueeze(axis + 1)  # (…, i, 1, …)
         other = x.unsqueeze(axis)  # (…, 1, j, …)
         low, high = (mine, other) if descending else (other, mine)
@@ -58,7 +60,7 @@ class Sorting(Neural):
         axis = self._axis(dim, "sort")
         if self.ndim == 0 or self.numel() == 0:
             return self, self.zeros_like(dtype=dtypes.int32)
-        at = self._ordered(axis, descending, self._ints()[axis])
+        at = self._ordered(axis, descending, self.shape[axis])
         return self.gather(axis, at), at
 
     def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Self:
@@ -80,8 +82,8 @@ class Sorting(Neural):
           IndexError: the axis is out of range.
         """
         axis = self._axis(dim, "topk")
-        n = self._ints()[axis] if self.ndim else 1
-        if not isinstance(k, int) or not 0 <= k <= n:
+        n = sure_of(self.shape[axis], k, self.shape) if self.ndim and isinstance(k, int) else 1
+        if not isinstance(k, int) or k < 0 or (isinstance(n, int) and k > n):
             raise ValueError(f"topk: {k!r} of {n} elements along axis {dim} of shape {self.shape}")
         if self.ndim == 0 or k == 0:
             out = self if self.ndim == 0 else self.shrink([(0, 0) if i == axis else None for i in range(self.ndim)])
