@@ -9,8 +9,10 @@ import pytest
 
 from tg_codegen import EmitError, Split, Target, compile_ast, interpret
 from tg_codegen.actions import ActionError
+from tg_codegen.cycles import cycles
+from tg_codegen.lower import lower
 from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.rows import block_size
+from tg_codegen.rows import block_size, split_rows
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -50,9 +52,10 @@ def expected(q: Array, k: Array, v: Array) -> Array:
     return result
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("plain", [False, True], ids=["planned", "plain"])
-@pytest.mark.parametrize("shape", [(2, 16, 8, 4), (1, 6, 10, 5), (3, 7, 5, 8), (1, 40, 12, 4)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 16, 8, 4), (1, 6, 10, 5), (3, 7, 5, 8), (1, 40, 12, 4), (1, 23, 40, 3), (2, 37, 20, 4)], ids=str)
 def test_rows(shape: tuple[int, int, int, int], plain: bool, threads: int) -> None:
     batch, rows, keys, width = shape
     rng = np.random.default_rng(0)
@@ -75,9 +78,31 @@ def test_scratch_holds_a_block_and_no_more() -> None:
     assert sum(scratch) * 4 <= 4096
 
 
-def test_blocks_divide_the_rows() -> None:
-    assert [block_size(64, 1000), block_size(60, 1000), block_size(7, 4), block_size(48, 20), block_size(96, 64)] == [
-        64, 60, 1, 16, 32]
+def test_blocks_divide_the_rows_where_one_of_them_is_large() -> None:
+    sizes = [(64, 1000), (60, 1000), (7, 1), (48, 20), (96, 64), (7, 4), (101, 1000), (2573, 38), (130, 24), (120, 50)]
+    assert [block_size(*size) for size in sizes] == [64, 60, 1, 16, 48, 4, 64, 32, 16, 40]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 8])
+@pytest.mark.parametrize("rows", [97, 101, 131, 192, 251])
+def test_rows_in_blocks_are_all_done_once_and_divided_among_threads(rows: int, threads: int) -> None:
+    target = Target(vector_bytes=32, threads=threads, l2_bytes=16384)
+    split = split_rows(lower(weighted(1, rows, 32, 4)), target)
+    (_, full), left = split.shared[-1], rows - split.shared[-1][1] * split.block
+    assert split.block >= 8 and 0 <= left < split.block and bool(left) == bool(split.last)
+    assert full >= threads, "each thread has a block"
+    for part in split.last:
+        assert [r.extent for r in part.roots.values() if r.var.name.endswith(".row")] == ([left] if left > 1 else [])
+    spec = compile_ast(weighted(1, rows, 32, 4), LLVMRenderer(target))
+    assert spec.threads == threads
+    assert any("of the last rows: split(" in line for line in spec.actions) == bool(left)
+
+
+def test_a_prime_number_of_rows_takes_about_as_long_as_its_neighbours() -> None:
+    target = Target(vector_bytes=32, l2_bytes=16384)
+    each = [cycles(compile_ast(weighted(2, rows, 64, 4), LLVMRenderer(target)), target) / rows for rows in (
+        127, 128, 129, 130, 131)]
+    assert max(each) < 1.3 * min(each), each
 
 
 def test_rows_that_reach_into_others_are_refused() -> None:

@@ -123,7 +123,8 @@ def compile_rows(
 def planned_parts(rows: RowNest, target: Target) -> RowNest:
     """The kernel with loops chosen for each part; where nothing is around the parts, each is divided among threads."""
     alone = replace(target, threads=1) if rows.shared else target
-    rows = with_parts(rows, [apply(part, heuristic(part, alone)) for part in rows.parts])
+    parts, last = ([apply(part, heuristic(part, alone)) for part in some] for some in (rows.parts, rows.last))
+    rows = with_parts(rows, parts, last)
     return fetching_ahead(rows, target) if rows.scratch else rows
 
 

@@ -5,6 +5,9 @@ each block of rows: the outer dimensions, which all accesses of the internal buf
 Each part is a nest of its own, planned as any other kernel, in which a row's number within the block is one more
 dimension. An internal buffer becomes scratch of one block, with the rows of a block next to each other, so that every
 part can have its lanes there. Attention is such a kernel: scores, softmax and weighted sum of one block of queries.
+
+Where no block of a good size divides the rows, those that are left over are a smaller block: nests of their own, which
+run once, after the loop over the others.
 """
 
 from __future__ import annotations
@@ -13,19 +16,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tg_dtype import AddrSpace, dtypes
-from tg_shape import Expr, Variable, coefficient, sint
+from tg_lazy import Ops
+from tg_shape import Expr, Variable, coefficient, sint, smin
 
 from .access import EmitError
 from .actions import Prefetch, loads_of
 from .ahead import fetched_ahead
 from .emit import Emitter
-from .loops import CORE
 from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from .planner import power_below
 from .scope import Block, Context, Env
 from .target import Target
 from .uop import UOp, UOps, const
 
 BLOCK_ROWS = 64
+LANES = 8
+"""Rows that fill a vector, of 32 bytes if they are float32; wider ones are filled by more of them."""
 PART = "part "
 """How a line of a kernel's log begins that says what was done to one of its parts."""
 
@@ -40,6 +46,7 @@ class RowNest:
       block: rows in a block.
       parts: one nest for each store.
       scratch: the number of elements of each internal slot's block.
+      last: the same parts for the rows that are left over; none where blocks divide the rows.
     """
 
     whole: Nest
@@ -47,11 +54,14 @@ class RowNest:
     block: int
     parts: tuple[Nest, ...]
     scratch: dict[int, int]
+    last: tuple[Nest, ...] = ()
 
     @property
     def log(self) -> tuple[str, ...]:
         """The actions applied, part by part."""
-        return tuple(f"{PART}{n}: {action}" for n, part in enumerate(self.parts) for action in part.log)
+        named = [*((str(n), part) for n, part in enumerate(self.parts)),
+                 *((f"{n} of the last rows", part) for n, part in enumerate(self.last))]
+        return tuple(f"{PART}{name}: {action}" for name, part in named for action in part.log)
 
 
 def internal_slots(nest: Nest) -> list[int]:
@@ -110,12 +120,16 @@ def split_rows(nest: Nest, target: Target) -> RowNest:
     width = {slot: row_width(nest, slot, shared) for slot in internal_slots(nest)}
     nbytes = sum(size * nest.buffers[slot].dtype.itemsize for slot, size in width.items())
     most = max(1, target.l2_bytes * 3 // 4 // nbytes) if shares_operands(nest, shared, target) else 1
+    if all(int(extent) < target.threads for extent in extents[:-1]):
+        most = max(1, min(most, rows // target.threads))  # the blocks are what is divided among the threads
     block = block_size(rows, most)
-    number, within = Variable(f"{row.name}.block", 0, rows // block - 1), Variable(f"{row.name}.row", 0, block - 1)
-    outer = [*zip(shared[:-1], extents[:-1], strict=True), (number, rows // block)]
-    parts = tuple(part_of(nest, store, shared, number, within, block) for store in nest.stores)
+    full, left = divmod(rows, block)
+    number = Variable(f"{row.name}.block", 0, full - 1)
+    outer = [*zip(shared[:-1], extents[:-1], strict=True), (number, full)]
+    parts = tuple(part_of(nest, store, shared, number * block, block) for store in nest.stores)
+    last = tuple(part_of(nest, store, shared, full * block, left) for store in nest.stores) if left else ()
     scratch = {slot: size * block for slot, size in width.items()}
-    return RowNest(nest, tuple((root, int(extent)) for root, extent in outer), block, parts, scratch)
+    return RowNest(nest, tuple((root, int(extent)) for root, extent in outer), block, parts, scratch, last)
 
 
 def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target) -> bool:
@@ -150,17 +164,31 @@ def at_row(index: sint, shared: Sequence[Variable]) -> sint:
 
 
 def block_size(rows: int, most: int) -> int:
-    """Rows of a block: the greatest divisor of ``rows`` that is small enough, a power of two where that is near."""
-    fitting = [n for n in range(1, min(rows, most, BLOCK_ROWS) + 1) if rows % n == 0]
+    """Rows of a block, at most ``most``: all of them, or as many as fill vectors.
+
+    That is a divisor of ``rows`` where one is more than half of what may be, a power of two rather than not. Where
+    there is none, it is the greatest power of two, and some rows are left over.
+    """
+    most = min(most, BLOCK_ROWS)
+    if rows <= most:
+        return rows
+    fitting = [n for n in range(most // 2 + 1, most + 1) if rows % n == 0 and (n % LANES == 0 or n & (n - 1) == 0)]
     powers = [n for n in fitting if n & (n - 1) == 0]
-    return powers[-1] if powers[-1] * 2 > fitting[-1] else fitting[-1]
+    return max(powers or fitting, default=power_below(most))
 
 
-def part_of(
-    nest: Nest, store: Store, shared: Sequence[Variable], number: Variable, within: Variable, block: int
-) -> Nest:
-    """The nest of one store in a block of rows: outer dimensions are given, the row within the block is a root."""
+def part_of(nest: Nest, store: Store, shared: Sequence[Variable], first: sint, block: int) -> Nest:
+    """The nest of one store in a block of rows: outer dimensions are given, the row within the block is a root.
+
+    Args:
+      nest: the kernel.
+      store: which of its stores.
+      shared: the outer dimensions, of which the last one counts rows.
+      first: the block's first row.
+      block: how many rows it has.
+    """
     row = shared[-1]
+    within = Variable(f"{row.name}.row", 0, block - 1)
     table = NodeTable()
     mine = store.value.toposort()
     used = {v for n in mine for v in n.free} | set(store.roots)
@@ -168,7 +196,7 @@ def part_of(
     kept = {var: root for var, root in nest.roots.items() if var in used and var not in shared}
     single = block == 1
     table.roots = kept if single else {within: Root(within, block, False), **kept}
-    swap: dict[Expr, sint] = {row: number if single else number * block + within}
+    swap: dict[Expr, sint] = {row: first if single else first + within}
     internal = set(internal_slots(nest))
 
     def at(expr: sint) -> sint:
@@ -200,8 +228,9 @@ class RowEmitter:
     def __init__(self, nest: RowNest, target: Target) -> None:
         self.nest, self.target = nest, target
         self.emitters = [Emitter(part, target) for part in nest.parts]
+        self.last = [Emitter(part, target) for part in nest.last]
         first = self.emitters[0]
-        for other in self.emitters[1:]:
+        for other in (*self.emitters[1:], *self.last):
             other.leaves, other.build, other.lanes = first.leaves, first.build, first.lanes
             other.owner, other.numbers = first.owner, first.numbers
         self.first = first
@@ -209,7 +238,7 @@ class RowEmitter:
     def kernel(self) -> UOp:
         """The structured form of the whole kernel."""
         shared = {root for root, _ in self.nest.shared}
-        variables = {v for e in self.emitters for v in e.kernel_variables()} - shared
+        variables = {v for e in (*self.emitters, *self.last) for v in e.kernel_variables()} - shared
         for variable in sorted(variables, key=lambda v: v.name):
             self.first.leaves[variable] = UOp(UOps.VAR, dtypes.int32, (), variable)
         top = Block()
@@ -218,10 +247,25 @@ class RowEmitter:
         for root, extent in self.nest.shared:
             blocks.append(Block(blocks[-1]))
             self.open(root, extent, root is threaded, blocks[-1])
-        self.parts(blocks[-1])
+        self.parts(self.emitters, blocks[-1])
+        left = self.last
         for (root, _), inner, outer in zip(reversed(self.nest.shared), blocks[:0:-1], blocks[-2::-1], strict=True):
             outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.first.leaves[root], *inner.effects)))
+            if left:
+                self.leftover(left, outer, root is threaded)
+                left = []
         return UOp(UOps.SINK, dtypes.void, tuple(top.effects))
+
+    def leftover(self, emitters: Sequence[Emitter], block: Block, threaded: bool) -> None:
+        """The rows that are no full block, after the loop over those that are: the last thread has them."""
+        if not threaded:
+            self.parts(emitters, block)
+            return
+        last = Block(block)
+        self.parts(emitters, last)
+        core = self.first.build.value(self.first.core(), dtypes.int32)
+        mine = core.alu(Ops.CMPEQ, const(self.target.threads - 1, dtypes.int32))
+        block.effects.append(UOp(UOps.IF, dtypes.void, (mine, *last.effects)))
 
     def threaded(self) -> Variable | None:
         """The outermost dimension that is long enough for all threads."""
@@ -233,20 +277,20 @@ class RowEmitter:
         index = self.first.index
         start, end = const(0, index), const(extent, index)
         if threaded:
-            core = Variable(CORE, 0, self.target.threads - 1)
-            self.first.leaves[core] = UOp(UOps.SPECIAL, dtypes.int32, (), (CORE, self.target.threads))
-            start = self.first.build.value(core * extent // self.target.threads, index)
-            end = self.first.build.value((core + 1) * extent // self.target.threads, index)
+            core, threads = self.first.core(), self.target.threads
+            total = extent + (root is self.nest.shared[-1][0] and bool(self.last))  # a block less for the last thread
+            start = self.first.build.value(core * total // threads, index)
+            end = self.first.build.value(smin((core + 1) * total // threads, extent), index)
         self.first.leaves[root] = UOp(UOps.RANGE, index, (start, end), root.name)
         self.first.owner[root] = block
 
-    def parts(self, block: Block) -> None:
+    def parts(self, emitters: Sequence[Emitter], block: Block) -> None:
         """All parts, in order, in the innermost block."""
         params: list[UOp] = list(self.first.params)
         for slot, size in self.nest.scratch.items():
             dtype = self.nest.whole.buffers[slot].dtype
             params[slot] = UOp(UOps.SCRATCH, dtype.ptr(size, AddrSpace.REG), (), (f"rows{slot}", size))
-        for emitter in self.emitters:
+        for emitter in emitters:
             emitter.params, emitter.top = params, block
             before = len(block.effects)
             roots = emitter.nest.roots
@@ -260,10 +304,11 @@ class RowEmitter:
                 params[slot] = UOp(UOps.AFTER, params[slot].dtype, (params[slot], *filled))
 
 
-def with_parts(nest: RowNest, parts: Sequence[Nest]) -> RowNest:
+def with_parts(nest: RowNest, parts: Sequence[Nest], last: Sequence[Nest] = ()) -> RowNest:
     """The kernel with other loops in its parts. What one part reads, no other may write past the caches."""
     read = {n.arg[0] for part in parts for n in part.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER)}
-    return replace(nest, parts=tuple(replace(part, streams=part.streams - read) for part in parts))
+    cached, left = (tuple(replace(p, streams=p.streams - read) for p in some) for some in (parts, last))
+    return replace(nest, parts=cached, last=left)
 
 
 def fetching_ahead(nest: RowNest, target: Target) -> RowNest:
