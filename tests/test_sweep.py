@@ -129,6 +129,20 @@ def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.
     assert "320x320x320 " not in str(found.failures[0]).splitlines()[1]
 
 
+@pytest.mark.parametrize("text, machine, other", [
+    ("convolution/5s1p2/bfloat16/55x218x94x106x93", "LLVM-256x8", ""),
+    ("attention/causal/float32/2x2x2573x2573x5", "LLVM-256x1", "attention/causal/float32/2x2x2574x2574x5"),
+])  # fmt: skip
+def test_what_was_once_found(text: str, machine: str, other: str) -> None:
+    """Kernels that were too long or slow: the first is held to the limits, and against its neighbour if it has one."""
+    case, found = Case.parse(text), Found()
+    total = planned(case, MACHINES[machine], found)
+    assert not found.failures, list(map(str, found.failures))
+    if other:
+        theirs = planned(Case.parse(other), MACHINES[machine], found)
+        assert total / case.work() < 1.5 * theirs / Case.parse(other).work()
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     case = ["--case", "reduction/sum01/float32/7x67x9", "--machine", "LLVM-256x2"]
     assert main([*case, "--jobs", "1", "--seed", "3"]) == 0

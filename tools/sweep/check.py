@@ -11,7 +11,7 @@ import numpy as np
 
 from tg_codegen import ProgramSpec, compile_ast
 from tg_codegen.cycles import cycles
-from tg_codegen.limits import broken_limits
+from tg_codegen.limits import MAX_UOPS, broken_limits
 from tg_codegen.uop import UOp, UOps
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
@@ -22,8 +22,6 @@ from tg_lazy.cost import LIMITS
 from .machines import CPUS, GPUS, Machine
 from .programs import Case, neighbours
 
-MOST_UOPS = 12_000
-"""Nodes of a kernel; far longer ones take a compiler minutes."""
 SLOWEST = {"cpu": 2.0, "gpu": 4.5}
 """How many times as long as for its neighbour an operation of a program may take, by the cost model; on a GPU, whose
 items access several elements at once where a size divides by as many, neighbours among items serve as well."""
@@ -92,8 +90,8 @@ def problems(spec: ProgramSpec, machine: Machine) -> Iterator[str]:
     arguments = len(spec.buffers) + (len(spec.vars) if target.kind == "gpu" else 0)
     if arguments > target.max_params:
         yield f"{arguments} arguments; the machine takes {target.max_params}"
-    if len(spec.uops) > MOST_UOPS:
-        yield f"{len(spec.uops)} nodes: no compiler likes kernels beyond {MOST_UOPS}"
+    if len(spec.uops) > MAX_UOPS:
+        yield f"{len(spec.uops)} nodes: no compiler likes kernels beyond {MAX_UOPS}"
     taken = accumulators(spec.uops, target.vector_bytes if target.kind == "cpu" else 4)
     if taken > target.registers:
         yield f"{taken} registers are accumulators of one loop; there are {target.registers}"

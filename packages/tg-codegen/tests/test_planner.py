@@ -187,6 +187,28 @@ def test_convolutions_fit(shape: tuple[int, ...], target: Target, gradient: bool
     assert 0 < most <= target.registers
 
 
+def test_a_kernel_that_is_far_too_long_is_planned_again_with_fewer_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    b, c, o, h, w, k = shape = (2, 4, 4, 8, 8, 3)
+    ast = convolution(shape, False)
+    whole = compile_ast(ast, LLVMRenderer(LARGE))
+    assert "mark(r2, UNROLL)" in whole.actions and "mark(r1, UNROLL)" in whole.actions
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(n).astype(np.float32) for n in (b * c * h * w, o * c * k * k))
+    windows = np.lib.stride_tricks.sliding_window_view(x.reshape(b, c, h, w), (k, k), axis=(2, 3))
+    want = np.einsum("bchwij,ocij->bohw", windows, y.reshape(o, c, k, k))
+    lengths = [len(whole.uops)]
+    while True:
+        monkeypatch.setattr("tg_codegen.compile.MAX_UOPS", lengths[-1] - 1)
+        spec = compile_ast(ast, LLVMRenderer(LARGE))
+        out = bytearray(want.size * 4)
+        interpret(spec.uops, [out, bytearray(x.tobytes()), bytearray(y.tobytes())], threads=spec.threads)
+        np.testing.assert_allclose(np.frombuffer(out, np.float32).reshape(want.shape), want, rtol=1e-4, atol=1e-5)
+        if len(spec.uops) >= lengths[-1]:
+            break  # as short as can be
+        lengths.append(len(spec.uops))
+    assert len(lengths) >= 3 and lengths[-1] < lengths[0] / 2, lengths
+
+
 def convolution(shape: tuple[int, ...], gradient: bool) -> LazyOp:
     """An image's windows, one pixel apart, times a kernel; or its gradient, summed over the images and pixels."""
     b, c, o, h, w, k = shape

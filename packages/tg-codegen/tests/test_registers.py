@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tg_codegen.planner import MAX_COPIES
-from tg_codegen.registers import FEW_ROWS, best_tile
+from tg_codegen.registers import FEW_ROWS, Tile, best_tile
+from tg_codegen.target import COPIES
 
 
 def test_nothing_is_left_over_where_that_can_be() -> None:
@@ -19,8 +19,14 @@ def test_what_fits() -> None:
                 tile = best_tile(rows, vectors, 32, window=window)
                 assert tile.rows * tile.vectors + tile.vectors + 1 <= 32
                 assert tile.rows <= rows and tile.vectors <= vectors
-                if tile.rows * tile.vectors * window <= MAX_COPIES:
+                if tile.rows * tile.vectors * window <= COPIES:
                     assert tile.rows * tile.vectors + tile.vectors * window + 1 <= 32
+
+
+def test_a_tile_makes_no_more_copies_than_it_may() -> None:
+    tiles = {copies: best_tile(64, 4, 32, window=3, copies=copies) for copies in (1, 2, 6, 12, 24, 48)}
+    assert all(tile.rows * tile.vectors <= copies for copies, tile in tiles.items())
+    assert tiles[1] == Tile(1, 1) and tiles[12].rows * tiles[12].vectors > 6
 
 
 def test_a_window_keeps_its_vectors() -> None:

@@ -17,7 +17,7 @@ from .estimate import estimate
 from .fallback import fallbacks, noting
 from .items import groups, items
 from .keep import keep_rows
-from .limits import broken_limits
+from .limits import MAX_UOPS, broken_limits
 from .linearize import linearize
 from .lower import lower
 from .nest import Kind, Nest, NodeOp
@@ -67,20 +67,43 @@ def compile_ast(
 
 
 def planned(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
-    """Renders a kernel with the loops that the heuristic chooses."""
+    """Renders a kernel with the loops that the heuristic chooses.
+
+    Partial last tiles and the parts that masks cut loops into are copies of the code, and multiply. A kernel that comes
+    out far too long for a compiler is planned again with fewer copies by unrolled loops, which can be left out.
+    """
     nest = keep_rows(nest, renderer.target)
     if has_images(nest, renderer):
         nest = whole_texels(nest)
         if writes_images(nest):
             return render_nest(apply(nest, spread_texels(nest)), renderer, name)
+    target = renderer.target
+    loops = with_loops(nest, target)
+    spec = render_loops(loops, renderer, name)
+    while len(spec.uops) > MAX_UOPS and target.copies > 1:
+        target = replace(target, copies=target.copies // 2)
+        fewer = with_loops(nest, target)
+        if fewer.log != loops.log:
+            loops, spec = fewer, render_loops(fewer, renderer, name)
+    return spec
+
+
+def with_loops(nest: Nest, target: Target) -> Nest | RowNest:
+    """A kernel, or its parts, with the loops that the heuristic chooses."""
     if any(buffer.internal for buffer in nest.buffers):
-        return compile_rows(nest, renderer, None, name)
-    pieces = split_pieces(nest, renderer.target)
+        return planned_parts(split_rows(nest, target), target)
+    pieces = split_pieces(nest, target)
     if pieces is not None:
-        return render_parts(planned_parts(pieces, renderer.target), renderer, name)
-    actions = heuristic(nest, renderer.target)
+        return planned_parts(pieces, target)
+    actions = heuristic(nest, target)
     with noting(actions):
-        return render_nest(apply(nest, actions), renderer, name)
+        return apply(nest, actions)
+
+
+def render_loops(loops: Nest | RowNest, renderer: Renderer, name: str | None) -> ProgramSpec:
+    """Renders a kernel whose loops are decided, in parts or not."""
+    with noting(loops.log):
+        return render_parts(loops, renderer, name) if isinstance(loops, RowNest) else render_nest(loops, renderer, name)
 
 
 def plain(nest: Nest, renderer: Renderer, actions: Sequence[Action] = (), name: str | None = None) -> ProgramSpec:
@@ -89,7 +112,7 @@ def plain(nest: Nest, renderer: Renderer, actions: Sequence[Action] = (), name: 
         nest = whole_texels(nest)
         actions = [action for action in actions if str(action) not in nest.log]
     if any(buffer.internal for buffer in nest.buffers):
-        return compile_rows(nest, renderer, actions, name)
+        return plain_rows(nest, renderer, actions, name)
     return render_nest(apply(nest, list(actions)), renderer, name)
 
 
@@ -105,10 +128,8 @@ def has_images(nest: Nest, renderer: Renderer) -> bool:
     return found
 
 
-def compile_rows(
-    nest: Nest, renderer: Renderer, actions: Sequence[Action] | None = None, name: str | None = None
-) -> ProgramSpec:
-    """Renders a kernel with internal buffers, each part planned for one thread; actions other than none are refused.
+def plain_rows(nest: Nest, renderer: Renderer, actions: Sequence[Action], name: str | None = None) -> ProgramSpec:
+    """Renders a kernel with internal buffers, each part with the loops that it was stated with.
 
     Raises:
       ActionError: actions are given: they do not say which part they are for.
@@ -116,8 +137,7 @@ def compile_rows(
     """
     if actions:
         raise ActionError("the parts of a kernel with internal buffers take no actions from outside")
-    rows = split_rows(nest, renderer.target)
-    return render_parts(rows if actions is not None else planned_parts(rows, renderer.target), renderer, name)
+    return render_parts(split_rows(nest, renderer.target), renderer, name)
 
 
 def planned_parts(rows: RowNest, target: Target) -> RowNest:
@@ -133,8 +153,7 @@ def render_parts(rows: RowNest, renderer: Renderer, name: str | None = None) -> 
     emitter = RowEmitter(rows, renderer.target)
     divided = emitter.threaded() is not None or any(a.kind is Kind.THREAD for part in rows.parts for a in part.axes)
     threads = renderer.target.threads if divided else 1
-    with noting(rows.log):
-        return _rendered(emitter.kernel(), replace(rows.whole, log=rows.log), renderer, name, threads)
+    return _rendered(emitter.kernel(), replace(rows.whole, log=rows.log), renderer, name, threads)
 
 
 def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:

@@ -186,7 +186,7 @@ class CPUPlanner(Packer):
                 tile = best_tile(
                     size(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
                     window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
-                    turned=self.turned(rows, lanes, inner))
+                    turned=self.turned(rows, lanes, inner), copies=self.target.copies)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
                 pieces = self.pieces(rows, lanes, tile, body)

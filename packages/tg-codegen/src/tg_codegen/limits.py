@@ -11,6 +11,8 @@ from .program import ProgramSpec
 from .renderer import Renderer
 from .uop import UOps
 
+MAX_UOPS = 12_000
+"""Nodes of a kernel; far longer ones take a compiler minutes."""
 MAX_STACK_BYTES = 6 << 20
 """Scratch of one CPU kernel, all of it being on a thread's stack: three quarters of what Linux gives one by default."""
 

@@ -9,7 +9,7 @@ from .actions import Outermost, Pack, Partial, Split, loads_of
 from .contraction import instruction_for
 from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Node, Root
-from .planner import MAX_COPIES, UNROLL_MAX, Planner, power_below, step
+from .planner import UNROLL_MAX, Planner, power_below, step
 from .registers import FEW_ROWS, UNLIMITED, Tile
 from .staging import MAX_PARTIAL_BYTES
 from .streaming import lines_held, size
@@ -184,7 +184,7 @@ class Packer(Planner):
                 options = [
                     WindowTile(window, count, terms) for count in range(FEW_ROWS, 1, -1) for terms in (4, 3, 2)
                     if size(rows.extent) % count == 0 and size(last.extent) % terms == 0
-                    and count * width * terms <= MAX_COPIES
+                    and count * width * terms <= self.target.copies
                     and count * width + width + terms <= self.target.registers - 2
                 ]
                 return next(iter(options), None)

@@ -15,7 +15,6 @@ from .streaming import grows, size
 from .target import Target
 
 UNROLL_MAX = 9
-MAX_COPIES = 100  # of a multiplication, by unrolled loops
 SHORT_RUN = 8
 
 
@@ -134,7 +133,7 @@ class Planner(ABC):
             if any(stage.axis == axis.name for stage in self.nest.stages):
                 return  # what is kept for one iteration would be kept for all
             if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
-                if copies * axis.extent > MAX_COPIES:
+                if copies * axis.extent > self.target.copies:
                     return
                 copies *= axis.extent
                 self.do(Mark(axis.name, Kind.UNROLL.name))

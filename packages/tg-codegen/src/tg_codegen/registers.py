@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .planner import MAX_COPIES
+from .target import COPIES
 
 UNLIMITED = 1 << 30
 FEW_ROWS = 8
@@ -22,7 +22,7 @@ class Tile:
 
 def best_tile(
     rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS, window: int = 1,
-    masked: bool = False, turned: int = 0,
+    masked: bool = False, turned: int = 0, copies: int = COPIES,
 ) -> Tile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
@@ -36,12 +36,13 @@ def best_tile(
         scalars: then all of its vectors are kept.
       masked: the scalars of the rows are masked; an unrolled window knows where.
       turned: terms of the reduction, where it counts beside them that rows are transposed to be stored; else 0.
+      copies: few copies, of one multiplication.
     """
     def unrolled(tile: Tile) -> int:
-        return window if tile.rows * tile.vectors * window <= MAX_COPIES else 1
+        return window if tile.rows * tile.vectors * window <= copies else 1
 
     def fits(tile: Tile) -> bool:
-        if masked and tile.rows > FEW_ROWS and unrolled(tile) == 1:
+        if tile.rows * tile.vectors > copies or (masked and tile.rows > FEW_ROWS and unrolled(tile) == 1):
             return False
         return tile.rows * tile.vectors + tile.vectors * unrolled(tile) + 1 <= registers
 

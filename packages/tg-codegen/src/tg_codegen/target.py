@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from .matrix import MatrixInstruction
 
+COPIES = 100
+"""Copies of a multiplication that unrolled loops make, at the most, where the kernel is not far too long with them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -27,6 +30,7 @@ class Target:
       scales: whether multiplying by a power of two, with one rounding, is an instruction.
       strict: keep the order in which reductions of floats are stated, and round every product.
       matrices: instructions that multiply matrices, the best first.
+      copies: how many copies of a multiplication unrolled loops may make of it: a compiler's patience, in a way.
     """
 
     kind: str = "cpu"
@@ -42,5 +46,6 @@ class Target:
     fused_multiply_add: bool = True
     max_params: int = 1024
     matrices: tuple[MatrixInstruction, ...] = ()
+    copies: int = COPIES
     strict: bool = False
     scales: bool = False
