@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tools.sweep.__main__ import main
@@ -143,9 +144,12 @@ def test_what_was_once_found(text: str, machine: str, other: str) -> None:
         assert total / case.work() < 1.5 * theirs / Case.parse(other).work()
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     case = ["--case", "reduction/sum01/float32/7x67x9", "--machine", "LLVM-256x2"]
-    assert main([*case, "--jobs", "1", "--seed", "3"]) == 0
+    page = tmp_path / "log.md"
+    assert main([*case, "--jobs", "1", "--seed", "3", "--log", str(page)]) == 0
+    date, _, seed, *_, machines, kernels, runs, _, found = page.read_text(encoding="utf-8").strip("| \n").split(" | ")
+    assert date.startswith("20") and [seed, machines, kernels, runs, found] == ["3", "LLVM-256x2", "3", "0", "nothing"]
     told = capsys.readouterr().out
     assert "--seed 3" in told and "1 of 1 programs, 3 kernels planned, 0 programs run, 0 failures" in told
 

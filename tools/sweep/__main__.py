@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 
 from .check import Found, checked, ran, some_machines
 from .machines import MACHINES
@@ -31,6 +33,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--case", action="append", default=[], metavar="PROGRAM/VARIANT/DTYPE/SIZES",
                         help="check this program alone; again for more")
     parser.add_argument("--machine", choices=list(MACHINES), help="plan for this machine alone")
+    parser.add_argument("--log", type=Path, help="a page that gets a line about this sweep, as tools/sweep/log.md")
     return parser.parse_args(argv)
 
 
@@ -77,7 +80,20 @@ def main(argv: Sequence[str] | None = None) -> int:
                 told = time.monotonic()
                 print(f"{done} of {len(work)} programs, {total.plans} kernels planned, {total.runs} programs run, "
                       f"{len(total.failures)} failures, {told - start:.0f} s", flush=True)
+    if options.log:
+        logged(options.log, options, seed, total, time.monotonic() - start)
     return int(bool(total.failures))
+
+
+def logged(page: Path, options: argparse.Namespace, seed: int, total: Found, seconds: float) -> None:
+    """Adds a line about a sweep to a page."""
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    found = "; ".join(dict.fromkeys(f"`{failure.case}` on {failure.machine}" for failure in total.failures))
+    cells = (time.strftime("%Y-%m-%d", time.gmtime()), git.stdout.strip() or "unknown", seed, options.shapes,
+             options.machine or ("every" if options.every else "drawn"), total.plans, total.runs, f"{seconds:.0f} s",
+             found or "nothing")  # fmt: skip
+    with page.open("a", encoding="utf-8") as file:
+        file.write(f"| {' | '.join(map(str, cells))} |\n")
 
 
 if __name__ == "__main__":
