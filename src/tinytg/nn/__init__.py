@@ -15,6 +15,7 @@ from tg_frontend.nn import (
     LayerNorm2d,
     Linear,
     RMSNorm,
+    checkpoint,
     describe,
 )
 
@@ -22,6 +23,6 @@ from . import lr_scheduler, optim, state
 
 __all__ = [
     "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "describe",
+    "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "checkpoint", "describe",
     "lr_scheduler", "optim", "state",
 ]

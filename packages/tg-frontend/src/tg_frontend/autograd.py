@@ -11,7 +11,7 @@ from .function import Function, Grads, Seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from typing import Any, Protocol
 
     class Node(Protocol):
@@ -28,9 +28,11 @@ class Mode(local):
 
     Attributes:
       recording: whether functions are recorded for a later ``backward``.
+      repeating: whether what runs is computed a second time, for a gradient: what it counts is counted already.
     """
 
     recording = True
+    repeating = False
 
 
 MODE = Mode()
@@ -41,7 +43,7 @@ class Switch(Scope):
 
     __slots__ = ("_name", "_owner", "_value")
 
-    def __init__(self, owner: Any, name: str, value: bool) -> None:
+    def __init__(self, owner: Any, name: str, value: object) -> None:
         super().__init__()
         self._owner, self._name, self._value = owner, name, value
 
@@ -71,11 +73,12 @@ FREED.parents = FREED.needs = ()
 FREED.stamp, FREED.wanted = 0, True
 
 
-def operands_first(root: Node, through_open: bool = False) -> list[Node]:
+def operands_first(root: Node, through_open: bool = False, ends: Container[int] = ()) -> list[Node]:
     """Every recorded tensor on which ``root`` depends, ``root`` included, each after its operands.
 
     Args:
       through_open: also where no gradient is required but the operands leave it open.
+      ends: ids of tensors behind which nothing is looked at.
     """
     seen: set[int] = set()
     done: list[Node] = []
@@ -85,7 +88,7 @@ def operands_first(root: Node, through_open: bool = False) -> list[Node]:
         if expanded:
             done.append(node)
             continue
-        if is_leaf(node, through_open) or id(node) in seen:
+        if is_leaf(node, through_open) or id(node) in seen or id(node) in ends:
             continue
         seen.add(id(node))
         stack.append((node, True))
@@ -132,10 +135,12 @@ def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
     return tuple([p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents])
 
 
-def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None = None) -> list[tuple[Node, LazyBuffer]]:
+def differentiate(
+    root: Node, seed: LazyBuffer, targets: Sequence[Node] | None = None, ends: Container[int] = ()
+) -> list[tuple[Node, LazyBuffer]]:
     """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
 
-    Targets may leave it open whether they require one.
+    Targets may leave it open whether they require one. Behind tensors of which the ids are ``ends`` no gradient flows.
 
     Returns:
       The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
@@ -148,7 +153,7 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
     leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
     kept: dict[int, LazyBuffer] = {}
     wanted = frozenset(id(t) for t in targets or ())
-    for node in reversed(operands_first(root, through_open)):
+    for node in reversed(operands_first(root, through_open, ends)):
         grad = grads.pop(id(node), None)
         if grad is None:
             continue
@@ -172,7 +177,7 @@ def differentiate(root: Node, seed: LazyBuffer, targets: Sequence[Node] | None =
                     leaves[id(parent)] = parent
         function.needs = required
     if targets is not None:
-        kept |= {key: grads[key] for key in leaves if key in wanted and key in grads}
+        kept |= {key: grads[key] for key in wanted if key in grads}
         return [(t, kept[id(t)]) for t in targets if id(t) in kept]
     return [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
 

@@ -125,7 +125,8 @@ class Core(Sharing):
 
     def _let_go_of_inputs(self) -> None:
         """Forgets where the tensor comes from if it was computed, and is no view of what it comes from."""
-        assert self._ctx is not None
+        if self._ctx is None or MODE.repeating:  # what is computed again is of a graph that is being gone through
+            return
         base = self.lazydata.base
         parents: Any = self._ctx.parents
         if base.is_realized and all(parent.lazydata.base is not base for parent in parents):

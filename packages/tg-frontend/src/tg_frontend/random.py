@@ -25,6 +25,7 @@ from .sorting import Sorting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, Self
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -82,9 +83,22 @@ class _Recording(local):
     into: list[Storage] | None = None
 
 
+class Drawing(local):
+    """Which streams were drawn, and which are to be drawn again.
+
+    Attributes:
+      into: where new streams are noted; None if nowhere.
+      again: streams that are given out once more, one after another, in place of new ones; None for new ones.
+    """
+
+    into: list[LazyBuffer] | None = None
+    again: Iterator[LazyBuffer] | None = None
+
+
 STREAMS = Streams()
 RECORDING = _Recording()
 """While a function is captured: the memory of the streams that it draws, to be renewed before each replay."""
+DRAWING = Drawing()
 
 
 def _outside_of_a_record(what: str) -> None:
@@ -101,9 +115,16 @@ def renew(storage: Storage) -> None:
 
 
 def _stream(device: str) -> LazyBuffer:
-    lazy = host.upload(memoryview(STREAMS.draw()), dtypes.uint32, (_KEY_WORDS,), device)
-    if RECORDING.into is not None and lazy.storage is not None:
-        RECORDING.into.append(lazy.storage)
+    if DRAWING.again is not None:
+        lazy = next(DRAWING.again, None)
+        if lazy is None or lazy.device != device:
+            raise RuntimeError("random numbers are drawn again, but more of them, or on another device")
+    else:
+        lazy = host.upload(memoryview(STREAMS.draw()), dtypes.uint32, (_KEY_WORDS,), device)
+        if RECORDING.into is not None and lazy.storage is not None:
+            RECORDING.into.append(lazy.storage)
+    if DRAWING.into is not None:
+        DRAWING.into.append(lazy)
     return lazy
 
 

@@ -5,6 +5,7 @@ A layer is any object with tensors as attributes and a ``__call__``; nothing has
 """
 
 from . import lr_scheduler, optim, state
+from .checkpointing import checkpoint
 from .convolutional import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .describing import describe
 from .layers import Embedding, Linear
@@ -12,6 +13,6 @@ from .normalization import BatchNorm, BatchNorm2d, BatchNorm3d, GroupNorm, Insta
 
 __all__ = [
     "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "Embedding",
-    "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "describe", "lr_scheduler", "optim",
-    "state",
+    "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "checkpoint", "describe",
+    "lr_scheduler", "optim", "state",
 ]  # fmt: skip

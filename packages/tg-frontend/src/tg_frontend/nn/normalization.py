@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes, sum_acc_dtype
 from tg_shape import prod
 
+from ..autograd import MODE
 from ..keywords import public
 from ..tensor import Tensor
 from .describing import described
@@ -70,7 +71,7 @@ class BatchNorm:
         """
         _channels(x, self.sz, "BatchNorm")
         mean, var = self.calc_stats(x)
-        if self.track_running_stats and Tensor.training:
+        if self.track_running_stats and Tensor.training and not MODE.repeating:
             count = prod(x.shape) // self.sz
             corrected = var.detach() * (count / (count - 1)) if isinstance(count, int) and count > 1 else var.detach()
             keep, new = 1 - self.momentum, self.momentum
