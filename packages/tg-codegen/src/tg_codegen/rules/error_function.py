@@ -47,7 +47,7 @@ def _far(size: Number, f: Format) -> Number:
     x = size.at_most(largest)
     t = (x - center) / (x + center)
     twice = x * 2.0
-    below = twice + 1.0
+    below = f.kept(twice + 1.0, 2.0 * largest + 1.0)
     *coefficients, last = _FAR_SINGLE if f.single else _FAR_DOUBLE
     high, low = parts(last, _FAR_REST, f.mantissa + 1)
     smooth = (t.series([*coefficients, low]) + high) / below

@@ -78,7 +78,7 @@ def reduced(x: Number, f: Format, rest: Number | None = None) -> tuple[Number, W
     """r and n of e**(x + rest), where ``rest`` is small beside ``x``."""
     n = nearest(x if rest is None else x + rest, _LOG2_E, f)
     high, low = parts(_LOG_2, _LOG_2_REST, f.mantissa - 8 if f.single else f.mantissa - 11)
-    r = n.value.fma(-high, x)
+    r = f.kept(n.value.fma(-high, x), 1.0)
     return n.value.fma(-low, r if rest is None else r + rest), n
 
 
@@ -89,10 +89,8 @@ def scaled(x: Number, n: Whole, f: Format, less: int = 0) -> Number:
     # Two factors, of which each is normal. The low bits of n have its sign only once they are shifted up.
     whole = ((n.bits << f.mantissa) >> f.mantissa) - less
     part = whole >> 1
-    powers = (((p + f.bias) << f.mantissa).bitcast(f.dtype) for p in (part, whole - part))
-    for power in powers:
-        x = x * power
-    return x
+    first, second = (((p + f.bias) << f.mantissa).bitcast(f.dtype) for p in (part, whole - part))
+    return f.kept(x * first, 2.0**f.bias) * second
 
 
 def _clamped(x: Number, f: Format) -> Number:

@@ -166,6 +166,14 @@ class Format:
         """So many bits a factor may have for the product of two of them to be exact."""
         return (self.mantissa + 1) // 2
 
+    def kept(self, x: Number, bound: float) -> Number:
+        """``x``, which is at most ``bound``, as a step that no compiler mixes with the next one.
+
+        One that may reorder sums and products would turn (x - n * a) - n * b into x - n * (a + b). It does not look
+        through a comparison.
+        """
+        return x if self.shifts else x.at_most(bound)
+
     def leading(self, x: Number) -> Number:
         """``x`` toward zero to ``half`` bits, so that ``x`` less this is exact."""
         dropped = self.mantissa + 1 - self.half

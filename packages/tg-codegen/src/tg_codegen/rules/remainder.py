@@ -44,7 +44,7 @@ def remainder(x: Number, y: Number, f: Format) -> Number:
         m = m * ((step.cast(w.signed) + w.bias) << w.mantissa).bitcast(w.dtype)
         quotient = nearest(m * inverse, 1.0, w).value
         for part in divisors:
-            m = m - quotient * part
+            m = w.kept(m - quotient * part, 2.0**w.bias)
     m = (m < 0.0).where(m + d, m).cast(f.dtype)
     rest = scaled(m, Whole(e_divisor.cast(f.dtype), e_divisor), f)
     found = (size < divisor).where(x, f.signed_as(rest, f.sign(x)))

@@ -149,7 +149,7 @@ def _right_angles(size: Number, f: Format) -> tuple[Number, Number, Number]:
         main = steps * ldexp(high, place - 64)
         whole, less = parts(_HALF_PI, _HALF_PI_REST, f.mantissa + 1)
         rest = steps.fma(ldexp(low, place - 64), tail.fma(ldexp(whole, -64), tail * ldexp(less, -64)))
-        first = main + rest
+        first = f.kept(main + rest, 1.0)
         rest = rest - (first - main)
     near = size < _HALF_PI / 2
     return near.where(size, first), near.where(size.like(0.0), rest), near.where(count.like(0), count)
@@ -169,7 +169,7 @@ def _cosine(r: Number, rest: Number | None, f: Format) -> Number:
     """cos(r + rest) for abs(r) <= pi/4."""
     square = r * r
     half = square * 0.5
-    first = 1.0 - half
+    first = f.kept(1.0 - half, 1.0)
     lost = (1.0 - first) - half
     if rest is not None:
         lost = lost - r * rest

@@ -20,6 +20,15 @@ _TOGETHER = 24
 """Ops in one kernel: each has an output, and some devices take no more than 31 buffers."""
 
 
+RANGES: dict[Ops, tuple[float, float]] = {
+    Ops.EXP: (-87.0, 88.7), Ops.EXP2: (-125.0, 127.9), Ops.EXPM1: (-20.0, 88.7), Ops.SINH: (-89.0, 89.0),
+    Ops.COSH: (-89.0, 89.0), Ops.TANH: (-10.0, 10.0), Ops.ERF: (-4.0, 4.0), Ops.ERFC: (-4.0, 9.0),
+    Ops.SIN: (-1e3, 1e3), Ops.COS: (-1e3, 1e3), Ops.TAN: (-1e3, 1e3), Ops.LOG: (1e-30, 3.0), Ops.LOG2: (1e-30, 3.0),
+    Ops.LOG1P: (-0.999, 1e4),
+}  # fmt: skip
+"""Where functions of a float32 are compared, all along."""
+
+
 class Elementwise(Group):
     """Elementwise ops."""
 
@@ -75,6 +84,20 @@ class Elementwise(Group):
                 rtol = 4 * self.precision(dtype)
                 atol = rtol * max((abs(v) for v in (*a, *b) if math.isfinite(v)), default=1.0)
             self.check(f"{op.name} of {dtype.name}", got, want, rtol, atol)
+
+    def test_functions_over_their_range(self) -> None:
+        """Where a function is a sum of parts that cancel, a compiler may not reorder them."""
+        count = 1009
+        st = ShapeTracker.from_shape((count,))
+        for op, (low, high) in RANGES.items():
+            function = SPEC[op].python
+            if function is None or not self._takes(op, dtypes.float32):
+                continue
+            x = [truncate(low + (high - low) * k / count, dtypes.float32) for k in range(count)]
+            sink = kernel([(ast.alu(op, ast.load(1, dtypes.float32, st)), count)], [(dtypes.float32, count)])
+            (got,) = run(self.device, sink, [buffer_with(self.device, x, dtypes.float32)])
+            rtol = self.ulps * self.precision(dtypes.float32)
+            self.check(f"{op.name} from {low} to {high}", got, [function(v) for v in x], rtol, rtol * 1e-3)
 
     def test_one_operand_twice(self) -> None:
         """Comparisons of a buffer with itself, and of nothing else: some are decided before a kernel is written."""
