@@ -8,6 +8,7 @@ from threading import local
 from tg_lazy import LazyBuffer, Ops, Scope
 
 from .function import Function, Grads, Seen
+from .memory import Clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
         lazydata: LazyBuffer
         requires_grad: bool | None
+        _lazy: LazyBuffer  # of another version of the memory perhaps; shape and dtype are those of ``lazydata``
         _ctx: Function | None
         _home: Any
 
@@ -80,20 +82,30 @@ def operands_first(root: Node, through_open: bool = False, ends: Container[int] 
       through_open: also where no gradient is required but the operands leave it open.
       ends: ids of tensors behind which nothing is looked at.
     """
-    seen: set[int] = set()
+    if is_leaf(root, through_open) or id(root) in ends:
+        return []
+    now = Clock.now
+    waiting: dict[int, bool] = {}  # whether a node that was met waits for its operands
     done: list[Node] = []
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    stack: list[Node] = [root]
     while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            done.append(node)
+        node = stack[-1]
+        number = id(node)
+        if number in waiting:
+            stack.pop()
+            if waiting[number]:
+                waiting[number] = False
+                done.append(node)
             continue
-        if is_leaf(node, through_open) or id(node) in seen or id(node) in ends:
-            continue
-        seen.add(id(node))
-        stack.append((node, True))
-        assert node._ctx is not None
-        stack.extend((parent, False) for parent in operands(node._ctx) if parent._ctx is not None)
+        waiting[number] = True
+        function: Any = node._ctx
+        for parent in function.parents if function.stamp == now else operands(function):
+            context = parent._ctx
+            if context is None or not (through_open or context.wanted):
+                continue
+            number = id(parent)
+            if number not in waiting and number not in ends:
+                stack.append(parent)
     return done
 
 
@@ -110,6 +122,8 @@ def operands(function: Function) -> Sequence[Node]:
     """The operands of a function as they were when it was applied."""
     parents: Any = function.parents
     stamp = function.stamp
+    if stamp == Clock.now:  # nothing at all was written since
+        return parents  # type: ignore[no-any-return]
     for parent in parents:
         if parent._home is not None:
             _ = parent.lazydata  # and with it the graph of the newest version
@@ -136,11 +150,15 @@ def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
 
 
 def differentiate(
-    root: Node, seed: LazyBuffer, targets: Sequence[Node] | None = None, ends: Container[int] = ()
+    root: Node, seed: LazyBuffer, targets: Sequence[Node] | None, order: Sequence[Node]
 ) -> list[tuple[Node, LazyBuffer]]:
     """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
 
-    Targets may leave it open whether they require one. Behind tensors of which the ids are ``ends`` no gradient flows.
+    Args:
+      root: what is differentiated.
+      seed: of its shape and dtype.
+      targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
+      order: what :func:`operands_first` says of ``root``; through what leaves it open, if there are targets.
 
     Returns:
       The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
@@ -153,28 +171,40 @@ def differentiate(
     leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
     kept: dict[int, LazyBuffer] = {}
     wanted = frozenset(id(t) for t in targets or ())
-    for node in reversed(operands_first(root, through_open, ends)):
+    for node in reversed(order):
         grad = grads.pop(id(node), None)
         if grad is None:
             continue
-        if id(node) in wanted:
+        if wanted and id(node) in wanted:
             kept[id(node)] = grad
         function = node._ctx
         assert function is not None
-        parents = operands(function)
+        parents: Any = operands(function)
         required = function.needs
         if through_open:
             function.needs = _open_needs(parents)
         parts = function.backward(grad)
         stamp = function.stamp
-        written: Any = (node, *function.parents)
-        if any(one._home is not None and one._home.written > stamp for one in written):
-            _check(node, function, grad, parts)
+        if stamp != Clock.now:
+            written: Any = (node, *function.parents)
+            if any(one._home is not None and one._home.written > stamp for one in written):
+                _check(node, function, grad, parts)
         for parent, part, need in zip(parents, parts, function.needs, strict=True):
             if part is not None and need:
-                _deposit(function, parent, part, grads)
-                if is_leaf(parent, through_open):
-                    leaves[id(parent)] = parent
+                like = parent._lazy
+                if part.shape != like.shape or part.dtype is not like.dtype:
+                    raise RuntimeError(
+                        f"the gradient of {function.name} has shape {part.shape} and dtype {part.dtype.name}; "
+                        f"its operand has {like.shape} and {like.dtype.name}"
+                    )
+                number = id(parent)
+                before = grads.get(number)
+                if before is not None:
+                    part = before.alu(Ops.ADD, part)
+                grads[number] = part
+                context = parent._ctx
+                if context is None or not (through_open or context.wanted):
+                    leaves[number] = parent
         function.needs = required
     if targets is not None:
         kept |= {key: grads[key] for key in wanted if key in grads}
@@ -204,18 +234,7 @@ def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> No
         seen.add(base)
 
 
-def _deposit(function: Function, parent: Node, part: LazyBuffer, grads: dict[int, LazyBuffer]) -> None:
-    like = parent.lazydata
-    if part.shape != like.shape or part.dtype is not like.dtype:
-        raise RuntimeError(
-            f"the gradient of {function.name} has shape {part.shape} and dtype {part.dtype.name}; "
-            f"its operand has {like.shape} and {like.dtype.name}"
-        )
-    before = grads.get(id(parent))
-    grads[id(parent)] = part if before is None else before.alu(Ops.ADD, part)
-
-
-def free(root: Node) -> None:
-    """Drops the graph behind ``root``, and with it the intermediate results that only it kept."""
-    for node in operands_first(root):
+def free(order: Sequence[Node]) -> None:
+    """Drops the graph of these tensors, and with it the intermediate results that only it kept."""
+    for node in order:
         node._ctx = FREED

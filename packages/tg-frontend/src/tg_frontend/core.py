@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, DType, dtypes, interop
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.lazybuffer import MEMORY
+from tg_lazy.lazybuffer import MEMORY, is_row_major
 from tg_runtime import Device, capturing
-from tg_shape import Variable, View, prod, sint
+from tg_shape import Variable, prod, sint
 
 from . import coerce, files, host, printing
 from .autograd import MODE
@@ -78,36 +78,38 @@ class Core(Sharing):
         out: Self = object.__new__(type(self))
         out.grad = out._ctx = out._home = out._place = None
         out._cut = False
+        one = self._lazy if self._home is None else self.lazydata
+        mine = self._wants_grad  # which a write with a gradient changes when the newest version is looked at
+        parents: tuple[Self, ...]
+        wants: tuple[bool, ...]
         if len(others) == 1:
             other = others[0]
-            one, two = self.lazydata, other.lazydata
+            two = other._lazy if other._home is None else other.lazydata
+            theirs = other._wants_grad
             out._lazy = lazy = function.forward(one, two)
             if lazy.op is _VIEW or lazy is one or lazy is two:
                 out._share_with((one, two))
-            mine, theirs = self._wants_grad, other._wants_grad
-            needs, open_ = mine is True or theirs is True, mine is None or theirs is None
+            parents, wants, open_ = (self, other), (mine is True, theirs is True), mine is None or theirs is None
         elif others:
-            lazies = (self.lazydata, *[other.lazydata for other in others])
+            lazies = (one, *[other.lazydata for other in others])
             out._lazy = lazy = function.forward(*lazies)
             if lazy.op is _VIEW or lazy in lazies:
                 out._share_with(lazies)
-            every = (self._wants_grad, *[other._wants_grad for other in others])
-            needs, open_ = True in every, None in every
+            every = (mine, *[other._wants_grad for other in others])
+            parents, wants, open_ = (self, *others), tuple([wish is True for wish in every]), None in every
         else:
-            one = self.lazydata
             out._lazy = lazy = function.forward(one)
             if function.view:
                 self._show(out, function)
             elif lazy.op is _VIEW or lazy is one:
                 out._share_with((one,))
-            needs, open_ = self._wants_grad is True, self._wants_grad is None
+            parents, wants, open_ = (self,), (mine is True,), mine is None
+        needs = True in wants
         if (needs or open_) and lazy.dtype.kind == "float" and MODE.recording:
-            parents = (self, *others)
-            function.parents, function.wanted, function.stamp = parents, needs, Clock.now
-            if needs:
-                function.needs = tuple([parent._wants_grad is True for parent in parents])
-            else:
-                function.needs = (False,) * len(parents)
+            function.parents = parents
+            function.needs = wants
+            function.wanted = needs
+            function.stamp = Clock.now
             out._ctx, out._wants_grad = function, True if needs else None
             for parent in parents:
                 context = parent._ctx
@@ -230,7 +232,11 @@ class Core(Sharing):
         Raises:
           ValueError: a size is symbolic and bound to no value.
         """
-        return tuple(value_of(dim, self.shape) for dim in self._lazy.shape)
+        shape = self._lazy.shape
+        for dim in shape:
+            if type(dim) is not int:
+                return tuple(value_of(dim, shape) for dim in shape)
+        return shape  # type: ignore[return-value]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle and copy: the elements, computed now; not the graph that they came from."""
@@ -315,7 +321,7 @@ class Core(Sharing):
         """
         home = self._memory()
         view = (self._place or self.lazydata).st.views[-1]
-        if view.mask is None and View(view.shape, view.strides) is View(view.shape):
+        if view.mask is None and is_row_major(view):
             if not home.direct or home.base.op not in MEMORY:
                 home.settle()
             return self

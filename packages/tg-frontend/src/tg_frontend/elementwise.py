@@ -66,7 +66,7 @@ class Elementwise(Movement):
         Raises:
           OverflowError: an integer that ``dtype`` has not.
         """
-        lazy = self.lazydata
+        lazy = self._lazy
         if isinstance(value, Expr):
             single = LazyBuffer.symbolic(value, dtype, lazy.device)
             return self._wrap(single.reshape((1,) * len(lazy.shape)).expand(lazy.shape))
@@ -86,16 +86,16 @@ class Elementwise(Movement):
         x: Self = self
         y: Self
         if type(other) is type(self):
-            a, b = self.lazydata, other.lazydata
+            a, b = self._lazy, other._lazy  # whose dtype, shape and device are those of every version of their memory
             if a.dtype is b.dtype and a.shape == b.shape and a.device == b.device:
                 return (other, self) if reverse else (self, other)
         if isinstance(other, (bool, int, float, Expr)):
-            dtype = weak_dtype(self.lazydata.dtype, other)
-            x = self if dtype is self.lazydata.dtype else self.cast(dtype)
+            dtype = weak_dtype(self._lazy.dtype, other)
+            x = self if dtype is self._lazy.dtype else self.cast(dtype)
             y = self._splat(other, dtype, what)
         else:
             y = self._tensor(other, what)
-            a, b = self.lazydata, y.lazydata
+            a, b = self._lazy, y._lazy
             if a.device != b.device:
                 raise ValueError(f"{what}: operands on {a.device} and {b.device}; use .to()")
             if a.dtype is not b.dtype:
@@ -359,7 +359,8 @@ class Elementwise(Movement):
         if a.device != self.device:
             raise ValueError(f"where: operands on {self.device} and {a.device}; use .to()")
         shape = broadcast_shape("where", self.shape, a.shape)
-        return self.detach()._stretch(shape)._apply(Where(), a._stretch(shape), b._stretch(shape))
+        condition = self if self._wants_grad is False else self.detach()
+        return condition._stretch(shape)._apply(Where(), a._stretch(shape), b._stretch(shape))
 
     def masked_fill(self, mask: Any, value: Any) -> Self:
         """``value`` where the mask is true."""

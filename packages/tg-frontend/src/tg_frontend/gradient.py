@@ -8,7 +8,7 @@ from tg_lazy.lazybuffer import graph_lock, writes_once
 from tg_shape import prod, sint
 
 from . import files, host
-from .autograd import MODE, Switch, differentiate, free, open_leaves
+from .autograd import MODE, Switch, differentiate, free, open_leaves, operands_first
 from .coerce import to_dtype
 from .core import Core, DTypeLike
 from .function import Cast, Contiguous, Put
@@ -108,13 +108,15 @@ class Gradient(Core):
                     "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
                 )
         seed = self._seed(gradient, "backward")
-        found = differentiate(self, seed.lazydata, targets)
+        order = operands_first(self, targets is not None)
+        found = differentiate(self, seed.lazydata, targets, order)
         for leaf, grad in found:
             assert isinstance(leaf, type(self))
             before = leaf.grad
             leaf.grad = self._value(grad if before is None else before.lazydata.alu(Ops.ADD, grad))
         if not retain_graph:
-            free(self)
+            if targets is None:
+                free(order)
             self._let_go()
         return self
 
@@ -147,7 +149,8 @@ class Gradient(Core):
                 raise RuntimeError(
                     f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
                 )
-        found = {id(node): grad for node, grad in differentiate(self, seed.lazydata, targets)}
+        order = operands_first(self, True)
+        found = {id(node): grad for node, grad in differentiate(self, seed.lazydata, targets, order)}
         for position, target in enumerate(targets):
             if id(target) not in found:
                 if not materialize_grads:

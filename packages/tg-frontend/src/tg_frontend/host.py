@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _DEEPEST = 64
 _ADDRESSABLE = ("CPU", "NUMPY")
 _CODES = {2: "H", 1: "B"}
+_NUMBERS = frozenset({bool, int, float})
 
 
 def runs_nothing(device: str) -> bool:
@@ -46,6 +47,8 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
       ValueError: the lists are ragged, or nested too deeply; the message says where.
       TypeError: something is not a number.
     """
+    if _NUMBERS.issuperset(map(type, data)):  # nearly always; what follows looks at each number
+        return list(data), (len(data),), []
     level: list[Any] = [data]
     shape: list[int] = []
     above: set[int] = set()
@@ -70,7 +73,7 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
                 raise ValueError("Tensor: data holds itself")
             above |= found
         level = [value for item in level for value in item]
-    for value in level:
+    for value in () if _NUMBERS.issuperset(map(type, level)) else level:
         if isinstance(value, (list, tuple, range)):
             raise ValueError(f"Tensor: ragged data: a list stands beside a number at depth {len(shape)}")
         if not isinstance(value, (bool, int, float)):

@@ -65,10 +65,11 @@ class Indexing(Scan):
         fill = [slice(None)] * (self.ndim - used)
         at = dots[0] if dots else len(terms)
         terms[at : at + len(dots)] = fill
-        known = {i + (len(fill) - 1 if dots and i > at else 0): ends for i, ends in known.items()}
+        known = {i + (len(fill) - 1 if dots and i > at else 0): ends for i, ends in known.items()} if known else known
         place = 0
         for i, term in enumerate(terms):
-            check_known(known.get(i, ()), self.shape[place] if i in known else 0, what, f"axis {place} of {self.shape}")
+            if i in known:
+                check_known(known[i], self.shape[place], what, f"axis {place} of {self.shape}")
             if isinstance(term, _Mask):
                 if self.shape[place] != term.size:
                     raise IndexError(f"{what}: a mask of shape {term.shape} does not fit shape {self.shape}")
@@ -208,8 +209,8 @@ class Indexing(Scan):
         new = like._fitting(value, "setitem")
         if new.requires_grad and MODE.recording:
             raise RuntimeError("setitem: the value requires a gradient, which cannot flow to a file; detach() it")
-        fitted = self._part_of(terms, new)
         box = self._box(terms)
+        fitted = self._part_of(terms, new, box.shape)
         files.write(self._memory(), box, fitted.lazydata.reshape(box.shape), "setitem")
 
     def _shadow(self) -> Self:
@@ -218,10 +219,16 @@ class Indexing(Scan):
         out._ctx = self._ctx
         return out
 
-    def _part_of(self, terms: list[Any], value: Self) -> Self:
-        """The value in the shape of the part with axes of size 1 for integers."""
-        inner = self.detach()._basic(terms, "setitem")
-        part = inner.shape
+    def _part_of(self, terms: list[Any], value: Self, box: tuple[sint, ...]) -> Self:
+        """The value in the shape of the part with axes of size 1 for integers and new axes.
+
+        Args:
+          terms: what the brackets hold.
+          value: what is written.
+          box: the part's size along each of this tensor's axes.
+        """
+        sizes = iter(box)
+        part = tuple([1 if term is None else next(sizes) for term in terms])
         kept = tuple(d for term, d in zip(terms, part, strict=True) if not isinstance(term, (int, Expr)))
         value = value._without_leading(len(kept))
         if broadcast_shape("setitem", value.shape, kept) != kept:
@@ -237,12 +244,12 @@ class Indexing(Scan):
 
     def _write_box(self, terms: list[Any], value: Self) -> None:
         self._let_go()
-        fitted = self._part_of(terms, value)
+        bounds, steps = self._bounds(terms)
+        box = self._lazy.st.shrink(bounds).stride(steps).shape
+        fitted = self._part_of(terms, value, box)
         if fitted.numel() == 0:
             return
-        bounds, steps = self._bounds(terms)
-        shape = self.lazydata.shrink(bounds).stride(steps).shape
-        self._write((bounds, steps), fitted.reshape(shape).lazydata)
+        self._write((bounds, steps), fitted.reshape(box).lazydata)
 
     def _bounds(self, terms: list[Any]) -> tuple[tuple[tuple[sint, sint], ...], tuple[int, ...]]:
         """The part that integers and slices name: a range of each axis, and a step in it."""
@@ -257,7 +264,7 @@ class Indexing(Scan):
 
     def _written_box(self, terms: list[Any], value: Self) -> Self:
         """This tensor with a part replaced, as a new tensor through which a gradient flows."""
-        fitted = self._part_of(terms, value)
+        fitted = self._part_of(terms, value, self._box(terms).shape)
         inner = [term for term in terms if term is not None]
         fitted = fitted.reshape(tuple(d for term, d in zip(terms, fitted.shape, strict=True) if term is not None))
         old = self

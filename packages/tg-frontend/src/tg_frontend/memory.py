@@ -60,14 +60,14 @@ class Memory:
 
     def __init__(self, root: LazyBuffer, direct: bool) -> None:
         self.root, self.direct, self.written = root, direct, 0
-        self.base: LazyBuffer = root.base
+        self.base: LazyBuffer = root.srcs[0] if root.op is _VIEW else root
         self.node: Any = None
         self.bits: list[ref[Bits]] | None = None
 
     @classmethod
     def of(cls, lazy: LazyBuffer) -> Memory:
         """The memory of a tensor that is no view."""
-        return cls(lazy, lazy.is_whole or lazy.base.op in MEMORY)
+        return cls(lazy, lazy.op is not _VIEW or lazy.srcs[0].op in MEMORY or lazy.is_whole)
 
     @classmethod
     def apart(cls, lazy: LazyBuffer) -> Memory:
@@ -137,7 +137,6 @@ class Memory:
         self.written = Clock.now
         self.base.ended = True
         self._move(base)
-
 
     def rewritten(self) -> None:
         """Takes a new version that is in the same memory already, which was written by other means than the graph."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint, smax, sym_eval, unbind
@@ -38,6 +40,14 @@ def broadcast_shape(what: str, *shapes: tuple[sint, ...]) -> tuple[sint, ...]:
     Raises:
       ValueError: they do not meet; the message names the operation and the shapes.
     """
+    met = _met(shapes)
+    if met is None:
+        raise ValueError(f"{what}: the shapes {' and '.join(str(s) for s in shapes)} do not broadcast")
+    return met
+
+
+@lru_cache(maxsize=4096)
+def _met(shapes: tuple[tuple[sint, ...], ...]) -> tuple[sint, ...] | None:
     first = shapes[0]
     if all(shape == first for shape in shapes):
         return first
@@ -45,7 +55,7 @@ def broadcast_shape(what: str, *shapes: tuple[sint, ...]) -> tuple[sint, ...]:
     for position in range(max(len(shape) for shape in shapes), 0, -1):
         dims = {shape[-position] for shape in shapes if len(shape) >= position} - {1}
         if len(dims) > 1:
-            raise ValueError(f"{what}: the shapes {' and '.join(str(s) for s in shapes)} do not broadcast")
+            return None
         out.append(dims.pop() if dims else 1)
     return tuple(out)
 
@@ -71,7 +81,7 @@ class Movement(Gradient):
                 raise ValueError(f"reshape: None keeps an axis that shape {self.shape} has not, in {tuple(sizes)}")
             sizes = tuple(self.shape[i] if s is None else s for i, s in enumerate(sizes))
         new = args_to_tuple(tuple(sizes), "reshape")
-        if new == self.lazydata.shape:
+        if new == self._lazy.shape:
             return self
         if any(isinstance(s, int) and s < 0 for s in new):
             new = self._solve(new)
@@ -132,11 +142,11 @@ class Movement(Gradient):
 
     def _stretch(self, new: tuple[sint, ...]) -> Self:
         """Broadcast to ``new``, which is known to fit."""
-        old = self.lazydata.shape
+        old = self._lazy.shape
         if old == new:
             return self
         out = self if len(old) == len(new) else self._apply(Reshape((1,) * (len(new) - len(old)) + old))
-        return out if out.lazydata.shape == new else out._apply(Expand(new))
+        return out if out._lazy.shape == new else out._apply(Expand(new))
 
     def permute(self, *order: Any) -> Self:
         """The axes in the given order, as a view.

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
         def __hash__(self) -> int: ...
 
 
+_VIEW = Ops.VIEW  # an Enum's members take long to look up
+
+
 class _Live(list["ref[Holder]"]):
     """Weak references to tensors, in the order in which they were made; dead ones are swept as the list grows."""
 
@@ -120,7 +123,8 @@ def reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
         node = stack.pop()
         if node not in seen:
             seen.add(node)
-            stack.extend(src.base for src in node.srcs)
+            for src in node.srcs:
+                stack.append(src.srcs[0] if src.op is _VIEW else src)
     return seen
 
 

@@ -85,7 +85,7 @@ class Sharing:
 
     def _show(self, out: Self, function: Function) -> None:
         """Makes ``out``, which ``function`` gave, a view of this tensor's memory; or not, if it cannot be one."""
-        home, place = self._memory(), self._place
+        home, place = self._home or self._memory(), self._place
         if place is not None:
             place = function.forward(place)
         if len((place or out._lazy).st.views) > 1:

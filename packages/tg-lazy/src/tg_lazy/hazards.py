@@ -18,6 +18,7 @@ from .lazybuffer import LEAVES, MEMORY, LazyBuffer
 from .ops import Ops
 
 T = TypeVar("T")
+_ASSIGN, _BUFFER_VIEW, _VIEW = Ops.ASSIGN, Ops.BUFFER_VIEW, Ops.VIEW  # an Enum's members take long to look up
 LARGE = 1 << 22
 """Bytes up to which a value may take more memory than what it is made of."""
 READER = "it reads memory that this schedule overwrites"
@@ -25,9 +26,10 @@ READER = "it reads memory that this schedule overwrites"
 
 def memory_of(lazy: LazyBuffer) -> object:
     """What stands for the memory of a base: one object for all its versions and parts."""
-    while lazy.op is Ops.ASSIGN or lazy.op is Ops.BUFFER_VIEW:
+    while lazy.op is _ASSIGN or lazy.op is _BUFFER_VIEW:
         lazy = lazy.srcs[0].base
-    return lazy if lazy.storage is None else lazy.storage.root
+    storage = lazy._storage
+    return lazy if storage is None else storage.root
 
 
 def overwritten(order: Sequence[LazyBuffer], start: int = 0) -> list[LazyBuffer]:
@@ -38,8 +40,8 @@ def overwritten(order: Sequence[LazyBuffer], start: int = 0) -> list[LazyBuffer]
       start: where in it.
     """
     last: dict[object, LazyBuffer] = {}
-    for lazy in order[start:]:
-        if lazy.op is Ops.ASSIGN:
+    for lazy in order[start:] if start else order:
+        if lazy.op is _ASSIGN:
             memory = memory_of(lazy)
             if memory not in last or last[memory].arg < lazy.arg:
                 last[memory] = lazy
@@ -47,12 +49,13 @@ def overwritten(order: Sequence[LazyBuffer], start: int = 0) -> list[LazyBuffer]
         return []
     ended: dict[LazyBuffer, None] = {}
     for lazy in order:
-        if lazy.op not in MEMORY:
+        op = lazy.op
+        if op not in MEMORY:
             continue
         final = last.get(memory_of(lazy))
-        if lazy.op is Ops.BUFFER_VIEW:
+        if op is _BUFFER_VIEW:
             gone = lazy.srcs[0].base in ended
-        elif lazy.op is Ops.ASSIGN:
+        elif op is _ASSIGN:
             gone = final is not None and lazy.arg < final.arg
         else:
             gone = final is not None
@@ -118,10 +121,11 @@ def tainted(
     """
     lost: dict[LazyBuffer, None] = {}
     for lazy in order:
-        if lazy.op in MEMORY or lazy.op in LEAVES or lazy in realised:
+        op = lazy.op
+        if op in MEMORY or op in LEAVES or lazy in realised:
             continue
         for src in lazy.srcs:
-            base = src.base
+            base = src.srcs[0] if src.op is _VIEW else src
             if base in ended or base in lost:
                 lost[lazy] = None
                 break
@@ -166,7 +170,7 @@ def _references(order: Iterable[LazyBuffer], own: int) -> dict[LazyBuffer, int]:
         for src in lazy.srcs:
             before = known.get(src, 0)
             known[src] = before + 1
-            if not before and src.op is Ops.VIEW:
+            if not before and src.op is _VIEW:
                 known[src.srcs[0]] = known.get(src.srcs[0], 0) + 1
     return known
 

@@ -24,7 +24,7 @@ from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve
 
 from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
 from .origin import caller
-from .row import Row, row_of
+from .row import Row, find_row, row_of
 from .storage import Readers, Storage
 
 MEMORY = frozenset({Ops.BUFFER, Ops.EMPTY, Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.CUSTOM, Ops.BUFFER_VIEW})
@@ -36,6 +36,7 @@ Shape = tuple[sint, ...]
 
 # By identity of row and operands. A node holds them: while it is alive, these numbers mean nothing else.
 _nodes: Interned[LazyBuffer] = Interned()
+_node_table, _find_node = _nodes.table, _nodes.find
 graph_lock = RLock()
 """Held while nodes are made or realised."""
 if hasattr(os, "register_at_fork"):  # a child finds the table whole and the lock free
@@ -43,7 +44,8 @@ if hasattr(os, "register_at_fork"):  # a child finds the table whole and the loc
     os.register_at_fork(before=graph_lock.acquire, after_in_parent=_release, after_in_child=_release)
 
 _serials = count()
-_ASSIGN, _BUFFER, _VIEW = Ops.ASSIGN, Ops.BUFFER, Ops.VIEW  # an Enum's members take long to look up
+# an Enum's members take long to look up
+_ASSIGN, _BUFFER, _REDUCE, _VIEW = Ops.ASSIGN, Ops.BUFFER, Ops.REDUCE, Ops.VIEW
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
@@ -128,38 +130,47 @@ class LazyBuffer:
         srcs: tuple[LazyBuffer, ...] = (),
         arg: Any = None,
     ) -> LazyBuffer:
+        # The hottest place of all: the commonest numbers of operands come first, and what is short is not called.
+        count = len(srcs)
+        content: tuple[object, ...]
         if arg is None or op is _ASSIGN:  # whose number says when it was made
-            content: tuple[object, ...] = (op, device, dtype, st)
+            if count == 1:
+                content = (op, device, dtype, st, srcs[0].st)
+            elif count == 2:
+                content = (op, device, dtype, st, srcs[0].st, srcs[1].st)
+            else:
+                content = (op, device, dtype, st, *[s.st for s in srcs])
         elif type(arg) is float:
-            content = (op, device, dtype, st, "f", struct.pack("<d", arg))
+            content = (op, device, dtype, st, "f", struct.pack("<d", arg), *[s.st for s in srcs])
         else:
-            content = (op, device, dtype, st, type(arg), arg)
-        # the commonest numbers of operands come first: this is the hottest place of all
-        if len(srcs) == 1:
-            content += (srcs[0].st,)
-        elif len(srcs) == 2:
-            content += (srcs[0].st, srcs[1].st)
-        elif srcs:
-            content += tuple([s.st for s in srcs])
+            content = (op, device, dtype, st, type(arg), arg, *[s.st for s in srcs])
         with graph_lock:
-            row = row_of(content)
+            found_row = find_row(content)
+            row = None if found_row is None else found_row()
+            if row is None:
+                row = row_of(content)
             key: tuple[object, ...] | None = None
             if op not in MEMORY:
                 # numbers alone: a tuple that the garbage collector need not look at
-                if len(srcs) == 1:
+                if count == 1:
                     key = (id(row), id(srcs[0]))
-                elif len(srcs) == 2:
+                elif count == 2:
                     key = (id(row), id(srcs[0]), id(srcs[1]))
                 else:
                     key = (id(row), *[id(s) for s in srcs])
-                known = _nodes.find(key)
+                known = _find_node(key)
                 if known is not None:
                     found = known()
                     if found is not None:
                         found.shared = True
                         return found
             self = object.__new__(LazyBuffer)
-            self.op, self.device, self.dtype, self.st, self.srcs, self.arg = op, device, dtype, st, srcs, arg
+            self.op = op
+            self.device = device
+            self.dtype = dtype
+            self.st = st
+            self.srcs = srcs
+            self.arg = arg
             self.shape = st.shape
             self.origin = caller(2)
             self.shared = self.ended = False
@@ -175,7 +186,9 @@ class LazyBuffer:
                     if len(readers) > readers.limit:
                         readers.sweep()
             if key is not None:
-                _nodes.add(key, weak)
+                _node_table[key] = weak
+                if len(_node_table) > _nodes.limit:
+                    _nodes.sweep()
             return self
 
     @staticmethod
@@ -291,17 +304,22 @@ class LazyBuffer:
           ValueError: the operands' shapes or devices differ, or their number is wrong.
           TypeError: the dtypes do not fit the op.
         """
-        srcs = (self, *others)
         if op not in ALU:
             raise ValueError(f"{op.name} is not an elementwise op")
+        srcs: tuple[LazyBuffer, ...]
+        shape, device = self.shape, self.device
         try:
-            if len(others) == 1:
-                dtype = _dtype_of(op, self.dtype, others[0].dtype)
+            if len(others) == 1:  # nearly always
+                other = others[0]
+                srcs = (self, other)
+                dtype = _dtype_of(op, self.dtype, other.dtype)
+                if other.shape == shape and other.device == device:
+                    others = ()
             else:
+                srcs = (self, *others)
                 dtype = _dtype_of(op, *[s.dtype for s in srcs])
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; operands: {_describe(srcs)}") from None
-        shape, device = self.shape, self.device
         for other in others:
             if other.shape != shape:
                 raise ValueError(f"{op.name}: operands differ in shape: {_describe(srcs)}")
@@ -356,21 +374,14 @@ class LazyBuffer:
         """
         if op not in REDUCIBLE:
             raise ValueError(f"{op.name} cannot reduce; shape {self.shape}, dtype {self.dtype.name}")
-        rank = len(self.shape)
-        if any(not -rank <= axis < rank for axis in axes):
-            raise ValueError(f"REDUCE {op.name}: axes {tuple(axes)} do not fit the shape {self.shape}")
-        wanted = sorted(axis % rank for axis in axes)
-        if len(set(wanted)) != len(wanted):
-            raise ValueError(f"REDUCE {op.name}: an axis is given twice in {tuple(axes)}, shape {self.shape}")
-        shape = tuple(1 if i in wanted else dim for i, dim in enumerate(self.shape))
-        if any(isinstance(self.shape[axis], int) and self.shape[axis] == 0 for axis in wanted):
+        shape, wanted, empty = _reduced(op, self.shape, tuple(axes))
+        if empty:
             return LazyBuffer.const(identity(op, self.dtype), self.dtype, shape, self.device)
-        wanted = [axis for axis in wanted if not (isinstance(self.shape[axis], int) and self.shape[axis] == 1)]
         if not wanted:
             return self
-        if op is not Ops.MAX and dtypes.is_float(self.dtype) and self.dtype.itemsize < 4:
+        if op is not Ops.MAX and self.dtype.itemsize < 4 and dtypes.is_float(self.dtype):
             return self.cast(dtypes.float32).reduce(op, wanted).cast(self.dtype)
-        return LazyBuffer._new(Ops.REDUCE, self.device, self.dtype, contiguous(shape), (self,), (op, tuple(wanted)))
+        return LazyBuffer._new(_REDUCE, self.device, self.dtype, contiguous(shape), (self,), (op, wanted))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
         """``out[i] = self.flat[index[i]]``, 0 where the index is not in ``0 <= index < size``; shape of ``index``.
@@ -510,7 +521,7 @@ class LazyBuffer:
 
     def _seen(self, st: ShapeTracker) -> LazyBuffer:
         """The base of this node seen through ``st``."""
-        base = self.base
+        base = self.srcs[0] if self.op is _VIEW else self
         if st is base.st:
             return base
         return LazyBuffer._new(_VIEW, base.device, base.dtype, st, (base,))
@@ -596,6 +607,25 @@ class LazyBuffer:
                 self.holders = None
 
 
+@lru_cache(maxsize=4096)
+def _reduced(op: Ops, shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...], bool]:
+    """Of a reduction: the shape of the result, the axes with more than one element, and whether one has none.
+
+    Raises:
+      ValueError: an axis is out of range or given twice.
+    """
+    rank = len(shape)
+    if any(not -rank <= axis < rank for axis in axes):
+        raise ValueError(f"REDUCE {op.name}: axes {axes} do not fit the shape {shape}")
+    wanted = sorted(axis % rank for axis in axes)
+    if len(set(wanted)) != len(wanted):
+        raise ValueError(f"REDUCE {op.name}: an axis is given twice in {axes}, shape {shape}")
+    sizes = [shape[axis] for axis in wanted]
+    empty = any(isinstance(size, int) and size == 0 for size in sizes)
+    done = tuple(axis for axis in wanted if not (isinstance(shape[axis], int) and shape[axis] == 1))
+    return tuple(1 if i in wanted else dim for i, dim in enumerate(shape)), done, empty
+
+
 @lru_cache(maxsize=1024)
 def _constant(
     kind: str, value: ConstType, sign: float, dtype: DType, shape: Shape, device: str
@@ -634,6 +664,12 @@ def writes_once(st: ShapeTracker) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
+def is_row_major(view: View) -> bool:
+    """Whether the elements of a view without a mask lie one after another, beginning anywhere."""
+    return View(view.shape, view.strides) is View(view.shape)
+
+
 def _repeats(st: ShapeTracker, size: sint) -> bool:
     """Whether ``st`` shows more elements than there are."""
     return not _masked(st) and resolve(st.size > size, False)
@@ -653,6 +689,6 @@ def row_major_offset(st: ShapeTracker, dtype: DType) -> int | None:
     view = st.views[0]
     if view.mask is not None or not isinstance(view.offset, int):
         return None
-    if View(view.shape, view.strides) is not View(view.shape):
+    if not is_row_major(view):
         return None
     return view.offset * dtype.itemsize

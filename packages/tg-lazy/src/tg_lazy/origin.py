@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 PACKAGES = frozenset(
     {"tg_dtype", "tg_shape", "tg_lazy", "tg_codegen", "tg_runtime", "tg_hcq", "tg_frontend", "tinytg"}
@@ -23,16 +24,21 @@ UNKNOWN = Origin(("<unknown>", 0))
 
 
 def caller(depth: int = 2) -> tuple[str, int]:
-    """File and line of the nearest frame, ``depth`` frames up, whose module is none of ours."""
-    frame = sys._getframe(depth)
-    while True:
-        name = frame.f_code.co_filename
-        ours = _ours.get(name)
-        if ours is None:
+    """File and line of the nearest frame, ``depth`` frames up, whose module is none of ours; else of the outermost."""
+    frame: Any = sys._getframe(depth)
+    ours = _ours
+    while True:  # every node asks, and there are many frames: as few steps as possible for each
+        try:
+            while ours[frame.f_code.co_filename]:
+                frame = frame.f_back
+        except KeyError:
             module = frame.f_globals.get("__name__", "")
-            ours = _ours[name] = isinstance(module, str) and module.partition(".")[0] in PACKAGES
-        if not ours:
-            return name, frame.f_lineno
-        if frame.f_back is None:
-            return name, frame.f_lineno
+            ours[frame.f_code.co_filename] = isinstance(module, str) and module.partition(".")[0] in PACKAGES
+        except AttributeError:  # there is no frame any more
+            break
+        else:
+            return frame.f_code.co_filename, frame.f_lineno
+    frame = sys._getframe(depth)
+    while frame.f_back is not None:
         frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

@@ -25,6 +25,8 @@ class Row:
 
 
 _rows: Interned[Row] = Interned()
+find_row = _rows.find
+"""The reference to the row of a content, perhaps a dead one; None if there was none. :func:`row_of` makes it."""
 
 
 def row_of(content: Key) -> Row:

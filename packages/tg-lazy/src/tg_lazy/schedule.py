@@ -57,15 +57,17 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
 
 def recognise(
     outputs: Sequence[LazyBuffer],
-) -> tuple[template.Template, list[LazyBuffer], list[ScheduleItem] | None] | None:
+) -> tuple[template.Template, list[LazyBuffer], list[ScheduleItem] | None] | tuple[()] | None:
     """The remembered schedule of a graph like that of ``outputs``, and the nodes that take the places in it.
 
     Where it overwrites memory its items are there, too: they know who reads that memory now, and nobody can come in
-    between. None where there is nothing to do, or nothing is remembered; :func:`schedule` is the way then.
+    between. Empty where there is nothing to do. None where nothing is remembered; :func:`schedule` is the way then.
     """
     with graph_lock:
         bases = _unrealised(outputs)
-        found = template.structure(bases) if bases else None
+        if not bases:
+            return ()
+        found = template.structure(bases)
         known = None if found is None else template.recall(found)
         if found is None or known is None:
             return None

@@ -369,6 +369,8 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
         with _realizing:
             known = recognise(outputs)
             if known is not None:
+                if not known:
+                    return
                 template, nodes, items = known
                 del known  # nothing may hold nodes that are done
                 plan = plan_of(template) if items is None else None

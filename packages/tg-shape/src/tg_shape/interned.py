@@ -14,32 +14,33 @@ class Interned(Generic[T]):
 
     Attributes:
       find: the reference to the object of a key, perhaps a dead one; None if there was none.
+      table: the references, for hot loops that do themselves what :meth:`add` does.
       limit: how many references there may be before dead ones are swept.
     """
 
     FEWEST = 4096
 
     def __init__(self) -> None:
-        self._table: dict[Key, ref[T]] = {}
-        self.find = self._table.get
+        self.table: dict[Key, ref[T]] = {}
+        self.find = self.table.get
         self.limit = self.FEWEST
 
     def add(self, key: Key, weak: ref[T]) -> None:
         """Puts an object in, in place of one that is gone."""
-        table = self._table
+        table = self.table
         table[key] = weak
         if len(table) > self.limit:
             self.sweep()
 
     def drop(self, key: Key, there: T) -> None:
         """Takes ``there`` out, if it is what ``key`` finds."""
-        found = self._table.get(key)
+        found = self.table.get(key)
         if found is not None and found() is there:
-            del self._table[key]
+            del self.table[key]
 
     def sweep(self) -> None:
         """Forgets what is gone, also while other threads put objects in."""
-        table = self._table
+        table = self.table
         entries = list(table.items())
         while entries:  # the newest first: their keys may be all that holds older ones
             key, weak = entries.pop()
@@ -48,4 +49,4 @@ class Interned(Generic[T]):
         self.limit = max(self.FEWEST, 2 * len(table))
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)

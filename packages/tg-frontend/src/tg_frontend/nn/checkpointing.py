@@ -53,7 +53,8 @@ class Checkpoint(Function):
                    f"shape {again.shape}, not {grad.shape}")
             )  # fmt: skip
         targets = [parent for parent, need in zip(parents, self.needs, strict=True) if need]
-        found = {id(node): part for node, part in differentiate(again, grad, targets, self.outside)}
+        order = operands_first(again, True, self.outside)
+        found = {id(node): part for node, part in differentiate(again, grad, targets, order)}
         realize_all(list(found.values()))
         return tuple([found.get(id(parent)) for parent in parents])
 
