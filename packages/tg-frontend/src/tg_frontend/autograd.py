@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from threading import local
 
-from tg_lazy import LazyBuffer, Ops, Scope
+from tg_lazy import ANOMALY, LazyBuffer, Ops, Scope
+from tg_lazy.origin import BACKWARD
 
 from .function import Function, Grads, Seen
 from .memory import Clock
@@ -171,6 +172,7 @@ def differentiate(
     leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
     kept: dict[int, LazyBuffer] = {}
     wanted = frozenset(id(t) for t in targets or ())
+    told = _told if ANOMALY.value else None
     for node in reversed(order):
         grad = grads.pop(id(node), None)
         if grad is None:
@@ -183,7 +185,7 @@ def differentiate(
         required = function.needs
         if through_open:
             function.needs = _open_needs(parents)
-        parts = function.backward(grad)
+        parts = function.backward(grad) if told is None else told(node, function, grad)
         stamp = function.stamp
         if stamp != Clock.now:
             written: Any = (node, *function.parents)
@@ -210,6 +212,15 @@ def differentiate(
         kept |= {key: grads[key] for key in wanted if key in grads}
         return [(t, kept[id(t)]) for t in targets if id(t) in kept]
     return [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
+
+
+def _told(node: Node, function: Function, grad: LazyBuffer) -> Grads:
+    """``function.backward(grad)``, whose nodes know of which function they are the gradient."""
+    outer, BACKWARD.of = BACKWARD.of, (function.name, node.lazydata.origin)
+    try:
+        return function.backward(grad)
+    finally:
+        BACKWARD.of = outer
 
 
 def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> None:

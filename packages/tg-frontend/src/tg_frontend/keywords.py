@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from functools import update_wrapper
 
+from tg_lazy.origin import WRAPPERS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -243,6 +245,7 @@ def checked(function: Any, owner: str, bound: bool = True) -> Any:
             raise TypeError(complaint)
         return method(*positional, **named)
 
+    WRAPPERS.add(method.__code__)
     return update_wrapper(method, function)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from tg_lazy import DEBUG, ContextVar, LazyBuffer, Storage
+from tg_lazy import ANOMALY, DEBUG, ContextVar, LazyBuffer, Storage
 from tg_lazy.reach import check_reach
 from tg_runtime import (
     PROFILE,
@@ -19,6 +19,7 @@ from tg_runtime import (
     ViewOp,
     arrange,
     buffer_of,
+    watched,
 )
 from tg_runtime.counters import human
 from tg_runtime.interrupts import Uninterrupted
@@ -37,6 +38,10 @@ from .tensor import Tensor
 
 JIT: ContextVar[int] = ContextVar("JIT", 1)
 """0: TinyJit only calls. 1: records, and condenses the record for devices that can. 2: records only."""
+
+
+Steps = list[tuple[ExecItem, list[tuple[int, int, int]]]]
+"""Steps of a replay, each with what it is given of the call: (position, which buffer, offset in bytes or -1)."""
 
 
 def _told(memory: Usage) -> str:
@@ -95,11 +100,13 @@ class Record:
         self.foreign = frozenset(buffer_of(root) for root in self.own)
         # views follow what they are views of; memory is there already
         items = [item for item in made.items if not isinstance(item.prg, (ViewOp, EmptyOp))]
-        self.items, self.memory = arrange(items, made.ended)
+        # where memory is shared kernels are made anew, of which nobody knows what their parts are
+        self.items, self.memory = arrange(items, [] if ANOMALY.value else made.ended)
         self.doubts = tuple({doubt for item in self.items for doubt in item.prg.doubts})
         if DEBUG.value:
             print(f"recorded {len(self.items)} steps, {_told(self.memory)}")
-        self.steps = self._condensed() if JIT.value == 1 else [(item, self._sources(item)) for item in self.items]
+        self.steps = self._condensed() if JIT.value == 1 else self._apart()
+        self.single: Steps = []  # the items one by one, once anomaly mode wants them so
         self.training, self.recording = Tensor.training, MODE.recording
         self.fresh = [(Device[s.device].allocator, s.device, s.size, s.dtype) for s in self.outputs]
         self.alone = None
@@ -187,9 +194,13 @@ class Record:
                 out.append((position, place, buffer.offset - self.replaced[place].offset))
         return out
 
-    def _condensed(self) -> list[tuple[ExecItem, list[tuple[int, int, int]]]]:
+    def _apart(self) -> Steps:
+        """The items one by one."""
+        return [(item, self._sources(item)) for item in self.items]
+
+    def _condensed(self) -> Steps:
         """The items, runs of kernels of one device condensed into one where the device can do that."""
-        steps: list[tuple[ExecItem, list[tuple[int, int, int]]]] = []
+        steps: Steps = []
         batch: list[ExecItem] = []
 
         def close() -> None:
@@ -288,7 +299,7 @@ class Record:
         for stream in self.streams:
             renew(stream)
         alone = self.alone
-        if alone is None or DEBUG.value or PROFILE.value:
+        if alone is None or DEBUG.value or PROFILE.value or ANOMALY.value:
             with Uninterrupted(lambda: self._abandoned(buffers)):
                 self._step_by_step(buffers, values)
         else:
@@ -318,16 +329,24 @@ class Record:
         return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
 
     def _step_by_step(self, buffers: list[Buffer], values: dict[Variable, int]) -> None:
-        for item, sources in self.steps:
-            for position, place, offset in sources:
-                buffer = buffers[place]
-                if offset >= 0:
-                    part = item.bufs[position]
-                    assert part is not None
-                    buffer = buffer.view(part.size, part.dtype, offset)
-                item.bufs[position] = buffer
-            item.run(values, jit=True)
-        self._let_go()
+        looks, steps = ANOMALY.value, self.steps
+        if looks:
+            steps = self.single = self.single or self._apart()
+        try:
+            for item, sources in steps:
+                for position, place, offset in sources:
+                    buffer = buffers[place]
+                    if offset >= 0:
+                        part = item.bufs[position]
+                        assert part is not None
+                        buffer = buffer.view(part.size, part.dtype, offset)
+                    item.bufs[position] = buffer
+                watch = watched(item.prg, item.bufs, values, item.told_origin) if looks else None
+                item.run(values, jit=True)
+                if watch is not None:
+                    watch.check()
+        finally:
+            self._let_go(steps)
 
     def _abandoned(self, buffers: list[Buffer]) -> None:
         """Marks everything that a replay writes: a second Ctrl-C ended it in the middle."""
@@ -338,9 +357,9 @@ class Record:
                 place = self.places.get(id(buffer.base))
                 (buffer if place is None else buffers[place]).spoil("a replay of TinyJit was interrupted twice")
 
-    def _let_go(self) -> None:
+    def _let_go(self, steps: Steps) -> None:
         """Drops the memory of this call, so that its owners alone decide when it is freed."""
-        for item, sources in self.steps:
+        for item, sources in steps:
             for position, place, offset in sources:
                 if offset < 0:
                     item.bufs[position] = self.replaced[place]

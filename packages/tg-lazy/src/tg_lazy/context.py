@@ -49,13 +49,22 @@ class ContextVar(Generic[T]):
     """
 
     registry: ClassVar[dict[str, ContextVar[int] | ContextVar[str]]] = {}
-    __slots__ = ("key", "value")
+    __slots__ = ("key", "named", "value")
 
-    def __init__(self, key: str, default: T) -> None:
+    def __init__(self, key: str, default: T, named: Callable[[], object] | None = None) -> None:
+        """Declares a setting.
+
+        Args:
+          key: its name.
+          default: its value where the environment says nothing.
+          named: called before it has another value for the first time, by the environment or by a :class:`Context`.
+        """
         if key in ContextVar.registry:
             raise RuntimeError(f"the setting {key} is declared twice")
-        self.key = key
+        self.key, self.named = key, named
         self.value: T = getenv(key, default)
+        if named is not None and self.value != default:
+            named()
         ContextVar.registry[key] = self
 
     def __bool__(self) -> bool:
@@ -121,6 +130,8 @@ class Context(Scope):
             setting = ContextVar.registry[key]
             if type(setting) is ContextVar:
                 setting.__class__ = _Overridden
+                if setting.named is not None:
+                    setting.named()
         self._values = values
 
     def restorer(self) -> Callable[[], object]:

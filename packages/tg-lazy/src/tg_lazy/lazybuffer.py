@@ -23,7 +23,7 @@ from tg_dtype import ConstType, DType, dtypes
 from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve, sint
 
 from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
-from .origin import caller
+from .origin import caller, detailed
 from .row import Row, find_row, row_of
 from .storage import Readers, Storage
 
@@ -68,6 +68,12 @@ def max_size(shape: Shape) -> int:
     for dim in shape:
         size *= dim if isinstance(dim, int) else dim.vmax
     return size
+
+
+def tell_methods() -> None:
+    """From now on nodes know, too, which method made them, as a part of which gradient: see :class:`~.origin.Told`."""
+    global caller
+    caller = detailed
 
 
 class LazyBuffer:

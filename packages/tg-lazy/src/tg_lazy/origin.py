@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
+from threading import local
 from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
 
 PACKAGES = frozenset(
     {"tg_dtype", "tg_shape", "tg_lazy", "tg_codegen", "tg_runtime", "tg_hcq", "tg_frontend", "tinytg"}
@@ -42,3 +47,49 @@ def caller(depth: int = 2) -> tuple[str, int]:
     while frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+class Told(Origin):
+    """An origin that says more.
+
+    Attributes:
+      method: what the user's program called there, as ``Tensor.log``.
+      gradient_of: the function whose gradient is computed, and where it was applied; None in a forward computation.
+    """
+
+    method: str
+    gradient_of: tuple[str, tuple[str, int]] | None
+
+
+class _Backward(local):
+    """The function whose gradient this thread computes: see :attr:`Told.gradient_of`."""
+
+    of: tuple[str, tuple[str, int]] | None = None
+
+
+BACKWARD = _Backward()
+WRAPPERS: set[CodeType] = set()
+"""Code of functions that stand around a method, and are not what was called."""
+
+
+def detailed(depth: int = 2) -> Told:
+    """What :func:`caller` finds, and the function of ours that was called there."""
+    file, line = caller(depth + 1)
+    frame = inner = sys._getframe(depth)
+    while frame.f_back is not None and _ours[frame.f_code.co_filename]:
+        if frame.f_code not in WRAPPERS:
+            inner = frame
+        frame = frame.f_back
+    told = Told((file, line))
+    told.method, told.gradient_of = "" if inner is frame else _name(inner), BACKWARD.of
+    return told
+
+
+def _name(frame: FrameType) -> str:
+    """What a frame's function is called by who uses it: a method by the class of the object."""
+    code = frame.f_code
+    first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    owner = first if isinstance(first, type) else type(first)
+    if owner.__module__.partition(".")[0] not in PACKAGES or not hasattr(owner, code.co_name):
+        return code.co_name
+    return owner.__name__ if code.co_name in ("__init__", "__call__") else f"{owner.__name__}.{code.co_name}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tg_shape import Variable
 
 from . import template
+from .anomaly import ANOMALY, Parts
 from .ast import BufferArg, LazyOp
 from .ast import sink as sink_of
 from .chain import chains, has_rows
@@ -43,6 +44,8 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
         bases = _unrealised(outputs)
         if not bases:
             return [], {}
+        if ANOMALY.value:  # each step knows the lines of its parts, which differ in graphs of one structure
+            return _scheduled(bases)
         found = template.structure(bases)
         if found is None:
             return _scheduled(bases)
@@ -129,27 +132,33 @@ class _Plan:
 def run_items(run: Sequence[Step]) -> list[ScheduleItem]:
     """The schedule items of steps that may share a kernel in blocks of rows: one, or one for each."""
     if len(run) > 1:
-        sink, bufs = form_rows(run)
+        sink, bufs, formers = form_rows(run)
         if has_rows(sink, limits_of(run[0].roots[0].device)):
             last = item(run[-1])
-            return [ScheduleItem(sink, bufs, last.reason, Origin(run[-1].roots[0].origin), last.commits,
+            return [ScheduleItem(sink, bufs, last.reason, _origin(run[-1], formers), last.commits,
                                  sum(step.computed for step in run))]
     return [item(step) for step in run]
 
 
-def form_rows(run: Sequence[Step]) -> tuple[LazyOp, tuple[Storage, ...]]:
+def _origin(step: Step, formers: Sequence[Former]) -> Origin:
+    """Where the first output of a kernel comes from; in anomaly mode where each of its operations does."""
+    origin = step.roots[0].origin
+    return Parts.of(origin, formers) if ANOMALY.value else Origin(origin)
+
+
+def form_rows(run: Sequence[Step]) -> tuple[LazyOp, tuple[Storage, ...], list[Former]]:
     """The AST of steps that share a kernel in blocks of rows: what one hands to the next is internal."""
     inside = [root.storage for step in run[:-1] for root in step.roots]
     inputs = [step.swaps.get(node, node).storage for step in run for node in step.inputs]
     storages = dict.fromkeys([root.storage for root in run[-1].roots] + [s for s in inputs if s not in inside] + inside)
     slots = {storage: slot for slot, storage in enumerate(s for s in storages if s is not None)}
     stores: list[LazyOp] = []
-    for step in run:
-        former = Former(step.roots, step.swaps)
+    formers = [Former(step.roots, step.swaps) for step in run]
+    for step, former in zip(run, formers, strict=True):
         former.slots = slots
         stores += former.form(frames_of(step.roots, step.space.shape, step.finished)).src
     arguments = tuple(BufferArg(s.dtype, s.size, s in inside) for s in slots)
-    return sink_of(tuple(stores), arguments), tuple(s for s in slots if s not in inside)
+    return sink_of(tuple(stores), arguments), tuple(s for s in slots if s not in inside), formers
 
 
 def item(step: Step) -> ScheduleItem:
@@ -159,18 +168,17 @@ def item(step: Step) -> ScheduleItem:
         (node.lazy, node.storage) for node in step.roots if node.lazy is not None and node.storage is not None
     )
     reason = "; ".join(dict.fromkeys(node.reason for node in step.roots))
-    origin = Origin(root.origin)
     if not step.is_kernel:
         op = root.op if root.size else Ops.EMPTY
         srcs = [src.storage for src, _ in root.srcs] if root.size else []
         bufs = tuple(storage for storage in (root.storage, *srcs) if storage is not None)
         arg = root.arg if op is not Ops.EMPTY else None
-        return ScheduleItem(LazyOp(op, root.dtype, root.shape, (), arg), bufs, reason, origin, commits)
-    ast, bufs = form(step)
-    return ScheduleItem(ast, bufs, reason, origin, commits, step.computed)
+        return ScheduleItem(LazyOp(op, root.dtype, root.shape, (), arg), bufs, reason, Origin(root.origin), commits)
+    ast, former = form(step)
+    return ScheduleItem(ast, tuple(former.slots), reason, _origin(step, [former]), commits, step.computed)
 
 
-def form(step: Step) -> tuple[LazyOp, tuple[Storage, ...]]:
+def form(step: Step) -> tuple[LazyOp, Former]:
     """A kernel's AST and memory: over the loops of the reduction that it finishes, if that keeps reads simple."""
     former = Former(step.roots, step.swaps)
     sink = former.form(frames_of(step.roots, step.space.shape, step.finished))
@@ -178,8 +186,8 @@ def form(step: Step) -> tuple[LazyOp, tuple[Storage, ...]]:
         plain = Former(step.roots, step.swaps)
         other = plain.form(frames_of(step.roots, step.space.shape, None))
         if _views(other) < _views(sink):
-            return other, tuple(plain.slots)
-    return sink, tuple(former.slots)
+            return other, plain
+    return sink, former
 
 
 def _views(sink: LazyOp) -> int:

@@ -3,6 +3,7 @@
 from tg_lazy import Context
 
 from .allocator import Allocator, BufferOptions, LRUAllocator
+from .anomaly import watched
 from .buffer import Buffer, buffer_of
 from .compiled import Compiled, DeviceFacts, Interpreted, Program
 from .compiler import Compiler, rejected
@@ -10,6 +11,7 @@ from .counters import GlobalCounters, update_stats
 from .dev import DEV, DevEntry, parse_dev
 from .engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule
 from .errors import (
+    AnomalyError,
     CompileError,
     DeviceError,
     DeviceUnavailable,
@@ -42,6 +44,7 @@ __all__ = [
     "PROFILE",
     "PROFILE_FILE",
     "Allocator",
+    "AnomalyError",
     "Buffer",
     "BufferCopy",
     "BufferOptions",
@@ -85,4 +88,5 @@ __all__ = [
     "run_schedule",
     "runs_at_all",
     "update_stats",
+    "watched",
 ]

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from functools import partial
 from weakref import ref
 
-from tg_lazy import DEBUG, LazyBuffer, Ops, ScheduleItem, Storage, schedule
+from tg_lazy import ANOMALY, DEBUG, LazyBuffer, Ops, ScheduleItem, Storage, schedule
 from tg_lazy.lazybuffer import graph_lock
 from tg_lazy.origin import Origin
 from tg_lazy.reach import check_reach
 from tg_lazy.schedule import recognise
 from tg_shape import Variable, sym_eval
 
+from .anomaly import watched
 from .buffer import Buffer, buffer_of
 from .counters import GlobalCounters, human, update_stats
 from .interrupts import Uninterrupted
@@ -297,8 +298,11 @@ def _run(pending: deque[ScheduleItem], values: dict[Variable, int], do_update_st
 def _done(item: ScheduleItem, exec_item: ExecItem, values: Vars, do_update_stats: bool) -> None:
     if _capturing.into is not None:
         _watch(item)
+    watch = watched(exec_item.prg, exec_item.bufs, values, item.origin) if ANOMALY.value else None
     _execute(exec_item, values, do_update_stats)
     item.commit()
+    if watch is not None:
+        watch.check()
 
 
 def _assigns(item: ScheduleItem) -> bool:
@@ -364,8 +368,11 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Computes graphs: schedules, lowers, runs and commits. One thread at a time; others wait.
 
     After an exception in the middle, what was computed stays, and ``outputs`` can be realised again.
+
+    Raises:
+      AnomalyError: with ``ANOMALY``, a kernel wrote a NaN that an operation made. What it wrote stays, too.
     """
-    if _capturing.into is None and not DEBUG.value and not PROFILE.value:
+    if _capturing.into is None and not DEBUG.value and not PROFILE.value and not ANOMALY.value:
         with _realizing:
             known = recognise(outputs)
             if known is not None:

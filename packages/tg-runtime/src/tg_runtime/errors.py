@@ -35,3 +35,25 @@ class CompileError(RuntimeError):
     def __init__(self, message: str, source: str = "", path: str | None = None, line: int | None = None) -> None:
         super().__init__(message)
         self.source, self.path, self.line = source, path, line
+
+
+class AnomalyError(RuntimeError):
+    """In anomaly mode, a kernel wrote a NaN, or an infinity, that an operation made of operands without one.
+
+    Attributes:
+      op: the operation, as ``LOG``.
+      method: what the user's program called, as ``Tensor.log``; empty if it is not known.
+      line: file and line of that call.
+      gradient_of: for a gradient, its function, and file and line where that was applied; else None.
+      shape: the shape of the operation's result.
+      index: the first element that was found.
+      count: how many elements there are.
+    """
+
+    def __init__(
+        self, message: str, op: str, method: str, line: tuple[str, int],
+        gradient_of: tuple[str, tuple[str, int]] | None, shape: tuple[int, ...], index: tuple[int, ...], count: int,
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.op, self.method, self.line, self.gradient_of = op, method, line, gradient_of
+        self.shape, self.index, self.count = shape, index, count

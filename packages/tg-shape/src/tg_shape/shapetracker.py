@@ -251,6 +251,16 @@ class ShapeTracker:
         bound = {var: var.bind(both[var]) for var in free.vars() if var in both}
         return ShapeTracker([_substituted(v, bound) for v in free.views]) if bound else self
 
+    def at(self, values: Mapping[Variable, int]) -> ShapeTracker:
+        """The tracker with variables replaced by numbers. Variables without a value stay as they are.
+
+        Example:
+            >>> n = Variable("n", 1, 8)
+            >>> ShapeTracker.from_shape((n, 2)).at({n: 5}).shape
+            (5, 2)
+        """
+        return self if self.numeric else ShapeTracker([_substituted(view, values) for view in self.views])
+
     def __repr__(self) -> str:
         return f"ShapeTracker({list(self.views)})"
 
