@@ -132,7 +132,9 @@ def llvm() -> Compile:
         machine = host.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=1, jit=True)
         module = binding.parse_assembly(source)
         module.verify()
-        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=1))
+        options = binding.create_pipeline_tuning_options(speed_level=1)
+        options.loop_vectorization = False  # which LLVM 22 may end with stores that are too wide
+        builder = binding.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
         engine = binding.create_mcjit_compiler(module, machine)
         engine.finalize_object()

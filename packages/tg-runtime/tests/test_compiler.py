@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tg_codegen.conformance import cases
+from tg_codegen.render_llvm import LLVMRenderer
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, ast
 from tg_runtime import (
@@ -208,7 +210,20 @@ def test_a_kernel_from_the_disk_that_does_not_compile_is_generated_anew(cache_fo
         device.programs.clear()
 
 
-@pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed")
+@needs_llvm
+@pytest.mark.parametrize("cpu", ["", "x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_llvm_masks_no_stores_of_its_own(cpu: str) -> None:
+    """The last of 13 int64, stored as an int8 by a masked store that LLVM made of a plain loop, was 8 bytes."""
+    if cpu and platform.machine() != "x86_64":
+        pytest.skip("the levels are x86-64's")
+    compiler, renderer = llvm.LLVMCompiler(CPUArch.parse(cpu)), LLVMRenderer()
+    for case in cases(renderer, lanes=8):
+        source = renderer.render(case.name, case.uops)
+        if case.name.startswith("cast_") or case.name in ("branches", "empty_range"):
+            assert "llvm.masked.store" not in str(compiler.module(source)), case.name
+
+
+@needs_llvm
 def test_llvm_keeps_nothing_of_a_kernel() -> None:
     first, second = llvm.LLVMCompiler().module(IR), llvm.LLVMCompiler().module(IR)
     assert first._context is not second._context, "types and constants go with their kernel"

@@ -136,9 +136,21 @@ class LLVMCompiler(Compiler):
     def module(self, src: str) -> Any:
         """The optimised module.
 
+        LLVM's own vectors may end in ``llvm.masked.store``, of which LLVM 22 writes some past what is wanted (see
+        :meth:`tg_codegen.render_llvm.LLVMKernel.store_lanes`): where it would use any that the text does not, it makes
+        no vectors of loops.
+
         Raises:
-          CompileError: LLVM rejects the text.
+          CompileError: LLVM rejects the text, or masks stores nevertheless.
         """
+        module = self._optimised(src, vectors=True)
+        if _masks(module) and "@llvm.masked.store" not in src:
+            module = self._optimised(src, vectors=False)
+            if _masks(module):
+                raise rejected("LLVM", "it masks stores, which it may widen", src, ".ll")
+        return module
+
+    def _optimised(self, src: str, vectors: bool) -> Any:
         binding = _binding()
         try:
             # a context of its own, which goes with it: one for all would keep every type and constant there ever was
@@ -149,6 +161,7 @@ class LLVMCompiler(Compiler):
         module.triple = self.machine.triple
         module.data_layout = str(self.machine.target_data)
         options = binding.create_pipeline_tuning_options(speed_level=self.level)
+        options.loop_vectorization &= vectors
         builder = binding.create_pass_builder(self.machine, options)
         if self.tuned and _VECTOR.search(src):
             passes = binding.create_new_function_pass_manager()
@@ -179,6 +192,10 @@ class LLVMCompiler(Compiler):
     def disassemble(self, lib: bytes) -> str:
         """The object as assembly, by the binutils or LLVM tool that is on the machine."""
         return disassemble(lib)
+
+
+def _masks(module: Any) -> bool:
+    return any(function.name.startswith("llvm.masked.store") for function in module.functions)
 
 
 def disassemble(lib: bytes) -> str:
