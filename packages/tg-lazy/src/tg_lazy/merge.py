@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .cost import limits_of
 from .graph import Node, seen_shape
+from .kernel import target_of
 from .lazybuffer import max_size
 from .ops import Ops
 from .order import Ordering, in_place
@@ -97,7 +98,10 @@ class Merging:
     def _is_row(self, first: Step, second: Step) -> bool:
         """Whether ``first`` computes one element for each row of ``second``, which uses it there."""
         rows = first.space.size
-        if rows >= second.space.size or not second.space.has_rows(rows) or first.contraction or second.contraction:
+        if rows >= second.space.size or first.contraction or second.contraction:
+            return False
+        # one that has rows of its own already hands them on: the outer loops of ``second`` must make them, too
+        if not all(second.space.has_rows(max_size(seen_shape(target_of(root)))) for root in first.roots):
             return False
         if any(not isinstance(dim, int) for dim in (*first.space.shape, *second.space.shape)):
             return False
