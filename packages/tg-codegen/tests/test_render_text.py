@@ -492,3 +492,14 @@ def test_large_frames_are_touched_page_by_page() -> None:
         tile = k.scratch("tile", dtypes.float32, size)
         k.store(tile, k.const(0), k.const(1.0, dtypes.float32))
         assert ('"probe-stack"="inline-asm"' in LLVMRenderer().render("fill", k.uops)) is probed
+
+
+def test_clang_makes_no_vectors_of_few_iterations() -> None:
+    """It would mask the last ones, and LLVM 22 writes such stores too wide: 13 int64 stored as int8, for one."""
+    pragma = "#pragma clang loop vectorize(disable)"
+    for bound, few in ((13, True), (15, True), (16, False), (1000, False)):
+        k = LinearBuilder()
+        out, a = k.param(0, dtypes.int8), k.param(1, dtypes.int64)
+        with k.range(bound) as i:
+            k.store(out, i, k.cast(k.load(a, i), dtypes.int8))
+        assert (pragma in ClangRenderer().render("kernel", k.uops)) == few

@@ -33,6 +33,10 @@ _NAMES = {
 }  # fmt: skip
 
 
+_FEW = 16
+"""Fewer iterations than these clang makes vectors of only by masking the last ones."""
+
+
 class ClangRenderer(Renderer):
     """Writes C for a CPU.
 
@@ -213,6 +217,18 @@ class _Kernel(CStyleKernel):
             negated = self.negated(dtype, "a", False)
             quotient = f"{select}({self.convert('b == -1', signed(dtype), byte)}, {negated}, {quotient})"
         return self.function(f"div_{short(dtype)}", dtype, a_b, f"return {select}({by_zero}, {zero}, {quotient});")
+
+    # loops
+
+    def before_loop(self, u: UOp) -> None:
+        """Keeps clang from making vectors of few iterations.
+
+        It would end them with masked stores, of which LLVM 22 writes some past what is wanted (see ``store_lanes``
+        in :mod:`tg_codegen.render_llvm`).
+        """
+        (start, _), (_, end) = (self.facts.bounds(bound) for bound in u.src[:2])
+        if end - start < _FEW:
+            self.line("#pragma clang loop vectorize(disable)")
 
     # functions
 

@@ -166,6 +166,9 @@ class CStyleKernel:
 
     # writing
 
+    def before_loop(self, u: UOp) -> None:
+        """Writes what a compiler is to be told of a loop."""
+
     def line(self, text: str) -> None:
         self.body.append("  " * self.depth + text)
 
@@ -241,6 +244,7 @@ class CStyleKernel:
                 name = self.values[u] = self.claim(u.arg)
                 step = f"{name} += {self.value(u.src[2])}" if len(u.src) > 2 and u.src[2].arg != 1 else f"{name}++"
                 start, end = self.value(u.src[0]), self.value(u.src[1])
+                self.before_loop(u)
                 self.line(f"for ({self.type(u.dtype)} {name} = {bare(start)}; {name} < {end}; {step}) {{")
                 self.depth += 1
             case UOps.IF:

@@ -137,8 +137,8 @@ class LLVMCompiler(Compiler):
         """The optimised module.
 
         LLVM's own vectors may end in ``llvm.masked.store``, of which LLVM 22 writes some past what is wanted (see
-        :meth:`tg_codegen.render_llvm.LLVMKernel.store_lanes`): where it would use any that the text does not, it makes
-        no vectors of loops.
+        ``store_lanes`` in :mod:`tg_codegen.render_llvm`): where it would use any that the text does not, it makes no
+        vectors of loops.
 
         Raises:
           CompileError: LLVM rejects the text, or masks stores nevertheless.
