@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
 import os
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -56,6 +59,68 @@ def test_every_signal_is_delivered_though_one_raises(handlers: list[int]) -> Non
             for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM):
                 os.kill(os.getpid(), number)
     assert handlers == [signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM]
+
+
+def action(number: int) -> bytes:
+    """What the system does with a signal: handler, mask and flags."""
+    found, mask = ctypes.create_string_buffer(256), ctypes.sizeof(ctypes.c_void_p)
+    assert ctypes.CDLL(None).sigaction(number, None, found) == 0
+    return found.raw[: mask + 8] + found.raw[mask + 128 : mask + 132]
+
+
+def test_system_calls_that_go_on_after_a_signal_still_do(handlers: list[int]) -> None:
+    """asyncio's handlers of signals are such."""
+    signal.siginterrupt(signal.SIGUSR1, False)
+    wanted, others = action(signal.SIGUSR1), action(signal.SIGTERM)
+    assert wanted != others
+    for _ in range(2):
+        with Uninterrupted():
+            assert action(signal.SIGUSR1) == wanted
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert not handlers
+        assert handlers.pop() == signal.SIGUSR1
+        assert (action(signal.SIGUSR1), action(signal.SIGTERM)) == (wanted, others)
+    signal.siginterrupt(signal.SIGUSR1, True)
+    with Uninterrupted():
+        pass
+    assert action(signal.SIGUSR1) == others != wanted
+
+
+def test_a_handler_in_front_of_pythons_stays(handlers: list[int], tmp_path: Path) -> None:
+    with (tmp_path / "trace").open("w") as file:
+        faulthandler.register(signal.SIGUSR1, file, chain=True)
+        try:
+            with Uninterrupted():
+                os.kill(os.getpid(), signal.SIGUSR1)
+                assert not handlers
+            os.kill(os.getpid(), signal.SIGUSR1)
+        finally:
+            faulthandler.unregister(signal.SIGUSR1)
+    assert (tmp_path / "trace").read_text().count("most recent call first") == 2
+    assert handlers == [signal.SIGUSR1] * 2
+
+
+def test_who_is_woken_by_a_signal_is_woken_once(handlers: list[int]) -> None:
+    """asyncio calls a handler for each byte that arrives."""
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    before = signal.set_wakeup_fd(ends[1])
+    try:
+        with Uninterrupted():
+            os.kill(os.getpid(), signal.SIGUSR1)
+        assert handlers == [signal.SIGUSR1] == list(os.read(ends[0], 9))
+    finally:
+        signal.set_wakeup_fd(before)
+        for end in ends:
+            os.close(end)
+
+
+def test_a_handler_that_is_given_inside_stays(handlers: list[int]) -> None:
+    signal.siginterrupt(signal.SIGUSR1, False)
+    with Uninterrupted():
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
 
 
 def test_a_second_ctrl_c_abandons_the_block() -> None:

@@ -7,17 +7,24 @@ it leaves half written.
 
 Blocking signals (``pthread_sigmask``) would not do: one that another thread of the process receives has its handler
 called in the main thread all the same.
+
+To give a signal another handler is to change two things: the function that Python calls, and what the system does with
+the signal. Only the first is wanted. The second (whether system calls go on after the signal, see
+``signal.siginterrupt``; another library's handler in front of Python's, see ``faulthandler.register``) is put back at
+once.
 """
 
 from __future__ import annotations
 
 import signal as signals
+import sys
 import threading
 
 # signal's own functions make an Enum's members of their results, which takes ten times as long
 from _signal import getsignal, raise_signal, signal  # type: ignore[import-not-found]
 from _thread import get_ident
 from collections.abc import Callable
+from functools import cache
 from types import FrameType, TracebackType
 
 _SIGINT = int(signals.SIGINT)
@@ -58,25 +65,71 @@ class _Relay:
 
 _relays: list[_Relay] = []
 _seen: list[object] = []
+_special: dict[int, bytes] = {}  # what the system does with signals with which it does not what `signal` asks it to
+_usual = b""  # what `signal` asks the system to do, without what means nothing
+
+
+class _System:
+    """``sigaction``, called without giving the interpreter away."""
+
+    BYTES = 256  # no system's struct sigaction has more
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self.put = ctypes.PyDLL(None).sigaction
+        self.put.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+        self.found = ctypes.create_string_buffer(self.BYTES)
+        self.mask = ctypes.sizeof(ctypes.c_void_p)
+
+    def action(self, number: int) -> tuple[bytes, bytes]:
+        """What the system does with a signal: the struct sigaction; and what is read of it: handler, mask, flags.
+
+        The C libraries of Linux have room for a mask of 128 bytes, and leave anything in all but the first 8 of them;
+        elsewhere the whole struct is no longer than that.
+        """
+        self.put(number, None, self.found)
+        raw, mask = self.found.raw, self.mask
+        return raw, raw[: mask + 8] + raw[mask + 128 : mask + 132]
+
+
+@cache
+def _system() -> _System | None:
+    """None on systems without ``sigaction``."""
+    return _System() if hasattr(signals, "siginterrupt") else None
 
 
 def _install() -> None:
-    global _relays, _seen
+    global _relays, _seen, _usual
+    _special.clear()
     found = list(map(getsignal, _NUMBERS))
     if found != _seen:
         pairs = [(n, h) for n, h in zip(_NUMBERS, found, strict=True) if callable(h)]
         _relays = [h if isinstance(h, _Relay) else _Relay(n, h) for n, h in pairs]
         _seen = found
+    system = _system()
     for relay in _relays:
-        signal(relay.number, relay)
+        number = relay.number
+        raw, action = (b"", b"") if system is None else system.action(number)
+        if system is None or action == _usual:
+            signal(number, relay)
+            continue
+        _special[number] = raw
+        signal(number, relay)
+        _usual = system.action(number)[1]
+        system.put(number, raw, None)
 
 
 def _restore() -> None:
     """Puts the handlers back. Where one of them raises meanwhile, that goes on after all are back."""
+    system = _system()
     try:
         for relay in _relays:
-            if getsignal(relay.number) is relay:
-                signal(relay.number, relay.handler)
+            number = relay.number
+            if getsignal(number) is relay:
+                signal(number, relay.handler)
+            if system is not None and number in _special and getsignal(number) is relay.handler:
+                system.put(number, _special[number], None)
     except BaseException:
         _restore()
         raise
@@ -84,8 +137,13 @@ def _restore() -> None:
 
 def _deliver(numbers: list[int]) -> None:
     while numbers:
+        number = numbers.pop(0)
+        handler = getsignal(number)
         try:
-            raise_signal(numbers.pop(0))
+            if callable(handler):  # the system has heard of the signal, and whoever listens there
+                handler(number, sys._getframe())
+            else:
+                raise_signal(number)
         except BaseException:
             _deliver(numbers)
             raise
