@@ -179,6 +179,14 @@ def test_where_large_terms_cancel_their_size_is_the_measure() -> None:
         strict.check(giving(strict.buffers[0], [[-2e-7]] * 2, F32))
 
 
+def test_inputs_are_drawn_once_and_not_for_each_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = compared(row_sums(3, 100), [[1.0, 2.0, 4.0]] * 2, F32)
+    inputs = made.buffers[1].tobytes()
+    monkeypatch.setattr("random.Random", None)
+    made.check(giving(made.buffers[0], [[1.0, 2.0, 4.0]] * 2, F32))
+    assert made.buffers[1].tobytes() == inputs
+
+
 @pytest.mark.parametrize("python", [False, True])
 def test_differences(python: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if python:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from operator import call
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -23,8 +24,12 @@ class Readers(list["ref[N]"], Generic[N]):
     limit = 32
 
     def sweep(self) -> None:
-        """Forgets what is gone."""
-        self[:] = [r for r in self if r() is not None]
+        """Forgets what is gone, also while other threads and handlers of signals add to it.
+
+        One call of C functions, which nothing can come between: what is there is true, as neither nodes nor owners of
+        memory have a length or a truth value.
+        """
+        self[:] = filter(call, self)
         self.limit = max(32, 2 * len(self))
 
     def alive(self) -> list[N]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import inf, isfinite, isnan, prod, sqrt
 from typing import Any
 
@@ -143,12 +144,18 @@ def pattern(dtype: DType, count: int, signed: bool, seed: int) -> bytes:
     >>> list(pattern(dtypes.uint8, 6, signed=False, seed=0))
     [4, 4, 2, 2, 3, 2]
     """
+    period = _period(dtype, signed, seed)
+    return (period * -(-count // PERIOD))[: count * dtype.itemsize]
+
+
+@lru_cache(maxsize=256)
+def _period(dtype: DType, signed: bool, seed: int) -> bytes:
+    """The numbers that a pattern repeats: drawn once, and not for each candidate of a search."""
     draw = random.Random(seed)
     low = 0 if not signed or dtypes.is_unsigned(dtype) else -3
     choices = [0, 1] if dtypes.is_bool(dtype) else [*range(low, 4)] if signed else [1, 2, 3, 4]
     coded = [to_bits(truncate(n, dtype), dtype).to_bytes(dtype.itemsize, "little") for n in choices]
-    period = b"".join(draw.choices(coded, k=min(PERIOD, count)))
-    return (period * -(-count // PERIOD))[: count * dtype.itemsize]
+    return b"".join(draw.choices(coded, k=PERIOD))
 
 
 def difference(dtype: DType, got: bytes, want: bytes, relative: float, least: float) -> str:
