@@ -117,6 +117,13 @@ def test_too_many_accumulators_are_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "20 registers are accumulators of one loop; there are 16" in str(found.failures[0])
 
 
+def test_threads_that_have_nothing_to_do_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CPUPlanner, "thread", lambda planner: None)
+    found = Found()
+    planned(Case.parse("matmul/NN/float32/700x300x500"), MACHINES["LLVM-256x4"], found)
+    assert "cycles on 1 of 4 threads, with 700 outputs in a row" in str(found.failures[0])
+
+
 def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that knows no vectors where nothing divides evenly: each size works, one is slow."""
     def cautious(nest: Nest, target: Target) -> list[Action]:
@@ -133,6 +140,9 @@ def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.
 @pytest.mark.parametrize("text, machine, other", [
     ("convolution/5s1p2/bfloat16/55x218x94x106x93", "LLVM-256x8", ""),
     ("attention/causal/float32/2x2x2573x2573x5", "LLVM-256x1", "attention/causal/float32/2x2x2574x2574x5"),
+    ("batched-gradient/TN/float32/5x1300x2464x1868", "LLVM-128x8", ""),
+    ("convolution/3s1p1/float32/35x187x256x30x118", "LLVM-512x8", ""),
+    ("convolution/3s2p1/float32/40x137x173x118x129", "LLVM-128x8", "convolution/3s2p1/float32/40x137x172x118x129"),
 ])  # fmt: skip
 def test_what_was_once_found(text: str, machine: str, other: str) -> None:
     """Kernels that were too long or slow: the first is held to the limits, and against its neighbour if it has one."""

@@ -12,6 +12,7 @@ import numpy as np
 from tg_codegen import ProgramSpec, compile_ast
 from tg_codegen.cycles import cycles
 from tg_codegen.limits import MAX_UOPS, broken_limits
+from tg_codegen.lower import lower
 from tg_codegen.uop import UOp, UOps
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
@@ -27,6 +28,12 @@ SLOWEST = {"cpu": 2.0, "gpu": 4.5}
 items access several elements at once where a size divides by as many, neighbours among items serve as well."""
 LAUNCH_CYCLES = 20_000.0
 """Of a kernel, beside which fewer do not count."""
+
+
+ALONE_CYCLES = 1e6
+"""Of a kernel that one thread may do while others are idle."""
+MANY = 256
+"""Outputs along one dimension that are enough for several threads, whatever tile they are computed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,15 @@ def problems(spec: ProgramSpec, machine: Machine) -> Iterator[str]:
         yield f"{taken} registers are accumulators of one loop; there are {target.registers}"
 
 
+def idle(ast: LazyOp, spec: ProgramSpec, takes: float, machine: Machine) -> Iterator[str]:
+    """Whether a long kernel with many outputs leaves all threads but one idle."""
+    threads = machine.renderer.target.threads
+    if spec.threads < threads and takes > ALONE_CYCLES and not spec.fallback:
+        most = max((int(r.extent) for r in lower(ast).roots.values() if not r.reduce), default=1)
+        if most >= MANY:
+            yield f"about {takes:.1e} cycles on {spec.threads} of {threads} threads, with {most} outputs in a row"
+
+
 def accumulators(uops: Iterable[UOp], nbytes: int) -> int:
     """How many registers of a size hold what the loop with most accumulators carries from iteration to iteration."""
     most, open_loops = 0, [0]
@@ -122,7 +138,9 @@ def planned(case: Case, machine: Machine, found: Found) -> float:
                 continue
         found.plans += 1
         found.failures += (Failure(str(case), machine.name, problem) for problem in problems(spec, machine))
-        total += cycles(spec, machine.renderer.target) + LAUNCH_CYCLES
+        takes = cycles(spec, machine.renderer.target)
+        found.failures += (Failure(str(case), machine.name, problem) for problem in idle(ast, spec, takes, machine))
+        total += takes + LAUNCH_CYCLES
     return total
 
 

@@ -32,7 +32,6 @@ from .streaming import (
 from .target import Target
 from .windows import overlapping
 
-THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 BESIDE_ROWS = 6  # registers beside those of a tile's rows: vectors that are transposed, and a scalar
 SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
 LONG_ROW = 128  # vectors
@@ -43,9 +42,9 @@ class CPUPlanner(Packer):
     """Plans a kernel for a CPU."""
 
     def thread(self) -> None:
-        """Divides the outermost serial output loop that is long enough among the threads."""
+        """Divides the outermost serial output loop that is long enough among the threads; the longest if none is."""
         threads = self.target.threads
-        if threads < 2 or self.work < THREAD_WORK:
+        if not self.threaded:
             return
         serial = [a for a in self.nest.axes if a.kind is Kind.LOOP]
         rows = {r.var for r in self.rows}
@@ -53,14 +52,16 @@ class CPUPlanner(Packer):
             if stage.node.op is NodeOp.REDUCE:  # its rows are done together, by every thread that wants one
                 names = [a.name for a in serial]
                 serial = serial[: names.index(stage.axis) + 1] if stage.axis in names else []
-        for axis in serial:
-            if axis.root in rows and size(axis.extent) >= threads:
-                if axis is not serial[0] and not self.nest.stages:
-                    self.do(Outermost(axis.name))
-                elif axis is not serial[0] and any(size(a.extent) > 1 for a in serial[: serial.index(axis)]):
-                    continue
-                self.do(Mark(axis.name, Kind.THREAD.name))
-                return
+        reached = [
+            a for number, a in enumerate(serial) if a.root in rows and size(a.extent) > 1
+            and (not self.nest.stages or all(size(before.extent) == 1 for before in serial[:number]))]
+        enough = (a for a in reached if size(a.extent) >= threads)
+        axis = next(enough, max(reached, key=lambda a: size(a.extent), default=None))
+        if axis is None:
+            return
+        if axis is not serial[0] and not self.nest.stages:
+            self.do(Outermost(axis.name))
+        self.do(Mark(axis.name, Kind.THREAD.name))
 
     def elementwise(self) -> None:
         """No reduction: contiguous vectors, a few at a time."""

@@ -15,6 +15,7 @@ from .streaming import grows, size
 from .target import Target
 
 UNROLL_MAX = 9
+THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
 SHORT_RUN = 8
 
 
@@ -74,6 +75,11 @@ class Planner(ABC):
         """Takes actions in turn."""
         for action in actions:
             self.do(action)
+
+    @property
+    def threaded(self) -> bool:
+        """Whether there is enough to do for several threads."""
+        return self.target.threads > 1 and self.work >= THREAD_WORK
 
     def outer(self, root: Variable) -> Axis:
         """The outermost loop of a root."""
