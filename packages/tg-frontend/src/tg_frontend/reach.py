@@ -6,6 +6,8 @@ which way the function finds them. Where another object stands on that way later
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import deque
 from functools import partial
 from operator import eq, getitem, is_
@@ -22,6 +24,8 @@ _MOST = 100_000
 _LARGE = 1000
 """Elements of a container that is worth a look at what it holds."""
 _OURS = ("tg_", "tinytg")
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray, memoryview, range, type(None), BuiltinFunctionType)
 """Types whose objects lead to no tensor."""
 
@@ -133,6 +137,47 @@ class Ways:
         return all(map(eq, map(len, self._lists), self._lengths))
 
 
+class _Foreign:
+    """Which modules hold no tensors: Python's own, and installed packages that do not use ours.
+
+    What is passed through them, in closures, defaults and attributes, is looked at all the same.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, bool] = {}
+        self._modules = 0
+
+    def __contains__(self, module: str | None) -> bool:
+        if len(sys.modules) != self._modules:  # a package may have imported ours since
+            self._known.clear()
+            self._modules = len(sys.modules)
+        package = (module or "").partition(".")[0]
+        found = self._known.get(package)
+        if found is None:
+            found = self._known[package] = self._is_foreign(package)
+        return found
+
+    @staticmethod
+    def _is_foreign(package: str) -> bool:
+        if package in sys.builtin_module_names:
+            return True
+        file = getattr(sys.modules.get(package), "__file__", None) or ""
+        if not any(folder in file for folder in _INSTALLED):
+            return file.startswith(_LIBRARY)
+        parts = [one for name, one in list(sys.modules.items()) if name.partition(".")[0] == package]
+        return not any(_is_ours(value) for one in parts for value in list(getattr(one, "__dict__", {}).values()))
+
+
+def _is_ours(value: Any) -> bool:
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(type(value), "__module__", "")
+    if isinstance(value, (type, FunctionType)):
+        name = value.__module__
+    return isinstance(name, str) and name.startswith(_OURS)
+
+
+_FOREIGN = _Foreign()
+
+
 def _steps(value: Any) -> Iterator[Step]:
     if isinstance(value, _PLAIN):
         return
@@ -151,7 +196,7 @@ def _steps(value: Any) -> Iterator[Step]:
         if not _is_data(value):
             yield from (Step(getitem, value, n, item) for n, item in enumerate(value))
     elif isinstance(value, type):
-        if not value.__module__.startswith(_OURS) and value.__module__ != "builtins":
+        if not value.__module__.startswith(_OURS) and value.__module__ not in _FOREIGN:
             members = vars(value)
             for name, item in list(members.items()):
                 if isinstance(item, (staticmethod, classmethod)):
@@ -209,13 +254,15 @@ def _of_function(function: FunctionType) -> Iterator[Step]:
             yield Step(getattr, function, name, found)
     if vars(function):
         yield from (Step(getitem, vars(function), key, item) for key, item in list(vars(function).items()))
+    if function.__module__ in _FOREIGN:
+        return
     space, names = function.__globals__, _names(function.__code__)
     for name in names:
         if name not in space:
             continue
         value = space[name]
         yield Step(getitem, space, name, value)
-        if isinstance(value, ModuleType) and not value.__name__.startswith(_OURS):
+        if isinstance(value, ModuleType) and not (value.__name__.startswith(_OURS) or value.__name__ in _FOREIGN):
             inner = vars(value)
             yield from (
                 Step(getitem, inner, other, inner[other])
