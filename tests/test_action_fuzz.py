@@ -1,4 +1,4 @@
-"""Random actions on random kernels: seeds that gate every run. ``tests/fuzz/actions.py`` tries others."""
+"""Random actions on random kernels: seeds that gate every run. ``hatch run fuzz actions`` tries others."""
 
 from __future__ import annotations
 

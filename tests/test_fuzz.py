@@ -20,7 +20,7 @@ def test_every_method_is_fuzzed_or_it_is_said_why_not() -> None:
 @pytest.mark.parametrize("seed", range(16))
 def test_programs(device: str, seed: int) -> None:
     with Context(DEV=device):
-        finding = programs.check(seed)
+        finding = programs.attempt(seed)
     assert finding is None, f"\n{finding}"
 
 
@@ -36,5 +36,5 @@ def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Tensor.permute
     monkeypatch.setattr(Tensor, "permute", wrong)
     with Context(DEV="NUMPY"):
-        found = next(f for seed in range(10_000) if meets_it(seed) and (f := programs.check(seed)) is not None)
+        found = next(f for seed in range(10_000) if meets_it(seed) and (f := programs.attempt(seed)) is not None)
     assert "wrong" in found.problem and found.program.count(" = t") == 1, found

@@ -1,4 +1,4 @@
-"""Random functions under TinyJit: seeds that gate every run. ``tests/fuzz/records.py`` tries others."""
+"""Random functions under TinyJit: seeds that gate every run. ``hatch run fuzz records`` tries others."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Fuzzers: each module has ``run(seed, seconds)``, which returns what goes wrong. See :mod:`tests.fuzz.__main__`."""
+"""Fuzzers: each module has ``attempt(seed)``, which returns what goes wrong. See :mod:`tests.fuzz.__main__`."""

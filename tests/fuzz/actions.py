@@ -7,15 +7,12 @@ rendered, which EmitError may refuse, and run in the reference interpreter, whos
 that was never written) count as failures too. Inputs are small integers, so that sums are exact in whatever order they
 are taken.
 
-    python tests/fuzz/actions.py [--seconds 60] [--seed 0]
+    hatch run fuzz actions [--seconds 60] [--seed 0]
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
@@ -23,7 +20,7 @@ from math import isfinite, prod
 import numpy as np
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
-from tg_codegen.actions import ACTIONS, Action, apply, loads_of, reductions_of
+from tg_codegen.actions import Action, apply, loads_of, reductions_of
 from tg_codegen.compile import render_nest
 from tg_codegen.lower import lower
 from tg_codegen.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
@@ -374,33 +371,6 @@ def check(seed: int) -> tuple[Finding | None, int]:
     return Finding(seed, made.name, target, tuple(taken), problem), count
 
 
-def run(seed: int, seconds: float) -> list[Finding]:
-    """Tries sequences from ``seed`` on for some seconds.
-
-    Returns:
-      what is wrong, one finding for each failing seed.
-    """
-    end, found = time.monotonic() + seconds, list[Finding]()
-    while time.monotonic() < end:
-        finding, _ = check(seed)
-        if finding is not None:
-            found.append(finding)
-        seed += 1
-    return found
-
-
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description="Random actions on random kernels.")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    options = parser.parse_args()
-    print(f"actions {sorted(ACTIONS)}, from seed {options.seed}")
-    found = run(options.seed, options.seconds)
-    for finding in found:
-        print(finding)
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def attempt(seed: int) -> Finding | None:
+    """What is wrong with the sequence of a seed."""
+    return check(seed)[0]

@@ -5,15 +5,12 @@ of it over numpy arrays in which views are views and everything else is a copy. 
 ``realize()`` at random places) and with everything realised after each line. A program that fails is shortened to the
 lines that matter, and printed.
 
-    python tests/fuzz/memory.py [--seconds 60] [--seed 0]
+    hatch run fuzz memory [--seconds 60] [--seed 0]
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -461,42 +458,3 @@ def attempt(seed: int) -> Finding | None:
             short = shortened(lines, eager, seed)
             return Finding(seed, eager, short, wrong(short, eager, seed))
     return None
-
-
-def run(seed: int = 0, seconds: float = 60.0, most: int = 10, programs: int | None = None) -> list[Finding]:
-    """Tries programs for a time.
-
-    Args:
-      seed: of the first program; each has the next one.
-      seconds: how long.
-      most: findings after which to stop.
-      programs: how many to try at most.
-
-    Returns:
-      What went wrong, shortened.
-    """
-    found: list[Finding] = []
-    end, number = time.monotonic() + seconds, seed
-    while time.monotonic() < end and len(found) < most and (programs is None or number < seed + programs):
-        finding = attempt(number)
-        if finding is not None:
-            found.append(finding)
-        number += 1
-    return found
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args(argv)
-    found = run(arguments.seed, arguments.seconds)
-    for finding in found:
-        print(finding, end="\n\n")
-    print(f"{len(found)} programs went wrong")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

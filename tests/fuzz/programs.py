@@ -6,7 +6,7 @@ change them. A method that jumps (floor, a comparison, sorting) is only given va
 computing.
 Gradients in float64 are compared with finite differences along a random direction.
 
-    python -m tests.fuzz programs [--seconds 60] [--seed 0] [--device CPU]
+    hatch run fuzz programs [--seconds 60] [--seed 0] [--device CPU]
 """
 
 from __future__ import annotations
@@ -494,7 +494,7 @@ def program_of(seed: int) -> tuple[Program, bool]:
     return drawn(pick, pick.choice([1, 2, 4, 8]), sizes, smooth), smooth
 
 
-def check(seed: int) -> Finding | None:
+def attempt(seed: int) -> Finding | None:
     """One program."""
     program, smooth = program_of(seed)
     wrong = problem(program, seed, smooth)
@@ -502,14 +502,3 @@ def check(seed: int) -> Finding | None:
         return None
     small = shrunk(program, seed, smooth, _kind(wrong))
     return Finding(seed, problem(small, seed, smooth) or wrong, small.text(sinks(small)))
-
-
-def run(seed: int, seconds: float) -> list[Finding]:
-    """Tries programs from ``seed`` on for some seconds. Returns one finding for each that goes wrong."""
-    end, found = time.monotonic() + seconds, list[Finding]()
-    while time.monotonic() < end:
-        finding = check(seed)
-        if finding is not None:
-            found.append(finding)
-        seed += 1
-    return found

@@ -6,17 +6,14 @@ that are not computed yet, states that are loaded, tensors that are replaced, re
 are read lazily and looked at later. It is run with and without a record in two worlds that are made alike; what can be
 seen must be equal to the bit. A record may refuse, with an error; it must not differ.
 
-    python tests/fuzz/records.py [--seconds 60] [--seed 0] [--device NUMPY]
+    hatch run fuzz records [--seconds 60] [--seed 0] [--device NUMPY]
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import random
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -486,40 +483,6 @@ def check(seed: int, device: str = "NUMPY") -> tuple[Finding | None, bool]:
     return Finding(seed, program, problem_of(program, device)[0]), False
 
 
-def run(seed: int, seconds: float, device: str = "") -> list[Finding]:
-    """Tries programs from ``seed`` on for some seconds.
-
-    Args:
-      seed: of the first.
-      seconds: for how long.
-      device: of the tensors; if not given what the setting DEV says, else NUMPY, which compiles nothing.
-
-    Returns:
-      what is wrong, one finding for each failing seed.
-    """
-    device = device or os.environ.get("DEV") or "NUMPY"
-    end, found = time.monotonic() + seconds, list[Finding]()
-    while time.monotonic() < end:
-        finding, _ = check(seed, device)
-        if finding is not None:
-            found.append(finding)
-        seed += 1
-    return found
-
-
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description="Random functions under TinyJit.")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--device", default="NUMPY")
-    options = parser.parse_args()
-    print(f"from seed {options.seed}")
-    found = run(options.seed, options.seconds, options.device)
-    for finding in found:
-        print(finding)
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def attempt(seed: int) -> Finding | None:
+    """What is wrong with the function of a seed, on the device of DEV, else on NUMPY, which compiles nothing."""
+    return check(seed, os.environ.get("DEV") or "NUMPY")[0]
