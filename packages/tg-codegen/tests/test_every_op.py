@@ -7,7 +7,7 @@ longer reads ``x``, whose buffer is passed all the same.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -72,10 +72,10 @@ def has(renderer: Renderer, value: LazyOp) -> bool:
     return renderer.supports_dtype(dtypes.float64) or all(u.dtype is not dtypes.float64 for u in value.toposort())
 
 
-def refused(renderer: Renderer, dtype: DType) -> list[str]:
-    """The kernels that have no text, and why."""
+def refused(renderer: Renderer, dtype: DType, values: Iterable[tuple[str, LazyOp]] = ()) -> list[str]:
+    """The kernels that have no text, and why: of all results of a dtype, or of some."""
     found = []
-    for label, value in results(dtype):
+    for label, value in values or results(dtype):
         store = ast.store(0, ShapeTracker.from_shape(value.shape), value)
         sizes = [(value.dtype, SIZE), (dtype, SIZE), (dtype, SIZE), (dtypes.bool, SIZE)]
         sink = ast.sink((store,), tuple(ast.BufferArg(of, size) for of, size in sizes))
@@ -89,11 +89,18 @@ def refused(renderer: Renderer, dtype: DType) -> list[str]:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_dtypes_that_are_missing(name: str) -> None:
-    """One of those that a language computes through others; which one is drawn."""
-    renderer = TARGETS[name]
+    """Those that a language computes through others: every op, of one of them and in one form, which are drawn."""
+    renderer, seed = TARGETS[name], random.SystemRandom().randrange(1 << 32)
+    draw = random.Random(seed)
     missing = [dtype for dtype in dtypes.floats if not renderer.supports_dtype(dtype) and dtype is not dtypes.float64]
-    for dtype in random.sample(missing, min(len(missing), 1)):
-        assert not refused(renderer, dtype)
+    forms: dict[str, list[tuple[DType, str, LazyOp]]] = {}
+    for dtype in missing:
+        for label, value in results(dtype):
+            kind = label if label.startswith(("CAST", "BITCAST", "REDUCE")) else label.partition(" ")[0]
+            forms.setdefault(kind, []).append((dtype, label, value))
+    assert len(forms) > 60 or not missing
+    for dtype, label, value in map(draw.choice, forms.values()):
+        assert not refused(renderer, dtype, [(label, value)]), f"drawn with the seed {seed}"
 
 
 @pytest.mark.dense

@@ -217,7 +217,7 @@ from tg_runtime import cachecontent, diskcache
 me = sys.argv[1].encode() * 50_000
 print(flush=True)
 sys.stdin.readline()
-for i in range(300):
+for i in range(100):
     key = diskcache.digest(str(i % 5))
     stored = diskcache.put("t", key, me)
     found = diskcache.get("t", key)
