@@ -62,6 +62,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     covers = commands.add_parser("cover", help="record which test runs which line")
     covers.add_argument("--jobs", type=int, default=2)
+    covers.add_argument("--seconds", type=float, default=float("inf"), help="begin no test later than that")
     covers.add_argument("pytest", nargs="*", help="arguments for pytest")
     for name, what in (("run", "plant changes drawn by a seed"), ("known", "plant the changes that once survived")):
         runs = commands.add_parser(name, help=what)
@@ -73,7 +74,7 @@ def main() -> int:
             runs.add_argument("--least", type=float, default=90.0, help="per cent that must be killed")
     options = parser.parse_args()
     if options.command == "cover":
-        return measure(ROOT, options.record, options.jobs, options.pytest)
+        return measure(ROOT, options.record, options.jobs, options.seconds, options.pytest)
     record = Record(options.record)
     if options.command == "known":
         verdicts = judge(known(ROOT), record, options)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tg_shape import Expr, Variable, bounds_of, ceildiv, resolve, sint, smax, smin
+from tg_shape import Expr, Variable, bounds_of, ceildiv, resolve, sint, smax, smin, sym_eval
 
 P, J, K = Variable("i", 0, 9), Variable("j", 0, 3), Variable("k", 0, 3)
 X, Y = Variable("x", -20, 100), Variable("y", 0, 1000)
@@ -222,6 +222,27 @@ def test_a_split_loop_leaves_no_division() -> None:
         (r * 3 + 1, "ro*48 + rv*3 + 1"),
     ]:
         assert text(e.substitute({r: outer * 16 + inner})) == want  # type: ignore[union-attr]
+
+
+def test_positive_and_negative_parts_are_a_value_and_nothing_else_is() -> None:
+    x = Variable("x", -7, 9)
+    assert smax(x, 0) - smax(-x, 0) == x
+    for at in range(-7, 10):
+        assert sym_eval(smax(x, 5) - smax(-x, 0), {x: at}) == max(at, 5) - max(-at, 0)
+        assert sym_eval(smax(x, -2) - smin(x, 3) * 2, {x: at}) == max(at, -2) - 2 * min(at, 3)
+
+
+def test_depth_is_that_of_the_deepest_operand() -> None:
+    x = Variable("x", 0, 99)
+    deep = ((x // 3 + 1) % 7) // 2
+    assert isinstance(deep, Expr)
+    for both in (smax(deep, x), smax(x, deep)):
+        assert isinstance(both, Expr) and both.depth == deep.depth + 1
+
+
+def test_whatever_cannot_be_zero_is_true() -> None:
+    assert resolve(Variable("x", -5, -1), False) and resolve(Variable("x", 2, 5), False)
+    assert not resolve(Variable("x", -5, 2), False) and not resolve(Variable("x", 0, 2), False)
 
 
 def test_resolve() -> None:
