@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from tools.mutants.__main__ import known
-from tools.mutants.mutations import drawn, mutants_of
-from tools.mutants.trial import Court, ordered
+from tools.mutants.__main__ import harmless, killed, known, summary
+from tools.mutants.cover import Record
+from tools.mutants.mutations import Mutant, drawn, mutants_of
+from tools.mutants.trial import Court, Verdict, ordered
 
 SOURCE = '''
 """A docstring with 1 + 1."""
@@ -92,6 +96,63 @@ def test_the_changes_that_once_survived_are_still_to_be_made(repository: Path) -
     assert len(found) >= 9
     for mutant in found:
         compile(mutant.source, mutant.path, "exec")
+
+
+def test_a_list_of_changes_that_is_empty_is_an_error(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "none.toml").write_text("", encoding="utf-8")
+    monkeypatch.setattr("tools.mutants.__main__.KNOWN", tmp_path / "none.toml")
+    with pytest.raises(SystemExit, match="names no change"):
+        known(repository)
+
+
+def test_what_is_harmless_is_a_change_that_the_tool_makes(repository: Path) -> None:
+    for path, line, before, after in harmless(repository):
+        lines = [text.strip() for text in (repository / path).read_text(encoding="utf-8").splitlines()]
+        made = {(lines[m.line - 1], m.before, m.after) for m in mutants_of(repository, repository / path)}
+        assert (line, before, after) in made
+
+
+def test_what_is_harmless_does_not_count() -> None:
+    mutant = Mutant("a.py", 1, "constant", "0", "1", "")
+    verdicts = [Verdict(mutant, "killed"), Verdict(mutant, "harmless", "because"), Verdict(mutant, "survived")]
+    assert killed(verdicts) == 0.5 and killed(verdicts[:2]) == 1 and killed([]) == 1
+    assert "because" in summary("a", verdicts)
+
+
+def test_which_test_runs_which_line(root: Path, tmp_path: Path, repository: Path) -> None:
+    """In a process of its own, as the packages are imported anew."""
+    (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts=['--import-mode=importlib']\n")
+    (root / "packages/tg-planted/tests/test_clamp.py").write_text(
+        textwrap.dedent("""
+        import pytest
+        from tg_planted.clamp import clamp
+
+        def test_values():
+            assert [clamp(x) for x in (0, 1, 20)] == [2, 3, 10]
+
+        def test_error():
+            with pytest.raises(ValueError):
+                clamp(None)
+
+        def test_nothing():
+            pass
+        """), encoding="utf-8")  # fmt: skip
+    sources = f"{root / 'packages/tg-planted/src'}:{repository}"
+    program = "import sys; from pathlib import Path; from tools.mutants.cover import measure; measure({}, 0, 60.0, [])"
+    folders = f"Path({str(root)!r}), Path({str(tmp_path / 'record')!r})"
+    environment = {**os.environ, "PYTHONPATH": sources}
+    subprocess.run([sys.executable, "-c", program.format(folders)], env=environment, check=False)
+    record, path = Record(tmp_path / "record"), "packages/tg-planted/src/tg_planted/clamp.py"
+    lines = SOURCE.splitlines()
+    places = ("if x is None", "raise", "return", "LIMIT = 3")
+    at = {text: number for number, line in enumerate(lines, 1) for text in places if text in line}
+    names = {text: [test.rpartition("::")[2] for test in record.tests(path, line)] for text, line in at.items()}
+    assert names["if x is None"] == ["test_error", "test_values"]
+    assert names["raise"] == ["test_error"] and names["return"] == ["test_values"]
+    assert names["LIMIT = 3"] == ["test_error", "test_values"], "whatever runs a line of the file"
+    assert {test.rpartition("::")[2] for test in record.durations} == {"test_values", "test_error", "test_nothing"}
 
 
 def test_the_quick_and_the_near_go_first() -> None:

@@ -4,6 +4,6 @@
     python -m tools.mutants run tg_shape --count 50      # plants changes drawn by a seed, prints those that survive
     python -m tools.mutants known                        # plants the changes that once survived
 
-A change that no test notices is either harmless, which a person must judge, or the place of a bug that nobody would
-see.
+A change that no test notices is either harmless, which a person must judge and write into ``harmless.toml``, or the
+place of a bug that nobody would see.
 """

@@ -14,13 +14,14 @@ from .trial import Court, Verdict, ordered
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = Path(__file__).with_name("known.toml")
+HARMLESS = Path(__file__).with_name("harmless.toml")
 
 
 def known(root: Path) -> list[Mutant]:
     """The changes that once survived.
 
     Raises:
-      SystemExit: the text of one is not in its file, or stands there more than once.
+      SystemExit: the text of one is not in its file, or stands there more than once; or there is none.
     """
     found = []
     for entry in tomllib.loads(KNOWN.read_text(encoding="utf-8")).get("mutant", []):
@@ -30,15 +31,39 @@ def known(root: Path) -> list[Mutant]:
         line = text[: text.index(entry["before"])].count("\n") + 1
         changed = text.replace(entry["before"], entry["after"])
         found.append(Mutant(entry["path"], line, entry["why"], entry["before"], entry["after"], changed))
+    if not found:
+        raise SystemExit(f"{KNOWN.name} names no change")
+    return found
+
+
+def harmless(root: Path) -> dict[tuple[str, str, str, str], str]:
+    """Why no test can notice a change, by the path, the text of the line, and what becomes of what.
+
+    Raises:
+      SystemExit: the line of one is not in its file.
+    """
+    found = {}
+    for entry in tomllib.loads(HARMLESS.read_text(encoding="utf-8")).get("mutant", []):
+        lines = [line.strip() for line in (root / entry["path"]).read_text(encoding="utf-8").splitlines()]
+        if entry["line"] not in lines:
+            raise SystemExit(f"{HARMLESS.name}: {entry['path']} has no line: {entry['line']}")
+        found[entry["path"], entry["line"], entry["before"], entry["after"]] = entry["why"]
     return found
 
 
 def judge(mutants: list[Mutant], record: Record, options: argparse.Namespace) -> list[Verdict]:
     """Tries each mutant, printing what comes out."""
     verdicts: list[Verdict] = []
+    judged = harmless(ROOT)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         court = Court(ROOT, Path(folder))
         for number, mutant in enumerate(mutants, 1):
+            text = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
+            why = judged.get((mutant.path, text, mutant.before, mutant.after))
+            if why is not None:
+                verdicts.append(Verdict(mutant, "harmless", why))
+                print(f"[{number}/{len(mutants)}] {verdicts[-1]}", flush=True)
+                continue
             covering = record.tests(mutant.path, mutant.line)
             package = Path(mutant.path).parts[1]
             tests = ordered(covering, record.durations, package, options.budget)
@@ -49,11 +74,16 @@ def judge(mutants: list[Mutant], record: Record, options: argparse.Namespace) ->
 
 
 def summary(name: str, verdicts: list[Verdict]) -> str:
-    """How many were killed, and those that were not."""
+    """How many were killed of those that could be, and those that were not."""
     alive = [v for v in verdicts if v.status != "killed"]
-    killed = len(verdicts) - len(alive)
-    share = killed / len(verdicts) if verdicts else 1.0
-    return "\n".join([f"{name}: {killed} of {len(verdicts)} killed ({share:.0%})", *(f"  {v}" for v in alive)])
+    told = f"{name}: {killed(verdicts):.0%} of {len(verdicts)} killed, less those that no test can notice"
+    return "\n".join([told, *(f"  {v}" for v in alive)])
+
+
+def killed(verdicts: list[Verdict]) -> float:
+    """The share of mutants that were killed, of those that a test could notice."""
+    real = [v for v in verdicts if v.status != "harmless"]
+    return sum(v.status == "killed" for v in real) / len(real) if real else 1.0
 
 
 def main() -> int:
@@ -79,12 +109,12 @@ def main() -> int:
     if options.command == "known":
         verdicts = judge(known(ROOT), record, options)
         print(summary("known", verdicts))
-        return int(any(v.status != "killed" for v in verdicts))
+        return int(killed(verdicts) < 1)
     failed, texts = False, []
     for package in options.packages:
         verdicts = judge(drawn(ROOT, package, options.count, options.seed), record, options)
         texts.append(summary(package, verdicts))
-        failed = failed or sum(v.status == "killed" for v in verdicts) * 100 < options.least * len(verdicts)
+        failed = failed or killed(verdicts) * 100 < options.least
     print("\n".join(["", *texts]))
     return int(failed)
 

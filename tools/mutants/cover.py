@@ -84,7 +84,7 @@ class Covering:
         def source_to_code(loader: SourceFileLoader, data: Any, path: Any, **options: Any) -> Any:
             name = Path(os.fsdecode(path)).as_posix().rpartition("/packages/")[2]
             if "/src/" not in name or "/packages/" not in Path(os.fsdecode(path)).as_posix():
-                return plain(loader, data, path, **options)  # type: ignore[misc]
+                return plain(loader, data, path, **options)
             return compile(covering.noting(name, ast.parse(data)), path, "exec", dont_inherit=True)
 
         SourceFileLoader.source_to_code = source_to_code  # type: ignore[assignment, method-assign]
@@ -126,7 +126,8 @@ class Covering:
 
 
 # made when pytest loads this file: what it loads next imports the packages
-_covering = Covering(Path(os.environ[FOLDER]), os.environ.get("PYTEST_XDIST_WORKER", "main")) if FOLDER in os.environ else None
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+_covering = Covering(Path(os.environ[FOLDER]), _worker) if FOLDER in os.environ else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

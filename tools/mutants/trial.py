@@ -23,14 +23,15 @@ class Verdict:
 
     Attributes:
       mutant: which.
-      status: ``killed``; ``survived`` all tests that cover it, or those for which there was time; ``not covered``.
-      by: the test that killed it.
+      status: ``killed``; ``survived`` all tests that cover it, or those for which there was time; ``not covered``;
+        ``harmless`` where somebody has judged that no test can notice it.
+      by: the test that killed it, or the judgement.
       tests: how many were run at most, of how many that cover it.
       seconds: how long it took.
     """
 
     mutant: Mutant
-    status: Literal["killed", "survived", "not covered"]
+    status: Literal["killed", "survived", "not covered", "harmless"]
     by: str = ""
     tests: tuple[int, int] = (0, 0)
     seconds: float = 0.0

@@ -78,6 +78,15 @@ def test_a_view_that_is_held_counts(machine: Any) -> None:
     same(machine, new, (ramp() + 1) * ramp())
 
 
+def test_what_is_made_of_something_as_large_is_kept_itself(machine: Any) -> None:
+    a, one = machine.buffer(ramp(1 << 21)), machine.buffer(ramp(1))
+    wide = a.alu(Ops.ADD, one.expand((1 << 21,)))
+    rows = wide.reshape((1 << 11, 1 << 10)).reduce(Ops.MAX, (1,))
+    machine.run(a.assign(times(a, 0)))
+    same(machine, wide, ramp(1 << 21))
+    same(machine, rows, ramp(1 << 21).reshape(1 << 11, 1 << 10).max(1, keepdims=True))
+
+
 def test_large_products_are_not_kept_but_what_uses_them(machine: Any) -> None:
     n = 1500
     a, b = machine.buffer(ramp(n)), machine.buffer(ramp(n))
@@ -289,6 +298,18 @@ def test_memory_that_is_overwritten_is_not_reduced_in_the_same_kernel(machine: A
     machine.run(out)
     same(machine, out, v * 2 - (v * 2).max(1, keepdims=True))
     same(machine, new, v * 2)
+
+
+def test_memory_is_not_overwritten_by_a_kernel_whose_reductions_read_it(machine: Any) -> None:
+    """Several threads may reduce the same row: one of them must not write what the others still read."""
+    v, r = ramp(12).reshape(3, 4), ramp(3).reshape(3, 1)
+    a, x = machine.buffer(r), machine.buffer(v)
+    twice = times(a, 2)
+    new = a.assign(x.alu(Ops.MUL, twice.expand((3, 4))).reduce(Ops.ADD, (1,)))
+    items = machine.run(twice, new)
+    assert len(items) == 2
+    same(machine, twice, r * 2)
+    same(machine, new, (v * r * 2).sum(1, keepdims=True))
 
 
 def test_a_reader_that_was_let_go_of_is_not_computed_from_later_content(machine: Any) -> None:

@@ -85,6 +85,7 @@ BUFFERS = (BufferArg(f32, 4), BufferArg(f32, 4))
         (sink(ast.load(1, f32, ShapeTracker((View((4,), (1,), n + 5),)))), "from 9 to 12"),
         (ast.sink((ast.store(0, ShapeTracker((View((4,), (4,)),)), X),), BUFFERS), "from 0 to 12"),
         (sink(LazyOp(Ops.ADD, f32, (4,), (X,))), "takes 2 operands"),
+        (sink(LazyOp(Ops.CONST, f32, (4,), (X,), 1.0)), "takes 0 operands, got 1"),
         (sink(LazyOp(Ops.ADD, i32, (4,), (X, X))), "dtype int32"),
         (sink(LazyOp(Ops.NEG, f32, (4,), (ast.const(1, f32, (2,)),))), "shapes"),
         (ast.sink((LazyOp(Ops.STORE, dtypes.void, (4,), (ast.const(1, f32, (2,)),), (0, FLAT)),), BUFFERS), "view"),

@@ -112,6 +112,16 @@ def test_a_rule_holds(rule: fold.Rule) -> None:
     assert matched, "no example matches the rule"
 
 
+def test_one_zero_is_enough() -> None:
+    x, zero = unknown(0, dtypes.int32), ast.const(0, dtypes.int32, (1,))
+    for op in (Ops.MUL, Ops.AND):
+        for both in ((x, zero), (zero, x)):
+            found = fold.alu(op, *both)
+            assert found.op is Ops.CONST and found.arg == 0
+    y = unknown(0, dtypes.float32)
+    assert fold.alu(Ops.MUL, y, ast.const(0.0, dtypes.float32, (1,))).op is Ops.MUL, "it may be a NaN"
+
+
 def test_every_op_keeps_the_zero_that_it_is_said_to_keep() -> None:
     for op, row in SPEC.items():
         if row.python is None or not row.arity:

@@ -13,7 +13,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, Storage
 from tg_lazy.origin import caller
-from tg_shape import Variable
+from tg_shape import Variable, View
 
 f32, i32 = dtypes.float32, dtypes.int32
 
@@ -240,6 +240,19 @@ def test_origin_is_the_line_outside_of_the_packages() -> None:
     scope: dict[str, Any] = {"__name__": "tg_frontend.inside", "make": caller}
     exec(code, scope)
     assert os.path.samefile(scope["value"][0], __file__)
+
+
+def test_a_view_with_any_strides_stays_within_its_base() -> None:
+    base = memory((3, 4))
+    assert base.seen_through(View((4, 3), (1, 4))).shape == (4, 3)
+    assert base.seen_through(View((12,), (-1,), 11)).shape == (12,)
+    assert base.seen_through(View((2, 0), (50, 1))).shape == (2, 0)
+    for view in (View((4, 4), (4, 1)), View((13,), (1,)), View((3,), (-1,), 1), View((2,), (1,), 11)):
+        with pytest.raises(ValueError, match="leaves the 12 elements"):
+            base.seen_through(view)
+    for view in (View((12,), (1,), 0, ((0, 5),)), View((Variable("n", 1, 3),), (1,))):
+        with pytest.raises(ValueError, match="a mask or a symbol"):
+            base.seen_through(view)
 
 
 def test_two_threads_build_the_same_graph() -> None:
