@@ -144,9 +144,16 @@ def test_column_sums_whose_tiles_are_each_a_piece(vector_bytes: int, rows: int) 
     assert not compile_ast(ast, LLVMRenderer(target)).fallback
 
 
-@pytest.mark.parametrize("l2_kib", [256, 1024, 2048, 16384])
-@pytest.mark.parametrize("threads", [1, 8])
-@pytest.mark.parametrize("shape", [(2675, 2704, 1585), (1531, 1000, 2999), (3000, 97, 3000)])
+# Every shape with every cache and with every number of threads; all of them together are for the slow tests.
+@pytest.mark.parametrize(
+    ("shape", "l2_kib", "threads"),
+    [
+        pytest.param(shape, l2_kib, threads, marks=() if (i + j + k) % 2 == 0 else pytest.mark.slow)
+        for i, shape in enumerate([(2675, 2704, 1585), (1531, 1000, 2999), (3000, 97, 3000)])
+        for j, l2_kib in enumerate([256, 1024, 2048, 16384])
+        for k, threads in enumerate([1, 8])
+    ],
+)
 def test_partial_results_and_panels_fit_a_stack(shape: tuple[int, int, int], threads: int, l2_kib: int) -> None:
     """Rows and columns both have a partial tile: there are four copies of the code, each with scratch of its own."""
     target = replace(LARGE, threads=threads, l2_bytes=l2_kib << 10)

@@ -223,6 +223,46 @@ CPUProgram("deep", ir_compiler().compile(ir))(Device["CPU"].allocator.alloc(4), 
 """
 
 
+DEEP_IN_A_WORKER = """
+import platform
+from tg_runtime import Device
+from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.cpu.program import CPUProgram
+process, thread = {'x86_64': (39, 186), 'aarch64': (172, 178)}[platform.machine()]
+call = 'call i64 @syscall(i64 %d, i64 0, i64 0, i64 0, i64 0, i64 0, i64 0)'
+ir = '''declare i64 @syscall(i64, i64, i64, i64, i64, i64, i64)
+define private void @far(i64 %x) noinline "probe-stack"="inline-asm" {
+  %a = alloca [1000000000 x i8]
+  %q = getelementptr i8, ptr %a, i64 %x
+  store volatile i8 2, ptr %q
+  ret void
+}
+define void @deep(ptr %p, i32 %core) {
+  %process = ''' + call % process + '''
+  %thread = ''' + call % thread + '''
+  %callers = icmp eq i64 %process, %thread
+  br i1 %callers, label %wait, label %fall
+wait:
+  %ever = load volatile i32, ptr %p
+  br label %wait
+fall:
+  %x = zext i32 %core to i64
+  call void @far(i64 %x)
+  ret void
+}'''
+CPUProgram("deep", ir_compiler().compile(ir))(Device["CPU"].allocator.alloc(4), global_size=(2, 1, 1))
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="signals are handled on Linux")
+def test_a_kernel_without_stack_is_named_on_a_worker_too() -> None:
+    done = program(DEEP_IN_A_WORKER)
+    _, told = done.communicate(timeout=60)
+    assert done.returncode == -signal.SIGSEGV, told
+    assert "the kernel deep of the CPU was stopped by the processor" in told
+
+
 @needs_compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="signals are handled on Linux")
 def test_a_kernel_without_stack_is_named() -> None:

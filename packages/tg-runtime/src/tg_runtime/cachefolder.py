@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -45,6 +46,17 @@ def _tell(path: str, why: str) -> None:
     if path not in _told and DEBUG.value >= 1:
         _told.add(path)
         print(f"the cache {path} is not used: {why}")
+
+
+def _warn(path: str, why: str) -> None:
+    """Tells of a folder that is ours and not used: without it each process compiles its kernels anew."""
+    if path not in _told:
+        _told.add(path)
+        warnings.warn(f"the cache {path} is not used: {why}", RuntimeWarning, stacklevel=2)
+
+
+class OthersMayWrite(PermissionError):
+    """The folder is ours, and others may write to it: one that an old version made, or that is shared on purpose."""
 
 
 class Folder:
@@ -143,7 +155,9 @@ def opened(make: bool = False) -> Iterator[Folder | None]:
     try:
         handle = _descriptor(path, make)
     except OSError as error:
-        if not isinstance(error, FileNotFoundError):
+        if isinstance(error, OthersMayWrite):
+            _warn(path, str(error.strerror))
+        elif not isinstance(error, FileNotFoundError):
             _tell(path, error.strerror or str(error))
         yield None
         return
@@ -173,14 +187,13 @@ def _descriptor(path: str, make: bool) -> int:
         _make_all(path)
         handle = os.open(path, _READ | os.O_DIRECTORY)
     status = os.fstat(handle)
-    why = ""
     if status.st_uid != os.geteuid():
-        why = "somebody else owns it"
-    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        why = f"others may write there (mode {stat.S_IMODE(status.st_mode):o}; chmod go-w would make it yours)"
-    if why:
         os.close(handle)
-        raise PermissionError(errno.EPERM, why, path)
+        raise PermissionError(errno.EPERM, "somebody else owns it", path)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        os.close(handle)
+        why = f"others may write there (mode {stat.S_IMODE(status.st_mode):o}); chmod go-w would make it yours alone"
+        raise OthersMayWrite(errno.EPERM, why, path)
     return handle
 
 

@@ -20,6 +20,7 @@ from ..compiler import Compiler
 from ..libc import libc
 from ..locks import fork_safe_lock
 from .execmem import ExecutableMemory
+from .native import HANDLER_STACK_BYTES
 
 _PC = {"x86_64": 168, "aarch64": 440}
 _SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
@@ -47,17 +48,16 @@ class _Stack(ctypes.Structure):
 
 
 _SS_DISABLE = 2
-_STACK_BYTES = 64 << 10  # the kernel saves all registers there, of which AMX alone has 8 KiB
 
 
 class _Own:
     """A stack of this thread's, which the system forgets when the thread's local values go, that is in this thread."""
 
     def __init__(self) -> None:
-        self.memory = (ctypes.c_char * _STACK_BYTES)()
+        self.memory = (ctypes.c_char * HANDLER_STACK_BYTES)()
         self.call = libc().sigaltstack
         self.none = _Stack(None, _SS_DISABLE, 0)
-        self.call(ctypes.byref(_Stack(ctypes.addressof(self.memory), 0, _STACK_BYTES)), None)
+        self.call(ctypes.byref(_Stack(ctypes.addressof(self.memory), 0, HANDLER_STACK_BYTES)), None)
 
     def __del__(self, byref: Callable[..., object] = ctypes.byref) -> None:
         self.call(byref(self.none), None)

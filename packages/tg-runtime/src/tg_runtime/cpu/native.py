@@ -30,7 +30,11 @@ POOL_BYTES = 512
 # offsets in the pool's block, one cache line for each thing that different cores write
 STATE, JOB, DONE, WAITING, SLEEPERS, STOP, BUSY, WORKERS, SPIN = 0, 64, 128, 132, 192, 196, 256, 320, 324
 
+HANDLER_STACK_BYTES = 64 << 10
+"""A stack for handlers of signals: the kernel saves all registers there, of which AMX alone has 8 KiB."""
+
 _FUTEX = {"x86_64": 202, "aarch64": 98}
+_SIGALTSTACK = {"x86_64": 131, "aarch64": 132}
 _PAUSE = {"x86_64": "llvm.x86.sse2.pause()", "aarch64": "llvm.aarch64.hint(i32)"}
 
 
@@ -67,6 +71,7 @@ def pool_source() -> str:
     pause = _PAUSE[machine]
     pause_call = f"call void @{pause}" if machine == "x86_64" else "call void @llvm.aarch64.hint(i32 1)"
     text = _POOL.replace("$PAUSE", pause_call).replace("$FUTEX", str(_FUTEX[machine]))
+    text = text.replace("$SIGALTSTACK", str(_SIGALTSTACK[machine])).replace("$STACK", str(HANDLER_STACK_BYTES))
     return f"declare void @{pause}\n{text}"
 
 
@@ -146,8 +151,18 @@ end:
   ret void
 }
 
+; Handlers of signals run on memory at the far end of the worker's stack: who has run out of stack has no other.
 define ptr @worker(ptr %pool) nounwind {
 entry:
+  %own = alloca [$STACK x i8], align 16
+  %stack = alloca { ptr, i32, i64 }
+  %stack.flags = getelementptr { ptr, i32, i64 }, ptr %stack, i64 0, i32 1
+  %stack.size = getelementptr { ptr, i32, i64 }, ptr %stack, i64 0, i32 2
+  store ptr %own, ptr %stack
+  store i32 0, ptr %stack.flags
+  store i64 $STACK, ptr %stack.size
+  %stack.number = ptrtoint ptr %stack to i64
+  call i64 @syscall(i64 $SIGALTSTACK, i64 %stack.number, i64 0, i64 0, i64 0, i64 0, i64 0)
   %epoch.p = getelementptr i8, ptr %pool, i64 4
   %sleepers.p = getelementptr i8, ptr %pool, i64 192
   %stop.p = getelementptr i8, ptr %pool, i64 196
