@@ -192,7 +192,8 @@ CASES |= {
 
 def _pooled_and_back(x: Tensor) -> Tensor:
     maxima, places = x.max_pool2d((2, 1), return_indices=True)
-    return maxima.max_unpool2d(places, (2, 1))
+    whole: Tensor = maxima.max_unpool2d(places, (2, 1))
+    return whole
 
 
 def _grad(x: Tensor, y: Tensor) -> Tensor:
