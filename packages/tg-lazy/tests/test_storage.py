@@ -27,19 +27,31 @@ def test_the_dead_are_forgotten_in_order() -> None:
 
 def test_no_reader_is_lost_where_threads_add_and_sweep_at_once() -> None:
     """Of a reader that is lost nobody knows that it has to be computed before the memory is overwritten."""
-    readers: Readers[Node] = Readers()
-    made: list[list[Node]] = [[] for _ in range(4)]
+    nodes = [Node() for _ in range(300)]
+    readers: Readers[Node] = Readers(map(ref, nodes))
+    rounds, parties = 100, 4
+    missed: list[int] = []
+    meet = threading.Barrier(parties)
 
-    def work(mine: list[Node]) -> None:
-        for n in range(2000):
-            node = Node()
-            readers.append(ref(node))
-            if n % 2 == 0:
-                mine.append(node)
-            if n % 4 == 0:
-                readers.sweep()
+    def work(adds: bool, looks: bool) -> None:
+        for _ in range(rounds):
+            if adds:  # readers that are gone in front of all others: who sweeps meanwhile moves those
+                gone = [Node() for _ in range(300)]
+                readers[:0] = map(ref, gone)
+                del gone
+            meet.wait()
+            known = len(nodes)
+            for _ in range(5):
+                if looks:
+                    missed.append(max(0, known - len(readers.alive())))
+                else:
+                    readers.sweep()
+            if adds:
+                nodes.append(Node())
+                readers.append(ref(nodes[-1]))
+            meet.wait()
 
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in made]
+    threads = [threading.Thread(target=work, args=(n == 0, n >= 2)) for n in range(parties)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -49,5 +61,4 @@ def test_no_reader_is_lost_where_threads_add_and_sweep_at_once() -> None:
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    there = set(map(id, readers.alive()))
-    assert not [node for mine in made for node in mine if id(node) not in there]
+    assert len(nodes) == 300 + rounds and readers.alive() == nodes and not any(missed)

@@ -17,6 +17,10 @@ _uids = count()
 class Readers(list["ref[N]"], Generic[N]):
     """Weak references to the nodes that read some memory; dead ones are swept as the list grows.
 
+    What is done here is done by one call of C functions each, between which neither threads nor handlers of signals
+    come: who looks at the list while another one sweeps it misses nobody. What exists is true, as neither nodes nor
+    owners of memory have a length or a truth value.
+
     Attributes:
       limit: how many references there may be before it is swept.
     """
@@ -24,17 +28,13 @@ class Readers(list["ref[N]"], Generic[N]):
     limit = 32
 
     def sweep(self) -> None:
-        """Forgets what is gone, also while other threads and handlers of signals add to it.
-
-        One call of C functions, which nothing can come between: what is there is true, as neither nodes nor owners of
-        memory have a length or a truth value.
-        """
+        """Forgets what is gone."""
         self[:] = filter(call, self)
         self.limit = max(32, 2 * len(self))
 
     def alive(self) -> list[N]:
         """The readers that still exist, in the order in which they were made."""
-        return [node for r in self if (node := r()) is not None]
+        return list(filter(None, map(call, self)))
 
 
 class Storage:
