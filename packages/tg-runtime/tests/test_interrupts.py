@@ -88,7 +88,7 @@ def test_system_calls_that_go_on_after_a_signal_still_do(handlers: list[int]) ->
 
 def test_a_handler_in_front_of_pythons_stays(handlers: list[int], tmp_path: Path) -> None:
     with (tmp_path / "trace").open("w") as file:
-        faulthandler.register(signal.SIGUSR1, file, chain=True)
+        faulthandler.register(signal.SIGUSR1, file, all_threads=False, chain=True)
         try:
             with Uninterrupted():
                 os.kill(os.getpid(), signal.SIGUSR1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from .tensor import Tensor
@@ -13,7 +12,14 @@ if TYPE_CHECKING:
 
 
 def _is_record(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
+    return hasattr(type(value), "__dataclass_fields__")  # as dataclasses.is_dataclass, which no import needs for this
+
+
+def _names(record: Any) -> list[str]:
+    """The fields of a dataclass that the object has."""
+    from dataclasses import fields
+
+    return [field.name for field in fields(record) if hasattr(record, field.name)]
 
 
 def parts(value: Any) -> Iterator[Any]:
@@ -23,7 +29,7 @@ def parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, (list, tuple)):
         yield from value
     elif _is_record(value):
-        yield from (getattr(value, field.name) for field in fields(value) if hasattr(value, field.name))
+        yield from (getattr(value, name) for name in _names(value))
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -67,8 +73,7 @@ def rebuilt(value: Any, replace: Callable[[Tensor], Any]) -> Any:
         return type(value)(rebuilt(item, replace) for item in value)
     if _is_record(value) and tensors_in(value):
         out = copy(value)
-        for field in fields(value):
-            if hasattr(value, field.name):
-                object.__setattr__(out, field.name, rebuilt(getattr(value, field.name), replace))
+        for name in _names(value):
+            object.__setattr__(out, name, rebuilt(getattr(value, name), replace))
         return out
     return value

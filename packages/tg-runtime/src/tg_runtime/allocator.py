@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from tg_dtype import ImageDType
@@ -26,9 +25,8 @@ _MAX_BYTES = 2**62
 _accounting = fork_safe_lock()
 
 
-@dataclass(frozen=True, slots=True)
-class BufferOptions:
-    """How memory is wanted.
+class BufferOptions(NamedTuple):
+    """How memory is wanted. Equal whoever the owner is.
 
     Attributes:
       external_ptr: memory that somebody else owns; nothing is allocated. What it is depends on the device: an address
@@ -46,10 +44,26 @@ class BufferOptions:
     external_ptr: int | None = None
     host: bool = False
     nolru: bool = False
-    owner: object = field(default=None, compare=False, repr=False)
+    owner: object = None
     readonly: bool = False
     image: ImageDType | None = None
     spoiled: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is BufferOptions and self._compared() == other._compared()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def __repr__(self) -> str:
+        told = (f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True) if name != "owner")
+        return f"BufferOptions({', '.join(told)})"
+
+    def _compared(self) -> tuple[object, ...]:
+        return self.external_ptr, self.host, self.nolru, self.readonly, self.image, self.spoiled
 
 
 DEFAULT_OPTIONS = BufferOptions()

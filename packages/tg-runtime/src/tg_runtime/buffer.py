@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tg_dtype import DType, ImageDType, interop
@@ -68,7 +67,7 @@ class Buffer:
         if isinstance(dtype, ImageDType):
             if size != dtype.size or base is not None:
                 raise ValueError(f"{dtype.name} on {device} has {dtype.size} elements and is no view, asked for {size}")
-            options = replace(options, image=dtype)
+            options = options._replace(image=dtype)
         self.device, self.size, self.dtype, self.options, self.offset = device, size, dtype, options, offset
         self.nbytes = size * dtype.base.itemsize
         self._allocator: Allocator[Any] | None = None
@@ -184,7 +183,7 @@ class Buffer:
         if opaque is None or base.options.spoiled:
             return
         # the memory lives as long as the buffer, as work on it may be under way, and is given to nobody else
-        base.options = replace(DEFAULT_OPTIONS, owner=(opaque, base.options.owner), spoiled=why)
+        base.options = DEFAULT_OPTIONS._replace(owner=(opaque, base.options.owner), spoiled=why)
         base._opaque = None
         if allocator is not None:
             allocator.account(-base.nbytes, -1)

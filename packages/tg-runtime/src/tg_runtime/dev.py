@@ -15,7 +15,7 @@ others say how theirs is opened when it is asked for.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tg_lazy import ContextVar
 
@@ -28,8 +28,7 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+))?\Z")
 _MAX_INDEX = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class DevEntry:
+class DevEntry(NamedTuple):
     """How one device is to be opened.
 
     Attributes:

@@ -16,20 +16,19 @@ once.
 
 from __future__ import annotations
 
-import signal as signals
+# signal's own functions make an Enum's members of their results, which takes ten times as long
+import _signal as signals  # type: ignore[import-not-found]
 import sys
 import threading
-
-# signal's own functions make an Enum's members of their results, which takes ten times as long
-from _signal import getsignal, raise_signal, signal  # type: ignore[import-not-found]
+from _signal import getsignal, raise_signal, signal
 from _thread import get_ident
 from collections.abc import Callable
 from functools import cache
 from types import FrameType, TracebackType
 
-_SIGINT = int(signals.SIGINT)
-_OWN = {"SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL"}  # cannot wait
-_NUMBERS = sorted(int(n) for n in signals.valid_signals() if getattr(n, "name", "") not in _OWN)
+_SIGINT: int = signals.SIGINT
+_OWN = ("SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")  # cannot wait
+_NUMBERS: list[int] = sorted(set(signals.valid_signals()).difference(getattr(signals, name, 0) for name in _OWN))
 
 _caught: list[int] = []
 _depth = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+# hashlib's, which would bring OpenSSL and its random numbers with it
+from _blake2 import blake2b
 from collections.abc import Mapping
-from hashlib import blake2b
 from math import prod
 from typing import Any
 
