@@ -16,7 +16,7 @@ NUMBER = r"(-?[\d.]+)"
 
 @pytest.mark.slow
 def test_digits_are_made_of_noise(run: Run, repository: Path) -> None:
-    options = ["--steps", "150", "--width", "16", "--noise-steps", "20", "--batch", "32", "--samples", "64"]
+    options = ["--steps", "120", "--width", "16", "--noise-steps", "12", "--batch", "32", "--samples", "64"]
     done = run(repository, "python", "examples/diffusion.py", *options)
     assert done.returncode == 0, done.stdout
     loss = re.search(rf"^loss +{NUMBER} at first, {NUMBER} at last", done.stdout, re.MULTILINE)

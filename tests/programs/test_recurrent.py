@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from tinytg import Tensor, TinyJit, nn
 
@@ -108,6 +109,7 @@ class Reciter:
         return Tensor.stack(*scores, dim=1), h
 
 
+@pytest.mark.slow
 def test_a_gru_knows_how_a_sentence_goes_on() -> None:
     """A sentence is learnt from pieces of it. Said letter by letter, the state goes in and out of a record."""
     Tensor.manual_seed(0)

@@ -34,6 +34,7 @@ def parts(logits: Tensor, mean: Tensor, log_variance: Tensor, x: Tensor) -> tupl
     return rebuilt, distance
 
 
+@pytest.mark.slow
 def test_digits_are_encoded_and_made_up() -> None:
     images = (datasets.load_digits().data / 16).astype("float32")
     learnt, tested = Tensor(images[:1500]), Tensor(images[1500:])
