@@ -1,0 +1,15 @@
+"""Every method of Tensor: how a call of it is drawn, and what numpy says that it computes.
+
+Each module adds its rows to the table when it is imported. Their order decides what a seed draws.
+"""
+
+# isort: off
+from . import elementwise, movement, reductions, indexing, products, creation
+
+# isort: on
+from .table import MOST, NOT_A_COMPUTATION, RANDOM, ROWS, Array, Call, Pool, Ref, Value
+
+__all__ = [
+    "MOST", "NOT_A_COMPUTATION", "RANDOM", "ROWS", "Array", "Call", "Pool", "Ref", "Value", "creation", "elementwise",
+    "indexing", "movement", "products", "reductions",
+]  # fmt: skip
