@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tg_frontend import Tensor
+from tg_frontend import Tensor, TinyJit
 from tg_lazy import Context
 from tg_runtime import Device
 
@@ -33,3 +35,25 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 def source() -> Path:
     """The folder of the package's modules."""
     return Path(__file__).parents[1] / "src" / "tg_frontend"
+
+
+@pytest.fixture
+def no_warning() -> Iterator[None]:
+    """Warnings are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture
+def recorded() -> Callable[..., Any]:
+    """Makes a TinyJit of a function that has a record; arguments that are functions make one for each call."""
+
+    def record(function: Any, *args: Any) -> Any:
+        jitted = TinyJit(function)
+        for _ in range(3):
+            jitted(*[arg() if callable(arg) else arg for arg in args])
+        assert jitted.captured is not None
+        return jitted
+
+    return record

@@ -5,7 +5,7 @@ from .anomaly import detect_anomaly, set_detect_anomaly
 from .call import JitError
 from .jit import TinyJit
 from .printing import set_printoptions
-from .record import JIT
+from .steps import JIT
 from .tensor import Tensor
 
 __all__ = [

@@ -32,10 +32,12 @@ class Mode(local):
     Attributes:
       recording: whether functions are recorded for a later ``backward``.
       repeating: whether what runs is computed a second time, for a gradient: what it counts is counted already.
+      reached: called with each tensor that ``backward`` is about to give a gradient, while somebody wants to know.
     """
 
     recording = True
     repeating = False
+    reached: Callable[[Any], None] | None = None
 
 
 MODE = Mode()

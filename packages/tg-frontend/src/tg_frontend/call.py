@@ -237,6 +237,7 @@ class Call:
             if one is None:
                 return tensor
             one.handed = Tensor._wrap(one.lazy, tensor.requires_grad)
+            one.handed.grad = tensor.grad
             return one.handed
 
         return rebuilt(arguments, copy)

@@ -101,7 +101,7 @@ class Core(Sharing):
             out._lazy = lazy = function.forward(one)
             if function.view:
                 self._show(out, function)
-            elif lazy.op is _VIEW or lazy is one:
+            elif lazy.op is _VIEW or lazy is one or (one.op is _VIEW and lazy is one.srcs[0]):  # flipped back
                 out._share_with((one,))
             parents, wants, open_ = (self,), (mine is True,), mine is None
         needs = True in wants

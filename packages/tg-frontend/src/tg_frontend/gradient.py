@@ -81,6 +81,8 @@ class Gradient(Core):
     def backward(self, gradient: Self | None = None, retain_graph: bool = False) -> Self:
         """Adds to ``grad`` of every leaf that requires one the gradient of this tensor. Returns this tensor.
 
+        A ``grad`` that is there is added to in place, as PyTorch does: who holds it sees the sum.
+
         Where no tensor says that it requires a gradient, the parameters of layers get one. The graph is freed, so that
         intermediate results may go, unless ``retain_graph``.
 
@@ -110,10 +112,15 @@ class Gradient(Core):
         seed = self._seed(gradient, "backward")
         order = operands_first(self, targets is not None)
         found = differentiate(self, seed.lazydata, targets, order)
+        reached = MODE.reached
         for leaf, grad in found:
             assert isinstance(leaf, type(self))
-            before = leaf.grad
-            leaf.grad = self._value(grad if before is None else before.lazydata.alu(Ops.ADD, grad))
+            if reached is not None:
+                reached(leaf)
+            if leaf.grad is None:
+                leaf.grad = self._value(grad)
+            else:
+                leaf.grad._accumulate(grad)
         if not retain_graph:
             if targets is None:
                 free(order)
@@ -301,6 +308,21 @@ class Gradient(Core):
         """Writes elements, of this tensor's shape and dtype, to its memory."""
         self._let_go()
         self._write((), new.lazydata)
+
+    def _accumulate(self, value: LazyBuffer) -> None:
+        """Adds a value, of this tensor's shape and dtype, in place.
+
+        Raises:
+          RuntimeError: several elements of the tensor are one place in memory.
+        """
+        with graph_lock:
+            home = self._memory()
+            total = self.lazydata.alu(Ops.ADD, value)
+            st = (self._place or self.lazydata).st
+            if not writes_once(st):
+                raise RuntimeError(_several(self.shape))
+            if st.size != 0:
+                home.write(st, total, computed=True)
 
     def _write(self, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:
         """Writes a value to a part of this tensor.

@@ -18,13 +18,15 @@ from tg_lazy.lazybuffer import LEAVES
 from tg_runtime import Usage, capture, capturing
 from tg_runtime.buffer import spoiled
 
+from .autograd import MODE
 from .call import Call, JitError, OtherMemory
 from .made import Made
 from .random import RECORDING
 from .reach import Reached
-from .realization import finish_assigns, realize_all, unfinished_assigns
-from .record import JIT, Record
+from .realization import ASSIGNS, Moves, finish_assigns, realize_all, unfinished_assigns
+from .record import Record
 from .results import rebuilt, tensors_in
+from .steps import JIT
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -52,12 +54,13 @@ class TinyJit(Generic[P, R]):
 
     Tensors are recognised as arguments, and in lists, tuples and dicts that are arguments; so are bound variables,
     whose values may change between calls. Shapes, dtypes, devices and other arguments must stay the same. Results may
-    be nested lists, tuples and dicts; their tensors are realised and, unless the function keeps them elsewhere, have
-    memory of their own for every call. Objects that the function reads from outside (a model, an optimiser) are used
-    in place: what is to change in them must be changed by ``assign``.
+    be nested lists, tuples, dicts and dataclasses; their tensors are realised, and have memory of their own for every
+    call, which those share that share it without TinyJit. Objects that the function reads from outside (a model, an
+    optimiser) are used in place: what is written to them between calls is seen, and where the function would find
+    other tensors there it is recorded again. The rules are in ``docs/jit.md``.
 
     Args:
-      fxn: the function. It is called twice in all.
+      fxn: the function. It is called in the first two calls, and whenever it is to be recorded again.
 
     Raises:
       JitError: the arguments do not fit the record, or the function cannot be recorded.
@@ -129,18 +132,18 @@ class TinyJit(Generic[P, R]):
         with self._lock:
             record = self.captured
             if record is not None:
-                finish_assigns()
-                why = record.outside.changed() or record.grads.changed()
+                if ASSIGNS:
+                    finish_assigns()
+                why = record.changed() if record.looks or record.outside.moves != Moves.number else ""
                 if not why:
+                    self._anew = 0
                     out: R = NotImplemented if kwargs else record.again(args)
-                    if out is NotImplemented:
-                        try:
-                            out = record.replay(Call(args, kwargs, record.call.pins))
-                        except OtherMemory as error:
-                            why = str(error)
-                    if not why:
-                        self._anew = 0
+                    if out is not NotImplemented:
                         return out
+                    try:
+                        return record.replay(Call(args, kwargs, record.call.pins))
+                    except OtherMemory as error:
+                        why = str(error)
                 return self._record_anew(record, why, args, kwargs)
             if self.cnt == 0:
                 Call(args, kwargs)  # what could not be recorded is told at once
@@ -169,12 +172,15 @@ class TinyJit(Generic[P, R]):
             )  # fmt: skip
 
     @staticmethod
-    def _finished(result: R, before: list[LazyBuffer]) -> R:
+    def _finished(
+        result: R, before: list[LazyBuffer], more: Callable[[list[LazyBuffer]], list[LazyBuffer]] | None = None
+    ) -> R:
         """The result, realised together with every assignment that is still to be made, cut off from the graph.
 
         Args:
           result: what the function returned.
           before: assignments from before the call that cannot be made.
+          more: gives what is to be realised, too, if these assignments are made.
         """
         tensors = tensors_in(result)
         for tensor in tensors:
@@ -186,7 +192,8 @@ class TinyJit(Generic[P, R]):
                 tensor._memory().settle()
                 lazy = tensor.lazydata  # the value of a variable, which is another one in each call
             wanted.append(lazy)
-        realize_all([*wanted, *(node for node in unfinished_assigns() if node not in before)])
+        pending = [node for node in unfinished_assigns() if node not in before]
+        realize_all([*wanted, *pending, *(more(pending) if more is not None else ())])
         cut = {id(tensor): tensor.detach() for tensor in tensors if tensor._ctx is not None}
         if not cut:
             return result
@@ -203,12 +210,12 @@ class TinyJit(Generic[P, R]):
         call = Call(args, kwargs, find_known=find_known)
         made = Made(call, None if kwargs else args, reached, origin_of(self.fxn))
         handed, named = call.handed_on((args, kwargs))
-        RECORDING.into = made.streams
+        RECORDING.into, MODE.reached = made.streams, made.seen.reach
         try:
             with capture(made.items, made.ended, made.seen.look):
-                result = made.apart(self._finished(self.fxn(*handed, **named), before))
+                result = made.apart(self._finished(self.fxn(*handed, **named), before, made.left_gradients))
         finally:
-            RECORDING.into = None
+            RECORDING.into = MODE.reached = None
         made.check(result)
         record = Record(made, result)
         result = record.first(call)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage
+from tg_lazy.lazybuffer import LEAVES
 from tg_runtime import (
     Buffer,
     BufferCopy,
@@ -13,9 +14,12 @@ from tg_runtime import (
     ExecItem,
     InterpretedRunner,
     buffer_of,
+    uncaptured,
 )
 
 from .call import Call, JitError, Pin
+from .memory import Bits
+from .outcome import copied_together, whole_of
 from .outside import Observer
 from .reach import Reached
 from .realization import live, reachable, realize_all
@@ -63,7 +67,6 @@ class Made:
         self.streams: list[Storage] = []
         self.seen = Observer(Storage("CPU", 0, Tensor.arange(0).dtype).uid)
         self.after = reached
-        self.grads = {id(tensor): tensor.grad for tensor in (one.tensor for one in call.tensors)}
 
     def apart(self, result: R) -> R:
         """The result, where nobody else holds its memory: what the function keeps elsewhere is copied.
@@ -72,8 +75,10 @@ class Made:
         """
         tensors = tensors_in(result)
         mine = {id(tensor) for tensor in tensors}
+        wholes = [whole_of(home).base for tensor in tensors if isinstance(home := tensor._home, Bits)]
+        realize_all([whole for whole in wholes if not whole.is_realized])  # of which results are parts
         self.after = Reached(self.roots)
-        after = {*self.after.tensors, *self.after.gradients, *(id(grad) for _, _, grad in self.seen.gradients())}
+        after = {*self.after.tensors, *self.after.gradients, *(id(change.grad) for change in self.seen.gradients())}
         held: dict[Storage, bool] = {}  # whether a tensor from before holds it
         for tensor in live():
             storage = tensor.lazydata.storage
@@ -82,26 +87,56 @@ class Made:
                 held[storage.root] = held.get(storage.root, False) or self.seen.knew(tensor)
         inputs = {one.lazy.storage for one in self.call.tensors}
         written = all_written(self.items)
-        copies: dict[int, Tensor] = {}
+        outside = {id(home) for one in self.call.tensors if (home := one.handed._home) is not None} | self.seen.homes()
+        copied: list[Tensor] = []
+        owners: dict[Storage, object] = {}
         for tensor in tensors:
-            storage = tensor.lazydata.storage
-            if storage is None:
+            storage, home = tensor.lazydata.storage, tensor._home
+            if home is not None and not home.direct and not self.seen.knew(tensor):
+                if id(home) in outside:  # a view of a value from outside: memory is made of that
+                    with uncaptured():
+                        home.settle()
+                        realize_all([home.base])
+                elif storage is not None or len(tensors) > 1:  # a value that lies there by chance
+                    copied.append(tensor)
                 continue
-            if tensor._home is not None and not tensor._home.direct:  # a value that lies there by chance
-                copies[id(tensor)] = Tensor._wrap(tensor.lazydata.clone())
+            if storage is None or storage in inputs:
                 continue
-            if storage in inputs:
+            if home is not None and id(whole_of(home)) in outside:
                 continue
             if held.get(storage.root):  # which got other memory: the next call is recorded again
                 continue
             shared = storage.root in held or storage.root is not storage
             given = id(buffer_of(storage).base) not in written  # by Python, from numbers
             if storage.root in inputs or (not self.seen.was_there(storage.root) and (shared or given)):
-                copies[id(tensor)] = Tensor._wrap(tensor.lazydata.clone())
-        if not copies:
+                copied.append(tensor)
+                continue
+            owner = tensor if home is None else whole_of(home)
+            if owners.setdefault(storage, owner) is not owner:
+                copied.append(tensor)  # equal graphs are one node: the same value, though not the same memory
+        if not copied:
             return result
+        copies = copied_together(copied)
         realize_all([tensor.lazydata for tensor in copies.values()])
         return rebuilt(result, lambda tensor: copies.get(id(tensor), tensor))  # type: ignore[no-any-return]
+
+    def left_gradients(self, pending: list[LazyBuffer]) -> list[LazyBuffer]:
+        """The gradients that the function left at tensors, to be computed with its results.
+
+        Those of tensors that it wrote to were of use in that: they are not computed for their own sake.
+
+        Args:
+          pending: assignments that are still to be made.
+        """
+        written, targets = all_written(self.items), set(pending)
+        found = []
+        for tensor, _, _, grad in self.seen.gradients():
+            base, storage = tensor.lazydata.base, tensor.lazydata.storage
+            if grad is None or grad.lazydata.is_realized or grad.lazydata.base.op in LEAVES or base in targets:
+                continue
+            if storage is None or id(buffer_of(storage).base) not in written:
+                found.append(grad.lazydata)
+        return found
 
     def check(self, result: Any) -> None:
         """Looks for what a replay could not do.
@@ -117,16 +152,18 @@ class Made:
                 f"TinyJit: the function uses the value of the variable {', '.join(unknown)}, which is not among its "
                 "arguments, so that a record would keep the value of now: pass the bound variable, or a tensor with it"
             )
+        taken = {id(change.tensor) for change in self.seen.gradients()}
         for one in self.call.tensors:
             if one.handed.lazydata.storage is not one.lazy.storage:
                 raise JitError(
                     f"TinyJit: the function gave {one.name}, of shape {one.lazy.shape}, other memory, which a replay "
                     "would not do: use assign, or return the new tensor"
                 )
-            if one.tensor.grad is not self.grads[id(one.tensor)] or (one.copied and one.handed.grad is not None):
-                if one.copied:
-                    raise JitError(f"TinyJit: the function gave {one.name} a gradient, which a replay would not do: "
-                                   "return it; or pass the whole tensor, not a part of it")
+            left = one.handed.grad is not one.tensor.grad or id(one.handed) in self.seen.reached
+            if one.copied and (left or id(one.tensor) in taken):
+                raise JitError(f"TinyJit: the function uses the gradient of {one.name}, or gave it one, which a replay "
+                               "would not do: return it; or pass the whole tensor, not a part of it")
+            if id(one.tensor) in taken:
                 self.call.pins[one.name] = Pin(one.tensor, itself=True)
         if not self.items:
             raise JitError("TinyJit: the function executed nothing, so there is nothing to record")

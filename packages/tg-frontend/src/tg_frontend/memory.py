@@ -109,12 +109,13 @@ class Memory:
             if child is not None:
                 child.follow()
 
-    def write(self, st: ShapeTracker, value: LazyBuffer) -> None:
+    def write(self, st: ShapeTracker, value: LazyBuffer, computed: bool = False) -> None:
         """Makes the next version.
 
         Args:
           st: which part, seen from row-major memory.
           value: of the shape of ``st`` and the memory's dtype; its new content.
+          computed: whether the value was computed for this memory alone, which need not be made before that is.
 
         Raises:
           ValueError: the part shows an element twice.
@@ -125,7 +126,7 @@ class Memory:
                 spare(old)
                 new = old.seen(st).assign(value)
             elif st.contiguous and st.size == (old if self.direct else self.root).size:
-                new = value.clone()
+                new = value if computed else value.clone()
             else:
                 new = self._copied().seen(st).assign(value)
             self.advance(new.base)
@@ -184,7 +185,7 @@ class Bits(Memory):
         """The memory itself has a new version."""
         self.whole.rewritten()
 
-    def write(self, st: ShapeTracker, value: LazyBuffer) -> None:
+    def write(self, st: ShapeTracker, value: LazyBuffer, computed: bool = False) -> None:
         """Writes the same bits to the memory itself."""
         with graph_lock:
             self.whole.settle()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import least_upper_dtype
 from tg_lazy import Ops
 
+from .autograd import MODE
 from .core import Core
 from .elementwise import Elementwise
 from .function import Abs, Cat
@@ -94,6 +95,20 @@ class Operators(Elementwise):
             )
         self._take_over(result.cast(self.dtype))
         return self
+
+    def _kept_for(self, other: Any, always: bool = False) -> tuple[Self, Any]:
+        """The operands of what is to be written to this tensor: where a gradient is made of the old elements, a copy.
+
+        Args:
+          other: the other operand, whose gradient is made of them if it wants one.
+          always: whether the gradient of this one is, too.
+        """
+        if not (self.requires_grad and MODE.recording) or self._ctx is None:
+            return self, other
+        if not (always or (isinstance(other, Core) and other.requires_grad)):
+            return self, other
+        kept = self.clone()
+        return kept, kept if other is self else other
 
     def __neg__(self) -> Self:
         return self.neg()
@@ -192,19 +207,23 @@ class Operators(Elementwise):
         return self._in_place(self.sub(x), "-=")
 
     def __imul__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.mul(x), "*=")
+        kept, x = self._kept_for(x)
+        return self._in_place(kept.mul(x), "*=")
 
     def __itruediv__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.div(x), "/=")
+        kept, x = self._kept_for(x)
+        return self._in_place(kept.div(x), "/=")
 
     def __ifloordiv__(self, x: Any) -> Self:
         return self._in_place(self.div(x, rounding_mode="floor"), "//=")
 
     def __imod__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.mod(x), "%=")
+        kept, x = self._kept_for(x)
+        return self._in_place(kept.mod(x), "%=")
 
     def __ipow__(self, x: Any) -> Self:  # type: ignore[misc]
-        return self._in_place(self.pow(x), "**=")
+        kept, x = self._kept_for(x, always=True)
+        return self._in_place(kept.pow(x), "**=")
 
     def __iand__(self, x: Any) -> Self:  # type: ignore[misc]
         return self._in_place(self.bitwise_and(x), "&=")

@@ -12,13 +12,17 @@ from weakref import ref
 
 from tg_lazy import LazyBuffer, Storage
 from tg_lazy.lazybuffer import LEAVES, MEMORY
+from tg_runtime import uncaptured
 
+from .grads import Change
+from .reach import Ways
 from .realization import Moves, live, reachable, realize_all
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from .grads import Needs
     from .reach import Reached
 
 
@@ -34,6 +38,8 @@ class Observer:
     Attributes:
       storages: the memory from before the call that the graphs use.
       fused: values from before the call that are not in memory, and are computed by the record's kernels.
+      reached: the tensors that ``backward`` was about to give a gradient, by number, each with the gradient that it had
+        the first time.
     """
 
     def __init__(self, newest: int) -> None:
@@ -41,6 +47,7 @@ class Observer:
         self._later: set[Storage] = set()
         self.storages: dict[Storage, None] = {}
         self.fused: dict[int, ref[LazyBuffer]] = {}
+        self.reached: dict[int, Tensor | None] = {}
         tensors = live()
         self._tensors = {id(tensor): (ref(tensor), ref(tensor.lazydata.base)) for tensor in tensors}
         self._grads = {
@@ -49,6 +56,22 @@ class Observer:
         roots = [tensor.lazydata.base for tensor in tensors]
         waiting = reachable([root for root in roots if root.op not in LEAVES and not root.is_realized])
         self._before = {id(node): ref(node) for node in waiting if node.op not in LEAVES and not node.is_realized}
+
+    def reach(self, tensor: Tensor) -> None:
+        """Notes that ``backward`` is about to give a tensor a gradient, or to add to the one that it has.
+
+        What is added to is put in memory first, and that is not recorded: each replay is to add to it.
+        """
+        if id(tensor) in self.reached:
+            return
+        grad = self.reached[id(tensor)] = tensor.grad
+        if grad is not None and self.knew(grad) and not grad.lazydata.is_realized:
+            with uncaptured():
+                grad._memory().settle()
+                realize_all([grad.lazydata])
+            storage = grad.lazydata.storage
+            assert storage is not None
+            self._later.add(storage.root)
 
     def look(self, outputs: Sequence[LazyBuffer]) -> None:
         """Notes what ``outputs`` use."""
@@ -84,16 +107,35 @@ class Observer:
         known = self._tensors.get(id(tensor))
         return known is not None and known[0]() is tensor
 
-    def gradients(self) -> list[tuple[Tensor, bool, Tensor | None]]:
-        """Each tensor that is older than the call and got another ``grad``: whether it had one before, and the new."""
-        found: list[tuple[Tensor, bool, Tensor | None]] = []
+    def gradients(self) -> list[Change]:
+        """What the call did to the ``grad`` of tensors that are older than the call, and what it took from there."""
+        found: list[Change] = []
         for tensor in live():
             assert isinstance(tensor, Tensor)
-            before = self._grads.get(id(tensor))
-            same = tensor.grad is None if before is None else tensor.grad is not None and before() is tensor.grad
-            if not same and self.knew(tensor):
-                found.append((tensor, before is not None, tensor.grad))
+            if not self.knew(tensor):
+                continue
+            weak, grad = self._grads.get(id(tensor)), tensor.grad
+            before = None if weak is None else weak()
+            changed = (weak is not None) is not (grad is not None) or (grad is not None and before is not grad)
+            storage = None if before is None else before.lazydata.storage
+            used = storage is not None and storage.root in self.storages
+            if not (changed or used or id(tensor) in self.reached):
+                continue
+            if used:
+                needs: Needs = before
+            elif id(tensor) not in self.reached:
+                needs = weak is not None
+            else:  # what backward found there was put there by the call: what was there before it makes no difference
+                needs = None if weak is not None or self.reached[id(tensor)] is not None else False
+            found.append(Change(tensor, needs, changed, grad))
         return found
+
+    def homes(self) -> set[int]:
+        """The memories, by number, that tensors have which are older than the call."""
+        return {
+            id(home) for tensor in live() if isinstance(tensor, Tensor) and self.knew(tensor)
+            and (home := tensor._home) is not None
+        }  # fmt: skip
 
     def moved(self, tensor: Tensor) -> bool:
         """Whether a tensor is older than the call, and got other memory since."""
@@ -124,6 +166,9 @@ class Outside:
 
     Attributes:
       roots: the memory.
+      moves: how often any tensor had been given other memory when it was looked whether one of these was; less than 0
+        if one of them is gone since.
+      ways: the steps on the way to tensors that must lead where they led; None if there are none.
     """
 
     def __init__(
@@ -135,8 +180,7 @@ class Outside:
         after: Reached,
     ) -> None:
         self.roots = frozenset(roots)
-        self._lost = False
-        self._moves = Moves.number
+        self.moves = -1
         self._fused = [ref(node) for node in fused]
         self._holders: dict[Storage, list[ref[Tensor]]] = {root: [] for root in roots}
         self._inner = {s.root for node in reachable(list(fused)) if (s := node.storage) is not None}  # of those values
@@ -153,29 +197,33 @@ class Outside:
             else:
                 continue
             found.append(tensor)
-        to_found = reached.ways_to([tensor for tensor in found if tensor in reached])
-        to_left = after.ways_to([tensor for tensor in left if id(tensor) in after.tensors])
-        self._ways = [ways for ways in (to_found, to_left) if len(ways)]
+        to_found = reached.steps_to([tensor for tensor in found if tensor in reached])
+        to_left = after.steps_to([tensor for tensor in left if id(tensor) in after.tensors])
+        ways = Ways([*to_found, *to_left])
+        self.ways = ways if len(ways) else None
         self._left = [(ref(tensor), tensor.lazydata.storage) for tensor in left]
-        self._why = self._looked()
+        self._look()
 
     def _gone(self, _: ref[Tensor]) -> None:
-        self._lost = True
+        self.moves = -1
 
     def changed(self) -> str:
         """What the function would find changed, in words; nothing if it would use what the record uses."""
-        if self._why:
-            return self._why
-        if self._lost or self._moves != Moves.number:
-            moves, self._lost = Moves.number, False
-            self._why = self._looked()
-            self._moves = moves
-            if self._why:
-                return self._why
-        for ways in self._ways:
-            if not ways.same:
-                return "an attribute, a variable or an element of a container is another object"
+        if self.moves != Moves.number:
+            why = self._look()
+            if why:
+                return why
+        if self.ways is not None and not self.ways.same():
+            return "an attribute, a variable or an element of a container is another object"
         return ""
+
+    def _look(self) -> str:
+        """Looks at the tensors, and remembers for which number of moves nothing had changed."""
+        self.moves, moves = -2, Moves.number
+        why = self._looked()
+        if self.moves == -2 and not why:  # and nothing was lost meanwhile
+            self.moves = moves
+        return why
 
     def _looked(self) -> str:
         for root, refs in self._holders.items():

@@ -10,7 +10,7 @@ import os
 import sys
 from collections import deque
 from functools import partial
-from operator import eq, getitem, is_
+from operator import call, getitem, is_
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -84,7 +84,7 @@ class Reached:
     def __contains__(self, tensor: Tensor) -> bool:
         return id(tensor) in self.tensors or id(tensor) in self.gradients
 
-    def ways_to(self, tensors: Collection[Tensor]) -> Ways:
+    def steps_to(self, tensors: Collection[Tensor]) -> list[Step]:
         """The steps on every way to some of the tensors."""
         steps: list[Step] = []
         stack = [id(tensor) for tensor in tensors]
@@ -98,43 +98,35 @@ class Reached:
             for parent, step in self._into.get(number, ()):
                 steps.append(step)
                 stack.append(parent)
-        return Ways(steps)
+        return steps
 
 
 class Ways:
-    """Steps that must lead where they led."""
+    """Steps that must lead where they led: as columns, so that all are looked at without a step of Python for each."""
 
-    __slots__ = ("_groups", "_lengths", "_lists")
+    __slots__ = ("_holders", "_keys", "_lengths", "_lists", "_reads", "_values")
 
     def __init__(self, steps: Iterable[Step]) -> None:
-        groups: dict[Any, tuple[list[Any], list[Any], list[Any]]] = {}
-        lists: dict[int, Any] = {}
-        for read, holder, key, value in steps:
-            if read is None:
-                continue
-            holders, keys, values = groups.setdefault(read, ([], [], []))
-            holders.append(holder)
-            keys.append(key)
-            values.append(value)
-            if isinstance(holder, (list, deque)):
-                lists[id(holder)] = holder
-        self._groups = [(read, *columns) for read, columns in groups.items()]
+        different = {(one.read, id(one.holder), id(one.key)): one for one in steps if one.read is not None}.values()
+        self._reads: list[Any] = [one.read for one in different]
+        self._holders = [one.holder for one in different]
+        self._keys = [one.key for one in different]
+        self._values = [one.value for one in different]
+        lists = {id(holder): holder for holder in self._holders if isinstance(holder, (list, deque))}
         self._lists = list(lists.values())
         self._lengths = [len(one) for one in self._lists]
 
     def __len__(self) -> int:
-        return sum(len(values) for *_, values in self._groups)
+        return len(self._values)
 
-    @property
     def same(self) -> bool:
         """Whether each still leads where it led."""
         try:
-            for read, holders, keys, values in self._groups:
-                if not all(map(is_, map(read, holders, keys), values)):
-                    return False
+            if not all(map(is_, map(call, self._reads, self._holders, self._keys), self._values)):
+                return False
         except (LookupError, AttributeError, ValueError, TypeError):
             return False
-        return all(map(eq, map(len, self._lists), self._lengths))
+        return not self._lists or list(map(len, self._lists)) == self._lengths
 
 
 class _Foreign:

@@ -75,20 +75,21 @@ class Moves:
     number = 0
 
 
-_assigns: list[ref[LazyBuffer]] = []
+ASSIGNS: list[ref[LazyBuffer]] = []
+"""The assignments that were noted and not found executed since: see :func:`finish_assigns`."""
 
 
 def note_assign(new: LazyBuffer) -> None:
     """Remembers an assignment that is not executed yet."""
     if new.op is Ops.ASSIGN:
-        _assigns.append(ref(new))
+        ASSIGNS.append(ref(new))
 
 
 def _pending() -> list[LazyBuffer]:
-    if not _assigns:
+    if not ASSIGNS:
         return []
-    alive = [node for r in _assigns if (node := r()) is not None and not node.is_realized]
-    _assigns[:] = [ref(node) for node in alive]
+    alive = [node for r in ASSIGNS if (node := r()) is not None and not node.is_realized]
+    ASSIGNS[:] = [ref(node) for node in alive]
     return alive
 
 
@@ -103,7 +104,7 @@ def finish_assigns() -> list[LazyBuffer]:
     Returns:
       Those that cannot be, because a variable has two values in them: whoever reads what they write is told.
     """
-    pending = _pending() if _assigns else []
+    pending = _pending() if ASSIGNS else []
     if not pending:
         return []
     try:
@@ -171,7 +172,7 @@ def realize_all(outputs: Sequence[LazyBuffer]) -> None:
     Raises:
       MemoryError: there is not enough memory; the message says how much was asked and is held.
     """
-    realize(outputs_with_readers(outputs) if _assigns else outputs)
+    realize(outputs_with_readers(outputs) if ASSIGNS else outputs)
 
 
 def realize_readers(base: LazyBuffer) -> None:
@@ -210,7 +211,6 @@ def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
     """
     spare(storage)
     readers = storage.readers
-    readers.sweep()
     if not readers:
         return
     late = {reader for reader in readers.alive() if _waits(reader)}
@@ -221,6 +221,8 @@ def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
         for reader in late:
             if _waits(reader):
                 reader.stale = origin
+    # those that have read it, or never will: the next to overwrite the memory need not look at them
+    readers[:] = [r for r in readers if (node := r()) is not None and not node.is_realized and node.stale is None]
 
 
 def _waits(reader: LazyBuffer) -> bool:

@@ -9,7 +9,7 @@ from .compiled import Compiled, DeviceFacts, Interpreted, Program
 from .compiler import Compiler, rejected
 from .counters import GlobalCounters, update_stats
 from .dev import DEV, DevEntry, parse_dev
-from .engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule
+from .engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule, uncaptured
 from .errors import (
     AnomalyError,
     CompileError,
@@ -87,6 +87,7 @@ __all__ = [
     "rejected",
     "run_schedule",
     "runs_at_all",
+    "uncaptured",
     "update_stats",
     "watched",
 ]

@@ -259,7 +259,12 @@ class LRUAllocator(Allocator[T]):
                 if kept:  # still
                     opaque = self.revive(kept.pop())
                     self._cached -= nbytes
-                    self._account(nbytes, 1)
+                    self.used += nbytes  # as _account does, without a call: every replay comes here
+                    self.blocks += 1
+                    if self.counted:
+                        used = GlobalCounters.mem_used = GlobalCounters.mem_used + nbytes
+                        if used > GlobalCounters.mem_peak:
+                            GlobalCounters.mem_peak = used
                     return opaque
         try:
             return super().alloc(nbytes, options)
@@ -283,7 +288,10 @@ class LRUAllocator(Allocator[T]):
         key = nbytes if options is DEFAULT_OPTIONS else (nbytes, options)
         with _accounting:
             self._cached += nbytes
-            self._account(-nbytes, -1)
+            self.used -= nbytes  # as _account does
+            self.blocks -= 1
+            if self.counted:
+                GlobalCounters.mem_used -= nbytes
             blocks = self._cache.get(key)
             if blocks is None:
                 blocks = self._cache[key] = []

@@ -153,17 +153,23 @@ def capture(
         _capturing.into = _capturing.ended = _capturing.watched = _capturing.look = None
 
 
-def _looked(outputs: Sequence[LazyBuffer]) -> None:
-    """Lets whoever captures look at what is about to be realised, while nothing is captured."""
+@contextmanager
+def uncaptured() -> Iterator[None]:
+    """What this thread executes inside the block is not captured, though a capture is going on around it."""
     state = _capturing.into, _capturing.ended, _capturing.watched, _capturing.look
-    look = _capturing.look
-    if look is None:
-        return
     _capturing.into = _capturing.ended = _capturing.watched = _capturing.look = None
     try:
-        look(outputs)
+        yield
     finally:
         _capturing.into, _capturing.ended, _capturing.watched, _capturing.look = state
+
+
+def _looked(outputs: Sequence[LazyBuffer]) -> None:
+    """Lets whoever captures look at what is about to be realised."""
+    look = _capturing.look
+    if look is not None:
+        with uncaptured():
+            look(outputs)
 
 
 def _watch(item: ScheduleItem) -> None:

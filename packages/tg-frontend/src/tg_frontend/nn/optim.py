@@ -127,10 +127,17 @@ class Optimizer:
         """
         load_state_dict(self.state_dict(), state_dict)
 
-    def zero_grad(self) -> None:
-        """Forgets the gradients."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients; or fills them with zeros, where they are.
+
+        A TinyJit outside of which it is called, and in which gradients of several calls add up, is recorded once if
+        gradients stay where they are, and anew whenever there are none.
+        """
         for param in self.params:
-            param.grad = None
+            if set_to_none:
+                param.grad = None
+            elif param.grad is not None:
+                param.grad.assign(0)
 
     def _state(self, param: Tensor) -> Tensor:
         """Zeros in memory, of the shape of a parameter and at least float32."""

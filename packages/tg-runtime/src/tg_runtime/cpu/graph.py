@@ -110,13 +110,11 @@ class CPUGraph(Runner):
         if len(bufs) != len(self.inputs):
             raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
         values = self._values
-        place = 0
-        for buffer in bufs:
+        for place, buffer in enumerate(bufs):
             values[place] = (buffer._opaque or buffer.opaque).address
-            place += 1
-        for var in self.vars:
-            values[place] = var_vals[var] & _WORD
-            place += 1
+        if self.vars:
+            for place, var in enumerate(self.vars, len(bufs)):
+                values[place] = var_vals[var] & _WORD
         native = self.pool
         if self._threaded and not native.started:
             native.start()

@@ -98,8 +98,8 @@ class CPUProgram:
         Raises:
           DeviceError: there are too many threads, or other sizes than ones.
         """
-        threads = global_size[0] if global_size else 0
-        if not 0 < threads <= MAX_THREADS or global_size != (threads, 1, 1) or local_size != ONE:
+        threads = 1
+        if global_size != ONE or local_size != ONE:
             threads = threads_of(f"CPU: kernel {self.name}", global_size, local_size, MAX_THREADS)
             if threads == 0:
                 return 0.0 if wait else None
