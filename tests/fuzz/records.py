@@ -32,8 +32,8 @@ UNARY = ("flip", "cumsum", "neg", "relu", "roll", "sum", "max", "prod", "contigu
 BINARY = ("add", "sub", "mul", "maximum")
 REFUSALS = (
     "parts of the same memory", "the same memory", "the same tensor", "executed nothing", "other memory",
-    "gave argument", "in one graph", "was not realised before the memory", "was wanted as a number",
-    "the function knows",
+    "gave argument", "in one graph", "was not realised before the memory", "is not left by replays",
+    "was wanted as a number", "the function knows",
 )  # fmt: skip
 
 

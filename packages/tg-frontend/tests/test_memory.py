@@ -70,6 +70,7 @@ COPIES: dict[str, Method] = {
     "roll": lambda t: t.roll(1, 0),
     "roll flat": lambda t: t.roll(12),
     "flip": lambda t: t.flip(0),
+    "flip and back": lambda t: t.flip(0).flip(0),
     "flip nothing": lambda t: t.flip(),
     "flip size 1": lambda t: t[:1].flip(0),
     "pad nothing": lambda t: t.pad((0, 0)),
@@ -207,6 +208,13 @@ GRADED: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
     "overwritten": (lambda w: _then(w * 2, lambda h: h, lambda h, y: h.assign(Tensor.zeros(3)), _second), [0] * 3),
     "a number": (lambda w: _then(w * 2, lambda h: h[0], lambda h, v: h.__setitem__(0, 5.0), _sum), [0, 2, 2]),
     "detached": (lambda w: _then(w * 2, lambda h: h.detach(), lambda h, v: h.__imul__(5), _sum), [10] * 3),
+    "by what flows": (lambda w: _then(w * 2, lambda h: w * 3, lambda h, v: h.__imul__(v), _first), [12, 24, 36]),
+    "by itself": (lambda w: _then(w * 2, lambda h: h, lambda h, v: h.__imul__(v), _first), [8, 16, 24]),
+    "to a power": (lambda w: _then(w * 2, lambda h: h, lambda h, v: h.__ipow__(2), _first), [8, 16, 24]),
+    "a part": (lambda w: _then(w * 2, lambda h: h[1:], lambda h, v: v.__imul__(w[1:]), _first), [2, 8, 12]),
+    "remainder": (lambda w: _then(w * 4, lambda h: w + 1.5, lambda h, v: h.__imod__(v), _first), [3, 2, 2]),
+    "divided": (lambda w: _then(w * w, lambda h: w, lambda h, v: h.__itruediv__(v), _first), [1, 1, 1]),
+    "twice": (lambda w: _then(w * 1, lambda h: w, lambda h, v: h.__imul__(v).__imul__(v), _first), [3, 12, 27]),
     "into zeros": (lambda w: _then(Tensor.zeros(6), lambda z: z[1:4], lambda z, v: v.__iadd__(w), _thrice), [3] * 3),
 }
 
@@ -242,6 +250,49 @@ def test_gradients_flow_through_writes(name: str, realised: bool) -> None:
     function, want = GRADED[name]
     function(w).backward()
     assert w.grad is not None and w.grad.tolist() == want
+
+
+@pytest.mark.parametrize("realised", [False, True])
+def test_operands_of_in_place_operators_are_kept(realised: bool) -> None:
+    """The gradient of the other operand is made of the elements before the write, also where these are in memory."""
+    a, w = Tensor([1.0, 2.0], requires_grad=True), Tensor([[3.0, 4.0]], requires_grad=True)
+    x = a * 2
+    if realised:
+        x.realize()
+    x *= w.reshape(2)
+    x += 1
+    if realised:
+        x.realize()
+    x.sum().backward()
+    assert a.grad is not None and w.grad is not None
+    assert (a.grad.tolist(), w.grad.tolist(), x.tolist()) == ([6, 8], [[2, 4]], [7, 17])
+    for operator in ("__imul__", "__ipow__", "__imod__", "__itruediv__"):
+        with pytest.raises(RuntimeError, match="a leaf of shape"):
+            getattr(a, operator)(w.reshape(2))
+
+
+@pytest.mark.parametrize("realised", [False, True])
+@pytest.mark.parametrize("kind", ["made", "given", "a part", "zeros"])
+def test_gradients_add_up_in_place(realised: bool, kind: str) -> None:
+    """As in PyTorch, who holds ``grad``, or a view of it, sees what later calls of ``backward`` add."""
+    w = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    room = Tensor([0.0, 5.0, 5.0, 5.0, 0.0]).clone()
+    if kind == "made":
+        (w * 5).sum().backward()
+    else:
+        w.grad = {"given": Tensor([5.0] * 3), "a part": room[1:4], "zeros": Tensor.zeros(3)}[kind]
+    grad = w.grad
+    assert grad is not None
+    begin = 0.0 if kind == "zeros" else 5.0
+    before, part = grad * 1, grad[1:]
+    for _ in range(3):
+        if realised:
+            Tensor.realize(grad, part)
+        (w * 2).sum().backward()
+        assert w.grad is grad
+    assert grad.tolist() == [begin + 6] * 3 and part.tolist() == [begin + 6] * 2
+    assert before.tolist() == [begin] * 3
+    assert room.tolist() == ([0, 11, 11, 11, 0] if kind == "a part" else [0, 5, 5, 5, 0])
 
 
 @pytest.mark.parametrize("realised", [False, True])

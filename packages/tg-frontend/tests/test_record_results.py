@@ -54,7 +54,7 @@ def test_what_is_left_uncomputed_says_so(backend: str) -> None:
     function.reset()
     for i in range(3):
         function(real(float(i)))
-    with pytest.raises(RuntimeError, match="was not realised before the memory"):
+    with pytest.raises(RuntimeError, match="is not left by replays"):
         kept["later"].item()
 
 
@@ -70,7 +70,7 @@ def test_what_is_left_uncomputed_is_not_computed_late(backend: str) -> None:
     for i in range(2):
         function(real(float(i)))
     function(real(5.0))
-    with pytest.raises(RuntimeError, match="was not realised before the memory"):
+    with pytest.raises(RuntimeError, match="is not left by replays"):
         kept["later"].item()
 
 

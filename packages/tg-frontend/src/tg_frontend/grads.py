@@ -15,12 +15,13 @@ from tg_lazy.lazybuffer import LEAVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeAlias
 
     from tg_lazy import LazyBuffer
 
     from .tensor import Tensor
 
-    Needs = Tensor | bool | None
+    Needs: TypeAlias = Tensor | bool | None
 
 
 class Change(NamedTuple):

@@ -141,7 +141,8 @@ class TinyJit(Generic[P, R]):
                     if out is not NotImplemented:
                         return out
                     try:
-                        return record.replay(Call(args, kwargs, record.call.pins))
+                        out = record.replay(Call(args, kwargs, record.call.pins))
+                        return out
                     except OtherMemory as error:
                         why = str(error)
                 return self._record_anew(record, why, args, kwargs)
