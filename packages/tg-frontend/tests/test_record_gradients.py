@@ -243,3 +243,21 @@ def test_a_gradient_that_waits_is_computed_before_it_is_added_to(backend: str) -
         assert w.grad is not None
         if i == 3:
             assert w.grad.tolist() == [6.0, 8.0]
+
+
+def test_a_gradient_that_is_replaced_was_there(backend: str) -> None:
+    """Where the function puts another gradient in the place of one that it does not read, it finds one each time."""
+    w = leaf(1.0, 2.0)
+    w.grad = real(0.0, 0.0)
+
+    def step(x: Tensor) -> None:
+        if w.grad is not None:
+            w.grad = (x * 2).realize()
+
+    function = TinyJit(step)
+    for i in range(4):
+        function(real(float(i), 1.0))
+        assert w.grad is not None and w.grad.tolist() == [2.0 * i, 2.0]
+    w.grad = None
+    with pytest.raises(JitError, match="executed nothing"):
+        function(real(1.0, 1.0))

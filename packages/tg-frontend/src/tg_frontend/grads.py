@@ -83,7 +83,7 @@ class Grads:
         """At which tensor there is another gradient than the function found there, in words; nothing if at none."""
         if any(map(is_not, _grads_of(self._none), repeat(None))):
             return "a tensor had no gradient when it was recorded, and has one now"
-        if None in _grads_of(self._any):
+        if any(map(is_, _grads_of(self._any), repeat(None))):
             for one in self._any:
                 tensor = one()
                 if tensor is not None and tensor.grad is None:

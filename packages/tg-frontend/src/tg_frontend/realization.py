@@ -221,8 +221,13 @@ def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
         for reader in late:
             if _waits(reader):
                 reader.stale = origin
-    # those that have read it, or never will: the next to overwrite the memory need not look at them
-    readers[:] = [r for r in readers if (node := r()) is not None and not node.is_realized and node.stale is None]
+    # those that have read it, or never will, are removed one by one, as other threads may add to the list: the next to
+    # overwrite the memory need not look at them
+    readers.sweep()
+    for reader in readers.alive():
+        if reader.is_realized or reader.stale is not None:
+            with suppress(ValueError):  # another thread has removed it
+                readers.remove(ref(reader))
 
 
 def _waits(reader: LazyBuffer) -> bool:
