@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +40,12 @@ class LoRALinear:
 
 class Net:
     def __init__(self) -> None:
-        self.first, self.last = nn.Linear(21, 48), nn.Linear(48, 5)
+        self.first: Any = nn.Linear(21, 48)
+        self.last: Any = nn.Linear(48, 5)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.last(self.first(x).gelu())
+        scores: Tensor = self.last(self.first(x).gelu())
+        return scores
 
 
 def fit(net: Net, classes: Tensor, steps: int, lr: float) -> tuple[float, float]:

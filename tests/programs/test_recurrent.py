@@ -54,8 +54,8 @@ class Adder:
 
     def __call__(self, x: Tensor) -> Tensor:
         h = c = Tensor.zeros(x.shape[0], self.cell.width)
-        for t in range(x.shape[1]):
-            h, c = self.cell(x[:, t], h, c)
+        for part in x.transpose(0, 1):
+            h, c = self.cell(part, h, c)
         return self.out(h)
 
 
@@ -102,9 +102,9 @@ class Reciter:
         self.out = nn.Linear(width, len(LETTERS))
 
     def __call__(self, ids: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        x, scores = self.letters(ids), []
-        for t in range(ids.shape[1]):
-            h = self.cell(x[:, t], h)
+        scores = []
+        for letter in self.letters(ids).transpose(0, 1):
+            h = self.cell(letter, h)
             scores.append(self.out(h))
         return Tensor.stack(*scores, dim=1), h
 

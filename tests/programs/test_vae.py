@@ -29,8 +29,8 @@ class VAE:
 
 def parts(logits: Tensor, mean: Tensor, log_variance: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """What reconstruction and the distance from the standard normal cost, in nats an image."""
-    rebuilt = logits.binary_crossentropy_logits(x, reduction="none").sum(dim=1).mean()
-    distance = (-0.5 * (1 + log_variance - mean**2 - log_variance.exp())).sum(dim=1).mean()
+    rebuilt = logits.binary_crossentropy_logits(x, reduction="none").sum(1).mean()
+    distance = (-0.5 * (1 + log_variance - mean**2 - log_variance.exp())).sum(1).mean()
     return rebuilt, distance
 
 

@@ -70,7 +70,7 @@ def test_a_vision_transformer_reads_digits() -> None:
         step(images[rows], digits[rows])
         schedule.step()
     with Tensor.no_grad():
-        right = (model(images[1500:]).argmax(dim=1) == digits[1500:]).float().mean().item()
+        right = (model(images[1500:]).argmax(1) == digits[1500:]).float().mean().item()
     assert right > 0.85, right
 
 
@@ -110,7 +110,8 @@ def convolved(x: Array, weight: Array, stride: int, padding: int) -> Array:
     size = weight.shape[-1]
     x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
     windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))[:, :, ::stride, ::stride]
-    return np.einsum("bchwij,ocij->bohw", windows, weight, optimize=True)
+    out: Array = np.einsum("bchwij,ocij->bohw", windows, weight, optimize=True)
+    return out
 
 
 class Reference:
@@ -130,7 +131,8 @@ class Reference:
         out = convolved(np.maximum(self.norm(out, f"{name}.bn1"), 0), self.state[f"{name}.conv2.weight"], 1, 1)
         if f"{name}.downsample.0.weight" in self.state:
             x = self.norm(convolved(x, self.state[f"{name}.downsample.0.weight"], stride, 0), f"{name}.downsample.1")
-        return np.maximum(self.norm(out, f"{name}.bn2") + x, 0)
+        out = self.norm(out, f"{name}.bn2") + x
+        return np.maximum(out, 0, out=out)
 
     def __call__(self, x: Array) -> Array:
         x = np.maximum(self.norm(convolved(x.astype(np.float64), self.state["conv1.weight"], 2, 3), "bn1"), 0)
