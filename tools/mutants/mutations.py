@@ -144,7 +144,21 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def mutants_of(root: Path, path: Path) -> list[Mutant]:
-    """Every mutant of a file."""
+    """Every mutant of a file that is Python still."""
+    return [mutant for mutant in changed_texts(root, path) if is_python(mutant)]
+
+
+def is_python(mutant: Mutant) -> bool:
+    """Whether the changed file can be compiled."""
+    try:
+        compile(mutant.source, mutant.path, "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def changed_texts(root: Path, path: Path) -> list[Mutant]:
+    """Every changed text of a file: to compile them all takes minutes."""
     text = path.read_text(encoding="utf-8")
     places = _Places()
     places.visit(ast.parse(text))
@@ -161,10 +175,6 @@ def mutants_of(root: Path, path: Path) -> list[Mutant]:
             if isinstance(new, ast.expr) and not isinstance(new, (ast.Constant, ast.Name, ast.Call)):
                 after = f"({after})"
             changed = (raw[:begin] + after.encode() + raw[end:]).decode()
-            try:
-                compile(changed, str(path), "exec")
-            except SyntaxError:
-                continue
             before = raw[begin:end].decode()
             found.append(Mutant(str(path.relative_to(root)), old.lineno, kind, before, after, changed))  # type: ignore[attr-defined]
     return found
@@ -176,7 +186,7 @@ def drawn(root: Path, package: str, count: int, seed: int) -> list[Mutant]:
     pool: dict[str, dict[str, list[Mutant]]] = {}
     for path in sorted(folder.rglob("*.py")):
         if path.name != "__init__.py":
-            for mutant in mutants_of(root, path):
+            for mutant in changed_texts(root, path):
                 pool.setdefault(mutant.kind, {}).setdefault(mutant.path, []).append(mutant)
     pick = random.Random(f"{package} {seed}")
     chosen: list[Mutant] = []
@@ -185,7 +195,9 @@ def drawn(root: Path, package: str, count: int, seed: int) -> list[Mutant]:
         paths = sorted(pool[kind])
         path_name = pick.choices(paths, [len(pool[kind][p]) ** 0.5 for p in paths])[0]
         places = pool[kind][path_name]
-        chosen.append(places.pop(pick.randrange(len(places))))
+        mutant = places.pop(pick.randrange(len(places)))
+        if is_python(mutant):
+            chosen.append(mutant)
         if not places:
             del pool[kind][path_name]
         if not pool[kind]:

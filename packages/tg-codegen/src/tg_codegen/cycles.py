@@ -19,6 +19,8 @@ from .target import Target
 from .uop import UOp, UOps, is_alu
 
 SLOW = {Ops.FDIV: 8.0, Ops.SQRT: 8.0, Ops.RECIP: 8.0, Ops.IDIV: 12.0, Ops.MOD: 12.0}
+BY_CONSTANT = {Ops.IDIV: 2.0, Ops.MOD: 3.0}
+"""Integers by a number that the compiler knows: a multiplication and shifts (Granlund and Montgomery, 1994)."""
 FREE = frozenset({
     UOps.CONST, UOps.PARAM, UOps.VAR, UOps.SCRATCH, UOps.SPECIAL, UOps.ACC, UOps.READ, UOps.AFTER, UOps.ASSIGN,
     UOps.ENDIF, UOps.BROADCAST, UOps.ENDRANGE,
@@ -88,8 +90,13 @@ def _cost(u: UOp, target: Target) -> float:
     if u.op is UOps.MATRIX:
         return _pieces(u, target) / UNITS
     if isinstance(u.op, Ops):
-        return _pieces(u, target) * SLOW.get(u.op, 1 / UNITS)
+        known = u.op in BY_CONSTANT and dtypes.is_int(u.dtype) and _constant(u.src[1])
+        return _pieces(u, target) * (BY_CONSTANT[u.op] if known else SLOW.get(u.op, 1 / UNITS))
     return _pieces(u, target)
+
+
+def _constant(u: UOp) -> bool:
+    return u.is_const or (u.op is UOps.BROADCAST and u.src[0].is_const)
 
 
 def _pieces(u: UOp, target: Target) -> int:
