@@ -306,9 +306,11 @@ def test_memory_is_not_overwritten_by_a_kernel_whose_reductions_read_it(machine:
     a, x = machine.buffer(r), machine.buffer(v)
     twice = times(a, 2)
     new = a.assign(x.alu(Ops.MUL, twice.expand((3, 4))).reduce(Ops.ADD, (1,)))
-    items = machine.run(twice, new)
+    thrice = times(a, 3)  # made by the kernel that makes the other one
+    items = machine.run(twice, thrice, new)
     assert len(items) == 2
     same(machine, twice, r * 2)
+    same(machine, thrice, r * 3)
     same(machine, new, (v * r * 2).sum(1, keepdims=True))
 
 

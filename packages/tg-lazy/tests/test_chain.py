@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tg_lazy import LazyBuffer, Ops, ScheduleItem, schedule
+from tg_lazy.chain import _depth
 from tg_lazy.cost import LIMITS, Limits
+from tg_shape import ShapeTracker, View
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,6 +40,14 @@ def np_attention(q: Array, k: Array, v: Array) -> Array:
     e = np.exp2(s - s.max(-1, keepdims=True))
     result: Array = e / e.sum(-1, keepdims=True) @ v
     return result
+
+
+def test_rows_are_walked_alike_only_by_plain_views() -> None:
+    plain = ShapeTracker.from_shape((4, 3))
+    assert _depth([plain, plain], [(4, 3)]) > 0
+    for other in (View((4, 3), (3, 1), 1), View((4, 3), (3, 1), 0, ((0, 3), (0, 3)))):
+        for both in ([plain, ShapeTracker((other,))], [ShapeTracker((other,)), plain]):
+            assert _depth(both, [(4, 3)]) == 0
 
 
 def data(*shape: int) -> Array:

@@ -235,6 +235,16 @@ def test_values_of_symbols(machine: Any) -> None:
     np.testing.assert_array_equal(machine.value(plus(padded, 1)), [1, 9, 1])
 
 
+def test_rows_of_a_number_that_is_not_known_have_statistics_in_a_kernel_of_their_own(machine: Any) -> None:
+    n = Variable("n", 1, 64)
+    v = np.arange(256, dtype=np.float32).reshape(64, 4) % 7
+    rows = machine.buffer(v).shrink(((0, n.bind(40)), (0, 4)))
+    most = rows.reduce(Ops.MAX, (1,))
+    out = rows.alu(Ops.SUB, most.expand(rows.shape))
+    assert len(machine.run(most, out)) == 2
+    np.testing.assert_array_equal(machine.value(out)[:40], (v - v.max(1, keepdims=True))[:40])
+
+
 def test_a_cache_that_grows_by_symbolic_assignment(machine: Any) -> None:
     start = Variable("start", 0, 7)
     cache = machine.buffer(np.zeros((8, 2), np.float32))
