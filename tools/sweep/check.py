@@ -11,9 +11,9 @@ import numpy as np
 
 from tg_codegen import ProgramSpec, compile_ast
 from tg_codegen.cycles import cycles
-from tg_codegen.limits import MAX_UOPS, broken_limits
+from tg_codegen.limits import MAX_UOPS, accumulators, broken_limits
 from tg_codegen.lower import lower
-from tg_codegen.uop import UOp, UOps
+from tg_codegen.uop import UOp
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyOp, Ops, schedule
@@ -111,19 +111,6 @@ def idle(ast: LazyOp, spec: ProgramSpec, takes: float, machine: Machine) -> Iter
         most = max((int(r.extent) for r in lower(ast).roots.values() if not r.reduce), default=1)
         if most >= MANY:
             yield f"about {takes:.1e} cycles on {spec.threads} of {threads} threads, with {most} outputs in a row"
-
-
-def accumulators(uops: Iterable[UOp], nbytes: int) -> int:
-    """How many registers of a size hold what the loop with most accumulators carries from iteration to iteration."""
-    most, open_loops = 0, [0]
-    for u in uops:
-        if u.op is UOps.RANGE:
-            open_loops.append(0)
-        elif u.op is UOps.ENDRANGE:
-            most = max(most, open_loops.pop())
-        elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
-            open_loops[-1] += -(-u.src[0].dtype.itemsize // nbytes)
-    return most
 
 
 def planned(case: Case, machine: Machine, found: Found) -> float:

@@ -12,6 +12,7 @@ from tg_codegen import EmitError, Target, compile_ast, interpret, linearize
 from tg_codegen.actions import apply, parse
 from tg_codegen.cycles import cycles
 from tg_codegen.emit import emit
+from tg_codegen.limits import accumulators
 from tg_codegen.lower import lower
 from tg_codegen.nest import Nest
 from tg_codegen.plan import heuristic
@@ -183,15 +184,7 @@ def test_convolutions_fit(shape: tuple[int, ...], target: Target, gradient: bool
     """Panels that have all windows of a row of pixels, and tiles that have neighbours of what is stored apart."""
     spec = compile_ast(convolution(shape, gradient), LLVMRenderer(target))
     assert not spec.fallback
-    most, count = 0, [0]
-    for u in spec.uops:
-        if u.op is UOps.RANGE:
-            count.append(0)
-        elif u.op is UOps.ENDRANGE:
-            most = max(most, count.pop())
-        elif u.op is UOps.ASSIGN:
-            count[-1] += -(-u.src[0].dtype.itemsize // target.vector_bytes)
-    assert 0 < most <= target.registers
+    assert 0 < accumulators(spec.uops, target.vector_bytes) <= target.registers
 
 
 def test_a_kernel_that_is_far_too_long_is_planned_again_with_fewer_copies(monkeypatch: pytest.MonkeyPatch) -> None:

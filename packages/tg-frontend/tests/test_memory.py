@@ -32,6 +32,7 @@ VIEWS: dict[str, Method] = {
     "diagonal below": lambda t: t.diagonal(-1),
     "unfold": lambda t: t.unfold(1, 2, 2),
     "chunk": lambda t: t.chunk(2, 1)[1],
+    "unbind": lambda t: t.unbind(1)[1],
     "split": lambda t: t.split(2)[0],
     "shrink": lambda t: t.shrink(((1, 3), (0, 2))),
     "detach": lambda t: t.detach(),

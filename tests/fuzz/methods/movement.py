@@ -176,6 +176,16 @@ def _split(pool: Pool, i: int) -> Call | None:
                 lambda x, n, dim: np.split(x, list(range(n, x.shape[dim], n)), dim)[:4])  # fmt: skip
 
 
+def _unbind(pool: Pool, i: int) -> Call | None:
+    array = pool.values[i].array
+    if not array.ndim:
+        return None
+    axis = pool.axis(array)
+    if not 0 < array.shape[axis] <= 4:
+        return None
+    return Call("unbind", (Ref(i),), {"dim": axis}, lambda x, dim: list(np.moveaxis(x, dim, 0)))
+
+
 def _chunk(pool: Pool, i: int) -> Call | None:
     array = pool.values[i].array
     if not array.ndim:
@@ -273,7 +283,8 @@ def _diag(pool: Pool, i: int) -> Call | None:
 for _name, _draw in (("permute", _permute), ("transpose", _transpose), ("expand", _expand), ("shrink", _shrink),
                      ("shrink_to", _shrink_to), ("pad", _pad), ("pad_to", _pad_to), ("flip", _flip), ("roll", _roll),
                      ("repeat", _repeat), ("repeat_interleave", _repeat_interleave), ("stack", _stack),
-                     ("split", _split), ("chunk", _chunk), ("squeeze", _squeeze), ("unsqueeze", _unsqueeze),
+                     ("split", _split), ("chunk", _chunk), ("unbind", _unbind),
+                     ("squeeze", _squeeze), ("unsqueeze", _unsqueeze),
                      ("flatten", _flatten), ("unflatten", _unflatten), ("unfold", _unfold), ("diagonal", _diagonal),
                      ("diag", _diag)):  # fmt: skip
     row(_name, _draw, exact=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
-from tg_dtype import AddrSpace, PtrDType
+from tg_dtype import AddrSpace, PtrDType, dtypes
 from tg_shape import sint
 
 from .program import ProgramSpec
 from .renderer import Renderer
-from .uop import UOps
+from .uop import UOp, UOps
 
 MAX_UOPS = 12_000
 """Nodes of a kernel; far longer ones take a compiler minutes."""
@@ -37,7 +38,7 @@ def broken_limits(spec: ProgramSpec, renderer: Renderer) -> list[str]:
         found.append(f"its work-groups share {shared} bytes of local memory; it has {target.shared_bytes}")
     stack = scratch_bytes(spec, AddrSpace.REG)
     if target.kind == "cpu" and stack > MAX_STACK_BYTES:
-        found.append(f"{stack} bytes of scratch; a thread's stack is trusted with {MAX_STACK_BYTES}")
+        found.append(f"{stack} bytes of scratch on a thread's stack; at most {MAX_STACK_BYTES} are put there")
     return found
 
 
@@ -46,6 +47,19 @@ def scratch_bytes(spec: ProgramSpec, space: AddrSpace) -> int:
     return sum(
         u.dtype.base.itemsize * u.arg[1] for u in spec.uops
         if u.op is UOps.SCRATCH and isinstance(u.dtype, PtrDType) and u.dtype.space is space)
+
+
+def accumulators(uops: Iterable[UOp], nbytes: int) -> int:
+    """How many registers of ``nbytes`` the loop with most accumulators of floats needs for them."""
+    most, open_loops = 0, [0]
+    for u in uops:
+        if u.op is UOps.RANGE:
+            open_loops.append(0)
+        elif u.op is UOps.ENDRANGE:
+            most = max(most, open_loops.pop())
+        elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
+            open_loops[-1] += -(-u.src[0].dtype.itemsize // nbytes)
+    return most
 
 
 def greatest(size: sint) -> int:

@@ -16,9 +16,9 @@ from .streaming import lines_held, size
 from .windows import held, overlapping, windowed
 
 MAX_PANEL_BYTES = 1 << 20
-NEAR_BYTES = 1 << 18  # of a piece's panel, of which there may be a copy for each partial tile of rows and columns
+NEAR_BYTES = 1 << 18  # most bytes of a piece's panel; partial tiles may have panels of their own beside it
 GROUP_PANELS = 4
-OFTEN = 256  # tiles for which a panel is read, beside which it does not count that every thread packs it
+OFTEN = 256  # panels that at least so many tiles read are worth packing once per thread
 FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
 SHORT_PIECE = 64  # iterations after which partial results cost little
 
@@ -49,7 +49,7 @@ class Packer(Planner):
 
     @property
     def piece_bytes(self) -> int:
-        """Most bytes of a panel that stays near beside all else."""
+        """Most bytes of a panel that stays in the second-level cache beside what else a piece reads and writes."""
         return min(self.target.l2_bytes // 4, NEAR_BYTES)
 
     def instruction(self, lanes: Root) -> MatrixInstruction | None:

@@ -400,6 +400,20 @@ class Movement(Gradient):
             raise ValueError(f"chunk: {chunks!r} is not a number of parts")
         return list(self.split(max(1, -(-value_of(self.shape[axis], self.shape) // chunks)), dim))
 
+    def unbind(self, dim: int = 0) -> tuple[Self, ...]:
+        """The parts along an axis, without it, as views: ``x, y = t.unbind(-1)``.
+
+        Raises:
+          ValueError: a tensor of shape () has no axis.
+        """
+        axis = self._axis(dim, "unbind")
+        if self.ndim == 0:
+            raise ValueError("unbind: a tensor of shape () has no axis to take apart")
+        shape = self.shape[:axis] + self.shape[axis + 1 :]
+        length = value_of(self.shape[axis], self.shape)
+        parts = [self.shrink([(n, n + 1) if i == axis else None for i in range(self.ndim)]) for n in range(length)]
+        return tuple(part.reshape(shape) for part in parts)
+
     def unfold(self, dim: int, size: sint, step: int) -> Self:
         """Windows of ``size`` every ``step`` elements along an axis; the window is the new last axis.
 

@@ -93,11 +93,6 @@ def scaled(x: Number, n: Whole, f: Format, less: int = 0) -> Number:
     return f.kept(x * first, 2.0**f.bias) * second
 
 
-def _clamped(x: Number, f: Format) -> Number:
-    """x within the limits beyond which e**x is infinite or 0 anyway."""
-    return x.at_most(90.0 if f.single else 711.0).at_least(-104.5 if f.single else -746.0)
-
-
 def exp_reduced(r: Number, f: Format) -> Number:
     """e**r for a reduced r."""
     series = r.series(_EXP_SINGLE if f.single else _EXPM1_DOUBLE)
@@ -111,7 +106,8 @@ def expm1_reduced(r: Number, f: Format) -> Number:
 
 def exp(x: Number, f: Format, less: int = 0) -> Number:
     """e**x / 2**less."""
-    r, n = reduced(_clamped(x, f), f)
+    # beyond these limits it is infinite or 0 anyway
+    r, n = reduced(x.at_most(90.0 if f.single else 711.0).at_least(-104.5 if f.single else -746.0), f)
     return scaled(exp_reduced(r, f), n, f, less)
 
 
@@ -119,14 +115,14 @@ def exp2(x: Number, f: Format) -> Number:
     """2**x."""
     x = x.at_most(f.bias + 2.0).at_least(-(f.bias + f.mantissa + 1.0))
     coefficients = _EXP2_SINGLE if f.single else _EXP2_DOUBLE
-    if f.scales or not f.shifts:
-        n = nearest(x, 1.0, f)
-        rest = x - n.value
-        return scaled(rest.fma(rest.series(coefficients), 1.0), n, f)
-    # Results below the normal range are computed 2**64 times too large and scaled at the end, with one rounding.
+    direct = f.scales or not f.shifts
+    # Else results below the normal range are computed 2**64 times too large and scaled at the end, with one rounding.
     small = x < 2.0 - f.bias
-    n = nearest(small.where(x + 64.0, x), 1.0, f)
-    rest = small.where(x + 64.0, x) - n.value
+    moved = x if direct else small.where(x + 64.0, x)
+    n = nearest(moved, 1.0, f)
+    rest = moved - n.value
+    if direct:
+        return scaled(rest.fma(rest.series(coefficients), 1.0), n, f)
     twice = rest.fma(rest.series([2 * c for c in coefficients]), 2.0)
     return (twice * n.power(f, 1)) * small.where(x.like(2.0**-64), 1.0)
 
@@ -142,20 +138,26 @@ def expm1(x: Number, f: Format) -> Number:
     return (f.size(x) < 2.0 ** -(f.mantissa + 2)).where(x, found)
 
 
+def _halves(size: Number, f: Format) -> tuple[Number, Number]:
+    """e**size / 2 and e**-size / 2."""
+    half = exp(size, f, 1)
+    return half, 0.25 / half
+
+
 def sinh(x: Number, f: Format) -> Number:
     """(e**x - e**-x) / 2."""
     size = f.size(x)
     square = x * x
     near = (x * square).fma(square.series(_SINH_SINGLE if f.single else _SINH_DOUBLE), x)
-    half = exp(size, f, 1)
-    far = f.signed_as(half - 0.25 / half, f.sign(x))
+    half, other = _halves(size, f)
+    far = f.signed_as(half - other, f.sign(x))
     return (size < 1.0).where((size < 2.0 ** -(f.mantissa // 2 + 2)).where(x, near), far)
 
 
 def cosh(x: Number, f: Format) -> Number:
     """(e**x + e**-x) / 2."""
-    half = exp(f.size(x), f, 1)
-    return half + 0.25 / half
+    half, other = _halves(f.size(x), f)
+    return half + other
 
 
 def tanh(x: Number, f: Format) -> Number:

@@ -239,7 +239,9 @@ def legalize(sink: UOp, renderer: Renderer) -> UOp:
 
 
 def unread(dtype: DType, renderer: Renderer) -> DType:
-    """The dtype as which a buffer is passed that the kernel neither reads nor writes.
+    """The dtype of the pointer through which a buffer is passed that the kernel neither reads nor writes.
+
+    The language may not know the buffer's own dtype; then it is the unsigned integer of the same size.
 
     >>> from tg_codegen.render_c import ClangRenderer
     >>> unread(dtypes.bfloat16, ClangRenderer()).name

@@ -13,6 +13,7 @@ from .layers import parameter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import ClassVar
 
 
 @described
@@ -23,7 +24,7 @@ class Conv:
     Args:
       in_channels: channels of the input.
       out_channels: channels of the result.
-      kernel_size: sizes of the window, one an axis.
+      kernel_size: sizes of the window, one an axis; or, where the class says how many axes there are, one for all.
       stride: distance of windows.
       padding: zeros around: one number, or one an axis, or ``"same"`` for a stride of 1, or ``"valid"`` for none.
       dilation: distance of the elements of a window.
@@ -38,11 +39,13 @@ class Conv:
       ValueError: the channels do not divide by the groups, or ``padding`` is no padding.
     """
 
+    _axes: ClassVar[int | None] = None  # over how many, where kernel_size does not tell
+
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: tuple[int, ...],
+        kernel_size: int | tuple[int, ...],
         stride: int | Sequence[int] = 1,
         padding: int | Sequence[int] | str = 0,
         dilation: int | Sequence[int] = 1,
@@ -53,14 +56,24 @@ class Conv:
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ValueError(f"{what}: {in_channels} and {out_channels} channels do not divide into {groups} groups")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
+        axes = self._axes or (1 if isinstance(kernel_size, int) else len(kernel_size))
+        kernel = per_axis(kernel_size, axes, f"{what}: kernel_size", 1)
+        self.kernel_size, self.stride, self.dilation = kernel, stride, dilation
         if isinstance(padding, str):
-            padding = same_padding(padding, kernel_size, stride, dilation, what)
+            padding = same_padding(padding, kernel, stride, dilation, what)
         self.padding = padding
-        bound = 1 / math.sqrt(max(1, in_channels // groups * math.prod(kernel_size)))
-        shape = (out_channels, in_channels // groups, *kernel_size)
-        self.weight = parameter(Tensor.uniform(*shape, low=-bound, high=bound))
+        self.weight = self._uniform(out_channels, in_channels // groups)
+        bound = self._bound(in_channels // groups)
         self.bias = parameter(Tensor.uniform(out_channels, low=-bound, high=bound)) if bias else None
+
+    def _bound(self, fan_in: int) -> float:
+        """The largest parameter at first, for sums over a window of so many channels."""
+        return 1 / math.sqrt(max(1, fan_in * math.prod(self.kernel_size)))
+
+    def _uniform(self, outer: int, inner: int) -> Tensor:
+        """A weight for windows of ``inner`` channels."""
+        bound = self._bound(inner)
+        return parameter(Tensor.uniform(outer, inner, *self.kernel_size, low=-bound, high=bound))
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
@@ -82,7 +95,7 @@ class ConvTranspose(Conv):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: tuple[int, ...],
+        kernel_size: int | tuple[int, ...],
         stride: int | Sequence[int] = 1,
         padding: int | Sequence[int] = 0,
         output_padding: int | Sequence[int] = 0,
@@ -91,9 +104,7 @@ class ConvTranspose(Conv):
         bias: bool = True,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-        bound = 1 / math.sqrt(max(1, out_channels // groups * math.prod(kernel_size)))
-        shape = (in_channels, out_channels // groups, *kernel_size)
-        self.weight = parameter(Tensor.uniform(*shape, low=-bound, high=bound))
+        self.weight = self._uniform(in_channels, out_channels // groups)
         self.output_padding = output_padding
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -113,19 +124,7 @@ class Conv1d(Conv):
         (1, 8, 16)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-    ) -> None:
-        kernel = per_axis(kernel_size, 1, f"{type(self).__name__}: kernel_size", 1)
-        super().__init__(in_channels, out_channels, kernel, stride, padding, dilation, groups, bias)
+    _axes = 1
 
 
 @public
@@ -138,19 +137,7 @@ class Conv2d(Conv):
         (1, 8, 8, 8)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-    ) -> None:
-        kernel = per_axis(kernel_size, 2, f"{type(self).__name__}: kernel_size", 1)
-        super().__init__(in_channels, out_channels, kernel, stride, padding, dilation, groups, bias)
+    _axes = 2
 
 
 @public
@@ -163,20 +150,7 @@ class ConvTranspose1d(ConvTranspose):
         (1, 8, 34)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-    ) -> None:
-        kernel = per_axis(kernel_size, 1, f"{type(self).__name__}: kernel_size", 1)
-        super().__init__(in_channels, out_channels, kernel, stride, padding, output_padding, dilation, groups, bias)
+    _axes = 1
 
 
 @public
@@ -189,17 +163,4 @@ class ConvTranspose2d(ConvTranspose):
         (1, 8, 32, 32)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-    ) -> None:
-        kernel = per_axis(kernel_size, 2, f"{type(self).__name__}: kernel_size", 1)
-        super().__init__(in_channels, out_channels, kernel, stride, padding, output_padding, dilation, groups, bias)
+    _axes = 2
