@@ -167,6 +167,19 @@ def test_what_a_where_does_not_choose_is_no_anomaly(backend: str) -> None:
     assert (error.op, error.line, error.index) == ("FDIV", line_of(program, "x / x"), (0, 1))
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_what_a_where_chooses_is_followed(first: bool, backend: str) -> None:
+    def program() -> None:
+        x = Tensor([1.0, -2.0, 3.0])
+        bad, good = (x - 2).sqrt(), (x + 9).sqrt()  # of -1
+        chosen = (x > 0).where(bad, good) if first else (x < 0).where(good, bad)
+        (chosen + 1).realize()
+
+    error = failing(program)
+    assert (error.op, error.index, error.line) == ("SQRT", (0,), line_of(program, "# of -1"))
+    assert "SQRT of -1 " in str(error)
+
+
 def test_padding_and_parts_that_are_cut_off_are_no_anomaly(backend: str) -> None:
     x = Tensor([[-1.0, 1.0, 2.0], [-1.0, 3.0, 4.0]]).realize()
     with detect_anomaly(inf=True):
@@ -389,12 +402,13 @@ class Drawn:
         kind = draw.choice(["unary", "unary", "binary", "binary", "where", "sum", "move", "realize"])
         if kind == "unary":
             name = draw.choice(list(UNARY))
-            self.add(f"v{a}.{name}()", UNARY[name](x), a)
+            self.add(f"v{a}.{name}()", UNARY[name](x.astype(np.float64)).astype(np.float32), a)  # rounded once
         elif kind == "binary":
             name = draw.choice(list(BINARY))
             self.add(f"v{a} {name} v{b}", BINARY[name](x, self.values[b]), a, b)
         elif kind == "where":
-            self.add(f"(v{a} > 0).where(v{a}, v{b})", np.where(x > 0, x, self.values[b]), a, b)
+            c = draw.choice(same)
+            self.add(f"(v{c} > 0).where(v{a}, v{b})", np.where(self.values[c] > 0, x, self.values[b]), a, b)
         elif kind == "sum" and x.shape:
             self.add(f"v{a}.sum(axis=-1, keepdim=True).expand({x.shape})",
                      np.broadcast_to(x.sum(axis=-1, keepdims=True), x.shape), a)  # fmt: skip
@@ -405,13 +419,9 @@ class Drawn:
             self.add(f"v{a}.contiguous()", x, a)
 
 
-@pytest.mark.parametrize("seed", [*range(12), "new"])
 @np.errstate(all="ignore")
-def test_random_programs(seed: int | str, backend: str) -> None:
+def check_programs(seed: int) -> None:
     """An error comes exactly where the result has a NaN, and the line that it names makes one of numbers."""
-    if seed == "new":
-        seed = random.SystemRandom().randrange(1 << 32)
-        print(f"seed {seed}")
     draw = random.Random(seed)
     for _ in range(6):
         program = Drawn(draw)
@@ -436,3 +446,15 @@ def test_random_programs(seed: int | str, backend: str) -> None:
         else:
             assert np.isnan(value[found.index]), (str(found), text)
             assert not any(np.isnan(x[found.index]) for x in operands), (str(found), text)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed: int, backend: str) -> None:
+    check_programs(seed)
+
+
+def test_new_random_programs() -> None:
+    """Interpreted alone: a product that is contracted with a sum may be less than 0 by a rounding, and its root NaN."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"check_programs({seed})")
+    check_programs(seed)
