@@ -419,6 +419,22 @@ def test_a_kernel_has_no_more_reductions_than_the_device_allows(
     assert kernels(machine, found, np_softmax(np_softmax(v))) == len(counts)
 
 
+@pytest.mark.parametrize("nodes", [3, 7, 10])
+def test_a_kernel_has_no_more_nodes_than_the_device_allows(
+    machine: Any, rng: Any, monkeypatch: pytest.MonkeyPatch, nodes: int
+) -> None:
+    monkeypatch.setitem(LIMITS, "TINY", Limits(nodes=nodes))
+    v = normal(rng, 11)
+    x, count = machine.buffer(v, "TINY"), 2 * nodes + 1
+    for _ in range(count):
+        x = x.alu(Ops.SIN)
+    sines = [sum(n.op is Ops.SIN for n in item.ast.toposort()) for item in schedule([x])[0]]
+    assert sum(sines) == count and max(sines) == nodes and len(sines) == 3
+    for _ in range(count):
+        v = np.sin(v)
+    assert kernels(machine, x, v) == 3
+
+
 def test_explanations_say_why(machine: Any, rng: Any) -> None:
     a, w = machine.buffer(normal(rng, 64, 64)), machine.buffer(normal(rng, 64, 256))
     x = scalar(a, Ops.MUL, 2).alu(Ops.EXP2)
