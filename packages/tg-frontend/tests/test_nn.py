@@ -91,7 +91,7 @@ def test_convolutions() -> None:
         nn.Conv2d(4, 6, 3, padding="reflect")
     assert nn.Conv2d(4, 6, 3, padding="valid")(x).shape == (2, 6, 7, 7)
     with pytest.raises(ValueError, match="kernel_size"):
-        nn.Conv2d(4, 6, (3, 3, 3))  # type: ignore[arg-type]
+        nn.Conv2d(4, 6, (3, 3, 3))
 
 
 def test_batchnorm_in_training_and_after(backend: str) -> None:

@@ -12,6 +12,7 @@ from .program import ProgramSpec
 from .renderer import Renderer
 from .uop import UOp, UOps
 
+_SCRATCH = UOps.SCRATCH  # an Enum's members take long to look up
 MAX_UOPS = 12_000
 """Nodes of a kernel; far longer ones take a compiler minutes."""
 MAX_STACK_BYTES = 6 << 20
@@ -33,20 +34,20 @@ def broken_limits(spec: ProgramSpec, renderer: Renderer) -> list[str]:
         for name, size, most in zip("xyz", spec.global_size, target.global_max, strict=True):
             if greatest(size) > most:
                 found.append(f"{greatest(size)} work-groups along {name}; it runs at most {most}")
-    shared = scratch_bytes(spec, AddrSpace.LOCAL)
-    if target.kind == "gpu" and shared > target.shared_bytes:
+    shared = scratch_bytes(spec, AddrSpace.LOCAL) if target.kind == "gpu" else 0
+    if shared > target.shared_bytes:
         found.append(f"its work-groups share {shared} bytes of local memory; it has {target.shared_bytes}")
-    stack = scratch_bytes(spec, AddrSpace.REG)
-    if target.kind == "cpu" and stack > MAX_STACK_BYTES:
+    stack = scratch_bytes(spec, AddrSpace.REG) if target.kind == "cpu" else 0
+    if stack > MAX_STACK_BYTES:
         found.append(f"{stack} bytes of scratch on a thread's stack; at most {MAX_STACK_BYTES} are put there")
     return found
 
 
 def scratch_bytes(spec: ProgramSpec, space: AddrSpace) -> int:
     """Bytes of scratch in an address space."""
-    return sum(
+    return sum([
         u.dtype.base.itemsize * u.arg[1] for u in spec.uops
-        if u.op is UOps.SCRATCH and isinstance(u.dtype, PtrDType) and u.dtype.space is space)
+        if u.op is _SCRATCH and isinstance(u.dtype, PtrDType) and u.dtype.space is space])
 
 
 def accumulators(uops: Iterable[UOp], nbytes: int) -> int:

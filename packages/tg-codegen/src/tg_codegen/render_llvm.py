@@ -70,6 +70,7 @@ class _Function(LLVMArithmetic):
         self.as_written = self.once = ""
         self.labels: dict[UOp, str] = {}
         self.aligned: dict[str, str] = {}
+        self.gates: dict[UOp, tuple[ConstType, ...] | None] = {}  # the lanes of those that are constants
 
     def text(self) -> str:
         """The whole module.
@@ -269,7 +270,9 @@ class _Function(LLVMArithmetic):
                 self.line(f"store {kind} {text}, ptr {place}, align {align}")
             return
         gate = u.src[3]
-        known = constant_lanes(gate)
+        if gate not in self.gates:
+            self.gates[gate] = constant_lanes(gate)
+        known = self.gates[gate]
         if known is not None:
             wanted = known * (dtype.count // len(known))
             self.store_lanes(wanted, text, self.address(pointer, index, inbounds=False), dtype, align)

@@ -81,18 +81,31 @@ class Creation(Transcendental):
         return cls(LazyBuffer.const(fill_value, kind, sizes, placed(device)), requires_grad=requires_grad)
 
     @classmethod
+    def _filled(
+        cls,
+        shape: tuple[sint, ...],
+        value: int,
+        device: str | None,
+        dtype: DTypeLike | None,
+        requires_grad: bool | None,
+    ) -> Self:
+        """As :meth:`full`, of a number that every dtype has."""
+        kind = to_dtype(dtype or dtypes.default_float)
+        return cls(LazyBuffer.const(value, kind, shape, placed(device)), requires_grad=requires_grad)
+
+    @classmethod
     def zeros(
         cls, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
     ) -> Self:
         """Zeros."""
-        return cls.full(checked_shape(shape, "zeros"), 0, device, dtype or dtypes.default_float, requires_grad)
+        return cls._filled(checked_shape(shape, "zeros"), 0, device, dtype, requires_grad)
 
     @classmethod
     def ones(
         cls, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
     ) -> Self:
         """Ones."""
-        return cls.full(checked_shape(shape, "ones"), 1, device, dtype or dtypes.default_float, requires_grad)
+        return cls._filled(checked_shape(shape, "ones"), 1, device, dtype, requires_grad)
 
     def _as_leaf(self, requires_grad: bool | None) -> Self:
         """This tensor, made by this module, as if it had been given: what it was computed from does not matter."""
