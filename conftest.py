@@ -59,6 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="tinytg-cache-", ignore_cleanup_errors=True)
         os.environ["CACHEDIR"] = folder.name
         config.add_cleanup(folder.cleanup)
+        if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # the programs that tests start would compile every module
+            compiled = tempfile.TemporaryDirectory(prefix="tinytg-bytecode-", ignore_cleanup_errors=True)
+            os.environ["PYTHONPYCACHEPREFIX"] = compiled.name
+            config.add_cleanup(compiled.cleanup)
         os.environ["FALLBACK"] = "0"  # a plan that fails is an error here, in the programs that tests start as well
     config.addinivalue_line("markers", "fallbacks: plans of kernels fail in this test on purpose")
 
