@@ -78,7 +78,8 @@ class ClangCompiler(Compiler):
         command = [self.path, "-x", "c", *self.flags, "-fsyntax-only", os.devnull]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            line = next(iter(done.stderr.splitlines()), f"status {done.returncode}")
+            lines = done.stderr.splitlines() or [f"status {done.returncode}"]
+            line = next((line for line in lines if "error: " in line), lines[0])  # warnings may come before it
             said = line.partition("error: ")[2] or line
             raise DevSyntaxError(f"CPU arch: {os.path.basename(self.path)} says: {said}")
 
