@@ -17,7 +17,7 @@ import pytest
 
 from tg_frontend import Tensor
 from tg_frontend.nn.state import safe_load, safe_load_metadata, safe_save
-from tg_runtime import DeviceError
+from tg_runtime import Device, DeviceError
 
 
 def save(path: Path, value: float, count: int = 3) -> None:
@@ -206,6 +206,8 @@ def test_what_was_read_is_ours(tmp_path: Path, backend: str) -> None:
 @pytest.mark.parametrize("device", ["CPU", "NUMPY", "HOSTQ"])
 @pytest.mark.parametrize("how", ["cut", "overwritten"])
 def test_a_file_that_changes_in_place_before_it_is_read_is_an_error(tmp_path: Path, device: str, how: str) -> None:
+    if device not in Device.names():
+        pytest.skip(f"{device} comes with a package that is not here")
     path = tmp_path / "x"
     save(path, 1.0, 10_000)
     loaded = safe_load(path, device=device)["a"]

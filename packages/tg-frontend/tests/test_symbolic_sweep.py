@@ -141,6 +141,8 @@ CASES |= {
     "split": ("x", lambda x: x.split(2, 1)),
     "split of another axis": ("x", lambda x: [part * 2 for part in x.split(2, 0)]),
     "chunk": ("x", lambda x: x.chunk(2, 1)),
+    "unbind": ("x", lambda x: x.unbind(1)),
+    "unbind of another axis": ("x", lambda x: [part * 2 for part in x.unbind(0)]),
     "unfold": ("x", lambda x: x.unfold(1, 2, 1)),
     "topk": ("x", lambda x: x.topk(2, 1)),
     "topk of another axis": ("x", lambda x: x.topk(2, 0)),

@@ -100,6 +100,16 @@ def test_a_handler_in_front_of_pythons_stays(handlers: list[int], tmp_path: Path
     assert handlers == [signal.SIGUSR1] * 2
 
 
+def test_a_handler_in_front_that_goes_away_inside_stays_away(handlers: list[int], tmp_path: Path) -> None:
+    with (tmp_path / "trace").open("w") as file:
+        faulthandler.register(signal.SIGUSR1, file, all_threads=False, chain=True)
+        with Uninterrupted():
+            faulthandler.unregister(signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert (tmp_path / "trace").read_text() == ""
+    assert handlers == [signal.SIGUSR1]
+
+
 def test_who_is_woken_by_a_signal_is_woken_once(handlers: list[int]) -> None:
     """asyncio calls a handler for each byte that arrives."""
     ends = os.pipe()

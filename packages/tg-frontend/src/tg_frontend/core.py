@@ -242,7 +242,7 @@ class Core(Sharing):
         """For pickle and copy: the elements, computed now; not the graph that they came from."""
         elements = bytes(host.download(self._host(), self._ints()))
         leaf = None if self._ctx is not None else self.requires_grad
-        return _restored, (type(self), elements, self.dtype, self._ints(), self.device, leaf)
+        return host.restored, (type(self), elements, self.dtype, self._ints(), self.device, leaf)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -498,9 +498,3 @@ class Core(Sharing):
 
     def __complex__(self) -> complex:
         return complex(self.item())
-
-
-def _restored(
-    kind: type[Core], elements: bytes, dtype: DType, shape: tuple[int, ...], device: str, requires_grad: bool | None
-) -> Core:
-    return kind(host.upload(memoryview(elements), dtype, shape, device), device=device, requires_grad=requires_grad)

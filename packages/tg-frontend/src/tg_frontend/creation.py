@@ -12,8 +12,8 @@ from . import coerce, host
 from .coerce import to_dtype
 from .core import DTypeLike
 from .ingest import placed
-from .movement import args_to_tuple
 from .positions import counting_dtype
+from .shapes import args_to_tuple
 from .transcendental import Transcendental
 
 TYPE_CHECKING = False

@@ -30,7 +30,8 @@ from .function import (
     Where,
     splat,
 )
-from .movement import Movement, broadcast_shape
+from .movement import Movement
+from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class Elementwise(Movement):
         Of floats it is exact, however large the quotient; by 0 it is NaN. Of integers by 0 it is self, so that
         ``self == self // x * x + self % x`` holds also there.
 
-        >>> from tinytg import Tensor
+        >>> from tg_frontend import Tensor
         >>> (Tensor([1e10, 5.0, -5.0]) % Tensor([3.0, float("inf"), 3.0])).tolist()
         [1.0, 5.0, 1.0]
         """
@@ -247,7 +248,7 @@ class Elementwise(Movement):
         Integers stay integers and wrap. To a negative power in a tensor they truncate, as in PyTorch: 0, or 1 and -1
         for the bases 1 and -1.
 
-        >>> from tinytg import Tensor
+        >>> from tg_frontend import Tensor
         >>> (Tensor([4.0, 2.0]) ** -0.5).tolist(), (Tensor([3, -2]) ** 3).tolist()
         ([0.5, 0.7071067690849304], [27, -8])
 

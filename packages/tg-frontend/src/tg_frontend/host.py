@@ -14,9 +14,11 @@ from . import coerce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
     from numpy.typing import NDArray
+
+    T = TypeVar("T", bound=Any)
 
 _DEEPEST = 64
 _ADDRESSABLE = ("CPU", "NUMPY")
@@ -252,3 +254,12 @@ def as_array(data: memoryview, dtype: DType, shape: tuple[int, ...]) -> NDArray[
     name = interop.to_numpy_name(dtype)
     assert name is not None
     return np.frombuffer(data, dtype=name).reshape(shape) if data.nbytes else np.empty(shape, np.dtype(name))
+
+
+def restored(
+    kind: type[T], elements: bytes, dtype: DType, shape: tuple[int, ...], device: str, requires_grad: bool | None
+) -> T:
+    """A tensor from what was pickled of it."""
+    memory = upload(memoryview(elements), dtype, shape, device)
+    found: T = kind(memory, device=device, requires_grad=requires_grad)
+    return found

@@ -14,9 +14,9 @@ from . import files, host
 from .autograd import MODE
 from .core import Core
 from .function import Max, Stride, Take
-from .movement import broadcast_shape
 from .positions import check_known, counting_dtype, signed
 from .scan import Scan
+from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

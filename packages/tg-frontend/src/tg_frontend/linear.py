@@ -8,8 +8,8 @@ from tg_shape import sint
 from .coerce import to_dtype
 from .core import Core, DTypeLike
 from .function import Mul, Reshape, Sum
-from .movement import broadcast_shape
 from .placement import Placement
+from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

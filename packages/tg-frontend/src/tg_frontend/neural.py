@@ -9,7 +9,7 @@ from tg_dtype import sum_acc_dtype
 from .convolution import Convolution
 from .function import Relu, Sigmoid, Softplus
 from .ingest import value_of
-from .movement import broadcast_shape
+from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from .core import Core
 from .function import Max, TakeAlong
 from .indexing import Indexing
 from .ingest import sure_of
-from .movement import broadcast_shape
 from .positions import signed
+from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

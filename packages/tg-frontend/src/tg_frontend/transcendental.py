@@ -137,7 +137,7 @@ class Transcendental(Operators):
     def atan2(self, other: Any) -> Self:
         """The angle of the point (other, self), from -pi to pi, signs of zeros included.
 
-        >>> from tinytg import Tensor
+        >>> from tg_frontend import Tensor
         >>> Tensor([1.0, -1.0]).atan2(Tensor([-1.0, 0.0])).tolist()
         [2.356194496154785, -1.5707963705062866]
         """

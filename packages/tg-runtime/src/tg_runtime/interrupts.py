@@ -64,7 +64,7 @@ class _Relay:
 
 _relays: list[_Relay] = []
 _seen: list[object] = []
-_special: dict[int, bytes] = {}  # what the system does with signals with which it does not what `signal` asks it to
+_special: set[int] = set()  # signals with which the system does not what `signal` asks it to
 _usual = b""  # what `signal` asks the system to do, without what means nothing
 
 
@@ -113,7 +113,7 @@ def _install() -> None:
         if system is None or action == _usual:
             signal(number, relay)
             continue
-        _special[number] = raw
+        _special.add(number)
         signal(number, relay)
         _usual = system.action(number)[1]
         system.put(number, raw, None)
@@ -125,10 +125,12 @@ def _restore() -> None:
     try:
         for relay in _relays:
             number = relay.number
+            # as it is now: LLVM's handlers (PoCL brings them) take themselves away when they are called
+            raw, action = (b"", b"") if system is None or number not in _special else system.action(number)
             if getsignal(number) is relay:
                 signal(number, relay.handler)
-            if system is not None and number in _special and getsignal(number) is relay.handler:
-                system.put(number, _special[number], None)
+            if system is not None and action not in (b"", _usual) and getsignal(number) is relay.handler:
+                system.put(number, raw, None)
     except BaseException:
         _restore()
         raise
