@@ -313,3 +313,13 @@ def test_a_gradient_of_what_was_overwritten_is_refused(realised: bool) -> None:
     with pytest.raises(RuntimeError, match="a leaf of shape"):
         w[1:].assign(Tensor.zeros(2)).sum()
         w[1:] += 2
+
+
+def test_what_a_row_is_made_for_is_written_in_place(backend: str) -> None:
+    """A single element that every element of the assigned value reads is made in the same kernel."""
+    number = Tensor.full((1,), 5, dtype="int32", device=backend)
+    x = Tensor.arange(5, dtype="int32", device=backend)
+    kept = number.contiguous()
+    x[x > 3] = 2
+    x[:] += kept * 2
+    assert (x.tolist(), kept.tolist()) == ([10, 11, 12, 13, 12], [5])

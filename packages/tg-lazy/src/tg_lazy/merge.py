@@ -143,11 +143,11 @@ class Merging:
         for node, places in second.places.items():
             if node not in first.roots:
                 first.places.setdefault(node, set()).update(places)
+        if any(root in second.nested for root in first.roots):
+            first.nested.update(first.inputs)  # what makes a root is read wherever that is evaluated
         first.inputs.update((node, None) for node in second.inputs if node not in first.roots)
         first.roots += second.roots
         first.computed += second.computed
-        if any(root in second.nested for root in first.roots):
-            first.nested.update(first.inputs)
         first.nested |= second.nested
         first.reductions += second.reductions
         for root in second.roots:
