@@ -23,6 +23,7 @@ import numpy as np
 
 from tg_frontend import JitError, Tensor, TinyJit, nn
 from tg_lazy import Context
+from tg_runtime import Device
 from tg_shape import Variable
 
 SIZE = 6
@@ -485,4 +486,4 @@ def check(seed: int, device: str = "NUMPY") -> tuple[Finding | None, bool]:
 
 def attempt(seed: int) -> Finding | None:
     """What is wrong with the function of a seed, on the device of DEV, else on NUMPY, which compiles nothing."""
-    return check(seed, os.environ.get("DEV") or "NUMPY")[0]
+    return check(seed, Device.DEFAULT if os.environ.get("DEV") else "NUMPY")[0]

@@ -15,6 +15,7 @@ from typing import Any
 
 from tg_frontend import JitError, Tensor, TinyJit
 from tg_lazy import Context
+from tg_runtime import Device
 
 KINDS = (
     "add", "full", "view of w", "constant", "view of x", "bits", "zeros", "keep", "detach", "again", "double", "slice",
@@ -140,7 +141,7 @@ def _write(draw: random.Random, out: list[Tensor], old: list[Tensor], x: Tensor,
 
 def attempt(seed: int) -> Finding | None:
     """What is wrong with the function of a seed, on the device of DEV, else on NUMPY, which compiles nothing."""
-    program, device = drawn(seed), os.environ.get("DEV") or "NUMPY"
+    program, device = drawn(seed), Device.DEFAULT if os.environ.get("DEV") else "NUMPY"
     try:
         want = seen(seed, program, 0, device)
     except (ValueError, TypeError, RuntimeError):
