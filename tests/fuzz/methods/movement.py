@@ -164,12 +164,16 @@ def _stack(pool: Pool, i: int) -> Call | None:
     return Call("stack", (Ref(i), *map(Ref, others)), {"dim": axis}, lambda *a, dim: np.stack(a, dim))
 
 
+def _some_axis(pool: Pool, array: Array) -> int | None:
+    """An axis, if the array has one along which there is something."""
+    axis = pool.axis(array) if array.ndim else None
+    return axis if axis is None or array.shape[axis] else None
+
+
 def _split(pool: Pool, i: int) -> Call | None:
     array = pool.values[i].array
-    if not array.ndim:
-        return None
-    axis = pool.axis(array)
-    if not array.shape[axis]:
+    axis = _some_axis(pool, array)
+    if axis is None:
         return None
     size = pool.pick.randint(1, array.shape[axis])
     return Call("split", (Ref(i), size), {"dim": axis},
@@ -178,20 +182,16 @@ def _split(pool: Pool, i: int) -> Call | None:
 
 def _unbind(pool: Pool, i: int) -> Call | None:
     array = pool.values[i].array
-    if not array.ndim:
-        return None
-    axis = pool.axis(array)
-    if not 0 < array.shape[axis] <= 4:
+    axis = _some_axis(pool, array)
+    if axis is None or array.shape[axis] > 4:
         return None
     return Call("unbind", (Ref(i),), {"dim": axis}, lambda x, dim: list(np.moveaxis(x, dim, 0)))
 
 
 def _chunk(pool: Pool, i: int) -> Call | None:
     array = pool.values[i].array
-    if not array.ndim:
-        return None
-    axis = pool.axis(array)
-    if not array.shape[axis]:
+    axis = _some_axis(pool, array)
+    if axis is None:
         return None
 
     def reference(x: Array, count: int, dim: int) -> Any:
