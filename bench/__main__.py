@@ -1,4 +1,4 @@
-"""The command: ``python -m bench [run|report|guard|list]``; see ``bench/README.md``."""
+"""The command: ``python -m bench [run|report|guard|earlier|list]``; see ``bench/README.md``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import footprint, guard, probes
+from . import earlier, footprint, guard, probes
 from .crew import ROOT, Crew, environment
 from .libraries import DEFAULT, IMPORTS, MODULES, OURS
 from .measure import QUICK, Effort, measure
@@ -240,6 +240,12 @@ def report(options: argparse.Namespace) -> int:
     return int(options.check and bool(stale))
 
 
+def compare(options: argparse.Namespace) -> int:
+    """Measures beside an earlier commit."""
+    workloads = chosen(options.only, quick=False)[0]
+    return earlier.main(options.commit, workloads, options.rounds, options.threads or cores(), options.json, say)
+
+
 def show(options: argparse.Namespace) -> int:
     """Prints the workloads."""
     for workload in WORKLOADS.values():
@@ -279,13 +285,20 @@ def parser() -> argparse.ArgumentParser:
     guards = commands.add_parser("guard", help="fails where a workload takes 1.3 times what it should")
     guards.add_argument("--record", action="store_true", help="write what each should take, on a quiet machine")
     guards.set_defaults(action=lambda options: guard.main(options.record))
+    befores = commands.add_parser("earlier", help="this code's speed beside an earlier commit's, in turns")
+    befores.add_argument("commit", help="which")
+    befores.add_argument("--only", action="append", default=[], metavar="NAME", help=only)
+    befores.add_argument("--rounds", type=int, default=11, help="pairs of turns for each workload")
+    befores.add_argument("--threads", type=int, default=0, help="threads for both; all cores by default")
+    befores.add_argument("--json", default="", metavar="PATH", help="where the figures go")
+    befores.set_defaults(action=compare)
     commands.add_parser("list", help="what can be measured").set_defaults(action=show)
     return top
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a command; without one, ``run``."""
-    names = ("run", "report", "guard", "list")
+    names = ("run", "report", "guard", "earlier", "list")
     given = list(arguments)
     if not any(a in (*names, "-h", "--help") for a in given[:1]):
         given.insert(0, "run")

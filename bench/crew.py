@@ -29,15 +29,22 @@ def sources(root: Path) -> list[str]:
     return [str(path) for path in (*sorted(root.glob("packages/*/src")), root / "src", root)]
 
 
-def environment(threads: int, cache: Path, extra_path: Path | None = None) -> dict[str, str]:
-    """What a worker's environment is: that many threads for every library, and all caches on disk under ``cache``."""
+def environment(threads: int, cache: Path, extra_path: Path | None = None, tree: Path = ROOT) -> dict[str, str]:
+    """What a worker's environment is: that many threads for every library, and all caches on disk under ``cache``.
+
+    Args:
+      threads: how many.
+      cache: the folder of all caches.
+      extra_path: a folder to look for programs in first.
+      tree: the checkout whose packages are imported; the bench itself is always this one.
+    """
     env = dict(os.environ)
     for name in ("CACHEDIR", "CACHEDB", "DEBUG", "CCACHE"):
         env.pop(name, None)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CPU_COUNT", "NUM_CPU_THREADS", "NPROC"):
         env[name] = str(threads)
     env |= {
-        "PYTHONPATH": os.pathsep.join(sources(ROOT)),
+        "PYTHONPATH": os.pathsep.join([*sources(tree)[:-1], str(ROOT)]),
         # Nothing in the folder that a worker starts in is a module of ours.
         "PYTHONSAFEPATH": "1",
         "PYTHONWARNINGS": "ignore",
@@ -85,7 +92,7 @@ class Member:
         self.library, self.log = library, log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [python, "-m", "bench.worker", library, str(threads)],
+                [python, "-m", "bench.worker", library.partition("@")[0], str(threads)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=env, cwd=tempfile.gettempdir(),
                 start_new_session=True,
             )  # fmt: skip
@@ -165,20 +172,26 @@ class Crew:
       threads: how many threads each library may use.
       peers_python: the interpreter that has the other libraries.
       scratch: a folder for caches and logs.
+      trees: for members called ``LIBRARY@NAME``, the checkout of this repository that each imports.
     """
 
-    def __init__(self, threads: int, peers_python: str, scratch: Path) -> None:
+    def __init__(
+        self, threads: int, peers_python: str, scratch: Path, trees: Mapping[str, Path] | None = None
+    ) -> None:
         self.threads, self.peers_python, self.scratch = threads, peers_python, scratch
+        self.trees = dict(trees or {})
         self.extra_path = clang_folder(scratch)
         self.members: dict[str, Member] = {}
 
     def python(self, library: str) -> str:
         """The interpreter for a library."""
-        return sys.executable if library in ("tinytg", "numpy", MACHINE) else self.peers_python
+        ours = library in ("tinytg", "numpy", MACHINE) or library in self.trees
+        return sys.executable if ours else self.peers_python
 
     def launch(self, library: str, cache: Path, settings: Mapping[str, str] | None = None) -> Member:
         """A new worker with its caches under ``cache``, and with settings in its environment."""
-        env = environment(self.threads, cache, self.extra_path) | dict(settings or {})
+        tree = self.trees.get(library, ROOT)
+        env = environment(self.threads, cache, self.extra_path, tree) | dict(settings or {})
         log = self.scratch / f"{library}.log"
         return Member(self.python(library), library, self.threads, env, log)
 

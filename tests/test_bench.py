@@ -17,7 +17,7 @@ from pathlib import Path
 import bench
 import numpy as np
 import pytest
-from bench import case, footprint, guard, measure, page, picture, probes, record, table
+from bench import case, earlier, footprint, guard, measure, page, picture, probes, record, table
 from bench.crew import Crew, environment
 from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
@@ -205,6 +205,34 @@ def test_the_guard_fails_where_a_workload_is_slow_or_nobody_said_what_it_should_
     for should, status, verdict in ((found * 100, 0, "ok"), (found / 100, 1, "TOO SLOW")):
         guard.RECORD.write_text(json.dumps({guard.kind(): {"sgemm 256": should}}), encoding="utf-8")
         assert guard.main() == status and verdict in capsys.readouterr().out
+
+
+def test_what_is_slower_than_an_earlier_commit_is_told() -> None:
+    as_before = [earlier.Compared(f"row {i}", (1.0, 1.0), 1.0, 0.98, 1.02) for i in range(9)]
+    assert earlier.verdict(as_before) == (1.0, [])
+    slow = earlier.Compared("slow", (0.9, 1.0), 0.9, 0.88, 0.94)
+    perhaps = dataclasses.replace(slow, name="perhaps", high=0.96)
+    assert earlier.verdict([*as_before, perhaps])[1] == []
+    (wrong,) = earlier.verdict([*as_before, slow])[1]
+    assert wrong.startswith("slow: surely below 0.95")
+    assert any("geometric mean is 0.9" in line for line in earlier.verdict([perhaps])[1])
+    failed = earlier.Compared("failed", reason="tinytg: wrong: differs")
+    assert earlier.verdict([*as_before, failed]) == (1.0, ["failed: tinytg: wrong: differs"])
+    new = earlier.Compared("new", reason="tinytg@earlier: failed: it had no such operation")
+    assert earlier.verdict([*as_before, new]) == (1.0, []), "what was not there before is no slower"
+
+
+@pytest.mark.slow
+def test_this_code_beside_a_commit(repository: Path, tmp_path: Path, run: Run) -> None:
+    kept = tmp_path / "figures.json"
+    done = run(
+        repository, "python", "-m", "bench", "earlier", "HEAD", "--only", "tiny op", "--rounds", "7", "--json", str(kept)
+    )
+    (row,) = json.loads(kept.read_text(encoding="utf-8"))["rows"]
+    assert row["reason"] == "" and 0.5 < row["ratio"] < 2 and row["low"] <= row["ratio"] <= row["high"], done.stdout
+    assert "geometric mean of 1 rows" in done.stdout
+    unknown = run(repository, "python", "-m", "bench", "earlier", "no-such-commit", "--only", "tiny op")
+    assert unknown.returncode != 0 and "git has no commit 'no-such-commit'" in unknown.stdout
 
 
 def test_equal_layers_share_their_kernels() -> None:

@@ -58,6 +58,16 @@ def test_as_numpy_prints(dtype: str, data: Any) -> None:
         assert body(Tensor(array)) == want
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("exponent", range(-6, 18))
+def test_powers_of_ten_are_shown_from_where_numpy_shows_them(dtype: str, exponent: int) -> None:
+    with np.errstate(all="ignore"):
+        edge = np.array([10.0**exponent], dtype)
+        for values in (edge, np.nextafter(edge, 0), edge * np.array(1.5, dtype), np.concatenate([edge, edge / 8])):
+            with Context(DEV="NUMPY"):
+                assert body(Tensor(values)) == numpys(values)
+
+
 @pytest.mark.parametrize("shape", [(1001,), (40, 50), (3, 400), (400, 3), (5, 11, 20), (7, 7, 7, 7)])
 def test_large_ones_are_summarised_as_numpy_does(shape: tuple[int, ...], backend: str) -> None:
     array = np.random.default_rng(0).integers(-999, 999, shape, dtype=np.int32)

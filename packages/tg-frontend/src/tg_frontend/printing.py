@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from tg_dtype import DType, dtypes, to_bits
+from tg_dtype import DType, dtypes, to_bits, truncate
 from tg_runtime import Device, capturing
 from tg_shape import Bind, prod
 
@@ -18,7 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_LARGEST_PLAIN, _SMALLEST_PLAIN, _WIDEST_RANGE = 1e8, 1e-4, 1e3  # numpy's rule for a power of ten
+# numpy's rule for a power of ten, since 2.3: ten to the digits that a dtype keeps, eight at most; those of float16 for
+# narrower dtypes, which numpy has not. https://numpy.org/doc/stable/release/2.3.0-notes.html
+_LARGEST_PLAIN = {8: 1e8, 4: 1e6, 2: 1e3, 1: 1e3}
+_SMALLEST_PLAIN, _WIDEST_RANGE = 1e-4, 1e3
 
 
 class _Options:
@@ -204,7 +207,9 @@ def _fractions(values: list[float], dtype: DType) -> list[str]:
     power = OPTIONS.sci_mode
     if power is None:
         power = bool(finite) and (
-            max(finite) >= _LARGEST_PLAIN or min(finite) < _SMALLEST_PLAIN or max(finite) / min(finite) > _WIDEST_RANGE
+            max(finite) >= _LARGEST_PLAIN[dtype.itemsize]
+            or min(finite) < truncate(_SMALLEST_PLAIN, dtype)
+            or truncate(max(finite) / min(finite), dtype) > _WIDEST_RANGE
         )
     shortest = {value: _shortest(value, dtype) for value in set(finite)}
     if power:
