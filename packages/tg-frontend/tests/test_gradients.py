@@ -171,6 +171,14 @@ CASES: dict[str, Case] = {
     "max_pool2d ceil": (method("max_pool2d", 2, ceil_mode=True), [numbers(1, 2, 5, 5)]),
     "avg_pool2d": (method("avg_pool2d", 3, 1, 1, 1, count_include_pad=False), [numbers(1, 2, 5, 5)]),
     "interpolate": (method("interpolate", (7, 3)), [numbers(1, 1, 4, 5)]),
+    "std of a strided slice": (lambda a: a[1::3, ::-2].std(1) * a.pow(0).sum(), [numbers(7, 5)]),
+    "logcumsumexp and interpolate": (
+        lambda a: a.logcumsumexp(2).interpolate(11) * a.interpolate(11), [numbers(2, 3, 7) * 9],
+    ),
+    "scatter prod": (
+        lambda a, b: a.scatter_reduce(1, Tensor([[0, 0], [1, 3], [2, 2]]), b, "prod", include_self=True),
+        [numbers(3, 4), numbers(3, 2, seed=1)],
+    ),
     "batchnorm": (
         lambda x, w, b, m, s: x.batchnorm(w, b, m, s),
         [numbers(2, 3, 4), numbers(3, seed=1), numbers(3, seed=2), numbers(3, seed=3), numbers(3, seed=4, low=0.3)],

@@ -207,3 +207,17 @@ def test_chains_of_movements(case: tuple[tuple[int, ...], list[tuple[str, Any]]]
             else:
                 x = x.reshape(argument)
         assert t.numpy().tolist() == x.tolist() and t.shape == x.shape
+
+
+def test_a_pad_of_a_pad_stays_within_its_array(backend: str) -> None:
+    x = np.arange(105.0, dtype=np.float32).reshape(1, 7, 3, 5) + np.ones((1, 3, 1), np.float32)
+    t = Tensor(x)
+    t, x = Tensor.stack(t, t, dim=2), np.stack([x, x], 2)
+    for widths in (
+        [(0, 0), (0, 0), (0, 1), (1, -1), (0, -1)], [(0, 0), (0, 0), (-1, 0), (2, -1), (0, 1)],
+        [(1, 2), (0, -1), (3, -2), (-2, 0), (-1, 1)],
+    ):  # fmt: skip
+        t = t.pad(tuple(n for pair in reversed(widths) for n in pair))
+        cut = tuple(slice(-min(a, 0), d + min(b, 0)) for (a, b), d in zip(widths, x.shape, strict=True))
+        x = np.pad(x[cut], [(max(a, 0), max(b, 0)) for a, b in widths])
+    assert t.numpy().tolist() == x.tolist()

@@ -66,6 +66,21 @@ def test_a_file_is_a_tensor(tmp_path: Path) -> None:
     assert (t.to("NUMPY") + 1).sum().item() == 78
 
 
+@pytest.mark.parametrize("target", [kind for kind in KINDS if kind not in ("NULL", "DISK", "SHM")])
+def test_a_part_of_a_file_in_another_dtype(target: str, named: dict[str, str], tmp_path: Path) -> None:
+    if target not in named:
+        pytest.skip(f"the device {target} is not available here")
+    path = tmp_path / "bytes"
+    raw = np.random.default_rng(0).integers(0, 256, 64, dtype=np.uint8)
+    raw.tofile(path)
+    t = Tensor.empty(64, dtype="uint8", device=f"DISK:{path}")
+    for dtype, start, count in (("int16", 3, 7), ("int32", 5, 3), ("int64", 8, 2), ("int64", 13, 3), ("int8", 1, 9)):
+        size = np.dtype(dtype).itemsize
+        part = t[start : start + count * size].bitcast(dtype).to(named[target])
+        want = np.frombuffer(raw.tobytes()[start : start + count * size], dtype).tolist()
+        assert part.to("NUMPY").tolist() == want, (dtype, start)
+
+
 def test_a_part_of_a_large_file_is_read_alone(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:
