@@ -101,9 +101,8 @@ def checkout(commit: str, folder: Path) -> Path:
       SystemExit: git does not know the commit.
     """
     packed = folder / "earlier.tar"
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", "--output", str(packed), commit], capture_output=True, text=True, check=False
-    )  # fmt: skip
+    pack = ["git", "-C", str(ROOT), "archive", "--output", str(packed), commit]
+    done = subprocess.run(pack, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"git has no commit {commit!r}: {done.stderr.strip()[-300:]}")
     tree = folder / "earlier"

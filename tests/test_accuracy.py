@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +59,39 @@ def test_silu() -> None:
     wanted = wide / (1 + np.exp(-wide)), np.zeros(len(data))
     assert accuracy.errors(Tensor(data).silu().numpy(), wanted, dtypes.float32).max() <= 3
     assert Tensor(np.array([-100.0], np.float32)).silu().item() == pytest.approx(-100 * math.exp(-100), rel=1e-2)
+
+
+def _softplus(x: Any) -> Any:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _sigmoid(x: Any) -> Any:
+    return np.exp(-_softplus(-x))
+
+
+_TWICE = np.sqrt(8 / np.longdouble(np.pi))
+COMPOSITES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Any], Any], float, float, float]] = {
+    "gelu": (Tensor.gelu, lambda x: x * _sigmoid(_TWICE * (x + x**3 * 0.044715)), -5, 88, 33),
+    "mish": (Tensor.mish, lambda x: x * np.tanh(_softplus(x)), -87, 88, 4),
+    "elu": (Tensor.elu, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), -87, 88, 2.5),
+    "logsigmoid": (Tensor.logsigmoid, lambda x: -_softplus(-x), -87, 88, 2.5),
+    "softsign": (Tensor.softsign, lambda x: x / (1 + np.abs(x)), -1e9, 1e9, 2),
+    "hardsigmoid": (Tensor.hardsigmoid, lambda x: np.clip(x + 3, 0, 6) / 6, -4, 4, 2),
+    "hardswish": (Tensor.hardswish, lambda x: x * np.clip(x + 3, 0, 6) / 6, -4, 4, 3),
+    "logaddexp": (lambda t: t.logaddexp(1), lambda x: np.logaddexp(x, np.longdouble(1)), -120, 40, 2),
+}
+"""What is made of the functions above: the method, the exact function, where it is a normal number, and the bound."""
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_composites_keep_their_digits(name: str) -> None:
+    """Also where a sum of large parts is small: gelu = x (1 + tanh(u)) / 2 had none left below -5."""
+    method, exact, low, high, bound = COMPOSITES[name]
+    near = 10.0 ** np.linspace(-30, math.log10(-low), 3000)
+    data = np.concatenate([np.linspace(low, high, 20_001), near[:-1], -near[:-1]]).astype(np.float32)
+    wanted = exact(data.astype(np.longdouble)), np.zeros(len(data))
+    error = accuracy.errors(method(Tensor(data)).numpy(), wanted, dtypes.float32)
+    assert error.max() <= bound, data[int(error.argmax())]
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16], ids=str)

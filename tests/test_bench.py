@@ -225,9 +225,8 @@ def test_what_is_slower_than_an_earlier_commit_is_told() -> None:
 @pytest.mark.slow
 def test_this_code_beside_a_commit(repository: Path, tmp_path: Path, run: Run) -> None:
     kept = tmp_path / "figures.json"
-    done = run(
-        repository, "python", "-m", "bench", "earlier", "HEAD", "--only", "tiny op", "--rounds", "7", "--json", str(kept)
-    )
+    options = ["--only", "tiny op", "--rounds", "7", "--json", kept]
+    done = run(repository, "python", "-m", "bench", "earlier", "HEAD", *options)
     (row,) = json.loads(kept.read_text(encoding="utf-8"))["rows"]
     assert row["reason"] == "" and 0.5 < row["ratio"] < 2 and row["low"] <= row["ratio"] <= row["high"], done.stdout
     assert "geometric mean of 1 rows" in done.stdout

@@ -40,7 +40,9 @@ class Activation(Convolution):
 
     def hardsigmoid(self, alpha: float = 1 / 6, beta: float = 0.5) -> Self:
         """alpha * x + beta between 0 and 1."""
-        return (self * alpha + beta).clip(0, 1)
+        # the sum is exact near its zero; alpha has been rounded
+        line = (self + beta / alpha) * alpha if alpha else self * alpha + beta
+        return line.clip(0, 1)
 
     def hardswish(self) -> Self:
         """x * relu6(x + 3) / 6."""
@@ -82,7 +84,8 @@ class Activation(Convolution):
             return self._wide(lambda x: x * 0.5 * ((x * math.sqrt(0.5)).erf() + 1))
         if approximate != "tanh":
             raise ValueError(f"gelu: approximate {approximate!r}; there are 'tanh' and 'none'")
-        return self._wide(lambda x: x * 0.5 * ((x * math.sqrt(2 / math.pi) * (x * x * 0.044715 + 1)).tanh() + 1))
+        # (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where tanh is near -1
+        return self._wide(lambda x: x * (x * math.sqrt(8 / math.pi) * (x * x * 0.044715 + 1)).sigmoid())
 
     def quick_gelu(self) -> Self:
         """x * sigmoid(1.702 * x)."""

@@ -99,14 +99,10 @@ class Transcendental(Operators):
 
     def logaddexp(self, x: Any) -> Self:
         """log(e ** self + e ** x), without overflow."""
-        a, b = self._pair(x, "logaddexp")
-        return a._floating()._logaddexp(b._floating())
-
-    def _logaddexp(self, b: Self) -> Self:
-        high = self.maximum(b).detach()
-        # two infinities of one sign differ by NaN
-        high = high.isinf().where(0, high)
-        return ((self - high).exp() + (b - high).exp()).log() + high
+        a, b = (t._floating() for t in self._pair(x, "logaddexp"))
+        same = a.eq(b)  # two infinities of one sign differ by NaN
+        apart = (same.where(0, a) - same.where(0, b)).abs()
+        return a.maximum(b) + (-apart).exp().log1p()
 
     # *** trigonometry, in radians ***
 
