@@ -163,6 +163,9 @@ class Made:
             if one.copied and (left or id(one.tensor) in taken):
                 raise JitError(f"TinyJit: the function uses the gradient of {one.name}, or gave it one, which a replay "
                                "would not do: return it; or pass the whole tensor, not a part of it")
+            if id(one.handed) in self.after.tensors and id(one.handed) not in self.reached.tensors and not one.copied:
+                raise JitError(f"TinyJit: the function leaves {one.name} itself in an attribute, a list or the like, "
+                               "where a replay would not put it: leave a realised copy there, or return it")
             if id(one.tensor) in taken:
                 self.call.pins[one.name] = Pin(one.tensor, itself=True)
         if not self.items:
@@ -179,14 +182,20 @@ class Made:
                 )
 
     def leftovers(self, result: Any, written: set[int]) -> list[tuple[ref[Tensor], LazyBuffer]]:
-        """What the function left uncomputed somewhere, and would be another value in the next call: with its graph."""
+        """What the function left somewhere, uncomputed or as a view of an argument, and would be another value in the
+        next call: with its graph."""
+        handed = {id(one.handed) for one in self.call.tensors if id(one.handed) not in self.after.tensors}
         mine = {id(tensor) for tensor in tensors_in(result)}
         inputs = {one.lazy.storage for one in self.call.tensors}
         found, known = [], dict[LazyBuffer, bool]()
         for tensor in live():
             assert isinstance(tensor, Tensor)
             lazy = tensor.lazydata
-            if id(tensor) in mine or self.seen.knew(tensor) or lazy.is_realized:
+            if id(tensor) in mine or id(tensor) in handed or self.seen.knew(tensor):
+                continue
+            if lazy.is_realized:
+                if lazy.storage in inputs:
+                    found.append((ref(tensor), lazy))
                 continue
             if lazy.base not in known:
                 known[lazy.base] = self._passes(lazy.base, inputs, written)
