@@ -142,8 +142,8 @@ class Graph:
             if lazy.op is Ops.EMPTY:  # which reads nothing: it stands for what a replay would have to leave
                 raise RuntimeError(
                     f"a value of shape {lazy.shape}, made at {lazy.origin[0]}:{lazy.origin[1]}, was left by the "
-                    f"function at {lazy.stale[0]}:{lazy.stale[1]} uncomputed, or as a view of its argument, and is not left by "
-                    "replays of its record: realise it in the function, or a copy of it"
+                    f"function at {lazy.stale[0]}:{lazy.stale[1]} uncomputed, or as a view of its argument, and is not "
+                    "left by replays of its record: realise it in the function, or a copy of it"
                 )
             raise RuntimeError(
                 f"{lazy.op.name} of shape {lazy.shape}, made at {lazy.origin[0]}:{lazy.origin[1]}, was not realised "
