@@ -93,7 +93,7 @@ def main() -> int:
     covers = commands.add_parser("cover", help="record which test runs which line")
     covers.add_argument("--jobs", type=int, default=2)
     covers.add_argument("--seconds", type=float, default=float("inf"), help="begin no test later than that")
-    covers.add_argument("pytest", nargs=argparse.REMAINDER, help="arguments for pytest")
+    covers.epilog = "Other arguments are pytest's."
     for name, what in (("run", "plant changes drawn by a seed"), ("known", "plant the changes that once survived")):
         runs = commands.add_parser(name, help=what)
         runs.add_argument("--budget", type=float, default=90.0, help="seconds of tests a mutant (default %(default)g)")
@@ -102,9 +102,11 @@ def main() -> int:
             runs.add_argument("--count", type=int, default=50, help="mutants a package (default %(default)d)")
             runs.add_argument("--seed", type=int, default=0)
             runs.add_argument("--least", type=float, default=90.0, help="per cent that must be killed")
-    options = parser.parse_args()
+    options, others = parser.parse_known_args()
+    if others and options.command != "cover":
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     if options.command == "cover":
-        return measure(ROOT, options.record, options.jobs, options.seconds, [a for a in options.pytest if a != "--"])
+        return measure(ROOT, options.record, options.jobs, options.seconds, others)
     record = Record(options.record)
     if options.command == "known":
         verdicts = judge(known(ROOT), record, options)
