@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tg_codegen import Target, compile_ast
-from tg_codegen.cycles import cycles
+from tg_codegen.cycles import _chain, cycles
 from tg_codegen.render_c import ClangRenderer
+from tg_codegen.render_ptx import PTXRenderer
+from tg_codegen.uop import UOp, UOps
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, Ops
 from tg_lazy import ast as A
@@ -29,3 +31,32 @@ def divided(op: Ops, known: bool) -> float:
 @pytest.mark.parametrize("op", [Ops.IDIV, Ops.MOD])
 def test_a_division_by_a_constant_is_a_multiplication_and_shifts(op: Ops) -> None:
     assert divided(op, known=True) < divided(op, known=False) / 2
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_chain_is_what_a_register_waits_for(wide: bool) -> None:
+    """What is computed beside, such as whether an element is there, is ready before the register is."""
+    register, other = UOp(UOps.ACC, dtypes.float32, (), (0, 0.0)), UOp(UOps.ACC, dtypes.float32, (), (1, 0.0))
+    beside = other
+    for _ in range(9):
+        beside = UOp(Ops.MUL, dtypes.float32, (beside, other))
+    for operands in ((register, beside), (beside, register)):
+        value = UOp(Ops.ADD, dtypes.float32, operands)
+        assert _chain(value, register) == 1 and _chain(value, other) == 10
+        if wide:
+            twice = UOp(Ops.ADD, dtypes.float32, (beside, UOp(Ops.MAX, dtypes.float32, (value, beside))))
+            assert _chain(twice, register) == 3
+    assert _chain(beside, register) == 0
+
+
+def test_a_mask_in_a_sum_costs_about_what_it_computes() -> None:
+    """Parts that are not all of one length, each with a work-item of its own: the last elements are not there."""
+    gpu = PTXRenderer("sm_80")
+
+    def largest(rows: int) -> float:
+        value = A.reduce(A.load(1, dtypes.float32, ST((rows, 583))), Ops.MAX, (0,))
+        buffers = BufferArg(dtypes.float32, 583), BufferArg(dtypes.float32, rows * 583)
+        ast = A.sink((A.store(0, ST((1, 583)), value),), buffers)
+        return cycles(compile_ast(ast, gpu), gpu.target)
+
+    assert largest(385250) < 2 * largest(385248)

@@ -68,12 +68,20 @@ def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
 
 
 def _chain(value: UOp, register: UOp) -> int:
-    """How many operations one after the other make a register's next value of its last."""
-    count = 0
-    while value is not register and is_alu(value):
-        count += 1
-        value = next((s for s in reversed(value.src) if s is register or is_alu(s)), register)
-    return count
+    """How many operations one after the other make a register's next value of its last, on the longest way."""
+    far = {register: 0}  # of what is computed from the register; of all else -1
+    stack = [value]
+    while stack:
+        u = stack[-1]
+        waiting = [s for s in u.src if s not in far] if u not in far and is_alu(u) else []
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        if u not in far:
+            most = max((far[s] for s in u.src), default=-1) if is_alu(u) else -1
+            far[u] = -1 if most < 0 else most + 1
+    return max(0, far[value])
 
 
 def _cost(u: UOp, target: Target) -> float:
