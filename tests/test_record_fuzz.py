@@ -12,6 +12,8 @@ import pytest
 from tg_frontend import outside
 
 SEEDS = range(30)
+FOUND = (285452547,)
+"""What a run from a new seed found."""
 COMPILED = range(1000, 1003)
 
 
@@ -33,6 +35,11 @@ def test_records_do_what_functions_do(fuzz: ModuleType, first: int) -> None:
         assert finding is None, finding
         whole += complete
     assert whole >= 5  # most are recorded and replayed to their end
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found(fuzz: ModuleType, seed: int) -> None:
+    assert fuzz.check(seed)[0] is None
 
 
 def test_compiled_records_do_what_functions_do(fuzz: ModuleType) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 import weakref
 from typing import Any
 
@@ -176,6 +177,36 @@ def test_state_in_python_is_right_and_said_to_be_slow(backend: str) -> None:
         for i in range(8):
             want = want * 0.5 + i
             assert function(real(float(i))).item() == want
+
+
+@pytest.mark.parametrize("place", ["element", "key", "attribute"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_state_that_the_function_itself_rebinds(place: str, kept: bool, backend: str) -> None:
+    """It reads what the last call put there, whoever else still holds what the call before that had put there."""
+
+    def run(wrap: Any) -> list[float]:
+        model, old, seen = Model(), [], []
+        model.w = real(3.0)
+
+        def step(_: Tensor) -> Tensor:
+            holder = model.parts if place == "element" else model.table if place == "key" else vars(model)
+            key: Any = {"element": 0, "key": "a", "attribute": "other"}[place]
+            before = holder.get(key, real(0.0)) if isinstance(holder, dict) else holder[key]
+            holder[key] = (model.w + 1).realize()
+            model.w.assign(before * 2)
+            old.append(before if kept else None)
+            return Tensor.zeros(2)
+
+        model.parts, model.table, model.other = [real(0.0)], {"a": real(0.0)}, real(0.0)  # type: ignore[attr-defined]
+        function = wrap(step)
+        for i in range(7):
+            function(real(float(i)))
+            seen.append(model.w.item())
+        return seen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert run(TinyJit) == run(lambda function: function)
 
 
 def test_uncomputed_state_is_computed_once(backend: str) -> None:

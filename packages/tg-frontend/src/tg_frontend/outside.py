@@ -199,7 +199,7 @@ class Outside:
             found.append(tensor)
         to_found = reached.steps_to([tensor for tensor in found if tensor in reached])
         to_left = after.steps_to([tensor for tensor in left if id(tensor) in after.tensors])
-        ways = Ways([*to_found, *to_left])
+        ways = Ways(to_found, to_left)
         self.ways = ways if len(ways) else None
         self._left = [(ref(tensor), tensor.lazydata.storage) for tensor in left]
         self._look()

@@ -101,13 +101,26 @@ class Reached:
         return steps
 
 
+def _place(step: Step) -> tuple[object, ...]:
+    """What is read, and where; keys that are no numbers or names are known by which object they are."""
+    return step.read, id(step.holder), step.key if type(step.key) in (int, str) else id(step.key)
+
+
 class Ways:
-    """Steps that must lead where they led: as columns, so that all are looked at without a step of Python for each."""
+    """Steps that must lead where they led: as columns, so that all are looked at without a step of Python for each.
 
-    __slots__ = ("_holders", "_keys", "_lengths", "_lists", "_reads", "_values")
+    Args:
+      before: the steps to what the function used.
+      after: the steps to what it left. Where one of these leads elsewhere than one of those, the function would find
+        something else in each call, and the ways are never the same.
+    """
 
-    def __init__(self, steps: Iterable[Step]) -> None:
-        different = {(one.read, id(one.holder), id(one.key)): one for one in steps if one.read is not None}.values()
+    __slots__ = ("_holders", "_keys", "_lengths", "_lists", "_reads", "_rebound", "_values")
+
+    def __init__(self, before: Iterable[Step], after: Iterable[Step]) -> None:
+        found, left = ({_place(step): step for step in steps if step.read is not None} for steps in (before, after))
+        self._rebound = any(left[place].value is not found[place].value for place in found.keys() & left.keys())
+        different = (found | left).values()
         self._reads: list[Any] = [one.read for one in different]
         self._holders = [one.holder for one in different]
         self._keys = [one.key for one in different]
@@ -121,6 +134,8 @@ class Ways:
 
     def same(self) -> bool:
         """Whether each still leads where it led."""
+        if self._rebound:
+            return False
         try:
             if not all(map(is_, map(call, self._reads, self._holders, self._keys), self._values)):
                 return False
