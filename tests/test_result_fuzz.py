@@ -8,6 +8,13 @@ from tests.fuzz import results
 from tg_frontend import outcome
 
 SEEDS = range(1100, 1160)
+FOUND = (794191822, 285452706, 285453073)
+"""What runs from new seeds found."""
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found(seed: int) -> None:
+    assert results.attempt(seed) is None
 
 
 @pytest.mark.parametrize("first", range(SEEDS.start, SEEDS.stop, 20))

@@ -269,3 +269,22 @@ def test_results_that_share_memory(name: str, part: bool, backend: str) -> None:
         return seen
 
     assert run(TinyJit) == run(lambda function: function)
+
+
+@pytest.mark.parametrize("keeps", [0, 1])
+def test_results_share_memory_where_one_of_them_is_kept(keeps: int, backend: str) -> None:
+    kept: list[Tensor] = []
+
+    @TinyJit
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        value = x + 1
+        bits = value.bitcast("int32")
+        kept[:] = [bits if keeps else value]
+        return value, bits
+
+    for i in range(5):
+        value, bits = function(real(float(i), 2.0))
+        bits[0] = 0x40000000
+        assert value.tolist() == [2.0, 3.0]
+        if i:  # from the recorded call on it is a tensor of its own
+            assert kept[0].bitcast("float32" if keeps else "int32").tolist()[1] == (3.0 if keeps else 0x40400000)

@@ -209,6 +209,29 @@ def test_state_that_the_function_itself_rebinds(place: str, kept: bool, backend:
         assert run(TinyJit) == run(lambda function: function)
 
 
+@pytest.mark.parametrize("change", ["set", "add", "rebind", "replace"])
+@pytest.mark.parametrize("when", [0, 1, 2, 4])
+def test_a_constant_that_python_computed_with(change: str, when: int, backend: str) -> None:
+    """``c + 1`` of a constant is a constant at once: no kernel shows that ``c`` was used."""
+
+    def run(wrap: Any) -> list[Any]:
+        world = {"c": Tensor.full((3,), 2.0)}
+        function, seen = wrap(lambda x: (x * 1.0, world["c"] + 1)), []
+        for i in range(7):
+            seen.append(function(real(0.0, float(i)))[1].tolist())
+            if i == when and change == "set":
+                world["c"][1] = 7
+            elif i == when and change == "add":
+                world["c"] += 3
+            elif i == when and change == "rebind":
+                world["c"] = Tensor.full((3,), 5.0)
+            elif i == when:
+                world["c"].replace(Tensor.full((3,), 6.0))
+        return seen
+
+    assert run(TinyJit) == run(lambda function: function)
+
+
 def test_uncomputed_state_is_computed_once(backend: str) -> None:
     w = Tensor.rand(3).contiguous()
     calls: list[int] = []

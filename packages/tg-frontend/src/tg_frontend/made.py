@@ -116,6 +116,9 @@ class Made:
                 copied.append(tensor)  # equal graphs are one node: the same value, though not the same memory
         if not copied:
             return result
+        parted = {id(whole_of(tensor._home)) for tensor in copied if tensor._home is not None} - outside
+        copied += [tensor for tensor in tensors if (home := tensor._home) is not None and id(whole_of(home)) in parted
+                   and all(tensor is not one for one in copied)]  # fmt: skip
         copies = copied_together(copied)
         realize_all([tensor.lazydata for tensor in copies.values()])
         return rebuilt(result, lambda tensor: copies.get(id(tensor), tensor))  # type: ignore[no-any-return]

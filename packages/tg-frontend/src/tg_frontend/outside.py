@@ -160,6 +160,8 @@ class Outside:
       roots: the memory.
       fused: values that are not in memory, and are computed by the record's kernels.
       reached: what the function reached when it was recorded.
+      constants: tensors of one number each that are no memory yet: where the function computed with them in Python, no
+        kernel shows it.
       left: tensors that the function made and left somewhere, in memory that each replay writes: a call would put them
         there again where somebody took them away.
       after: what the function reached after it was recorded.
@@ -176,6 +178,7 @@ class Outside:
         roots: Collection[Storage],
         fused: Collection[LazyBuffer],
         reached: Reached,
+        constants: Collection[Tensor],
         left: Collection[Tensor],
         after: Reached,
     ) -> None:
@@ -185,7 +188,7 @@ class Outside:
         self._holders: dict[Storage, list[ref[Tensor]]] = {root: [] for root in roots}
         self._inner = {s.root for node in reachable(list(fused)) if (s := node.storage) is not None}  # of those values
         self._unheld: list[tuple[ref[Tensor], ref[LazyBuffer]]] = []
-        shown = set(fused)
+        shown = {*fused, *(tensor.lazydata.base for tensor in constants)}
         found = []
         for tensor in live():
             assert isinstance(tensor, Tensor)

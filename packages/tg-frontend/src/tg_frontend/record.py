@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from tg_lazy import ANOMALY, DEBUG, LazyBuffer, Storage
+from tg_lazy import ANOMALY, DEBUG, LazyBuffer, Ops, Storage
 from tg_lazy.reach import check_reach
 from tg_runtime import PROFILE, Buffer, Device, buffer_of
 from tg_runtime.interrupts import Uninterrupted
@@ -93,7 +93,9 @@ class Record:
         for tensor in left:
             if tensor._home is not None and not tensor._home.direct and tensor.lazydata.is_whole:
                 tensor._home = tensor._place = None  # it is in memory that is the record's, and follows what is there
-        return Outside(roots, nodes, made.reached, left, made.after)
+        constants = [tensor for tensor in live() if isinstance(tensor, Tensor)
+                     and tensor.lazydata.base.op is Ops.CONST and made.seen.knew(tensor)]  # fmt: skip
+        return Outside(roots, nodes, made.reached, constants, left, made.after)
 
     @property
     def steps(self) -> list[tuple[ExecItem, list[Source]]]:
