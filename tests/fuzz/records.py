@@ -424,7 +424,7 @@ def _plain(tensor: Tensor) -> Any:
 
 
 def _outcome(program: Program, device: str, jit: int) -> tuple[list[Any], Exception | None]:
-    with Context(JIT=jit, DEV=device), warnings.catch_warnings():
+    with Context(JIT=jit, **({} if device == Device.DEFAULT else {"DEV": device})), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         run = Run(program, device)
         try:

@@ -106,7 +106,7 @@ class World:
 
 def seen(seed: int, program: Program, jit: int, device: str) -> list[Any]:
     """Everything that shows after each write."""
-    with Context(JIT=jit, DEV=device), warnings.catch_warnings():
+    with Context(JIT=jit, **({} if device == Device.DEFAULT else {"DEV": device})), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         world = World(program)
         function, shown, old = TinyJit(world.call), list[Any](), list[Tensor]()

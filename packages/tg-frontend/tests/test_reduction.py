@@ -180,6 +180,16 @@ def test_mistakes_are_named(name: str) -> None:
         function(Tensor([[1.0, 2, 3], [4, 5, 6]]))
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, 0.0, math.inf, -math.inf])
+def test_normalize_of_narrow_floats(p: float) -> None:
+    """Norms and ``eps`` may be outside of what the dtype has."""
+    for data in ([0.0, 0.0], [300.0, 400.0], [2e-5, 1e-5]):
+        wide = Tensor([data], dtype="float64").normalize(p)
+        got = Tensor([data], dtype="float16").normalize(p)
+        assert got.dtype.name == "float16"
+        np.testing.assert_allclose(got.numpy(), wide.numpy(), rtol=4e-3)
+
+
 def test_normalize_by_the_extremes(backend: str) -> None:
     x = np.array([[1.0, -4.0, 2.0], [0.5, 0.0, -0.25]], np.float32)
     same(Tensor(x).normalize(p=math.inf), x / np.abs(x).max(1, keepdims=True))

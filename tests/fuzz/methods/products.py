@@ -136,7 +136,9 @@ def _conv_transpose2d(pool: Pool, i: int) -> Call | None:
     j, x = _image(pool, i)
     kernel = [pool.pick.randint(1, 3) for _ in range(2)]
     w = pool.floats(x.shape[1], pool.pick.randint(1, 3), *kernel)
-    kwargs = {"stride": pool.pick.randint(1, 2), "padding": pool.pick.randint(0, min(kernel) - 1)}
+    stride = pool.pick.randint(1, 2)
+    least = min((side - 1) * stride + k for side, k in zip(x.shape[2:], kernel, strict=True))
+    kwargs = {"stride": stride, "padding": pool.pick.randint(0, min((least - 1) // 2, min(kernel) - 1))}
 
     def reference(x: Array, w: Array, stride: int, padding: int) -> Array:
         n, _, h, width = x.shape

@@ -256,6 +256,8 @@ class Prefetch(Action):
         loads = loads_of(nest)
         if not 0 <= self.number < len(loads):
             raise ActionError(f"{self}: the kernel has {len(loads)} loads")
+        if self.distance < 1:
+            raise ActionError(f"{self}: {self.distance} elements are not ahead")
         load = loads[self.number]
         if nest.buffers[load.arg[0]].internal:
             raise ActionError(f"{self}: that load reads what the kernel keeps itself")
@@ -278,6 +280,8 @@ class Foresee(Action):
 
     def apply(self, nest: Nest) -> Nest:
         root = find(nest, self.axis, self).root
+        if self.distance < 1:
+            raise ActionError(f"{self}: {self.distance} iterations are not ahead")
         if not any(n.op is NodeOp.GATHER and root in n.free for n in nest.nodes()):
             raise ActionError(f"{self}: no gather depends on that loop")
         if nest.foreseen is not None:

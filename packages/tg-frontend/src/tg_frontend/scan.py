@@ -82,16 +82,17 @@ class Scan(Reduction):
         is the greatest absolute value, for minus infinity the least.
         """
         axis = self._axis(dim, "normalize")
-        if p == 0:
-            count = self.ne(0).sum(axis, keepdim=True).cast(self._floating().dtype)
-            return self / count.maximum(eps)
-        if math.isinf(p):
-            size = self.abs()
-            norm = size.max(axis, keepdim=True) if p > 0 else size.min(axis, keepdim=True)
-            return self / norm.cast(self._floating().dtype).maximum(eps)
-        powers = self * self if p == 2 else self.abs().pow(p)
-        norm = powers.sum(axis, keepdim=True).pow(1 / p)
-        return self / norm.maximum(eps)
+
+        def divided(x: Self) -> Self:
+            if p == 0:
+                norm = x.ne(0).sum(axis, keepdim=True).cast(x.dtype)
+            elif math.isinf(p):
+                norm = x.abs().max(axis, keepdim=True) if p > 0 else x.abs().min(axis, keepdim=True)
+            else:
+                norm = (x * x if p == 2 else x.abs().pow(p)).sum(axis, keepdim=True).pow(1 / p)
+            return x / norm.maximum(eps)
+
+        return self._wide(divided)
 
     # *** running reductions ***
 
