@@ -14,6 +14,8 @@ from tg_codegen.actions import Action, ActionError, Split, find
 from tg_codegen.nest import Kind, Nest
 
 SEEDS = range(80)
+FOUND = (259020201, 285452794, 613942020)
+"""What runs from new seeds found."""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,11 @@ def test_what_is_accepted_is_right(fuzz: ModuleType, first: int) -> None:
         assert finding is None, finding
         accepted += count
     assert accepted >= 5  # else nothing was looked at
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found(fuzz: ModuleType, seed: int) -> None:
+    assert fuzz.check(seed)[0] is None
 
 
 def test_a_wrong_kernel_is_found(fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

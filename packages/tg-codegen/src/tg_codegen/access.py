@@ -143,8 +143,10 @@ class Access:
         return vectorize(*lanes)
 
     def read(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> UOp:
-        """One LOAD."""
+        """One LOAD; none of what is certainly not there."""
         if isinstance(valid, int):
+            if not valid:
+                return const(0, dtype)
             return UOp(UOps.LOAD, dtype, (pointer, self.address(index)))
         gate = splat(self.build.truth(valid), dtype.count)
         return UOp(UOps.LOAD, dtype, (pointer, self.address(index), gate, const(0, dtype)))

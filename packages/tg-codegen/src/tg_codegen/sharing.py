@@ -45,7 +45,7 @@ class Sharing(Partials):
         if key not in self.fills:
             self.share(stage.axis, where)
         pointer, strides = self.fills[key]
-        return self.load(pointer, stage.node.dtype, offset(env, strides), 1)
+        return self.load(pointer, stage.node.dtype, offset(env, strides), self.kept(env, strides))
 
     def share(self, axis: str | None, where: Context) -> None:
         """Fills the shared stages of a loop."""

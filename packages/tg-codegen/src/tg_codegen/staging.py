@@ -17,7 +17,7 @@ from tg_shape import coefficient, sint
 
 from .access import EmitError
 from .contraction import swapped
-from .loops import Span
+from .loops import Span, below
 from .nest import LANE, Axis, Kind, Nest, Node, NodeOp, Stage
 from .runs import Runs
 from .scope import Block, Context, Env
@@ -68,7 +68,14 @@ class Staging(Runs):
         if known is None:
             known = self.fills[key] = self.fill(stage, where)
         pointer, strides = known
-        return self.load(pointer, stage.node.dtype, offset(env, strides), 1)
+        return self.load(pointer, stage.node.dtype, offset(env, strides), self.kept(env, strides))
+
+    def kept(self, env: Env, strides: dict[str, int]) -> sint:
+        """Whether a stage holds the iteration: a partial last one that depends on a variable may not be there."""
+        found: sint = 1
+        for name in strides:
+            found = found & below(env.axis[name], self.nest.axis(name).extent)
+        return found
 
     def leave(self, block: Block) -> None:
         gone = [key for key in self.fills if key[0] is block]
