@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_codegen.builder import LinearBuilder
@@ -473,6 +474,19 @@ def test_wgsl_leaves_nothing_to_its_compiler() -> None:
     assert "2147483647i + 1i" not in text
     assert "/ 0i" not in text
     assert "data0[2i] = i32(-2147483648);" in text
+
+
+@settings(max_examples=30)
+@given(st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([-1, -(2**32), -(2**32) - 1, 2**32 - 1, 2**32])))
+def test_wgsl_halves_of_wide_integers(value: int) -> None:
+    """A word has no sign there: the halves are those of two's complement, in which signed and unsigned are alike."""
+    for dtype in (dtypes.int64, dtypes.uint64):
+        k = LinearBuilder()
+        k.store(k.param(0, dtype), k.const(0), k.const(value if dtype is dtypes.int64 else value % 2**64, dtype))
+        found = re.findall(r"= vec2<u32>\((.*?)u, (.*?)u\);", WGSLRenderer().render("kernel", k.uops))
+        assert [b"".join(int(half).to_bytes(4, "little") for half in pair) for pair in found] == [
+            value.to_bytes(8, "little", signed=True)
+        ]
 
 
 def test_wgsl_names() -> None:
