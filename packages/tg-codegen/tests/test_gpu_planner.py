@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from math import prod
 from typing import Any
 
@@ -20,7 +21,7 @@ from tg_codegen.verify import verify
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker
+from tg_shape import ShapeTracker, Variable, sint
 
 ST = ShapeTracker.from_shape
 F32 = dtypes.float32
@@ -100,3 +101,35 @@ def test_shared_memory_that_is_too_small_is_refused_when_it_is_filled() -> None:
     compile_ast(ast, gpu(4 * largest), actions=actions)
     with pytest.raises(ValueError, match=f"{largest} x float32 do not fit into {4 * largest - 1} shared bytes"):
         compile_ast(ast, gpu(4 * largest - 1), actions=actions)
+
+
+def turned(shared_bytes: int, rows: sint, columns: sint, sizes: int, local_max: int = 256) -> bool:
+    """Whether the plan of a transposition shares its operand: neighbours then read and write neighbours."""
+    x = A.load(1, F32, ST((rows, columns)).permute((1, 0)))
+    sink = A.sink((A.store(0, ST((columns, rows)), A.alu(Ops.ADD, x, x)),), (BufferArg(F32, sizes),) * 2)
+    nest, target = lower(sink), gpu(shared_bytes, local_max).target
+    actions = heuristic(nest, target)
+    sizes_of = [a.extent for a in apply(nest, actions).axes if a.kind is Kind.LOCAL]
+    assert prod(n for n in sizes_of if isinstance(n, int)) <= local_max
+    return "share(0, -)" in map(str, actions)
+
+
+def test_what_is_transposed_is_turned_in_shared_memory() -> None:
+    """Where there is room, and on either side enough to be read or written together."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    draw = random.Random(seed)
+    for _ in range(8):
+        rows, columns, few = draw.randint(8, 300), draw.randint(8, 300), draw.randint(1, 7)
+        assert turned(16 << 10, rows, columns, rows * columns, draw.choice([32, 256, 1024])), f"seed {seed}"
+        assert not turned(0, rows, columns, rows * columns), f"seed {seed}"
+        assert not turned(16 << 10, few, columns, few * columns), f"seed {seed}"
+        assert not turned(16 << 10, rows, few, rows * few), f"seed {seed}"
+        side = min(32, 1 << rows.bit_length() - 1)
+        assert turned(side * (4 * side + 16), rows, columns, rows * columns), f"rows of a square are lengthened: {seed}"
+        assert not turned(side * (4 * side + 16) - 1, rows, columns, rows * columns), f"seed {seed}"
+
+
+def test_squares_have_sides_that_are_known() -> None:
+    n = Variable("n", 1, 64)
+    assert turned(16 << 10, 64, 64, 64 * 64)
+    assert not turned(16 << 10, n, 64, 64 * 64) and not turned(16 << 10, 64, n, 64 * 64)

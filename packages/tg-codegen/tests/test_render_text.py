@@ -406,6 +406,31 @@ def test_ptx_takes_vectors_in_pieces() -> None:
     assert text.count("st.global.f32") == 4
 
 
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.float16, f32, dtypes.float64])
+@pytest.mark.parametrize("known", [None, 1, 2, 4, 8, 12])
+def test_ptx_pieces_are_aligned_and_make_up_the_vector(dtype: DType, known: int | None) -> None:
+    """Whatever the number of lanes is: each piece begins at a multiple of its own size, and is one the machine has."""
+    for lanes in range(1, 17):
+        k = LinearBuilder()
+        out, a = k.param(0, dtype), k.param(1, dtype)
+        at = k.load(k.param(2, dtypes.int32), k.const(0))
+        if known is not None:
+            at = k.alu(Ops.MUL, at, k.const(known))
+        k.store(out, at, k.load(a, at, lanes))
+        text = PTXRenderer().render("kernel", k.uops)
+        for access in (r"ld\.global\.nc", r"st\.global"):
+            reached = 0
+            for many, bits, place in re.findall(rf"{access}(?:\.v(\d))?\.[a-z](\d+) (.*);", text):
+                if "[%rd3]" in place:
+                    continue  # the index itself
+                size = int(many or 1) * int(bits) // 8
+                assert size in (1, 2, 4, 8, 16) and (known or 1) * dtype.itemsize % size == 0
+                offset = re.search(r"\+(\d+)\]", place)
+                assert reached == (int(offset[1]) if offset else 0) and reached % size == 0
+                reached += size
+            assert reached == lanes * dtype.itemsize
+
+
 @pytest.mark.parametrize("arch", ["sm_70", "gfx90a", "", "sm_x", "sm_9999", "sm_99", "sm_080", "sm_80a", "sm_90f"])
 def test_ptx_has_architectures(arch: str) -> None:
     with pytest.raises(ValueError, match="is not an architecture from sm_75 on"):

@@ -33,7 +33,8 @@ class KernelFacts:
       uses: how often each node stands as an operand.
       address: integer nodes made from coordinates alone that serve only to address, to gate or to bound a loop. Such
         arithmetic does not overflow, because the lowering chose a dtype that holds it.
-      divisors: for integers, a number that divides the value (0 for the constant 0): what alignment follows from.
+      divisors: for each integer of one lane, a number that divides the value (0 for the constant 0): what alignment
+        follows from.
       stored: slots that are written.
       lanes: the widest vector in the kernel, 1 if it has none.
       bounds: of integer nodes.
@@ -58,7 +59,7 @@ class KernelFacts:
     def streamed(self, store: UOp) -> bool:
         """Whether a STORE goes past the caches: one of vectors that are aligned to their size where the buffer is."""
         value = store.src[2].dtype
-        by = self.divisors.get(store.src[1], 1) * value.scalar().itemsize
+        by = self.divisors[store.src[1]] * value.scalar().itemsize
         wide = value.itemsize >= LEAST_STREAMED and not value.itemsize & (value.itemsize - 1)
         return store.arg == STREAM and wide and by % value.itemsize == 0 and pointer_base(store.src[0]).op is UOps.PARAM
 

@@ -209,7 +209,7 @@ class _Kernel(CStyleKernel):
     # memory
 
     def is_aligned(self, index: UOp, memory: DType) -> bool:
-        known = abs(int(index.arg)) if index.is_const else self.facts.divisors.get(index, 1)
+        known = self.facts.divisors[index]
         whole = memory.itemsize <= _WIDEST_ACCESS and memory.itemsize & (memory.itemsize - 1) == 0
         return whole and known % memory.count == 0
 

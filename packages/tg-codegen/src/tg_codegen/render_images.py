@@ -75,7 +75,7 @@ class ImageKernel(CStyleKernel):
 
     def aligned(self, index: UOp) -> bool:
         """Whether an index is that of a texel's first channel."""
-        known = abs(int(index.arg)) if index.is_const else self.facts.divisors.get(index, 1)
+        known = self.facts.divisors[index]
         return known % CHANNELS == 0
 
     def store(self, u: UOp) -> None:

@@ -351,7 +351,7 @@ class _Kernel(PTXArithmetic):
 
     def pieces(self, pointer: UOp, index: UOp, count: int) -> list[tuple[int, int]]:
         """(first lane, lanes) of each instruction that an access of ``count`` elements takes."""
-        known = abs(int(index.arg)) if index.is_const else self.facts.divisors.get(index, 1)
+        known = self.facts.divisors[index]
         dtype = element(pointer)
         most = min(_WIDEST_ACCESS // max(dtype.itemsize, 1), 4)
         if dtypes.is_float(dtype) and dtype.itemsize == 2:
