@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tg_codegen import EmitError, compile_ast
+from tg_codegen.builder import LinearBuilder
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_opencl import OpenCLRenderer
+from tg_codegen.uop import UOps
 from tg_dtype import ImageDType, dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker
@@ -59,6 +61,25 @@ def test_actions_are_replayed() -> None:
     spec = compile_ast(sink, OpenCLRenderer())
     again = compile_ast(sink, OpenCLRenderer(), actions=[parse(line) for line in spec.actions])
     assert again.src == spec.src
+
+
+@pytest.mark.parametrize(("first", "lanes", "gates", "written"), [
+    (0, 4, 0, True), (8, 8, 0, True), (8, 4, 1, True), (2, 4, 0, False), (5, 8, 1, False), (0, 2, 0, False),
+    (4, 2, 1, False), (0, 4, 4, False), (2, 2, 2, False),
+])  # fmt: skip
+def test_only_whole_texels_are_written(first: int, lanes: int, gates: int, written: bool) -> None:
+    k = LinearBuilder()
+    out, a = k.add(UOps.PARAM, IMAGE, (), 0), k.param(1, dtypes.float32)
+    value = k.load(a, k.const(first), lanes)
+    gate = k.alu(Ops.CMPLT, k.load(a, k.const(0), gates), k.const(1.0, dtypes.float32.vec(gates))) if gates else None
+    k.store(out, k.const(first), value, gate)
+    if written:
+        text = OpenCLRenderer().render("kernel", k.uops)
+        assert text.count("write_imagef(data0, (int2)(") == lanes // 4
+        assert text.count("if (") == gates
+    else:
+        with pytest.raises(ValueError, match=r"imageh\S* is written by whole texels, not by"):
+            OpenCLRenderer().render("kernel", k.uops)
 
 
 def test_refusals() -> None:

@@ -525,6 +525,15 @@ def test_softmax_rows_come_outside_of_columns() -> None:
     assert [axis.extent for axis in nest.axes if axis.kind is Kind.LOOP] == [5, 43]
 
 
+@pytest.mark.parametrize(("kind", "accumulators"), [("VECTOR", [4]), ("ROWS", [8, 8, 8, 8])])
+def test_lanes_of_outputs_beside_lanes_of_reductions(kind: str, accumulators: list[int]) -> None:
+    """Rows have accumulators of their own, whose lanes are added up; plain vectors have one, of a lane for each."""
+    made = total(8, 32, 1)
+    nest = apply(lower(made.ast), [parse("split(r0, 8, LANES)"), parse(f"split(i0, 4, {kind})")])
+    check(nest, made, CPU)
+    assert [u.dtype.count for u in emit(nest, CPU).toposort() if u.op is UOps.ACC] == accumulators
+
+
 def test_a_register_tile_shares_its_loads() -> None:
     made = matmul(8, 32, 16)
     actions = [parse(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 4, UPCAST)", "split(i1, 2, UPCAST)")]

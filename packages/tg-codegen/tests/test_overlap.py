@@ -102,6 +102,14 @@ def test_a_row_is_written_in_the_next_ones_walk() -> None:
     assert sorted(set(inside)) == [1, 2], "in the walk within the rows' loop, and once more after it for the last row"
 
 
+@pytest.mark.parametrize("last_bytes", [0, 1 << 24])
+def test_rows_that_stay_in_the_caches_are_written_at_once(last_bytes: int) -> None:
+    """What does not go past them has no time to win."""
+    spec = compile_ast(softmax(64, 256), LLVMRenderer(machine(last_bytes=last_bytes)))
+    assert STREAM not in {u.arg for u in spec.uops if u.op is UOps.STORE}
+    assert not any(u.op is UOps.IF for u in spec.uops)
+
+
 def test_cheap_rows_are_written_at_once() -> None:
     n, m = 64, 256
     x = A.load(1, F32, ST((n, m)))

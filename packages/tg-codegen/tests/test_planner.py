@@ -14,7 +14,7 @@ from tg_codegen.cycles import cycles
 from tg_codegen.emit import emit
 from tg_codegen.limits import accumulators
 from tg_codegen.lower import lower
-from tg_codegen.nest import Nest
+from tg_codegen.nest import Kind, Nest
 from tg_codegen.plan import heuristic
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.staging import MAX_SCRATCH_BYTES
@@ -118,6 +118,19 @@ def test_threads_have_the_same_to_do(shape: tuple[int, int, int, bool, bool], th
         cycles(compile_ast(product(*shape), LLVMRenderer(target)), target)
         for target in (replace(LARGE, threads=1), replace(LARGE, threads=threads)))
     assert together < alone / threads * 1.5
+
+
+@pytest.mark.parametrize(("outer", "inner", "divided"), [
+    (3, 64, "i1"), (2, 1000, "i1"), (4, 64, "i0"), (101, 64, "i0"), (64, 2, "i0"), (3, 2, "i0"), (2, 3, "i1"),
+])  # fmt: skip
+def test_threads_divide_the_outermost_loop(outer: int, inner: int, divided: str) -> None:
+    """It is the first that has an iteration for each, or the longest; else each thread begins again and again."""
+    x = A.load(1, F32, ST((inner, outer, 20000)).permute((1, 0, 2)))
+    total = A.reduce(x, Ops.ADD, (2,))
+    sizes = (BufferArg(F32, outer * inner), BufferArg(F32, outer * inner * 20000))
+    nest = planned(A.sink((A.store(0, ST((outer, inner, 1)), total),), sizes), replace(SMALL, threads=4))
+    serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
+    assert [a.kind for a in serial] == [Kind.THREAD, Kind.LOOP] and serial[0].name == divided
 
 
 @pytest.mark.parametrize(("extent", "step"), [(2, 3), (5, 3), (7, 3), (8, 3), (20, 4), (23, 4), (12, 4), (3, 3)])

@@ -81,6 +81,23 @@ def test_progress_is_told() -> None:
     assert math.isclose(steps[-1].best_s, 1.0)
 
 
+def test_kernels_of_several_parts_stay_as_they_are_planned() -> None:
+    """An action names a loop, and each part has loops of the same names."""
+    shape = ST((16, 8))
+    squares = A.alu(Ops.MUL, A.load(1, F32, shape), A.load(1, F32, shape))
+    whole = BufferArg(F32, 128)
+    stores = (A.store(2, shape, squares), A.store(0, shape, A.alu(Ops.SQRT, A.load(2, F32, shape))))
+    ast = A.sink(stores, (whole, whole, BufferArg(F32, 128, internal=True)))
+    measured: list[ProgramSpec] = []
+
+    def measure(spec: ProgramSpec) -> float:
+        measured.append(spec)
+        return 1.0
+
+    assert beam_search(ast, CPU, measure).src == compile_ast(ast, CPU).src
+    assert not measured
+
+
 def test_a_beam_has_a_width() -> None:
     with pytest.raises(ValueError, match="width must be positive, got 0"):
         beam_search(row_sums(), CPU, lambda spec: 1.0, width=0)

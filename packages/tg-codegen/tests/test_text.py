@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tg_codegen.builder import LinearBuilder
 from tg_codegen.text import ParseError, parse, parse_linear, parse_sink, print_uops
 from tg_codegen.uop import UOp, UOps, const, shuffle, vectorize
 from tg_dtype import AddrSpace, dtypes, from_bits
@@ -75,6 +76,22 @@ def test_comments_and_blank_lines() -> None:
     linear = parse_linear(text)
     assert [u.op for u in linear] == [UOps.PARAM, UOps.CONST, UOps.CONST, UOps.STORE]
     assert print_uops(linear) == "%0 = param[0] int32*4\nstore (%0, 1, 2)"
+
+
+def test_what_is_inside_a_block_is_indented() -> None:
+    """In a linear kernel, that is: among the nodes of a graph nothing says where a block ends."""
+    k = LinearBuilder()
+    out = k.param(0, I32)
+    with k.range(7) as i, k.iff(k.alu(Ops.CMPLT, i, k.const(3))):
+        k.store(out, i, i)
+    k.store(out, k.const(0), k.const(1))
+    lines = print_uops(k.uops).splitlines()
+    assert [(len(line) - len(line.lstrip()), line.split("=")[-1].split()[0]) for line in lines] == [
+        (0, "param[0]"), (0, "range[i]"), (2, "cmplt"), (2, "if[1]"), (4, "store"), (2, "endif"), (0, "endrange"),
+        (0, "store"),
+    ]  # fmt: skip
+    graph = print_uops(kernel(i)).splitlines()
+    assert "range[i]" in graph[1] and graph == [line.lstrip() for line in graph]
 
 
 def test_a_node_that_is_no_kernel() -> None:

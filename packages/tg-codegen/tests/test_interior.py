@@ -1,0 +1,75 @@
+"""Interiors: a loop over a padded dimension is cut where the padding begins and ends, if enough lies between."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tg_codegen import Target, interpret, linearize
+from tg_codegen.emit import emit
+from tg_codegen.interior import LEAST
+from tg_codegen.lower import lower
+from tg_codegen.uop import UOp, UOps
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+ST = ShapeTracker.from_shape
+F32 = dtypes.float32
+COLUMNS = 3
+
+
+def padded(rows: int, before: int, after: int) -> LazyOp:
+    """y + x, where x has rows of zeros before and after."""
+    total = before + rows + after
+    x = A.load(1, F32, ST((rows, COLUMNS)).pad(((before, after), (0, 0))))
+    y = A.load(2, F32, ST((total, COLUMNS)))
+    sizes = (total * COLUMNS, rows * COLUMNS, total * COLUMNS)
+    value = A.alu(Ops.ADD, x, y)
+    return A.sink((A.store(0, ST((total, COLUMNS)), value),), tuple(BufferArg(F32, size) for size in sizes))
+
+
+def kernel(rows: int, before: int, after: int) -> UOp:
+    return emit(lower(padded(rows, before, after)), Target(vector_bytes=16, registers=16))
+
+
+def parts(sink: UOp) -> int:
+    """How many loops there are over the columns: one in each part of the rows."""
+    return sum(u.op is UOps.RANGE and u.src[1].arg == COLUMNS for u in sink.toposort())
+
+
+def gates(sink: UOp) -> int:
+    return sum(u.op is UOps.LOAD and len(u.src) > 2 for u in sink.toposort())
+
+
+@pytest.mark.parametrize(("before", "after"), [(True, False), (False, True), (True, True)])
+def test_a_large_interior_has_a_loop_without_conditions(before: bool, after: bool) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    draw = random.Random(seed)
+    for _ in range(4):
+        rows = draw.randint(LEAST, 70)
+        one = draw.randint(COLUMNS + 1, rows // 2)
+        sides = (one * before, one * after)
+        sink = kernel(rows, *sides)
+        assert (parts(sink), gates(sink)) == (1 + before + after, 0), f"{rows} {sides}, drawn with the seed {seed}"
+        x = np.arange(1, rows * COLUMNS + 1, dtype=np.float32).reshape(rows, COLUMNS)
+        y = np.full((rows + sum(sides), COLUMNS), 0.5, np.float32)
+        out = np.zeros_like(y)
+        interpret(linearize(sink), [a.data.cast("B") for a in (out, x, y)], {})
+        np.testing.assert_array_equal(out, np.pad(x, (sides, (0, 0))) + y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "before", "after", "whole"),
+    [
+        (LEAST - 1, 0, 5, True), (LEAST - 1, 3, 3, True), (LEAST, 0, 5, False), (LEAST, 3, 3, False),
+        (50, 50, 0, False), (49, 51, 0, True), (40, 0, 60, True), (40, 30, 30, True), (60, 20, 20, False),
+    ],
+)  # fmt: skip
+def test_a_small_interior_is_not_worth_more_code(rows: int, before: int, after: int, whole: bool) -> None:
+    """One of few rows, or of fewer than half of all."""
+    sink = kernel(rows, before, after)
+    assert (parts(sink) == 1) == (gates(sink) == 1) == whole
