@@ -194,7 +194,7 @@ def test_an_argument_that_the_function_keeps(part: bool, backend: str) -> None:
 
     def within(x: Tensor) -> Tensor:
         keeper.last = x
-        out = keeper.last + 1
+        out: Tensor = keeper.last + 1
         keeper.last = None
         return out
 
