@@ -205,9 +205,29 @@ def test_lists_of_tensors_and_whatever_offers_an_array() -> None:
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             return np.arange(3, dtype=np.int16)
 
+    class OffersMemory:
+        array = np.arange(6, dtype=np.uint16).reshape(2, 3).T
+
+        @property
+        def __array_interface__(self) -> Any:
+            return self.array.__array_interface__
+
     assert Tensor(Offers()).dtype.name == "int16"
+    lent = Tensor(OffersMemory())
+    assert (lent.dtype.name, lent.tolist()) == ("uint16", [[0, 3], [1, 4], [2, 5]])
+    mixed = Tensor([OffersMemory(), [[1, 2], [3, 4], [5, 6]]])
+    assert (mixed.dtype.name, mixed.tolist()) == ("uint16", [lent.tolist(), [[1, 2], [3, 4], [5, 6]]])
     rows = Tensor([Tensor([1, 2], dtype="uint8"), Tensor([3, 4], dtype="int16")])
     assert (rows.dtype.name, rows.tolist()) == ("int16", [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, np.float32, np.matrix, list, Tensor])
+def test_a_class_is_no_data(kind: type) -> None:
+    """Though the classes of arrays have the attributes of arrays."""
+    with pytest.raises(TypeError, match="^Tensor: data is a type; give"):
+        Tensor(kind)
+    with pytest.raises(TypeError, match="^Tensor: data holds a type; it must be"):
+        Tensor([1, kind])
 
 
 @pytest.mark.parametrize(("data", "dtype"), [

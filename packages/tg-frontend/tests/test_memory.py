@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor
+from tg_runtime import GlobalCounters
 
 Method = Callable[[Tensor], Tensor]
 
@@ -267,9 +270,50 @@ def test_operands_of_in_place_operators_are_kept(realised: bool) -> None:
     x.sum().backward()
     assert a.grad is not None and w.grad is not None
     assert (a.grad.tolist(), w.grad.tolist(), x.tolist()) == ([6, 8], [[2, 4]], [7, 17])
-    for operator in ("__imul__", "__ipow__", "__imod__", "__itruediv__"):
+    for write in (operator.imul, operator.ipow, operator.imod, operator.itruediv):
         with pytest.raises(RuntimeError, match="a leaf of shape"):
-            getattr(a, operator)(w.reshape(2))
+            write(a, w.reshape(2))  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"])
+@pytest.mark.parametrize("realised", [False, True])
+def test_operators_in_place_do_what_the_others_do(name: str, realised: bool) -> None:
+    """With numbers that make a constant or nothing of the elements, too; views and later writes see the same memory."""
+    rng = np.random.default_rng(5)
+    others: list[Any] = [0, 1, -1, 2.5, rng.uniform(0.3, 3, (5,)), rng.uniform(0.3, 3, (3, 1))]
+    for other in others[1:] if name in ("truediv", "floordiv", "mod") else others:
+        array, weights = rng.uniform(0.3, 3, (3, 5)), Tensor(rng.standard_normal((3, 5)))
+        one, two = Tensor(array, requires_grad=True), Tensor(array, requires_grad=True)
+        x, y = one * 1.5, two * 1.5
+        if realised:
+            x.realize()
+        view, operand = x.reshape(15), Tensor(other) if isinstance(other, np.ndarray) else other
+        assert getattr(operator, f"i{name}")(x, operand) is x
+        want = getattr(operator, name)(y, operand)
+        (x * weights).sum().backward()
+        (want * weights).sum().backward()
+        assert view.tolist() == want.reshape(15).tolist() and x.tolist() == want.tolist(), (name, other)
+        assert one.grad is not None and two.grad is not None
+        assert one.grad.tolist() == two.grad.tolist(), (name, other)
+        with Tensor.no_grad():
+            x[1] = 7
+        assert view.tolist() == x.reshape(15).tolist() and x[1].tolist() == [7] * 5
+        assert x[0].tolist() == want[0].tolist()
+
+
+@pytest.mark.parametrize("name", ["mul", "truediv", "mod"])
+def test_elements_before_a_write_are_kept_for_the_gradient_of_the_other_operand_alone(name: str, backend: str) -> None:
+    """They are memory, and one that is not asked for unless a gradient is made of them."""
+    for wanted in (False, True):
+        x = Tensor([5.0, 6.0, 7.0] * 333, requires_grad=True).realize() * 2
+        other = Tensor([2.0, 3.0, 4.0] * 333).realize().requires_grad_(wanted)
+        gc.collect()
+        before = GlobalCounters.mem_used
+        for _ in range(3):
+            x = getattr(operator, f"i{name}")(x, other)
+        x.realize()
+        assert (GlobalCounters.mem_used - before) // x.nbytes() == (4 if wanted else 1)
+        del x
 
 
 @pytest.mark.parametrize("realised", [False, True])
@@ -313,6 +357,23 @@ def test_a_gradient_of_what_was_overwritten_is_refused(realised: bool) -> None:
     with pytest.raises(RuntimeError, match="a leaf of shape"):
         w[1:].assign(Tensor.zeros(2)).sum()
         w[1:] += 2
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("kind", ["constant", "equal graph"])
+def test_writing_to_an_equal_value_refuses_nobody_elses_gradient(kind: str, whole: bool) -> None:
+    """Constants, and graphs that are built twice, are one node: who writes to his tensor ends his own version alone."""
+    w, some = Tensor([1.0, 2.0, 3.0], requires_grad=True), Tensor([5.0, 6.0, 7.0]).realize()
+
+    def factor() -> Tensor:
+        return Tensor.full((3,), 1.5) if kind == "constant" else (some * 0.25).detach()
+
+    x, mine, others = w * 2, factor(), factor()
+    x *= mine
+    others[... if whole else slice(1, None)] = 9
+    x.sum().backward()
+    assert w.grad is not None and w.grad.tolist() == (mine * 2).tolist()
+    assert others.tolist()[1:] == [9, 9] and mine.tolist() == factor().tolist()
 
 
 def test_what_a_row_is_made_for_is_written_in_place(backend: str) -> None:

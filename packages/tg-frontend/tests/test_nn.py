@@ -94,6 +94,24 @@ def test_convolutions() -> None:
         nn.Conv2d(4, 6, (3, 3, 3))
 
 
+def test_layers_without_a_bias_have_none(backend: str) -> None:
+    x = Tensor(sample(2, 4, 7))
+    made: dict[str, Callable[[bool], Any]] = {
+        "linear": lambda bias: nn.Linear(7, 6, bias=bias),
+        "convolution": lambda bias: nn.Conv1d(4, 6, 3, bias=bias),
+        "in groups": lambda bias: nn.Conv1d(4, 6, 3, groups=2, bias=bias),
+        "transposed": lambda bias: nn.ConvTranspose1d(4, 6, 3, stride=2, bias=bias),
+    }
+    for name, make in made.items():
+        layer = make(True)
+        assert list(nn.state.get_state_dict(layer)) == ["weight", "bias"] and layer.bias.shape == (6,), name
+        with_bias, sizes = layer(x), (6,) if name == "linear" else (6, 1)
+        bare = make(False)
+        assert bare.bias is None and list(nn.state.get_state_dict(bare)) == ["weight"], name
+        nn.state.load_state_dict(bare, {"weight": layer.weight})
+        same(bare(x) + layer.bias.reshape(sizes), with_bias.numpy())
+
+
 def test_batchnorm_in_training_and_after(backend: str) -> None:
     layer, x = nn.BatchNorm(3), sample(4, 3, 5, 2)
     axes = (0, 2, 3)

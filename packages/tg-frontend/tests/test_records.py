@@ -292,6 +292,22 @@ def test_what_the_function_builds_like_others_is_its_own(backend: str) -> None:
     assert function.captured is record is not None
 
 
+def test_a_part_of_a_waiting_value_that_somebody_computes_is_what_it_was_then(backend: str) -> None:
+    """The waiting value is made of that part from then on, whatever is written to what the part is made of."""
+    w = real(1.0, 2.0, 3.0)
+    with Tensor.no_grad():
+        waiting = w * 2 + 1
+        function = TinyJit(lambda x: x * waiting)
+        for _ in range(3):
+            function(real(1.0, 1.0, 1.0))
+        assert function.captured is not None
+        part = (w * 2).realize()
+        w += 10
+        for n in (1.0, 2.0):
+            assert function(real(n, n, n)).tolist() == [3.0 * n, 5.0 * n, 7.0 * n]
+    assert part.tolist() == [2.0, 4.0, 6.0] and waiting.tolist() == [3.0, 5.0, 7.0]
+
+
 def test_a_variable_that_is_no_argument_is_refused(backend: str) -> None:
     n, x = Variable("n", 1, 10), Tensor.arange(10).contiguous().realize()
     at = [3]

@@ -129,6 +129,21 @@ def test_scans(backend: str) -> None:
     same(Tensor([1000.0, 1000.0]).logcumsumexp(), [1000.0, 1000 + math.log(2)])
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 0), (0, 3), (1, 1), (3, 0, 2)])
+def test_scans_of_a_number_and_of_nothing(shape: tuple[int, ...], backend: str) -> None:
+    """As PyTorch has it: a number is a vector of one; where there is nothing, nothing is the result."""
+    x = sample(*shape)
+    t = Tensor(x)
+    for axis in range(-max(1, len(shape)), max(1, len(shape))):
+        for found in (t.cumsum(axis), t.cumprod(axis), t.cummax(axis)[0], t.cummin(axis)[0], t.logcumsumexp(axis)):
+            assert found.dtype is dtypes.float32
+            same(found, x)  # none has more than one element along an axis
+        for at in (t.cummax(axis)[1], t.cummin(axis)[1]):
+            assert at.shape == shape and not at.numpy().any()
+        with pytest.raises(IndexError, match=r"^Tensor\.logcumsumexp: axis"):
+            t.logcumsumexp(axis + 2 * max(1, len(shape)))
+
+
 def test_sorting(backend: str) -> None:
     x = np.random.default_rng(0).integers(-5, 5, (3, 8)).astype(np.float32)
     for axis in (0, 1, -1):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor, nn
+from tg_frontend import Tensor, host, nn
 from tg_frontend.nn.state import (
     get_parameters,
     get_state_dict,
@@ -124,6 +124,25 @@ def test_numbers_at_odd_places_are_read(tmp_path: Path, backend: str) -> None:
     (tmp_path / "x").write_bytes(packed(header, b"\x01\x02\x03" + struct.pack("<f", 2.5)))
     loaded = safe_load(tmp_path / "x")
     assert loaded["a"].tolist() == [1, 2, 3] and loaded["b"].tolist() == [2.5]
+
+
+@pytest.mark.parametrize("dtype", ["F16", "F32", "F64", "I8"])
+def test_bytes_are_used_where_they_are_if_a_processor_may_read_them_there(dtype: str, backend: str) -> None:
+    """An address that is no multiple of the elements' size is none that every processor can read from: it is copied."""
+    itemsize, kind = {"F16": (2, "f2"), "F32": (4, "f4"), "F64": (8, "f8"), "I8": (1, "i1")}[dtype]
+    values = np.arange(999, dtype=np.int64) % 100
+    data = values.astype(kind).tobytes()
+    places = set()
+    for shift in range(8):  # the first tensor moves the second one to each place
+        header = {"first": entry(0, shift), "second": entry(shift, shift + len(data), [999], dtype)}
+        raw = packed(header, bytes(shift) + data)
+        place = (np.frombuffer(raw, np.uint8).ctypes.data + len(raw) - len(data)) % itemsize
+        second = safe_load(raw)["second"]
+        storage = second.lazydata.storage
+        assert storage is not None and host.is_borrowed(storage) is (place == 0), (shift, place)
+        assert second.tolist() == values.tolist() and (second + 1).tolist() == (values + 1).tolist()
+        places.add(place)
+    assert places == set(range(itemsize))
 
 
 def test_saving_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +274,9 @@ def test_arrays_of_other_libraries_are_loaded() -> None:
     assert layer.bias is not None and layer.bias.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="weight: .2, 3. for .3, 2."):
         nn.state.load_state_dict(layer, {"weight": weight.T, "bias": bias})
-    with pytest.raises(TypeError, match="bias is a list, neither"):
-        nn.state.load_state_dict(layer, {"weight": weight, "bias": [1, 2, 3]})
+    for wrong, name in (([1, 2, 3], "list"), (np.ndarray, "type")):
+        with pytest.raises(TypeError, match=f"bias is a {name}, neither"):
+            nn.state.load_state_dict(layer, {"weight": weight, "bias": wrong})
 
 
 def test_a_count_of_batches_may_be_missing_or_of_another_shape() -> None:

@@ -99,7 +99,7 @@ def check_fits(values: ConstType | Iterable[ConstType], dtype: DType, what: str)
 
 def is_arraylike(data: object) -> bool:
     """Whether numpy can take it for an array: by ``__array__`` or ``__array_interface__``."""
-    return hasattr(data, "__array_interface__") or (hasattr(data, "__array__") and not isinstance(data, type))
+    return not isinstance(data, type) and (hasattr(data, "__array__") or hasattr(data, "__array_interface__"))
 
 
 def as_array(data: Any) -> NDArray[Any]:
@@ -142,7 +142,7 @@ def plain(data: Any, depth: int = 0) -> tuple[Any, list[DType]]:
     if isinstance(data, (list, tuple, range)):
         parts = [plain(item, depth + 1) for item in data]
         return [part for part, _ in parts], [dtype for _, found in parts for dtype in found]
-    if hasattr(data, "lazydata"):
+    if hasattr(type(data), "lazydata"):
         if data.requires_grad:
             raise TypeError("Tensor: data holds a tensor that requires a gradient; use Tensor.stack, through which its "
                             "gradient flows")  # fmt: skip

@@ -85,7 +85,7 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
 
 def _flatten_mixed(data: Any, odd: object) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
     """Of lists that hold something that is neither a number nor a list, ``odd`` among others."""
-    if not (hasattr(odd, "lazydata") or coerce.is_arraylike(odd)):
+    if not (hasattr(type(odd), "lazydata") or coerce.is_arraylike(odd)):
         raise TypeError(
             f"Tensor: data holds a {type(odd).__name__}; it must be bool, int or float, or arrays and tensors of them"
         )

@@ -136,8 +136,14 @@ class Memory:
         note_assign(base)
         Clock.now += 1
         self.written = Clock.now
-        self.base.ended = True
+        self._end()
         self._move(base)
+
+    def _end(self) -> None:
+        """Marks the version that there was as overwritten; not a node that others hold, too: they keep its value."""
+        base = self.base
+        if not (base.shared or base.op in LEAVES):
+            base.ended = True
 
     def rewritten(self) -> None:
         """Takes a new version that is in the same memory already, which was written by other means than the graph."""
@@ -168,7 +174,7 @@ class Bits(Memory):
     def follow(self) -> None:
         """Looks at the newest version of the memory."""
         self.written = self.whole.written
-        self.base.ended = True
+        self._end()
         root = taken(self.whole.base.seen(self.st), self.dtype)
         self.root, self.base = root, root.base
         for weak in self.bits or ():
@@ -190,7 +196,7 @@ class Bits(Memory):
         with graph_lock:
             self.whole.settle()
             kind = self.whole.base.dtype
-            self.base.ended = True
+            self._end()
             if kind.itemsize == self.dtype.itemsize:
                 self.whole.write(self.st + st, value.bitcast(kind))
                 return
