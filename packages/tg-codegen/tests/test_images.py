@@ -35,6 +35,17 @@ def test_written_by_texels() -> None:
     assert "vload4(0, data1 +" in src
 
 
+@pytest.mark.parametrize("image", [0, 1])
+def test_a_buffer_beside_an_image_is_written_by_texels_too(image: int) -> None:
+    """A kernel that writes an image is planned as one, whatever else it writes."""
+    x = ast.load(2, dtypes.float32, WHOLE)
+    stores = (ast.store(0, WHOLE, x), ast.store(1, WHOLE, ast.alu(Ops.ADD, x, x)))
+    outputs = (argument(), FLOATS) if image == 0 else (FLOATS, argument())
+    spec = compile_ast(ast.sink(stores, (*outputs, FLOATS)), OpenCLRenderer())
+    assert spec.actions == compile_ast(copy(WHOLE, argument(), FLOATS), OpenCLRenderer()).actions
+    assert spec.src.count(f"write_imagef(data{image}, (int2)(") == 1 and "vstore4(" in spec.src
+
+
 def test_read_by_texels_where_texels_are_wanted() -> None:
     src = compile_ast(copy(WHOLE, argument(), argument()), OpenCLRenderer()).src
     assert "read_only image2d_t data1" in src

@@ -72,6 +72,7 @@ def test_what_overlaps() -> None:
     nest = lower(gradient(2, 8, 9, 8, 3))
     load = next(n for n in nest.nodes() if n.op.name == "LOAD" and n.arg[0] == 1)
     pairs = [(near.name, far.name, factor) for near, far, factor in overlapping(load, nest)]
+    assert len(pairs) == 2, "each once, though either moves by the steps of the other"
     assert {frozenset(p[:2]) for p in pairs} == {frozenset(("i2", "r1")), frozenset(("i3", "r2"))}
     found = windowed(load, nest)
     assert sorted(w.root.vmax + 1 for w in found.windows) == [9, 9]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from tg_lazy import Ops
 from tg_shape import ceildiv
 
-from .nest import LANE, REDUCING, REORDERING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Stage, is_float_reduce
+from .nest import LANE, REDUCING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Stage
 
 
 class ActionError(ValueError):
@@ -349,9 +349,3 @@ def apply(nest: Nest, actions: tuple[Action, ...] | list[Action]) -> Nest:
     for action in actions:
         nest = action.apply(nest)
     return nest
-
-
-def reorders(nest: Nest) -> bool:
-    """Whether a float reduction is computed in another order than its loops'."""
-    changed = {a.root for a in nest.axes if a.kind in REORDERING}
-    return any(is_float_reduce(n) and changed & set(n.arg[1]) for n in nest.nodes())

@@ -77,20 +77,17 @@ class GPUPlanner(Planner):
 
     # what is common
 
-    def part(self, root: Variable, factor: int, kind: Kind) -> bool:
+    def part(self, root: Variable, factor: int, kind: Kind) -> None:
         """Gives the innermost ``factor`` iterations to ``kind``, or all if there are no more."""
         axis = self.outer(root)
         if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or size(axis.extent) < 2:
-            return False
+            return
         if kind in REORDERING and self.ordered(root):
-            return False
+            return
         if isinstance(axis.extent, int) and axis.extent <= factor:
             self.do(Mark(axis.name, kind.name))
         elif isinstance(axis.extent, int) or kind in (Kind.LOCAL, Kind.GROUP):
             self.do(Split(axis.name, factor, kind.name))
-        else:
-            return False
-        return True
 
     def even(self, root: Variable, most: int) -> int:
         """The greatest power of two, at most ``most``, that divides what is left of a dimension."""

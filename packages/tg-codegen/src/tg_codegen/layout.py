@@ -117,7 +117,7 @@ def packed(nest: Nest, node: Node, ordered: Sequence[Range]) -> list[Range]:
         pitch *= r.count
         row = pitch * node.dtype.itemsize
         along = r is ordered[-1] and any(a.kind in LANE for a in r.axes)  # written and read in one direction
-        if number == 0 and not along and row % BANK_BYTES == 0 and len(order) > 1:
+        if number == 0 and not along and row % BANK_BYTES == 0:
             pitch += max(1, PAD_BYTES // node.dtype.itemsize)
     return [replace(r, pitch=pitches[r.root]) for r in ordered]
 
