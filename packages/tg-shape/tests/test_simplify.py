@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tg_shape import Expr, Variable, bounds_of, ceildiv, resolve, sint, smax, smin, sym_eval
+from tg_shape import Expr, Variable, bounds_of, ceildiv, is_nonnegative, resolve, sint, smax, smin, sym_eval
 
 P, J, K = Variable("i", 0, 9), Variable("j", 0, 3), Variable("k", 0, 3)
 X, Y = Variable("x", -20, 100), Variable("y", 0, 1000)
@@ -250,3 +250,34 @@ def test_resolve() -> None:
     assert not resolve(P < 0)
     assert resolve(P < 5) and not resolve(P < 5, False)
     assert resolve(True, False) and not resolve(0)
+
+
+@pytest.mark.parametrize("names", ["if", "fi"])
+@pytest.mark.parametrize("least", [-3, 0, 1])
+def test_a_difference_of_products_is_nonnegative_if_every_value_is(names: str, least: int) -> None:
+    """In whichever order the names of the factors put them, and whichever sign they have."""
+    i, f = Variable(names[0], 0, 7), Variable(names[1], least, 5)
+    for k in range(10):
+        e = k * f - i * f
+        values = [sym_eval(e, {i: a, f: b}) for a in range(8) for b in range(least, 6)]
+        assert is_nonnegative(e) is (min(values) >= 0), e
+
+
+def test_bounds_of_products_whose_variables_occur_elsewhere() -> None:
+    """Terms that share a variable are not at their greatest together: ``n*m - n`` is ``n*(m - 1)``."""
+    n, m = Variable("n", 1, 4), Variable("m", 1, 5)
+    for e in (n * m - n, n * m - m, n * m - n - m, n + m - n * m, 7 - n * m + m):
+        values = [sym_eval(e, {n: a, m: b}) for a in range(1, 5) for b in range(1, 6)]
+        assert bounds_of(e) == (min(values), max(values)), e
+
+
+def test_a_condition_absorbs_what_is_narrower() -> None:
+    """``a or (a and b)`` is ``a``, however many conditions there are; ``b or (a and c)`` stays as it is."""
+    a, b, c = P < 3, J < 2, eq(K, 1)
+    both = [a & b, b & a, a & b & c, c & a]
+    for narrower in both:
+        for wide in (a | narrower, narrower | a, narrower | a | narrower):
+            assert wide is a
+        assert (a | narrower | c) == (a | c)
+    other = b | (a & c)
+    assert isinstance(other, Expr) and other.op == "or" and len(other.args) == 2
