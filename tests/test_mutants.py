@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tools.mutants.__main__ import harmless, killed, known, summary
 from tools.mutants.cover import Record
-from tools.mutants.mutations import Mutant, drawn, mutants_of
+from tools.mutants.mutations import Mutant, changed_texts, drawn, mutants_of
 from tools.mutants.trial import Court, Verdict, ordered
 
 SOURCE = '''
@@ -110,7 +110,7 @@ def test_a_list_of_changes_that_is_empty_is_an_error(
 def test_what_is_harmless_is_a_change_that_the_tool_makes(repository: Path) -> None:
     for path, line, before, after in harmless(repository):
         lines = [text.strip() for text in (repository / path).read_text(encoding="utf-8").splitlines()]
-        made = {(lines[m.line - 1], m.before, m.after) for m in mutants_of(repository, repository / path)}
+        made = {(lines[m.line - 1], m.before, m.after) for m in changed_texts(repository, repository / path)}
         assert (line, before, after) in made
 
 
