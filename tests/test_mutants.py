@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tools.mutants.__main__ import harmless, killed, known, summary
 from tools.mutants.cover import Record
-from tools.mutants.mutations import Mutant, changed_texts, drawn, mutants_of
+from tools.mutants.mutations import Mutant, drawn, mutants_of
 from tools.mutants.trial import Court, Verdict, ordered
 
 SOURCE = '''
@@ -43,6 +43,9 @@ def root(tmp_path: Path) -> Path:
 
         def test_values():
             assert [clamp(x) for x in (0, 1, 20)] == [2, 3, 10]
+
+        def test_wrong():
+            raise AssertionError("as it is, too")
         """),
         encoding="utf-8",
     )
@@ -79,14 +82,14 @@ def test_a_seed_draws_the_same_ones_each_once(root: Path) -> None:
 
 
 def test_tests_decide(root: Path, tmp_path: Path) -> None:
+    """But for one that fails without the change, too."""
     court = Court(root, tmp_path / "court")
     found = {(m.before, m.after): m for m in mutants_of(root, root / "packages/tg-planted/src/tg_planted/clamp.py")}
-    test = ["packages/tg-planted/tests/test_clamp.py::test_values"]
+    values, wrong = (f"packages/tg-planted/tests/test_clamp.py::test_{name}" for name in ("values", "wrong"))
     (court.tree / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts=['--import-mode=importlib']\n")
-    killed = court.try_(found["x + 2", "(x - 2)"], test, 1, 60)
-    assert killed.status == "killed" and "test_values" in killed.by
-    assert court.try_(found["x < low", "(x <= low)"], test, 1, 60).status == "killed"
-    assert court.try_(found["x is None or x < low", "(x < low)"], test, 1, 60).status == "survived"
+    killed = court.try_(found["x + 2", "(x - 2)"], [wrong, values], 2, 60)
+    assert killed.status == "killed" and "test_values" in killed.by and killed.tests == (1, 2)
+    assert court.try_(found["x is None or x < low", "(x < low)"], [values], 1, 60).status == "survived"
     assert court.try_(found["2", "3"], [], 0, 60).status == "not covered"
     assert (court.tree / "packages/tg-planted/src/tg_planted/clamp.py").read_text(encoding="utf-8") == SOURCE
 
@@ -110,7 +113,7 @@ def test_a_list_of_changes_that_is_empty_is_an_error(
 def test_what_is_harmless_is_a_change_that_the_tool_makes(repository: Path) -> None:
     for path, line, before, after in harmless(repository):
         lines = [text.strip() for text in (repository / path).read_text(encoding="utf-8").splitlines()]
-        made = {(lines[m.line - 1], m.before, m.after) for m in changed_texts(repository, repository / path)}
+        made = {(lines[m.line - 1], m.before, m.after) for m in mutants_of(repository, repository / path)}
         assert (line, before, after) in made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import tomllib
@@ -107,6 +108,8 @@ def main() -> int:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if options.command == "cover":
         return measure(ROOT, options.record, options.jobs, options.seconds, others)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in the background; tests interrupt
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     record = Record(options.record)
     if options.command == "known":
         verdicts = judge(known(ROOT), record, options)

@@ -75,29 +75,40 @@ class Court:
                 shutil.copy2(source, self.tree / name)
 
     def try_(self, mutant: Mutant, tests: list[str], covering: int, timeout_s: float) -> Verdict:
-        """Plants a mutant, runs tests until one fails, and takes it out again."""
-        if not tests:
-            return Verdict(mutant, "not covered")
-        path, chosen, began = self.tree / mutant.path, self.tree / "chosen", time.monotonic()
+        """Plants a mutant, runs tests until one fails, and takes it out again.
+
+        A test that fails without the mutant too, be it for want of time or of a terminal, tells nothing, and is left
+        out.
+        """
+        path, began, left = self.tree / mutant.path, time.monotonic(), list(tests)
         original = path.read_text(encoding="utf-8")
+        while left:
+            try:
+                path.write_text(mutant.source, encoding="utf-8")
+                status, by, test = self._run(left, timeout_s)
+            finally:
+                path.write_text(original, encoding="utf-8")
+            suspects = [test] if test in left else left
+            if not status or not self._run(suspects, timeout_s)[0]:
+                told = ("killed", by) if status else ("survived", "")
+                return Verdict(mutant, *told, (len(left), covering), time.monotonic() - began)  # type: ignore[arg-type]
+            left = [other for other in left if other not in suspects]
+        return Verdict(mutant, "not covered", seconds=time.monotonic() - began)
+
+    def _run(self, tests: list[str], timeout_s: float) -> tuple[int, str, str]:
+        """Runs tests until one fails: the status, what pytest says of the one that failed, and its name."""
+        chosen = self.tree / "chosen"
         chosen.write_text("\n".join(tests), encoding="utf-8")
         sources = [str(p) for p in (*sorted(self.tree.glob("packages/*/src")), self.tree / "src")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header",
                    "-m", "not dense", f"--timeout={timeout_s:.0f}", f"@{chosen}"]  # fmt: skip
         try:
-            path.write_text(mutant.source, encoding="utf-8")
             done = subprocess.run(
                 command, cwd=self.tree, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
             )
-            status, printed = done.returncode, done.stdout
         except subprocess.TimeoutExpired:
-            status, printed = 1, "FAILED the time was up"
-        finally:
-            path.write_text(original, encoding="utf-8")
-        failed = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        by = failed[0][:160] if failed else f"pytest ended with {status}"
-        seconds = time.monotonic() - began
-        if status:
-            return Verdict(mutant, "killed", by, (len(tests), covering), seconds)
-        return Verdict(mutant, "survived", "", (len(tests), covering), seconds)
+            return 1, "the time was up", ""
+        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        by = failed[0] if failed else f"pytest ended with {done.returncode}"
+        return done.returncode, by[:160], by.partition(" ")[2].partition(" - ")[0]
