@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
 
+import numpy as np
 import pytest
 
-from tg_lazy import Context
-from tg_runtime import Device
+from tg_dtype import DType, dtypes, truncate
+from tg_lazy import ALU, Context, Ops
+from tg_runtime import Device, numpy_ops
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.base import Absent, Group
 from tg_runtime.testing.conformance import groups
@@ -84,3 +90,102 @@ def test_the_program() -> None:
     done = subprocess.run([*command, "NOSUCH"], capture_output=True, text=True, timeout=100)
     assert done.returncode == 1
     assert "NOSUCH" in done.stderr
+
+
+# a device that computes something else is found out
+
+
+def notices(test: Callable[[DeviceConformance], None], *kinds: DType) -> bool:
+    """Whether a test of the class fails on the device as it is now, where it tests these dtypes."""
+    one = subject()
+    one.dtypes = kinds or dtypes.all
+    try:
+        test(one)
+    except AssertionError:
+        return True
+    finally:
+        one.teardown_method()
+    return False
+
+
+def other(x: Any) -> Any:
+    """An array of which one element is another one: by so much that no tolerance is meant for it."""
+    found = np.array(x)
+    place = tuple(np.argwhere(np.isfinite(found))[-1])
+    found[place] = not found[place] if found.dtype == np.bool_ else 1 if found[place] == 0 else found[place] / 2
+    return found
+
+
+@pytest.mark.parametrize("op", [op for op in Ops if op in ALU and op not in (Ops.CAST, Ops.BITCAST)])
+def test_one_wrong_element_of_an_op_is_noticed(op: Ops, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = numpy_ops.fxn_for_op[op]
+    kinds = [d for d in (dtypes.int16, dtypes.float32) if DeviceConformance()._takes(op, d)]
+    assert kinds and not notices(DeviceConformance.test_elementwise, *kinds)
+    monkeypatch.setitem(numpy_ops.fxn_for_op, op, lambda *operands: other(right(*operands)))
+    for kind in kinds:
+        assert notices(DeviceConformance.test_elementwise, kind), kind
+
+
+@pytest.mark.parametrize("kind", [d for d in dtypes.all if dtypes.is_int(d)], ids=lambda d: d.name)
+def test_a_shift_that_is_wrong_for_one_amount_is_noticed(kind: DType, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = random.randrange(kind.bits)
+    for op in (Ops.SHL, Ops.SHR):
+        right = numpy_ops.fxn_for_op[op]
+        for amount in {0, 1, kind.bits // 2, kind.bits - 1, drawn}:
+
+            def shifted(x: Any, by: Any, right: Any = right, amount: int = amount) -> Any:
+                return np.where(by == amount, right(x, by) ^ 1, right(x, by))
+
+            with monkeypatch.context() as patch:
+                patch.setitem(numpy_ops.fxn_for_op, op, shifted)
+                assert notices(DeviceConformance.test_elementwise, kind), (op, amount)
+
+
+def test_a_product_may_be_rounded_before_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices may round once or twice: where product and sum cancel, the results have nothing in common."""
+
+    def above(a: Any, b: Any, c: Any) -> Any:
+        return np.nextafter(a * b, np.array(np.inf, a.dtype)) + c
+
+    for kind in (dtypes.float16, dtypes.float32, dtypes.float64):
+        factors = [0.0, *(truncate(random.uniform(1, 2), kind) for _ in range(kind.bits))]
+        operands = iter([factors, factors, [truncate(-x * x, kind) for x in factors]])
+        with monkeypatch.context() as patch:
+            patch.setattr(DeviceConformance, "values", lambda *_, operands=operands, **__: next(operands))
+            patch.setitem(numpy_ops.fxn_for_op, Ops.MULACC, above)
+            assert not notices(DeviceConformance.test_elementwise, kind), kind
+
+
+SIZES = sorted({d.itemsize for d in dtypes.all})
+
+
+@pytest.mark.parametrize("op", [Ops.CAST, Ops.BITCAST])
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_one_wrong_conversion_is_noticed(op: Ops, nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, kinds = numpy_ops.fxn_for_op[op], [d for d in dtypes.all if d.itemsize == nbytes]
+    test = DeviceConformance.test_casts if op is Ops.CAST else DeviceConformance.test_bitcasts
+    for pair in permutations(kinds, 2):
+        if op is Ops.BITCAST and dtypes.bool in pair:
+            continue
+
+        def wrong(x: Any, src: DType, dst: DType, pair: tuple[DType, ...] = pair) -> Any:
+            return other(right(x, src, dst)) if (src, dst) == pair else right(x, src, dst)
+
+        monkeypatch.setitem(numpy_ops.fxn_for_op, op, wrong)
+        assert notices(test, *pair), pair
+    monkeypatch.setitem(numpy_ops.fxn_for_op, op, right)
+    assert not notices(test, *kinds)
+
+
+@pytest.mark.parametrize("op", [Ops.ADD, Ops.MUL, Ops.MAX])
+def test_a_reduction_that_leaves_out_its_last_term_is_noticed(op: Ops, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = numpy_ops._REDUCE[op]
+
+    def shorter(x: Any, axes: tuple[int, ...], start: Any) -> Any:
+        return right(np.delete(x, -1, axes[-1]), axes, start)
+
+    for kind in (dtypes.int32, dtypes.float32):
+        assert not notices(DeviceConformance.test_reductions, kind)
+        with monkeypatch.context() as patch:
+            patch.setitem(numpy_ops._REDUCE, op, shorter)
+            assert notices(DeviceConformance.test_reductions, kind), kind
