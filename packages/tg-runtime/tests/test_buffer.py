@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Storage
 from tg_runtime import Buffer, Device, buffer_of
+from tg_runtime.allocator import DEFAULT_OPTIONS
 
 DEVICES = ["CPU", "NUMPY"]
 
@@ -86,6 +89,34 @@ def test_release_frees_and_does_not_go_below_zero() -> None:
         buffer.release()
     del buffer
     assert allocator.used == used
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_held_is_counted_however_it_came(device: str) -> None:
+    """Memory of the allocator, and memory that was made elsewhere and is taken over, in any order, of any size."""
+    allocator = Device[device].allocator
+    start, live = (allocator.used, allocator.blocks), list[Buffer]()
+    sizes = dict[int, int]()
+    for _ in range(60):
+        size = random.choice((1, 7, 64, 100, 4096, 4099))
+        if live and random.random() < 0.4:
+            live.pop(random.randrange(len(live)))
+        else:
+            before, way = allocator.used, random.randrange(4)
+            taken = allocator._alloc(4480, DEFAULT_OPTIONS) if way < 2 else None
+            if way == 0:
+                live.append(Buffer(device, size, dtypes.uint8, opaque=taken))
+            elif way == 1:
+                live.append(Buffer(device, size, dtypes.uint8).allocate(taken))
+            elif way == 2:
+                live.append(Buffer.allocated(allocator, device, size, dtypes.uint8))
+            else:
+                live.append(Buffer(device, size, dtypes.uint8).allocate())
+            assert sizes.setdefault(size, allocator.used - before) == allocator.used - before >= size
+        assert allocator.blocks - start[1] == len(live)
+        assert allocator.used - start[0] == sum(sizes[buffer.size] for buffer in live)
+    live.clear()
+    assert (allocator.used, allocator.blocks) == start
 
 
 def test_rebase() -> None:

@@ -171,6 +171,10 @@ class Allocator(ABC, Generic[T]):
         self.account(-nbytes, -1)
         self._free(opaque, options)
 
+    def take_over(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
+        """Counts a block that :meth:`alloc` did not give, and that :meth:`free` will get for the same arguments."""
+        self.account(nbytes, 1)
+
     def note_holder(self, holder: object, nbytes: int) -> None:
         """Remembers who holds a large block, for the message of :class:`OutOfMemory`."""
         if nbytes >= 1 << 20:
@@ -298,6 +302,10 @@ class LRUAllocator(Allocator[T]):
             blocks.append(kept)
         if self._cached > self.cache_limit:
             self.free_cache()
+
+    def take_over(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
+        """As :meth:`Allocator.take_over`; a block that may serve again counts as the cache will count it."""
+        super().take_over(nbytes if options.external_ptr is not None else self._round(nbytes), options)
 
     def free_cache(self) -> None:
         """Gives every cached block back to the device."""

@@ -78,7 +78,7 @@ class Buffer:
             self._attach(base.base, offset + base.offset)
         elif opaque is not None:
             self._allocator, self._opaque = Device[device].allocator, opaque
-            self._allocator.account(self.nbytes, 1)
+            self._allocator.take_over(self.nbytes, options)
 
     @property
     def base(self) -> Buffer:
@@ -141,7 +141,7 @@ class Buffer:
         if opaque is None:
             opaque = allocator.alloc(self.nbytes, self.options)
         else:
-            allocator.account(self.nbytes, 1)
+            allocator.take_over(self.nbytes, self.options)
         self._allocator, self._opaque = allocator, opaque
         if self.size >= 1 << 18:
             allocator.note_holder(self, self.nbytes)
