@@ -29,12 +29,6 @@ def test_a_tile_makes_no_more_copies_than_it_may() -> None:
     assert tiles[1] == Tile(1, 1) and tiles[12].rows * tiles[12].vectors > 6
 
 
-def test_eight_accumulators_hide_the_latency_of_an_addition() -> None:
-    """As many are wanted, and no more where more of them leave a part of a tile over."""
-    for rows, vectors, tile in ((4, 5, Tile(4, 2)), (4, 7, Tile(4, 2)), (8, 7, Tile(8, 1)), (11, 2, Tile(4, 2))):
-        assert best_tile(rows, vectors, 32) == tile
-
-
 def test_a_window_keeps_its_vectors() -> None:
     assert best_tile(6, 4, 32) == best_tile(6, 4, 32, window=1)
     assert best_tile(6, 4, 32).vectors == 4

@@ -320,6 +320,23 @@ def test_a_function_of_the_callers(backend: str) -> None:
     assert (error.op, error.shape, error.index, error.count) == ("CUSTOM", (2,), (1,), 1) and "fill" in str(error)
 
 
+def test_a_function_of_the_callers_is_not_blamed_for_one_bad_operand_of_several(backend: str) -> None:
+    def ratio(out: Any, *given: Any) -> None:
+        a, b = (np.frombuffer(x.tobytes(), np.float32) for x in given)
+        with np.errstate(all="ignore"):
+            out.copyin(memoryview((a / b).tobytes()))
+
+    def custom(a: float, b: float) -> None:
+        given = [Tensor([x, 1.0]).realize().lazydata for x in (a, b)]
+        engine.realize([LazyBuffer.custom(ratio, given, (2,), given[0].dtype, given[0].device)])
+
+    with detect_anomaly():
+        custom(NAN, 1.0)
+        custom(1.0, NAN)
+        custom(NAN, NAN)
+    assert failing(lambda: custom(0.0, 0.0)).index == (0,)
+
+
 def test_spellings_and_scopes() -> None:
     bad = [1.0, -1.0]
 

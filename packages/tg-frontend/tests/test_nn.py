@@ -94,21 +94,6 @@ def test_convolutions() -> None:
         nn.Conv2d(4, 6, (3, 3, 3))
 
 
-@pytest.mark.parametrize("groups", [1, 3])
-@pytest.mark.parametrize("kind", [nn.Conv1d, nn.ConvTranspose1d])
-def test_first_parameters_of_convolutions_are_bounded_by_the_size_of_a_filter(kind: Any, groups: int) -> None:
-    """As PyTorch has it: one over the root of the weight's size without its first axis, for the bias, too."""
-    for channels in ((900, 300), (300, 900)):
-        layer = kind(*channels, 5, groups=groups)
-        bound = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
-        for parameter in (layer.weight, layer.bias):
-            assert 0.95 * bound < float(np.abs(parameter.numpy()).max()) <= bound * (1 + 1e-6)
-        assert layer.bias.shape == (channels[1],)
-        in_, out = channels
-        want = (in_, out // groups, 5) if kind is nn.ConvTranspose1d else (out, in_ // groups, 5)
-        assert layer.weight.shape == want
-
-
 def test_layers_without_a_bias_have_none(backend: str) -> None:
     x = Tensor(sample(2, 4, 7))
     made: dict[str, Callable[[bool], Any]] = {

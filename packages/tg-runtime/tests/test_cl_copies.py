@@ -12,6 +12,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_runtime import DevEntry, DeviceError, DeviceUnavailable
+from tg_runtime.allocator import BufferOptions
 from tg_runtime.cpu.host import core_count
 from tg_runtime.devices import cl as device_module
 from tg_runtime.devices.cl import CLDevice
@@ -126,6 +127,46 @@ def test_transfers_between_contexts() -> None:
     assert fetched(other, b, size) == bytes(8 * v & 255 for v in data)
 
 
+def test_what_another_device_took_is_done() -> None:
+    """As soon as it has it, copies of it go beside other kernels again; not so of what others may use, too."""
+    one, other = (CLDevice("CL", DevEntry("CL", arch="buffers")) for _ in range(2))
+    twice = program(one, "twice", DOUBLE)
+    for size in (1, 4099, CHUNK_BYTES + 5):
+        a, b, later = one.allocator.alloc(size), other.allocator.alloc(size), one.allocator.alloc(16)
+        twice(a, global_size=(size, 1, 1))
+        assert not a.idle(one.queue)
+        assert other.allocator.transfer(b, a, size, one.allocator)
+        assert a.idle(one.queue) and not b.idle(other.queue)
+        twice(later, global_size=(16, 1, 1))
+        assert not later.idle(one.queue)
+    assert isinstance(a, BufferMemory)
+    theirs = one.allocator.alloc(size, BufferOptions(external_ptr=a.handle))
+    assert other.allocator.transfer(b, theirs, size, one.allocator)
+    assert not theirs.idle(one.queue) and not later.idle(one.queue)
+
+
+def test_parts_begin_where_the_device_allows_them_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers need not refuse a part that begins elsewhere: kernels then read something else."""
+    cl = CLDevice("CL", DevEntry("CL", arch="buffers"))
+    allowed = cl.physical.number(api.DEVICE_MEM_BASE_ADDR_ALIGN)  # in bits
+    real, begins = api.library().clCreateSubBuffer, list[int]()
+
+    def checked(handle: int, flags: int, kind: int, region: ctypes.Array[ctypes.c_size_t], status: object) -> object:
+        begins.append(8 * region[0])
+        return real(handle, flags, kind, region, status)
+
+    monkeypatch.setattr(api.library(), "clCreateSubBuffer", checked)
+    twice, whole = program(cl, "twice", DOUBLE), cl.allocator.alloc(4096)
+    want = bytearray(range(100)) * 41
+    cl.allocator.copyin(whole, memoryview(want)[:4096])
+    for begin in (0, 1, allowed // 16, allowed // 8 - 1, allowed // 8, allowed // 8 + 1, allowed // 4):
+        twice(cl.allocator.offset(whole, 5, begin), global_size=(5, 1, 1))
+        for n in range(begin, begin + 5):
+            want[n] = 2 * want[n] & 255
+    assert fetched(cl, whole, 4096) == want[:4096]
+    assert begins and all(begin % allowed == 0 for begin in begins)
+
+
 TWO = """
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
@@ -164,6 +205,12 @@ def test_an_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
         CLDevice("CL", DevEntry("CL"))
 
 
+@pytest.mark.parametrize("name", [None, "libm.so.6"])
+def test_a_library_that_is_no_loader(name: str | None) -> None:
+    """No driver has to be registered for one, be it of OpenCL or not."""
+    assert not api._is_loader(ctypes.CDLL(name))
+
+
 def test_an_old_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that has not all functions is named, with what it lacks."""
     monkeypatch.setattr(api, "_open", lambda: ctypes.CDLL(None))
@@ -177,7 +224,6 @@ def test_an_old_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_images_know_their_shape(cl: CLDevice) -> None:
     """One that is larger than the device's, or somebody else's of another shape, is refused."""
-    from tg_runtime.allocator import BufferOptions
     from tg_runtime.opencl.image import ImageMemory
 
     allocator = allocator_of(cl)

@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -448,6 +449,23 @@ def test_any_order_of_copies_and_kernels(seed: int) -> None:
 
 
 @needs_mock
+def test_as_many_blocks_at_once_as_threads_and_memory_allow() -> None:
+    """Of a kernel with shared memory and of one without: one more block would not fit."""
+    _, context = fresh("sm_80")
+    shared = ADD_N.replace(b"{", b"{ .shared .align 16 .b8 kept[20000];", 1)
+    threads_of_all = memory_of_all = 0
+    for code, nbytes in ((ADD_N, 0), (shared, 20_000)):
+        program = CUDAProgram(context, "add_n", code)
+        for threads in (1, 31, 64, 100, 513, 1024):
+            count = program.blocks_at_once(threads)
+            threads_of_all, memory_of_all = max(threads_of_all, count * threads), max(memory_of_all, count * nbytes)
+            more = (count + 1) * threads > 2048 or (count + 1) * nbytes > 163 << 10 or count == 32
+            assert count and more, (nbytes, threads, count)
+        assert program.blocks_at_once(1025) == 0
+    assert threads_of_all <= 2048 and memory_of_all <= 163 << 10
+
+
+@needs_mock
 def test_more_shared_memory_than_a_kernel_can_declare() -> None:
     """A square of 128 x 128 floats is turned in 66 KiB."""
     n = 128
@@ -518,6 +536,26 @@ def test_a_profile_shows_each_kernel_of_a_graph(tmp_path: Path) -> None:
         assert all(first.end <= then.start for first, then in itertools.pairwise(found))
         assert "flops" in found[0].args
         assert unpack(result.as_buffer(), f32) == [16.0 * i for i in range(SIZE)]
+
+
+@needs_mock
+def test_a_kernel_of_a_graph_is_shown_no_longer_than_its_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the device's clock tells."""
+    with Context(DEV="MOCK+CUDA:PTX"):
+        items, inputs, _ = captured(SIZE)
+        graph = CUDAGraph(items, inputs)
+        told = iter([0.0, 1e-9, 3600.0, 1e-9])
+        monkeypatch.setattr(CUDAProgram, "__call__", lambda *_, **__: next(told))
+        with profile(tmp_path / "trace.json") as recorded:
+            begin = time.perf_counter_ns()
+            ExecItem(graph, [*inputs]).run()
+            end = time.perf_counter_ns()
+        found = [event for event in recorded.events if event.category == "device"]
+        assert all(begin <= event.start <= event.end <= end for event in found)
+        assert [event.end - event.start for event in found[:2]] == [0, 1]
+        assert found[2].start >= found[1].end
 
 
 @needs_mock

@@ -28,6 +28,7 @@ from tg_runtime import (
 from tg_runtime.beam import result_key
 from tg_runtime.cpu import llvm
 from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.devices.cpu import CPUDevice
 from tg_runtime.devices.shm import ShmDevice
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker
@@ -360,6 +361,14 @@ def test_settings_have_kernels_of_their_own() -> None:
         assert isinstance(plain, CompiledRunner)
         assert plain.spec.actions == ()
         assert get_runner(Device["CPU"], sink) is tuned
+
+
+def test_one_compiler_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found in ({"A": None, "B": "no B"}, {"A": "no A", "B": None}, {"A": None, "B": None}):
+        monkeypatch.setattr(CPUDevice, "renderers", lambda found=found: found)
+        assert CPUDevice.unavailable(DevEntry("CPU")) is None
+    monkeypatch.setattr(CPUDevice, "renderers", lambda: {"A": "no A", "B": "no B"})
+    assert str(CPUDevice.unavailable(DevEntry("CPU"))).startswith("no A; no B; or use")
 
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,33 @@ def test_prefetch_makes_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None
         assert compiler.seen == 4  # one alone gains nothing
 
 
+def test_kernels_of_a_graph_are_compiled_before_the_first_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In other threads than the one that generates them."""
+
+    class Seen(Slow):
+        def compile(self, src: str) -> bytes:
+            order.append(threading.current_thread())
+            return super().compile(src)
+
+    def run(*args: object, **options: object) -> float:
+        order.append("run")
+        return 0.0
+
+    order: list[object] = []
+    with Context(DEV="NULL", CCACHE=0):
+        device = Device["NULL"]
+        monkeypatch.setattr(device, "compiler", Seen())
+        monkeypatch.setattr(device, "programs", {})
+        monkeypatch.setattr(device, "runtime", lambda name, binary: run)
+        y = LazyBuffer.iota(7, dtypes.int32, "NULL")
+        for size in (11, 13, 17):
+            y = y.alu(Ops.MUL, y).contiguous().reduce(Ops.ADD, (0,)).contiguous().expand((size,))
+        realize([y := y.contiguous()])
+    kernels = order.count("run")
+    assert kernels > 3 and order[-kernels:] == ["run"] * kernels
+    assert len(order) > kernels and threading.main_thread() not in order
+
+
 def test_compilers_have_their_turn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     class Watching(Slow):
         def compile(self, src: str) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Ops, ast
+from tg_lazy.cost import LIMITS
 from tg_runtime import DeviceError, profile
 from tg_runtime.buffer import Buffer
 from tg_runtime.devices.metal import MetalDevice
@@ -77,6 +78,54 @@ def test_graph(name: str, device: MetalDevice, fake: Any) -> None:
     assert unpack(result.as_buffer(), i32) == expected(list(range(1, 65)), list(range(2, 66)))
     with pytest.raises(ValueError, match="graph of 4 kernels takes 2 buffers, got 1"):
         graph(others[:1], {})
+
+
+def test_graphs_and_kernels_wait_for_one_another(device: MetalDevice) -> None:
+    """Of one encoder, commands of an indirect buffer may overtake what is before them, and be overtaken."""
+    items, inputs, result = items_of(device)
+    graph, (first, *_) = MetalGraph(items, inputs), items
+    x, other = inputs
+    for item in (items[-1], first):  # the device is busy with the former: the latter is recorded only
+        item.run()
+    ExecItem(first.prg, [x, x, other]).run()
+    graph(inputs, {})
+    ExecItem(first.prg, [x, result, other]).run()
+    graph(inputs, {})
+    graph(inputs, {})
+    before = [2 * n for n in range(64)]
+    now = [r + n for r, n in zip(expected(before, list(range(64))), range(64), strict=True)]
+    assert unpack(x.as_buffer(), i32) == now
+    assert unpack(result.as_buffer(), i32) == expected(now, list(range(64)))
+
+
+def test_a_graph_gives_back_what_it_made(device: MetalDevice, fake: Any) -> None:
+    n = Variable("n", 1, 64)
+    x = ast.load(1, i32, ShapeTracker.from_shape((n,)))
+    runner = get_runner(device, kernel([(ast.alu(Ops.ADD, x, ast.symbol(n, i32, (n,))), n)], [(i32, 64)], [64]))
+    items, inputs, _ = items_of(device)
+    out = Buffer("METAL", 64, i32).allocate()
+    device.synchronize()
+    counts = []
+    for _ in range(3):
+        for graph in (MetalGraph(items, inputs), MetalGraph([ExecItem(runner, [out, inputs[0]])], inputs, {n: 1})):
+            graph(inputs, {n: 5})
+            device.synchronize()
+        del graph
+        gc.collect()
+        counts.append(fake.living)
+    assert counts[1:] == counts[:-1]
+
+
+def test_as_many_buffers_as_a_kernel_may_have_and_a_variable(device: MetalDevice) -> None:
+    count, n = LIMITS["METAL"].buffers, Variable("n", 1, 8)
+    total = ast.symbol(n, i32, (n,))
+    for slot in range(1, count):
+        total = ast.alu(Ops.ADD, total, ast.load(slot, i32, ShapeTracker.from_shape((n,))))
+    runner = get_runner(device, kernel([(total, n)], [(i32, 8)] * (count - 1), [8]))
+    inputs = [buffer_with("METAL", [slot + i for i in range(8)], i32) for slot in range(1, count)]
+    out = Buffer("METAL", 8, i32).allocate()
+    ExecItem(runner, [out, *inputs]).run({n: 5}, wait=True)
+    assert unpack(out.as_buffer(), i32)[:5] == [5 + sum(s + i for s in range(1, count)) for i in range(5)]
 
 
 def test_graph_with_variables(device: MetalDevice) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -196,6 +197,17 @@ def test_clocks() -> None:
     clock.sample(1100, 90, 1120)
     clock.sample(2000, 980, 2100)
     assert (clock.low, clock.high) == (1020, 1030) and clock.host(0) == 1025
+
+
+def test_a_step_is_as_long_as_was_measured_but_not_longer_than_its_call(tmp_path: Path) -> None:
+    for seconds in (0.0, 1e-6, 1e-3, 3600.0):
+        with profile(tmp_path / "trace.json") as recorded, profiler.Launch("step", "NUMPY", {}) as launch:
+            time.sleep(0.002)
+            launch.seconds = seconds
+        step, call = recorded.events
+        assert (step.category, call.category) == ("device", "launch")
+        assert step.start >= call.start and step.end == call.end >= call.start + 2_000_000
+        assert step.end - step.start == min(int(seconds * 1e9), call.end - call.start)
 
 
 PROGRAM = """

@@ -488,8 +488,10 @@ def test_faults() -> None:
         ("call.uni absent, ();", "the function absent is not in the text"),
         ("add.rz.f64 %d1, %d1, %d1;", "add.rz.f64 is not known"),
         ("mov.u64 %rd1, absent;", "absent is not declared"),
+        ("cvt.rn.f16x2.f64 %r1, %d1, %d1;", "cvt.rn.f16x2.f64 is not known"),
+        ("cvt.rn.f16x2.f32 %r1, %f1;", "cvt.rn.f16x2.f32 is not known"),
     ],
-    ids=["opcode", "register", "function", "rounding", "variable"],
+    ids=["opcode", "register", "function", "rounding", "variable", "pair of doubles", "pair of one"],
 )
 def test_refusals(line: str, message: str) -> None:
     with pytest.raises(PTXUnsupported, match=message):

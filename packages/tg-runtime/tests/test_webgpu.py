@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tg_lazy import Ops
 from tg_lazy.cost import LIMITS, Limits
 from tg_runtime import CompileError, DevEntry, DeviceError, DeviceUnavailable, OutOfMemory
 from tg_runtime.allocator import BufferOptions
-from tg_runtime.devices.webgpu import WebGPUDevice
+from tg_runtime.devices.webgpu import WebGPUDevice, target
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.webgpu import dawn, library
 from tg_runtime.webgpu.driver import DRIVERS
@@ -156,6 +157,26 @@ def test_launch(gpu: Bench) -> None:
     assert seconds is not None
     assert 0 < seconds < 10
     assert gpu.integers(out) == [i - 44 for i in range(16)]
+
+
+def test_more_work_takes_longer(gpu: Bench) -> None:
+    """By the device's clock, which is no slower than the host's."""
+    loop = "var x = a[at.x];\n  for (var i = 0; i < args.n; i++) { x = x * 1664525 + (x >> 7u); }\n  result[at.x] = x;"
+    start = ADD_N.index("result[at.x]")
+    source = ADD_N[:start].replace("add_n", "spin") + loop + "\n}"
+    program, out, a = gpu.load("spin", source), gpu.block(bytes(64)), gpu.block(NUMBERS)
+    few = min(program(out, a, vals=(1, 0), wait=True) or 0.0 for _ in range(3))
+    begin = time.perf_counter()
+    many = program(out, a, vals=(1 << 20, 0), wait=True) or 0.0
+    assert few < many <= 2 * (time.perf_counter() - begin)
+    assert many > 1e-4, "a million dependent multiplications"
+
+
+def test_groups_are_within_every_limit(gpu: Bench) -> None:
+    """Whichever of them is the smallest."""
+    for items, sizes in ((256, (256, 256, 64)), (1024, (128, 256, 64)), (64, (64, 64, 512))):
+        found = target(replace(gpu.adapter, group_items=items, group_sizes=sizes)).local_max
+        assert 0 < found <= min(items, *sizes)
 
 
 def test_without_timestamps(gpu: Bench) -> None:

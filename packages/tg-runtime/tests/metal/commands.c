@@ -224,6 +224,8 @@ static void dispatch(SELF(Encoder), Size groups, Size threads) {
   unsigned long count = threads.x * threads.y * threads.z;
   if (!groups.x || !groups.y || !groups.z || !count || count > most_threads(self->pipeline, NULL))
     return violation("dispatchThreadgroups: %lu x %lu x %lu of %lu threads", groups.x, groups.y, groups.z, count);
+  if (self->executed) violation("%s: after an indirect command buffer that it may overtake", self->pipeline->kernel->name);
+  self->dispatched = true;
   Work *work = add(self, DISPATCH);
   work->pipeline = retained(self->pipeline), work->groups = groups, work->threads = threads;
   for (int i = 0; i < self->pipeline->kernel->count; i++) {
@@ -266,6 +268,9 @@ static void execute_indirect(SELF(Encoder), Object *given, Range range) {
       if (!used) violation("command %lu: its buffer %d is not used by the encoder", i, a);
     }
   }
+  if (self->dispatched || self->executed)
+    violation("executeCommandsInBuffer: after what it may overtake, in the same encoder");
+  self->executed = true;
   Work *work = add(self, INDIRECT);
   work->indirect = retained(indirect), work->first = range.location, work->count = range.length;
   for (work->uses = 0; work->uses < self->uses; work->uses++) work->used[work->uses] = retained(self->used[work->uses]);

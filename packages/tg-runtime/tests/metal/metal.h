@@ -108,6 +108,7 @@ typedef struct {
   int uses;
   Pipeline *seen[MOST_USED];
   int pipelines;
+  bool dispatched, executed; // itself, and an indirect command buffer
 } Encoder;
 
 typedef struct {

@@ -62,13 +62,9 @@ class Conv:
         if isinstance(padding, str):
             padding = same_padding(padding, kernel, stride, dilation, what)
         self.padding = padding
-        outer, inner = self._weight_channels()
-        self.weight, bound = self._uniform(outer, inner), self._bound(inner)
+        self.weight = self._uniform(out_channels, in_channels // groups)
+        bound = self._bound(in_channels // groups)
         self.bias = parameter(Tensor.uniform(out_channels, low=-bound, high=bound)) if bias else None
-
-    def _weight_channels(self) -> tuple[int, int]:
-        """The first two sizes of the weight's shape."""
-        return self.out_channels, self.in_channels // self.groups
 
     def _bound(self, fan_in: int) -> float:
         """The largest parameter at first, for sums over a window of so many channels."""
@@ -108,10 +104,8 @@ class ConvTranspose(Conv):
         bias: bool = True,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+        self.weight = self._uniform(in_channels, out_channels // groups)
         self.output_padding = output_padding
-
-    def _weight_channels(self) -> tuple[int, int]:
-        return self.in_channels, self.out_channels // self.groups
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial'); both may lack the batch."""

@@ -244,7 +244,6 @@ class GuestProgram:
 
     def __init__(self, guest: Guest, name: str, lib: bytes) -> None:
         self.guest, self.name, self.lib = guest, name, lib
-        self._loaded = (0, 0, 0, 0)  # generation, address, bytes, function
         self._load()
 
     def _load(self) -> None:
@@ -252,7 +251,7 @@ class GuestProgram:
         function = functions.get(self.name)
         if function is None:
             raise elf.ELFError(f"the object defines no {self.name}; it defines {', '.join(functions) or 'nothing'}")
-        self._loaded = (self.guest.generation, address, nbytes, function)
+        self._loaded = (self.guest.generation, address, nbytes, function)  # of the latter, its address
 
     def __call__(
         self,
@@ -301,8 +300,8 @@ class GuestProgram:
         return seconds if wait else None
 
     def __del__(self) -> None:
-        generation, address, nbytes, _ = getattr(self, "_loaded", (0, 0, 0, 0))
-        if generation:
+        if hasattr(self, "_loaded"):
+            generation, address, nbytes, _ = self._loaded
             try:
                 self.guest.release(generation, address, nbytes)
             except DeviceError:

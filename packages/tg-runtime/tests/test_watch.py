@@ -1,0 +1,44 @@
+"""What is looked at when a kernel has run: here of kernels that no graph of tensors leads to."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tg_dtype import dtypes
+from tg_lazy import Ops, ast
+from tg_runtime import AnomalyError, Buffer
+from tg_runtime.testing.kernels import buffer_with
+from tg_runtime.watch import Watch
+from tg_shape import ShapeTracker
+
+f32 = dtypes.float32
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 2), (1, 7), (4, 4)])
+def test_rows_that_one_part_hands_to_the_next_in_another_order(shape: tuple[int, int]) -> None:
+    """What is handed over lies in memory as the store says, and is read as the load says."""
+    rows, columns = shape
+    count = rows * columns
+    numbers = np.array([float(n + 1) for n in range(count)], np.float32)
+    numbers[random.randrange(count)] *= -1
+    turned = ShapeTracker.from_shape((columns, rows)).permute((1, 0))
+    doubled = ast.load(1, f32, ShapeTracker.from_shape(shape))
+    root = ast.alu(Ops.SQRT, ast.load(2, f32, ShapeTracker.from_shape((columns, rows))))
+    stores = (
+        ast.store(2, turned, ast.alu(Ops.ADD, doubled, doubled)),
+        ast.store(0, ShapeTracker.from_shape((columns, rows)), root),
+    )
+    sink = ast.sink(stores, tuple(ast.BufferArg(f32, count, internal) for internal in (False, False, True)))
+    bufs = [Buffer("NUMPY", count, f32).allocate(), buffer_with("NUMPY", numbers.tolist(), f32)]
+    watch = Watch("handing", sink, bufs, {}, None)
+    with np.errstate(invalid="ignore"):
+        want = np.sqrt(2 * numbers.reshape(shape).T)
+    bufs[0].copyin(memoryview(want.tobytes()))  # as a device leaves it that runs the kernel in blocks of rows
+    with pytest.raises(AnomalyError) as found:
+        watch.check()
+    (place,) = np.argwhere(np.isnan(want)).tolist()
+    assert (found.value.op, found.value.index, found.value.count) == ("SQRT", tuple(place), 1)
+    assert f"of {2 * numbers.min():g}" in str(found.value)
