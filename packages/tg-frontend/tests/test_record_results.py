@@ -288,3 +288,33 @@ def test_results_share_memory_where_one_of_them_is_kept(keeps: int, backend: str
         assert value.tolist() == [2.0, 3.0]
         if i:  # from the recorded call on it is a tensor of its own
             assert kept[0].bitcast("float32" if keeps else "int32").tolist()[1] == (3.0 if keeps else 0x40400000)
+
+
+@pytest.mark.filterwarnings("ignore:TinyJit:RuntimeWarning")
+@pytest.mark.parametrize("change", ["write", "rebind", "replace"])
+@pytest.mark.parametrize("keeps", ["uncomputed", "view"])
+def test_what_is_left_of_a_tensor_from_outside_is_of_that_call(keeps: str, change: str, backend: str) -> None:
+    world: dict[str, Tensor] = {"w": real(1.0, 2.0)}
+    owner = world["w"]
+
+    @TinyJit
+    def function(x: Tensor) -> Tensor:
+        world["kept"] = world["w"] * 2 if keeps == "uncomputed" else world["w"][1:]
+        return x + 1
+
+    for i in range(6):
+        function(real(float(i)))
+        want = (world["w"] * 2 if keeps == "uncomputed" else world["w"][1:]).tolist()
+        try:
+            assert world["kept"].tolist() == want
+        except RuntimeError as error:
+            assert i >= 2 and "is not left by replays" in str(error)
+        if i < 2:
+            continue
+        if change == "write":
+            world["w"] += 1
+        elif change == "rebind":
+            world["w"] = real(float(i), 7.0)
+        else:
+            world["w"].replace(real(float(i), 8.0))
+    assert owner.shape == (2,)

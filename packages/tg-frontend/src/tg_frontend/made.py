@@ -184,7 +184,7 @@ class Made:
                     "replay would not make: return them in a list, tuple, dict or dataclass"
                 )
 
-    def leftovers(self, result: Any, written: set[int]) -> list[tuple[ref[Tensor], LazyBuffer]]:
+    def leftovers(self, result: Any) -> list[tuple[ref[Tensor], LazyBuffer]]:
         """What the function left somewhere, uncomputed or as a view of an argument, and would be another value in the
         next call: with its graph."""
         handed = {id(one.handed) for one in self.call.tensors if id(one.handed) not in self.after.tensors}
@@ -201,20 +201,25 @@ class Made:
                     found.append((ref(tensor), lazy))
                 continue
             if lazy.base not in known:
-                known[lazy.base] = self._passes(lazy.base, inputs, written)
+                known[lazy.base] = self._passes(lazy.base)
             if known[lazy.base] or not lazy.st.numeric:
                 found.append((ref(tensor), lazy))
         return found
 
-    def _passes(self, base: LazyBuffer, inputs: set[Storage | None], written: set[int]) -> bool:
-        """Whether the value of a node depends on variables, or on memory that replays overwrite or do without."""
-        for node in reachable([base]):
-            storage = node.storage
-            if storage is None:
-                if node.op is Ops.SYM or not node.st.numeric:
-                    return True
-            elif storage.root in inputs or not self.seen.was_there(storage.root):
-                return True
-            elif id(buffer_of(storage).base) in written:
-                return True
-        return False
+    def shown(self, result: Any) -> list[Storage]:
+        """The memory from before the call that tensors show which the function left somewhere."""
+        mine = {id(tensor) for tensor in tensors_in(result)}
+        found = dict[Storage, None]()
+        for tensor in live():
+            storage = tensor.lazydata.storage
+            if storage is None or id(tensor) in mine or not self.seen.was_there(storage.root):
+                continue
+            assert isinstance(tensor, Tensor)
+            if not self.seen.knew(tensor):
+                found[storage.root] = None
+        return list(found)
+
+    @staticmethod
+    def _passes(base: LazyBuffer) -> bool:
+        """Whether the value of a node depends on variables, or on memory, which may hold something else later."""
+        return any(node.storage is not None or node.op is Ops.SYM or not node.st.numeric for node in reachable([base]))

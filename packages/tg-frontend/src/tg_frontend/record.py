@@ -56,10 +56,10 @@ class Record:
         self.outcome = Outcome(result, call, made.seen)
         outputs = self.outcome.outputs
         inputs = {one.lazy.storage for one in call.tensors}
-        roots = [root for root in made.seen.storages if root not in inputs]
+        roots = [root for root in dict.fromkeys([*made.seen.storages, *made.shown(result)]) if root not in inputs]
         self.outside = self._outside(made, result, roots, nodes, written)
         self.grads = Grads(made.seen.gradients())
-        self.leftovers = made.leftovers(result, written)
+        self.leftovers = made.leftovers(result)
         kept = {s.root for tensor in live() if (s := tensor.lazydata.storage) is not None}
         kept.difference_update(inputs, outputs)
         self.overwritten = [root for root in kept if root.payload is not None and id(buffer_of(root).base) in written]
