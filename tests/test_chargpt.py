@@ -41,12 +41,11 @@ def test_the_cache_changes_nothing(chargpt: Any) -> None:
 
 @pytest.mark.slow
 def test_a_text_is_learnt_and_continued(run: Run, repository: Path) -> None:
-    done = run(repository, "python", "examples/chargpt.py", "--steps", "80", "--context", "33", "--width", "36")
+    done = run(repository, "python", "examples/chargpt.py", "--steps", "120", "--context", "33", "--width", "36")
     assert done.returncode == 0, done.stdout
     loss = re.search(r"^loss +([\d.]+) at first, ([\d.]+) at last; ([\d.]+) is a guess", done.stdout, re.MULTILINE)
     made = re.search(r"^continued +'A record (.+)'$", done.stdout, re.MULTILINE)
     assert loss is not None and made is not None, done.stdout
-    # the text is a page of the documentation: another one after each change of it
-    assert float(loss[2]) < 3 < 4 < float(loss[3]) < float(loss[1]) < 5
+    assert float(loss[2]) < 2.8 < float(loss[3]) < float(loss[1]) < 5
     assert len(set(made[1])) > 3
     assert "same uncached True" in done.stdout, done.stdout

@@ -207,7 +207,7 @@ def test_what_was_read_is_ours(tmp_path: Path, backend: str) -> None:
 @pytest.mark.parametrize("how", ["cut", "overwritten"])
 def test_a_file_that_changes_in_place_before_it_is_read_is_an_error(tmp_path: Path, device: str, how: str) -> None:
     if device not in Device.names():
-        pytest.skip(f"{device} comes with a package that is not here")
+        pytest.skip(f"the device {device} is not available here")
     path = tmp_path / "x"
     save(path, 1.0, 10_000)
     loaded = safe_load(path, device=device)["a"]
