@@ -138,7 +138,7 @@ def main(
     head = ["workload", f"{commit[:12]}, ms", "this code, ms", "ratio", "95 %"]
     say(aligned([head, *([*line, *[""] * (len(head) - len(line))] for line in cells)]))
     mean, wrong = verdict(compared)
-    say(f"geometric mean of {len(compared)} rows: {mean:.3f}")
+    say(f"geometric mean of {sum(not row.reason for row in compared)} rows: {mean:.3f}")
     for line in wrong:
         say(f"NOT AS BEFORE {line}")
     return int(bool(wrong))

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# numpy's rule for a power of ten, since 2.3: ten to the digits that a dtype keeps, eight at most; those of float16 for
-# narrower dtypes, which numpy has not. https://numpy.org/doc/stable/release/2.3.0-notes.html
+# numpy's rule for a power of ten: ten to the digits that a dtype keeps, eight at most; those of float16 for
+# narrower dtypes, which numpy has not. It compares in the dtype of the numbers (FloatingFormat, numpy 2.4).
 _LARGEST_PLAIN = {8: 1e8, 4: 1e6, 2: 1e3, 1: 1e3}
 _SMALLEST_PLAIN, _WIDEST_RANGE = 1e-4, 1e3
 
