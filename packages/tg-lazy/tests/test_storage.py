@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from weakref import ref
 
 from tg_lazy.storage import Readers
@@ -13,9 +16,31 @@ class Node:
     """Something with weak references."""
 
 
+class Garbage:
+    """A cycle, whose finalizer does something when the collector finds it: in the middle of whatever allocates."""
+
+    def __init__(self, final: Callable[[], object]) -> None:
+        self.own, self.final = self, final
+
+    def __del__(self) -> None:
+        self.final()
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """The collector runs with every object that is made."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(1)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def test_the_dead_are_forgotten_in_order() -> None:
     nodes = [Node() for _ in range(100)]
-    readers: Readers[Node] = Readers(map(ref, nodes))
+    readers: Readers[Node] = Readers(dict.fromkeys(map(ref, nodes), None))
     kept = nodes[::3]
     del nodes
     assert readers.alive() == kept
@@ -25,10 +50,30 @@ def test_the_dead_are_forgotten_in_order() -> None:
     assert readers.limit == 2 * len(kept)
 
 
+def test_no_reader_is_lost_where_a_finalizer_adds_one() -> None:
+    """The collector may run within any call that allocates, and runs finalizers, which are Python."""
+    nodes = [Node() for _ in range(50)]
+    readers: Readers[Node] = Readers(dict.fromkeys(map(ref, nodes), None))
+
+    def add() -> None:
+        nodes.append(Node())
+        readers[ref(nodes[-1])] = None
+        if len(nodes) < 200:
+            Garbage(add)  # the next collection finds this one
+
+    Garbage(add)
+    with collecting():
+        while len(nodes) < 200:
+            del nodes[0]  # a dead one in front of all others
+            readers.sweep()
+            assert all(map(nodes.__contains__, readers.alive()))
+    assert readers.alive() == nodes
+
+
 def test_no_reader_is_lost_where_threads_add_and_sweep_at_once() -> None:
     """Of a reader that is lost nobody knows that it has to be computed before the memory is overwritten."""
     nodes = [Node() for _ in range(300)]
-    readers: Readers[Node] = Readers(map(ref, nodes))
+    readers: Readers[Node] = Readers(dict.fromkeys(map(ref, nodes), None))
     rounds, parties = 100, 4
     missed: list[int] = []
     meet = threading.Barrier(parties)
@@ -37,8 +82,10 @@ def test_no_reader_is_lost_where_threads_add_and_sweep_at_once() -> None:
         for _ in range(rounds):
             if adds:  # readers that are gone in front of all others: who sweeps meanwhile moves those
                 gone = [Node() for _ in range(300)]
-                readers[:0] = map(ref, gone)
-                del gone
+                others = list(readers)
+                readers.clear()
+                readers.update(dict.fromkeys([*map(ref, gone), *others], None))
+                del gone, others
             meet.wait()
             known = len(nodes)
             for _ in range(5):
@@ -48,7 +95,7 @@ def test_no_reader_is_lost_where_threads_add_and_sweep_at_once() -> None:
                     readers.sweep()
             if adds:
                 nodes.append(Node())
-                readers.append(ref(nodes[-1]))
+                readers[ref(nodes[-1])] = None
             meet.wait()
 
     threads = [threading.Thread(target=work, args=(n == 0, n >= 2)) for n in range(parties)]

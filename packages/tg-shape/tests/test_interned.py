@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from weakref import ref
 
 from tg_shape import Interned
@@ -39,3 +40,35 @@ def test_a_table_does_not_grow_without_end() -> None:
     for n, row in enumerate(kept):
         weak = table.find((n,))
         assert weak is not None and weak() is row
+
+
+def test_finalizers_may_add_while_it_is_swept() -> None:
+    """The collector may run within any call that allocates, and runs finalizers, which are Python."""
+    table: Interned[Thing] = Interned()
+    kept: list[Thing] = []
+
+    def put(number: int) -> None:
+        kept.append(Thing())
+        table.add((number,), ref(kept[-1]))
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.own = self
+
+        def __del__(self) -> None:
+            put(len(kept))
+            if len(kept) < 200:
+                Garbage()  # the next collection finds this one
+
+    for number in range(1000):
+        table.add((-1, number), ref(Thing()))
+    before = gc.get_threshold()
+    Garbage()
+    gc.set_threshold(1)
+    try:
+        while len(kept) < 200:
+            table.sweep()
+    finally:
+        gc.set_threshold(*before)
+    table.sweep()
+    assert len(table) == len(kept) and all(table.find((n,)) is not None for n in range(len(kept)))

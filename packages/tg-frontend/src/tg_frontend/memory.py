@@ -80,7 +80,7 @@ class Memory:
                 holders = owner.holders
                 if holders is None:
                     holders = owner.holders = Readers()
-                holders.append(ref(self))
+                holders[ref(self)] = None
                 if len(holders) > holders.limit:
                     holders.sweep()
         return self

@@ -221,13 +221,12 @@ def overwrite(storage: Storage, origin: tuple[str, int]) -> None:
         for reader in late:
             if _waits(reader):
                 reader.stale = origin
-    # those that have read it, or never will, are removed one by one, as other threads may add to the list: the next to
+    # those that have read it, or never will, are removed one by one, as other threads may add some: the next to
     # overwrite the memory need not look at them
     readers.sweep()
     for reader in readers.alive():
         if reader.is_realized or reader.stale is not None:
-            with suppress(ValueError):  # another thread has removed it
-                readers.remove(ref(reader))
+            readers.pop(ref(reader), None)
 
 
 def _waits(reader: LazyBuffer) -> bool:

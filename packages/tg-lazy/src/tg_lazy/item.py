@@ -32,7 +32,8 @@ class ScheduleItem:
         self.commits = commits
         # who reads what an assignment overwrites, as far as this schedule knows
         self._known = tuple([
-            (weak, node.origin) for node, _ in commits if node.op is Ops.ASSIGN for weak in node.srcs[0].base.readers
+            (weak, node.origin) for node, _ in commits if node.op is Ops.ASSIGN
+            for weak in list(node.srcs[0].base.readers)
         ])  # fmt: skip
         for weak, _ in self._known:
             reader = weak()

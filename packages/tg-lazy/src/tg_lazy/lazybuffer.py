@@ -188,7 +188,7 @@ class LazyBuffer:
                 self.readers = Readers()
                 for src in srcs:
                     readers = src.srcs[0].readers if src.op is _VIEW else src.readers
-                    readers.append(weak)
+                    readers[weak] = None
                     if len(readers) > readers.limit:
                         readers.sweep()
             if key is not None:
@@ -603,13 +603,14 @@ class LazyBuffer:
             if self._key is not None:
                 _nodes.drop(self._key, self)
             if self.readers:
-                storage.readers.extend(self.readers)
+                storage.readers.update(self.readers)
             # no calls from here on: a signal's handler cannot raise in between
             self.op, self.srcs, self.arg, self._key, self.stale, self.row = _BUFFER, (), None, None, None, None
             self._storage = storage
             self.readers = storage.readers
             if self.holders is not None:
-                storage.root.holders = Readers([*(storage.root.holders or ()), *self.holders])
+                known = storage.root.holders
+                storage.root.holders = self.holders if known is None else Readers({**known, **self.holders})
                 self.holders = None
 
 

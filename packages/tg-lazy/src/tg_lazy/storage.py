@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, filterfalse
 from operator import call
 from typing import Any, Generic, TypeVar
 from weakref import ref
@@ -14,27 +14,28 @@ N = TypeVar("N")
 _uids = count()
 
 
-class Readers(list["ref[N]"], Generic[N]):
-    """Weak references to the nodes that read some memory; dead ones are swept as the list grows.
+class Readers(dict["ref[N]", None], Generic[N]):
+    """Weak references to the nodes that read some memory, in order; dead ones are swept as they become many.
 
-    What is done here is done by one call of C functions each, between which neither threads nor handlers of signals
-    come: who looks at the list while another one sweeps it misses nobody. What exists is true, as neither nodes nor
-    owners of memory have a length or a truth value.
+    It needs no lock: what is swept is removed one by one, so that who adds meanwhile, another thread or a finalizer
+    that the garbage collector runs in between, is not lost; who looks has a list of its own first. Nodes and owners of
+    memory are compared by identity, and have neither a length nor a truth value: what exists is true.
 
     Attributes:
-      limit: how many references there may be before it is swept.
+      limit: how many references there may be before they are swept.
     """
 
     limit = 32
 
     def sweep(self) -> None:
         """Forgets what is gone."""
-        self[:] = filter(call, self)
+        for gone in filterfalse(call, list(self)):
+            self.pop(gone, None)
         self.limit = max(32, 2 * len(self))
 
     def alive(self) -> list[N]:
         """The readers that still exist, in the order in which they were made."""
-        return list(filter(None, map(call, self)))
+        return list(filter(None, map(call, list(self))))
 
 
 class Storage:

@@ -39,12 +39,13 @@ class Interned(Generic[T]):
             del self.table[key]
 
     def sweep(self) -> None:
-        """Forgets what is gone, also while other threads put objects in."""
+        """Forgets what is gone, also while other threads, and finalizers that the collector runs, put objects in."""
         table = self.table
-        entries = list(table.items())
-        while entries:  # the newest first: their keys may be all that holds older ones
-            key, weak = entries.pop()
-            if weak() is None and table.get(key) is weak:
+        keys = list(table)  # not its items: they would be new objects, between which the collector may run
+        while keys:  # the newest first: their keys may be all that holds older ones
+            key = keys.pop()
+            weak = table.get(key)
+            if weak is not None and weak() is None and table.get(key) is weak:
                 del table[key]
         self.limit = max(self.FEWEST, 2 * len(table))
 
