@@ -132,6 +132,18 @@ def test_casts() -> None:
     assert small.bitcast(dtypes.float64).shape == (1, 2)
 
 
+@pytest.mark.parametrize("narrow", [dtypes.uint8, dtypes.int16, f32, dtypes.int64], ids=lambda d: d.name)
+@pytest.mark.parametrize("wide", [dtypes.uint8, dtypes.float16, i32, dtypes.float64], ids=lambda d: d.name)
+def test_a_bitcast_keeps_the_bytes_of_a_row_or_is_refused(narrow: Any, wide: Any) -> None:
+    for last in (0, 1, 2, 3, 5, 6, 7, 8, 12):
+        a, nbytes = memory((2, last), narrow), last * narrow.itemsize
+        if nbytes % wide.itemsize:
+            with pytest.raises(ValueError, match="the last dimension must divide"):
+                a.bitcast(wide)
+        else:
+            assert a.bitcast(wide).shape == (2, nbytes // wide.itemsize)
+
+
 def test_contiguous_clones_what_has_no_memory_of_its_own() -> None:
     a = memory((2, 3))
     assert a.contiguous() is a and a.reshape((6,)).contiguous() is a.reshape((6,))
@@ -209,6 +221,8 @@ def test_realisation_drops_operands_and_leaves_the_table() -> None:
         (lambda a: a.gather(a), TypeError, ("GATHER", "float32")),
         (lambda a: a.gather(memory((1,), i32, "CL")), ValueError, ("GATHER", "CPU", "CL")),
         (lambda a: a.bitcast(dtypes.float64), ValueError, ("BITCAST", "float32", "float64", "(2, 3)")),
+        (lambda a: memory(()).bitcast(dtypes.uint8), ValueError, ("BITCAST", "uint8", "()")),
+        (lambda a: memory((4,)).shrink(((0, Variable("n", 1, 4)),)).bitcast(dtypes.uint8), ValueError, ("divide",)),
         (lambda a: a.assign(memory((3, 2))), ValueError, ("ASSIGN", "(2, 3)", "(3, 2)")),
         (lambda a: a.assign(memory((2, 3), i32)), TypeError, ("ASSIGN", "int32", "float32")),
         (lambda a: a.assign(memory((2, 3), device="CL")), ValueError, ("ASSIGN", "CL", "CPU")),

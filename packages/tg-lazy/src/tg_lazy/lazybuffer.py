@@ -361,8 +361,7 @@ class LazyBuffer:
             return self
         if dtype.itemsize == self.dtype.itemsize:
             return LazyBuffer._new(Ops.BITCAST, self.device, dtype, contiguous(self.shape), (self,))
-        row = self.shape[-1] * self.dtype.itemsize if self.shape else 0
-        if not isinstance(row, int) or not self.shape or row % dtype.itemsize:
+        if not self.shape or not isinstance(row := self.shape[-1] * self.dtype.itemsize, int) or row % dtype.itemsize:
             raise ValueError(
                 f"BITCAST: {self.dtype.name} of shape {self.shape} to {dtype.name}: the last dimension must divide"
             )
