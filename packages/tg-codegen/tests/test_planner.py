@@ -23,7 +23,7 @@ from tg_codegen.verify import verify
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker
+from tg_shape import ShapeTracker, Variable, sint
 
 ST = ShapeTracker.from_shape
 F32 = dtypes.float32
@@ -131,6 +131,43 @@ def test_threads_divide_the_outermost_loop(outer: int, inner: int, divided: str)
     nest = planned(A.sink((A.store(0, ST((outer, inner, 1)), total),), sizes), replace(SMALL, threads=4))
     serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
     assert [a.kind for a in serial] == [Kind.THREAD, Kind.LOOP] and serial[0].name == divided
+
+
+def batched(b: int, m: sint, n: int, k: int) -> LazyOp:
+    """``b`` products of (m, k) with (n, k), which is turned: what is read of it is packed."""
+    shape, most = (b, m, n, k), m if isinstance(m, int) else m.vmax
+    left = ST((b, most, k)).shrink(((0, b), (0, m), (0, k)))
+    x = A.load(1, F32, left.reshape((b, m, 1, k)).expand(shape))
+    y = A.load(2, F32, ST((b, n, k)).reshape((b, 1, n, k)).expand(shape))
+    total = A.reduce(A.alu(Ops.MUL, x, y), Ops.ADD, (3,))
+    sizes = tuple(BufferArg(F32, size) for size in (b * most * n, b * most * k, b * n * k))
+    return A.sink((A.store(0, ST((b, m, n, 1)), total),), sizes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads"),
+    [((2, 24, 130, 8), 16), ((2, 48, 97, 8), 8), ((3, 33, 97, 301), 32), ((2, 100, 16, 256), 8), ((5, 37, 61, 64), 7)])
+@pytest.mark.parametrize("target", [SMALL, LARGE], ids=["small", "large"])
+def test_threads_divide_no_loop_inside_another_where_something_is_packed(
+    shape: tuple[int, int, int, int], threads: int, target: Target
+) -> None:
+    """Each thread would begin, and pack, again and again, however many more iterations the inner loop has."""
+    nest = planned(batched(*shape), replace(target, threads=threads))
+    loops = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
+    assert nest.stages and len(loops) > 1
+    assert [a.kind is Kind.THREAD for a in loops] == [True] + [False] * (len(loops) - 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "k", "threads", "target"),
+    [(8, 97, 64, 3, SMALL), (16, 97, 256, 8, LARGE), (48, 97, 256, 3, LARGE)])
+def test_threads_divide_the_loop_inside_one_that_has_a_single_iteration(
+    rows: int, columns: int, k: int, threads: int, target: Target
+) -> None:
+    """One block holds as many rows as there may be; how many there are is not known, so the loop over blocks stays."""
+    nest = planned(batched(1, Variable("m", 1, rows), columns, k), replace(target, threads=threads))
+    first, second, *_ = (a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD))
+    assert nest.stages and first.extent == 1 and (first.kind, second.kind) == (Kind.LOOP, Kind.THREAD)
 
 
 @pytest.mark.parametrize(("extent", "step"), [(2, 3), (5, 3), (7, 3), (8, 3), (20, 4), (23, 4), (12, 4), (3, 3)])
