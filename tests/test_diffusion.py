@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("sklearn.datasets", reason="needs scikit-learn's digits")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 NUMBER = r"(-?[\d.]+)"
 
 
 @pytest.mark.slow
 def test_digits_are_made_of_noise(run: Run, repository: Path) -> None:
+    pytest.importorskip("sklearn.datasets", reason="needs scikit-learn's digits")
     options = ["--steps", "120", "--width", "16", "--noise-steps", "12", "--batch", "32", "--samples", "64"]
     done = run(repository, "python", "examples/diffusion.py", *options)
     assert done.returncode == 0, done.stdout

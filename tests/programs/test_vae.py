@@ -6,8 +6,6 @@ import pytest
 
 from tinytg import Tensor, TinyJit, nn
 
-datasets = pytest.importorskip("sklearn.datasets", reason="needs scikit-learn's digits")
-
 
 class VAE:
     """Images (batch, 64) of values from 0 to 1 to logits of the same, and the normal distribution between."""
@@ -36,6 +34,7 @@ def parts(logits: Tensor, mean: Tensor, log_variance: Tensor, x: Tensor) -> tupl
 
 @pytest.mark.slow
 def test_digits_are_encoded_and_made_up() -> None:
+    datasets = pytest.importorskip("sklearn.datasets", reason="needs scikit-learn's digits")
     images = (datasets.load_digits().data / 16).astype("float32")
     learnt, tested = Tensor(images[:1500]), Tensor(images[1500:])
     Tensor.manual_seed(4)

@@ -99,6 +99,15 @@ class TestCL(DeviceConformance):
     device = "CL"
     dtypes = KINDS
 
+    def test_reductions(self) -> None:
+        """Those of some kinds: a driver works for seconds on each kernel of a work-group."""
+        self.dtypes = (dtypes.bool, dtypes.int32, dtypes.bfloat16, dtypes.float32)
+        super().test_reductions()
+
+    @pytest.mark.slow
+    def test_reductions_of_every_kind(self) -> None:
+        super().test_reductions()
+
 
 @needs_opencl
 class TestCLBuffers(DeviceConformance):

@@ -6,6 +6,7 @@ import platform
 
 import pytest
 
+from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Device, parse_dev
 from tg_runtime.testing import DeviceConformance
@@ -64,3 +65,12 @@ class TestNothingBeforeBuffers(Guarded):
 class TestClang(DeviceConformance):
     device = "CPU"
     dev = "CPU:CLANG"
+
+    def test_reductions(self) -> None:
+        """Those of some dtypes: each kernel is a process of the compiler."""
+        self.dtypes = (dtypes.bool, dtypes.int8, dtypes.uint32, dtypes.int64, dtypes.bfloat16, dtypes.float32)
+        super().test_reductions()
+
+    @pytest.mark.slow
+    def test_reductions_of_every_dtype(self) -> None:
+        super().test_reductions()

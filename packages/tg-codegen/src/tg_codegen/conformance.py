@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import TypeVar
 
@@ -151,32 +152,51 @@ def sample(dtype: DType) -> list[ConstType]:
 
 def elementwise_case(renderer: Renderer, dtype: DType, lanes: int, relaxed: float) -> Case:
     """Every op that the dtype and the renderer have, each to an output of its own."""
-    rows = list(product(sample(dtype), repeat=2))
-    rows += [rows[0]] * (-len(rows) % lanes)
-    third = [row[1] for row in rows[3:] + rows[:3]]
-    chosen = [i % 3 == 0 for i in range(len(rows))]
+    first, second, third, chosen, shifts = (_filled(column, lanes) for column in zip(*_rows(dtype), strict=True))
     ops = [op for op in sorted(ALU, key=lambda o: o.value) if _takes(op, dtype) and renderer.supports_op(op, dtype)]
     k = LinearBuilder()
     outs = [k.param(slot, _result(op, dtype)) for slot, op in enumerate(ops)]
     a, b, c, m = (k.param(len(ops) + i, d) for i, d in enumerate((dtype, dtype, dtype, dtypes.bool)))
-    shifts = [abs(int(x)) % dtype.bits if dtypes.is_int(dtype) else 0 for _, x in rows]
     s = k.param(len(ops) + 4, dtype)
-    with k.range(len(rows), step=lanes) as i:
+    with k.range(len(first), step=lanes) as i:
         x, y, z, p, n = (k.load(pointer, i, lanes) for pointer in (a, b, c, m, s))
         for op, out in zip(ops, outs, strict=True):
             k.store(out, i, k.alu(op, *_operands(op, x, y, z, p, n)))
     outputs = []
     for op in ops:
-        given = [_operands(op, *row) for row in zip(*zip(*rows, strict=True), third, chosen, shifts, strict=True)]
         tolerance = relaxed if op in _INEXACT else 0.0
         if op in TRANSCENDENTAL:
             tolerance = 2e-2 if dtype.bits < 32 else 2e-5
-        accepted = [_accepted(op, dtype, row) for row in given]
+        given, accepted = (_filled(column, lanes) for column in _right(op, dtype))
         outputs.append(Expected(op.name, _result(op, dtype), accepted, tolerance, given))
-    columns = [[row[0] for row in rows], [row[1] for row in rows], third]
-    memory = [encode(column, dtype) for column in columns]
+    memory = [encode(column, dtype) for column in (first, second, third)]
     inputs = [*memory, encode(chosen, dtypes.bool), encode(shifts, dtype)]
     return Case(f"alu_{dtype.vec(lanes).name}", k.uops, outputs, inputs)
+
+
+def _filled(column: Sequence[_T], lanes: int) -> Sequence[_T]:
+    """The column, with its first element again until it is whole vectors."""
+    return [*column, *[column[0]] * (-len(column) % lanes)]
+
+
+_Row = tuple[ConstType, ...]
+
+
+@cache
+def _rows(dtype: DType) -> Sequence[_Row]:
+    """In each row two operands, a third, what WHERE chooses, and the amount of a shift."""
+    pairs = list(product(sample(dtype), repeat=2))
+    return [
+        (a, b, pairs[(n + 3) % len(pairs)][1], n % 3 == 0, abs(int(b)) % dtype.bits if dtypes.is_int(dtype) else 0)
+        for n, (a, b) in enumerate(pairs)
+    ]
+
+
+@cache
+def _right(op: Ops, dtype: DType) -> tuple[Sequence[_Row], Sequence[_Row]]:
+    """An op's operands in each row, and the results that are right: the same for every renderer and width."""
+    given = [_operands(op, *row) for row in _rows(dtype)]
+    return given, [_accepted(op, dtype, row) for row in given]
 
 
 def _takes(op: Ops, dtype: DType) -> bool:
@@ -221,12 +241,7 @@ def _accepted(op: Ops, dtype: DType, given: tuple[ConstType, ...]) -> tuple[Cons
 
 def cast_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
     """From one dtype to every other, by value and, where sizes agree, by bits."""
-    values = sample(src)
-    if dtypes.is_float(src):
-        values += [truncate(v, src) for v in _FLOATS_TO_CAST]
-    elif src.bits >= 32:
-        values += [truncate(v, src) for v in (16777217, 2049, 65519, 65520, (1 << 53) + 1)]
-    values += [values[0]] * (-len(values) % lanes)
+    values = _filled(_to_cast(src), lanes)
     same = [d for d in supported if d.itemsize == src.itemsize]
     k = LinearBuilder()
     outs = [k.param(slot, d) for slot, d in enumerate([*supported, *same])]
@@ -239,10 +254,26 @@ def cast_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
             k.store(out, i, k.bitcast(x, dst) if dst is not src else x)
     given = [(v,) for v in values]
     outputs = [
-        *(Expected(f"cast to {d}", d, [(cast_scalar(v, src, d),) for v in values], 0.0, given) for d in supported),
+        *(Expected(f"cast to {d}", d, _filled(_casts(src, d), lanes), 0.0, given) for d in supported),
         *(Expected(f"bitcast to {d}", d, [(bitcast_scalar(v, src, d),) for v in values], 0.0, given) for d in same),
     ]
     return Case(f"cast_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
+
+
+def _to_cast(src: DType) -> list[ConstType]:
+    """Values that conversions are tried on."""
+    values = sample(src)
+    if dtypes.is_float(src):
+        values += [truncate(v, src) for v in _FLOATS_TO_CAST]
+    elif src.bits >= 32:
+        values += [truncate(v, src) for v in (16777217, 2049, 65519, 65520, (1 << 53) + 1)]
+    return values
+
+
+@cache
+def _casts(src: DType, dst: DType) -> Sequence[_Row]:
+    """What those values become."""
+    return [(cast_scalar(v, src, dst),) for v in _to_cast(src)]
 
 
 # memory and lanes
