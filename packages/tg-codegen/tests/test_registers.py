@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tg_codegen.registers import FEW_ROWS, Tile, best_tile
+import pytest
+
+from tg_codegen.registers import FEW_ROWS, IN_FLIGHT, Tile, best_tile
 from tg_codegen.target import COPIES
 
 
@@ -21,6 +23,21 @@ def test_what_fits() -> None:
                 assert tile.rows <= rows and tile.vectors <= vectors
                 if tile.rows * tile.vectors * window <= COPIES:
                     assert tile.rows * tile.vectors + tile.vectors * window + 1 <= 32
+
+
+@pytest.mark.parametrize("registers", [16, 32])
+def test_a_tile_hides_the_latency_of_an_addition_where_nothing_is_left_over(registers: int) -> None:
+    for rows in range(1, 30):
+        for vectors in range(1, 13):
+            whole = [(r, v) for r in (1, 2, 4, 6, 8) for v in (1, 2, 3, 4, 6) if rows % r == 0 and vectors % v == 0]
+            if any(IN_FLIGHT <= r * v and r * v + v + 1 <= registers for r, v in whole):
+                tile = best_tile(rows, vectors, registers)
+                assert tile.rows * tile.vectors >= IN_FLIGHT, (rows, vectors, tile)
+
+
+def test_eight_accumulators_hide_the_latency_of_an_addition() -> None:
+    assert best_tile(2, 5, 16) == Tile(2, 4), "six wait longer than a vector more in each of two rows takes"
+    assert best_tile(3, 8, 16, widest=3) == Tile(3, 2), "of three, the last tile would lack a vector"
 
 
 def test_a_tile_makes_no_more_copies_than_it_may() -> None:

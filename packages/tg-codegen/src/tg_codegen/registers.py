@@ -10,6 +10,7 @@ UNLIMITED = 1 << 30
 FEW_ROWS = 8
 MANY_ROWS = 14
 STORES = 16  # of one lane each
+IN_FLIGHT = 8  # additions that a machine works on at once: two units, four cycles each
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def best_tile(
             count = -(-n // t)
             waste *= count * t / n * (1 + 1 / count if n % t else 1)  # a partial tile is a copy of the code
         loads = (tile.rows + 2 * tile.vectors) / (tile.rows * tile.vectors)  # vectors come from a farther cache
-        latency = max(1.0, 8 / (tile.rows * tile.vectors))
+        latency = max(1.0, IN_FLIGHT / (tile.rows * tile.vectors))
         if turned:  # for each lane a store of every power of two of which the rows are the sum
             waste *= 1 + 2 * STORES * tile.rows.bit_count() / (tile.rows * turned)
         return (1 + loads) * waste * latency, -tile.rows * tile.vectors
