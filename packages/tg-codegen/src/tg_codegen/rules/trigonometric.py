@@ -97,17 +97,18 @@ def _turns(magnitude: Number, f: Format) -> tuple[Number, Number | None]:
     """
     u64, u32 = dtypes.uint64, dtypes.uint32
     padding = 1 if f.single else 2
-    significand = ((magnitude & ((1 << f.mantissa) - 1)) | (1 << f.mantissa)).cast(u64)
+    whole = (magnitude & ((1 << f.mantissa) - 1)) | (1 << f.mantissa)
+    significand = whole.cast(u64)
     # Bits of 2/pi that add multiples of 4 quarter turns are skipped; the table begins with zeros for small exponents.
     skipped = f.bias + f.mantissa + 2 - 32 * padding
     start = (magnitude >> f.mantissa).cast(u32) - skipped
     count = 3 if f.single else 6
     longest = 2 * f.bias - skipped
     table = (0,) * padding + two_over_pi(longest // 32 + count + 1 - padding)
-    w = [word.cast(u64) for word in reversed(_window(start, table, count))]
-    if f.single:
-        products = [significand * word for word in w]
-        return (products[2] << 32) + products[1] + (products[0] >> 32), None
+    low_first = _window(start, table, count)[::-1]
+    w = [word.cast(u64) for word in low_first]
+    if f.single:  # of the highest product the lower half is all that counts
+        return ((whole * low_first[2]).cast(u64) << 32) + significand * w[1] + (significand * w[0] >> 32), None
     mask = 0xFFFFFFFF
     low, high = significand & mask, significand >> 32
     low_products = [low * word for word in w]
@@ -122,12 +123,14 @@ def _turns(magnitude: Number, f: Format) -> tuple[Number, Number | None]:
 
 
 def _right_angles(size: Number, f: Format) -> tuple[Number, Number, Number]:
-    """|x| less the nearest multiple of pi/2, as a sum of two floats, and that multiple, as uint64.
+    """|x| less the nearest multiple of pi/2, as a sum of two floats, and that multiple.
 
-    The second float is small beside the first.
+    The second float is small beside the first. Of the multiple the two highest bits of an unsigned integer hold what
+    is left of a whole turn; the bits below mean nothing.
     """
     turns, below = _turns(size.bitcast(f.unsigned), f)
-    count = ((turns >> 61) + 1) >> 1
+    bits = f.unsigned.bits
+    angles = (turns >> (64 - bits)).cast(f.unsigned) + (1 << (bits - 3))
     # The remaining part of a right angle, from -1/2 to 1/2, times 2**64.
     part = turns << 2
     if below is not None:
@@ -152,7 +155,12 @@ def _right_angles(size: Number, f: Format) -> tuple[Number, Number, Number]:
         first = f.kept(main + rest, 1.0)
         rest = rest - (first - main)
     near = size < _HALF_PI / 2
-    return near.where(size, first), near.where(size.like(0.0), rest), near.where(count.like(0), count)
+    return near.where(size, first), near.where(size.like(0.0), rest), near.where(angles.like(0), angles)
+
+
+def _odd(angles: Number) -> Number:
+    """Whether a multiple of pi/2 that :func:`_right_angles` gives is odd."""
+    return (angles & (1 << (angles.uop.dtype.bits - 2))).differs(0)
 
 
 def _sine(r: Number, rest: Number | None, f: Format) -> Number:
@@ -168,11 +176,11 @@ def _sine(r: Number, rest: Number | None, f: Format) -> Number:
 def _cosine(r: Number, rest: Number | None, f: Format) -> Number:
     """cos(r + rest) for abs(r) <= pi/4."""
     square = r * r
+    if rest is None:
+        return square.fma(square.fma(square.series(_COS_SINGLE if f.single else _COS_DOUBLE), -0.5), 1.0)
     half = square * 0.5
     first = f.kept(1.0 - half, 1.0)
-    lost = (1.0 - first) - half
-    if rest is not None:
-        lost = lost - r * rest
+    lost = (1.0 - first) - half - r * rest
     return first + (square * square).fma(square.series(_COS_SINGLE if f.single else _COS_DOUBLE), lost)
 
 
@@ -180,9 +188,9 @@ def sine(x: Number, f: Format, ahead: int) -> Number:
     """The sine of x and so many right angles: for 1 the cosine."""
     size = f.size(x)
     r, _, angles = _right_angles(size, f)
-    angles = (angles + ahead).cast(f.unsigned)
-    found = (angles & 1).differs(0).where(_cosine(r, None, f), _sine(r, None, f))
-    flip = (angles & 2) << (f.unsigned.bits - 2)
+    angles = angles + (ahead << (f.unsigned.bits - 2))
+    found = _odd(angles).where(_cosine(r, None, f), _sine(r, None, f))
+    flip = angles & (1 << (f.unsigned.bits - 1))
     if not ahead:
         flip = flip ^ f.sign(x)
     return (size < inf).where(f.signed_as(found, flip), nan)
@@ -192,7 +200,7 @@ def tan(x: Number, f: Format) -> Number:
     """The tangent of x."""
     size = f.size(x)
     r, rest, angles = _right_angles(size, f)
-    odd = (angles & 1).differs(0)
+    odd = _odd(angles)
     sin, cos = _sine(r, rest, f), _cosine(r, rest, f)
     found = odd.where(cos, sin) / odd.where(-sin, cos)
     return (size < inf).where(f.signed_as(found, f.sign(x)), nan)
