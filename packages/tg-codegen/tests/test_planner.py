@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+from itertools import permutations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from tg_codegen.cycles import cycles
 from tg_codegen.emit import emit
 from tg_codegen.limits import accumulators
 from tg_codegen.lower import lower
-from tg_codegen.nest import Kind, Nest
+from tg_codegen.nest import Kind, Nest, NodeOp
 from tg_codegen.plan import heuristic
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.staging import MAX_SCRATCH_BYTES
@@ -168,6 +171,31 @@ def test_threads_divide_the_loop_inside_one_that_has_a_single_iteration(
     nest = planned(batched(1, Variable("m", 1, rows), columns, k), replace(target, threads=threads))
     first, second, *_ = (a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD))
     assert nest.stages and first.extent == 1 and (first.kind, second.kind) == (Kind.LOOP, Kind.THREAD)
+
+
+@pytest.mark.parametrize("target", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("views", [*permutations([(1, 1), (1, 0), (0, 1), (0, 0)], 2)], ids=str)
+def test_reductions_of_different_rows_all_have_several_accumulators(
+    views: tuple[tuple[int, int], ...], target: Target
+) -> None:
+    """What belongs to a row of one of them only gives no accumulators to the other, which would wait for itself."""
+    rng = random.Random(str(views))
+    for _ in range(3):
+        i, j, k, busy = rng.randrange(2, 40), rng.randrange(2, 40), rng.randrange(129, 1100), rng.choice([0, 3])
+        sums, sizes = [], [i * j]
+        for slot, (on_i, on_j) in enumerate(views, 1):
+            kept = (i if on_i else 1, j if on_j else 1)
+            x = A.load(slot, F32, ST((*kept, k)))
+            for _ in range(busy):
+                x = A.alu(Ops.SIN, x)
+            sums.append(A.view(A.reduce(x, Ops.ADD, (2,)), ST((*kept, 1)).expand((i, j, 1))))
+            sizes.append(prod(kept) * k)
+        ast = A.sink((A.store(0, ST((i, j, 1)), A.alu(Ops.ADD, *sums)),), tuple(BufferArg(F32, n) for n in sizes))
+        nest = planned(ast, target)
+        for node in nest.nodes():
+            if node.op is NodeOp.REDUCE:
+                own = {Kind.SPREAD: set(node.arg[1]), Kind.UPCAST: node.free, Kind.ROWS: node.free}
+                assert any(a.root in own.get(a.kind, ()) for a in nest.axes), (i, j, k, busy, nest.log)
 
 
 @pytest.mark.parametrize(("extent", "step"), [(2, 3), (5, 3), (7, 3), (8, 3), (20, 4), (23, 4), (12, 4), (3, 3)])
