@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,24 @@ def test_a_matmul_with_a_residual_in_more_dimensions(machine: Any, rng: Any) -> 
     a, w, r = normal(rng, 6, 16), normal(rng, 16, 20), normal(rng, 2, 3, 20)
     out = matmul(machine.buffer(a), machine.buffer(w)).reshape((2, 3, 20)).alu(Ops.ADD, machine.buffer(r))
     assert kernels(machine, out, (a @ w).reshape(2, 3, 20) + r) == 1
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_products_of_matmuls_keep_their_epilogues(machine: Any, rng: Any, swap: bool) -> None:
+    """What a contraction's results are put through is not left to the kernel of another contraction."""
+    a, w, c, d = normal(rng, 31, 48), normal(rng, 48, 23), normal(rng, 31, 40), normal(rng, 40, 23)
+    p, q = (matmul(*map(machine.buffer, pair)).alu(Ops.SIN) for pair in ((a, w), (c, d)))
+    out = q.alu(Ops.MUL, p) if swap else p.alu(Ops.MUL, q)
+    sines = [sum(n.op is Ops.SIN for n in item.ast.toposort()) for item in schedule([out])[0]]
+    assert sines == [1, 1] and kernels(machine, out, np.sin(a @ w) * np.sin(c @ d)) == 2
+
+
+def test_a_matmul_that_is_repeated_keeps_its_epilogue(machine: Any, rng: Any) -> None:
+    a, w, y = normal(rng, 31, 48), normal(rng, 48, 23), normal(rng, 5, 31, 23)
+    x = matmul(machine.buffer(a), machine.buffer(w)).alu(Ops.SIN).reshape((1, 31, 23)).expand((5, 31, 23))
+    out = x.alu(Ops.ADD, machine.buffer(y))
+    sines = [sum(n.op is Ops.SIN for n in item.ast.toposort()) for item in schedule([out])[0]]
+    assert sines == [1, 0] and kernels(machine, out, np.sin(a @ w) + y) == 2
 
 
 def test_an_mlp_is_one_kernel_a_layer(machine: Any, rng: Any) -> None:
@@ -417,6 +436,23 @@ def test_a_kernel_has_no_more_reductions_than_the_device_allows(
     counts = [sum(n.op is Ops.REDUCE for n in item.ast.toposort()) for item in schedule([found])[0]]
     assert sum(counts) >= 4 and max(counts) == stages
     assert kernels(machine, found, np_softmax(np_softmax(v))) == len(counts)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("across", list(product([False, True], repeat=3)), ids=str)
+def test_reductions_seen_across_count_among_those_of_their_kernel(
+    machine: Any, rng: Any, monkeypatch: pytest.MonkeyPatch, across: tuple[bool, ...], stages: int
+) -> None:
+    monkeypatch.setitem(LIMITS, "TINY", Limits(stages=stages))
+    x, expected = LazyBuffer.const(0.0, dtypes.float32, (13, 7), "TINY"), np.zeros((13, 7), np.float32)
+    for turned in across:
+        v = normal(rng, *((7, 13) if turned else (13, 7)), 5)
+        total = machine.buffer(v, "TINY").reduce(Ops.ADD, (2,)).reshape(v.shape[:2])
+        x = x.alu(Ops.ADD, total.permute((1, 0)) if turned else total)
+        expected = expected + (v.sum(2).T if turned else v.sum(2))
+    counts = [sum(n.op is Ops.REDUCE for n in item.ast.toposort()) for item in schedule([x])[0]]
+    assert sum(counts) == 3 and max(counts) <= stages
+    assert kernels(machine, x, expected) == len(counts)
 
 
 @pytest.mark.parametrize("nodes", [3, 7, 10])
