@@ -7,6 +7,7 @@ a block marked ``python no-test`` is left out.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -149,6 +150,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ordinary = [item for item in items if not hasattr(getattr(item, "obj", None), "hypothesis")]
         config.hook.pytest_deselected(items=ordinary)
         items[:] = [item for item in items if item not in set(ordinary)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Hundreds of thousands of objects live from here to the end: no collection of garbage need walk over them."""
+    gc.collect()
+    gc.freeze()
 
 
 def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:

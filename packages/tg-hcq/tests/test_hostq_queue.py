@@ -261,17 +261,13 @@ def test_a_bound_queue_may_be_dropped_in_flight(device: HostQueueDevice) -> None
     assert device.error_state is None and ints(memory)[0] == 49
 
 
-def test_the_collector_may_run_on_the_devices_own_thread(
-    device: HostQueueDevice, request: pytest.FixtureRequest
-) -> None:
+def test_the_collector_may_run_on_the_devices_own_thread(device: HostQueueDevice) -> None:
     # Finalisers of queues, programs, signals and memory run inside of a kernel: one that waited would wait for itself.
     def collect() -> None:
         rubbish.clear()
         gc.collect()
 
-    # What earlier tests left behind is not what is collected here, and takes its time.
-    gc.freeze()
-    request.addfinalizer(gc.unfreeze)
+    gc.collect()  # what earlier tests left behind is not what is collected here, and takes its time
     rubbish: list[object] = []
     program = HostQueueProgram.from_callable(device, "collect", collect, 0)
     for i in range(4):
