@@ -155,6 +155,25 @@ def test_results_are_copies(name: str, kind: str) -> None:
     assert (z.numpy() == 2).all()
 
 
+@pytest.mark.parametrize("kind", ["memory", "computed", "lazy"])
+@pytest.mark.parametrize("repeated", ["expand", "repeat", "repeat in front", "windows", "column", "pad"])
+@pytest.mark.parametrize("name", ["cast", "abs of unsigned", "to float and back", "floor of ints", "relu", "times 1"])
+def test_what_is_computed_of_repeated_elements_is_memory_of_its_own(name: str, repeated: str, kind: str) -> None:
+    """Also where it is computed before it is repeated, and has been computed when it is written."""
+    t = _tensor(kind)
+    seen = {"expand": lambda: t[:, :1].expand(3, 4), "repeat": lambda: t.repeat(2, 2), "column": lambda: t[:, 1:2].T,
+            "repeat in front": lambda: t.repeat(3, 1, 1)[1], "windows": lambda: t.unfold(1, 2, 1)[:, 1],
+            "pad": lambda: t.pad((1, 0))}[repeated]()  # fmt: skip
+    y = COPIES[name](seen).realize()
+    want, mine = y.numpy(), t.numpy()
+    want[-1:, ::2] = 7
+    y[-1:, ::2] = 7
+    np.testing.assert_array_equal(y.numpy(), want)
+    np.testing.assert_array_equal(t.numpy(), mine)
+    y += y.max()
+    np.testing.assert_array_equal(y.numpy(), want + want.max())
+
+
 @pytest.mark.parametrize("how", ["expand", "windows", "broadcast row"])
 def test_several_elements_in_one_place_are_not_written(how: str) -> None:
     t = _tensor("memory")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.lazybuffer import graph_lock
+from tg_lazy.lazybuffer import LEAVES, graph_lock, writes_once
 from tg_shape import View
 
 from . import host
@@ -53,9 +53,13 @@ class Sharing:
         self._home, self._place = Memory.apart(self._lazy), proxy(self._lazy.shape)
 
     def _share_with(self, operands: Sequence[LazyBuffer]) -> None:
-        """Parts this new result from operands, where it is seen in a node of theirs."""
-        base = self._lazy.base
-        if any(operand.base is base for operand in operands):
+        """Parts this new result from operands, where it is seen in a node of theirs, and from a smaller node of its own.
+
+        Repeated elements are converted before they are repeated, for example: what was computed is no memory of these.
+        """
+        lazy = self._lazy
+        base = lazy.base
+        if any(operand.base is base for operand in operands) or not (base.op in LEAVES or writes_once(lazy.st)):
             self._part()
 
     def _memory(self) -> Memory:
