@@ -34,9 +34,11 @@ from tinytg import Tensor
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 RESULTS = PAGE.with_suffix(".json")
-# The second has no vectors and no fused multiply-add. Drivers of OpenCL take minutes to compile all of it.
-DEVICES = ("CPU:LLVM", "CPU:LLVM:native,-avx,-avx2,-avx512f,-fma", "CPU:CLANG", "NUMPY", "MOCK+CUDA:PTX", "CL")
-SLOW = frozenset({"CL"})
+# The second has no vectors and no fused multiply-add. Drivers of OpenCL and WebGPU take minutes to compile all of it.
+DEVICES = (
+    "CPU:LLVM", "CPU:LLVM:native,-avx,-avx2,-avx512f,-fma", "CPU:CLANG", "NUMPY", "MOCK+CUDA:PTX", "CL", "WEBGPU",
+)  # fmt: skip
+SLOW = frozenset({"CL", "WEBGPU"})
 KINDS = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
 CHUNK = 1 << 22
 Array = NDArray[Any]

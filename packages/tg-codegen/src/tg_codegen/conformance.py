@@ -12,6 +12,7 @@ Example:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -284,7 +285,7 @@ def _exactly(label: str, dtype: DType, values: Sequence[ConstType]) -> Expected:
 
 
 def memory_cases(lanes: int) -> Iterator[Case]:
-    """Gates, private arrays, lanes, and bools in memory."""
+    """Gates, constants, private arrays, lanes, and bools in memory."""
     f32, i32 = dtypes.float32, dtypes.int32
     n = 4 * lanes
     numbers = [float(i) + 0.5 for i in range(n)]
@@ -297,6 +298,17 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         k.store(out, i, k.load(a, at, 1, inside, k.const(-1.0, f32)))
     padded = [-1.0, -1.0, *numbers, -1.0, -1.0]
     yield Case("padded", k.uops, [_exactly("out", f32, padded)], [encode(numbers, f32)])
+
+    k = LinearBuilder()
+    out, a = k.param(0, f32), k.param(1, f32)
+    special = (0.0, -0.0, 1.5, math.inf, -math.inf, math.nan)
+    pairs = [pair for pair in itertools.product(special, repeat=2) if repr(pair[0]) != repr(pair[1])]
+    for j, (yes, no) in enumerate(pairs):
+        over = k.alu(Ops.CMPLT, k.const(0.0, f32), k.load(a, k.const(j)))
+        k.store(out, k.const(j), k.alu(Ops.WHERE, over, k.const(yes, f32), k.const(no, f32)))
+    signs = [(-1.0) ** (j % 3) for j in range(len(pairs))]
+    chosen = [pair[sign < 0] for pair, sign in zip(pairs, signs, strict=True)]
+    yield Case("constants", k.uops, [_exactly("out", f32, chosen)], [encode(signs, f32)])
 
     k = LinearBuilder()
     out, a, gates = k.param(0, f32), k.param(1, f32), k.param(2, dtypes.bool)

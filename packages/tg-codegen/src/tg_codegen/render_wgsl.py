@@ -33,6 +33,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import copysign, inf
 from typing import ClassVar
 
 from tg_dtype import AddrSpace, ConstType, DType, dtypes
@@ -115,6 +116,15 @@ class WGSLRenderer(Renderer):
     @property
     def key(self) -> str:
         return f"{super().key}:half={self.half}:buffers={self.buffers}:cast_half={self.cast_half}"
+
+
+def _special(value: float) -> tuple[str, str]:
+    """The name and the bits (of inf for -inf, too) of a number that no literal is for; empty where one is."""
+    if value != value:
+        return "nan", "0x7fc00000u"
+    if value in (inf, -inf):
+        return "inf", "0x7f800000u"
+    return ("negative_zero", "0x80000000u") if value == 0 and copysign(1.0, value) < 0 else ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,10 +338,10 @@ class _Kernel(CStyleKernel):
         return f"({number}i)" if number < 0 else f"{number}i"
 
     def float_literal(self, value: float, dtype: DType) -> str:
-        if value != value or value in (float("inf"), float("-inf")):
-            kind = "nan" if value != value else "inf"
-            bits = "0x7fc00000u" if kind == "nan" else "0x7f800000u"
-            # Of a constant the bits of which are no number the compiler complains; this is one that it does not see.
+        kind, bits = _special(value)
+        if kind:
+            # Of a constant the bits of which are no number the compiler complains, and of a zero it drops the sign;
+            # this is one that it does not see.
             single = self.function(kind, dtypes.float32, (), f"var bits = {bits}; return bitcast<f32>(bits);")
             text = f"{single}()" if dtype is dtypes.float32 else f"f16({single}())"
             return f"(-{text})" if value < 0 else text

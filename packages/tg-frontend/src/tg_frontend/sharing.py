@@ -53,7 +53,7 @@ class Sharing:
         self._home, self._place = Memory.apart(self._lazy), proxy(self._lazy.shape)
 
     def _share_with(self, operands: Sequence[LazyBuffer]) -> None:
-        """Parts this new result from operands, where it is seen in a node of theirs, and from a smaller node of its own.
+        """Parts this new result from operands, if it is seen in a node of theirs, and from a smaller node of its own.
 
         Repeated elements are converted before they are repeated, for example: what was computed is no memory of these.
         """

@@ -91,7 +91,7 @@ def log(x: Number, f: Format, base: Base = E) -> Number:
 
 def log1p(x: Number, f: Format) -> Number:
     """The logarithm of 1 + x."""
-    u = x + 1.0
+    u = f.leading(x + 1.0, 1)
     e, m = taken_apart(u, f)
     here = e.equals(0.0)
     # Near 1, where what the sum lost matters most, x itself is at hand.

@@ -174,9 +174,13 @@ class Format:
         """
         return x if self.shifts else x.at_most(bound)
 
-    def leading(self, x: Number) -> Number:
-        """``x`` toward zero to ``half`` bits, so that ``x`` less this is exact."""
-        dropped = self.mantissa + 1 - self.half
+    def leading(self, x: Number, dropped: int = 0) -> Number:
+        """``x`` toward zero to ``half`` bits, or without so many of its last bits: ``x`` less this is exact.
+
+        What is taken from sums that such a step rounds is what was lost, on every machine: a compiler that may reorder
+        sums sees no sum in it.
+        """
+        dropped = dropped or self.mantissa + 1 - self.half
         ones = (1 << self.unsigned.bits) - (1 << dropped)
         return (x.bitcast(self.unsigned) & ones).bitcast(self.dtype)
 

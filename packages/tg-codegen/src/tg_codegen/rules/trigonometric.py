@@ -122,38 +122,45 @@ def _turns(magnitude: Number, f: Format) -> tuple[Number, Number | None]:
     return (digits[4] << 32) | digits[3], (digits[2] << 32) | digits[1]
 
 
-def _right_angles(size: Number, f: Format) -> tuple[Number, Number, Number]:
-    """|x| less the nearest multiple of pi/2, as a sum of two floats, and that multiple.
+def _scaled(part: Number, below: Number | None, f: Format) -> tuple[Number, Number]:
+    """pi/2 times a part of a right angle, as the sum of two floats.
 
-    The second float is small beside the first. Of the multiple the two highest bits of an unsigned integer hold what
-    is left of a whole turn; the bits below mean nothing.
+    Args:
+      part: int64, times 2**62, from -1/2 to 1/2.
+      below: the next bits, uint64, times 2**126.
+    """
+    value = part.cast(f.dtype)
+    lost = (part - value.cast(dtypes.int64)).cast(f.dtype)
+    if below is not None:
+        lost = below.cast(f.dtype).fma(2.0**-64, lost)
+    whole, _ = (ldexp(x, -62) for x in parts(_HALF_PI, _HALF_PI_REST, f.mantissa + 1))
+    high, low = (ldexp(x, -62) for x in parts(_HALF_PI, _HALF_PI_REST, f.half))
+    # What rounding the product takes away: the factors of all that is not small have half the bits (T. Dekker, 1971).
+    product = (value * whole).at_most(1.0)  # which compilers do not see through: it is rounded once, for all who use it
+    head = f.leading(value)
+    error = f.kept(head * high - product, 1.0)
+    return product, error + head.fma(low, (value - head).fma(whole, lost * whole))
+
+
+def _right_angles(size: Number, f: Format, exact: bool) -> tuple[Number, Number, Number]:
+    """|x| less the nearest multiple of pi/2, what rounding that took away (if it is asked for), and that multiple.
+
+    Of the multiple the two highest bits of an unsigned integer hold what is left of a whole turn; the bits below mean
+    nothing.
     """
     turns, below = _turns(size.bitcast(f.unsigned), f)
     bits = f.unsigned.bits
     angles = (turns >> (64 - bits)).cast(f.unsigned) + (1 << (bits - 3))
     # The remaining part of a right angle, from -1/2 to 1/2, times 2**64.
-    part = turns << 2
-    if below is not None:
-        part = part | (below >> 62)
-    part = part.bitcast(dtypes.int64)
+    part = (turns << 2).bitcast(dtypes.int64)
     if f.single and f.doubles:
         wide = part.cast(dtypes.float64) * ldexp(_HALF_PI, -64)
         first = wide.cast(f.dtype)
         rest = (wide - first.cast(dtypes.float64)).cast(f.dtype)
     else:
-        # Two parts, of which the first has few enough bits for an exact product with the first part of pi/2.
-        place = 64 - f.half
-        head = ((part >> (place - 1)) + 1) >> 1
-        tail = (part - (head << place)).cast(f.dtype)
-        if below is not None:
-            tail = (below << 2).cast(f.dtype).fma(2.0**-64, tail)
-        high, low = parts(_HALF_PI, _HALF_PI_REST, f.half)
-        steps = head.cast(f.dtype)
-        main = steps * ldexp(high, place - 64)
-        whole, less = parts(_HALF_PI, _HALF_PI_REST, f.mantissa + 1)
-        rest = steps.fma(ldexp(low, place - 64), tail.fma(ldexp(whole, -64), tail * ldexp(less, -64)))
-        first = f.kept(main + rest, 1.0)
-        rest = rest - (first - main)
+        product, rest = _scaled(part >> 2, below, f)
+        first = f.leading(product + rest, 1) if exact else product + rest
+        rest = rest - (first - product)
     near = size < _HALF_PI / 2
     return near.where(size, first), near.where(size.like(0.0), rest), near.where(angles.like(0), angles)
 
@@ -170,7 +177,7 @@ def _sine(r: Number, rest: Number | None, f: Format) -> Number:
     series = square.series(_SIN_SINGLE if f.single else _SIN_DOUBLE)
     if rest is None:
         return cube.fma(series, r)
-    return cube.fma(series, rest * square.fma(-0.5, 1.0)) + r
+    return f.leading(cube.fma(series, rest * square.fma(-0.5, 1.0)), 1) + r
 
 
 def _cosine(r: Number, rest: Number | None, f: Format) -> Number:
@@ -179,15 +186,16 @@ def _cosine(r: Number, rest: Number | None, f: Format) -> Number:
     if rest is None:
         return square.fma(square.fma(square.series(_COS_SINGLE if f.single else _COS_DOUBLE), -0.5), 1.0)
     half = square * 0.5
-    first = f.kept(1.0 - half, 1.0)
+    first = f.leading(1.0 - half, 1)
     lost = (1.0 - first) - half - r * rest
-    return first + (square * square).fma(square.series(_COS_SINGLE if f.single else _COS_DOUBLE), lost)
+    series = square.series(_COS_SINGLE if f.single else _COS_DOUBLE)
+    return first + f.leading((square * square).fma(series, lost), 1)
 
 
 def sine(x: Number, f: Format, ahead: int) -> Number:
     """The sine of x and so many right angles: for 1 the cosine."""
     size = f.size(x)
-    r, _, angles = _right_angles(size, f)
+    r, _, angles = _right_angles(size, f, exact=False)
     angles = angles + (ahead << (f.unsigned.bits - 2))
     found = _odd(angles).where(_cosine(r, None, f), _sine(r, None, f))
     flip = angles & (1 << (f.unsigned.bits - 1))
@@ -199,7 +207,7 @@ def sine(x: Number, f: Format, ahead: int) -> Number:
 def tan(x: Number, f: Format) -> Number:
     """The tangent of x."""
     size = f.size(x)
-    r, rest, angles = _right_angles(size, f)
+    r, rest, angles = _right_angles(size, f, exact=True)
     odd = _odd(angles)
     sin, cos = _sine(r, rest, f), _cosine(r, rest, f)
     found = odd.where(cos, sin) / odd.where(-sin, cos)
