@@ -1,9 +1,10 @@
-"""The numpy oracle for nodes without memory or loops."""
+"""The numpy oracle for nodes without memory or loops, and sources of many kernels as few."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,31 @@ def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True) -> Any:
                 done[u] = np.asarray(_NUMPY[u.op](*operands))
             assert done[u].dtype == wanted, u
     return done[root]
+
+
+_DECLARED = re.compile(
+    r"^static .*?\b(\w+)\(|^struct (?:__align__\(\d+\) )?(\w+) \{|^typedef .*?(\w+) __attribute__", re.MULTILINE
+)
+
+Joined = Callable[[Mapping[str, str]], dict[str, tuple[str, ...]]]
+
+
+@pytest.fixture(scope="module")
+def joined() -> Joined:
+    return _joined
+
+
+def _joined(sources: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Sources of one kernel each, by its name, as sources of many with the names of those: a compiler starts once.
+
+    None sees what another declares: functions, structures and types get names of their own, and only sources with the
+    same directives are together.
+    """
+    together: dict[tuple[str, ...], dict[str, str]] = {}
+    for number, (kernel, source) in enumerate(sources.items()):
+        directives = tuple(line for line in source.splitlines() if line.startswith(("#pragma", "#include")))
+        own = {name for names in _DECLARED.findall(source) for name in names if name}
+        if own:
+            source = re.sub(rf"\b({'|'.join(own)})\b", rf"\1_{number}", source)
+        together.setdefault(directives, {})[kernel] = source
+    return {"\n".join(part.values()): tuple(part) for part in together.values()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,8 @@ def every_case() -> Iterator[Case]:
                 yield Case(f"{case.name}_{lanes}", case.uops, case.outputs, case.inputs, case.vals, case.initial)
 
 
-CASES = [pytest.param(case, id=case.name) for case in every_case()]
+CASES = {case.name: case for case in every_case()}
+Joined = Callable[[Mapping[str, str]], dict[str, tuple[str, ...]]]
 
 
 def tool(*names: str) -> str:
@@ -51,7 +52,7 @@ def headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def check(headers: Path) -> Callable[[str], str]:
     """What clang says against a source; nothing if it is right."""
     compiler = tool("clang-19", "clang")
@@ -63,36 +64,41 @@ def check(headers: Path) -> Callable[[str], str]:
     return run
 
 
-@pytest.fixture
-def build(headers: Path, tmp_path: Path) -> Callable[[str, str], ctypes.CDLL]:
-    """A library of a kernel."""
+@pytest.fixture(scope="module")
+def sources(joined: Joined) -> dict[str, tuple[str, ...]]:
+    """Sources of all cases, each with the names of its kernels."""
+    return joined({name: RENDERER.render(name, case.uops) for name, case in CASES.items()})
+
+
+@pytest.fixture(scope="module")
+def libraries(sources: dict[str, tuple[str, ...]], headers: Path) -> dict[str, ctypes.CDLL]:
+    """The library of every case, compiled together."""
     compiler = tool("g++", "clang++-19", "clang++")
-
-    def run(source: str, name: str) -> ctypes.CDLL:
-        library = tmp_path / f"{name}.so"
+    found: dict[str, ctypes.CDLL] = {}
+    for number, (source, names) in enumerate(sources.items()):
+        library = headers / f"kernels{number}.so"
         command = [compiler, *HOST_FLAGS, "-O0", f"-I{headers}", "-o", str(library), "-", "-lm"]
-        done = subprocess.run(command, input=host_source(source, [name]), capture_output=True, text=True)
-        assert done.returncode == 0, f"{done.stderr}\n{source}"
-        return ctypes.CDLL(str(library))
+        done = subprocess.run(command, input=host_source(source, names), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.update(dict.fromkeys(names, ctypes.CDLL(str(library))))
+    return found
 
-    return run
 
-
-@pytest.mark.parametrize("case", CASES)
-def test_conformance(case: Case, build: Callable[[str, str], ctypes.CDLL]) -> None:
-    library = build(RENDERER.render(case.name, case.uops), case.name)
+@pytest.mark.parametrize("name", CASES)
+def test_conformance(name: str, libraries: dict[str, ctypes.CDLL]) -> None:
+    case = CASES[name]
     buffers = case.buffers()
     arguments: list[object] = [(ctypes.c_char * max(len(b), 1)).from_buffer(b) for b in buffers]
     arguments += [(ctypes.c_int32 * len(case.vals))(*case.vals)] if case.vals else []
     arguments += [(ctypes.c_uint32 * 4)(), (ctypes.c_uint32 * 4)()]
     slots = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(a) for a in arguments))  # type: ignore[arg-type]
-    getattr(library, f"{case.name}_entry")(slots)
+    getattr(libraries[name], f"{name}_entry")(slots)
     case.check(buffers)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_source(case: Case, check: Callable[[str], str]) -> None:
-    assert check(RENDERER.render(case.name, case.uops)) == ""
+def test_sources(check: Callable[[str], str], sources: dict[str, tuple[str, ...]]) -> None:
+    assert sorted(name for names in sources.values() for name in names) == sorted(CASES)
+    assert [check(source) for source in sources] == [""] * len(sources)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import functools
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,9 @@ from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops
 
 Launch = Callable[..., None]
-Compile = Callable[[str, str], Launch]
+Compile = Callable[[str], Callable[[str], Launch]]
+"""From a source to its kernels by their names; :class:`AssertionError` where the compiler refuses it."""
+Joined = Callable[[Mapping[str, str]], dict[str, tuple[str, ...]]]
 
 _NATIVE = ["-march=native"] if platform.machine() in ("x86_64", "AMD64") else ["-mcpu=native"]
 _SHARED = ["-shared", "-fPIC", "-O1", "-fno-math-errno", *_NATIVE]
@@ -77,15 +81,19 @@ def _launcher(address: int, keep: object) -> Launch:
 
 
 def _shared_object(compiler: str, flags: Sequence[str], folder: Path, prefix: str = "") -> Compile:
-    def build(source: str, name: str) -> Launch:
-        library = folder / f"{name}{len(list(folder.iterdir()))}.so"
+    def build(source: str) -> Callable[[str], Launch]:
+        library = folder / f"kernels{len(list(folder.iterdir()))}.so"
         command = [compiler, *_SHARED, *flags, "-o", str(library), "-"]
         done = subprocess.run(command, input=prefix + source, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stderr}\n{source}"
         loaded = ctypes.CDLL(str(library))
-        address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
-        assert address is not None
-        return _launcher(address, loaded)
+
+        def kernel(name: str) -> Launch:
+            address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
+            assert address is not None
+            return _launcher(address, loaded)
+
+        return kernel
 
     return build
 
@@ -98,28 +106,29 @@ def _tool(*names: str) -> str:
     pytest.skip(f"{names[-1]} is not installed")
 
 
-@pytest.fixture
-def clang(tmp_path: Path) -> Compile:
+@pytest.fixture(scope="module")
+def clang(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compiles C with clang and no library; a warning is an error."""
     flags = ["-x", "c", "-std=c11", "-nostdlib", "-Wall", "-Werror", "-Wno-psabi", "-Wno-unused"]
-    return _shared_object(_tool("clang-19", "clang"), flags, tmp_path)
+    return _shared_object(_tool("clang-19", "clang"), flags, tmp_path_factory.mktemp("clang"))
 
 
-@pytest.fixture
-def gcc(tmp_path: Path) -> Compile:
+@pytest.fixture(scope="module")
+def gcc(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compiles C with gcc."""
-    return _shared_object(_tool("gcc"), ["-x", "c", "-std=gnu11", "-w"], tmp_path)
+    return _shared_object(_tool("gcc"), ["-x", "c", "-std=gnu11", "-w"], tmp_path_factory.mktemp("gcc"))
 
 
-@pytest.fixture
-def cuda(tmp_path: Path) -> Compile:
+@pytest.fixture(scope="module")
+def cuda(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compiles CUDA C++ for the host, with a shim for what only CUDA has."""
-    (tmp_path / "cuda_fp16.h").write_text("")
-    flags = ["-x", "c++", "-std=c++17", "-Wno-everything", f"-I{tmp_path}", "-O0"]
-    return _shared_object(_tool("clang++-19", "clang-19", "clang"), flags, tmp_path, _CUDA_SHIM)
+    folder = tmp_path_factory.mktemp("cuda")
+    (folder / "cuda_fp16.h").write_text("")
+    flags = ["-x", "c++", "-std=c++17", "-Wno-everything", f"-I{folder}", "-O0"]
+    return _shared_object(_tool("clang++-19", "clang-19", "clang"), flags, folder, _CUDA_SHIM)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def llvm() -> Compile:
     """Compiles LLVM IR in this process."""
     binding = pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
@@ -128,7 +137,7 @@ def llvm() -> Compile:
     features = binding.get_host_cpu_features().flatten()
     host = binding.Target.from_default_triple()
 
-    def build(source: str, name: str) -> Launch:
+    def build(source: str) -> Callable[[str], Launch]:
         machine = host.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=1, jit=True)
         module = binding.parse_assembly(source)
         module.verify()
@@ -138,12 +147,12 @@ def llvm() -> Compile:
         builder.getModulePassManager().run(module, builder)
         engine = binding.create_mcjit_compiler(module, machine)
         engine.finalize_object()
-        return _launcher(engine.get_function_address(name), engine)
+        return lambda name: _launcher(engine.get_function_address(name), engine)
 
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def opencl_syntax() -> Callable[[str], None]:
     """Checks OpenCL C 1.2 with clang's front end, as far as types and names go."""
     found = _tool("clang-19", "clang")
@@ -171,8 +180,8 @@ SAMPLE = {"alu_float32x8", "alu_float16x8", "alu_int8x8", "alu_uint32", "alu_boo
           "tails_int32x8"}  # fmt: skip
 
 
-def every_case() -> list[object]:
-    found: list[object] = []
+def every_case() -> list[tuple[str, Case]]:
+    found: list[tuple[str, Case]] = []
     for backend, renderer in RENDERERS.items():
         chosen = list(cases(renderer, lanes=4 if backend == "cuda" else 8))
         if backend == "gcc":  # our C is written for clang: a sample shows that gcc takes it too
@@ -181,30 +190,57 @@ def every_case() -> list[object]:
         if renderer.target.kind == "cpu":
             chosen.append(thread_case())
         if backend in ("llvm", "clang"):
-            chosen += [case for case in cases(renderer, lanes=3) if case.name in ("gated_lanes", "lanes", "argmax")]
-        found += [pytest.param(backend, case, id=f"{backend}-{case.name}") for case in chosen]
+            of_three = [case for case in cases(renderer, lanes=3) if case.name in ("gated_lanes", "lanes", "argmax")]
+            chosen += [dataclasses.replace(case, name=f"{case.name}_3") for case in of_three]
+        found += [(backend, case) for case in chosen]
     return found
 
 
-def run(backend: str, renderer: Renderer, case: Case, request: pytest.FixtureRequest) -> list[bytearray]:
-    build: Compile = request.getfixturevalue(backend)
-    launch = build(renderer.render(case.name, case.uops), case.name)
+CASES = every_case()
+
+
+@pytest.fixture(scope="module")
+def kernels(request: pytest.FixtureRequest, joined: Joined) -> Callable[[str, Case], Launch]:
+    """What launches the kernel of a case: those of a language are compiled together."""
+
+    @functools.cache
+    def of(backend: str) -> dict[str, Callable[[str], Launch]]:
+        build: Compile = request.getfixturevalue(backend)
+        renderer, mine = RENDERERS[backend], [case for name, case in CASES if name == backend]
+        sources = {case.name: renderer.render(case.name, case.uops) for case in mine}
+        found: dict[str, Callable[[str], Launch]] = {}
+        for source, names in joined(sources).items():
+            try:
+                found.update(dict.fromkeys(names, build(source)))
+            except AssertionError:  # then each case tells for itself
+                found.update({name: lambda name: build(sources[name])(name) for name in names})
+        return found
+
+    def kernel(backend: str, case: Case) -> Launch:
+        if backend == "llvm":  # without a process
+            build: Compile = request.getfixturevalue(backend)
+            return build(RENDERERS[backend].render(case.name, case.uops))(case.name)
+        return of(backend)[case.name](case.name)
+
+    return kernel
+
+
+@pytest.mark.parametrize(("backend", "case"), [pytest.param(*each, id=f"{each[0]}-{each[1].name}") for each in CASES])
+def test_conformance(backend: str, case: Case, kernels: Callable[[str, Case], Launch]) -> None:
+    launch = kernels(backend, case)
     buffers = case.buffers()
     launch(*buffers, vals=case.vals)
-    return buffers
-
-
-@pytest.mark.parametrize(("backend", "case"), every_case())
-def test_conformance(backend: str, case: Case, request: pytest.FixtureRequest) -> None:
-    case.check(run(backend, RENDERERS[backend], case, request))
+    case.check(buffers)
 
 
 OPENCL = OpenCLRenderer(half=True)
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in cases(OPENCL) if c.name[-2:] != "16"])
-def test_opencl_is_well_formed(case: Case, opencl_syntax: Callable[[str], None]) -> None:
-    opencl_syntax(OPENCL.render(case.name, case.uops))
+def test_opencl_is_well_formed(opencl_syntax: Callable[[str], None], joined: Joined) -> None:
+    every = [case for case in cases(OPENCL) if not case.name.endswith("16")]
+    assert len(every) > 50
+    for source in joined({case.name: OPENCL.render(case.name, case.uops) for case in every}):
+        opencl_syntax(source)
 
 
 def test_opencl_work_group(opencl_syntax: Callable[[str], None]) -> None:
@@ -243,7 +279,7 @@ def test_strict_does_not_contract(backend: str, request: pytest.FixtureRequest) 
         with square.range(8) as i:
             x = square.load(of, i)
             square.store(to, i, square.alu(Ops.MUL, x, x))
-        build(STRICT[backend].render("square", square.uops), "square")(squares, raw)
+        build(STRICT[backend].render("square", square.uops))("square")(squares, raw)
         result = bytearray(b"\xff" * 32)
-        build(STRICT[backend].render("difference", k.uops), "difference")(result, raw, squares)
+        build(STRICT[backend].render("difference", k.uops))("difference")(result, raw, squares)
         assert result == bytes(32)
