@@ -14,6 +14,7 @@ from tg_codegen.conformance import Case, cases
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.renderer import Renderer
+from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Device, DeviceError, DeviceUnavailable, elf, parse_dev
 from tg_runtime.compiled import Compiled
@@ -21,6 +22,7 @@ from tg_runtime.cpu import llvm
 from tg_runtime.cpu.arch import MACHINES, CPUArch
 from tg_runtime.cpu.guest import Guest, GuestProgram, missing
 from tg_runtime.testing import DeviceConformance
+from tg_runtime.testing.arithmetic import Casts, Elementwise, Reductions
 
 ARM, RISCV, PLAIN_RISCV = "QEMU+CPU:LLVM:aarch64", "QEMU+CPU:LLVM:riscv64", "QEMU+CPU:LLVM:riscv64,-v"
 OLD_X86 = "QEMU+CPU:LLVM:x86_64,x86-64-v2"
@@ -84,14 +86,37 @@ def test_conformance(opened: Compiled, case: Case) -> None:
     case.check(buffers)
 
 
+SAMPLE = (
+    dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.uint32, dtypes.int64, dtypes.float16, dtypes.bfloat16,
+    dtypes.float32, dtypes.fp8e4m3,
+)  # fmt: skip
+"""Kinds of dtypes; :func:`test_conformance` has the ops of all of them."""
+
+
 @needs(ARM)
 class TestArm(DeviceConformance):
+    device = "CPU"
+    dev = ARM
+    dtypes = SAMPLE
+
+
+@pytest.mark.slow
+@needs(ARM)
+class TestArmOfEveryDtype(Elementwise, Casts, Reductions):
     device = "CPU"
     dev = ARM
 
 
 @needs(PLAIN_RISCV)
 class TestRISCV(DeviceConformance):
+    device = "CPU"
+    dev = PLAIN_RISCV
+    dtypes = SAMPLE
+
+
+@pytest.mark.slow
+@needs(PLAIN_RISCV)
+class TestRISCVOfEveryDtype(Elementwise, Casts, Reductions):
     device = "CPU"
     dev = PLAIN_RISCV
 
