@@ -427,7 +427,7 @@ def some_gpu_action(nest: Nest, choose: random.Random) -> Action:
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 24))])
 def test_any_actions_for_work_items_are_right(seed: int) -> None:
     choose = random.Random(seed)
     for name in ("transpose", "both ways", "matmul, both across", "matmul", "normalise", "moments", "symbolic"):
@@ -458,7 +458,7 @@ def some_action(nest: Nest, choose: random.Random) -> Action:
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 24))])
 def test_any_actions_that_fit_are_right(seed: int) -> None:
     choose = random.Random(seed)
     for name in ("transpose", "both ways", "matmul, both across", "matmul", "normalise", "symbolic"):
