@@ -70,8 +70,9 @@ def resident_bytes() -> int:
 def sizes() -> list[int]:
     """How large every table is that lives as long as the process."""
     tables: list[Interned[Any]] = [_nodes, _rows, _expressions, LazyOp._interned, UOp._interned]
-    for table in (*tables, LIVE):
+    for table in tables:
         table.sweep()
+    LIVE.sweep()
     rest = [len(LIVE), len(template._templates), len(Device["CPU"].programs), GlobalCounters.mem_used]
     return [*(len(table) for table in tables), *rest]
 

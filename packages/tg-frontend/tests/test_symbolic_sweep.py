@@ -6,6 +6,7 @@ What is recorded with one value of the variable is replayed with others and comp
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -311,3 +312,38 @@ def test_a_variable_without_a_value(backend: str) -> None:
         Tensor.zeros(Variable("u", 1, 10)).tolist()
     with pytest.raises(ValueError, match=r"\bu\b"):
         Tensor([1.0, 2.0, 3.0])[Variable("u", 0, 2)].item()
+
+
+def _moved(draw: random.Random) -> tuple[str, Callable[[Tensor], Tensor]]:
+    k, a, b = draw.randint(-3, 3), draw.randint(0, 2), draw.randint(0, 2)
+    kinds: dict[str, Callable[[Tensor], Tensor]] = {
+        f"roll {k}": lambda x: x.roll(k, 0), "flip": lambda x: x.flip(0), f"pad {a} {b}": lambda x: x.pad((a, b)),
+        "repeat": lambda x: x.repeat(2), f"from {a}": lambda x: x[a:], "twice": lambda x: x * 2,
+        "cat": lambda x: x.cat(x.flip(0), dim=0), "pairs": lambda x: x.repeat(2).reshape(2, -1).permute(1, 0).flatten(),
+    }  # fmt: skip
+    return draw.choice(list(kinds.items()))
+
+
+@pytest.mark.parametrize("seed", [*range(12), 583])
+def test_movements_of_a_size_that_varies(backend: str, seed: int) -> None:
+    """Chains of them, and the first and the last element of each, are what they are with the size as a number."""
+    draw = random.Random(seed)
+    steps = [_moved(draw) for _ in range(draw.randint(2, 4))]
+    data = np.arange(1, 9, dtype=np.float32)
+    for size in (3, 6, 8):
+        try:
+            with_symbol = Tensor(data)[: Variable("n", 3, 8).bind(size)]
+            for _, step in steps:
+                with_symbol = step(with_symbol)
+        except REFUSED:
+            return
+        with_number = Tensor(data[:size])
+        for _, step in steps:
+            with_number = step(with_number)
+        want = with_number.numpy()
+        if not want.size:
+            continue
+        said = f"{[name for name, _ in steps]} at {size}"
+        np.testing.assert_array_equal(with_symbol[0:1].numpy(), want[:1], err_msg=said)
+        np.testing.assert_array_equal(with_symbol.flip(0)[0:1].numpy(), want[-1:], err_msg=said)
+        np.testing.assert_array_equal(with_symbol.numpy(), want, err_msg=said)

@@ -14,7 +14,7 @@ import pytest
 
 from tg_codegen.conformance import Case, cases
 from tg_codegen.render_opencl import OpenCLRenderer
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_runtime import Buffer, CompileError, DevEntry, Device, DeviceError, DeviceUnavailable, OutOfMemory
 from tg_runtime.allocator import BufferOptions
 from tg_runtime.devices.cl import CLDevice
@@ -97,7 +97,7 @@ class TestCL(DeviceConformance):
     """As it comes."""
 
     device = "CL"
-    dtypes = KINDS
+    dtypes: tuple[DType, ...] = KINDS
 
     def test_reductions(self) -> None:
         """Those of some kinds: a driver works for seconds on each kernel of a work-group."""

@@ -14,7 +14,7 @@ np = pytest.importorskip("numpy", reason="numpy is not installed")
 from tg_lazy import ALU, SPEC, Ops, ast  # noqa: E402 - only where numpy is
 from tg_runtime import numpy_ops  # noqa: E402
 from tg_runtime.testing.kernels import run, same  # noqa: E402
-from tg_shape import ShapeTracker  # noqa: E402
+from tg_shape import ShapeTracker, View  # noqa: E402
 
 NARROW = (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
 EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 448.0, 464.0, 464.1, 480.0, 57344.0, 61440.0, 61439.0, 3.4e38, 1e-40]
@@ -87,6 +87,23 @@ def test_a_view_outside_its_buffer_is_refused() -> None:
     sink = ast.sink((ast.store(0, st, x),), (ast.BufferArg(dtypes.float32, 8), ast.BufferArg(dtypes.float32, 7)))
     with pytest.raises((ValueError, TypeError)):
         numpy_ops.Executor(sink)([np.zeros(32, np.uint8), np.zeros(28, np.uint8)], {})
+
+
+def test_only_what_is_looked_at_has_to_be_there() -> None:
+    """The lower of several views may reach further than its buffer, where the upper one shows none of that."""
+    rows = View((4, 4, 2), (4, 1, 0))
+    for first, there in ((0, True), (16, True), (24, False), (-8, False)):
+        st = ShapeTracker((rows, View((1, 8), (0, 1), first)))
+        x = ast.load(1, dtypes.int32, st)
+        sink = ast.sink((ast.store(0, ShapeTracker.from_shape((1, 8)), x),),
+                        (ast.BufferArg(dtypes.int32, 8), ast.BufferArg(dtypes.int32, 12)))  # fmt: skip
+        out, data = np.zeros(8, np.int32), np.arange(12, dtype=np.int32)
+        if there:
+            numpy_ops.Executor(sink)([out.view(np.uint8), data.view(np.uint8)], {})
+            assert out.tolist() == np.arange(16).repeat(2)[first : first + 8].tolist()
+        else:
+            with pytest.raises(ValueError):
+                numpy_ops.Executor(sink)([out.view(np.uint8), data.view(np.uint8)], {})
 
 
 def test_stores_see_the_values_from_before_the_kernel() -> None:

@@ -305,3 +305,16 @@ def test_variables_are_bound_anew() -> None:
     assert st.bind({}) is st and ShapeTracker.from_shape((2, 3)).bind({n: 4}) is ShapeTracker.from_shape((2, 3))
     index, valid = again.index([2, 1, 1])
     assert sym_eval(index, {}) == 2 * 5 * 2 + 2 * 2 + 1 and valid == 1
+
+
+def test_an_equal_map_of_a_larger_buffer_is_another_tracker() -> None:
+    """What its lowest view shows has to be there, also where the views above look at a part of it."""
+    kept = []
+    for rows in range(6, 1, -1):
+        st = ShapeTracker.from_shape((rows, 4)).reshape((rows, 4, 1)).expand((rows, 4, 2)).reshape((rows, 8))
+        for part in (st.shrink(((1, 2), (0, 8))), st.shrink(((0, 2), (1, 8))).flip((0,))):
+            lowest = part.views[0]
+            reach = sum((dim - 1) * stride for dim, stride in zip(lowest.shape, lowest.strides, strict=True))
+            assert lowest.offset + reach < 4 * rows
+            kept.append(part)
+    assert len({st.key for st in kept}) < len(set(kept))

@@ -19,6 +19,10 @@ def _erf(x: Array) -> Array:
     return np.vectorize(math.erf, otypes=[float])(x) if x.size else x
 
 
+def _erfc(x: Array) -> Array:
+    return np.vectorize(math.erfc, otypes=[float])(x) if x.size else x
+
+
 def _small(x: Array) -> Any:
     return np.abs(x) <= 8
 
@@ -40,7 +44,7 @@ unary("relu", lambda x: np.maximum(x, 0), "fi", exact=True)
 unary("relu6", lambda x: np.clip(x, 0, 6), "f", exact=True)
 _fn: Callable[[Array], Any]
 for _name, _fn in (("sin", np.sin), ("cos", np.cos), ("tanh", np.tanh), ("atan", np.arctan), ("asinh", np.arcsinh),
-                   ("sigmoid", _sigmoid), ("erf", _erf), ("erfc", lambda x: 1 - _erf(x))):  # fmt: skip
+                   ("sigmoid", _sigmoid), ("erf", _erf), ("erfc", _erfc)):  # fmt: skip
     unary(_name, _fn, smooth=True)
 for _name, _fn in (("exp", np.exp), ("exp2", np.exp2), ("expm1", np.expm1), ("sinh", np.sinh), ("cosh", np.cosh),
                    ("softplus", lambda x: np.logaddexp(x, 0)), ("logsigmoid", lambda x: -np.logaddexp(-x, 0))):

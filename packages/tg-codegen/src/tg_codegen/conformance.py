@@ -302,13 +302,13 @@ def memory_cases(lanes: int) -> Iterator[Case]:
     k = LinearBuilder()
     out, a = k.param(0, f32), k.param(1, f32)
     special = (0.0, -0.0, 1.5, math.inf, -math.inf, math.nan)
-    pairs = [pair for pair in itertools.product(special, repeat=2) if repr(pair[0]) != repr(pair[1])]
-    for j, (yes, no) in enumerate(pairs):
-        over = k.alu(Ops.CMPLT, k.const(0.0, f32), k.load(a, k.const(j)))
-        k.store(out, k.const(j), k.alu(Ops.WHERE, over, k.const(yes, f32), k.const(no, f32)))
-    signs = [(-1.0) ** (j % 3) for j in range(len(pairs))]
-    chosen = [pair[sign < 0] for pair, sign in zip(pairs, signs, strict=True)]
-    yield Case("constants", k.uops, [_exactly("out", f32, chosen)], [encode(signs, f32)])
+    choices = [pair for pair in itertools.product(special, repeat=2) if repr(pair[0]) != repr(pair[1])]
+    signs = [-1.0 if number % 3 else 1.0 for number in range(len(choices))]
+    for number, (yes, no) in enumerate(choices):
+        over = k.alu(Ops.CMPLT, k.const(0.0, f32), k.load(a, k.const(number)))
+        k.store(out, k.const(number), k.alu(Ops.WHERE, over, k.const(yes, f32), k.const(no, f32)))
+    selected = [pair[sign < 0] for pair, sign in zip(choices, signs, strict=True)]
+    yield Case("constants", k.uops, [_exactly("out", f32, selected)], [encode(signs, f32)])
 
     k = LinearBuilder()
     out, a, gates = k.param(0, f32), k.param(1, f32), k.param(2, dtypes.bool)

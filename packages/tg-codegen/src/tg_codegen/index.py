@@ -74,6 +74,8 @@ class IndexBuilder:
             return self.value(expr.args[0], dtype)
         if expr.op == "var":
             raise ValueError(f"the variable {expr.render()} is not open here")
+        if expr.op in ("floordiv", "mod") and any(_low(arg) < 0 for arg in expr.args):
+            return _floored(expr.op, self.value(expr.args[0], dtype), self.value(expr.args[1], dtype))
         # scalars are combined before vectors, so that the lanes come in last and only once
         parts = [self.value(arg, dtype) for arg in expr.args]
         if expr.op in ("add", "mul", "max", "min"):
@@ -87,6 +89,24 @@ class IndexBuilder:
             else:
                 result = elementwise(_BINARY[expr.op], result, part)
         return result
+
+
+def _low(expr: sint) -> int:
+    return expr if isinstance(expr, int) else expr.vmin
+
+
+def _floored(name: str, a: UOp, b: UOp) -> UOp:
+    """a // b or a % b as Python has it, where an operand may be negative: IDIV and MOD round toward zero."""
+    count = max(a.dtype.count, b.dtype.count)
+    a, b = a.broadcast(count), b.broadcast(count)
+    zero = const(0, b.dtype)
+    rest = a.alu(Ops.MOD, b)
+    unlike = rest.alu(Ops.CMPLT, zero).alu(Ops.CMPNE, b.alu(Ops.CMPLT, zero))
+    off = rest.alu(Ops.CMPNE, zero).alu(Ops.AND, unlike)
+    if name == "mod":
+        return off.alu(Ops.WHERE, rest.alu(Ops.ADD, b), rest)
+    quotient = a.alu(Ops.IDIV, b)
+    return off.alu(Ops.WHERE, quotient.alu(Ops.SUB, const(1, b.dtype)), quotient)
 
 
 def index_dtype(*exprs: sint) -> DType:

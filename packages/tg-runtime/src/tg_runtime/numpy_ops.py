@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -304,27 +305,60 @@ def _through(flat: Array, view: View, env: Env, fill: Any) -> Array:
     return out
 
 
+def _reaches_out(view: View, size: int, env: Env) -> bool:
+    """Whether a view shows places outside of ``size`` elements, as the lower of several may where none is looked at."""
+    shape, strides, offset, mask = _concrete(view, env)
+    inner = shape if mask is None else tuple(high - low for low, high in mask)
+    ends = [(dim - 1) * stride for dim, stride in zip(inner, strides, strict=True)]
+    return 0 not in inner and (
+        offset + sum(e for e in ends if e < 0) < 0 or offset + sum(e for e in ends if e > 0) >= size
+    )
+
+
 def load_through(flat: Array, st: ShapeTracker, env: Env, fill: Any = 0) -> Array:
-    """A flat array seen through a ShapeTracker, shape ``st.shape``; ``fill`` where masked."""
+    """A flat array seen through a ShapeTracker, shape ``st.shape``; ``fill`` where masked.
+
+    Raises:
+      ValueError: an element lies outside of the array.
+    """
+    sizes = [flat.size, *(math.prod(_ints(view.shape, env)) for view in st.views)]
+    if len(st.views) > 1 and any(map(_reaches_out, st.views, sizes, repeat(env))):
+        place, keep = _places(st, env)
+        if place.size and keep.any() and not 0 <= place[keep].min() <= place[keep].max() < flat.size:
+            raise ValueError(f"{st} shows what lies outside of {flat.size} elements")
+        out = np.full(place.shape, fill, flat.dtype)
+        out[keep] = flat[place[keep]]
+        return out
     value = flat
     for number, view in enumerate(st.views):
         value = _through(value if number == 0 else np.ascontiguousarray(value).reshape(-1), view, env, fill)
     return value
 
 
+def _places(st: ShapeTracker, env: Env) -> tuple[Array, Array]:
+    """The flat index, int64, that each index of ``st.shape`` maps to, and where it does: elsewhere it is masked."""
+    shape = _ints(st.shape, env)
+    keep = np.ones(shape, np.bool_)
+    axes = [np.arange(dim).reshape((-1,) + (1,) * (len(shape) - 1 - axis)) for axis, dim in enumerate(shape)]
+    place = np.zeros(shape, np.int64)
+    for number, view in enumerate(reversed(st.views)):
+        if number:  # what the view above shows is an index into this one
+            rest, axes = np.where(keep, place, 0), []
+            for dim in reversed(_ints(view.shape, env)):
+                rest, axis = np.divmod(rest, max(dim, 1))
+                axes.insert(0, axis)
+        offset, strides = _ints((view.offset,), env)[0], _ints(view.strides, env)
+        place = sum((x * stride for x, stride in zip(axes, strides, strict=True)), np.full(shape, offset, np.int64))
+        for x, (first, last) in zip(axes, view.mask or (), strict=False):
+            low, high = _ints((first, last), env)
+            keep = keep & (low <= x) & (x < high)
+    return place, keep
+
+
 def indices_through(st: ShapeTracker, env: Env, fill: int) -> Array:
     """The flat index that each index of ``st.shape`` maps to, int64; ``fill`` where masked."""
-    shape, strides, offset, mask = _concrete(st.views[0], env)
-    inner = shape if mask is None else tuple(high - low for low, high in mask)
-    value = np.full(inner, offset, np.int64)
-    for axis, (dim, stride) in enumerate(zip(inner, strides, strict=True)):
-        value = value + (np.arange(dim, dtype=np.int64) * stride).reshape((-1,) + (1,) * (len(inner) - 1 - axis))
-    if mask is not None:
-        part, value = value, np.full(shape, fill, np.int64)
-        value[tuple(slice(low, high) for low, high in mask)] = part
-    for view in st.views[1:]:
-        value = _through(np.ascontiguousarray(value).reshape(-1), view, env, fill)
-    return value
+    place, keep = _places(st, env)
+    return np.where(keep, place, fill)
 
 
 def store_through(flat: Array, st: ShapeTracker, env: Env, value: Array) -> None:
@@ -332,9 +366,8 @@ def store_through(flat: Array, st: ShapeTracker, env: Env, value: Array) -> None
     if len(st.views) == 1 and st.views[0].mask is None:
         _through(flat, st.views[0], env, 0)[...] = value
         return
-    index = indices_through(st, env, -1)
-    keep = index >= 0
-    flat[index[keep]] = value[keep]
+    place, keep = _places(st, env)
+    flat[place[keep]] = value[keep]
 
 
 class Executor:

@@ -15,7 +15,7 @@ from .view import Mask, Shape, View
 from .walk import unbind
 
 _trackers: WeakValueDictionary[tuple[View, ...], ShapeTracker] = WeakValueDictionary()
-_stacks: WeakValueDictionary[tuple[Shape, Function], ShapeTracker] = WeakValueDictionary()
+_stacks: WeakValueDictionary[tuple[Shape, Function, View], ShapeTracker] = WeakValueDictionary()
 
 
 class ShapeTracker:
@@ -23,7 +23,7 @@ class ShapeTracker:
 
     The top view, ``views[-1]``, takes an index to a flat position in the shape of the view below it, and so on down to
     the buffer. Views that can be one view are merged, but the meaning never depends on it. Trackers are immutable, and
-    interned by their map: chains of movements that are found to do the same give the same object.
+    interned by their map: chains of movements that are found to do the same to a buffer give the same object.
 
     Args:
         views: the lowest first; at least one.
@@ -294,7 +294,7 @@ def _unbound(view: View, values: dict[Variable, int]) -> View:
 
 
 def _normal(cls: type[ShapeTracker], views: tuple[View, ...]) -> ShapeTracker:
-    """The one tracker for a stack: merged where that is exact, else the first that was made with the same map."""
+    """The one tracker for a stack: merged where that is exact, else the first with the same lowest view and map."""
     stack: list[View] = []
     for view in views:
         stack.append(view)
@@ -314,7 +314,8 @@ def _normal(cls: type[ShapeTracker], views: tuple[View, ...]) -> ShapeTracker:
     with LOCK:
         if function is None:
             return _trackers.setdefault(made.views, made)
-        return _stacks.setdefault((shape, function), made)
+        # The lowest view belongs to it: one that does the same in a larger buffer is none of this buffer.
+        return _stacks.setdefault((shape, function, stack[0]), made)
 
 
 @lru_cache(maxsize=1 << 14)

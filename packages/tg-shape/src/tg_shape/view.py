@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from ._lock import LOCK
 from .expr import ENGINE, Expr, Variable, as_sint, sint
-from .helpers import prod, resolve
+from .helpers import prod, resolve, smax
 from .rules.sums import combine
 
 Mask = tuple[tuple[sint, sint], ...]
@@ -170,7 +170,8 @@ def _normal(
     if mask is not None:
         limits: list[tuple[sint, sint]] = []
         for (low, high), s in zip(mask, shape, strict=True):
-            low = low if resolve(_le(0, low), False) else 0
+            if not resolve(_le(0, low), False):
+                low = 0 if resolve(_le(low, 0), False) else smax(low, 0)
             high = s if resolve(_le(s, high), False) else high
             if resolve(_le(high, low), False):
                 return zeros, 0, ((0, 0),) * len(shape)
