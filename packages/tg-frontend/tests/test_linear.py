@@ -189,6 +189,22 @@ def test_interpolation(backend: str) -> None:
     assert Tensor(sample(1, 2, 4, 4)).interpolate((8, 2)).shape == (1, 2, 8, 2)
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest", "nearest-exact", "bicubic"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_the_gradient_of_interpolation_goes_where_values_come_from(backend: str, kind: str, mode: str) -> None:
+    """Also where a place is a whole number but for its rounding: <f(x), w> = <x, gradient of <f(x), w>>."""
+    draw = np.random.default_rng(7)
+    for old, factor in ((4, 3), (int(draw.integers(2, 8)), int(draw.integers(2, 6)))):
+        inner = (1, old) if mode == "bicubic" else (old,)
+        size = (*inner[:-1], old * factor + int(draw.integers(0, 2)))
+        x, w = draw.standard_normal((2, 3, *inner)), draw.standard_normal((2, 3, *size))
+        t = Tensor(x, dtype=kind).requires_grad_()
+        total = (t.interpolate(size, mode=mode) * Tensor(w, dtype=kind)).sum()
+        total.backward()
+        assert t.grad is not None
+        np.testing.assert_allclose((t.grad.numpy() * x).sum(), total.item(), 1e-4, 1e-4, err_msg=f"{inner} to {size}")
+
+
 def test_linear_and_sequential() -> None:
     x, w, b = sample(2, 3), sample(3, 4), sample(4)
     same(Tensor(x).linear(Tensor(w), Tensor(b)), x @ w + b)

@@ -57,13 +57,12 @@ def resampled(x: Any, axis: int, new: int, ratio: float, mode: str, align_corner
     i = x._iota(new, dtypes.int32, x.device).cast(wide)
     if mode.startswith("nearest"):
         at = i * ratio if mode == "nearest" else (i + 0.5) * ratio
-        return _rows(x, axis, at.floor().cast(dtypes.int32).clip(0, old - 1))
+        return _rows(x, axis, _below(at).clip(0, old - 1))
     at = i * ((old - 1) / max(new - 1, 1)) if align_corners else (i + 0.5) * ratio - 0.5
     if mode != "bicubic":
         at = at.clip(0, old - 1)
-    low = at.floor()
-    part = (at - low).reshape((-1, *(1,) * (x.ndim - 1 - axis))).cast(x.dtype)
-    first = low.cast(dtypes.int32)
+    first = _below(at)
+    part = (at - first.cast(wide)).reshape((-1, *(1,) * (x.ndim - 1 - axis))).cast(x.dtype)
     if mode != "bicubic":
         a, b = (_rows(x, axis, (first + k).clip(0, old - 1)) for k in (0, 1))
         return a + (b - a) * part
@@ -72,6 +71,14 @@ def resampled(x: Any, axis: int, new: int, ratio: float, mode: str, align_corner
         term = _rows(x, axis, (first + k).clip(0, old - 1)) * weight
         out = term if out is None else out + term
     return out
+
+
+def _below(at: Any) -> Any:
+    """The whole numbers next below, in memory, for all who use them.
+
+    Kernels that compute a place anew may round it to either side of a whole number, and would disagree by one.
+    """
+    return at.floor().cast(dtypes.int32).contiguous()
 
 
 def _cubic_weights(t: Any) -> list[Any]:
