@@ -56,5 +56,6 @@ def test_negative_numbers_are_divided_toward_the_smaller(divisor: int) -> None:
     for low in range(-15, 4):
         expr = M + low - 2
         for m in range(6):
-            got = computed(expr // divisor, {M: m}), computed(expr % divisor, {M: m})
+            values = {M: m, N: divisor}
+            got = computed(expr // N, values), computed(expr % N, values)
             assert got == divmod(m + low - 2, divisor)

@@ -12,7 +12,6 @@ Example:
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -302,7 +301,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
     k = LinearBuilder()
     out, a = k.param(0, f32), k.param(1, f32)
     special = (0.0, -0.0, 1.5, math.inf, -math.inf, math.nan)
-    choices = [pair for pair in itertools.product(special, repeat=2) if repr(pair[0]) != repr(pair[1])]
+    choices = [pair for pair in product(special, repeat=2) if repr(pair[0]) != repr(pair[1])]
     signs = [-1.0 if number % 3 else 1.0 for number in range(len(choices))]
     for number, (yes, no) in enumerate(choices):
         over = k.alu(Ops.CMPLT, k.const(0.0, f32), k.load(a, k.const(number)))

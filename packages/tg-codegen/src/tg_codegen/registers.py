@@ -10,7 +10,7 @@ UNLIMITED = 1 << 30
 FEW_ROWS = 8
 MANY_ROWS = 14
 STORES = 16  # of one lane each
-IN_FLIGHT = 8  # additions that a machine works on at once: two units, four cycles each
+IN_FLIGHT = 8  # so many accumulators hide the latency of an addition
 
 
 @dataclass(frozen=True, slots=True)
