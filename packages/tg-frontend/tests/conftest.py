@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,16 @@ def _interpreted() -> Iterator[None]:
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """The test runs on the interpreted device, and again compiled."""
     name = str(request.param)
-    if name not in Device.available():
+    if name not in _available():
         pytest.skip(f"the device {name} is not available here")
     with Context(DEV=name):
         yield name
+
+
+@cache
+def _available() -> list[str]:
+    """The devices that can be opened here, looked for once: thousands of tests ask."""
+    return Device.available()
 
 
 @pytest.fixture

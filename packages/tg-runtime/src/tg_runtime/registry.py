@@ -210,21 +210,30 @@ class Registry:
         for name, points in sorted(self._entry_points().items()):
             source = ", ".join(f"{_distribution(p)} ({p.value})" for p in points)
             entry = self.entry(name)
+            problem = self._problem(name, entry)
             try:
                 cls = self.load(name)
-            except DeviceError as error:
-                rows.append(DeviceRow(name, source, str(error), {}))
+            except DeviceError:
+                rows.append(DeviceRow(name, source, problem, {}))
                 continue
-            try:
-                problem = cls.meaningless(entry) or cls.unavailable(entry)
-            except (DeviceError, DevSyntaxError) as error:
-                problem = str(error)
             rows.append(DeviceRow(name, source, problem, dict(cls.renderers()), cls.facts(entry)))
         return rows
 
     def available(self) -> list[str]:
-        """The names of the devices that can be opened here. Opens nothing."""
-        return [row.name for row in self.table() if row.problem is None]
+        """The names of the devices that can be opened here. Opens nothing.
+
+        Raises:
+          DevSyntaxError, UnknownDevice: ``DEV`` cannot be read, or names a device that there is not.
+        """
+        return [name for name in sorted(self._entry_points()) if self._problem(name, self.entry(name)) is None]
+
+    def _problem(self, name: str, entry: DevEntry) -> str | None:
+        """Why a device cannot be opened here, None if it can."""
+        try:
+            cls = self.load(name)
+            return cls.meaningless(entry) or cls.unavailable(entry)
+        except (DeviceError, DevSyntaxError) as error:
+            return str(error)
 
     def _unknown(self, name: str) -> str:
         lines = [f"there is no device {name}. There are:"]
