@@ -104,6 +104,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     result = yield from _no_fallbacks(item)
     if nextitem is None or nextitem.path != item.path:
         _settings_as_before()
+        _keep_what_there_is()
     return result
 
 
@@ -154,7 +155,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Hundreds of thousands of objects live from here to the end: no collection of garbage need walk over them."""
+    _keep_what_there_is()
+
+
+def _keep_what_there_is() -> None:
+    """Hundreds of thousands of objects, tests and what caches hold, live to the end: no collection of garbage that a
+    test asks for, or that comes by itself, need walk over those that were there before the test's file."""
     gc.collect()
     gc.freeze()
 
