@@ -145,6 +145,10 @@ def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.
     ("batched-gradient/TN/float32/5x1300x2464x1868", "LLVM-128x8", ""),
     ("convolution/3s1p1/float32/35x187x256x30x118", "LLVM-512x8", ""),
     ("convolution/3s2p1/float32/40x137x173x118x129", "LLVM-128x8", "convolution/3s2p1/float32/40x137x172x118x129"),
+    ("matmul/TN/bfloat16/2647x2136x2251", "CLANG-512x2", "matmul/TN/bfloat16/2640x2136x2252"),
+    ("reduction/var012/float32/1889x69x39", "CUDA", "reduction/var012/float32/1888x69x39"),
+    ("reduction/sum012/float32/2152x329x287", "PTX", "reduction/sum012/float32/2153x329x287"),
+    ("reduction/var012/float32/862x647x441", "LLVM-128x4", "reduction/var012/float32/864x647x441"),
 ])  # fmt: skip
 def test_what_was_once_found(text: str, machine: str, other: str) -> None:
     """Kernels that were too long or slow: the first is held to the limits, and against its neighbour if it has one."""

@@ -20,7 +20,7 @@ from tg_codegen.lower import lower
 from tg_codegen.nest import Kind, Nest, NodeOp
 from tg_codegen.plan import heuristic
 from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.staging import MAX_SCRATCH_BYTES
+from tg_codegen.target import SCRATCH_BYTES
 from tg_codegen.uop import UOp, UOps
 from tg_codegen.verify import verify
 from tg_dtype import dtypes
@@ -238,13 +238,13 @@ def test_partial_results_and_panels_fit_a_stack(shape: tuple[int, int, int], thr
     target = replace(LARGE, threads=threads, l2_bytes=l2_kib << 10)
     spec = compile_ast(product(*shape, left_turned=True), LLVMRenderer(target))
     assert not spec.fallback
-    assert all(4 * u.arg[1] <= MAX_SCRATCH_BYTES for u in spec.uops if u.op is UOps.SCRATCH)
+    assert all(4 * u.arg[1] <= SCRATCH_BYTES for u in spec.uops if u.op is UOps.SCRATCH)
 
 
 def test_a_stage_that_is_too_large_is_refused_when_it_is_filled() -> None:
     """One that is exactly as large as may be is not."""
     actions = [parse(a) for a in ("split(i1, 16, VECTOR)", "pack(1, i1)")]
-    for depth, fits in ((MAX_SCRATCH_BYTES // 4 // 16 - 64, True), (MAX_SCRATCH_BYTES // 4 // 16 + 1, False)):
+    for depth, fits in ((SCRATCH_BYTES // 4 // 16 - 64, True), (SCRATCH_BYTES // 4 // 16 + 1, False)):
         nest = apply(lower(product(4, 64, depth)), actions)
         if fits:
             assert stages(emit(nest, LARGE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -320,9 +321,32 @@ def test_large_sums_of_one_input_are_done_in_parts_together(machine: Any, rng: A
     assert kernels(machine, outs, [v.sum(keepdims=True), v.max(keepdims=True)]) <= 3
 
 
-def test_a_sum_of_prime_length_is_not_cut(machine: Any) -> None:
+def test_a_short_sum_of_prime_length_is_not_cut(machine: Any) -> None:
     v = np.ones(40_009, np.float32)
     assert kernels(machine, machine.buffer(v).reduce(Ops.ADD, (0,)), np.array([40_009.0])) == 1
+
+
+@pytest.mark.parametrize("shape, axes", [((70_001,), (0,)), ((509, 257), (0, 1)), ((3, 1009, 67), (1, 2))])
+def test_reductions_of_prime_length_are_done_in_parts(
+    machine: Any, rng: Any, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    """A sum ends in zeros; the parts of what may meet an element twice overlap, and where it may not they divide."""
+    v = -1 - np.abs(normal(rng, *shape))
+    for op, want in ((Ops.ADD, v.sum(axes, keepdims=True)), (Ops.MAX, v.max(axes, keepdims=True))):
+        out = machine.buffer(v).reduce(op, axes)
+        items, _ = schedule([out])
+        assert len(items) == 2 and "parts first" in items[0].reason
+        assert prod(items[0].ast.src[0].shape) > 128 * shape[0] ** (0 not in axes)
+        assert kernels(machine, out, want) == 2
+    squares = machine.buffer(v).alu(Ops.MUL, machine.buffer(v))
+    shifted = scalar(squares, Ops.ADD, 1.0)  # 0 becomes another number: beyond the end it must not
+    assert kernels(machine, shifted.reduce(Ops.ADD, axes), (v * v + 1).sum(axes, keepdims=True)) <= 3
+    signs = np.sign(v)
+    out = machine.buffer(signs).reduce(Ops.MUL, axes)
+    assert kernels(machine, out, signs.prod(axes, keepdims=True)) == 1 + (67 in shape)
+    everywhere = machine.buffer(v < 0).reduce(Ops.MUL, axes)
+    assert len(schedule([everywhere])[0]) == 2
+    assert kernels(machine, everywhere, np.ones_like(v.sum(axes, keepdims=True), bool)) == 2
 
 
 def test_pads_of_what_is_not_zero_for_zero(machine: Any, rng: Any) -> None:

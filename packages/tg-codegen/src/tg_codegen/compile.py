@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tg_dtype import DType, ImageDType
+from tg_dtype import AddrSpace, DType, ImageDType
 from tg_lazy import LazyOp
 from tg_lazy.ast import BufferArg
 from tg_shape import Variable
@@ -17,7 +17,7 @@ from .estimate import estimate
 from .fallback import fallbacks, noting
 from .items import groups, items
 from .keep import keep_rows
-from .limits import MAX_UOPS, broken_limits
+from .limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, scratch_bytes
 from .linearize import linearize
 from .lower import lower
 from .nest import Kind, Nest, NodeOp
@@ -70,7 +70,8 @@ def planned(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramS
     """Renders a kernel with the loops that the heuristic chooses.
 
     Partial last tiles and the parts that masks cut loops into are copies of the code, and multiply. A kernel that comes
-    out far too long for a compiler is planned again with fewer copies by unrolled loops, which can be left out.
+    out far too long for a compiler is planned again with fewer copies by unrolled loops, which can be left out. Each
+    copy has scratch of its own: where all of it is too much for a thread's stack, the arrays are planned smaller.
     """
     nest = keep_rows(nest, renderer.target)
     if has_images(nest, renderer):
@@ -80,12 +81,21 @@ def planned(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramS
     target = renderer.target
     loops = with_loops(nest, target)
     spec = render_loops(loops, renderer, name)
-    while len(spec.uops) > MAX_UOPS and target.copies > 1:
-        target = replace(target, copies=target.copies // 2)
-        fewer = with_loops(nest, target)
-        if fewer.log != loops.log:
-            loops, spec = fewer, render_loops(fewer, renderer, name)
+    while (smaller := with_less(spec, target)) is not None:
+        target, less = smaller, with_loops(nest, smaller)
+        if less.log != loops.log:
+            loops, spec = less, render_loops(less, renderer, name)
     return spec
+
+
+def with_less(spec: ProgramSpec, target: Target) -> Target | None:
+    """The target as a planner is to see it for a kernel that came out too large; None where it is not, or must be."""
+    if len(spec.uops) > MAX_UOPS and target.copies > 1:
+        return replace(target, copies=target.copies // 2)
+    stack = scratch_bytes(spec, AddrSpace.REG) if target.kind == "cpu" else 0
+    if stack > MAX_STACK_BYTES and target.scratch_bytes > LEAST_SCRATCH_BYTES:
+        return replace(target, scratch_bytes=target.scratch_bytes // 2)
+    return None
 
 
 def with_loops(nest: Nest, target: Target) -> Nest | RowNest:

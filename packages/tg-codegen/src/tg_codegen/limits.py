@@ -17,6 +17,8 @@ MAX_UOPS = 12_000
 """Nodes of a kernel; far longer ones take a compiler minutes."""
 MAX_STACK_BYTES = 6 << 20
 """Scratch of one CPU kernel, all of it being on a thread's stack: three quarters of what Linux gives one by default."""
+LEAST_SCRATCH_BYTES = 1 << 14
+"""Of an array of scratch: a kernel that does not fit a stack is not planned with smaller ones."""
 
 
 def broken_limits(spec: ProgramSpec, renderer: Renderer) -> list[str]:

@@ -11,7 +11,6 @@ from .matrix import MatrixInstruction
 from .nest import Axis, Kind, Node, Root
 from .planner import UNROLL_MAX, Planner, power_below, step
 from .registers import FEW_ROWS, UNLIMITED, Tile
-from .staging import MAX_PARTIAL_BYTES
 from .streaming import lines_held, size
 from .windows import held, overlapping, windowed
 
@@ -50,7 +49,12 @@ class Packer(Planner):
     @property
     def piece_bytes(self) -> int:
         """Most bytes of a panel that stays in the second-level cache beside what else a piece reads and writes."""
-        return min(self.target.l2_bytes // 4, NEAR_BYTES)
+        return min(self.target.l2_bytes // 4, NEAR_BYTES, self.panel_most)
+
+    @property
+    def panel_most(self) -> int:
+        """Most bytes of a panel."""
+        return min(MAX_PANEL_BYTES, self.target.scratch_bytes)
 
     def instruction(self, lanes: Root) -> MatrixInstruction | None:
         """What multiplies and adds along the innermost reduced dimension, lanes being cut already."""
@@ -80,7 +84,7 @@ class Packer(Planner):
                 continue
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
             strided = step(load, lanes.var) != 1 or self.contracted
-            most = MAX_PANEL_BYTES if strided else min(self.target.l2_bytes // 2, MAX_PANEL_BYTES)
+            most = self.panel_most if strided else min(self.target.l2_bytes // 2, self.panel_most)
             if again < (2 if strided else 8) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
@@ -114,7 +118,7 @@ class Packer(Planner):
             return UNLIMITED  # cut in pieces
         for walked in (reduced, reduced[1:]):  # what is too large for one vector is cut in pieces
             panels = (self.panel_bytes(n, walked) for n in vectors if step(n, lanes.var) != 1)
-            most = MAX_PANEL_BYTES // max(panels, default=1)
+            most = self.panel_most // max(panels, default=1)
             if most:
                 return most
         return UNLIMITED
@@ -167,12 +171,12 @@ class Packer(Planner):
         if not strided or not isinstance(steps.extent, int):
             return None
         one = self.panel_bytes(strided[0], walked[1:])
-        most = self.piece_bytes if self.overlapped(strided[0]) else MAX_PANEL_BYTES
-        if one * steps.extent <= most or one * tile.vectors > MAX_PANEL_BYTES:
+        most = self.piece_bytes if self.overlapped(strided[0]) else self.panel_most
+        if one * steps.extent <= most or one * tile.vectors > self.panel_most:
             return None
         results = tile.rows * tile.vectors * self.width(lanes)
         results *= prod(size(a.extent) for a in self.overlapped(strided[0]))
-        if results * self.reductions[0].dtype.itemsize > MAX_PARTIAL_BYTES:
+        if results * self.reductions[0].dtype.itemsize > self.target.partial_bytes:
             return None
         length = max(1, self.piece_bytes // (one * tile.vectors))
         return Pieces(even_piece(steps.extent, length), 1) if length < steps.extent else None
@@ -211,14 +215,14 @@ class Packer(Planner):
         count = size(axis.extent)
         one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
         one *= prod(size(a.extent) for a in together)
-        near = min(self.target.l2_bytes // 2, MAX_PARTIAL_BYTES)
+        near = min(self.target.l2_bytes // 2, self.target.partial_bytes)
         if packed is not None:
             for other in self.nest.axes:  # what is packed serves these too
                 fits = isinstance(other.extent, int) and one * other.extent <= near
                 if other.kind is Kind.LOOP and other.root not in (*packed.free, rows.var, lanes.var) and fits:
                     together.append(other)
                     one *= size(other.extent)
-        fitting = max(1, (MAX_PARTIAL_BYTES if pieces.panels > 1 else near) // one)
+        fitting = max(1, (self.target.partial_bytes if pieces.panels > 1 else near) // one)
         needed = blocks = -(-count // fitting)
         threads = self.target.threads
         alone = across.kind is not Kind.LOOP or size(across.extent) < threads  # nothing yet to divide among threads

@@ -21,13 +21,11 @@ from .loops import Span, below
 from .nest import LANE, Axis, Kind, Nest, Node, NodeOp, Stage
 from .runs import Runs
 from .scope import Block, Context, Env
-from .target import Target
+from .target import SCRATCH_BYTES, Target
 from .tiles import joined, part, turned
 from .uop import UOp, UOps, shuffle, vectorize
 from .windows import Windowed, windowed
 
-MAX_SCRATCH_BYTES = 17 << 16  # 1 MiB, and what lengthens strides
-MAX_PARTIAL_BYTES = MAX_SCRATCH_BYTES * 31 // 32  # partial results: strides may be lengthened
 LINE_BYTES = 64
 PERIOD_BYTES = 4096  # places so far apart share a set of the cache: strides of such a size are lengthened by a line
 COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
@@ -107,8 +105,8 @@ class Staging(Runs):
                 size += LINE_BYTES // node.dtype.itemsize
             strides[axis.name] = size
             size *= self.fixed(axis)
-        if size * node.dtype.itemsize > MAX_SCRATCH_BYTES:
-            raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {MAX_SCRATCH_BYTES} bytes")
+        if size * node.dtype.itemsize > SCRATCH_BYTES:
+            raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {SCRATCH_BYTES} bytes")
         scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (f"stage{next(self.numbers)}", size))
         before = len(where.block.effects)
         self.fill_scratch(found.load, scratch, strides, copied, self.at_windows(found, where))

@@ -22,7 +22,7 @@ from .actions import (
 )
 from .ahead import AHEAD_BYTES, LEAST_ROW_BYTES, fetched_ahead
 from .nest import Kind, Nest, NodeOp
-from .staging import LINE_BYTES, MAX_PARTIAL_BYTES
+from .staging import LINE_BYTES
 from .target import Target
 
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds
@@ -134,7 +134,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
     actions: list[Action] = [Split(across.name, ROWS, Kind.UPCAST.name), Split(walk.name, ROWS, Kind.UNROLL.name)]
     around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
     count = -(-vectors // ROWS)
-    most = max(1, min(target.l2_bytes // 4, MAX_PARTIAL_BYTES) // (ROWS * target.vector_bytes))
+    most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // (ROWS * target.vector_bytes))
     if not any(size(a.extent) >= target.threads for a in around):
         most = min(most, -(-count // target.threads))
     if most < count:

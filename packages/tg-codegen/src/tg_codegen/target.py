@@ -8,6 +8,8 @@ from .matrix import MatrixInstruction
 
 COPIES = 100
 """Copies of a multiplication that unrolled loops make, at the most, where the kernel is not far too long with them."""
+SCRATCH_BYTES = 17 << 16
+"""1 MiB, and what lengthens strides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Target:
       strict: keep the order in which reductions of floats are stated, and round every product.
       matrices: instructions that multiply matrices, the best first.
       copies: how many copies of a multiplication unrolled loops may make of it: a compiler's patience, in a way.
+      scratch_bytes: most bytes of one array of scratch: less where a kernel's copies of it are too much for a stack.
     """
 
     kind: str = "cpu"
@@ -47,5 +50,11 @@ class Target:
     max_params: int = 1024
     matrices: tuple[MatrixInstruction, ...] = ()
     copies: int = COPIES
+    scratch_bytes: int = SCRATCH_BYTES
     strict: bool = False
     scales: bool = False
+
+    @property
+    def partial_bytes(self) -> int:
+        """Most bytes of partial results: strides in scratch may be lengthened."""
+        return self.scratch_bytes * 31 // 32

@@ -12,6 +12,7 @@ from .context import STRICT
 from .cost import limits_of
 from .lazybuffer import LazyBuffer, Shape, contiguous, max_size, row_major_offset
 from .ops import Ops
+from .parts import in_parts
 from .storage import Storage
 
 Edge = tuple["Node", ShapeTracker | None]
@@ -209,12 +210,11 @@ class Graph:
         for axis in axes:
             size = shape[axis]
             assert isinstance(size, int)
-            counts = range(min(limits.split_parts, size), limits.split_fewest - 1, -1)
-            parts = next((p for p in counts if size % p == 0), 0)
-            if not parts or count // parts < limits.split_parts:
+            cut = in_parts(st or contiguous(shape), axis, op, node.dtype, min(limits.split_parts, max(size, 1)))
+            parts = cut.shape[axis]
+            assert isinstance(parts, int)
+            if parts < limits.split_fewest or count // parts < limits.split_parts:
                 continue
-            tracker = st or contiguous(shape)
-            cut = tracker.reshape((*shape[:axis], parts, size // parts, *shape[axis + 1 :]))
             inner = tuple(a + (a >= axis) for a in axes)
             kept = tuple(1 if a in inner else dim for a, dim in enumerate(cut.shape))
             part = self.add(Node(Ops.REDUCE, node.device, node.dtype, kept, ((source, cut),), (op, inner), node.origin))

@@ -1,0 +1,57 @@
+"""Parts of a dimension that is reduced: a large reduction to few outputs is done in parts first, side by side.
+
+Where no number of parts divides the dimension evenly, a sum has zeros beyond its end, and the parts of a reduction that
+may meet an element twice overlap. A product of numbers is cut evenly or not at all.
+"""
+
+from __future__ import annotations
+
+from tg_dtype import DType, dtypes
+from tg_shape import ShapeTracker, View
+
+from .ops import SPEC, Ops, Trait
+
+VECTORS = 16
+"""Elements of which the parts are a multiple where they may be padded and are long: all of them begin alike."""
+
+
+def in_parts(st: ShapeTracker, axis: int, op: Ops, dtype: DType, most: int) -> ShapeTracker:
+    """A dimension as two, the number of a part and the place in it, for a reduction ``op`` of values of ``dtype``.
+
+    There are ``most`` parts or fewer, but more than half as many: only a product of numbers may have no more than one.
+
+    Args:
+      st: what is reduced; the dimension's size is a number, and at least ``most``.
+      axis: the dimension.
+      op: what reduces it.
+      dtype: of what is reduced.
+      most: greatest number of parts.
+
+    Example:
+        >>> for op in (Ops.ADD, Ops.MAX, Ops.MUL):
+        ...     found = in_parts(ShapeTracker.from_shape((1889,)), 0, op, dtypes.float32, 256)
+        ...     print(found.shape)
+        (237, 8)
+        (236, 9)
+        (1, 1889)
+    """
+    shape = st.shape
+    size = shape[axis]
+    assert isinstance(size, int)
+    parts = next((p for p in range(most, 1, -1) if size % p == 0), 1)
+    length, overlap = size // parts, 0
+    if 2 * parts <= most:
+        if op is Ops.ADD:
+            length = -(-size // most)
+            length = -(-length // VECTORS) * VECTORS if length >= VECTORS**2 else length
+            parts = -(-size // length)
+            st = st.pad([(0, parts * length - size if a == axis else 0) for a in range(len(shape))])
+        elif Trait.IDEMPOTENT in SPEC[op].traits or (op is Ops.MUL and dtype is dtypes.bool):
+            parts = min(range(most, most // 2, -1), key=lambda p: size // p + size % p)
+            overlap = size % parts
+            length = size // parts + overlap
+    cut = (*shape[:axis], parts, length, *shape[axis + 1 :])
+    if not overlap:
+        return st.reshape(cut)
+    along = list(View(shape).strides)
+    return ShapeTracker((*st.views, View(cut, (*along[:axis], (length - overlap) * along[axis], *along[axis:]))))
