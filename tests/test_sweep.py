@@ -149,6 +149,8 @@ def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.
     ("reduction/var012/float32/1889x69x39", "CUDA", "reduction/var012/float32/1888x69x39"),
     ("reduction/sum012/float32/2152x329x287", "PTX", "reduction/sum012/float32/2153x329x287"),
     ("reduction/var012/float32/862x647x441", "LLVM-128x4", "reduction/var012/float32/864x647x441"),
+    ("reduction/dev0/float32/1000x1003x1", "LLVM-256x1", "reduction/dev1/float32/1000x1003x1"),
+    ("reduction/var02/float32/64x50x211", "CUDA", "reduction/var02/float32/64x50x256"),
 ])  # fmt: skip
 def test_what_was_once_found(text: str, machine: str, other: str) -> None:
     """Kernels that were too long or slow: the first is held to the limits, and against its neighbour if it has one."""

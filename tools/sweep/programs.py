@@ -248,7 +248,8 @@ def _convolution_work(variant: str, sizes: Sizes) -> float:
 
 # rows
 
-_REDUCTIONS = tuple(f"{op}{axes}" for op in ("sum", "max", "var") for axes in ("0", "1", "2", "01", "12", "02", "012"))
+_AXES = ("0", "1", "2", "01", "12", "02", "012")
+_REDUCTIONS = tuple(f"{op}{axes}" for op in ("sum", "max", "var", "dev") for axes in _AXES)
 
 
 def _reduced(variant: str, sizes: Sizes, operands: Sequence[Any]) -> list[Any]:
@@ -257,6 +258,8 @@ def _reduced(variant: str, sizes: Sizes, operands: Sequence[Any]) -> list[Any]:
         return [x.sum(axes)]
     if op == "max":
         return [x.max(axes)]
+    if op == "dev":  # absolute deviation from the mean of all: a reduction inside of another with other outputs
+        return [abs(x - x.mean()).mean(axes)]
     return [x.var(axes) if isinstance(x, np.ndarray) else x.var(axes, correction=0)]
 
 

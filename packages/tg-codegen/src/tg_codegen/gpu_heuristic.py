@@ -342,8 +342,11 @@ class GPUPlanner(Planner):
             together = sum(n.dtype.itemsize for n in self.reductions) * 5 // 4  # an item's parts, and their sums' share
             self.items = min(self.items, power_below(max(1, self.target.shared_bytes // together)))
             width = min(width, self.items)
-        for roots, nodes in groups.items():
-            inner = [n for node in nodes for n in node.toposort() if n.op is NodeOp.LOAD]
+        loads = {roots: [n for node in nodes for n in node.toposort() if n.op is NodeOp.LOAD]
+                 for roots, nodes in groups.items()}
+        deepest = max(groups, key=lambda roots: prod(size(self.nest.roots[r].extent) for r in roots))
+        width = min(width, power_below(size(self.divided(deepest, loads[deepest], width)[0].extent)))
+        for roots, inner in loads.items():
             self.divide(roots, inner, width)
         if coalesced is not None:
             most = min(self.left(), WARP if width > 1 else ITEMS)
@@ -376,12 +379,20 @@ class GPUPlanner(Planner):
         """How many elements a load reads in all."""
         return prod(size(self.nest.roots[r].extent) for r in load.free)
 
-    def divide(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> None:
-        """Divides a reduction among ``width`` items, its longest contiguous dimension."""
+    def divided(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> tuple[Root, bool]:
+        """The dimension of a reduction that is divided among ``width`` items, and whether memory is contiguous there.
+
+        It is the longest of those, if it is long enough for the items or a warp of them, and else the longest of all.
+        """
         choices = [self.nest.roots[r] for r in roots]
         largest = max(loads, key=self.elements, default=None)
-        near = [r for r in choices if largest is not None and step(largest, r.var) == 1]
-        root = max(near or choices, key=lambda r: size(r.extent))
+        near = [r for r in choices if largest is not None and step(largest, r.var) == 1
+                and size(r.extent) >= min(width, WARP)]
+        return max(near or choices, key=lambda r: size(r.extent)), bool(near)
+
+    def divide(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> None:
+        """Divides a reduction among ``width`` items."""
+        root, near = self.divided(roots, loads, width)
         if near and isinstance(root.extent, int) and root.extent >= 4 * max(width, 1):
             lanes = self.even(root.var, self.lanes)
             alone = not any(set(n.free) & {root.var} for n in self.reductions)

@@ -138,13 +138,18 @@ class CPUPlanner(Packer):
                 if any(root.var not in n.arg[1] for n in self.reductions if n.level == 1):
                     cost += 0.5
             else:
-                if any(root.var not in n.free for n in self.reductions):
-                    cost += 1.0
+                cost += self.without(root)
                 if any(grows(s.index, root.var) != 1 for s in self.nest.stores):
                     cost += 2.0 / inner
             if cost < best_cost - 1e-9:
                 best, best_cost = root, cost
         return best
+
+    def without(self, root: Root) -> float:
+        """What a reduction that has no lanes along ``root`` takes, as a share of what the longest takes."""
+        work = {n: prod(size(self.nest.roots[r].extent) for r in {*n.free, *n.arg[1]}) for n in self.reductions}
+        alone = [work[n] for n in self.reductions if root.var not in n.free]
+        return max(alone, default=0) / max(*work.values(), 1)
 
     def within(self, load: Node, by: int | None, lanes: Root) -> bool:
         """Whether a short reduced dimension fills the gaps of a load that grows ``by`` from lane to lane."""
