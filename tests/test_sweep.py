@@ -162,6 +162,17 @@ def test_what_was_once_found(text: str, machine: str, other: str) -> None:
         assert total / case.work() < 2 * theirs / Case.parse(other).work()
 
 
+@pytest.mark.parametrize("text, machine, before", [
+    ("batched/NT/float32/5x21x145x1497", "LLVM-256x8", 0.0215),
+    ("batched/TN/float32/4x103x128x2442", "LLVM-512x8", 0.0084),
+])  # fmt: skip
+def test_the_longest_of_short_loops_is_divided_among_threads(text: str, machine: str, before: float) -> None:
+    """Fewer batches than threads: they were outermost all the same, and took so many cycles for each operation."""
+    case, found = Case.parse(text), Found()
+    assert planned(case, MACHINES[machine], found) / case.work() < 0.6 * before
+    assert not found.failures, list(map(str, found.failures))
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     case = ["--case", "reduction/sum01/float32/7x67x9", "--machine", "LLVM-256x2"]
     page = tmp_path / "log.md"

@@ -93,13 +93,13 @@ class Packer(Planner):
             whole = nbytes * prod(size(a.extent) for a in panels)
             if serial[0] not in around and again >= OFTEN and whole <= self.piece_bytes:
                 around = [a for a in around if a not in panels]  # so little that every thread has it all
-            # only the outermost loop is divided among threads
-            around.sort(key=lambda a: size(a.extent) < self.target.threads)
+            around = self.longest_first(around)
             for axis in reversed(around):
                 if serial[: len(around)] != around:
                     self.do(Outermost(axis.name))
-            if self.threaded and size([*around, *serial][0].extent) < self.target.threads:
-                self.one_part_each([a for a in serial if a not in around])
+            most = size([*around, *serial][0].extent)
+            if self.threaded and most < self.target.threads:
+                self.one_part_each([a for a in serial if a not in around], most)
             self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
             return
 
@@ -242,20 +242,30 @@ class Packer(Planner):
             inner += [a.name for a in self.nest.axes if a.root is lanes.var and a.kind is Kind.LOOP][-1:]
         inner += [a.name for a in together]
         loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.name not in inner]
-        # only the outermost of them is divided among threads: the first that is long enough
-        loops.sort(key=lambda a: size(a.extent) < threads)
-        around = [a.name for a in loops]
+        around = [a.name for a in self.longest_first(loops)]
         for name in reversed(around):
             self.do(Outermost(name))
         self.do(Partial(0, around[-1] if around else "-"))
         if packed is not None:
             self.do(Pack(loads_of(self.nest).index(packed), steps.name))
 
-    def one_part_each(self, serial: list[Axis]) -> None:
-        """Cuts the longest of some output loops in a part for each thread, around all others; each packs for itself."""
+    def longest_first(self, loops: list[Axis]) -> list[Axis]:
+        """Loops in order, but first those that are long enough for all threads, or else the longest.
+
+        Only the outermost loop is divided among threads.
+        """
+        threads = self.target.threads
+        longest = max(loops, key=lambda a: min(size(a.extent), threads), default=None)
+        return sorted(loops, key=lambda a: a is not longest and size(a.extent) < threads)
+
+    def one_part_each(self, serial: list[Axis], most: int) -> None:
+        """Cuts the longest of some output loops in a part for each thread, around all others; each packs for itself.
+
+        Where it is not long enough, it is outermost only if it has more than ``most`` iterations.
+        """
         rows, threads = {r.var for r in self.rows}, self.target.threads
         axis = max((a for a in serial if a.root in rows), key=lambda a: size(a.extent), default=None)
-        if axis is None or not isinstance(axis.extent, int) or axis.extent < threads:
+        if axis is None or not isinstance(axis.extent, int) or axis.extent <= min(most, threads - 1):
             return
         if axis.extent > threads:
             self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))
