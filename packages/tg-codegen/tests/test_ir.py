@@ -16,7 +16,7 @@ from tg_codegen.bounds import Bounds
 from tg_codegen.linearize import linearize
 from tg_codegen.renderer import Renderer
 from tg_codegen.rewrite import graph_rewrite
-from tg_codegen.rules import full_rewrite, fuse_multiply_add, simplify
+from tg_codegen.rules import full_rewrite, simplify
 from tg_codegen.rules.decompose import decompose
 from tg_codegen.rules.legalize import legalize
 from tg_codegen.target import Target
@@ -63,7 +63,6 @@ def _on_sink(run: Callable[[UOp, Renderer], Kernel]) -> Callable[[Kernel, Render
 PASSES: dict[str, Callable[[Kernel, Renderer], Kernel]] = {
     "linearize": _on_sink(lambda sink, renderer: linearize(sink)),
     "simplify": _on_sink(lambda sink, renderer: graph_rewrite(sink, simplify, Bounds())),
-    "fuse_multiply_add": _on_sink(lambda sink, renderer: graph_rewrite(sink, fuse_multiply_add, renderer)),
     "decompose": _on_sink(lambda sink, renderer: graph_rewrite(sink, decompose, renderer)),
     "legalize": _on_sink(legalize),
     "full_rewrite": _on_sink(full_rewrite),

@@ -78,7 +78,7 @@ def test_masks_are_not_asked_for_inside() -> None:
 
 def products(nest: Nest) -> int:
     """How many multiplications of floats the code has."""
-    return sum(u.op is Ops.MUL and u.dtype.scalar() is F32 for u in emit(nest, CPU).toposort())
+    return sum(u.op in (Ops.MUL, Ops.MULACC) and u.dtype.scalar() is F32 for u in emit(nest, CPU).toposort())
 
 
 @pytest.mark.parametrize("tile", [2, 3, 4])

@@ -127,6 +127,9 @@ def cases(renderer: Renderer, lanes: int = 4, relaxed: float = 0.0) -> Iterator[
         yield cast_case(supported, dtype, 1)
         yield cast_case(supported, dtype, lanes)
         yield tail_case(supported, dtype, lanes)
+        if not dtypes.is_bool(dtype) and any(_beside(d, dtype) for d in supported):
+            yield chosen_case(supported, dtype, 1)
+            yield chosen_case(supported, dtype, lanes)
     yield from memory_cases(lanes)
     yield from loop_cases(lanes)
 
@@ -258,6 +261,33 @@ def cast_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
         *(Expected(f"bitcast to {d}", d, [(bitcast_scalar(v, src, d),) for v in values], 0.0, given) for d in same),
     ]
     return Case(f"cast_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
+
+
+def chosen_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
+    """The bits of a chosen value as every dtype of the same size: languages with C's rules widen a small choice."""
+    values = _filled(_to_cast(src), lanes)
+    same = [d for d in supported if _beside(d, src)]
+    instead = values[-1]
+    k = LinearBuilder()
+    outs = [k.param(slot, d) for slot, d in enumerate(same)]
+    source = k.param(len(outs), src)
+    zero, other = (k.const(value, src.vec(lanes)) for value in (dtypes.as_const(0, src), instead))
+    with k.range(len(values), step=lanes) as i:
+        x = k.load(source, i, lanes)
+        chosen = k.alu(Ops.WHERE, k.alu(Ops.CMPEQ, x, zero), other, x)
+        for out, dst in zip(outs, same, strict=True):
+            k.store(out, i, k.bitcast(chosen, dst))
+    expected = [bitcast_scalar(instead if v == 0 else v, src, d) for d in same for v in values]
+    outputs = [
+        Expected(f"bits as {d}", d, [(v,) for v in expected[n * len(values) : (n + 1) * len(values)]])
+        for n, d in enumerate(same)
+    ]
+    return Case(f"chosen_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
+
+
+def _beside(dtype: DType, src: DType) -> bool:
+    """Whether it is another dtype of the same size, and no bool."""
+    return dtype.itemsize == src.itemsize and dtype is not src and not dtypes.is_bool(dtype)
 
 
 def _to_cast(src: DType) -> list[ConstType]:

@@ -38,13 +38,11 @@ class LLVMArithmetic(LLVMText):
 
     Args:
       facts: what is known of the kernel's values.
-      strict: forbid LLVM to contract a multiplication and an addition.
     """
 
-    def __init__(self, facts: KernelFacts, strict: bool) -> None:
+    def __init__(self, facts: KernelFacts) -> None:
         super().__init__()
         self.facts = facts
-        self.contract = "" if strict else "contract "
 
     def scale(self, u: UOp) -> str:
         """A multiplication by a power of two, which AVX-512 takes as a float."""
@@ -105,8 +103,7 @@ class LLVMArithmetic(LLVMText):
     def float_alu(self, op: object, dtype: DType, v: list[str]) -> str | None:
         kind, name = llvm_type(dtype), overload(dtype)
         if op in _FLOAT_ARITHMETIC:
-            flags = "" if op is Ops.FDIV else self.contract
-            return self.emit(f"{_FLOAT_ARITHMETIC[op]} {flags}{kind} {v[0]}, {v[1]}")
+            return self.emit(f"{_FLOAT_ARITHMETIC[op]} {kind} {v[0]}, {v[1]}")
         if op in _FLOAT_COMPARISON:
             return self.emit(f"fcmp {_FLOAT_COMPARISON[op]} {kind} {v[0]}, {v[1]}")
         match op:

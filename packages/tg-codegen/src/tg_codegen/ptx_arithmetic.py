@@ -72,14 +72,12 @@ class PTXArithmetic:
     Args:
       sm: compute capability as one number, 80 for 8.0.
       fused: whether MULACC is one instruction.
-      strict: forbid the assembler to contract a multiplication and an addition.
     """
 
     language: ClassVar[str] = "PTX"
 
-    def __init__(self, sm: int, fused: bool, strict: bool) -> None:
+    def __init__(self, sm: int, fused: bool) -> None:
         self.sm, self.fused = sm, fused
-        self.rounding = ".rn" if strict else ""  # with a stated rounding it is never contracted
         self.body: list[str] = []
         self.counts: dict[str, int] = dict.fromkeys(_REGISTER_TYPE, 0)
 
@@ -173,7 +171,8 @@ class PTXArithmetic:
         if op in _FLOAT_COMPARISON:
             return self.emit(f"setp.{_FLOAT_COMPARISON[op]}.{name}", "p", v[0], v[1])
         if op in _FLOAT_BINARY:
-            return self.emit(f"{_FLOAT_BINARY[op]}{self.rounding}.{name}", kind, v[0], v[1])
+            # with a stated rounding it is never contracted
+            return self.emit(f"{_FLOAT_BINARY[op]}.rn.{name}", kind, v[0], v[1])
         match op:
             case Ops.NEG:
                 return self.emit(f"neg.{name}", kind, v[0])

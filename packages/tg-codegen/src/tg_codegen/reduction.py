@@ -200,8 +200,20 @@ class Reduction:
             if not isinstance(guard, int):
                 neutral = const(identity(node.arg[0], node.dtype), term.dtype)
                 term = splat(emitter.build.truth(guard), total.dtype.count).alu(Ops.WHERE, term, neutral)
-            total = total.alu(node.arg[0], term)
+            total = self.accumulated(node.arg[0], total, term)
         return total
+
+    def accumulated(self, op: Ops, total: UOp, term: UOp) -> UOp:
+        """An accumulator after one more term; a product is added with one rounding, where that is an instruction.
+
+        Nowhere else is a multiplication fused with an addition: which ones are neighbours depends on what the scheduler
+        puts into one kernel, and a value that two kernels compute must be the same in both.
+        """
+        target = self.emitter.target
+        if (op is Ops.ADD and term.op is Ops.MUL and dtypes.is_float(term.dtype)
+                and target.fused_multiply_add and not target.strict):
+            return term.src[0].alu(Ops.MULACC, term.src[1], total)
+        return total.alu(op, term)
 
     def across_group(self, node: Node, partial: UOp) -> UOp:
         """Combines the partial results of a work-group's items through shared memory; every item has the result."""

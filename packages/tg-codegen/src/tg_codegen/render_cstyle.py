@@ -83,8 +83,8 @@ class CStyleKernel:
     long_suffix: ClassVar[str] = "ll"
     name_constants: ClassVar[bool] = True  # whether a constant vector is worth a variable
 
-    def __init__(self, name: str, uops: Sequence[UOp], fused: bool, strict: bool) -> None:
-        self.name, self.uops, self.fused, self.strict = name, uops, fused, strict
+    def __init__(self, name: str, uops: Sequence[UOp], fused: bool) -> None:
+        self.name, self.uops, self.fused = name, uops, fused
         self.facts = kernel_facts(uops)
         self.values: dict[UOp, str] = {}
         self.types: dict[str, str] = {}
@@ -503,7 +503,7 @@ class CStyleKernel:
         if op is Ops.BITCAST:
             return self.bitcast(values[0], dtype, u.dtype)
         if op is Ops.WHERE and u.src[0].dtype.count == 1:
-            return f"({values[0]} ? {values[1]} : {values[2]})"
+            return self.narrow(f"({values[0]} ? {values[1]} : {values[2]})", dtype)
         guarded = op in (Ops.IDIV, Ops.MOD) and not self.facts.divides_safely(u.src[1])
         found = self.elementwise(op, dtype, values, u in self.facts.address, guarded)
         if found is None:

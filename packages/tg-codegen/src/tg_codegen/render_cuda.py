@@ -53,7 +53,6 @@ class CUDARenderer(Renderer):
     Args:
       arch: compute capability that it is compiled for.
       target: the machine; a common GPU if omitted.
-      strict: forbid the compiler to contract a multiplication and an addition that the kernel states apart.
       tf32: do products of fp32 by tensor cores, which round their operands to 10 bits of mantissa.
 
     Raises:
@@ -64,7 +63,7 @@ class CUDARenderer(Renderer):
     matrices: ClassVar[frozenset[str]] = TENSOR_CORES
 
     def __init__(
-        self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False, tf32: bool = False
+        self, arch: str = "sm_80", target: Target | None = None, *, tf32: bool = False
     ) -> None:
         try:
             capability(arch)
@@ -72,10 +71,10 @@ class CUDARenderer(Renderer):
             raise ValueError(f"CUDA: {error}") from None
         target = target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
         super().__init__(with_tensor_cores(target, arch, tf32))
-        self.arch, self.strict = arch, strict
+        self.arch = arch
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Kernel(name, uops, self.target.fused_multiply_add, self.strict).text()
+        return _Kernel(name, uops, self.target.fused_multiply_add).text()
 
     def supports_dtype(self, dtype: DType) -> bool:
         return dtypes.is_bool(dtype) or dtype.scalar() in _NAMES
@@ -85,7 +84,7 @@ class CUDARenderer(Renderer):
 
     @property
     def key(self) -> str:
-        return f"{super().key}:{self.arch}:strict={self.strict}"
+        return f"{super().key}:{self.arch}"
 
 
 class _Kernel(CStyleKernel):
@@ -262,7 +261,7 @@ class _Kernel(CStyleKernel):
         return self.vector(lanes, flags if op in COMPARISONS else dtype)
 
     def float_alu(self, op: Ops, dtype: DType, v: list[str]) -> str | None:
-        if op is Ops.MUL and self.strict:  # these are never contracted
+        if op is Ops.MUL:  # these are never contracted
             return f"__{_LETTER[dtype.bits]}mul_rn({bare(v[0])}, {bare(v[1])})"
         return super().float_alu(op, dtype, v)
 

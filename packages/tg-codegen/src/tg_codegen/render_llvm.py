@@ -35,17 +35,14 @@ class LLVMRenderer(Renderer):
 
     Args:
       target: the machine; a plain CPU if omitted.
-      strict: forbid LLVM to contract a multiplication and an addition that the kernel states apart. MULACC is fused
-        either way where the CPU can.
     """
 
     name: ClassVar[str] = "LLVM"
     matrices: ClassVar[frozenset[str]] = frozenset(MATRICES)
     scales: ClassVar[bool] = True
 
-    def __init__(self, target: Target | None = None, *, strict: bool = False) -> None:
+    def __init__(self, target: Target | None = None) -> None:
         super().__init__(target or Target())
-        self.strict = strict
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
         return _Function(self, name, uops).text()
@@ -53,16 +50,12 @@ class LLVMRenderer(Renderer):
     def supports_dtype(self, dtype: DType) -> bool:
         return not dtypes.is_float(dtype) or dtype.scalar() in FLOATS
 
-    @property
-    def key(self) -> str:
-        return f"{super().key}:strict={self.strict}"
-
 
 class _Function(LLVMArithmetic):
     """One kernel while its text is being written."""
 
     def __init__(self, renderer: LLVMRenderer, name: str, uops: Sequence[UOp]) -> None:
-        super().__init__(kernel_facts(uops), renderer.strict)
+        super().__init__(kernel_facts(uops))
         self.renderer, self.name, self.uops = renderer, name, uops
         self.allocas: list[str] = []
         self.entry: list[str] = []

@@ -75,14 +75,13 @@ class MSLRenderer(Renderer):
       target: the device; an Apple GPU of the first Macs that had one if omitted.
       bfloat: whether the device computes with bfloat16, and its compiler knows version 3.1 of the language.
       simdgroup: whether it has matrices of a SIMD-group (``MTLGPUFamilyApple7``).
-      strict: forbid the compiler to contract a multiplication and an addition that the kernel states apart.
     """
 
     name: ClassVar[str] = "MSL"
     matrices: ClassVar[frozenset[str]] = frozenset(found.name for found in SIMDGROUP)
 
     def __init__(
-        self, target: Target | None = None, *, bfloat: bool = False, simdgroup: bool = True, strict: bool = False
+        self, target: Target | None = None, *, bfloat: bool = False, simdgroup: bool = True
     ) -> None:
         target = target or Target(
             kind="gpu", vector_bytes=16, registers=128, shared_bytes=32768, local_max=1024,
@@ -90,11 +89,11 @@ class MSLRenderer(Renderer):
         )  # fmt: skip
         there = tuple(found for found in SIMDGROUP if bfloat or found.a is not dtypes.bfloat16)
         super().__init__(replace(target, matrices=there if simdgroup else ()))
-        self.bfloat, self.strict = bfloat, strict
+        self.bfloat = bfloat
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
         uops = narrow(uops, WIDEST)
-        return _Kernel(name, uops, self.target, self.strict).text()
+        return _Kernel(name, uops, self.target).text()
 
     def supports_dtype(self, dtype: DType) -> bool:
         scalar = dtype.scalar()
@@ -104,7 +103,7 @@ class MSLRenderer(Renderer):
 
     @property
     def key(self) -> str:
-        return f"{super().key}:bfloat={self.bfloat}:strict={self.strict}"
+        return f"{super().key}:bfloat={self.bfloat}"
 
 
 class _Kernel(CStyleKernel):
@@ -113,8 +112,8 @@ class _Kernel(CStyleKernel):
     long_suffix = "L"
     name_constants = False
 
-    def __init__(self, name: str, uops: Sequence[UOp], target: Target, strict: bool) -> None:
-        super().__init__(name, uops, target.fused_multiply_add, strict)
+    def __init__(self, name: str, uops: Sequence[UOp], target: Target) -> None:
+        super().__init__(name, uops, target.fused_multiply_add)
         self.names = set(KEYWORDS | _WORDS)
         self.shared_bytes, self.shared_limit = 0, target.shared_bytes
 
@@ -144,7 +143,7 @@ class _Kernel(CStyleKernel):
             self.statement(u)
         lines = [
             "#include <metal_stdlib>",
-            *(["#pragma clang fp contract(off)"] if self.strict else []),
+            "#pragma clang fp contract(off)",
             "using namespace metal;",
             *([f"struct Args {{ {' '.join(members)} }};"] if members else []),
             *self.helpers.values(),
@@ -362,5 +361,4 @@ class _Kernel(CStyleKernel):
             return x
         if dtypes.is_bool(src) or dtypes.is_bool(dst):
             return self.cast(x, src, dst)
-        narrow = src.count == 1 and dtypes.is_int(src) and src.bits < 32
-        return f"as_type<{self.type(dst)}>({f'({self.type(src)}){x}' if narrow else bare(x)})"
+        return f"as_type<{self.type(dst)}>({bare(x)})"

@@ -44,22 +44,21 @@ class OpenCLRenderer(Renderer):
       target: the device; a modest GPU if omitted.
       half: whether the device has ``cl_khr_fp16``.
       double: whether the device has ``cl_khr_fp64``.
-      strict: forbid the compiler to contract a multiplication and an addition that the kernel states apart.
     """
 
     name: ClassVar[str] = "CL"
     images: ClassVar[bool] = True
 
     def __init__(
-        self, target: Target | None = None, *, half: bool = False, double: bool = True, strict: bool = False
+        self, target: Target | None = None, *, half: bool = False, double: bool = True
     ) -> None:
         super().__init__(
             target or Target(kind="gpu", vector_bytes=16, registers=128, shared_bytes=32768, local_max=256)
         )
-        self.half, self.double, self.strict = half, double, strict
+        self.half, self.double = half, double
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Kernel(name, uops, self.target.fused_multiply_add, self.strict).text()
+        return _Kernel(name, uops, self.target.fused_multiply_add).text()
 
     def supports_dtype(self, dtype: DType) -> bool:
         scalar = dtype.scalar()
@@ -71,7 +70,7 @@ class OpenCLRenderer(Renderer):
 
     @property
     def key(self) -> str:
-        return f"{super().key}:half={self.half}:double={self.double}:strict={self.strict}"
+        return f"{super().key}:half={self.half}:double={self.double}"
 
 
 class _Kernel(ImageKernel):
@@ -86,7 +85,7 @@ class _Kernel(ImageKernel):
             for dtype, extension in ((dtypes.float16, "cl_khr_fp16"), (dtypes.float64, "cl_khr_fp64"))
             if dtype in self.used
         ]
-        return [*lines, *(["#pragma OPENCL FP_CONTRACT OFF"] if self.strict else [])]
+        return [*lines, "#pragma OPENCL FP_CONTRACT OFF"]
 
     def signature(self, parameters: str) -> str:
         group = self.facts.work_group()

@@ -57,7 +57,6 @@ class PTXRenderer(Renderer):
     Args:
       arch: compute capability that it is written for, ``sm_75`` or later; a letter at its end stays (``sm_90a``).
       target: the machine; a common GPU if omitted.
-      strict: forbid the assembler to contract a multiplication and an addition that the kernel states apart.
       tf32: do products of fp32 by tensor cores, which round their operands to 10 bits of mantissa.
 
     Raises:
@@ -68,7 +67,7 @@ class PTXRenderer(Renderer):
     matrices: ClassVar[frozenset[str]] = TENSOR_CORES
 
     def __init__(
-        self, arch: str = "sm_80", target: Target | None = None, *, strict: bool = False, tf32: bool = False
+        self, arch: str = "sm_80", target: Target | None = None, *, tf32: bool = False
     ) -> None:
         try:
             sm = capability(arch, 75)
@@ -76,7 +75,7 @@ class PTXRenderer(Renderer):
             raise ValueError(f"PTX: {error}") from None
         target = target or Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=49152, local_max=1024)
         super().__init__(with_tensor_cores(target, arch, tf32))
-        self.arch, self.sm, self.strict = arch, sm, strict
+        self.arch, self.sm = arch, sm
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
         return _Kernel(self, name, uops).text()
@@ -99,14 +98,14 @@ class PTXRenderer(Renderer):
 
     @property
     def key(self) -> str:
-        return f"{super().key}:{self.arch}:strict={self.strict}"
+        return f"{super().key}:{self.arch}"
 
 
 class _Kernel(PTXArithmetic):
     """One kernel while its text is being written."""
 
     def __init__(self, renderer: PTXRenderer, name: str, uops: Sequence[UOp]) -> None:
-        super().__init__(renderer.sm, renderer.target.fused_multiply_add, renderer.strict)
+        super().__init__(renderer.sm, renderer.target.fused_multiply_add)
         self.renderer, self.name, self.uops = renderer, name, uops
         self.facts = kernel_facts(uops)
         self.values: dict[UOp, list[str]] = {}

@@ -149,7 +149,7 @@ class _Kernel(CStyleKernel):
     scalars = _SCALARS
 
     def __init__(self, name: str, uops: Sequence[UOp], renderer: WGSLRenderer) -> None:
-        super().__init__(name, uops, renderer.target.fused_multiply_add, False)
+        super().__init__(name, uops, renderer.target.fused_multiply_add)
         self.names = set(KEYWORDS)
         self.buffers, self.cast_half = renderer.buffers, renderer.cast_half
         self.places: dict[UOp, _Place] = {}

@@ -20,7 +20,6 @@ class Renderer(ABC):
 
     Attributes:
       name: the renderer's name in ``DEV`` (``CLANG``, ``LLVM``, ``CL``, ``CUDA`` …).
-      strict: whether a multiplication and an addition that the kernel states apart stay apart.
       scales: whether the language can state SCALE; it is there where the target has it, too.
       shifts: whether (x + c) - c is computed as it is stated; compilers of some languages may reorder sums.
       matrices: names of the matrix instructions that the language can state.
@@ -32,7 +31,6 @@ class Renderer(ABC):
 
     name: ClassVar[str]
     matrices: ClassVar[frozenset[str]] = frozenset()
-    strict: bool = False
     scales: ClassVar[bool] = False
     shifts: ClassVar[bool] = True
     images: ClassVar[bool] = False
@@ -43,10 +41,9 @@ class Renderer(ABC):
         self.target = target if known == target.matrices else replace(target, matrices=known)
 
     def strictly(self) -> Self:
-        """A renderer like this one, which keeps the order of reductions and contracts nothing."""
+        """A renderer like this one, which keeps the order of reductions and rounds every product."""
         found = copy.copy(self)
         found.target = replace(self.target, strict=True)
-        found.strict = True
         return found
 
     @abstractmethod

@@ -11,7 +11,7 @@ from ..rewrite import graph_rewrite
 from ..uop import UOp, is_alu
 from .decompose import decompose
 from .legalize import legalize
-from .simplify import fuse_multiply_add, simplify
+from .simplify import simplify
 
 
 def _lacks(sink: UOp, renderer: Renderer) -> bool:
@@ -28,7 +28,7 @@ def full_rewrite(sink: UOp, renderer: Renderer) -> UOp:
     """The structured form of a kernel, simplified and brought to the dtypes and ops that ``renderer`` has.
 
     Simplify; store and compute with dtypes that the renderer lacks through ones that it has; decompose missing ops;
-    simplify what that made; fuse multiplications with additions where the target has an instruction for it.
+    simplify what that made.
 
     Args:
       sink: a kernel as :mod:`tg_codegen.uop` describes it.
@@ -41,6 +41,4 @@ def full_rewrite(sink: UOp, renderer: Renderer) -> UOp:
         sink = graph_rewrite(changed, simplify, Bounds())
         if _lacks(sink, renderer):  # simplification may bring back what is missing: a - b for a + -b
             sink = graph_rewrite(sink, decompose, renderer)
-    if renderer.target.fused_multiply_add and not renderer.target.strict:
-        sink = graph_rewrite(sink, fuse_multiply_add, renderer)
     return sink

@@ -14,7 +14,6 @@ from tg_lazy import ALU, Ops
 
 from ..bounds import Bounds
 from ..pattern import ANY, BOOL, FLOAT, INT, VALUE, constant, literal, op, var
-from ..renderer import Renderer
 from ..rewrite import PatternMatcher, Rule
 from ..scalar import evaluate
 from ..uop import UOp, UOps, const, shuffle, vectorize
@@ -42,6 +41,7 @@ identities = PatternMatcher([
     Rule("mul_one", x * 1, x),
     Rule("mul_zero", x * 0, literal(0), INT | BOOL),
     Rule("mul_minus_one", x * -1, -x, INT | FLOAT),
+    Rule("mulacc_one", op(Ops.MULACC, x, literal(1), y), x + y, INT | FLOAT),
     Rule("div_one", x / 1, x, FLOAT),
     Rule("idiv_one", x.idiv(1), x, INT),
     Rule("mod_one", x.mod(1), literal(0), INT),
@@ -313,14 +313,5 @@ memory = PatternMatcher([
 
 simplify = folding + identities + reassociation + logic + casts + bounded + lanes + memory
 
-
-def _fuse(x: UOp, y: UOp, z: UOp, ctx: Renderer) -> UOp | None:
-    return x.alu(Ops.MULACC, y, z) if ctx.supports_op(Ops.MULACC, x.dtype.scalar()) else None
-
-
-fuse_multiply_add = PatternMatcher([
-    Rule("multiply_add", x * y + z, _fuse, FLOAT, law="x * y + z -> mulacc(x, y, z), rounded as it may"),
-])  # fmt: skip
-
-RULE_SETS = (folding, identities, reassociation, logic, casts, bounded, lanes, memory, fuse_multiply_add)
+RULE_SETS = (folding, identities, reassociation, logic, casts, bounded, lanes, memory)
 
