@@ -19,6 +19,11 @@ Step = tuple[Callable[..., Any], Callable[..., Any], tuple[int, ...]]
 """The same operation on tensors and on arrays, and the numbers of its operands."""
 
 
+def drawn(first: int, slow: int, end: int) -> list[Any]:
+    """Seeds of programs; those from ``slow`` on are run with ``-m slow``."""
+    return [*range(first, slow), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(slow, end))]
+
+
 def softmax(x: Array, axis: int) -> Array:
     powers = np.exp(x - x.max(axis, keepdims=True))
     shares: Array = powers / powers.sum(axis, keepdims=True)
@@ -145,7 +150,7 @@ def unused(steps: list[Step], inputs: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("noopt", "backend"), [(0, "NUMPY"), (0, "CPU"), (1, "CPU")], indirect=["backend"])
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", drawn(0, 10, 24))
 def test_values(seed: int, noopt: int, backend: str) -> None:
     inputs, steps, values = program(seed, 12)
     with Context(NOOPT=noopt):
@@ -156,7 +161,7 @@ def test_values(seed: int, noopt: int, backend: str) -> None:
             np.testing.assert_allclose(tensors[i].numpy(), values[i], rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(100, 115))
+@pytest.mark.parametrize("seed", drawn(100, 107, 115))
 def test_gradients_do_not_depend_on_fusion(seed: int, backend: str) -> None:
     inputs, steps, _ = program(seed, 10)
     grads: list[list[Array]] = []
@@ -174,7 +179,7 @@ def test_gradients_do_not_depend_on_fusion(seed: int, backend: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(200, 212))
+@pytest.mark.parametrize("seed", drawn(200, 206, 212))
 def test_recorded_programs(seed: int, backend: str) -> None:
     inputs, steps, _ = program(seed, 10)
     outputs = unused(steps, len(inputs))
@@ -188,7 +193,7 @@ def test_recorded_programs(seed: int, backend: str) -> None:
             np.testing.assert_allclose(got.numpy(), values[i], rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", drawn(0, 10, 20))
 def test_reads_and_writes_in_any_order(seed: int, backend: str) -> None:
     """What is computed before a write has the old elements, what is computed after it the new ones."""
     rng = random.Random(seed)
@@ -259,7 +264,7 @@ def seen(rng: random.Random, ours: Tensor, mine: Array) -> tuple[Tensor, Array]:
 
 
 @pytest.mark.parametrize("borrowed", [False, True], ids=["owned", "borrowed"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", drawn(0, 8, 20))
 def test_views_share_their_memory(seed: int, borrowed: bool, backend: str) -> None:
     """What is written through one view shows in all of them, as in numpy; what was computed does not change."""
     rng = random.Random(seed)

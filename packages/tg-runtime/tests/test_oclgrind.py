@@ -42,8 +42,11 @@ else:
         block, global_size=(16, 1, 1), wait=True)
 """
 
+# The last product has the tiles that (96, 128, 80) has, with a twelfth of its work.
 CONFORMANCE = """
+from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.report import outcomes
+DeviceConformance.products = (5, 7, 3), (33, 65, 17), (40, 48, 40)
 for outcome in outcomes("CL", lambda group: group in GROUPS):
     print(outcome.group, outcome.status, *outcome.detail.splitlines(), flush=True)
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from tg_dtype import ConstType, dtypes, truncate
 from tg_lazy import Ops, ast
@@ -80,6 +81,8 @@ class OddShapes(Group):
     """Lengths and sides that no tile fits."""
 
     group = "odd shapes"
+    products: ClassVar[tuple[tuple[int, int, int], ...]] = ((5, 7, 3), (33, 65, 17), (96, 128, 80))
+    """Sides of the matrices that are multiplied: odd ones, and those of a product that is worth threads and tiles."""
 
     def test_sizes(self) -> None:
         """Lengths around every vector and tile width."""
@@ -91,8 +94,8 @@ class OddShapes(Group):
             self.check(f"square of {size}", got, [v * v for v in values])
 
     def test_matmul(self) -> None:
-        """A product of matrices with odd sides, and one that is worth threads and tiles."""
-        for n, k, m in ((5, 7, 3), (33, 65, 17), (96, 128, 80)):
+        """Products of matrices."""
+        for n, k, m in self.products:
             a = [float(self.random.randint(-4, 4)) for _ in range(n * k)]
             b = [float(self.random.randint(-4, 4)) for _ in range(k * m)]
             x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((n, 1, k)).expand((n, m, k)))
