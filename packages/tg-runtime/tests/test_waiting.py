@@ -32,7 +32,7 @@ from tg_runtime.waiting import wait_until
 _PROBLEM = CUDADevice.unavailable(DevEntry("CUDA", renderer="PTX", iface="MOCK"))
 needs_mock = pytest.mark.skipif(_PROBLEM is not None, reason=_PROBLEM or "available")
 needs_opencl = pytest.mark.skipif(opencl.problem() is not None, reason=f"OpenCL: {opencl.problem()}")
-LAUNCHES, LONGEST_S = 60, 0.2
+LAUNCHES, LONGEST_S = 40, 0.2
 
 ADD_ONE = b""".version 7.0
 .target sm_75
