@@ -65,7 +65,9 @@ def test_the_device_is_offered(installed: Path) -> None:
     assert " tg-gcc " in line and line.endswith("available"), done.stdout + done.stderr
 
 
-COMPILED_LONG = "elementwise or reductions or functions_over_their_range or one_operand_twice"
+COMPILED_LONG = (
+    "elementwise or reductions or functions_over_their_range or one_operand_twice or test_casts or far_elements"
+)
 """Tests of the conformance class with many kernels, or large ones: each is a process of gcc."""
 
 

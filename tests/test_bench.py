@@ -35,6 +35,7 @@ def test_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
+@pytest.mark.slow
 def test_measures_two_libraries(repository: Path, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "figures.json"
     options = ["--quick", "--libraries", "tinytg,numpy"]
@@ -140,6 +141,7 @@ def test_every_workload_has_one_meaning(repository: Path) -> None:
     assert set(MODULES) >= {"tinytg", "numpy", "torch", "jax", "tinygrad"}
 
 
+@pytest.mark.slow
 def test_what_training_takes_of_memory(tmp_path: Path) -> None:
     crew = Crew(1, sys.executable, tmp_path)
     workload = WORKLOADS["digits convnet train step, batch 64"]
