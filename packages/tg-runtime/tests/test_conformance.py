@@ -12,6 +12,13 @@ from tg_runtime import Device, parse_dev
 from tg_runtime.testing import DeviceConformance
 
 
+# Of integers one of each width, and of floats those that others stand in for, and those that are computed as they are.
+KINDS = (
+    dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.int32, dtypes.uint64, dtypes.fp8e4m3, dtypes.float16,
+    dtypes.bfloat16, dtypes.float32, dtypes.float64,
+)  # fmt: skip
+
+
 def missing(setting: str) -> str:
     """Why a device cannot be tested here; empty if it can."""
     (entry,) = parse_dev(setting)
@@ -33,6 +40,15 @@ class TestLLVM(DeviceConformance):
 class TestOlderProcessor(DeviceConformance):
     device = "CPU"
     dev = "CPU:LLVM:native,-avx,-avx2,-avx512f"
+
+    def test_elementwise(self) -> None:
+        """Those of a dtype of each kind: the whole is compiled for the processor that is here."""
+        self.dtypes = KINDS
+        super().test_elementwise()
+
+    @pytest.mark.slow
+    def test_elementwise_of_every_dtype(self) -> None:
+        super().test_elementwise()
 
 
 class Guarded(TestLLVM):
@@ -65,6 +81,15 @@ class TestNothingBeforeBuffers(Guarded):
 class TestClang(DeviceConformance):
     device = "CPU"
     dev = "CPU:CLANG"
+
+    def test_elementwise(self) -> None:
+        """Those of a dtype of each kind: each kernel is a process of the compiler."""
+        self.dtypes = KINDS
+        super().test_elementwise()
+
+    @pytest.mark.slow
+    def test_elementwise_of_every_dtype(self) -> None:
+        super().test_elementwise()
 
     def test_reductions(self) -> None:
         """Those of some dtypes: each kernel is a process of the compiler."""
