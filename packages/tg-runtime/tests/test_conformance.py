@@ -11,7 +11,6 @@ from tg_lazy import Context
 from tg_runtime import Device, parse_dev
 from tg_runtime.testing import DeviceConformance
 
-
 # Of integers one of each width, and of floats those that others stand in for, and those that are computed as they are.
 KINDS = (
     dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.int32, dtypes.uint64, dtypes.fp8e4m3, dtypes.float16,
