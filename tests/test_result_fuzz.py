@@ -8,7 +8,7 @@ from tests.fuzz import results
 from tg_frontend import outcome
 
 SEEDS = range(1100, 1160)
-FOUND = (794191822, 285452706, 285453073)
+FOUND = (794191822, 285452706, 285453073, 1065122162)
 """What runs from new seeds found."""
 
 

@@ -241,6 +241,8 @@ SHARING: dict[str, Any] = {
     "a constant": lambda x: ((y := Tensor.full((3,), 2.0)), y[1:], x * 2),
     "a value from outside": lambda x: (CONSTANT["c"][1:], CONSTANT["c"], x * 2),
     "equal": lambda x: (x * 0 + 5, x * 0 + 5),
+    "bits of an equal value": lambda x: (x + 1, (y := (x + 1).bitcast("int32")), y),
+    "parts of an equal value": lambda x: (x + 1, (y := x + 1)[1:], y[1:]),
     "flipped back": lambda x: (x.flip(0).flip(0), x * 2),
 }
 
