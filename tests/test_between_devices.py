@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,3 +70,25 @@ def test_files(name: str, tmp_path: Path) -> None:
     assert x[7:300].to(name).tolist() == (list(range(256)) * 5)[7:300]
     Tensor.arange(16, dtype=dtypes.float32, device=name).to(f"DISK:{tmp_path / 'out'}").realize()
     assert memoryview((tmp_path / "out").read_bytes()).cast("f").tolist() == [float(i) for i in range(16)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gradient_is_that_of_every_device(name: str) -> None:
+    """Sums by work-groups, two in one kernel: what an item keeps across a barrier is still there after it."""
+    there(name)
+    weights = [[[math.sin(12 * i + 1.7 * j + 0.3 * k) for k in range(9)] for j in range(8)] for i in range(8)]
+    x = Tensor.zeros(8, 6, 3, device=name).contiguous().realize().requires_grad_()
+    (x.interpolate((8, 9), mode="linear", align_corners=True) * Tensor(weights, device=name)).sum().backward()
+    rows, columns = _linear(6, 8), _linear(3, 9)
+    assert x.grad is not None
+    for i, plane in enumerate(x.grad.tolist()):
+        for j, row in enumerate(plane):
+            for k, got in enumerate(row):
+                want = sum(weights[i][n][m] * rows[n][j] * columns[m][k] for n in range(8) for m in range(9))
+                assert got == pytest.approx(want, abs=1e-5)
+
+
+def _linear(old: int, new: int) -> list[list[float]]:
+    """The weights with which linear interpolation takes the old elements, for each new one."""
+    places = [i * (old - 1) / (new - 1) for i in range(new)]
+    return [[max(0.0, 1 - abs(place - j)) for j in range(old)] for place in places]

@@ -46,7 +46,8 @@ def bits(x: Tensor) -> list[int]:
     """The bits of a tensor's elements, every NaN the same."""
     values = x.numpy()
     values[np.isnan(values)] = np.nan
-    return values.view(f"i{values.itemsize}").tolist()
+    whole: list[int] = values.view(f"i{values.itemsize}").tolist()
+    return whole
 
 
 def check(setting: str, seeds: range) -> None:

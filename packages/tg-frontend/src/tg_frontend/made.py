@@ -114,7 +114,7 @@ class Made:
                 copied.append(tensor)
                 continue
             owner = tensor if home is None else whole_of(home)
-            if any([owners.setdefault(one, owner) is not owner for one in its]):
+            if {owners.setdefault(one, owner) is owner for one in its} != {True}:
                 copied.append(tensor)  # equal graphs are one node: the same value, though not the same memory
         if not copied:
             return result

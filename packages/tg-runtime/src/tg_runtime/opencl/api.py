@@ -167,8 +167,14 @@ def check(code: int, what: str) -> None:
         raise CLError(what, code)
 
 
+METHOD = "POCL_WORK_GROUP_METHOD"
+"""The variable of the environment by which PoCL is told how to run a work-group's items one after another."""
+
+
 @functools.cache
 def _open() -> ctypes.CDLL | None:
+    # By its default, "loopvec", PoCL 3.1 loses values that items keep across a barrier. It reads this when it starts.
+    os.environ.setdefault(METHOD, "loops")
     chosen = os.environ.get("OPENCL_LIBRARY")
     for name in (chosen,) if chosen else _NAMES:
         try:

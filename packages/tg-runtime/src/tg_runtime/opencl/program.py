@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
@@ -14,6 +15,8 @@ from . import api
 from .memory import CLMemory
 from .queue import Queue
 
+_POCL = "Portable Computing Language"
+
 
 class CLCompiler(Compiler):
     """Builds OpenCL C for one device.
@@ -24,8 +27,11 @@ class CLCompiler(Compiler):
     """
 
     def __init__(self, queue: Queue, options: str = "") -> None:
-        self.queue, self.options = queue, options
         physical = queue.physical
+        if physical.platform == _POCL:
+            # PoCL's own cache of kernels looks at options, not at the environment
+            options = f"{options} -DWORK_GROUP_METHOD_{os.environ.get(api.METHOD)}".lstrip()
+        self.queue, self.options = queue, options
         super().__init__(f"cl:{physical.platform}:{physical.name}:{physical.driver}:{options}")
 
     def compile(self, src: str) -> bytes:
