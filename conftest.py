@@ -25,6 +25,17 @@ hypothesis.settings.register_profile("quick", _quick)
 hypothesis.settings.register_profile("ci", _quick, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("explore", _quick, derandomize=False, print_blob=True)
 
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    # Before any of our packages is imported, which the next conftest does, and for the workers and the programs that
+    # tests start as well.
+    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="tinytg-cache-", ignore_cleanup_errors=True))
+    os.environ["CACHEDIR"] = _FOLDERS[-1].name
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # the programs that tests start would compile every module
+        _FOLDERS.append(tempfile.TemporaryDirectory(prefix="tinytg-bytecode-", ignore_cleanup_errors=True))
+        os.environ["PYTHONPYCACHEPREFIX"] = _FOLDERS[-1].name
+    os.environ["FALLBACK"] = "0"  # a plan that fails is an error here, in the programs that tests start as well
+
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -55,16 +66,8 @@ class MarkdownFile(pytest.File):
 def pytest_configure(config: pytest.Config) -> None:
     explores = config.getoption("--explore")
     hypothesis.settings.load_profile("explore" if explores else "ci" if os.environ.get("CI") else "quick")
-    if not hasattr(config, "workerinput"):
-        # Before any of our packages is imported, and for the workers and the programs that tests start as well.
-        folder = tempfile.TemporaryDirectory(prefix="tinytg-cache-", ignore_cleanup_errors=True)
-        os.environ["CACHEDIR"] = folder.name
+    for folder in _FOLDERS:
         config.add_cleanup(folder.cleanup)
-        if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # the programs that tests start would compile every module
-            compiled = tempfile.TemporaryDirectory(prefix="tinytg-bytecode-", ignore_cleanup_errors=True)
-            os.environ["PYTHONPYCACHEPREFIX"] = compiled.name
-            config.add_cleanup(compiled.cleanup)
-        os.environ["FALLBACK"] = "0"  # a plan that fails is an error here, in the programs that tests start as well
     config.addinivalue_line("markers", "fallbacks: plans of kernels fail in this test on purpose")
 
 
