@@ -47,6 +47,11 @@ def test_sizes_are_drawn_evenly_and_again_by_the_seed() -> None:
     assert all(drawn(random.Random(seed), 1e6).work() <= 1e6 for seed in range(50))
 
 
+def test_what_takes_no_kernel_is_compared_with_nothing() -> None:
+    found = checked(Case.parse("reduction/sum0/float32/1x5x7"), [MACHINES["CLANG-512x2"]], seed=1)
+    assert (found.plans, found.failures) == (0, [])
+
+
 @pytest.mark.parametrize("text", ["matmul/XX/float32/1x2x3", "product/NN/float32/1x2x3", "matmul/NN/float32/1x2", ""])
 def test_cases_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match=r"names no program|do not fit|invalid literal"):

@@ -135,6 +135,8 @@ def compared(case: Case, machine: Machine, total: float, rng: random.Random, fou
     """Holds a program against itself with one size one less or more: none of them may be far slower."""
     for other in neighbours(case, rng):
         theirs = planned(other, machine, found)
+        if not total or not theirs:  # the sum of one element takes no kernel
+            continue
         mine, likes = total / case.work(), theirs / other.work()
         slow, fast = (case, other) if mine > likes else (other, case)
         ratio = max(mine, likes) / min(mine, likes)
