@@ -76,6 +76,13 @@ def test_masks_are_not_asked_for_inside() -> None:
     assert not gated
 
 
+def test_what_is_staged_is_there_for_every_iteration_that_is_left() -> None:
+    nest = apply(lower(filtered(9, 3, 1, 1)), [parse("pack(1, -)")])
+    assert moving(nest)
+    assert not [u for u in emit(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    np.testing.assert_allclose(*computed(nest, 9, 3, 1, 1), rtol=1e-5, atol=1e-5)
+
+
 def products(nest: Nest) -> int:
     """How many multiplications of floats the code has."""
     return sum(u.op in (Ops.MUL, Ops.MULACC) and u.dtype.scalar() is F32 for u in emit(nest, CPU).toposort())

@@ -131,6 +131,8 @@ class Reduction:
                 UOp(UOps.ACC, value.dtype, (value, *outer), next(emitter.numbers)) for value in carried]
             env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
             emitter.implied.update(emitter.at(mask, env.root) for mask in self.masks.get(axis, ()))
+            if axis in self.masks:  # it runs over some of its iterations
+                emitter.implied.add(below(env.axis[axis.name], axis.extent))
             after = self.loops(rest, Context(block, env, axis.name, context), accumulators)
             emitter.leave(block)
             block.effects.extend(

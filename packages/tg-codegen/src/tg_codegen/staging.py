@@ -72,7 +72,9 @@ class Staging(Runs):
         """Whether a stage holds the iteration: a partial last one that depends on a variable may not be there."""
         found: sint = 1
         for name in strides:
-            found = found & below(env.axis[name], self.nest.axis(name).extent)
+            inside = below(env.axis[name], self.nest.axis(name).extent)
+            if inside not in self.implied:
+                found = found & inside
         return found
 
     def leave(self, block: Block) -> None:
