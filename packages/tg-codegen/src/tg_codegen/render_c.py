@@ -7,6 +7,8 @@ Example:
     >>> print(ClangRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
     #ifdef __clang__
     #pragma clang fp contract(off)
+    #else
+    #pragma GCC optimize("fp-contract=off")
     #endif
     void nothing(const float* restrict data0) {
     }
