@@ -34,20 +34,28 @@ class TestLLVM(DeviceConformance):
     dev = "CPU:LLVM"
 
 
-@pytest.mark.skipif(bool(missing("CPU:LLVM")), reason=missing("CPU:LLVM") or "available")
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
-class TestOlderProcessor(DeviceConformance):
-    device = "CPU"
-    dev = "CPU:LLVM:native,-avx,-avx2,-avx512f"
+class Sampled(DeviceConformance):
+    """Elementwise ops of a dtype of each kind, and of every dtype with ``-m slow``."""
+
+    __test__ = False
 
     def test_elementwise(self) -> None:
-        """Those of a dtype of each kind: the whole is compiled for the processor that is here."""
         self.dtypes = KINDS
         super().test_elementwise()
 
     @pytest.mark.slow
     def test_elementwise_of_every_dtype(self) -> None:
         super().test_elementwise()
+
+
+@pytest.mark.skipif(bool(missing("CPU:LLVM")), reason=missing("CPU:LLVM") or "available")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
+class TestOlderProcessor(Sampled):
+    """Another level of the processor: TestLLVM has every dtype."""
+
+    __test__ = True
+    device = "CPU"
+    dev = "CPU:LLVM:native,-avx,-avx2,-avx512f"
 
 
 class Guarded(TestLLVM):
@@ -77,18 +85,12 @@ class TestNothingBeforeBuffers(Guarded):
 
 
 @pytest.mark.skipif(bool(missing("CPU:CLANG")), reason=missing("CPU:CLANG") or "available")
-class TestClang(DeviceConformance):
+class TestClang(Sampled):
+    """Each kernel is a process of the compiler."""
+
+    __test__ = True
     device = "CPU"
     dev = "CPU:CLANG"
-
-    def test_elementwise(self) -> None:
-        """Those of a dtype of each kind: each kernel is a process of the compiler."""
-        self.dtypes = KINDS
-        super().test_elementwise()
-
-    @pytest.mark.slow
-    def test_elementwise_of_every_dtype(self) -> None:
-        super().test_elementwise()
 
     def test_reductions(self) -> None:
         """Those of some dtypes: each kernel is a process of the compiler."""

@@ -277,11 +277,8 @@ def chosen_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
         chosen = k.alu(Ops.WHERE, k.alu(Ops.CMPEQ, x, zero), other, x)
         for out, dst in zip(outs, same, strict=True):
             k.store(out, i, k.bitcast(chosen, dst))
-    expected = [bitcast_scalar(instead if v == 0 else v, src, d) for d in same for v in values]
-    outputs = [
-        Expected(f"bits as {d}", d, [(v,) for v in expected[n * len(values) : (n + 1) * len(values)]])
-        for n, d in enumerate(same)
-    ]
+    kept = [instead if v == 0 else v for v in values]
+    outputs = [_exactly(f"bits as {d}", d, [bitcast_scalar(v, src, d) for v in kept]) for d in same]
     return Case(f"chosen_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
 
 

@@ -105,16 +105,16 @@ class Made:
             if home is not None and id(whole_of(home)) in outside:
                 continue
             whole = None if home is None else whole_of(home).base.storage
-            its = [storage] if whole is None else [storage, whole]  # bits of a value are computed without it, too
-            if any(held.get(one.root) for one in its):  # which got other memory: the next call is recorded again
+            memories = [storage] if whole is None else [storage, whole]  # bits of a value are computed without it, too
+            if any(held.get(one.root) for one in memories):  # which got other memory: the next call is recorded again
                 continue
-            shared = any(one.root in held or one.root is not one for one in its)
+            shared = any(one.root in held or one.root is not one for one in memories)
             given = id(buffer_of(storage).base) not in written  # by Python, from numbers
             if storage.root in inputs or (not self.seen.was_there(storage.root) and (shared or given)):
                 copied.append(tensor)
                 continue
             owner = tensor if home is None else whole_of(home)
-            if {owners.setdefault(one, owner) is owner for one in its} != {True}:
+            if [one for one in memories if owners.setdefault(one, owner) is not owner]:
                 copied.append(tensor)  # equal graphs are one node: the same value, though not the same memory
         if not copied:
             return result

@@ -76,7 +76,8 @@ def resampled(x: Any, axis: int, new: int, ratio: float, mode: str, align_corner
 def _below(at: Any) -> Any:
     """The whole numbers next below, in memory, for all who use them.
 
-    Kernels that compute a place anew may round it to either side of a whole number, and would disagree by one.
+    WebGPU's drivers may round a place that several kernels compute to either side of a whole number: an index and its
+    fraction would disagree by one.
     """
     return at.floor().cast(dtypes.int32).contiguous()
 
