@@ -6,14 +6,15 @@ import ctypes
 import os
 import subprocess
 import sys
-from time import perf_counter
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tg_dtype import dtypes
 from tg_runtime import DevEntry, DeviceError, DeviceUnavailable
 from tg_runtime.allocator import BufferOptions
-from tg_runtime.cpu.host import core_count
 from tg_runtime.devices import cl as device_module
 from tg_runtime.devices.cl import CLDevice
 from tg_runtime.opencl import api
@@ -21,13 +22,11 @@ from tg_runtime.opencl.allocator import CLAllocator
 from tg_runtime.opencl.discovery import physical_devices
 from tg_runtime.opencl.memory import BufferMemory, CLMemory
 from tg_runtime.opencl.program import CLCompiler, CLProgram
+from tg_runtime.opencl.queue import ended
 from tg_runtime.opencl.staging import CHUNK_BYTES
 
 _PROBLEM = api.problem()
 pytestmark = pytest.mark.skipif(_PROBLEM is not None, reason=f"OpenCL: {_PROBLEM}")
-SPIN = """__kernel void spin(__global int* out, const int n) {
-  int x = n; for (int i = 0; i < n; i++) x = x * 1664525 + 1013904223 + (x >> 7); out[get_global_id(0)] = x;
-}"""
 DOUBLE = "__kernel void twice(__global uchar* x) { x[get_global_id(0)] *= 2; }"
 
 
@@ -51,24 +50,37 @@ def fetched(cl: CLDevice, block: CLMemory, nbytes: int) -> bytes:
     return bytes(host)
 
 
+@contextmanager
+def held(cl: CLDevice) -> Iterator[Callable[[], bool]]:
+    """Nothing that is queued begins before the end; what is given says whether someone had to give up waiting."""
+    driver, status, queue = api.library(), ctypes.c_int32(), cl.queue
+    driver.clCreateUserEvent.restype, driver.clCreateUserEvent.argtypes = ctypes.c_void_p, (ctypes.c_void_p,) * 2
+    driver.clSetUserEventStatus.argtypes = (ctypes.c_void_p, ctypes.c_int32)
+    gate = ctypes.c_void_p(driver.clCreateUserEvent(queue.context, ctypes.byref(status)))
+    api.check(status.value, "an event of the host's")
+    api.check(driver.clEnqueueMarkerWithWaitList(queue.handle, 1, ctypes.byref(gate), None), "a marker")
+    too_long = threading.Timer(20, driver.clSetUserEventStatus, (gate, api.COMPLETE))
+    too_long.start()
+    try:
+        yield lambda: ended(gate)
+    finally:
+        too_long.cancel()
+        driver.clSetUserEventStatus(gate, api.COMPLETE)
+        queue.finish()
+        driver.clReleaseEvent(gate)
+
+
 def test_what_no_kernel_uses_is_copied_beside_kernels(cl: CLDevice) -> None:
-    if cl.physical.is_cpu and not allocator_of(cl).shared and core_count() < 2:
-        pytest.skip("copies beside kernels: a processor's second core makes them")
-    spin, allocator = program(cl, "spin", SPIN), cl.allocator
-    out, x, data = allocator.alloc(64), allocator.alloc(2 << 20), bytes(range(256)) * (2 << 12)
-    turns = 4_000_000
-    while (seconds := spin(out, vals=(turns,), wait=True) or 0.0) < 0.08:
-        turns *= 2
+    twice, allocator, size = program(cl, "twice", DOUBLE), cl.allocator, 2 << 20
+    used, idle, data = allocator.alloc(size), allocator.alloc(size), bytes(range(128)) * (size >> 7)
+    allocator.copyin(used, memoryview(data))
     cl.synchronize()
-    times = []
-    for _ in range(3):  # other work of the machine may delay a copy
-        spin(out, vals=(turns,))
-        start = perf_counter()
-        allocator.copyin(x, memoryview(data))
-        assert fetched(cl, x, len(data)) == data
-        times.append(perf_counter() - start)
-        cl.synchronize()
-    assert min(times) < seconds / 2
+    with held(cl) as waited_for:
+        twice(used, global_size=(size, 1, 1))
+        allocator.copyin(idle, memoryview(data))
+        assert fetched(cl, idle, size) == data
+        assert not waited_for(), "a copy waited for a kernel that uses other memory"
+    assert fetched(cl, used, size) == bytes(2 * v for v in data)
 
 
 def test_what_a_kernel_uses_is_copied_after_it(cl: CLDevice) -> None:
