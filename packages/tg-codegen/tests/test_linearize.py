@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable
 
 from hypothesis import given, settings
@@ -216,15 +217,50 @@ def test_a_hundred_thousand_nodes() -> None:
 
 def test_many_stores_in_place_take_linear_time() -> None:
     big = UOp(UOps.PARAM, I32.ptr(5000), (), 0)
-    stores = []
-    for n in range(4000):
-        x = UOp(UOps.LOAD, I32, (big, num(4999 - n)))
-        stores.append(UOp(UOps.STORE, VOID, (big, num(n), x)))
-    start = time.process_time()
-    linear = linearize(sink(*stores))
-    assert time.process_time() - start < 4
-    kinds = [u.op for u in linear if u.op in (UOps.LOAD, UOps.STORE)]
-    assert kinds == [UOps.LOAD] * 4000 + [UOps.STORE] * 4000
+    for base in (None, counter("i", 1)):
+        at = [num(n) if base is None else base.alu(Ops.ADD, num(n)) for n in range(5000)]
+        stores = [UOp(UOps.STORE, VOID, (big, at[n], UOp(UOps.LOAD, I32, (big, at[4999 - n])))) for n in range(4000)]
+        start = time.process_time()
+        linear = linearize(sink(*stores) if base is None else sink(loop(base, *stores)))
+        assert time.process_time() - start < 4
+        memory = bytearray(20000)
+        memoryview(memory).cast("i")[:] = memoryview(array("i", range(5000)))
+        interpret(linear, [memory])
+        assert memoryview(memory).cast("i").tolist() == [*range(4999, 999, -1), *range(4000, 5000)]
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=100)
+def test_in_place_old_values_are_read(data: st.DataObject) -> None:
+    """By vectors that overlap or do not, at places that are numbers, sums, or something else."""
+    i, stores, expected = counter("i", 1), [], list(range(64))
+    bases = [num(0), i, i.alu(Ops.MUL, num(3))]
+    whole = UOp(UOps.PARAM, I32.ptr(64), (), 0)
+
+    def place(lanes: int) -> tuple[UOp, int]:
+        base, n = data.draw(st.sampled_from(bases)), data.draw(st.integers(0, 64 - lanes))
+        return (num(n) if base.is_const else base.alu(Ops.ADD, num(n)) if n else base), n
+
+    for _ in range(data.draw(st.integers(1, 12))):
+        lanes = data.draw(st.sampled_from((1, 2, 4, 8)))
+        (source, start), (target, end) = place(lanes), place(lanes)
+        stores.append(UOp(UOps.STORE, VOID, (whole, target, UOp(UOps.LOAD, I32.vec(lanes), (whole, source)))))
+        expected[end : end + lanes] = range(start, start + lanes)
+    linear = linearize(sink(loop(i, *stores)))
+    verify(linear)
+    memory = bytearray(256)
+    memoryview(memory).cast("i")[:] = memoryview(array("i", range(64)))
+    interpret(linear, [memory])
+    assert memoryview(memory).cast("i").tolist() == expected
+
+
+def test_what_is_done_in_place_needs_few_registers() -> None:
+    """A value is read when it is needed, where no store before has written there."""
+    i, big = counter("i", 4), UOp(UOps.PARAM, I32.ptr(64), (), 0)
+    at = [i.alu(Ops.MUL, num(16)).alu(Ops.ADD, num(n)) for n in range(16)]
+    stores = [UOp(UOps.STORE, VOID, (big, a, UOp(UOps.LOAD, I32, (big, a)).alu(Ops.NEG))) for a in at]
+    ops = [u.op for u in linearize(sink(loop(i, *stores))) if u.op in (UOps.LOAD, UOps.STORE)]
+    assert ops == [UOps.LOAD, UOps.STORE] * 16
 
 
 def test_an_effect_that_stands_in_two_blocks_has_its_operands_before_both() -> None:

@@ -114,8 +114,11 @@ class Emitter(Sharing):
     def outputs(self, stores: list[Store], axes: Sequence[Axis], context: Context, parallel: Sequence[Axis]) -> None:
         """Opens the output loops around the stores that need them."""
         if not axes:
+            alike: dict[tuple[Variable, ...], list[Store]] = {}
             for store in stores:
-                self.store(store, context, parallel)
+                alike.setdefault(store.roots, []).append(store)
+            for group in alike.values():
+                self.store(group, context, parallel)
             return
         axis, rest = axes[0], axes[1:]
         inside = [s for s in stores if axis.root in s.roots]
@@ -126,28 +129,33 @@ class Emitter(Sharing):
             idle = [*parallel, axis] if axis.kind is Kind.THREAD else parallel
             self.outputs(outside, rest, context, idle)
 
-    def store(self, store: Store, context: Context, parallel: Sequence[Axis]) -> None:
-        """All register copies of one store."""
-        busy = {self.counter_of(axis, context.env) for axis in parallel if axis.root in store.roots}
+    def store(self, stores: list[Store], context: Context, parallel: Sequence[Axis]) -> None:
+        """All register copies of stores over the same roots.
+
+        What one copy computes is stored before the next one is begun: few values are in registers at a time.
+        """
+        roots = stores[0].roots
+        busy = {self.counter_of(axis, context.env) for axis in parallel if axis.root in roots}
         idle: sint = 1
         for axis in parallel:
             counter = self.counter_of(axis, context.env)
             if isinstance(counter, Expr) and counter not in busy:
                 idle = idle & counter.eq(0)
-        pointer = self.params[store.slot]
-        tiles: dict[tuple[sint, sint], tuple[Tile, dict[int, UOp]]] = {}
-        for env in self.replicas(context.env, store.roots):
-            tile = self.tile(store.index, store.roots, env, stored=True)
-            index, valid = self.place(store.index, store.valid & idle, store.roots, env if tile is None else tile.env)
-            if isinstance(valid, int) and not valid:
-                continue
-            value = self.value(store.value, env, context)
-            if tile is None:
-                context.block.effects.extend(self.writes(pointer, index, valid, value))
-            else:
-                tiles.setdefault((index, valid), (tile, {}))[1][tile.number] = value
-        for (index, valid), (tile, values) in tiles.items():
-            context.block.effects.extend(self.write_tile(pointer, index, valid, values, tile))
+        tiles: dict[tuple[int, sint, sint], tuple[Tile, dict[int, UOp]]] = {}
+        for env in self.replicas(context.env, roots):
+            for store in stores:
+                pointer = self.params[store.slot]
+                tile = self.tile(store.index, roots, env, stored=True)
+                index, valid = self.place(store.index, store.valid & idle, roots, env if tile is None else tile.env)
+                if isinstance(valid, int) and not valid:
+                    continue
+                value = self.value(store.value, env, context)
+                if tile is None:
+                    context.block.effects.extend(self.writes(pointer, index, valid, value))
+                else:
+                    tiles.setdefault((store.slot, index, valid), (tile, {}))[1][tile.number] = value
+        for (slot, index, valid), (tile, values) in tiles.items():
+            context.block.effects.extend(self.write_tile(self.params[slot], index, valid, values, tile))
 
     def order(self, node: Node) -> list[Node]:
         """The nodes to compute for ``node`` in the same place, operands first: reductions and stages are leaves."""

@@ -12,7 +12,8 @@ State
   * ACC as an operand is the register's value on entry to the innermost block that assigns it, around the user. The
     value after an effect is READ. A use for which the register no longer holds that value is an error.
   * A LOAD from memory that the kernel also stores to is emitted before the first store to it in the same block that
-    it does not depend on (through AFTER or otherwise): kernels that work in place read old values.
+    it does not depend on (through AFTER or otherwise) and that may write what it reads: kernels that work in place
+    read old values.
   * A BARRIER counts as a store to all memory that other threads may write.
 
 In the linear form READ and AFTER name the node that ends their effect (an ENDRANGE or ENDIF), and an IF carries a
@@ -22,6 +23,7 @@ number, so that every operand of a node stands before it in the list.
 from __future__ import annotations
 
 from tg_dtype import dtypes
+from tg_lazy import Ops
 
 from .facts import pointer_base
 from .placement import BLOCKS, FIRST, Block, LinearizeError, Placement
@@ -39,6 +41,18 @@ def _first_key(u: UOp) -> tuple[int, str | int]:
     return FIRST.index(u.op), arg
 
 
+def _place(access: UOp) -> tuple[UOp | None, range]:
+    """The elements that a LOAD reads or a STORE writes, counted from an index (None: from the beginning)."""
+    index, count = access.src[1], (access.src[2] if access.op is UOps.STORE else access).dtype.count
+    base: UOp | None = index
+    first = 0
+    if index.is_const:
+        base, first = None, int(index.arg)
+    elif index.op is Ops.ADD and index.src[1].is_const and index.dtype.count == 1:
+        base, first = index.src[0], int(index.src[1].arg)
+    return base, range(first, first + count)
+
+
 class _Emitter:
     """Writes the list, block by block, operands of each effect depth-first just before it."""
 
@@ -49,7 +63,9 @@ class _Emitter:
         self.early: set[UOp] = set()
         self.ifs = 0
         self.assigned: set[tuple[Block, UOp]] = set()
-        self.pending: dict[tuple[Block, UOp], list[UOp]] = {}
+        # What is to be read before it is overwritten, by block and state, then by what its place is counted from.
+        self.pending: dict[tuple[Block, UOp], dict[UOp | None, list[UOp]]] = {}
+        self.at: dict[tuple[Block, UOp, UOp | None, int], list[UOp]] = {}
         self.waits_for: dict[UOp, UOp] = {}
         for u in placed.order:
             if u.op in EFFECTS:
@@ -60,7 +76,11 @@ class _Emitter:
             elif u.op is UOps.LOAD and (memory := pointer_base(u.src[0])) in placed.stored:
                 states.append(memory)
             for state in states:
-                self.pending.setdefault((placed.block[u], state), []).append(u)
+                key = (placed.block[u], state)
+                base, elements = _place(u) if u.op is UOps.LOAD and state in placed.stored else (state, range(0))
+                self.pending.setdefault(key, {}).setdefault(base, []).append(u)
+                for element in elements:
+                    self.at.setdefault((*key, base, element), []).append(u)
 
     def run(self) -> list[UOp]:
         first = [u for u in self.placed.order if u.op in FIRST and not u.is_const]
@@ -108,11 +128,16 @@ class _Emitter:
     def _readers_before(self, effect: UOp) -> list[UOp]:
         """Values of this block that must be taken before ``effect`` overwrites what they read."""
         ready: list[UOp] = []
+        base, elements = _place(effect) if effect.op is UOps.STORE else (effect, range(0))
         for state in self.placed.writes.get(effect, ()):
             key = (self.placed.block[effect], state)
-            waiting = [r for r in self.pending.get(key, ()) if r not in self.done]
-            self.pending[key] = waiting
-            ready.extend(r for r in waiting if not self._waits(r, effect))
+            groups = self.pending.get(key, {})
+            for other, waiting in groups.items():
+                if other is base:  # the places tell which are the same
+                    readers = list(dict.fromkeys(r for n in elements for r in self.at.get((*key, base, n), ())))
+                else:
+                    readers = groups[other] = [r for r in waiting if r not in self.done]
+                ready.extend(r for r in readers if r not in self.done and not self._waits(r, effect))
         return ready
 
     def _waits(self, reader: UOp, effect: UOp) -> bool:

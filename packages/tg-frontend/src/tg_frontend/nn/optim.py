@@ -319,11 +319,10 @@ class AdamW(Optimizer):
             v.assign(v * self.b2 + g * g * (1 - self.b2))
             changed += [m, v]
             wide, lr = param.detach().cast(m.dtype), self.lr.cast(m.dtype)
-            m_hat, v_hat = m / self.b1_c.cast(m.dtype), v / self.b2_c.cast(m.dtype)
-            step = m_hat / (v_hat.sqrt() + self.eps)
-            if self.weight_decay:
-                step = step + wide * self.weight_decay
-            param.assign((wide - lr * step).cast(param.dtype))
+            # Both corrections belong to numbers, so that an element takes one root and one division.
+            rate, scale = lr / self.b1_c.cast(m.dtype), self.b2_c.cast(m.dtype).rsqrt()
+            kept = wide * (1 - lr * self.weight_decay) if self.weight_decay else wide
+            param.assign((kept - m / (v.sqrt() * scale + self.eps) * rate).cast(param.dtype))
         return changed
 
 
