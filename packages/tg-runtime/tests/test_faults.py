@@ -57,6 +57,39 @@ def test_out_of_memory_tells_who_holds_what() -> None:
     assert mine[0].endswith(f"made at {line}")
 
 
+LITTLE_MEMORY = """
+import resource, sys
+from tg_runtime.cpu.llvm import LLVMCompiler
+lines, compiler = int(sys.argv[2]), LLVMCompiler()
+sums = "".join(f"  %s{n+1} = fadd <8 x float> %s{n}, %a\\n" for n in range(lines))
+head = "define void @f(ptr %p, <8 x float> %a, <8 x float> %s0) {\\n"
+text = f"{head}{sums}  store <8 x float> %s{lines}, ptr %p\\n  ret void\\n}}\\n"
+compiler.compile(head + "  ret void\\n}\\n")
+before = resource.getrlimit(resource.RLIMIT_AS)
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (int(sys.argv[1]) << 20), before[1]))
+try:
+    compiler.compile(text)
+    print("compiled")
+except MemoryError as error:
+    assert "compiling a kernel with LLVM may need" in str(error), error
+    print("refused")
+resource.setrlimit(resource.RLIMIT_AS, before)
+assert compiler.compile(text)
+"""
+
+
+@needs_llvm
+@pytest.mark.skipif(sys.platform != "linux", reason="the limits are Linux's")
+@pytest.mark.parametrize("mib", [1, 5, 23, 47, 67, 200])
+def test_no_process_ends_because_a_compiler_has_no_memory(mib: int) -> None:
+    for lines in (10, 3001):
+        child = program(LITTLE_MEMORY, str(mib), str(lines))
+        out, error = child.communicate(timeout=120)
+        assert child.returncode == 0, error
+        assert out.strip() == ("compiled" if mib == 200 else "refused" if mib < 60 else out.strip())
+
+
 # sources
 
 

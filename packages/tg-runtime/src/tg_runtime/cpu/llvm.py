@@ -18,13 +18,15 @@ from typing import Any
 from ..compiler import Compiler, rejected
 from ..errors import DevSyntaxError
 from .arch import CPUArch
-from .host import cpu_identity
+from .host import cpu_identity, require_memory
 from .tools import find_tool
 
 _TUNED_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 _VECTOR = re.compile(r"<\d+ x ")
 _UNKNOWN = re.compile(r"'\+?(\S+)' is not a recognized (processor|feature)")
 _listening = threading.Lock()
+# LLVM ends the process when it gets no memory. Kernels of a small network compiled with 48 MiB to spare, not with 32.
+_LEAST_BYTES, _BYTES_PER_CHARACTER = 64 << 20, 256
 
 
 @contextmanager
@@ -142,7 +144,9 @@ class LLVMCompiler(Compiler):
 
         Raises:
           CompileError: LLVM rejects the text, or masks stores nevertheless.
+          MemoryError: there is too little for LLVM, which would end the process.
         """
+        require_memory(_LEAST_BYTES + _BYTES_PER_CHARACTER * len(src), "compiling a kernel with LLVM")
         module = self._optimised(src, vectors=True)
         if _masks(module) and "@llvm.masked.store" not in src:
             module = self._optimised(src, vectors=False)
@@ -179,6 +183,7 @@ class LLVMCompiler(Compiler):
 
         Raises:
           CompileError: LLVM rejects the text; it is kept in a file that the message names.
+          MemoryError: as of :meth:`module`.
         """
         module = self.module(src)
         lib: bytes = self.machine.emit_object(module)
