@@ -46,6 +46,12 @@ def root(tmp_path: Path) -> Path:
 
         def test_wrong():
             raise AssertionError("as it is, too")
+
+        def test_first():
+            clamp.first = True
+
+        def test_second():
+            assert not hasattr(clamp, "first"), "as it is, too, but not alone"
         """),
         encoding="utf-8",
     )
@@ -82,14 +88,16 @@ def test_a_seed_draws_the_same_ones_each_once(root: Path) -> None:
 
 
 def test_tests_decide(root: Path, tmp_path: Path) -> None:
-    """But for one that fails without the change, too."""
+    """But for one that fails without the change, too, if only after another."""
     court = Court(root, tmp_path / "court")
     found = {(m.before, m.after): m for m in mutants_of(root, root / "packages/tg-planted/src/tg_planted/clamp.py")}
-    values, wrong = (f"packages/tg-planted/tests/test_clamp.py::test_{name}" for name in ("values", "wrong"))
+    names = ("values", "wrong", "first", "second")
+    values, wrong, first, second = (f"packages/tg-planted/tests/test_clamp.py::test_{name}" for name in names)
     (court.tree / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts=['--import-mode=importlib']\n")
     killed = court.try_(found["x + 2", "(x - 2)"], [wrong, values], 2, 60)
     assert killed.status == "killed" and "test_values" in killed.by and killed.tests == (1, 2)
-    assert court.try_(found["x is None or x < low", "(x < low)"], [values], 1, 60).status == "survived"
+    alive = court.try_(found["x is None or x < low", "(x < low)"], [values, first, second], 3, 60)
+    assert alive.status == "survived" and alive.tests == (2, 3)
     assert court.try_(found["2", "3"], [], 0, 60).status == "not covered"
     assert (court.tree / "packages/tg-planted/src/tg_planted/clamp.py").read_text(encoding="utf-8") == SOURCE
 

@@ -68,7 +68,7 @@ def judge(mutants: list[Mutant], record: Record, options: argparse.Namespace) ->
             covering = record.tests(mutant.path, mutant.line)
             package = Path(mutant.path).parts[1]
             tests = ordered(covering, record.durations, package, options.budget)
-            time_out = max(60.0, 5 * sum(record.durations.get(t, 0.0) for t in tests))
+            time_out = max(60.0, 3 * sum(record.durations.get(t, 0.0) for t in tests))
             verdicts.append(court.try_(mutant, tests, len(covering), time_out))
             print(f"[{number}/{len(mutants)}] {verdicts[-1]}  {verdicts[-1].seconds:.0f} s", flush=True)
     return verdicts

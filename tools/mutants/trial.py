@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,10 @@ from .mutations import Mutant
 
 PARTS = ("packages", "src", "tools", "bench", "docs", "examples", "tests", "conftest.py", "pyproject.toml",
          ".importlinter", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml")  # fmt: skip
+
+
+FIRST = 40
+"""Tests that run before the others: most mutants die of one of them, before the files of the rest are collected."""
 
 
 @dataclass(frozen=True)
@@ -73,27 +79,36 @@ class Court:
                 shutil.copytree(source, self.tree / name, ignore=unwanted)
             elif source.exists():
                 shutil.copy2(source, self.tree / name)
+        for folder in self.tree.glob("packages/*/src"):  # what is not changed is compiled once, for all runs
+            compileall.compile_dir(folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
 
     def try_(self, mutant: Mutant, tests: list[str], covering: int, timeout_s: float) -> Verdict:
         """Plants a mutant, runs tests until one fails, and takes it out again.
 
-        A test that fails without the mutant too, be it for want of time or of a terminal, tells nothing, and is left
-        out.
+        The tests up to the one that failed run once more without the mutant: one that fails then, too, be it for want
+        of time, of a terminal, or after another test only, tells nothing, and is left out.
         """
-        path, began, left = self.tree / mutant.path, time.monotonic(), list(tests)
+        path, began, ran = self.tree / mutant.path, time.monotonic(), 0
         original = path.read_text(encoding="utf-8")
-        while left:
-            try:
-                path.write_text(mutant.source, encoding="utf-8")
-                status, by, test = self._run(left, timeout_s)
-            finally:
-                path.write_text(original, encoding="utf-8")
-            suspects = [test] if test in left else left
-            if not status or not self._run(suspects, timeout_s)[0]:
-                told = ("killed", by) if status else ("survived", "")
-                return Verdict(mutant, *told, (len(left), covering), time.monotonic() - began)  # type: ignore[arg-type]
-            left = [other for other in left if other not in suspects]
-        return Verdict(mutant, "not covered", seconds=time.monotonic() - began)
+        for left in (tests[:FIRST], tests[FIRST:]):
+            while left:
+                try:
+                    path.write_text(mutant.source, encoding="utf-8")
+                    status, by, test = self._run(left, timeout_s)
+                finally:
+                    path.write_text(original, encoding="utf-8")
+                if not status:
+                    ran += len(left)
+                    break
+                suspects = left[: left.index(test) + 1] if test in left else left
+                failed, _, test = self._run(suspects, timeout_s)
+                if not failed:
+                    seconds = time.monotonic() - began
+                    return Verdict(mutant, "killed", by, (ran + len(left), covering), seconds)
+                wrong = [test] if test in suspects else suspects
+                left = [other for other in left if other not in wrong]
+        seconds = time.monotonic() - began
+        return Verdict(mutant, "survived" if ran else "not covered", tests=(ran, covering), seconds=seconds)
 
     def _run(self, tests: list[str], timeout_s: float) -> tuple[int, str, str]:
         """Runs tests until one fails: the status, what pytest says of the one that failed, and its name."""
