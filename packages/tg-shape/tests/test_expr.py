@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -111,6 +113,27 @@ def test_queries() -> None:
 def test_errors_name_what_was_wrong(act: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         act()  # type: ignore[operator]
+
+
+class Takes:
+    """Of a class whose business operators with an expression are: it says which of its own was asked."""
+
+    __array_ufunc__ = None
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"looked at as a number: {name}")
+
+
+_REFLECTED = {"add": "radd", "sub": "rsub", "mul": "rmul", "floordiv": "rfloordiv", "mod": "rmod",
+              "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # fmt: skip
+for _name in _REFLECTED.values():
+    setattr(Takes, f"__{_name}__", lambda self, other, name=_name: (name, other))
+
+
+@pytest.mark.parametrize("name", _REFLECTED)
+def test_an_operator_is_left_to_a_class_that_takes_over(name: str) -> None:
+    act: Callable[[object, object], object] = getattr(operator, name)
+    assert act(P, Takes()) == (_REFLECTED[name], P)
 
 
 def test_truth_that_bounds_decide() -> None:
