@@ -14,7 +14,8 @@ from tg_shape import Expr, Variable, bounds_of, coefficient, linear_terms, sint,
 
 Array = npt.NDArray[np.int64]
 X, Y, Z, W = Variable("x", 0, 11), Variable("y", -5, 4), Variable("z", 0, 2), Variable("w", 3, 9)
-VARIABLES = (X, Y, Z, W)
+ONLY = Variable("only", 2, 2)
+VARIABLES = (X, Y, Z, W, ONLY)
 GRID = dict(
     zip(VARIABLES, np.meshgrid(*[np.arange(v.vmin, v.vmax + 1) for v in VARIABLES], indexing="ij"), strict=True)
 )

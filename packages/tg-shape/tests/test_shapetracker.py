@@ -318,3 +318,11 @@ def test_an_equal_map_of_a_larger_buffer_is_another_tracker() -> None:
             assert lowest.offset + reach < 4 * rows
             kept.append(part)
     assert len({st.key for st in kept}) < len(set(kept))
+
+
+def test_keys_tell_every_view_apart() -> None:
+    lowest = ShapeTracker.from_shape((6, 4)).permute((1, 0))
+    maps = [lowest, lowest.reshape((24,)), lowest.reshape((24,)).flip((0,)), lowest.reshape((8, 3)),
+            lowest.reshape((8, 3)).permute((1, 0)), ShapeTracker.from_shape((24,))]  # fmt: skip
+    assert len({st.key for st in maps}) == len(maps)
+    assert len({len(st.views) for st in maps}) == 2

@@ -281,3 +281,36 @@ def test_a_condition_absorbs_what_is_narrower() -> None:
         assert (a | narrower | c) == (a | c)
     other = b | (a & c)
     assert isinstance(other, Expr) and other.op == "or" and len(other.args) == 2
+
+
+def test_a_variable_of_one_value_is_a_coefficient() -> None:
+    two, three = Variable("two", 2, 2), Variable("three", -3, -3)
+    assert P * two is P * 2 and two * P is P * 2
+    assert P * J * two is P * J * 2 and (P + 1) * two is P * 2 + 2
+    assert P * two * three is P * -6 and (P + two) * (J + three) is P * J - 3 * P + 2 * J - 6
+    assert two * three == -6 and two * two == 4
+
+
+def test_negative_constants_are_in_parentheses() -> None:
+    assert [text(e) for e in (-7 // N, -7 % N, N * -7, -7 // (N + 1))] == [
+        "(-7)//n",
+        "(-7)%n",
+        "n*(-7)",
+        "(-7)//(n + 1)",
+    ]
+
+
+def test_long_products_of_sums_stay_products() -> None:
+    def total(letter: str, count: int) -> sint:
+        return sum((Variable(f"{letter}{n}", 0, 3) for n in range(count)), 0)
+
+    terms = total("a", 8) * total("b", 8)
+    product = total("a", 8) * total("b", 9)
+    assert isinstance(terms, Expr) and (terms.op, len(terms.args)) == ("add", 64)
+    assert isinstance(product, Expr) and product.op == "mul" and product.vmax == 24 * 27
+
+
+def test_an_equation_of_a_variable_and_its_bound_has_solutions_only_within() -> None:
+    last, none = eq(P_N, N - 1), eq(P_N, N + 3)
+    assert none == 0 and isinstance(last, Expr)
+    assert [last.evaluate({N: 4, P_N: i}) for i in range(4)] == [0, 0, 0, 1]

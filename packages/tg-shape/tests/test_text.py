@@ -50,7 +50,8 @@ def test_what_has_no_text(e: Variable) -> None:
         dumps(e)
 
 
-@pytest.mark.parametrize("text", ["", "x", "var n 1", "var n 5 1", "add #0 1", "var n 1 2;foo #0", "bind 1 2", "add"])
+@pytest.mark.parametrize("text", ["", "x", "var n 1", "var n 5 1", "add #0 1", "var n 1 2;foo #0", "bind 1 2",
+                                  "var n 1 2;bind #0 #0", "add"])  # fmt: skip
 def test_what_is_no_text(text: str) -> None:
     with pytest.raises(ValueError, match="no text of a symbolic integer"):
         loads(text)

@@ -34,11 +34,10 @@ def mul(a: sint, b: sint) -> sint:
     const = lconst * rconst
     for x, c in left:
         for y, d in right:
-            xy = product_atom((*factors_of(x), *factors_of(y)))
-            if isinstance(xy, int):
-                const += c * d * xy
-            else:
-                terms[xy] = terms.get(xy, 0) + c * d
+            pairs, extra = terms_of(product_atom((*factors_of(x), *factors_of(y))))
+            const += c * d * extra
+            for atom, k in pairs:  # k is 1 but where a factor has one value only
+                terms[atom] = terms.get(atom, 0) + c * d * k
         if rconst:
             terms[x] = terms.get(x, 0) + c * rconst
     if lconst:
