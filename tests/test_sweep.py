@@ -156,6 +156,10 @@ def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.
     ("reduction/var012/float32/862x647x441", "LLVM-128x4", "reduction/var012/float32/864x647x441"),
     ("reduction/dev0/float32/1000x1003x1", "LLVM-256x1", "reduction/dev1/float32/1000x1003x1"),
     ("reduction/var02/float32/64x50x211", "CUDA", "reduction/var02/float32/64x50x256"),
+    ("convolution/3s1p1/bfloat16/56x256x170x129x53", "LLVM-256x8", "convolution/3s1p1/bfloat16/56x256x171x129x53"),
+    ("convolution-gradient/3s2p1/float32/39x156x187x79x116", "LLVM-512x8",
+     "convolution-gradient/3s2p1/float32/39x156x188x79x116"),
+    ("convolution/5s1p2/bfloat16/39x134x241x19x18", "LLVM-256x4", "convolution/5s1p2/bfloat16/39x134x242x19x18"),
 ])  # fmt: skip
 def test_what_was_once_found(text: str, machine: str, other: str) -> None:
     """Kernels that were too long or slow: the first is held to the limits, and against its neighbour if it has one."""

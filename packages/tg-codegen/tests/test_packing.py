@@ -97,10 +97,22 @@ def test_what_windows_reach_counts_where_a_panel_is_packed() -> None:
 def test_what_does_not_fit_is_done_in_pieces_or_as_it_is(shape: tuple[int, int, int, int, int], pieces: bool) -> None:
     target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20)
     nest = lower(convolution(*shape))  # lanes over images: one vector over all windows is 1.3 MB
-    planned = apply(nest, heuristic(nest, target))
+    planned = apply(nest, CPUPlanner(nest, target).planned())
     sink = emit(planned, target)
     verify(sink)
     panels = [u.dtype.itemsize * u.arg[1] for u in sink.toposort() if u.op is UOps.SCRATCH]
     assert sum(panels) <= target.l2_bytes and bool(panels) is pieces
     assert any(line.startswith("pack") for line in planned.log) is pieces
     assert any(line.startswith("partial") for line in planned.log) is pieces
+
+
+@pytest.mark.parametrize("outputs", [40, 200])
+def test_of_lanes_that_seem_alike_those_are_taken_whose_plan_promises_most(outputs: int) -> None:
+    """Images and channels waste as little, but a panel of images is so large that it takes pieces and partial sums."""
+    target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20)
+    nest = lower(convolution(96, 90, 15, outputs, 3))
+    first = CPUPlanner(nest, target)
+    log = [str(action) for action in first.planned()]
+    assert "split(i0, 16, VECTOR)" in log and "i1" in [root.var.name for root in first.alike]
+    chosen = [str(action) for action in heuristic(nest, target)]
+    assert "split(i1, 16, VECTOR)" in chosen and not any(line.startswith("partial") for line in chosen)

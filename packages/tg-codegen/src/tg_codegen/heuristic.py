@@ -13,6 +13,7 @@ from .actions import Action, Mark, Outermost, Pack
 from .nest import Kind, Nest, Node, NodeOp, Root
 from .packing import Packer
 from .planner import UNROLL_MAX, masked, power_below, step
+from .promise import promised
 from .registers import FEW_ROWS, Tile, best_tile
 from .rowtile import evenly, rows_at_once
 from .staging import PERIOD_BYTES
@@ -36,10 +37,23 @@ BESIDE_ROWS = 6  # registers beside those of a tile's rows: vectors that are tra
 SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
 LONG_ROW = 128  # vectors
 LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
+OFTEN_READ = 16  # outputs that read an element: with so many it is packed, where it can be
+ALIKE = 1.5  # times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed
+SURE = 2 / 3  # of what the first plan takes, at the most, for another to be chosen: what is promised may err as well
 
 
 class CPUPlanner(Packer):
-    """Plans a kernel for a CPU."""
+    """Plans a kernel for a CPU.
+
+    Attributes:
+      wanted: the output dimension that is to have the lanes of reductions; None to choose one.
+      alike: the others that seemed about as good as the one that was chosen.
+    """
+
+    def __init__(self, nest: Nest, target: Target, matrices: bool = False, wanted: Root | None = None) -> None:
+        super().__init__(nest, target, matrices)
+        self.wanted = wanted
+        self.alike: list[Root] = []
 
     def thread(self) -> None:
         """Divides the outermost serial output loop that is long enough among the threads; the longest if none is."""
@@ -92,7 +106,7 @@ class CPUPlanner(Packer):
     def reduce(self) -> None:
         """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""
         body = [n for r in self.reductions for n in r.toposort() if n.op is NodeOp.LOAD]
-        choice = self.vector_choice(body)
+        choice = self.wanted or self.vector_choice(body)
         if choice is not None and not choice.reduce:
             self.output_tile(choice, body)
         else:
@@ -104,8 +118,7 @@ class CPUPlanner(Packer):
 
     def vector_choice(self, body: list[Node]) -> Root | None:
         """The dimension whose iterations become lanes; None if none gains."""
-        best: Root | None = None
-        best_cost = 1.0 * max(len(body), 1)
+        costs: dict[Root, float] = {}
         inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
         for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
             width = self.width(root)
@@ -121,7 +134,7 @@ class CPUPlanner(Packer):
                     cost += factor * waste / width
                 elif self.within(load, by, root):
                     cost += 2 * waste / width
-                elif not root.reduce and self.reuse(load) >= 16:
+                elif not root.reduce and self.reuse(load) >= OFTEN_READ:
                     cost += 2 * factor * waste / width
                 elif by is not None and 1 < by <= STRIDES:
                     cost += factor * (2 * by - 1) * waste / width
@@ -141,8 +154,15 @@ class CPUPlanner(Packer):
                 cost += self.without(root)
                 if any(grows(s.index, root.var) != 1 for s in self.nest.stores):
                     cost += 2.0 / inner
+            costs[root] = cost
+        best: Root | None = None
+        best_cost = 1.0 * max(len(body), 1)
+        for root, cost in costs.items():
             if cost < best_cost - 1e-9:
                 best, best_cost = root, cost
+        products = not self.columns and all(self.reuse(load) > 1 for load in body)
+        if best is not None and not best.reduce and products:
+            self.alike = [r for r, cost in costs.items() if r is not best and not r.reduce and cost < ALIKE * best_cost]
         return best
 
     def without(self, root: Root) -> float:
@@ -312,13 +332,23 @@ class CPUPlanner(Packer):
 def heuristic(nest: Nest, target: Target) -> list[Action]:
     """Actions for a nest on a target.
 
-    Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing.
+    Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing. Where lanes
+    along several dimensions cost about the same, each is planned, and what comes of it decides.
     """
     if target.matrices:
         actions = CPUPlanner(nest, target, matrices=True).planned()
         if any(isinstance(a, Pack) for a in actions) and any(str(a).endswith("CONTRACT)") for a in actions):
             return actions
-    return CPUPlanner(nest, target).planned()
+    first = CPUPlanner(nest, target)
+    first.planned()
+    best, least = first, SURE * promised(first.nest, target) if first.alike else 0.0
+    for root in first.alike:
+        other = CPUPlanner(nest, target, wanted=root)
+        other.planned()
+        takes = promised(other.nest, target)
+        if takes < least:
+            best, least = other, takes
+    return best.actions
 
 
 def names(actions: Iterable[Action]) -> tuple[str, ...]:

@@ -1,0 +1,92 @@
+"""What plans promise: it follows their tiles, what they pack and how evenly they are divided, as cycles do later."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tg_codegen import Target
+from tg_codegen.actions import apply, parse
+from tg_codegen.compile import plain
+from tg_codegen.cycles import cycles
+from tg_codegen.heuristic import CPUPlanner
+from tg_codegen.lower import lower
+from tg_codegen.nest import Nest
+from tg_codegen.promise import promised
+from tg_codegen.render_llvm import LLVMRenderer
+from tg_dtype import DType, dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+ST = ShapeTracker.from_shape
+EIGHT = Target(vector_bytes=64, registers=32, threads=8, l2_bytes=1 << 20)
+
+
+def product(m: int, n: int, k: int, right_turned: bool = False, dtype: DType = dtypes.float32) -> LazyOp:
+    """(m, k) times (k, n); the right operand lies in memory the other way round if it is turned."""
+    right = ST((n, k)) if right_turned else ST((k, n)).permute((1, 0))
+    x = A.load(1, dtype, ST((m, 1, k)).expand((m, n, k)))
+    y = A.load(2, dtype, right.reshape((1, n, k)).expand((m, n, k)))
+    terms = A.alu(Ops.MUL, *(A.cast(v, dtypes.float32) for v in (x, y)))
+    sizes = ((dtypes.float32, m * n), (dtype, m * k), (dtype, k * n))
+    return A.sink((A.store(0, ST((m, n, 1)), A.reduce(terms, Ops.ADD, (2,))),), tuple(BufferArg(*s) for s in sizes))
+
+
+def after(ast: LazyOp, *actions: str) -> Nest:
+    return apply(lower(ast), [parse(action) for action in actions])
+
+
+def test_threads_that_wait_count() -> None:
+    tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)")
+    ast = product(128, 64, 256)  # 16 tiles of rows, and 4 vectors
+    even, uneven, alone = (promised(after(ast, *tile, *mark), EIGHT) for mark in (
+        ["mark(i0, THREAD)"], ["outermost(i1)", "mark(i1, THREAD)"], []))
+    assert uneven == pytest.approx(2 * even) and alone == pytest.approx(8 * even)
+
+
+def test_lanes_that_are_left_over_count() -> None:
+    takes = {n: promised(after(product(128, n, 256), "split(i1, 16, VECTOR)"), EIGHT) for n in (64, 65, 80)}
+    assert takes[65] == pytest.approx(takes[80]) and takes[80] == pytest.approx(takes[64] * 5 / 4)
+
+
+def test_a_larger_tile_reads_less() -> None:
+    tiles = [("split(i1, 16, VECTOR)", f"split(i0, {rows}, UPCAST)", "split(i1, 2, UPCAST)") for rows in (2, 4, 8)]
+    takes = [promised(after(product(128, 96, 256), *tile), EIGHT) for tile in tiles]
+    assert takes == sorted(takes, reverse=True) and takes[0] > 1.2 * takes[2]
+
+
+def test_what_is_not_packed_is_gathered_again_and_again() -> None:
+    tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)", "outermost(i1)")
+    ast = product(512, 96, 256, right_turned=True)
+    gathered, packed = (promised(after(ast, *tile, *pack), EIGHT) for pack in ([], ["pack(1, i1)"]))
+    straight = promised(after(product(512, 96, 256), *tile), EIGHT)
+    assert gathered > 4 * packed and straight < packed < 1.5 * straight
+
+
+def test_halves_are_converted() -> None:
+    tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)")
+    single, half = (promised(after(product(128, 64, 256, dtype=d), *tile), EIGHT)
+                    for d in (dtypes.float32, dtypes.float16))
+    assert 1.2 * single < half < 3 * single
+
+
+def test_plans_are_ranked_as_by_their_instructions() -> None:
+    """Lanes along either side of drawn products: where the programs' cycles differ clearly, promises differ alike."""
+    rng, clear = random.Random(1), 0
+    for _ in range(8):
+        target = Target(vector_bytes=64, registers=32, threads=rng.choice((1, 2, 8)), l2_bytes=1 << 20)
+        m, n, k = (rng.choice((rng.randint(2, 30), rng.randint(60, 600))) for _ in range(3))
+        ast = product(m, n, k, right_turned=rng.random() < 0.5)
+        nest = lower(ast)
+        found = []
+        for root in (r for r in nest.roots.values() if not r.reduce):
+            actions = CPUPlanner(nest, target, wanted=root).planned()
+            spec = plain(nest, LLVMRenderer(target), actions)
+            found.append((cycles(spec, target), promised(apply(nest, actions), target)))
+        (a, mine), (b, theirs) = found if found[0] < found[1] else found[::-1]
+        if b > 2 * a:
+            clear += 1
+            assert mine < theirs, (m, n, k, target, found)
+    assert clear >= 2
