@@ -11,7 +11,7 @@ import pytest
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.actions import apply, parse
 from tg_codegen.emit import emit
-from tg_codegen.heuristic import heuristic
+from tg_codegen.heuristic import CPUPlanner, heuristic
 from tg_codegen.lower import lower
 from tg_codegen.nest import Nest
 from tg_codegen.uop import UOp, UOps
@@ -125,7 +125,7 @@ def test_the_heuristic_cuts_the_batch() -> None:
 def test_the_pieces_are_divided_among_threads(shape: tuple[int, int, int, int, int]) -> None:
     target = replace(CPU, threads=2)
     nest = lower(gradient(*shape))
-    log = heuristic(nest, target)
+    log = CPUPlanner(nest, target).planned()
     assert any(str(action).startswith("partial") for action in log)
     assert any(str(action).endswith("THREAD)") for action in log)
 
