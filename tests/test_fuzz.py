@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.fuzz import programs
@@ -38,3 +39,11 @@ def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with Context(DEV="NUMPY"):
         found = next(f for seed in range(10_000) if meets_it(seed) and (f := programs.attempt(seed)) is not None)
     assert "wrong" in found.problem and found.program.count(" = t") == 1, found
+
+
+def test_what_cancels_leaves_rounding() -> None:
+    """A mean that is 0 but for rounding is right; one that is off by more is not."""
+    mean = np.array([2e-16])
+    assert "wrong" in programs.apart(mean / 2, mean, "float64", 64.0)
+    assert programs.apart(mean / 2, mean, "float64", 64.0, 1.0) == ""
+    assert "wrong" in programs.apart(mean + 1e-9, mean, "float64", 64.0, 1.0)

@@ -11,6 +11,7 @@ Gradients in float64 are compared with finite differences along a random directi
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
@@ -158,8 +159,11 @@ def host(tensor: Tensor) -> Array:
     return found if found.dtype == bool else found.astype(np.int64)
 
 
-def apart(found: Array, right: Array, dtype: str, factor: float = 1.0) -> str:
-    """How two results differ beyond what the type's precision explains; empty if they do not."""
+def apart(found: Array, right: Array, dtype: str, factor: float = 1.0, made_of: float = 0.0) -> str:
+    """How two results differ beyond what the type's precision explains; empty if they do not.
+
+    Numbers as large as ``made_of`` may have cancelled each other: what is left of them is rounding.
+    """
     if found.shape != right.shape:
         return f"has shape {found.shape} instead of {right.shape}"
     if not found.size:
@@ -172,7 +176,7 @@ def apart(found: Array, right: Array, dtype: str, factor: float = 1.0) -> str:
     else:
         most = {"float16": 65504.0, "float32": 3.4e38}.get(dtype, math.inf)
         scale = np.abs(right[np.isfinite(right)]).max(initial=0.0)
-        close = np.abs(found - right) <= factor * EPSILON[dtype] * (np.abs(right) + scale + 1e-6)
+        close = np.abs(found - right) <= factor * EPSILON[dtype] * (np.abs(right) + scale + max(1e-6, 0.01 * made_of))
         same = (found == right) | (np.isnan(found) & np.isnan(right)) | (np.abs(right) > most)
         wrong = ~(close | same)
         worst = f"tolerance {factor * EPSILON[dtype]:.0e}"
@@ -317,12 +321,23 @@ def eagerly(program: Program) -> tuple[list[Array], list[str], str, int]:
             kind = tensors[i].dtype.name
             given = [EPSILON.get(types[n], 0.0) for n in _refs((step.call.args, step.call.kwargs))]
             factor = 32.0 * max([1.0, *(e / EPSILON[kind] for e in given)]) if kind in EPSILON else 1.0
-            wrong = apart(found, _cast(expected(step, values), kind), kind, factor)
+            wrong = apart(found, _cast(expected(step, values), kind), kind, factor, largest(program, values)[i])
             if wrong:
                 return values, types, f"t{i} eagerly: {wrong}", i
         values.append(host(tensors[i]))
         types.append(tensors[i].dtype.name)
     return values, types, "", -1
+
+
+def largest(program: Program, values: Sequence[Array]) -> list[float]:
+    """Of every step, the largest number of those that it is computed from."""
+    found: list[float] = []
+    for step, value in itertools.zip_longest(program.steps, values):
+        refs = _refs((step.call.args, step.call.kwargs)) if isinstance(step, Step) else []
+        numbers = np.abs(np.asarray(0.0 if value is None else value, np.float64))
+        own = numbers[np.isfinite(numbers)].max(initial=0.0)
+        found.append(max([float(own), *(found[n] for n in refs)]))
+    return found
 
 
 def _cast(array: Array, dtype: str) -> Array:
@@ -374,7 +389,7 @@ def otherwise(program: Program, mode: str, pick: random.Random, values: list[Arr
     for i, got in zip(outputs, found, strict=True):
         dtype = types[i]
         factor = 64.0 * max(1.0, coarsest / EPSILON[dtype]) if dtype in EPSILON else 1.0
-        wrong = apart(got, values[i], dtype, factor)
+        wrong = apart(got, values[i], dtype, factor, largest(program, values)[i])
         if wrong:
             return f"t{i} {mode}: {wrong}"
     return ""
