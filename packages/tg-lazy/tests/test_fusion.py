@@ -509,3 +509,37 @@ def test_device_memory_is_named_once(rng: Any) -> None:
     x = LazyBuffer.from_storage(Storage("CPU", 4, dtypes.float32))
     (item,) = schedule([x.alu(Ops.MUL, x).alu(Ops.ADD, x.flip((0,)))])[0]
     assert len(item.bufs) == 2
+
+
+@pytest.mark.parametrize(("limits", "most"), [
+    (Limits(balance=8.0, launch_bytes=0), 8), (Limits(balance=4.0, launch_bytes=0), 4),
+    (Limits(balance=8.0, launch_bytes=128), 10),
+    (Limits(balance=8.0, launch_bytes=128, serial_elements=64), 2),  # now it is a contraction, in one of two uses
+])  # fmt: skip
+def test_arithmetic_is_done_again_while_that_is_cheaper_than_memory(
+    machine: Any, rng: Any, monkeypatch: pytest.MonkeyPatch, limits: Limits, most: int
+) -> None:
+    """Eight times for each of 64 elements; kept, they are written once and read twice, instead of their source."""
+    monkeypatch.setitem(LIMITS, "TINY", limits)
+    counts = []
+    for flops in (most, most + 1):
+        a, b, c = (machine.buffer(normal(rng, 8, 8), "TINY") for _ in range(3))
+        x = a
+        for i in range(flops):
+            x = scalar(x, Ops.MAX if i % 2 else Ops.MUL, float(i + 1))
+        products = x.reshape((8, 8, 1)).expand((8, 8, 8)).alu(Ops.MUL, b.reshape((1, 8, 8)).expand((8, 8, 8)))
+        outputs = [products.reduce(Ops.ADD, (1,)), x.alu(Ops.MUL, c)]
+        counts.append(sum(len(item.ast.src) for item in schedule(outputs)[0]))
+    assert counts == [2, 3], "the outputs alone are stored, or what they share as well"
+
+
+def test_what_a_kernel_reads_already_is_no_further_buffer(
+    machine: Any, rng: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LIMITS, "TINY", Limits(buffers=4))
+    v = normal(rng, 7)
+    x, expected = machine.buffer(v, "TINY"), v
+    for i in range(7):  # one buffer and constants
+        x = scalar(x, Ops.MUL, float(i - 3)).alu(Ops.MAX, x)
+        expected = np.maximum(expected * np.float32(i - 3), expected)
+    assert kernels(machine, x, expected) == 1

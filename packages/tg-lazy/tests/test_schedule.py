@@ -11,6 +11,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, LazyOp, Ops, Storage, explain, schedule
 from tg_lazy.graph import Node
+from tg_lazy.kernel import frames_of
 from tg_lazy.step import Space, Step
 from tg_shape import Variable
 
@@ -308,3 +309,23 @@ def test_explain_prints_steps_that_are_no_kernels(machine: Any) -> None:
     text = explain([a.shrink(((4, 8),)).copy_to("CPU"), LazyBuffer.empty((2,), f32, "CPU")])
     assert "BUFFER_VIEW" in text and "COPY" in text and "EMPTY" in text
     assert explain([]) == ""
+
+
+def test_only_what_is_stored_has_memory(machine: Any) -> None:
+    a = machine.buffer(np.ones((4, 8), np.float32))
+    x = a.alu(Ops.SIN).alu(Ops.ADD, a).reduce(Ops.ADD, (1,)).alu(Ops.SQRT)
+    before = Storage("CPU", 1, dtypes.float32).uid
+    items, _ = schedule([x])
+    assert [len(item.bufs) for item in items] == [2]
+    assert Storage("CPU", 1, dtypes.float32).uid - before == 2, "the output's, and the one made here"
+
+
+@pytest.mark.parametrize(("own", "frame"), [
+    ((3, 4, 1), None), ((12,), (3, 4, 1)), ((3, 4, 5), None), ((60,), (3, 4, 5)), ((3, 1, 1), None), ((3,), (3, 1, 1)),
+])  # fmt: skip
+def test_outputs_are_looped_over_one_by_one_or_through_a_view(
+    own: tuple[int, ...], frame: tuple[int, ...] | None
+) -> None:
+    root = Node(Ops.SIN, "CPU", dtypes.float32, own, ())
+    (found,) = frames_of([root], (3, 4, 5), None)
+    assert (None if found is None else found.shape) == frame
