@@ -160,6 +160,7 @@ def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.
     ("convolution-gradient/3s2p1/float32/39x156x187x79x116", "LLVM-512x8",
      "convolution-gradient/3s2p1/float32/39x156x188x79x116"),
     ("convolution/5s1p2/bfloat16/39x134x241x19x18", "LLVM-256x4", "convolution/5s1p2/bfloat16/39x134x242x19x18"),
+    ("convolution/5s1p2/float32/40x293x69x25x1", "LLVM-128x8", "convolution/5s1p2/float32/40x293x68x25x1"),
 ])  # fmt: skip
 def test_what_was_once_found(text: str, machine: str, other: str) -> None:
     """Kernels that were too long or slow: the first is held to the limits, and against its neighbour if it has one."""

@@ -24,13 +24,16 @@ ST = ShapeTracker.from_shape
 EIGHT = Target(vector_bytes=64, registers=32, threads=8, l2_bytes=1 << 20)
 
 
-def product(m: int, n: int, k: int, right_turned: bool = False, dtype: DType = dtypes.float32) -> LazyOp:
-    """(m, k) times (k, n); the right operand lies in memory the other way round if it is turned."""
+def product(
+    m: int, n: int, k: int, right_turned: bool = False, dtype: DType = dtypes.float32, padding: int = 0
+) -> LazyOp:
+    """(m, k) times (k, n): the right one may lie the other way round in memory, the left one is padded to k terms."""
     right = ST((n, k)) if right_turned else ST((k, n)).permute((1, 0))
-    x = A.load(1, dtype, ST((m, 1, k)).expand((m, n, k)))
+    left = ST((m, 1, k - 2 * padding)).pad(((0, 0), (0, 0), (padding, padding)))
+    x = A.load(1, dtype, left.expand((m, n, k)))
     y = A.load(2, dtype, right.reshape((1, n, k)).expand((m, n, k)))
     terms = A.alu(Ops.MUL, *(A.cast(v, dtypes.float32) for v in (x, y)))
-    sizes = ((dtypes.float32, m * n), (dtype, m * k), (dtype, k * n))
+    sizes = ((dtypes.float32, m * n), (dtype, m * (k - 2 * padding)), (dtype, k * n))
     return A.sink((A.store(0, ST((m, n, 1)), A.reduce(terms, Ops.ADD, (2,))),), tuple(BufferArg(*s) for s in sizes))
 
 
@@ -70,6 +73,14 @@ def test_halves_are_converted() -> None:
     single, half = (promised(after(product(128, 64, 256, dtype=d), *tile), EIGHT)
                     for d in (dtypes.float32, dtypes.float16))
     assert 1.2 * single < half < 3 * single
+
+
+def test_terms_that_padding_makes_zero_are_left_out_of_what_is_not_packed() -> None:
+    tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)")
+    ast = product(128, 64, 256, padding=96)  # 64 terms are left
+    left, whole = (promised(after(a, *tile), EIGHT) for a in (ast, product(128, 64, 256)))
+    packed = promised(after(ast, *tile, "pack(0, i0)"), EIGHT)
+    assert 0.2 * whole < left < 0.5 * whole < packed
 
 
 def test_plans_are_ranked_as_by_their_instructions() -> None:

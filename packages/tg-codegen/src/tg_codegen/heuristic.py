@@ -39,7 +39,7 @@ LONG_ROW = 128  # vectors
 LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
 OFTEN_READ = 16  # outputs that read an element: with so many it is packed, where it can be
 ALIKE = 1.5  # times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed
-SURE = 2 / 3  # of what the first plan takes, at the most, for another to be chosen: what is promised may err as well
+SURE = 0.6  # of what the first plan takes, at the most, for another to be chosen: what is promised may err as well
 
 
 class CPUPlanner(Packer):

@@ -7,9 +7,12 @@ instructions once they are there, it knows no caches.
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
+from operator import mul
 
 from tg_dtype import dtypes
+from tg_shape import Expr, Variable, linear_terms
 
 from .access import STRIDES
 from .actions import reductions_of
@@ -18,6 +21,7 @@ from .nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
 from .planner import power_below, step
 from .streaming import size
 from .target import Target
+from .trim import conditions, needed
 from .windows import held, windowed
 
 HALVES_UNTIL = 4
@@ -30,6 +34,9 @@ PACKED = 3.0
 """Cycles of an element that is packed: far apart as well, but its neighbours are packed soon after."""
 TRANSPOSED = 1.0
 """Cycles of an element that is packed from rows, which are transposed in registers."""
+
+COUNTED = 1024
+"""Places of a window over a padded dimension, at the most, of which it is counted how many are inside."""
 
 
 def promised(nest: Nest, target: Target) -> float:
@@ -55,7 +62,42 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     if lanes is not None:
         extent, width = size(nest.roots[lanes.root].extent), size(lanes.extent)
         points *= -(-extent // width) / extent
-    return takes * points / copies * _share(axes, target)
+    return takes * points / copies * _share(axes, target) * _wanted(nest, node, lanes)
+
+
+def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
+    """What part of the terms is left in a sum, as padding makes others 0: of what is packed, none are left out.
+
+    A loop is trimmed where bounds are linear; other conditions are known where it is unrolled.
+    """
+    packed = {stage.node for stage in nest.stages}
+    masks = {mask for load in node.toposort() if load.op is NodeOp.LOAD and load not in packed
+             for mask in conditions(load.arg[2])}
+    groups: dict[tuple[Variable, ...], list[tuple[list[int], int, bool]]] = {}
+    for mask in masks & needed(node):
+        if mask.op not in ("lt", "eq") or not isinstance(mask.args[1], int) or not isinstance(mask.args[0], Expr):
+            continue
+        terms, constant = linear_terms(mask.args[0])
+        roots = tuple(sorted({root for root, _ in terms if root in nest.roots}, key=Expr.render))
+        unrolled = all(a.kind in UNROLLED for root in roots for a in nest.of_root(root))
+        if len(roots) == len(terms) and (lanes is None or lanes.root not in roots) and (unrolled or mask.op == "lt"):
+            factors = dict(terms)
+            bound = [factors[root] for root in roots], mask.args[1] - constant, mask.op == "eq"
+            groups.setdefault(roots, []).append(bound)
+    share = 1.0
+    for roots, bounds in groups.items():
+        extents = [size(nest.roots[root].extent) for root in roots]
+        if prod(extents) <= COUNTED:
+            share *= sum(all(_holds(bound, place) for bound in bounds)
+                         for place in product(*map(range, extents))) / prod(extents)
+    return share
+
+
+def _holds(bound: tuple[list[int], int, bool], place: tuple[int, ...]) -> bool:
+    """Whether a condition holds at a place."""
+    factors, room, equal = bound
+    at: int = sum(map(mul, factors, place))
+    return at == room if equal else at < room
 
 
 def _distinct(nest: Nest, load: Node, tile: list[Axis]) -> int:
