@@ -62,6 +62,19 @@ def test_a_fused_kernel_is_taken_apart(backend: str) -> None:
     assert "of 0 and 0 made NaN" in str(error)
 
 
+def test_what_ran_before_is_looked_at_again(backend: str) -> None:
+    values = [1.0, 2.0]
+
+    def program() -> None:
+        (Tensor(values).log() + 1).realize()
+
+    for _ in range(3):  # its plan is known by now
+        program()
+    values[1] = -1.0
+    program()
+    assert failing(program).op == "LOG"
+
+
 def test_of_several_operations_the_earliest_is_told(backend: str) -> None:
     def program() -> None:
         x = Tensor([4.0, 2.0, 9.0, 1.0, -1.0])

@@ -91,6 +91,18 @@ def test_parts_that_begin_anywhere(cl: CLDevice) -> None:
             CLGraph([add(out, low, high)])
 
 
+def test_parts_that_begin_anywhere_are_written(cl: CLDevice) -> None:
+    """Beside buffers that begin where they may."""
+    whole, more = ints(*range(64)), ints(0, 0, 0)
+    graph = CLGraph([add(whole.view(3, i32, 4), more, whole.view(3, i32, 20))], [whole, more])
+    for first in (0, 100, 7):
+        given, added = ints(*range(first, first + 64)), ints(5, 6, 7)
+        graph([given, added], {})
+        wanted = list(range(first, first + 64))
+        wanted[1:4] = [first + 10, first + 12, first + 14]
+        assert read(given) == wanted
+
+
 def test_symbolic_sizes(cl: CLDevice) -> None:
     n = Variable("n", 1, 100)
     st = ShapeTracker.from_shape((n,))

@@ -724,3 +724,13 @@ def test_a_device_that_is_lost_in_the_middle_of_a_graph() -> None:
     allocator.free(first, 64)  # nothing is left to give back, and nothing is said
     allocator.free(last, 64)
     allocator.free_cache()
+
+
+@needs_mock
+@pytest.mark.parametrize("call", ["cuDeviceTotalMem_v2", "cuDeviceGet", "cuDevicePrimaryCtxRetain"])
+def test_the_stand_in_has_no_other_devices(call: str) -> None:
+    driver, _ = fresh()
+    functions = driver.functions()
+    for device in (-1, driver.devices, 99):
+        result = functions[call].argtypes[0]._type_()
+        assert functions[call](ctypes.byref(result), device) == api.INVALID_DEVICE

@@ -9,7 +9,7 @@ import struct
 
 import pytest
 
-from tg_runtime import elf
+from tg_runtime import elf, relocation
 from tg_runtime.cpu import llvm
 from tg_runtime.cpu.execmem import ExecutableMemory
 
@@ -218,3 +218,30 @@ def follow_branch(image: bytes, base: int, place: int, word: int) -> int:
             assert isinstance(address, int)
             return address
     return target
+
+
+# where an instruction has the bits of its distance, from the instruction's highest to its lowest (RISC-V unprivileged
+# ISA, "Immediate encoding variants" and chapter "C"); -1: a bit that is no part of it
+_JAL = [20, *range(10, 0, -1), 11, *range(19, 11, -1)] + [-1] * 12
+_BRANCH = [12, *range(10, 4, -1)] + [-1] * 13 + [4, 3, 2, 1, 11] + [-1] * 7
+_C_BRANCH = [-1] * 3 + [8, 4, 3] + [-1] * 3 + [7, 6, 2, 1, 5] + [-1] * 2
+_C_JUMP = [-1] * 3 + [11, 4, 9, 8, 10, 6, 7, 3, 2, 1, 5] + [-1] * 2
+
+
+@pytest.mark.parametrize(("kind", "places"), [(17, _JAL), (16, _BRANCH), (44, _C_BRANCH), (45, _C_JUMP)])
+def test_riscv_jumps_hold_their_distance(kind: int, places: list[int]) -> None:
+    rng, reach, size = random.Random(kind), 1 << max(places), len(places) // 8
+    for distance in [-reach, reach - 2, 0, -2, *(2 * rng.randrange(-reach // 2, reach // 2) for _ in range(200))]:
+        old = rng.getrandbits(8 * size)
+        image = bytearray(8)
+        image[2 : 2 + size] = old.to_bytes(size, "little")
+        patch = relocation.Patch(2, 0x5000, kind, 0x5000 + distance - 6, 6, 0, 0, "f")
+        relocation.apply(image, patch, elf.EM_RISCV, {})
+        new = int.from_bytes(image[2 : 2 + size], "little")
+        for at, place in enumerate(reversed(places)):
+            assert new >> at & 1 == (old >> at & 1 if place < 0 else distance >> place & 1), (distance, at)
+        assert not any(image[:2]) and not any(image[2 + size :])
+    for distance in (reach, -reach - 2):
+        with pytest.raises(elf.ELFError, match="cannot reach"):
+            patch = relocation.Patch(2, 0x5000, kind, 0x5000 + distance, 0, 0, 0, "f")
+            relocation.apply(bytearray(8), patch, elf.EM_RISCV, {})

@@ -304,3 +304,18 @@ def test_a_kernel_without_stack_is_named() -> None:
     _, told = done.communicate(timeout=60)
     assert done.returncode == -signal.SIGSEGV
     assert "the kernel deep of the CPU was stopped by the processor" in told
+
+
+@needs_compiler
+@pytest.mark.parametrize(("system", "machine"), [("linux", "riscv64"), ("darwin", "x86_64"), ("win32", "x86_64")])
+def test_elsewhere_there_is_no_table(monkeypatch: pytest.MonkeyPatch, system: str, machine: str) -> None:
+    compiler = ir_compiler()
+    monkeypatch.setattr(fault, "_tables", [])
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert fault.fault_table(compiler) is None
+
+
+def test_without_a_compiler_there_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault, "_tables", [])
+    assert fault.fault_table(None) is None

@@ -259,3 +259,13 @@ def test_sizes_of_a_launch() -> None:
     assert read(buffer) == [0] * 4
     program(buffer.opaque, global_size=(3, 1, 1), vals=(5,))
     assert read(buffer) == [5, 5, 5, 0]
+
+
+@pytest.mark.parametrize(("cpus", "want"), [(3, 3), (None, 1)])
+def test_core_count_where_there_is_no_affinity(monkeypatch: pytest.MonkeyPatch, cpus: int | None, want: int) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: cpus)
+    monkeypatch.setattr("tg_runtime.cpu.host._quota", lambda: None)
+    with Context(CPU_COUNT=0):
+        assert core_count() == want

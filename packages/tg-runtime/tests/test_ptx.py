@@ -596,3 +596,20 @@ def test_matrices_from_shared_memory() -> None:
         turned = [64 * matrix + 16 * quarter + group for matrix in range(2)]
         want = [v | (v + 1) << 16 for v in plain] + [v | (v + 8) << 16 for v in turned]
         assert list(out[8 * lane : 8 * lane + 6]) == want
+
+
+@needs_llvm
+def test_asynchronous_copies_fill_up_with_zeros() -> None:
+    """A copy of 16 bytes of which 0, 4, 8 or 12 are read, over what an earlier one left."""
+    body = """
+    .shared .align 16 .b8 tile[512];
+    ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [given]; mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd3, %r1, 16, %rd2; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2;
+    cp.async.ca.shared.global [%r3], [%rd3], 16; cp.async.wait_all;
+    and.b32 %r4, %r1, 3; shl.b32 %r4, %r4, 2;
+    cp.async.ca.shared.global [%r3], [%rd3], 16, %r4; cp.async.wait_all; bar.sync 0;
+    ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r3];
+    mad.wide.u32 %rd4, %r1, 16, %rd1; st.global.v4.u32 [%rd4], {%r5, %r6, %r7, %r8};"""
+    out, given = words(128), words(128, list(range(1, 129)))
+    launch(Program(text(body, ".param .u64 out, .param .u64 given")).kernels["k"], out, given, block=(32, 1, 1))
+    assert list(out) == [i + 1 if i % 4 < i // 4 % 4 else 0 for i in range(128)]

@@ -189,3 +189,14 @@ def test_a_reduction_that_leaves_out_its_last_term_is_noticed(op: Ops, monkeypat
         with monkeypatch.context() as patch:
             patch.setitem(numpy_ops._REDUCE, op, shorter)
             assert notices(DeviceConformance.test_reductions, kind), kind
+
+
+@pytest.mark.parametrize("name", groups()["sub-buffers"])
+def test_what_a_device_says_that_it_lacks_is_not_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(Device["NUMPY"].allocator), "supports_offset", False)
+    one = subject()
+    try:
+        with pytest.raises(Absent, match="has no sub-buffers"):
+            getattr(one, name)()
+    finally:
+        one.teardown_method()
