@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tg_codegen.conformance import Expected, elementwise_case, encode
+from tg_codegen.conformance import Expected, cases, chosen_case, elementwise_case, encode
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 
@@ -50,3 +50,10 @@ def test_near_and_off(want: float, tolerance: float, near: list[float], off: lis
     output = Expected("x", dtypes.float64, [(want,)] * len(near + off), tolerance)
     told = output.wrong(encode(near + off, dtypes.float64))
     assert [line.partition(":")[0] for line in told] == [f"x [{n}]" for n in range(len(near), len(near + off))]
+
+
+def test_a_choice_is_tried_of_all_that_has_other_dtypes_of_its_size_but_bool() -> None:
+    names = {case.name for case in cases(LLVMRenderer())}
+    chosen = {d for d in dtypes.all for case in [chosen_case(dtypes.all, d, 1)] if case.name in names}
+    assert dtypes.bool not in chosen
+    assert {dtypes.int8, dtypes.uint16, dtypes.float32, dtypes.int64} <= chosen

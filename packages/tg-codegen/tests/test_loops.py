@@ -32,6 +32,7 @@ from tg_codegen.estimate import estimate
 from tg_codegen.lower import lower
 from tg_codegen.nest import Kind, Nest
 from tg_codegen.plan import heuristic
+from tg_codegen.scope import Env
 from tg_codegen.uop import UOps
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -588,3 +589,10 @@ def test_results_that_fall_on_one_set_of_the_cache_are_turned_whole(n: int, rows
     log = [str(a) for a in heuristic(lower(matmul_across(n, n, 1024, True, True).ast), wide)]
     assert log[0] == "split(i0, 16, VECTOR)"
     assert f"split(i1, {rows}, UPCAST)" in log
+
+
+def test_what_is_known_of_one_loop_is_kept_by_the_next() -> None:
+    i, j = Variable("i", 0, 7), Variable("j", 0, 7)
+    both = Env().open("a", i, 1, 0, exact=True).open("b", j, 1, 0, exact=True)
+    assert both.exact == {i, j}
+    assert both.open("c", i, 1, 0).exact == {i, j} and both.open("c", i, 1, 0, exact=False).exact == {j}

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from tg_dtype import dtypes
 from tg_frontend import Tensor
+from tg_frontend.function.lookup import _index_dtype
 from tg_lazy import Context
+from tg_shape import Variable
 
 X = np.arange(120).reshape(4, 5, 6)
 ROWS, J = np.array([[0, 2, -1], [1, 1, 3]]), np.array([1, 0, 2])
@@ -379,3 +381,10 @@ def test_one_hot_of_what_is_no_class() -> None:
     with pytest.raises(ValueError, match="class -1 is negative"):
         Tensor([-1, 2]).one_hot()
     assert Tensor([-1, 2, 3]).one_hot(3).tolist() == [[0, 0, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_positions_have_a_dtype_that_holds_the_largest() -> None:
+    most = (1 << 31) - 1
+    assert [_index_dtype(n) for n in (9, most, most + 1)] == [dtypes.int32, dtypes.int32, dtypes.int64]
+    found = [_index_dtype(Variable("n", 1, n)) for n in (9, most, most + 1)]
+    assert found == [dtypes.int32, dtypes.int32, dtypes.int64]

@@ -403,3 +403,15 @@ def test_what_a_row_is_made_for_is_written_in_place(backend: str) -> None:
     x[x > 3] = 2
     x[:] += kept * 2
     assert (x.tolist(), kept.tolist()) == ([10, 11, 12, 13, 12], [5])
+
+
+@pytest.mark.parametrize("kind", ["uint16", "float64"])
+@pytest.mark.parametrize("part", [slice(0, 2), slice(1, 3), slice(None), slice(None, None, -1)], ids=str)
+def test_parts_of_bits_of_another_size_are_written(kind: str, part: slice) -> None:
+    values = np.arange(8, dtype=np.float32) + 1
+    x, expected = Tensor(values.copy()).realize(), values.copy()
+    seen = expected.view(kind)
+    new = np.arange(seen[part].size).astype(kind)
+    x.bitcast(kind)[part] = Tensor(new)
+    seen[part] = new
+    np.testing.assert_array_equal(x.numpy(), expected)

@@ -326,3 +326,11 @@ def test_keys_tell_every_view_apart() -> None:
             lowest.reshape((8, 3)).permute((1, 0)), ShapeTracker.from_shape((24,))]  # fmt: skip
     assert len({st.key for st in maps}) == len(maps)
     assert len({len(st.views) for st in maps}) == 2
+
+
+@pytest.mark.parametrize("view", [
+    View((N,)), View((8,), (N,)), View((8,), (1,), N), View((8,), (1,), 0, ((N, 8),)), View((8,), (1,), 0, ((0, N),)),
+    View((8, 8), (8, 1), 0, ((0, 7), (N, 8))),
+])  # fmt: skip
+def test_symbols_are_found_wherever_they_are(view: View) -> None:
+    assert not ShapeTracker([view]).numeric and ShapeTracker([view]).vars() == {N}
