@@ -88,6 +88,16 @@ def test_a_gradient_is_that_of_every_device(name: str) -> None:
                 assert got == pytest.approx(want, abs=1e-5)
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", ["CPU", "CL", "CUDA", "HOSTQ"])
+def test_no_compiler_takes_for_ever_for_a_long_division(name: str) -> None:
+    """Of doubles in a kernel with a masked end, of which PoCL's compiler looked at every path."""
+    there(name)
+    x, y = [1e9 * i + 0.5 for i in range(1003)], [1.0 + i % 7 for i in range(1003)]
+    a, b = (Tensor(v, dtype=dtypes.float64, device=name) for v in (x, y))
+    assert a.fmod(b).tolist() == [math.fmod(i, j) for i, j in zip(x, y, strict=True)]
+
+
 def _linear(old: int, new: int) -> list[list[float]]:
     """The weights with which linear interpolation takes the old elements, for each new one."""
     places = [i * (old - 1) / (new - 1) for i in range(new)]

@@ -40,7 +40,7 @@ def remainder(x: Number, y: Number, f: Format) -> Number:
     for _ in range(-(-(2 * f.bias + f.mantissa) // bits)):
         step = (left > bits).where(left.like(bits), left)
         step = (step < 0).where(0, step)
-        left = left - step
+        left = left - bits  # below 0 nothing is left
         m = m * ((step.cast(w.signed) + w.bias) << w.mantissa).bitcast(w.dtype)
         quotient = nearest(m * inverse, 1.0, w).value
         for part in divisors:
