@@ -177,6 +177,14 @@ def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
     assert len(prefetched) == 2 * 4, "once for both halves of a byte: the two vectors of a block, for four rows"
 
 
+@pytest.mark.parametrize("tiles", [1, 7, 700])
+def test_the_tile_is_fetched_so_many_bytes_ahead(monkeypatch: pytest.MonkeyPatch, tiles: int) -> None:
+    monkeypatch.setattr("tg_codegen.rowtile.AHEAD_BYTES", 640 * tiles)
+    nest = lower(product(400, 320, 32, True).ast)
+    log = apply(nest, heuristic(nest, CPU)).log
+    assert [entry for entry in log if entry.startswith("prefetch")] == [f"prefetch(0, {640 * tiles})"]
+
+
 def test_conversions_that_are_not() -> None:
     nest = lower(product(8, 96, 32, True).ast)
     with pytest.raises(ActionError, match="other users than one conversion"):

@@ -9,7 +9,7 @@ import pytest
 
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.emit import emit
-from tg_codegen.interior import LEAST
+from tg_codegen.interior import LEAST, interior
 from tg_codegen.lower import lower
 from tg_codegen.uop import UOp, UOps
 from tg_dtype import dtypes
@@ -73,3 +73,11 @@ def test_a_small_interior_is_not_worth_more_code(rows: int, before: int, after: 
     """One of few rows, or of fewer than half of all."""
     sink = kernel(rows, before, after)
     assert (parts(sink) == 1) == (gates(sink) == 1) == whole
+
+
+def test_only_bounds_make_an_interior(monkeypatch: pytest.MonkeyPatch) -> None:
+    nest = lower(padded(60, 3, 3))
+    (root,) = (root for root, row in nest.roots.items() if row.extent == 66)
+    for mask, want in ((root < 60, (0, 60)), (root >= 4, (4, 66)), (root.eq(65), None), (root.ne(65), None)):
+        monkeypatch.setattr("tg_codegen.interior.masks", lambda nest, mask=mask: {mask})
+        assert interior(nest, root) == want, mask

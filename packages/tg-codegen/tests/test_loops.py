@@ -29,8 +29,9 @@ from tg_codegen import (
 from tg_codegen.actions import Action, apply
 from tg_codegen.emit import emit
 from tg_codegen.estimate import estimate
+from tg_codegen.items import fold
 from tg_codegen.lower import lower
-from tg_codegen.nest import Kind, Nest
+from tg_codegen.nest import Axis, Kind, Nest
 from tg_codegen.plan import heuristic
 from tg_codegen.scope import Env
 from tg_codegen.uop import UOps
@@ -596,3 +597,14 @@ def test_what_is_known_of_one_loop_is_kept_by_the_next() -> None:
     both = Env().open("a", i, 1, 0, exact=True).open("b", j, 1, 0, exact=True)
     assert both.exact == {i, j}
     assert both.open("c", i, 1, 0).exact == {i, j} and both.open("c", i, 1, 0, exact=False).exact == {j}
+
+
+def test_parallel_loops_share_dimensions_where_there_are_too_many_or_too_long_ones() -> None:
+    def folded(*extents: int) -> tuple[object, ...]:
+        axes = [Axis(f"a{n}", Variable(f"v{n}", 0, e - 1), 1, e, Kind.GLOBAL) for n, e in enumerate(extents)]
+        return fold([(axis,) for axis in axes], (1 << 20, 60, 60)).sizes
+
+    assert sorted(folded(4, 5, 6)) == [4, 5, 6]
+    assert prod(folded(2, 3, 5, 7)) == 210 and len(folded(2, 3, 5, 7)) <= 3
+    assert prod(folded(30, 2, 30, 2, 30, 2)) == 216000 and len(folded(30, 2, 30, 2, 30, 2)) <= 3
+    assert folded(61, 62, 63) == (61 * 62 * 63,)
