@@ -600,11 +600,11 @@ def test_what_is_known_of_one_loop_is_kept_by_the_next() -> None:
 
 
 def test_parallel_loops_share_dimensions_where_there_are_too_many_or_too_long_ones() -> None:
-    def folded(*extents: int) -> tuple[object, ...]:
+    def folded(*extents: int) -> list[int]:
         axes = [Axis(f"a{n}", Variable(f"v{n}", 0, e - 1), 1, e, Kind.GLOBAL) for n, e in enumerate(extents)]
-        return fold([(axis,) for axis in axes], (1 << 20, 60, 60)).sizes
+        return [n for n in fold([(axis,) for axis in axes], (1 << 20, 60, 60)).sizes if isinstance(n, int)]
 
     assert sorted(folded(4, 5, 6)) == [4, 5, 6]
     assert prod(folded(2, 3, 5, 7)) == 210 and len(folded(2, 3, 5, 7)) <= 3
     assert prod(folded(30, 2, 30, 2, 30, 2)) == 216000 and len(folded(30, 2, 30, 2, 30, 2)) <= 3
-    assert folded(61, 62, 63) == (61 * 62 * 63,)
+    assert folded(61, 62, 63) == [61 * 62 * 63]

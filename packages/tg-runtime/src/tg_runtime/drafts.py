@@ -176,7 +176,7 @@ def _take_over(handle: int, before: os.stat_result) -> None:
 def _flush_folder(folder: str) -> None:
     """Puts the folder's names on the disk."""
     try:
-        handle = os.open(folder or ".", os.O_RDONLY)
+        handle = os.open(folder, os.O_RDONLY)
     except OSError:  # Windows opens no folders
         return
     try:
