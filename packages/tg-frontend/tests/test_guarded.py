@@ -122,6 +122,7 @@ def test_a_sample(setting: str, guard: int) -> None:
         total(r, dtypes.bfloat16, 7, 9)
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.dense
 @pytest.mark.parametrize("guard", [1, 2])
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -14,7 +14,7 @@ from tg_shape import Variable, sint
 from .access import splat
 from .contraction import contraction
 from .loops import Loops, Span, below
-from .nest import Axis, Kind, Node
+from .nest import Axis, Kind, Nest, Node, NodeOp
 from .scope import Block, Context, Env
 from .trim import bounding, masks_of, needed, trimmed
 from .uop import UOp, UOps, const, shuffle, vectorize
@@ -208,8 +208,9 @@ class Reduction:
     def accumulated(self, op: Ops, total: UOp, term: UOp) -> UOp:
         """An accumulator after one more term; a product is added with one rounding, where that is an instruction.
 
-        Nowhere else is a multiplication fused with an addition: which ones are neighbours depends on what the scheduler
-        puts into one kernel, and a value that two kernels compute must be the same in both.
+        But for what :func:`summed` names, nowhere else is a multiplication fused with an addition: which ones are
+        neighbours depends on what the scheduler puts into one kernel, and a value that two kernels compute must be the
+        same in both.
         """
         target = self.emitter.target
         if (op is Ops.ADD and term.op is Ops.MUL and dtypes.is_float(term.dtype)
@@ -252,6 +253,25 @@ class Reduction:
         if block is not emitter.top:  # the next iteration writes here again
             block.effects.append(UOp(UOps.BARRIER, dtypes.void, (total,), next(emitter.numbers)))
         return total
+
+
+def summed(nest: Nest) -> frozenset[Node]:
+    """Sums of floats with a product among them, of which nothing but terms of reductions by addition is made.
+
+    By sums and products alone: so they may be rounded once, like the products that a reduction adds up, whose order is
+    no promise either. A comparison, say, or a conversion would make a jump of the difference.
+    """
+    order = nest.nodes()
+    others = {store.value for store in nest.stores}
+    for user in order:
+        adds = user.op is NodeOp.REDUCE and user.arg[0] is Ops.ADD
+        if not adds and user.op not in (Ops.ADD, Ops.MUL):
+            others.update(user.src)
+    for user in reversed(order):  # whose users were looked at before
+        if user in others and user.op is not NodeOp.REDUCE:
+            others.update(user.src)
+    return frozenset(n for n in order if n.op is Ops.ADD and n.dtype in (dtypes.float32, dtypes.float64)
+                     and n not in others and any(s.op is Ops.MUL for s in n.src))
 
 
 def tree(width: int) -> list[int]:
