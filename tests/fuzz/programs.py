@@ -386,10 +386,11 @@ def otherwise(program: Program, mode: str, pick: random.Random, values: list[Arr
     except Exception as error:
         refused = any(words in str(error) for words in REFUSED)
         return "" if refused else f"{mode}: {type(error).__name__}: {error}"
+    made_of = largest(program, values)
     for i, got in zip(outputs, found, strict=True):
         dtype = types[i]
         factor = 64.0 * max(1.0, coarsest / EPSILON[dtype]) if dtype in EPSILON else 1.0
-        wrong = apart(got, values[i], dtype, factor, largest(program, values)[i])
+        wrong = apart(got, values[i], dtype, factor, made_of[i])
         if wrong:
             return f"t{i} {mode}: {wrong}"
     return ""

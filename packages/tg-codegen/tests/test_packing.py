@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_done_in_pieces_or_as_it_is(shape: tuple[int, int, 
 
 
 @pytest.mark.parametrize("outputs", [40, 200])
-def test_of_lanes_that_seem_alike_those_are_taken_whose_plan_promises_most(outputs: int) -> None:
+def test_of_lanes_that_seem_alike_those_are_taken_whose_plan_costs_least(outputs: int) -> None:
     """Images and channels waste as little, but a panel of images is so large that it takes pieces and partial sums."""
     target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20)
     nest = lower(convolution(96, 90, 15, outputs, 3))

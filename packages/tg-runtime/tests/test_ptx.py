@@ -576,13 +576,17 @@ def test_matrix_products(kind: str, depth: int) -> None:
             assert got == (bits(want) if kind != "s8" else int(want) & 0xFFFFFFFF), (lane, place)
 
 
+PLACED = """
+    .shared .align 16 .b8 tile[512];
+    ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [given]; mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd3, %r1, 16, %rd2; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2;"""
+"""A program's begin: 16 bytes for each thread, at %r3 in shared memory, to come from %rd3."""
+
+
 @needs_llvm
 def test_matrices_from_shared_memory() -> None:
     """Rows of eight halves, as they are and transposed; copied there by asynchronous copies."""
-    body = """
-    .shared .align 16 .b8 tile[512];
-    ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [given]; mov.u32 %r1, %tid.x;
-    mad.wide.u32 %rd3, %r1, 16, %rd2; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2;
+    body = PLACED + """
     cp.async.ca.shared.global [%r3], [%rd3], 16; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r4, %r5, %r6, %r7}, [%r3];
     ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r8, %r9}, [%r3];
@@ -601,10 +605,7 @@ def test_matrices_from_shared_memory() -> None:
 @needs_llvm
 def test_asynchronous_copies_fill_up_with_zeros() -> None:
     """A copy of 16 bytes of which 0, 4, 8 or 12 are read, over what an earlier one left."""
-    body = """
-    .shared .align 16 .b8 tile[512];
-    ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [given]; mov.u32 %r1, %tid.x;
-    mad.wide.u32 %rd3, %r1, 16, %rd2; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2;
+    body = PLACED + """
     cp.async.ca.shared.global [%r3], [%rd3], 16; cp.async.wait_all;
     and.b32 %r4, %r1, 3; shl.b32 %r4, %r4, 2;
     cp.async.ca.shared.global [%r3], [%rd3], 16, %r4; cp.async.wait_all; bar.sync 0;

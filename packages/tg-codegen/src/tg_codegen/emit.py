@@ -21,7 +21,7 @@ from .access import EmitError, splat
 from .index import index_dtype
 from .items import groups, items
 from .nest import FRAGMENT, LANE, PARALLEL, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
-from .reduction import Reduction, summed
+from .reduction import Reduction, fusable
 from .scope import Block, Context, Env
 from .sharing import Sharing
 from .target import Target
@@ -36,7 +36,7 @@ class Emitter(Sharing):
         super().__init__(nest, target)
         self.orders: dict[Node, list[Node]] = {}
         self.reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
-        self.fused = summed(nest) if target.fused_multiply_add and not target.strict else frozenset()
+        self.fused = fusable(nest) if target.fused_multiply_add and not target.strict else frozenset()
         self.streams = frozenset(self.params[slot] for slot in nest.streams)
         self.tells = target.kind == "cpu"  # GPUs hide the way to memory by other work, and not all have the instruction
         self.ahead = dict(nest.ahead) if self.tells else {}
@@ -215,7 +215,7 @@ class Emitter(Sharing):
             product = next((s for s in node.src if s.op is Ops.MUL and s not in self.staged), None)
             if product is not None:
                 other = node.src[1 - node.src.index(product)]
-                return multiplied(*(self.memo[self.key(s, env)] for s in (*product.src, other)))
+                return multiply_add(*(self.memo[self.key(s, env)] for s in (*product.src, other)))
         src = [self.memo[self.key(s, env)] for s in node.src]
         if op is NodeOp.GATHER:
             return self.gather_node(node, src[0], env, context)
@@ -342,7 +342,7 @@ class Emitter(Sharing):
         )
 
 
-def multiplied(x: UOp, y: UOp, other: UOp) -> UOp:
+def multiply_add(x: UOp, y: UOp, other: UOp) -> UOp:
     """``x * y + other``, rounded once."""
     lanes = max(x.dtype.count, y.dtype.count, other.dtype.count)
     return splat(x, lanes).alu(Ops.MULACC, splat(y, lanes), splat(other, lanes))

@@ -12,8 +12,8 @@ from .access import STRIDES
 from .actions import Action, Mark, Outermost, Pack
 from .nest import Kind, Nest, Node, NodeOp, Root
 from .packing import Packer
+from .plan_cost import plan_cycles
 from .planner import UNROLL_MAX, masked, power_below, step
-from .promise import promised
 from .registers import FEW_ROWS, Tile, best_tile
 from .rowtile import evenly, rows_at_once
 from .staging import PERIOD_BYTES
@@ -39,7 +39,7 @@ LONG_ROW = 128  # vectors
 LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
 OFTEN_READ = 16  # outputs that read an element: with so many it is packed, where it can be
 ALIKE = 1.5  # times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed
-SURE = 0.6  # of what the first plan takes, at the most, for another to be chosen: what is promised may err as well
+SURE = 0.6  # of the cycles of the first plan, at the most, for another to be chosen: the estimate may err as well
 
 
 class CPUPlanner(Packer):
@@ -341,11 +341,11 @@ def heuristic(nest: Nest, target: Target) -> list[Action]:
             return actions
     first = CPUPlanner(nest, target)
     first.planned()
-    best, least = first, SURE * promised(first.nest, target) if first.alike else 0.0
+    best, least = first, SURE * plan_cycles(first.nest, target) if first.alike else 0.0
     for root in first.alike:
         other = CPUPlanner(nest, target, wanted=root)
         other.planned()
-        takes = promised(other.nest, target)
+        takes = plan_cycles(other.nest, target)
         if takes < least:
             best, least = other, takes
     return best.actions

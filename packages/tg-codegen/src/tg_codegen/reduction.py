@@ -208,7 +208,7 @@ class Reduction:
     def accumulated(self, op: Ops, total: UOp, term: UOp) -> UOp:
         """An accumulator after one more term; a product is added with one rounding, where that is an instruction.
 
-        But for what :func:`summed` names, nowhere else is a multiplication fused with an addition: which ones are
+        But for what :func:`fusable` names, nowhere else is a multiplication fused with an addition: which ones are
         neighbours depends on what the scheduler puts into one kernel, and a value that two kernels compute must be the
         same in both.
         """
@@ -255,7 +255,7 @@ class Reduction:
         return total
 
 
-def summed(nest: Nest) -> frozenset[Node]:
+def fusable(nest: Nest) -> frozenset[Node]:
     """Sums of floats with a product among them, of which nothing but terms of reductions by addition is made.
 
     By sums and products alone: so they may be rounded once, like the products that a reduction adds up, whose order is

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import mmap
 import os
 import platform
 
@@ -99,19 +98,3 @@ def cache_bytes(level: int, default: int) -> int:
     except (OSError, ValueError, KeyError, IndexError):
         pass
     return default
-
-
-def require_memory(nbytes: int, what: str) -> None:
-    """Does nothing while the process could get so much memory, which it tries: for libraries that abort without it.
-
-    Raises:
-      MemoryError: a limit (``ulimit -v``) or the system refuses.
-    """
-    try:
-        if hasattr(mmap, "MAP_PRIVATE"):
-            mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-        else:
-            mmap.mmap(-1, nbytes).close()
-    except OSError as error:
-        mib = -(-nbytes >> 20)
-        raise MemoryError(f"{what} may need {mib} MiB, which this process cannot have ({error.strerror})") from None

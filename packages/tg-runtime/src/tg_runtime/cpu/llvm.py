@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import mmap
 import os
 import re
 import subprocess
@@ -18,14 +19,14 @@ from typing import Any
 from ..compiler import Compiler, rejected
 from ..errors import DevSyntaxError
 from .arch import CPUArch
-from .host import cpu_identity, require_memory
+from .host import cpu_identity
 from .tools import find_tool
 
 _TUNED_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 _VECTOR = re.compile(r"<\d+ x ")
 _UNKNOWN = re.compile(r"'\+?(\S+)' is not a recognized (processor|feature)")
 _listening = threading.Lock()
-# LLVM ends the process when it gets no memory. Kernels of a small network compiled with 48 MiB to spare, not with 32.
+# LLVM ends the process when it gets no memory: what it may take for a kernel, and malloc may reserve.
 _LEAST_BYTES, _BYTES_PER_CHARACTER = 64 << 20, 256
 
 
@@ -146,7 +147,7 @@ class LLVMCompiler(Compiler):
           CompileError: LLVM rejects the text, or masks stores nevertheless.
           MemoryError: there is too little for LLVM, which would end the process.
         """
-        require_memory(_LEAST_BYTES + _BYTES_PER_CHARACTER * len(src), "compiling a kernel with LLVM")
+        _require_memory(_LEAST_BYTES + _BYTES_PER_CHARACTER * len(src))
         module = self._optimised(src, vectors=True)
         if _masks(module) and "@llvm.masked.store" not in src:
             module = self._optimised(src, vectors=False)
@@ -197,6 +198,24 @@ class LLVMCompiler(Compiler):
     def disassemble(self, lib: bytes) -> str:
         """The object as assembly, by the binutils or LLVM tool that is on the machine."""
         return disassemble(lib)
+
+
+def _require_memory(nbytes: int) -> None:
+    """Does nothing while the process could get so much memory, which it tries.
+
+    Raises:
+      MemoryError: a limit (``ulimit -v``) or the system refuses.
+    """
+    try:
+        if hasattr(mmap, "MAP_PRIVATE"):
+            mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+        else:
+            mmap.mmap(-1, nbytes).close()
+    except OSError as error:
+        mib = -(-nbytes >> 20)
+        raise MemoryError(
+            f"compiling a kernel with LLVM may need {mib} MiB, which this process cannot have ({error.strerror})"
+        ) from None
 
 
 def _masks(module: Any) -> bool:

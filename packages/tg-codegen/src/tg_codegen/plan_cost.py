@@ -1,4 +1,4 @@
-"""What a plan promises: about how many cycles its reductions take, told from its loops before anything is emitted.
+"""What a plan costs: about how many cycles its reductions take, told from its loops before anything is emitted.
 
 It compares plans of one kernel that differ in which dimension has the lanes: what tile that leaves room for, whether
 what the lanes read is packed, and whether all threads have as much to do. Like :mod:`tg_codegen.cycles`, which counts
@@ -27,9 +27,7 @@ from .windows import held, windowed
 HALVES_UNTIL = 4
 """Bytes of floats that are computed with as they are; smaller ones are converted, which takes a cycle."""
 SCATTERED = 5.0
-"""Cycles of an element that is read from a cache line of its own and put into its lane, or of a row that is transposed.
-
-A convolution with lanes along its images, which were not packed, took as many on a Xeon of 2.5 GHz."""
+"""Cycles of an element read from a cache line of its own and put into its lane, or of a row that is transposed."""
 PACKED = 3.0
 """Cycles of an element that is packed: far apart as well, but its neighbours are packed soon after."""
 TRANSPOSED = 1.0
@@ -39,7 +37,7 @@ COUNTED = 1024
 """Places of a window over a padded dimension, at the most, of which it is counted how many are inside."""
 
 
-def promised(nest: Nest, target: Target) -> float:
+def plan_cycles(nest: Nest, target: Target) -> float:
     """About how many cycles the reductions of a plan take, of the thread that has most to do."""
     packs = [stage for stage in nest.stages if stage.node.op is NodeOp.LOAD]
     return sum(_terms(nest, node, target) for node in reductions_of(nest)) + sum(

@@ -1,4 +1,4 @@
-"""What plans promise: it follows their tiles, what they pack and how evenly they are divided, as cycles do later."""
+"""What plans cost: it follows their tiles, what they pack and how evenly they are divided, as cycles do later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tg_codegen.cycles import cycles
 from tg_codegen.heuristic import CPUPlanner
 from tg_codegen.lower import lower
 from tg_codegen.nest import Nest
-from tg_codegen.promise import promised
+from tg_codegen.plan_cost import plan_cycles
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -44,33 +44,33 @@ def after(ast: LazyOp, *actions: str) -> Nest:
 def test_threads_that_wait_count() -> None:
     tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)")
     ast = product(128, 64, 256)  # 16 tiles of rows, and 4 vectors
-    even, uneven, alone = (promised(after(ast, *tile, *mark), EIGHT) for mark in (
+    even, uneven, alone = (plan_cycles(after(ast, *tile, *mark), EIGHT) for mark in (
         ["mark(i0, THREAD)"], ["outermost(i1)", "mark(i1, THREAD)"], []))
     assert uneven == pytest.approx(2 * even) and alone == pytest.approx(8 * even)
 
 
 def test_lanes_that_are_left_over_count() -> None:
-    takes = {n: promised(after(product(128, n, 256), "split(i1, 16, VECTOR)"), EIGHT) for n in (64, 65, 80)}
+    takes = {n: plan_cycles(after(product(128, n, 256), "split(i1, 16, VECTOR)"), EIGHT) for n in (64, 65, 80)}
     assert takes[65] == pytest.approx(takes[80]) and takes[80] == pytest.approx(takes[64] * 5 / 4)
 
 
 def test_a_larger_tile_reads_less() -> None:
     tiles = [("split(i1, 16, VECTOR)", f"split(i0, {rows}, UPCAST)", "split(i1, 2, UPCAST)") for rows in (2, 4, 8)]
-    takes = [promised(after(product(128, 96, 256), *tile), EIGHT) for tile in tiles]
+    takes = [plan_cycles(after(product(128, 96, 256), *tile), EIGHT) for tile in tiles]
     assert takes == sorted(takes, reverse=True) and takes[0] > 1.2 * takes[2]
 
 
 def test_what_is_not_packed_is_gathered_again_and_again() -> None:
     tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)", "outermost(i1)")
     ast = product(512, 96, 256, right_turned=True)
-    gathered, packed = (promised(after(ast, *tile, *pack), EIGHT) for pack in ([], ["pack(1, i1)"]))
-    straight = promised(after(product(512, 96, 256), *tile), EIGHT)
+    gathered, packed = (plan_cycles(after(ast, *tile, *pack), EIGHT) for pack in ([], ["pack(1, i1)"]))
+    straight = plan_cycles(after(product(512, 96, 256), *tile), EIGHT)
     assert gathered > 4 * packed and straight < packed < 1.5 * straight
 
 
 def test_halves_are_converted() -> None:
     tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)")
-    single, half = (promised(after(product(128, 64, 256, dtype=d), *tile), EIGHT)
+    single, half = (plan_cycles(after(product(128, 64, 256, dtype=d), *tile), EIGHT)
                     for d in (dtypes.float32, dtypes.float16))
     assert 1.2 * single < half < 3 * single
 
@@ -78,13 +78,13 @@ def test_halves_are_converted() -> None:
 def test_terms_that_padding_makes_zero_are_left_out_of_what_is_not_packed() -> None:
     tile = ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)")
     ast = product(128, 64, 256, padding=96)  # 64 terms are left
-    left, whole = (promised(after(a, *tile), EIGHT) for a in (ast, product(128, 64, 256)))
-    packed = promised(after(ast, *tile, "pack(0, i0)"), EIGHT)
+    left, whole = (plan_cycles(after(a, *tile), EIGHT) for a in (ast, product(128, 64, 256)))
+    packed = plan_cycles(after(ast, *tile, "pack(0, i0)"), EIGHT)
     assert 0.2 * whole < left < 0.5 * whole < packed
 
 
 def test_plans_are_ranked_as_by_their_instructions() -> None:
-    """Lanes along either side of drawn products: where the programs' cycles differ clearly, promises differ alike."""
+    """Lanes along either side of drawn products: where the programs' cycles differ clearly, costs do, too."""
     rng, clear = random.Random(1), 0
     for _ in range(8):
         target = Target(vector_bytes=64, registers=32, threads=rng.choice((1, 2, 8)), l2_bytes=1 << 20)
@@ -95,7 +95,7 @@ def test_plans_are_ranked_as_by_their_instructions() -> None:
         for root in (r for r in nest.roots.values() if not r.reduce):
             actions = CPUPlanner(nest, target, wanted=root).planned()
             spec = plain(nest, LLVMRenderer(target), actions)
-            found.append((cycles(spec, target), promised(apply(nest, actions), target)))
+            found.append((cycles(spec, target), plan_cycles(apply(nest, actions), target)))
         (a, mine), (b, theirs) = found if found[0] < found[1] else found[::-1]
         if b > 2 * a:
             clear += 1
