@@ -7,7 +7,9 @@ import signal
 import sys
 import tempfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 from .cover import Record, measure
 from .mutations import Mutant, drawn
@@ -53,25 +55,31 @@ def harmless(root: Path) -> dict[tuple[str, str, str, str], str]:
 
 
 def judge(mutants: list[Mutant], record: Record, options: argparse.Namespace) -> list[Verdict]:
-    """Tries each mutant, printing what comes out."""
-    verdicts: list[Verdict] = []
+    """Tries the mutants, as many at once as there are jobs, each job with a tree of its own; prints what comes out."""
     judged = harmless(ROOT)
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        court = Court(ROOT, Path(folder))
-        for number, mutant in enumerate(mutants, 1):
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(options.jobs) as threads:
+        courts = SimpleQueue[Court]()
+        for job in range(options.jobs):
+            courts.put(Court(ROOT, Path(folder) / str(job)))
+
+        def verdict(number: int, mutant: Mutant) -> Verdict:
             text = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
-            why = judged.get((mutant.path, text, mutant.before, mutant.after))
-            if why is not None:
-                verdicts.append(Verdict(mutant, "harmless", why))
-                print(f"[{number}/{len(mutants)}] {verdicts[-1]}", flush=True)
-                continue
-            covering = record.tests(mutant.path, mutant.line)
-            package = Path(mutant.path).parts[1]
-            tests = ordered(covering, record.durations, package, options.budget)
-            time_out = max(60.0, 3 * sum(record.durations.get(t, 0.0) for t in tests))
-            verdicts.append(court.try_(mutant, tests, len(covering), time_out))
-            print(f"[{number}/{len(mutants)}] {verdicts[-1]}  {verdicts[-1].seconds:.0f} s", flush=True)
-    return verdicts
+            if why := judged.get((mutant.path, text, mutant.before, mutant.after)):
+                found = Verdict(mutant, "harmless", why)
+            else:
+                covering = record.tests(mutant.path, mutant.line)
+                package = Path(mutant.path).parts[1]
+                tests = ordered(covering, record.durations, package, options.budget)
+                time_out = max(60.0, 3 * sum(record.durations.get(t, 0.0) for t in tests))
+                court = courts.get()
+                try:
+                    found = court.try_(mutant, tests, len(covering), time_out)
+                finally:
+                    courts.put(court)
+            print(f"[{number}/{len(mutants)}] {found}  {found.seconds:.0f} s", flush=True)
+            return found
+
+        return list(threads.map(verdict, range(1, len(mutants) + 1), mutants))
 
 
 def summary(name: str, verdicts: list[Verdict]) -> str:
@@ -97,6 +105,7 @@ def main() -> int:
     covers.epilog = "Other arguments are pytest's."
     for name, what in (("run", "plant changes drawn by a seed"), ("known", "plant the changes that once survived")):
         runs = commands.add_parser(name, help=what)
+        runs.add_argument("--jobs", type=int, default=2, help="mutants at once (default %(default)d)")
         runs.add_argument("--budget", type=float, default=90.0, help="seconds of tests a mutant (default %(default)g)")
         if name == "run":
             runs.add_argument("packages", nargs="+", help="tg_shape, tg_lazy …")
