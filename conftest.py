@@ -168,6 +168,12 @@ def _keep_what_there_is() -> None:
     gc.freeze()
 
 
+@pytest.fixture
+def collected() -> None:
+    """What earlier tests left behind is collected now, so that none of it goes while the test counts memory."""
+    gc.collect()
+
+
 def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
 

@@ -126,6 +126,7 @@ def test_a_recorded_step_takes_no_more_at_once_than_it_must() -> None:
     assert memory.arena_nbytes <= 1.1 * memory.peak_nbytes < memory.nbytes
 
 
+@pytest.mark.usefixtures("collected")
 def test_a_recorded_step_keeps_no_gradients_that_are_forgotten() -> None:
     def made(forget: bool) -> tuple[int, int]:
         layers = [nn.Linear(64, 64) for _ in range(6)]

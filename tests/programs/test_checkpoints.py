@@ -49,6 +49,7 @@ def train(through: Callable[[Block, Tensor], Tensor]) -> tuple[list[float], list
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("collected")
 def test_a_large_batch_in_little_memory() -> None:
     plain, want, whole = train(lambda block, x: block(x))
     losses, got, parts = train(nn.checkpoint)

@@ -152,6 +152,7 @@ def test_where_no_gradient_is_wanted(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["CPU"], indirect=True)
+@pytest.mark.usefixtures("collected")
 def test_only_what_lies_between_is_kept(backend: str) -> None:
     """Six parts, each of which makes eight times what it is given."""
     def peak(checkpoint: Any, width: int) -> tuple[int, Any]:

@@ -165,6 +165,7 @@ def test_patterns(backend: str) -> None:
         assert [g.tolist() for g in got] == [w.tolist() for w in want]
 
 
+@pytest.mark.usefixtures("collected")
 def test_constants_and_ranges_take_no_memory() -> None:
     from tg_runtime import GlobalCounters
 

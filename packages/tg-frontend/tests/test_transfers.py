@@ -81,6 +81,7 @@ def test_a_part_of_a_file_in_another_dtype(target: str, named: dict[str, str], t
         assert part.to("NUMPY").tolist() == want, (dtype, start)
 
 
+@pytest.mark.usefixtures("collected")
 def test_a_part_of_a_large_file_is_read_alone(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:

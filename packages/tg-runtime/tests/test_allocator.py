@@ -120,6 +120,7 @@ def test_lru_off_and_nolru(small: Small) -> None:
     assert (small.cached, small.freed) == (0, 2)
 
 
+@pytest.mark.usefixtures("collected")
 def test_mem_used_counts_what_buffers_hold(small: Small) -> None:
     before = GlobalCounters.mem_used
     a = small.alloc(128)

@@ -115,6 +115,7 @@ def test_disk_reads_and_writes(tmp_path: Path) -> None:
     assert disk(path, 4).tobytes() == b"x123"
 
 
+@pytest.mark.usefixtures("collected")
 def test_disk_counts_no_memory_and_reads_what_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:

@@ -93,6 +93,7 @@ def test_missing_buffer() -> None:
         item.run()
 
 
+@pytest.mark.usefixtures("collected")
 def test_counters(device: str) -> None:
     x = lazy(device, [float(i) for i in range(8)])
     GlobalCounters.reset()

@@ -99,6 +99,7 @@ def recorded(build: Any, start: LazyBuffer, steps: int) -> tuple[list[ExecItem],
 
 
 @pytest.mark.parametrize("build", [shifted, doubled])
+@pytest.mark.usefixtures("collected")
 def test_a_chain_needs_two_buffers_or_one(cpu: Any, build: Any) -> None:
     start = lazy([float(n) for n in range(SIZE)])
     GlobalCounters.reset()

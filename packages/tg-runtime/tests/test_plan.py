@@ -109,6 +109,7 @@ def test_steady_work_allocates_nothing_new(monkeypatch: pytest.MonkeyPatch) -> N
     assert not asked
 
 
+@pytest.mark.usefixtures("collected")
 def test_memory_between_kernels_is_freed_as_they_run(plans: list[int]) -> None:
     size, steps = 1 << 16, 12
     for again in (False, True):
