@@ -111,6 +111,7 @@ def main() -> int:
             runs.add_argument("packages", nargs="+", help="tg_shape, tg_lazy …")
             runs.add_argument("--count", type=int, default=50, help="mutants a package (default %(default)d)")
             runs.add_argument("--seed", type=int, default=0)
+            runs.add_argument("--only", type=int, nargs="+", metavar="N", help="of those drawn, try the Nth alone")
             runs.add_argument("--least", type=float, default=90.0, help="per cent that must be killed")
     options, others = parser.parse_known_args()
     if others and options.command != "cover":
@@ -126,7 +127,8 @@ def main() -> int:
         return int(killed(verdicts) < 1)
     failed, texts = False, []
     for package in options.packages:
-        verdicts = judge(drawn(ROOT, package, options.count, options.seed), record, options)
+        mutants = drawn(ROOT, package, options.count, options.seed)
+        verdicts = judge([mutants[n - 1] for n in options.only or range(1, len(mutants) + 1)], record, options)
         texts.append(summary(package, verdicts))
         failed = failed or killed(verdicts) * 100 < options.least
     print("\n".join(["", *texts]))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tg_codegen import Target, compile_ast
-from tg_codegen.cycles import _chain, cycles
+from tg_codegen.builder import LinearBuilder
+from tg_codegen.cycles import UNITS, _chain, cycles
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_ptx import PTXRenderer
 from tg_codegen.uop import UOp, UOps
@@ -26,6 +29,15 @@ def divided(op: Ops, known: bool) -> float:
     spec = compile_ast(A.sink((A.store(0, ST(shape), value),), (BufferArg(i32, 1000),) * 3), ClangRenderer(TARGET))
     assert not spec.fallback
     return cycles(spec, TARGET)
+
+
+def test_what_is_done_once_costs_itself_alone() -> None:
+    k = LinearBuilder()
+    out, a, zero = k.param(0, dtypes.float32), k.param(1, dtypes.float32), k.const(0)
+    k.store(out, zero, k.load(a, zero))
+    spec = replace(compile_ast(A.sink((A.store(0, ST((1,)), A.load(1, dtypes.float32, ST((1,)))),),
+                                      (BufferArg(dtypes.float32, 1),) * 2), ClangRenderer(TARGET)), uops=k.uops)
+    assert cycles(spec, TARGET) == 1 / UNITS + 1
 
 
 @pytest.mark.parametrize("op", [Ops.IDIV, Ops.MOD])

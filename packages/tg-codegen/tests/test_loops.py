@@ -38,7 +38,7 @@ from tg_codegen.uop import UOps
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker, Variable
+from tg_shape import ShapeTracker, Variable, sint
 
 F32, I32 = dtypes.float32, dtypes.int32
 ST = ShapeTracker.from_shape
@@ -608,3 +608,17 @@ def test_parallel_loops_share_dimensions_where_there_are_too_many_or_too_long_on
     assert prod(folded(2, 3, 5, 7)) == 210 and len(folded(2, 3, 5, 7)) <= 3
     assert prod(folded(30, 2, 30, 2, 30, 2)) == 216000 and len(folded(30, 2, 30, 2, 30, 2)) <= 3
     assert folded(61, 62, 63) == [61 * 62 * 63]
+    assert folded(1_000_000, 50, 5, 5) == [1_000_000, 50, 25]
+
+
+def test_a_parallel_loop_of_a_variable_extent_has_a_dimension_of_its_own() -> None:
+    """The numbers of what shares a dimension with it would depend on its extent."""
+    sizes = Variable("n", 1, 50), Variable("m", 1, 50), Variable("k", 1, 50)
+
+    def folded(*extents: sint) -> tuple[sint, ...]:
+        axes = [Axis(f"a{i}", Variable(f"v{i}", 0, e - 1), 1, e, Kind.GLOBAL) for i, e in enumerate(extents)]
+        return fold([(axis,) for axis in axes], (1 << 20, 1 << 16, 1 << 16)).sizes
+
+    assert folded(sizes[0], 3, sizes[1], 5) == (15, *sizes[:2])
+    with pytest.raises(ValueError, match="4 parallel loops do not fit"):
+        folded(2, *sizes)

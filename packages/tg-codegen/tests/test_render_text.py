@@ -380,6 +380,14 @@ def test_address_arithmetic_is_told_from_data() -> None:
     assert "(int)((unsigned)val" in ClangRenderer().render("kernel", k.uops)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "want"), [(dtypes.float16, "(__half)sqrtf((float)"), (f32, "= sqrtf("), (dtypes.float64, "= sqrt(")]
+)
+def test_cuda_has_a_function_for_each_precision(dtype: DType, want: str) -> None:
+    text = CUDARenderer().render("kernel", unary(Ops.SQRT, dtype))
+    assert want in text and text.count("sqrt") == 1
+
+
 def test_cuda_loads_whole_vectors_only_where_aligned() -> None:
     k = LinearBuilder()
     out, a = k.param(0, f32), k.param(1, f32)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tg_codegen import ActionError, Target, beam_search, compile_ast, interpret, parse
-from tg_codegen.actions import Foresee, Prefetch, Split, Stream
+from tg_codegen.actions import Foresee, Prefetch, Split, Stream, apply
+from tg_codegen.lower import lower
 from tg_codegen.program import ProgramSpec
 from tg_codegen.render_c import ClangRenderer
 from tg_codegen.render_llvm import LLVMRenderer
 from tg_codegen.renderers import RENDERERS
-from tg_codegen.streaming import lines_held
+from tg_codegen.streaming import ROWS, lines_held, sums_by_rows
 from tg_codegen.text import parse_linear, print_uops
 from tg_codegen.uop import STREAM, UOps
 from tg_dtype import DType, dtypes
@@ -301,6 +302,15 @@ def test_few_columns_stay_in_registers() -> None:
     assert [str(a) for a in spec.actions] == ["split(i0, 8, VECTOR)", "mark(i0, UPCAST)"]
     x = normal(1, 64, 64)
     np.testing.assert_allclose(run(spec, x).reshape(1, 64), x.sum(1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("vectors", [ROWS, ROWS + 1])
+def test_columns_that_a_tile_holds_anyway_are_left_to_it(vectors: int) -> None:
+    nest = lower(columns(1, 64, 8 * vectors))
+    lanes = next(r.var for r in nest.roots.values() if not r.reduce)
+    nest = apply(nest, [parse("split(i0, 8, VECTOR)")])
+    found = sums_by_rows(nest, lanes, Target(vector_bytes=32, registers=16, l2_bytes=1 << 8))
+    assert [str(a) for a in found] == (["mark(i0, UPCAST)"] if vectors > ROWS else [])
 
 
 def test_columns_in_the_cache_and_products_are_not() -> None:

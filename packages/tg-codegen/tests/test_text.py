@@ -102,6 +102,12 @@ def test_a_node_that_is_no_kernel() -> None:
         parse_sink("// nothing")
 
 
+@pytest.mark.parametrize("text", ["%n = var[n] int32", "%n = var[n=1] int32", "%g = special[gidx0, n*2, n] int32"])
+def test_a_variable_states_its_bounds(text: str) -> None:
+    with pytest.raises(ParseError, match="does not state the bounds of a variable"):
+        parse(text)
+
+
 def test_an_error_names_the_line() -> None:
     with pytest.raises(ParseError, match=r"^line 3: 'what is this': not of the form"):
         parse("%0 = param[0] int32*4\n\nwhat is this")

@@ -118,3 +118,19 @@ def test_only_sums_of_what_is_0(op: Ops, total: Ops) -> None:
     assert any(n.op is NodeOp.REDUCE for n in nest.nodes())
     assert not trimming(nest)
     assert not moving(nest)
+
+
+def test_a_sum_within_a_sum_trims_no_loop_but_its_own() -> None:
+    """sum over j of (c[j] + sum over k of a[j] * b[k]), a being 0 in its last elements, where c is not."""
+    n, k = 5, 7
+    a = A.load(1, F32, ST((n - 2, 1)).pad(((0, 2), (0, 0))).expand((n, k)))
+    b = A.load(2, F32, ST((1, k)).expand((n, k)))
+    inner = A.reduce(A.alu(Ops.MUL, a, b), Ops.ADD, (1,))
+    out = A.reduce(A.alu(Ops.ADD, inner, A.load(3, F32, ST((n, 1)))), Ops.ADD, (0,))
+    buffers = tuple(BufferArg(F32, size) for size in (1, n - 2, k, n))
+    nest = lower(A.sink((A.store(0, ST((1, 1)), out),), buffers))
+    assert not trimming(nest)
+    data = [np.arange(1.0, size + 1, dtype=np.float32) for size in (n - 2, k, n)]
+    got = np.zeros(1, np.float32)
+    interpret(linearize(emit(nest, CPU)), [x.data.cast("B") for x in (got, *data)], {})
+    assert got[0] == data[0].sum() * data[1].sum() + data[2].sum()
