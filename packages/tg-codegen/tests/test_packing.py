@@ -116,3 +116,14 @@ def test_of_lanes_that_seem_alike_those_are_taken_whose_plan_costs_least(outputs
     assert "split(i0, 16, VECTOR)" in log and "i1" in [root.var.name for root in first.alike]
     chosen = [str(action) for action in heuristic(nest, target)]
     assert "split(i1, 16, VECTOR)" in chosen and not any(line.startswith("partial") for line in chosen)
+
+
+def test_the_first_loop_of_as_many_iterations_as_there_are_threads_is_divided() -> None:
+    nest = lower(convolution(4, 2, 9, 6, 2))
+    loops = [a for a in nest.axes if not nest.roots[a.root].reduce]
+    assert [a.extent for a in loops[:2]] == [4, 6] and len(loops) > 2
+    for threads, left in ((4, loops[1:]), (6, [loops[0], *loops[2:]])):
+        planner = CPUPlanner(nest, replace(CPU, threads=threads))
+        assert planner.divided(loops) == left
+    planner = CPUPlanner(nest, replace(CPU, threads=3))
+    assert [a.extent for a in planner.divided(loops)] == [2, *(a.extent for a in loops[1:])]

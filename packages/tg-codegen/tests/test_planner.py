@@ -241,6 +241,14 @@ def test_partial_results_and_panels_fit_a_stack(shape: tuple[int, int, int], thr
     assert all(4 * u.arg[1] <= SCRATCH_BYTES for u in spec.uops if u.op is UOps.SCRATCH)
 
 
+def test_partial_results_are_those_of_as_many_tiles_as_fit() -> None:
+    """A panel of the other operand serves all of them: it is not read again for each tile."""
+    target = Target(vector_bytes=16, registers=32, threads=4, l1_bytes=1 << 8, l2_bytes=1 << 14)
+    log = [str(action) for action in heuristic(lower(product(1213, 2119, 191)), target)]
+    assert "split(i0, 19, LOOP)" in log and "partial(0, i1)" in log
+    assert [line for line in log if line.startswith("outermost")] == ["outermost(i1)", "outermost(i0)"]
+
+
 def test_a_stage_that_is_too_large_is_refused_when_it_is_filled() -> None:
     """One that is exactly as large as may be is not."""
     actions = [parse(a) for a in ("split(i1, 16, VECTOR)", "pack(1, i1)")]
