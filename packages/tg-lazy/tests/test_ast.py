@@ -34,6 +34,7 @@ def test_keys_are_structural() -> None:
 def test_constructors_fold_what_changes_nothing() -> None:
     x = ast.load(1, f32, FLAT)
     assert ast.cast(x, f32) is x and ast.bitcast(x, f32) is x and ast.view(x, FLAT) is x
+    assert ast.view(x, FLAT.flip((0,))).op is Ops.VIEW
     assert ast.reduce(x, Ops.ADD, ()) is x
     assert ast.symbol(3, i32, (4,)) is ast.const(3, i32, (4,))
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_lazy import LazyBuffer, Ops, ScheduleItem, schedule
-from tg_lazy.chain import _depth
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops, ScheduleItem, ast, schedule
+from tg_lazy.ast import BufferArg
+from tg_lazy.chain import _depth, has_rows
 from tg_lazy.cost import LIMITS, Limits
 from tg_shape import ShapeTracker, View
 
@@ -96,6 +98,31 @@ def test_rows_that_mix_stay_apart(machine: Any) -> None:
     assert not any_internal(items)
     c = (a @ b).T
     np.testing.assert_allclose(machine.memory[second.base.storage].reshape(96, 96), c @ c.T, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("width", "together"), [(16, True), (17, False)])
+def test_what_is_kept_out_of_memory_is_twice_what_is_read_for_it(machine: Any, width: int, together: bool) -> None:
+    q, k = data(1, 64, width), data(1, 64, width)
+    full = (1, 64, 64, width)
+    left, right = (machine.buffer(x).reshape(shape).expand(full)
+                   for x, shape in ((q, (1, 64, 1, width)), (k, (1, 1, 64, width))))
+    s = left.alu(Ops.MUL, right).reduce(Ops.ADD, (3,)).reshape((1, 64, 64))
+    out = s.alu(Ops.SUB, s.reduce(Ops.MAX, (2,)).expand(s.shape))
+    assert any_internal(machine.run(out)) == together
+    want = q @ k.transpose(0, 2, 1)
+    want = want - want.max(-1, keepdims=True)
+    np.testing.assert_allclose(machine.memory[out.base.storage].reshape(want.shape), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_each_of_several_internal_buffers_is_walked_by_rows(turned: bool) -> None:
+    rows, f32 = ShapeTracker.from_shape((64, 64)), dtypes.float32
+    x, y = (ast.load(slot, f32, rows) for slot in (1, 2))
+    first, second = ast.load(3, f32, rows), ast.load(4, f32, rows.permute((1, 0)) if turned else rows)
+    parts = ast.store(3, rows, x), ast.store(4, rows, y), ast.store(0, rows, ast.alu(Ops.ADD, first, second))
+    whole, internal = BufferArg(f32, 4096), BufferArg(f32, 4096, internal=True)
+    sink = ast.sink(parts, (whole, whole, whole, internal, internal))
+    assert has_rows(sink, Limits(row_bytes=8192)) == (not turned)
 
 
 def test_targets_without_such_kernels(machine: Any) -> None:

@@ -56,6 +56,13 @@ def test_other_types_and_sizes_cannot() -> None:
     assert replaceable(kernel(ast.alu(Ops.NEG, load(1)), BufferArg(f32, 32), BufferArg(f32, 64))) == {}
 
 
+def test_a_kernel_of_several_parts_works_beside_its_inputs() -> None:
+    """What one part has overwritten another may read."""
+    parts = ast.store(2, ROWS, ast.alu(Ops.NEG, load(1))), ast.store(0, ROWS, ast.alu(Ops.ADD, load(1), load(2)))
+    whole = BufferArg(f32, 32)
+    assert replaceable(ast.sink(parts, (whole, whole, BufferArg(f32, 32, internal=True)))) == {}
+
+
 def test_outputs_of_several_shapes_are_left_alone() -> None:
     row = ShapeTracker.from_shape((4, 1))
     stores = ast.store(0, ROWS, load(2)), ast.store(1, row, ast.reduce(load(2), Ops.MAX, (1,)))

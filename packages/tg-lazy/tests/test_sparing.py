@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tg_lazy import LazyBuffer, Ops, ScheduleItem, schedule
 
@@ -18,8 +19,8 @@ def mixed(x: LazyBuffer) -> LazyBuffer:
     return x.alu(Ops.ADD, x.flip((0,)).alu(Ops.MUL, x.const_like(0.5))).contiguous()
 
 
-def network(machine: Any) -> tuple[list[LazyBuffer], list[LazyBuffer]]:
-    """Weights, and their updates after a pass forward and one back."""
+def network(machine: Any, in_place: bool = True) -> tuple[list[LazyBuffer], list[LazyBuffer]]:
+    """Weights, and their updates after a pass forward and one back: in the weights' memory, or beside them."""
     x = machine.buffer(np.linspace(0, 1, SIZE, dtype=np.float32))
     weights = [machine.buffer(np.ones(1, np.float32)) for _ in range(DEPTH)]
     values = [x]
@@ -28,7 +29,8 @@ def network(machine: Any) -> tuple[list[LazyBuffer], list[LazyBuffer]]:
     gradient = mixed(values[-1])
     updates = []
     for w, value in zip(reversed(weights), reversed(values[:-1]), strict=True):
-        updates.append(w.assign(w.alu(Ops.SUB, total(gradient.alu(Ops.MUL, value)))))
+        updated = w.alu(Ops.SUB, total(gradient.alu(Ops.MUL, value)))
+        updates.append(w.assign(updated) if in_place else updated)
         gradient = mixed(gradient.alu(Ops.MUL, w.expand((SIZE,))))
     return weights, updates
 
@@ -45,8 +47,9 @@ def most(items: list[ScheduleItem]) -> int:
     return max(sum(first[u] <= n <= last[u] for u in first) for n in range(len(items)))
 
 
-def test_updates_do_not_wait_for_the_end(machine: Any) -> None:
-    _, updates = network(machine)
+@pytest.mark.parametrize("in_place", [True, False])
+def test_updates_do_not_wait_for_the_end(machine: Any, in_place: bool) -> None:
+    _, updates = network(machine, in_place)
     items, _ = schedule(updates[::-1])  # in the order of the weights, as optimizers have them
     assert len(items) > 2 * DEPTH
     assert most(items) <= DEPTH + 3

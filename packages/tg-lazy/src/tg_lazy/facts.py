@@ -7,13 +7,13 @@ from tg_shape import prod
 from .cost import FLOPS, limits_of
 from .fold import masked
 from .graph import Graph, Node, seen_shape
-from .lazybuffer import LEAVES, MEMORY, max_size
+from .lazybuffer import LEAVES, max_size
 from .ops import Ops
 from .step import aligned
 
 
 class Facts:
-    """Tables over a graph's nodes, by index.
+    """Tables over a graph's nodes, by index; what has to be memory has its reason (:func:`tg_lazy.fusion.require`).
 
     Attributes:
       flops: arithmetic of one element, from memory and reductions up to here.
@@ -50,7 +50,7 @@ class Facts:
             (source, st), = node.srcs
             self.constant[i] = self.constant[source.index] and not (st is not None and masked(st))
             self.finishes[i] = None if node.reason else node
-        if node.reason or op is Ops.REDUCE or op in MEMORY:
+        if node.reason or op is Ops.REDUCE:
             self.reads[i], self.largest[i] = float(node.nbytes), node.size
             return
         flops, reads, largest, constant, rows = FLOPS[op], 0.0, 0, True, 0
