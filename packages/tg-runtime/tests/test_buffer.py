@@ -59,6 +59,15 @@ def test_bad_views(size: int, dtype: DType, offset: int, message: str) -> None:
         filled("CPU").view(size, dtype, offset)
 
 
+def test_an_image_is_whole() -> None:
+    """It has as many elements as its size says, and is no part of another buffer."""
+    kind = dtypes.imagef((3, 5, 4))
+    assert Buffer("NULL", 60, kind).size == 60
+    for size, base in ((59, None), (60, Buffer("NULL", 240, dtypes.uint8)), (59, Buffer("NULL", 240, dtypes.uint8))):
+        with pytest.raises(ValueError, match=rf"has 60 elements and is no view, asked for {size}"):
+            Buffer("NULL", size, kind, base=base)
+
+
 def test_holders() -> None:
     allocator = Device["CPU"].allocator
     used = allocator.used

@@ -32,6 +32,7 @@ from tg_runtime.cuda.graph import CUDAGraph
 from tg_runtime.cuda.memory import CUDAAllocator, CUDAMemory
 from tg_runtime.cuda.mock import MockDriver, mock
 from tg_runtime.cuda.mock_work import Stream
+from tg_runtime.cuda.order import MOST_MARKS
 from tg_runtime.cuda.program import Arguments, CUDAProgram
 from tg_runtime.dev import DevEntry
 from tg_runtime.devices.cuda import CUDADevice
@@ -400,6 +401,24 @@ def test_a_batch_arrives_while_the_one_before_is_computed() -> None:
     host = bytearray(64)
     allocator.copyout(memoryview(host), out)
     assert list(unpack(memoryview(host), dtypes.int32)) == list(range(1, 17))
+
+
+@needs_mock
+@pytest.mark.parametrize("waits", [False, True])
+def test_few_events_mark_the_kernels_that_copies_may_wait_for(waits: bool) -> None:
+    """Of marks that no copy waits for the last few are kept; those that a copy has waited for are used again."""
+    state, context = fresh()
+    allocator = CUDAAllocator("CUDA", context)
+    used, beside = (allocator.alloc(64) for _ in range(2))
+    program = CUDAProgram(context, "add_n", ADD_N)
+    for block in (used, beside):
+        allocator.copyin(block, pack([0] * 16, dtypes.int32))
+    program(used, used, global_size=(16, 1, 1), vals=(0, 1))
+    before = state.objects
+    for _ in range(5 * MOST_MARKS):
+        program(used, used, global_size=(16, 1, 1), vals=(0, 1))
+        allocator.copyin(used if waits else beside, pack([0] * 16, dtypes.int32))
+    assert state.objects - before <= (1 if waits else MOST_MARKS + 1)
 
 
 @needs_mock

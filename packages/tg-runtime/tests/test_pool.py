@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Buffer, DeviceError
-from tg_runtime.cpu import native
+from tg_runtime.cpu import host, native
 from tg_runtime.cpu.host import core_count
 from tg_runtime.cpu.pool import Pool, ir_compiler, pool
 from tg_runtime.cpu.program import CPUProgram
@@ -269,3 +270,17 @@ def test_core_count_where_there_is_no_affinity(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("tg_runtime.cpu.host._quota", lambda: None)
     with Context(CPU_COUNT=0):
         assert core_count() == want
+
+
+@pytest.mark.parametrize(
+    ("told", "want"),
+    [("400000 100000", 4), ("250000 100000", 3), ("20000 100000", 1), ("max 100000", 8), ("", 8)],
+)
+def test_core_count_where_a_container_has_a_quota(monkeypatch: pytest.MonkeyPatch, told: str, want: int) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(host, "open", lambda path, encoding: io.StringIO(told), raising=False)
+    with Context(CPU_COUNT=0):
+        assert core_count() == want
+    quota = host._quota()
+    assert quota == (want if want < 8 else None)

@@ -352,6 +352,18 @@ def test_pairs_of_halves() -> None:
 
 
 @needs_llvm
+def test_variables_lie_as_they_ask() -> None:
+    names = [f"v{n}" for n in range(4)]
+    before = "".join(f".global .align 64 .b8 {name}[1];\n" for name in names)
+    body = "ld.param.u64 %rd1, [out];\n" + "\n".join(
+        f"mov.u64 %rd2, {name}; cvt.u32.u64 %r1, %rd2; and.b32 %r1, %r1, 63; st.global.u32 [%rd1+{4 * n}], %r1;"
+        for n, name in enumerate(names))
+    out = words(4, [1] * 4)
+    launch(Program(text(body, before=before)).kernels["k"], out)
+    assert list(out) == [0] * 4
+
+
+@needs_llvm
 def test_functions_and_tables() -> None:
     """A function that is called, with parameters in memory; constants; local memory by its generic address."""
     before = """
