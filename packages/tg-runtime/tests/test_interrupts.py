@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -131,6 +132,39 @@ def test_a_handler_that_is_given_inside_stays(handlers: list[int]) -> None:
     with Uninterrupted():
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
+
+
+def test_what_puts_handlers_off_is_made_once_for_them(handlers: list[int]) -> None:
+    def inside() -> object:
+        with Uninterrupted():
+            return signal.getsignal(signal.SIGUSR1)
+
+    first = inside()
+    assert inside() is first
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert inside() is not first
+
+
+@dataclass
+class Noting:
+    """A handler that equals another one while both have noted the same."""
+
+    noted: list[int] = field(default_factory=list)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.noted.append(number)
+
+
+def test_handlers_that_are_equal_are_not_taken_for_one_another(handlers: list[int]) -> None:
+    one, other = Noting(), Noting()
+    for handler in (one, other):
+        signal.signal(signal.SIGUSR1, handler)
+        with Uninterrupted():
+            pass
+    with Uninterrupted():
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert (one.noted, other.noted) == ([], [signal.SIGUSR1])
+    assert signal.getsignal(signal.SIGUSR1) is other
 
 
 def test_a_second_ctrl_c_abandons_the_block() -> None:

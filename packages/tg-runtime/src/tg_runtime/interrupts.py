@@ -29,6 +29,7 @@ from types import FrameType, TracebackType
 _SIGINT: int = signals.SIGINT
 _OWN = ("SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")  # cannot wait
 _NUMBERS: list[int] = sorted(set(signals.valid_signals()).difference(getattr(signals, name, 0) for name in _OWN))
+_PLACES = {number: place for place, number in enumerate(_NUMBERS)}
 
 _caught: list[int] = []
 _depth = 0
@@ -109,6 +110,9 @@ def _install() -> None:
     system = _system()
     for relay in _relays:
         number = relay.number
+        handler = found[_PLACES[number]]
+        if handler is not relay:
+            relay.handler = handler  # it may be another one than before that equals it
         raw, action = (b"", b"") if system is None else system.action(number)
         if system is None or action == _usual:
             signal(number, relay)
