@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import mmap
+import random
 from collections.abc import Iterator
+from itertools import accumulate, pairwise
 
 import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Buffer, BufferOptions, Device, GlobalCounters, LRUAllocator, OutOfMemory
+from tg_runtime.cpu.arena import Arena, _Piece
 from tg_runtime.cpu.memory import HostAllocator, HostMemory
 
 
@@ -214,6 +218,36 @@ def test_guarded_memory_stops_an_overrun() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "inside\n"
     assert done.returncode < 0
+
+
+def place(block: HostMemory, arena: Arena) -> tuple[int, int]:
+    """Where a block of an arena begins, and how much of the arena is taken for it."""
+    assert isinstance(block.owner, _Piece)
+    assert block.address == arena.address + block.owner.offset
+    assert block.nbytes <= block.owner.size
+    return block.owner.offset, block.owner.size
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_of_an_arena_never_overlap(seed: int) -> None:
+    """Blocks and gaps are the whole mapping at any time; gaps that touch are one."""
+    drawn, whole = random.Random(seed), 1 << 12
+    arena = Arena(mmap.mmap(-1, whole))
+    blocks: list[HostMemory] = []
+    for _ in range(200):
+        if blocks and drawn.random() < 0.5:
+            del blocks[drawn.randrange(len(blocks))]
+        else:
+            try:
+                blocks.append(arena.allocate(drawn.randrange(400)))
+            except MemoryError:
+                blocks.clear()
+        assert all(one[0] + one[1] < other[0] for one, other in pairwise(arena.gaps))
+        parts = sorted([*arena.gaps, *(place(block, arena) for block in blocks)])
+        assert [start for start, _ in parts] == [*accumulate((size for _, size in parts[:-1]), initial=0)]
+        assert sum(parts[-1]) == whole
+    blocks.clear()
+    assert arena.gaps == [(0, whole)]
 
 
 def test_external_memory() -> None:

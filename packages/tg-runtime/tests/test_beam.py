@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tg_codegen.search
-from tg_codegen import ProgramSpec, Renderer, Target
+from tg_codegen import ProgramSpec, Renderer, Target, compile_ast
 from tg_codegen.actions import Action, ActionError
 from tg_codegen.nest import Nest
 from tg_dtype import DType, dtypes
@@ -123,6 +123,31 @@ def test_a_plain_kernel_that_takes_long_is_not_waited_for() -> None:
     renderer = _renderer()
     assert not beam.reference(row_sums(64, 1 << 12), renderer).actions
     assert beam.reference(row_sums(64, 1 << 36), renderer).actions
+
+
+def test_a_program_is_timed_again_until_it_is_seen_to_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs run; how long they took is what the test says."""
+    times: list[float] = []
+
+    class Timed(CompiledRunner):
+        def __call__(self, bufs: Sequence[Buffer], var_vals: Mapping[Variable, int], wait: bool = False) -> float:
+            assert super().__call__(bufs, var_vals, wait) is not None
+            return times.pop(0)
+
+    sink = row_sums(3, 5)
+    measure = beam._Measure(Device["CPU"], _renderer(), sink)
+    measure.comparison = None  # runs of which no time is wanted
+    monkeypatch.setattr(beam, "CompiledRunner", Timed)
+    spec = compile_ast(sink, _renderer(), actions=())
+    for given, fastest, left in (
+        ([5.0, 1.0, 4.0, 3.0, 2.0], 1.0, 0),  # nothing to compare with yet
+        ([3.5, 0.1, 0.1, 0.1, 0.1], 3.5, 4),  # more than three times what the best one takes
+        ([3.0, 2.0, 3.0, 0.5, 0.9], 0.5, 0),  # the new best one
+        ([1.5, 1.6, 1.4, 1.7, 1.5], 1.4, 0),
+        ([1.6, 0.1, 0.1, 0.1, 0.1], 1.6, 4),
+    ):
+        times[:] = given
+        assert (measure(spec), len(times)) == (fastest, left), given
 
 
 def test_what_a_result_is_kept_for(monkeypatch: pytest.MonkeyPatch) -> None:

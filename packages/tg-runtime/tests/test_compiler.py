@@ -133,6 +133,18 @@ def test_few_rejected_sources_are_kept(cache_folder: Path) -> None:
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in left)
 
 
+def test_rejected_sources_are_kept_in_the_cache_folder_alone(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(compiler_module, "_kept", {})
+    path = keep_source("source", ".c")
+    assert path is not None and Path(path).parent == cache_folder / "failed"
+    assert not list(temporary.iterdir())
+
+
 def test_rejected_sources_without_a_cache_folder_are_new_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +233,26 @@ def test_llvm_masks_no_stores_of_its_own(cpu: str) -> None:
         source = renderer.render(case.name, case.uops)
         if case.name.startswith("cast_") or case.name in ("branches", "empty_range"):
             assert "llvm.masked.store" not in str(compiler.module(source)), case.name
+
+
+@needs_llvm
+def test_text_in_vectors_is_optimised_though_not_by_the_whole_pipeline() -> None:
+    """Functions that are only declared have nothing to optimise."""
+    source = """
+    declare <8 x float> @llvm.fabs.v8f32(<8 x float>)
+    define void @f(ptr %o, ptr %a) {
+      %kept = alloca <8 x float>
+      %x = load <8 x float>, ptr %a, align 4
+      store <8 x float> %x, ptr %kept
+      %y = load <8 x float>, ptr %kept
+      %z = call <8 x float> @llvm.fabs.v8f32(<8 x float> %y)
+      store <8 x float> %z, ptr %o, align 4
+      ret void
+    }"""
+    tuned, whole = llvm.LLVMCompiler(tuned=True), llvm.LLVMCompiler()
+    assert "alloca" not in str(tuned.module(source))
+    found, want = (re.findall(r"(?m)^\t\w.*", compiler.assembly(source)) for compiler in (tuned, whole))
+    assert found == want != []
 
 
 @needs_llvm

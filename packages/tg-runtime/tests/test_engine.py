@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -133,6 +134,25 @@ def test_update_stats_with_variables(capsys: pytest.CaptureFixture[str]) -> None
     line = capsys.readouterr().out
     for part in ("jit", "mykernel", "CPU", "3 bufs", "1000.0 us", "1.00 TFLOP/s", "1.00 GB/s", "global=(4, 1, 1)"):
         assert part in line
+
+
+def test_memory_is_told_in_binary_units(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of half a TiB, 1025 in place of 1024 would be seen."""
+    held = Buffer("NULL", 1 << 39, dtypes.uint8).allocate()
+    GlobalCounters.reset()
+    before = GlobalCounters.mem_used
+    x = lazy("NUMPY", [1.0] * 7)
+    with Context(DEBUG=1):
+        realize([x.alu(Ops.ADD, x)])
+    told = re.findall(r"; (\S+) (\S+) held, most (\S+) (\S+)$", capsys.readouterr().out.strip())
+    with Context(DEBUG=2):
+        update_stats("mykernel", 1, 1, None, 1e-3, 1)
+    told += re.findall(r"mem +(\S+) (\S+) ", capsys.readouterr().out)
+    (used, unit, most, its_unit), (again, third_unit) = told
+    assert {unit, its_unit, third_unit} == {"GiB"}
+    for number in (used, most, again):
+        assert abs(float(number) - before / 2**30) < 0.02
+    assert held.is_allocated
 
 
 def test_debug_levels(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,8 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import permutations
+from contextlib import nullcontext
+from itertools import accumulate, permutations
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tg_runtime import Device, numpy_ops
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.base import Absent, Group
 from tg_runtime.testing.conformance import groups
+from tg_runtime.testing.launches import _MOST_GROWTH
 from tg_runtime.testing.report import ABSENT, FAILED, PASSED, claimed, outcomes
 from tg_runtime.testing.shapes import Views
 
@@ -65,6 +67,27 @@ def test_what_a_launch_leaves_behind_is_seen() -> None:
         one._grows_not(lambda: bytearray(8192))
     finally:
         one.teardown_method()
+
+
+@pytest.mark.parametrize(
+    ("grown", "leaks"),
+    [
+        ([(_MOST_GROWTH - 1, 99)], False), ([(_MOST_GROWTH, 0)] * 3, True), ([(0, 100)] * 3, True),
+        ([(_MOST_GROWTH, 100)] * 2 + [(0, 0)], False),  # made once, though not at the first step
+    ],
+)  # fmt: skip
+def test_what_is_held_must_stop_growing(
+    grown: list[tuple[int, int]], leaks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = accumulate(grown, lambda held, more: (held[0] + more[0], held[1] + more[1]), initial=(1 << 30, 1000))
+    monkeypatch.setattr(DeviceConformance, "_held", lambda self: next(readings))
+    one = subject()
+    try:
+        with pytest.raises(AssertionError, match="left .* behind") if leaks else nullcontext():
+            one._grows_not(lambda: None, 1)
+    finally:
+        one.teardown_method()
+    assert not list(readings), "it looks again while something grows"
 
 
 def test_a_device_that_executes_nothing_compares_nothing() -> None:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import Ops, ast
 from tg_runtime import AnomalyError, Buffer
 from tg_runtime.testing.kernels import buffer_with
@@ -42,3 +42,20 @@ def test_rows_that_one_part_hands_to_the_next_in_another_order(shape: tuple[int,
     (place,) = np.argwhere(np.isnan(want)).tolist()
     assert (found.value.op, found.value.index, found.value.count) == ("SQRT", tuple(place), 1)
     assert f"of {2 * numbers.min():g}" in str(found.value)
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.all if not dtypes.is_float(d)], ids=lambda d: d.name)
+def test_outputs_that_hold_no_floats_are_passed_over(dtype: DType) -> None:
+    count = 4
+    whole = ShapeTracker.from_shape((count,))
+    root = ast.alu(Ops.SQRT, ast.load(2, f32, whole))
+    stores = (ast.store(0, whole, ast.cast(ast.load(2, f32, whole), dtype)), ast.store(1, whole, root))
+    sink = ast.sink(stores, tuple(ast.BufferArg(kind, count) for kind in (dtype, f32, f32)))
+    first, second = buffer_with("NUMPY", [1] * count, dtype), Buffer("NUMPY", count, f32).allocate()
+    source = buffer_with("NUMPY", [4.0, 1.0, -1.0, 0.0], f32)
+    watch = Watch("of two kinds", sink, [first, second, source], {}, None)
+    second.copyin(memoryview(np.array([2.0, 1.0, 0.0, 0.0], np.float32).tobytes()))
+    watch.check()
+    second.copyin(memoryview(np.array([2.0, 1.0, np.nan, 0.0], np.float32).tobytes()))
+    with pytest.raises(AnomalyError, match="SQRT of -1 made NaN"):
+        watch.check()
