@@ -165,6 +165,16 @@ def test_patterns(backend: str) -> None:
         assert [g.tolist() for g in got] == [w.tolist() for w in want]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_range_of_floats_is_rounded_once(dtype: str) -> None:
+    for first, last, step in ((0, 1, 0.1), (-7, 5, 0.3), (3, 700, 1), (2.5, 60.5, 2), (10, -10, -0.7)):
+        got = Tensor.arange(first, last, step, dtype=dtype)
+        want = first + step * np.arange(math.ceil((last - first) / step), dtype=np.float64)
+        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype]
+        near = 2.0 ** -max(24, digits) * max(abs(first), abs(last))  # what a sum in 32 bits or more leaves around 0
+        np.testing.assert_allclose(got.cast("float64").numpy(), want, rtol=1.01 * 2.0**-digits, atol=2 * near)
+
+
 @pytest.mark.usefixtures("collected")
 def test_constants_and_ranges_take_no_memory() -> None:
     from tg_runtime import GlobalCounters

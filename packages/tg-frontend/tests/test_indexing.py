@@ -178,6 +178,16 @@ def test_scatter_reduce(name: str, include: bool, backend: str) -> None:
         np.testing.assert_allclose(Tensor(x).scatter(0, Tensor(at), Tensor(source), word).numpy(), want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [2, 11, 40])
+def test_positions_of_so_many_elements(size: int) -> None:
+    """As many as are asked for, filled up where there are fewer."""
+    x = np.random.default_rng(size).integers(0, 3, (3, 5, 7)) // 2
+    want = np.full((size, 3), -1)
+    found = np.argwhere(x)[:size]
+    want[: len(found)] = found
+    assert Tensor(x).nonzero(size=size, fill_value=-1).tolist() == want.tolist()
+
+
 def test_one_hot_nonzero_and_masked_select(backend: str) -> None:
     assert Tensor([0, 2, 1]).one_hot(4).tolist() == np.eye(4, dtype=int)[[0, 2, 1]].tolist()
     assert Tensor([[1], [0]]).one_hot().tolist() == [[[0, 1]], [[1, 0]]]

@@ -180,6 +180,21 @@ def test_pools_that_hang_over(backend: str) -> None:
     assert Tensor(x).avg_pool2d((5,)).shape == (1, 1, 5, 1)
 
 
+@pytest.mark.parametrize("count_include_pad", [True, False])
+@pytest.mark.parametrize("size", [4, 5, 6, 9, 11, 13])
+def test_means_of_windows_that_hang_over(size: int, count_include_pad: bool) -> None:
+    """What hangs over at the end does not count; padding counts if it is asked for."""
+    x = np.random.default_rng(size).standard_normal((1, 2, size, size + 3)).astype(np.float32)
+    kernel, stride, padding = 3, 2, 1
+    got = Tensor(x).avg_pool2d(kernel, stride, padding=padding, ceil_mode=True, count_include_pad=count_include_pad)
+    sums = [[slice(max(0, at), min(at + kernel, n)) for at in range(-padding, n, stride)] for n in x.shape[2:]]
+    counted = [[min(at + kernel, n + padding) - at if count_include_pad else min(at + kernel, n) - max(0, at)
+                for at in range(-padding, n, stride)] for n in x.shape[2:]]
+    want = [[x[..., a, b].sum((-2, -1)) / (m * n) for b, n in zip(sums[1], counted[1], strict=True)]
+            for a, m in zip(sums[0], counted[0], strict=True)]
+    np.testing.assert_allclose(got.numpy(), np.moveaxis(np.array(want), (0, 1), (2, 3)), rtol=1e-5, atol=1e-6)
+
+
 def test_interpolation(backend: str) -> None:
     x = np.array([[[0.0, 10.0, 20.0]]], np.float32)
     same(Tensor(x).interpolate((5,), align_corners=True), [[[0, 5, 10, 15, 20]]])

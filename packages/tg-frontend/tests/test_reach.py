@@ -79,3 +79,11 @@ def test_the_walk_does_not_enter_libraries(tmp_path: Path, monkeypatch: pytest.M
         return other.look(x), other.Thing, random.Random(0), np.random.default_rng
 
     assert len(Reached([step])._into) < 20
+
+
+def test_numbers_are_not_in_the_way_of_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk has an end, and what leads to no tensor does not bring it nearer."""
+    monkeypatch.setattr("tg_frontend.reach._MOST", 1000)
+    last = real(1.0)
+    model = [object(), *(float(n) for n in range(2000)), [last]]
+    assert last in Reached([model])

@@ -165,6 +165,34 @@ def test_other_tensors_are_seen(name: str, kept: bool, backend: str, recorded: A
     assert len(old) in (0, 4)
 
 
+class Slotted:
+    """Keeps what it has in slots, one of them with a private name."""
+
+    __slots__ = ("__hidden", "__weakref__", "w")
+
+    def __init__(self) -> None:
+        self.bind(2.0, 3.0)
+
+    def bind(self, w: float, hidden: float) -> None:
+        self.w, self.__hidden = real(w), real(hidden)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x * self.w + self.__hidden
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_is_bound_to_a_slot_is_seen(kept: bool, backend: str, recorded: Any) -> None:
+    model = Slotted()
+    old = [model.w, model._Slotted__hidden] if kept else []  # type: ignore[attr-defined]
+    function = recorded(lambda x: model(x), lambda: real(1.0))
+    assert function(real(4.0)).item() == 11.0
+    model.bind(5.0, 3.0)
+    assert function(real(4.0)).item() == 23.0
+    model.bind(5.0, 7.0)
+    assert function(real(4.0)).item() == 27.0
+    assert len(old) in (0, 2)
+
+
 def test_state_in_python_is_right_and_said_to_be_slow(backend: str) -> None:
     state = {"h": real(0.0)}
 

@@ -26,7 +26,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     """``getattr(ufunc, method)(*inputs, **kwargs)`` where tensors are among the inputs."""
     known = _OPERATORS.get(ufunc.__name__)
     tensors = [x for x in inputs if hasattr(x, "lazydata")]
-    if known is not None and method == "__call__" and not kwargs and len(inputs) == 2:
+    if known is not None and method == "__call__" and not kwargs:
         first = tensors[0]
         left, right = (x if hasattr(x, "lazydata") else type(first)(x, device=first.device) for x in inputs)
         return known(left, right)
