@@ -133,3 +133,11 @@ def test_signatures_and_docstrings_stay() -> None:
     assert str(inspect.signature(Tensor.mean)).startswith("(self, axis")
     assert "mean" in str(Tensor.mean.__doc__)
     assert Tensor.mean.__qualname__ == "Tensor.mean"
+
+
+def test_two_spellings_of_one_argument() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    given = {"sum": ({"dim": 0, "axes": 1}, {"axis": 0, "dim": 1}), "clip": ({"a_min": 0, "min": 1},)}
+    for name, keywords in ((name, keywords) for name, each in given.items() for keywords in each):
+        with pytest.raises(TypeError, match=rf"Tensor.{name}\(\) got '.*' twice: '.*' is another name for it"):
+            getattr(x, name)(**keywords)

@@ -221,3 +221,9 @@ def test_a_pad_of_a_pad_stays_within_its_array(backend: str) -> None:
         cut = tuple(slice(-min(a, 0), d + min(b, 0)) for (a, b), d in zip(widths, x.shape, strict=True))
         x = np.pad(x[cut], [(max(a, 0), max(b, 0)) for a, b in widths])
     assert t.numpy().tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("join", [Tensor.cat, Tensor.stack])
+def test_nothing_to_join_is_named(join: Any) -> None:
+    with pytest.raises(ValueError, match="one list of at least one tensor is wanted"):
+        join([])

@@ -83,8 +83,9 @@ def test_convolutions() -> None:
     assert nn.Conv1d(4, 8, 3, stride=2, bias=False)(x[:, :, 0]).shape == (2, 8, 4)
     assert nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1)(x).shape == (2, 6, 20, 20)
     assert nn.ConvTranspose1d(4, 6, 3)(x[:, :, 0]).shape == (2, 6, 11)
-    with pytest.raises(ValueError, match="do not divide into 3 groups"):
-        nn.Conv2d(4, 6, 3, groups=3)
+    for inside, outside in ((4, 6), (6, 4)):
+        with pytest.raises(ValueError, match="do not divide into 3 groups"):
+            nn.Conv2d(inside, outside, 3, groups=3)
     with pytest.raises(ValueError, match="stride of 1"):
         nn.Conv2d(4, 6, 3, stride=2, padding="same")
     with pytest.raises(ValueError, match="Conv2d: padding 'reflect'"):
