@@ -68,6 +68,20 @@ def test_an_image_is_whole() -> None:
             Buffer("NULL", size, kind, base=base)
 
 
+def test_a_view_of_a_view_is_aligned_by_where_it_begins_in_the_whole() -> None:
+    """Its own offset and that of the view it is taken from count together."""
+    base = filled("CPU")
+    for start in range(8):
+        part = base.view(8, dtypes.uint8, start)
+        for offset in range(5):
+            at = start + offset
+            if at % 4 == 0:
+                assert part.view(1, dtypes.uint32, offset).tobytes() == bytes(range(at, at + 4))
+            else:
+                with pytest.raises(ValueError, match=f"byte {at} is not aligned to uint32"):
+                    part.view(1, dtypes.uint32, offset)
+
+
 def test_holders() -> None:
     allocator = Device["CPU"].allocator
     used = allocator.used

@@ -139,6 +139,25 @@ def test_transfers_between_contexts() -> None:
     assert fetched(other, b, size) == bytes(8 * v & 255 for v in data)
 
 
+def test_only_buffers_go_from_one_context_to_another() -> None:
+    """What is shared with the host, and what are images, is left to the caller, in both directions, and not touched."""
+    one, other = (CLDevice("CL", DevEntry("CL", arch=arch)) for arch in ("buffers", ""))
+    kind, data = dtypes.imagef((4, 4, 4)), bytes(range(256))
+    buffer, rest = one.allocator.alloc(256), [other.allocator.alloc(256)]
+    if not allocator_of(other).shared:
+        rest.clear()
+    if other.physical.images:
+        rest.append(other.allocator.alloc(256, BufferOptions(image=kind)))
+    if not rest:
+        pytest.skip("the OpenCL device has neither shared memory nor images")
+    one.allocator.copyin(buffer, memoryview(data))
+    for memory in rest:
+        other.allocator.copyin(memory, memoryview(data[::-1]))
+        assert not other.allocator.transfer(memory, buffer, 256, one.allocator)
+        assert not one.allocator.transfer(buffer, memory, 256, other.allocator)
+        assert (fetched(one, buffer, 256), fetched(other, memory, 256)) == (data, data[::-1])
+
+
 def test_what_another_device_took_is_done() -> None:
     """As soon as it has it, copies of it go beside other kernels again; not so of what others may use, too."""
     one, other = (CLDevice("CL", DevEntry("CL", arch="buffers")) for _ in range(2))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context, Ops, ast
-from tg_runtime import Buffer, Device, DeviceError, ExecItem, get_runner, profile
+from tg_runtime import Buffer, DevEntry, Device, DeviceError, ExecItem, get_runner, profile
 from tg_runtime.devices.cl import CLDevice
 from tg_runtime.opencl import api
 from tg_runtime.opencl.graph import CLGraph
+from tg_runtime.opencl.program import tell_times
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker, Variable
 
@@ -182,6 +184,60 @@ def test_work_that_ends_badly_loses_the_device(cl: CLDevice, monkeypatch: pytest
             cl.synchronize()
     with pytest.raises(DeviceError, match="was lost"):
         graph([x], {})
+
+
+def test_whoever_waits_for_a_kernel_is_told_that_it_ended_badly(
+    cl: CLDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, out = ints(1, 2, 3), ints(0, 0, 0)
+    item, graph = add(out, x, x), CLGraph([add(out, x, x)] * 2, [x])
+    waits: dict[str, Callable[[], float | None]] = {
+        f"kernel {item.prg.name}": lambda: item.run(wait=True),
+        "graph of 2 kernels: its first kernel": lambda: graph([x], {}, wait=True),
+    }
+    for what, run in waits.items():
+        with monkeypatch.context() as patched:
+            patched.setattr(api.library(), "clWaitForEvents", lambda *arguments: -5)
+            with pytest.raises(DeviceError, match=rf"was lost: .*{what}: waiting for its end: OUT_OF_RESOURCES"):
+                run()
+        with pytest.raises(DeviceError, match="the device .* was lost"):
+            run()
+        cl.queue.lost = ""  # it was not really
+        assert run() is not None
+
+
+def test_the_end_of_what_failed_in_the_driver() -> None:
+    """A marker fails that waits for an event that does; no time is told of it."""
+    cl = CLDevice("CL", DevEntry("CL"))
+    driver, status, event = api.library(), ctypes.c_int32(), ctypes.c_void_p()
+    driver.clCreateUserEvent.restype, driver.clCreateUserEvent.argtypes = ctypes.c_void_p, (ctypes.c_void_p,) * 2
+    driver.clSetUserEventStatus.argtypes = (ctypes.c_void_p, ctypes.c_int32)
+    gate = ctypes.c_void_p(driver.clCreateUserEvent(cl.queue.context, ctypes.byref(status)))
+    api.check(status.value, "an event of the host's")
+    marked = driver.clEnqueueMarkerWithWaitList(cl.queue.handle, 1, ctypes.byref(gate), ctypes.byref(event))
+    api.check(marked, "a marker")
+    api.check(driver.clSetUserEventStatus(gate, -5), "the failure of an event")
+    driver.clReleaseEvent(gate)
+    with pytest.raises(DeviceError, match="the marker: waiting for its end: EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"):
+        tell_times(cl.queue, event, "the marker")
+
+
+def test_memory_of_a_lost_device_is_let_go(cl: CLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be it in use or idle: nothing waits for the device, nothing of the driver is called, and nobody gets an error."""
+    x, idle, out = ints(1, 2, 3), ints(4, 5, 6), ints(0, 0, 0)
+    cl.synchronize()
+    add(out, x, x).run()
+    assert idle.opaque.idle(cl.queue) and not out.opaque.idle(cl.queue)
+    cl.queue.lost = "the device was pulled out"
+    called: list[str] = []
+    with monkeypatch.context() as patched, Context(LRU=0):
+        for name in ("clSVMFree", "clReleaseMemObject", "clFinish"):
+            patched.setattr(api.library(), name, lambda *arguments, name=name: called.append(name))
+        for buffer in (x, idle, out):
+            buffer.release()
+    assert not called
+    cl.queue.lost = ""
+    assert read(ints(7)) == [7]
 
 
 FORKED = """

@@ -125,6 +125,34 @@ def test_clang_keeps_what_it_rejects(cache_folder: Path) -> None:
     assert os.path.exists(caught.value.path)
 
 
+@needs_clang
+def test_what_clang_says_of_a_processor_is_told_without_its_own_name() -> None:
+    with pytest.raises(DevSyntaxError, match=r"^CPU arch: clang[-\d.]* says: [^:]*'foo'") as caught:
+        clang.ClangCompiler(CPUArch("foo")).check()
+    assert "error" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the compiler is a script of the shell")
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo warning: old >&2; echo clang: error: no such thing >&2; exit 1", "no such thing"),
+        ("echo Illegal instruction >&2; exit 4", "Illegal instruction"),
+        ("exit 5", "status 5"),
+    ],
+)
+def test_whatever_a_compiler_says_that_fails_is_told(
+    script: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it does not call it an error, or says nothing at all."""
+    path = tmp_path / "myclang"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("CC", str(path))
+    with pytest.raises(DevSyntaxError, match=rf"^CPU arch: myclang says: {says}$"):
+        clang.ClangCompiler(CPUArch("foo")).check()
+
+
 def test_few_rejected_sources_are_kept(cache_folder: Path) -> None:
     paths = [keep_source(f"source {number}", ".c") for number in range(100)]
     left = sorted((cache_folder / "failed").iterdir())

@@ -141,6 +141,22 @@ def test_graph_with_variables(device: MetalDevice) -> None:
         assert unpack(out.as_buffer(), i32)[:number] == [i + number for i in range(number)]
 
 
+def test_the_time_of_kernels_that_go_one_by_one_is_their_sum(device: MetalDevice, tmp_path: Path) -> None:
+    """Beside a kernel that has nothing to do, and where the times of each are recorded."""
+    n = Variable("n", 0, 64)
+    none = get_runner(device, kernel([(ast.load(1, i32, ShapeTracker.from_shape((n,))), n)], [(i32, 64)], [64]))
+    items, inputs, result = items_of(device)
+    empty = ExecItem(none, [Buffer("METAL", 64, i32).allocate(), inputs[0]])
+    graph = MetalGraph([*items, empty], inputs, {n: 1})
+    assert (graph(inputs, {n: 0}, wait=True) or 0.0) > 0
+    with profile(tmp_path / "trace.json") as recorded:
+        seconds = ExecItem(graph, [*inputs]).run({n: 0}, wait=True)
+    times = [event.times() for event in recorded.events if event.process == "METAL"]
+    assert len(times) == len(items)
+    assert seconds == pytest.approx(sum(end - begin for begin, end in times) * 1e-9, rel=0, abs=1e-8)
+    assert unpack(result.as_buffer(), i32) == expected(list(range(64)), list(range(64)))
+
+
 def test_graph_refuses(device: MetalDevice, fake: Any) -> None:
     items, inputs, _ = items_of(device)
     numpy = Buffer("NUMPY", 8, f32).allocate()

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
 import pytest
 
 from tg_dtype import DType, dtypes
-from tg_lazy import Ops, ast
-from tg_runtime import AnomalyError, Buffer
-from tg_runtime.testing.kernels import buffer_with
+from tg_lazy import Context, Ops, ast
+from tg_runtime import AnomalyError, Buffer, Device, get_runner
+from tg_runtime.testing.kernels import buffer_with, kernel
 from tg_runtime.watch import Watch
 from tg_shape import ShapeTracker
 
 f32 = dtypes.float32
+
+
+def test_an_infinity_that_a_cast_makes_is_not_blamed_on_what_was_compared() -> None:
+    """A float that only decides which integer is cast is no operand of the cast, be it NaN or not."""
+    shape = ShapeTracker.from_shape((4,))
+    x = ast.load(1, f32, shape)
+    chosen = ast.cast(ast.alu(Ops.CMPNE, x, x), dtypes.int32)  # 1 where x is NaN
+    large = ast.alu(Ops.MUL, chosen, ast.const(70000, dtypes.int32, (4,)))
+    sink = kernel([(ast.cast(large, dtypes.float16), 4)], [(f32, 4)])
+    bufs = [Buffer("NUMPY", 4, dtypes.float16).allocate(), buffer_with("NUMPY", [1.0, -2.0, math.nan, 3.0], f32)]
+    with Context(ANOMALY=2):
+        watch = Watch("chosen", sink, bufs, {}, None)
+        get_runner(Device["NUMPY"], sink).exec(bufs)
+        with pytest.raises(AnomalyError) as found:
+            watch.check()
+    assert (found.value.op, found.value.index, found.value.count) == ("CAST", (2,), 1)
+    assert "CAST made inf" in str(found.value)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (5, 2), (1, 7), (4, 4)])

@@ -257,6 +257,18 @@ def test_one_buffer_twice(gpu: Bench) -> None:
     assert gpu.integers(whole)[:4] == [10, 12, 14, 16]
 
 
+def test_what_is_only_read_is_not_written_back(gpu: Bench) -> None:
+    """Of two ranges that share bytes the kernel sees a copy of one, of which its results are not overwritten."""
+    k = LinearBuilder()
+    out, a = k.param(0, dtypes.int32), k.param(1, dtypes.int32)
+    with k.range(4) as i:
+        k.store(out, i, k.alu(Ops.ADD, k.load(a, i), k.const(100)))
+    program = gpu.load("more", WGSLRenderer().render("more", k.uops))
+    whole = gpu.block(NUMBERS)
+    program(gpu.allocator.offset(whole, 16, 0), gpu.allocator.offset(whole, 16, 8))
+    assert gpu.integers(whole) == [102, 103, 104, 105, *range(4, 16)]
+
+
 def test_more_buffers_than_a_shader_has(gpu: Bench) -> None:
     """The rest are packed into one, of every size of element, and what is written comes back."""
     kinds = (dtypes.int8, dtypes.uint16, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.bool)
@@ -413,6 +425,22 @@ def test_refusals(gpu: Bench) -> None:
         allocator.alloc(64, BufferOptions(external_ptr=4096))
     program(memory, gpu.block(NUMBERS), global_size=(4, 1, 1), vals=(0, 1))  # nothing of this broke anything
     assert gpu.integers(memory) == [i + 1 for i in range(16)]
+
+
+def test_a_block_is_as_large_as_a_kernel_may_see_it_and_no_larger(gpu: Bench) -> None:
+    allocator = WebGPUAllocator("WEBGPU", gpu.queue)
+    assert allocator.largest == min(gpu.adapter.buffer_bytes, gpu.adapter.binding_bytes)
+    most = allocator.largest = 3 * allocator.granularity  # as if the device had no more
+    for nbytes in (1, most - 1, most):
+        block = allocator.alloc(nbytes)
+        raw = os.urandom(nbytes)
+        allocator.copyin(block, memoryview(raw))
+        assert gpu.content(block, nbytes) == raw
+        allocator.free(block, nbytes)
+    allocator.free_cache()
+    for nbytes in (most + 1, 2 * most):
+        with pytest.raises(OutOfMemory, match=f"no more than {most} bytes of a buffer"):
+            allocator.alloc(nbytes)
 
 
 def test_a_lost_device(gpu: Bench) -> None:
