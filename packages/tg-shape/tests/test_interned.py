@@ -42,6 +42,18 @@ def test_a_table_does_not_grow_without_end() -> None:
         assert weak is not None and weak() is row
 
 
+def test_a_table_holds_at_most_twice_what_is_there() -> None:
+    table: Interned[Thing] = Interned()
+    kept = [Thing() for n in range(Interned.FEWEST)]
+    for n, row in enumerate(kept):
+        table.add((n,), ref(row))
+    table.sweep()
+    for n in range(len(kept), 5 * len(kept)):
+        table.add((n,), ref(Thing()))
+        assert len(table) <= 2 * len(kept)
+    assert len(table) > len(kept)
+
+
 def test_finalizers_may_add_while_it_is_swept() -> None:
     """The collector may run within any call that allocates, and runs finalizers, which are Python."""
     table: Interned[Thing] = Interned()

@@ -272,6 +272,7 @@ def check_symbolic_index(st: ShapeTracker, values: dict[Variable, int], buffer: 
     (lambda x: x.reshape((1, 6)).expand((-1, 6)), r"expand: cannot expand \(1, 6\) to \(-1, 6\): the size -1 is neg"),
     (lambda x: x.pad(((0, 1),)), r"pad: shape \(2, 3\) has 2 dimensions, but 1 pairs were given"),
     (lambda x: x.pad(((0, 1), (-1, 0))), r"pad: widths must not be negative, got \(-1, 0\) for dimension 1 of shape"),
+    (lambda x: x.pad(((0, -1), (0, 0))), r"pad: widths must not be negative, got \(0, -1\) for dimension 0 of shape"),
     (lambda x: x.shrink(((0, 2), (1, 4))), r"shrink: range \(1, 4\) is not within dimension 1 of shape \(2, 3\)"),
     (lambda x: x.shrink(((0, 2), (2, 1))), r"shrink: range \(2, 1\) is not within dimension 1"),
     (lambda x: x.flip((2,)), r"flip: axis 2 is out of range for shape \(2, 3\) of 2 dimensions"),

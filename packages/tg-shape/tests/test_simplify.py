@@ -314,3 +314,10 @@ def test_an_equation_of_a_variable_and_its_bound_has_solutions_only_within() -> 
     last, none = eq(P_N, N - 1), eq(P_N, N + 3)
     assert none == 0 and isinstance(last, Expr)
     assert [last.evaluate({N: 4, P_N: i}) for i in range(4)] == [0, 0, 0, 1]
+
+
+def test_a_term_of_nearly_a_period_is_taken_as_a_whole_one_of_its_sign() -> None:
+    x, y = Variable("x", 0, 1), Variable("y", 0, 1)
+    assert ((x * -3 + y) // 4, (x * -3 + y) % 4) == (-x, x + y)
+    assert ((x * 5 - y) // 6, (x * 5 - y) % 6) != (x, y - x)  # it may be less than 0
+    assert ((x * 5 + 1) // 6, (x * 5 + 1) % 6) == (x, 1 - x)

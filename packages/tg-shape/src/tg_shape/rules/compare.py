@@ -103,7 +103,7 @@ def eq(a: sint, b: sint) -> sint:
     split = _digits(pairs, c)
     if split is not None:
         return split
-    if len(pairs) == 1 and pairs[0][0].vmin == 0 and pairs[0][0].vmax == 1 and pairs[0][0].op in _BOOLEAN_OPS:
+    if len(pairs) == 1 and pairs[0][0].op in _BOOLEAN_OPS:
         return pairs[0][0] if c == 1 else ~pairs[0][0]
     left = build(pairs, 0)
     assert isinstance(left, Expr)
