@@ -36,7 +36,7 @@ def test_what_is_done_once_costs_itself_alone() -> None:
     out, a, zero = k.param(0, dtypes.float32), k.param(1, dtypes.float32), k.const(0)
     k.store(out, zero, k.load(a, zero))
     spec = replace(compile_ast(A.sink((A.store(0, ST((1,)), A.load(1, dtypes.float32, ST((1,)))),),
-                                      (BufferArg(dtypes.float32, 1),) * 2), ClangRenderer(TARGET)), uops=k.uops)
+                                      (BufferArg(dtypes.float32, 1),) * 2), ClangRenderer(TARGET)), uops=tuple(k.uops))
     assert cycles(spec, TARGET) == 1 / UNITS + 1
 
 
