@@ -39,7 +39,7 @@ PASSES = {
         "tg_codegen.keep:keep_rows", "tg_codegen.pieces:split_pieces", "tg_codegen.rows:split_rows",
         "tg_codegen.plan:heuristic", "tg_codegen.actions:apply", "tg_codegen.rows:fetching_ahead",
     ),
-    "emitting": ("tg_codegen.emit:emit", "tg_codegen.rows:RowEmitter.kernel"),
+    "emitting": ("tg_codegen.emit:emit", "tg_codegen.row_emitter:RowEmitter.kernel"),
     "rewriting": ("tg_codegen.rules.pipeline:full_rewrite",),
     "linearising": ("tg_codegen.linearize:linearize",),
     "rendering": ("tg_codegen.render_llvm:LLVMRenderer.render",),

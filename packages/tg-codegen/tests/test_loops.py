@@ -28,12 +28,12 @@ from tg_codegen import (
 )
 from tg_codegen.actions import Action, apply
 from tg_codegen.emit import emit
+from tg_codegen.env import Env
 from tg_codegen.estimate import estimate
 from tg_codegen.items import fold
 from tg_codegen.lower import lower
 from tg_codegen.nest import Axis, Kind, Nest
 from tg_codegen.plan import heuristic
-from tg_codegen.scope import Env
 from tg_codegen.uop import UOps
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops

@@ -1,8 +1,8 @@
 """The code generator: kernel ASTs to optimised loops, to UOps, to a target's text."""
 
-from .access import EmitError
 from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Share, Split, parse
 from .compile import compile_ast
+from .errors import EmitError
 from .interpret import interpret
 from .linearize import linearize
 from .lower import LowerError, lower

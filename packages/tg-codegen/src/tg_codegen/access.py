@@ -8,17 +8,12 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import Expr, Variable, coefficient, sint
 
+from .errors import EmitError
 from .index import IndexBuilder, index_dtype, ramp
+from .memory import STRIDES
 from .nest import PLACE
 from .target import Target
 from .uop import STREAM, UOp, UOps, const, shuffle, vectorize
-
-STRIDES = 4
-"""Elements so far apart are read as the vectors in which they lie."""
-
-
-class EmitError(ValueError):
-    """A nest cannot be emitted; the message names the loop or node."""
 
 
 def splat(x: UOp, lanes: int) -> UOp:

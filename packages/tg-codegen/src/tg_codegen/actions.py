@@ -7,6 +7,8 @@ gives a new nest or raises :class:`ActionError`. ``str(action)`` and :func:`pars
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
 from tg_lazy import Ops
@@ -349,3 +351,13 @@ def apply(nest: Nest, actions: tuple[Action, ...] | list[Action]) -> Nest:
     for action in actions:
         nest = action.apply(nest)
     return nest
+
+
+@contextmanager
+def noting(actions: Iterable[object]) -> Iterator[None]:
+    """Notes on an error from inside which actions were taken when it was raised."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"actions: {'; '.join(map(str, actions)) or 'none'}")
+        raise

@@ -10,11 +10,11 @@ from tg_lazy import LazyOp
 from tg_lazy.ast import BufferArg
 from tg_shape import Variable
 
-from .access import EmitError
-from .actions import Action, ActionError, apply
+from .actions import Action, ActionError, apply, noting
 from .emit import emit
+from .errors import EmitError
 from .estimate import estimate
-from .fallback import fallbacks, noting
+from .fallback import fallbacks
 from .items import groups, items
 from .keep import keep_rows
 from .limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, scratch_bytes
@@ -26,7 +26,9 @@ from .pieces import split_pieces
 from .plan import heuristic
 from .program import BufferParam, ProgramSpec
 from .renderer import Renderer
-from .rows import RowEmitter, RowNest, fetching_ahead, split_rows, with_parts
+from .row_emitter import RowEmitter
+from .row_nest import RowNest
+from .rows import fetching_ahead, split_rows, with_parts
 from .rules import full_rewrite
 from .rules.legalize import unread
 from .target import Target

@@ -13,6 +13,7 @@ from tg_dtype import PtrDType, dtypes
 from tg_lazy import Ops
 from tg_shape import Expr, sint
 
+from .costs import LATENCY, UNITS
 from .program import ProgramSpec
 from .scalar import scalar_function
 from .target import Target
@@ -25,8 +26,6 @@ FREE = frozenset({
     UOps.CONST, UOps.PARAM, UOps.VAR, UOps.SCRATCH, UOps.SPECIAL, UOps.ACC, UOps.READ, UOps.AFTER, UOps.ASSIGN,
     UOps.ENDIF, UOps.BROADCAST, UOps.ENDRANGE,
 })  # fmt: skip
-UNITS = 2  # instructions of a kind at once
-LATENCY = 4  # cycles from one addition to the next that needs it
 UNKNOWN = 16  # iterations of a loop whose extent is not known
 BARRIER = 32.0
 MACHINE = 1 << 14  # work-items that a GPU runs at once

@@ -17,12 +17,14 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import Expr, Variable, coefficient, sint, smin
 
-from .access import EmitError, splat
+from .access import splat
+from .env import Env
+from .errors import EmitError
 from .index import index_dtype
 from .items import groups, items
 from .nest import FRAGMENT, LANE, PARALLEL, PLACE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Store, is_alu
 from .reduction import Reduction, fusable
-from .scope import Block, Context, Env
+from .scope import Block, Context
 from .sharing import Sharing
 from .target import Target
 from .tiles import Tile

@@ -8,8 +8,6 @@ program: ``DEBUG=1`` prints it, tests and ``hatch run sweep`` count it, and ``FA
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tg_lazy import DEBUG, ContextVar
@@ -77,13 +75,3 @@ fallbacks = Fallbacks()
 def notes(error: BaseException) -> list[str]:
     """What was noted on an error on its way."""
     return list(getattr(error, "__notes__", ()))
-
-
-@contextmanager
-def noting(actions: Iterable[object]) -> Iterator[None]:
-    """Notes on an error from inside which actions were taken when it was raised."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"actions: {'; '.join(map(str, actions)) or 'none'}")
-        raise

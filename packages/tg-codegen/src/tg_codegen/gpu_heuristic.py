@@ -20,13 +20,12 @@ from tg_lazy import Ops
 from tg_shape import Variable
 
 from .actions import Action, Mark, Share, Split, apply, loads_of
-from .contraction import instruction_for
 from .items import items
-from .layout import PAD_BYTES, planned_layout
+from .layout import MOST_COPIES, PAD_BYTES, planned_layout
 from .matrix import WARP
+from .matrix_products import instruction_for
 from .nest import REORDERING, Kind, Nest, Node, NodeOp, Root
 from .planner import Planner, power_below, step
-from .sharing import MOST_COPIES
 from .streaming import grows, size
 from .target import Target
 

@@ -8,15 +8,14 @@ from math import prod
 from tg_lazy import Ops
 from tg_shape import Variable
 
-from .access import STRIDES
 from .actions import Action, Mark, Outermost, Pack
+from .memory import PERIOD_BYTES, STRIDES
 from .nest import Kind, Nest, Node, NodeOp, Root
 from .packing import Packer
 from .plan_cost import plan_cycles
 from .planner import UNROLL_MAX, masked, power_below, step
 from .registers import FEW_ROWS, Tile, best_tile
 from .rowtile import evenly, rows_at_once
-from .staging import PERIOD_BYTES
 from .streaming import (
     BESIDE,
     LEAST_WALK,

@@ -12,13 +12,14 @@ from math import prod
 
 from tg_shape import Variable, coefficient, sint
 
-from .access import EmitError
+from .errors import EmitError
 from .nest import LANE, Axis, Kind, Nest, Node
 from .target import Target
 
 ITEMS = frozenset({Kind.LOCAL, Kind.GROUP})
 BANK_BYTES = 128  # of the banks of shared memory: rows of a multiple of this begin in the same bank
 PAD_BYTES = 16  # by which such rows are lengthened
+MOST_COPIES = 64  # of the code that moves one vector
 
 
 @dataclass(frozen=True, slots=True)

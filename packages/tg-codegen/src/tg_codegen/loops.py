@@ -11,11 +11,13 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import Variable, sint, smin
 
-from .access import Access, EmitError
+from .access import Access
+from .env import Env
+from .errors import EmitError
 from .interior import LEAST, interior, settled
 from .matrix import MatrixInstruction
 from .nest import FRAGMENT, LANE, UNROLLED, Axis, Kind, Nest, Node
-from .scope import Block, Context, Env
+from .scope import Block, Context
 from .target import Target
 from .uop import UOp, UOps, const
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from .actions import Outermost, Pack, Partial, Split, loads_of
-from .contraction import instruction_for
 from .matrix import MatrixInstruction
+from .matrix_products import instruction_for
 from .nest import Axis, Kind, Node, Root
 from .planner import UNROLL_MAX, Planner, power_below, step
 from .registers import FEW_ROWS, UNLIMITED, Tile

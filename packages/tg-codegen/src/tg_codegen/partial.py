@@ -11,7 +11,7 @@ from functools import partial
 
 from tg_lazy import identity
 
-from .access import EmitError
+from .errors import EmitError
 from .nest import SERIAL, Axis, Kind, Node, NodeOp
 from .reduction import Reduction
 from .scope import Context

@@ -18,7 +18,7 @@ from tg_shape import Expr, Variable, coefficient, linear_terms
 from .dimensions import join_dimensions, replaced
 from .interior import masks
 from .nest import Nest, Node, NodeOp, NodeTable, Root, Store
-from .rows import RowNest
+from .row_nest import RowNest
 from .target import Target
 
 MOST_PIECES = 16

@@ -14,9 +14,9 @@ from operator import mul
 from tg_dtype import dtypes
 from tg_shape import Expr, Variable, linear_terms
 
-from .access import STRIDES
 from .actions import reductions_of
-from .cycles import LATENCY, UNITS
+from .costs import LATENCY, UNITS
+from .memory import STRIDES
 from .nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
 from .planner import power_below, step
 from .streaming import size

@@ -8,8 +8,7 @@ from math import prod
 
 from tg_shape import Expr, Variable, sint
 
-from .actions import Action, Mark, Split, loads_of
-from .fallback import noting
+from .actions import Action, Mark, Split, loads_of, noting
 from .nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
 from .streaming import grows, size
 from .target import Target

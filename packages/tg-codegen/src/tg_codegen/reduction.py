@@ -13,9 +13,10 @@ from tg_shape import Variable, sint
 
 from .access import splat
 from .contraction import contraction
+from .env import Env
 from .loops import Loops, Span, below
 from .nest import Axis, Kind, Nest, Node, NodeOp
-from .scope import Block, Context, Env
+from .scope import Block, Context
 from .trim import bounding, masks_of, needed, trimmed
 from .uop import UOp, UOps, const, shuffle, vectorize
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tg_dtype import DType, ImageDType, dtypes
 
 from .facts import pointer_base
+from .memory import CHANNELS
 from .render_cstyle import CStyleKernel, bare
-from .texels import CHANNELS
 from .uop import UOp
 
 

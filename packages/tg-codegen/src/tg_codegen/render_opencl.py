@@ -18,7 +18,7 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops
 
-from .access import EmitError
+from .errors import EmitError
 from .facts import element
 from .render_cstyle import BINARY, COMPARISONS, bare, short, signed, unsigned
 from .render_images import ImageKernel

@@ -1,11 +1,10 @@
-"""What is open at a point of the code that is being emitted: blocks, and the values of loops."""
+"""What is open at a point of the code that is being emitted: the blocks around it, and what is known in each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from tg_shape import Expr, Variable, sint
-
+from .env import Env
 from .uop import UOp
 
 
@@ -26,35 +25,6 @@ class Block:
         self.known = known
         self.effects: list[UOp] = []
         self.depth: int = 0 if parent is None else parent.depth + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Env:
-    """Values of roots and of axes at a point.
-
-    Attributes:
-      root: what is known of each root: the sum over its open axes.
-      axis: the counter of each open axis.
-      exact: roots of which every remaining iteration is inside the extent.
-    """
-
-    root: dict[Expr, sint] = field(default_factory=dict)
-    axis: dict[str, sint] = field(default_factory=dict)
-    exact: frozenset[Variable] = frozenset()
-
-    def open(self, name: str, root: Variable, stride: int, value: sint, exact: bool | None = None) -> Env:
-        """The environment with one more axis open. ``exact`` None leaves what is known of the root as it is."""
-        known = self.exact if exact is None else (self.exact | {root} if exact else self.exact - {root})
-        return Env({**self.root, root: self.root.get(root, 0) + value * stride}, {**self.axis, name: value}, known)
-
-
-    def at(self, variable: Variable, value: int) -> Env:
-        """The environment with a value in the place of a variable."""
-        def put(expr: sint) -> sint:
-            return expr if isinstance(expr, int) else expr.substitute({variable: value})
-
-        root = {name: put(expr) for name, expr in self.root.items()}
-        return Env(root, {name: put(expr) for name, expr in self.axis.items()}, self.exact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from .nest import Kind, Nest
 from .plan import heuristic
 from .program import ProgramSpec
 from .renderer import Renderer
-from .rows import PART
+from .row_nest import PART
 from .target import Target
 
 MAX_UOPS = 3000

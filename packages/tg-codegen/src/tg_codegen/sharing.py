@@ -12,18 +12,17 @@ from dataclasses import replace
 from tg_dtype import AddrSpace, dtypes
 from tg_shape import Variable, sint
 
-from .access import EmitError
+from .env import Env
+from .errors import EmitError
 from .index import ramp
-from .layout import ITEMS, laid_out, ranges
+from .layout import ITEMS, MOST_COPIES, laid_out, ranges
 from .loops import below
 from .nest import Nest, Node, Stage
 from .partial import Partials
-from .scope import Context, Env
+from .scope import Context
 from .staging import offset
 from .target import Target
 from .uop import UOp, UOps
-
-MOST_COPIES = 64  # of the code that moves one vector
 
 
 class Sharing(Partials):

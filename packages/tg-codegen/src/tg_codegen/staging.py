@@ -15,19 +15,19 @@ from math import prod
 from tg_dtype import AddrSpace
 from tg_shape import coefficient, sint
 
-from .access import EmitError
 from .contraction import swapped
+from .env import Env
+from .errors import EmitError
 from .loops import Span, below
+from .memory import LINE_BYTES, PERIOD_BYTES
 from .nest import LANE, Axis, Kind, Nest, Node, NodeOp, Stage
 from .runs import Runs
-from .scope import Block, Context, Env
+from .scope import Block, Context
 from .target import SCRATCH_BYTES, Target
 from .tiles import joined, part, turned
 from .uop import UOp, UOps, shuffle, vectorize
 from .windows import Windowed, windowed
 
-LINE_BYTES = 64
-PERIOD_BYTES = 4096  # places so far apart share a set of the cache: strides of such a size are lengthened by a line
 COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
 
 

@@ -21,8 +21,8 @@ from .actions import (
     reductions_of,
 )
 from .ahead import AHEAD_BYTES, LEAST_ROW_BYTES, fetched_ahead
+from .memory import LINE_BYTES
 from .nest import Kind, Nest, NodeOp
-from .staging import LINE_BYTES
 from .target import Target
 
 WAYS = 16  # of the second-level cache: as many lines of one set as it holds

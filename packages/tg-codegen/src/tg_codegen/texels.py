@@ -5,11 +5,11 @@ from __future__ import annotations
 from tg_dtype import ImageDType
 from tg_shape import Variable, coefficient, sint
 
-from .access import EmitError
 from .actions import Action, Mark, Split
+from .errors import EmitError
+from .memory import CHANNELS
 from .nest import Kind, Nest, Store
 
-CHANNELS = 4
 ITEMS = 16  # work-items in a group: drivers give images to small tiles
 
 

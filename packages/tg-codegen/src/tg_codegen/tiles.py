@@ -13,10 +13,10 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import Variable, sint
 
-from .access import STRIDES
+from .env import Env
 from .loops import Loops
+from .memory import STRIDES
 from .nest import UNROLLED, Axis, Nest
-from .scope import Env
 from .target import Target
 from .transpose import transpose
 from .trim import conditions

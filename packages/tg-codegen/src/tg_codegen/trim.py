@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from tg_lazy import Ops
 from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin
 
+from .env import Env
 from .nest import SERIAL, Axis, Kind, Nest, Node, NodeOp
-from .scope import Env
 
 
 def conditions(mask: sint) -> Iterator[Expr]:
