@@ -11,11 +11,11 @@ from __future__ import annotations
 import sys
 
 from tg_codegen import compile_ast
-from tg_codegen.render_cuda import CUDARenderer
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.renderer import Renderer
-from tg_codegen.target import Target
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.machine.target import Target
+from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker

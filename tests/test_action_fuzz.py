@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from tg_codegen.actions import Action, ActionError, Split, find
-from tg_codegen.nest import Kind, Nest
+from tg_codegen.nest.nest import Kind, Nest
+from tg_codegen.plan.actions import Action, ActionError, Split, find
 
 SEEDS = range(80)
 FOUND = (259020201, 285452794, 613942020)

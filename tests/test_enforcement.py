@@ -60,6 +60,27 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
             "import tg_runtime.cuda.api\n",
             "tg_runtime.opencl.planted -> tg_runtime.cuda.api",
         ),
+        (
+            "rooms",
+            "tg-codegen",
+            "ir/planted.py",
+            "from ..plan.actions import parse\n",
+            "tg_codegen.ir.planted -> tg_codegen.plan.actions",
+        ),
+        (
+            "rooms",
+            "tg-codegen",
+            "plan/planted.py",
+            "from ..emit.access import splat\n",
+            "tg_codegen.plan.planted -> tg_codegen.emit.access",
+        ),
+        (
+            "uops",
+            "tg-codegen",
+            "render/planted.py",
+            "from ..nest.nest import Nest\n",
+            "tg_codegen.render.planted -> tg_codegen.nest.nest",
+        ),
         ("numpy", "tg-hcq", "planted.py", "import numpy\n", "tg_hcq.planted -> numpy"),
         ("llvmlite", "tg-frontend", "planted.py", "import llvmlite\n", "tg_frontend.planted -> llvmlite"),
     ],
@@ -77,6 +98,12 @@ def test_a_device_that_leans_on_another(tree: Path, run: Run) -> None:
     null.write_text(null.read_text(encoding="utf-8") + "\nimport tg_runtime.devices.disk\n", encoding="utf-8")
     done = lint_imports(run, tree, "devices")
     assert done.returncode == 1 and "tg_runtime.devices.null -> tg_runtime.devices.disk" in done.stdout, done.stdout
+
+
+def test_a_module_in_no_room(tree: Path, run: Run) -> None:
+    plant(tree, "tg-codegen", "planted.py", "")
+    done = lint_imports(run, tree, "rooms")
+    assert done.returncode == 1 and "tg_codegen.planted" in done.stdout, done.stdout
 
 
 def test_a_cycle(tree: Path, run: Run) -> None:

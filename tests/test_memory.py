@@ -15,7 +15,7 @@ from bench import footprint
 from bench.crew import Crew
 from bench.workloads import WORKLOADS
 
-from tg_codegen.uop import UOp
+from tg_codegen.ir.uop import UOp
 from tg_frontend.realization import LIVE
 from tg_lazy import LazyOp, template
 from tg_lazy.lazybuffer import _nodes

@@ -14,11 +14,11 @@ from tools.sweep.machines import CPUS, GPUS, MACHINES
 from tools.sweep.programs import PROGRAMS, SIDE, Case, drawn, neighbours
 
 from tg_codegen import ActionError
-from tg_codegen.actions import Action, Split
-from tg_codegen.heuristic import CPUPlanner
-from tg_codegen.nest import Nest
-from tg_codegen.plan import heuristic
-from tg_codegen.target import Target
+from tg_codegen.machine.target import Target
+from tg_codegen.nest.nest import Nest
+from tg_codegen.plan.actions import Action, Split
+from tg_codegen.plan.cpu_heuristic import CPUPlanner
+from tg_codegen.plan.heuristic import heuristic
 
 SMALL = {
     "matmul": (13, 17, 19), "batched": (2, 7, 11, 5), "matmul-gradient": (9, 14, 23), "batched-gradient": (3, 5, 7, 6),

@@ -1,4 +1,4 @@
-"""Prints the polynomials of the functions in ``tg_codegen.rules``: Remez's exchange in numbers of 60 digits.
+"""Prints the polynomials of the functions in ``tg_codegen.rewrite.rules``: Remez's exchange in numbers of 60 digits.
 
 Each is the polynomial of its degree whose greatest weighted error on the interval is least. Run it as
 ``python -m tools.minimax``, or with the names of some; a line has the greatest error as a power of two, and the

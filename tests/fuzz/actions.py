@@ -20,15 +20,15 @@ from math import isfinite, prod
 import numpy as np
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
-from tg_codegen.actions import Action, apply, loads_of, reductions_of
 from tg_codegen.compile import render_nest
-from tg_codegen.lower import lower
-from tg_codegen.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
-from tg_codegen.nest import Kind, Nest, NodeOp
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.renderer import Renderer
-from tg_codegen.uop import UOps
+from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
+from tg_codegen.ir.uop import UOps
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Kind, Nest, NodeOp
+from tg_codegen.plan.actions import Action, apply, loads_of, reductions_of
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import DType, dtypes, from_bits, to_bits, truncate
 from tg_frontend import Tensor
 from tg_lazy import LazyOp, Ops

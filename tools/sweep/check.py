@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tg_codegen import ProgramSpec, compile_ast
-from tg_codegen.cycles import cycles
-from tg_codegen.limits import MAX_UOPS, accumulators, broken_limits
-from tg_codegen.lower import lower
-from tg_codegen.uop import UOp
-from tg_codegen.verify import verify
+from tg_codegen.ir.uop import UOp
+from tg_codegen.ir.verify import verify
+from tg_codegen.machine.limits import MAX_UOPS, accumulators, broken_limits
+from tg_codegen.nest.lower import lower
+from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyOp, Ops, schedule
 from tg_lazy.collector import Uncollected

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen.uop import UOp
+from tg_codegen.ir.uop import UOp
 from tg_lazy import Ops
 
 _NUMPY: dict[Any, Callable[..., Any]] = {

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
-from tg_codegen.actions import apply
 from tg_codegen.compile import render_nest
-from tg_codegen.emit import emit
-from tg_codegen.lower import lower
-from tg_codegen.overlap import apart
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.render_wgsl import WGSLRenderer
-from tg_codegen.renderer import Renderer
-from tg_codegen.uop import UOp, UOps, const
+from tg_codegen.emit.emitter import emit
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.nest.lower import lower
+from tg_codegen.plan.actions import apply
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.render.wgsl import WGSLRenderer
+from tg_codegen.rewrite.pipelining import apart
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tg_codegen.bounds import Bounds
-from tg_codegen.scalar import evaluate
-from tg_codegen.uop import UOp, UOps, const, vectorize
+from tg_codegen.ir.bounds import Bounds
+from tg_codegen.ir.scalar import evaluate
+from tg_codegen.ir.uop import UOp, UOps, const, vectorize
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import Variable

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tg_codegen.conformance import Expected, cases, chosen_case, elementwise_case, encode
-from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 
 INF, NAN = math.inf, math.nan

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tg_codegen import Target, compile_ast
-from tg_codegen.builder import LinearBuilder
-from tg_codegen.cycles import UNITS, _chain, cycles
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_ptx import PTXRenderer
-from tg_codegen.uop import UOp, UOps
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.ir.uop import UOp, UOps
+from tg_codegen.machine.costs import UNITS
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.ptx import PTXRenderer
+from tg_codegen.search.cycles import _chain, cycles
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, Ops
 from tg_lazy import ast as A

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tg_codegen import ActionError, Target, interpret, linearize, parse
-from tg_codegen.actions import apply
-from tg_codegen.dimensions import quotients
-from tg_codegen.emit import emit
-from tg_codegen.heuristic import heuristic
-from tg_codegen.lower import lower
-from tg_codegen.nest import Kind, Nest, NodeOp
+from tg_codegen.emit.emitter import emit
+from tg_codegen.nest.dimensions import quotients
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Kind, Nest, NodeOp
+from tg_codegen.plan.actions import apply
+from tg_codegen.plan.cpu_heuristic import heuristic
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -179,7 +179,7 @@ def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
 
 @pytest.mark.parametrize("tiles", [1, 7, 700])
 def test_the_tile_is_fetched_so_many_bytes_ahead(monkeypatch: pytest.MonkeyPatch, tiles: int) -> None:
-    monkeypatch.setattr("tg_codegen.rowtile.AHEAD_BYTES", 640 * tiles)
+    monkeypatch.setattr("tg_codegen.plan.rowtile.AHEAD_BYTES", 640 * tiles)
     nest = lower(product(400, 320, 32, True).ast)
     log = apply(nest, heuristic(nest, CPU)).log
     assert [entry for entry in log if entry.startswith("prefetch")] == [f"prefetch(0, {640 * tiles})"]

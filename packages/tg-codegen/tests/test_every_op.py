@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from tg_codegen import compile_ast
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_cuda import CUDARenderer
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.render_msl import MSLRenderer
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.render_ptx import PTXRenderer
-from tg_codegen.render_wgsl import WGSLRenderer
-from tg_codegen.renderer import Renderer
-from tg_codegen.renderers import RENDERERS
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.msl import MSLRenderer
+from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.render.ptx import PTXRenderer
+from tg_codegen.render.renderers import RENDERERS
+from tg_codegen.render.wgsl import WGSLRenderer
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, SPEC, LazyOp, Ops, ast, result_dtype
 from tg_shape import ShapeTracker

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tg_codegen.builder import LinearBuilder
-from tg_codegen.facts import kernel_facts
-from tg_codegen.uop import UOp
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.ir.facts import kernel_facts
+from tg_codegen.ir.uop import UOp
 from tg_dtype import dtypes
 from tg_lazy import Ops
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from tg_codegen import ActionError, ProgramSpec, Renderer, Target, compile_ast, interpret
-from tg_codegen.actions import Action, Mark, Share, Split
 from tg_codegen.fallback import fallbacks
-from tg_codegen.limits import MAX_STACK_BYTES, broken_limits
-from tg_codegen.nest import Nest
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.render_wgsl import WGSLRenderer
-from tg_codegen.uop import UOp, UOps
+from tg_codegen.ir.uop import UOp, UOps
+from tg_codegen.machine.limits import MAX_STACK_BYTES, broken_limits
+from tg_codegen.nest.nest import Nest
+from tg_codegen.plan.actions import Action, Mark, Share, Split
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.render.wgsl import WGSLRenderer
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import BufferArg, Context, LazyOp, Ops
 from tg_lazy import ast as A
@@ -87,7 +87,7 @@ def test_a_planner_of_the_package_says_how_far_it_came(monkeypatch: pytest.Monke
     def thread(self: object) -> None:
         raise RuntimeError("no threads today")
 
-    monkeypatch.setattr("tg_codegen.heuristic.CPUPlanner.thread", thread)
+    monkeypatch.setattr("tg_codegen.plan.cpu_heuristic.CPUPlanner.thread", thread)
     with Context(FALLBACK=1):
         spec = compile_ast(row_sums(64, 640), LLVMRenderer(Target(vector_bytes=32)))
     assert "no threads today\nactions: split(r0, 8, LANES)" in spec.fallback
@@ -147,7 +147,7 @@ def test_a_test_in_which_a_plan_fails_fails(tmp_path: Path) -> None:
     program.write_text(
         "import pytest\n"
         "from tg_codegen.fallback import fallbacks\n"
-        "from tg_codegen.nest import Nest\n"
+        "from tg_codegen.nest.nest import Nest\n"
         "from tg_lazy import Context\n"
         "def fail():\n"
         "    with Context(FALLBACK=1):\n"

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen.bounds import Bounds
-from tg_codegen.renderer import Renderer
-from tg_codegen.rewrite import graph_rewrite
-from tg_codegen.rules import simplify
-from tg_codegen.rules.decompose import decompose
-from tg_codegen.target import Target
-from tg_codegen.uop import UOp, UOps, const
+from tg_codegen.ir.bounds import Bounds
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.machine.target import Target
+from tg_codegen.rewrite.engine import graph_rewrite
+from tg_codegen.rewrite.rules import simplify
+from tg_codegen.rewrite.rules.decompose import decompose
 from tg_dtype import DType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 

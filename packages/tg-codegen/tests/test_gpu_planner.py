@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, compile_ast, interpret
-from tg_codegen.actions import apply, parse
-from tg_codegen.limits import broken_limits, scratch_bytes
-from tg_codegen.lower import lower
-from tg_codegen.nest import Kind
-from tg_codegen.plan import heuristic
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.uop import UOps
-from tg_codegen.verify import verify
+from tg_codegen.ir.uop import UOps
+from tg_codegen.ir.verify import verify
+from tg_codegen.machine.limits import broken_limits, scratch_bytes
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Kind
+from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.heuristic import heuristic
+from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tg_codegen import EmitError, compile_ast
-from tg_codegen.builder import LinearBuilder
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.uop import UOps
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.ir.uop import UOps
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import ImageDType, dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker
@@ -66,7 +66,7 @@ def test_half_channels_need_no_half_arithmetic() -> None:
 
 
 def test_actions_are_replayed() -> None:
-    from tg_codegen.actions import parse
+    from tg_codegen.plan.actions import parse
 
     sink = copy(WHOLE, argument(), FLOATS)
     spec = compile_ast(sink, OpenCLRenderer())

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tg_codegen.index import IndexBuilder
-from tg_codegen.interpret import interpret
-from tg_codegen.uop import UOp, UOps, const
+from tg_codegen.emit.index import IndexBuilder
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.linear.interpret import interpret
 from tg_dtype import dtypes
 from tg_shape import Variable, sint, sym_eval
 

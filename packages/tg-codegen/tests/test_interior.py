@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.emit import emit
-from tg_codegen.interior import LEAST, interior
-from tg_codegen.lower import lower
-from tg_codegen.uop import UOp, UOps
+from tg_codegen.emit.emitter import emit
+from tg_codegen.ir.uop import UOp, UOps
+from tg_codegen.nest.interior import LEAST, interior
+from tg_codegen.nest.lower import lower
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -79,5 +79,5 @@ def test_only_bounds_make_an_interior(monkeypatch: pytest.MonkeyPatch) -> None:
     nest = lower(padded(60, 3, 3))
     (root,) = (root for root, row in nest.roots.items() if row.extent == 66)
     for mask, want in ((root < 60, (0, 60)), (root >= 4, (4, 66)), (root.eq(65), None), (root.ne(65), None)):
-        monkeypatch.setattr("tg_codegen.interior.masks", lambda nest, mask=mask: {mask})
+        monkeypatch.setattr("tg_codegen.nest.interior.masks", lambda nest, mask=mask: {mask})
         assert interior(nest, root) == want, mask

@@ -7,10 +7,10 @@ import struct
 import numpy as np
 import pytest
 
-from tg_codegen.interpret import KernelFault, interpret
-from tg_codegen.scalar import evaluate, multiply_add
-from tg_codegen.text import parse, parse_linear
-from tg_codegen.uop import UOp, UOps, const
+from tg_codegen.ir.scalar import evaluate, multiply_add
+from tg_codegen.ir.text import parse, parse_linear
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.linear.interpret import KernelFault, interpret
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits, truncate
 from tg_lazy import ALU, SPEC, DTypeRule, Ops
 from tg_shape import Variable

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from tg_codegen.bounds import Bounds
-from tg_codegen.linearize import linearize
-from tg_codegen.renderer import Renderer
-from tg_codegen.rewrite import graph_rewrite
-from tg_codegen.rules import full_rewrite, simplify
-from tg_codegen.rules.decompose import decompose
-from tg_codegen.rules.legalize import legalize
-from tg_codegen.target import Target
-from tg_codegen.text import parse, print_uops
-from tg_codegen.uop import UOp
-from tg_codegen.verify import verify
+from tg_codegen.ir.bounds import Bounds
+from tg_codegen.ir.text import parse, print_uops
+from tg_codegen.ir.uop import UOp
+from tg_codegen.ir.verify import verify
+from tg_codegen.linear.linearize import linearize
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.machine.target import Target
+from tg_codegen.rewrite.engine import graph_rewrite
+from tg_codegen.rewrite.rules import full_rewrite, simplify
+from tg_codegen.rewrite.rules.decompose import decompose
+from tg_codegen.rewrite.rules.legalize import legalize
 from tg_dtype import DType
 from tg_lazy import Ops
 

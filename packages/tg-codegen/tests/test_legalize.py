@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen.interpret import interpret
-from tg_codegen.renderer import Renderer
-from tg_codegen.rules import full_rewrite
-from tg_codegen.rules.legalize import _shorten, decode, encode, legalize
-from tg_codegen.target import Target
-from tg_codegen.text import parse_sink
-from tg_codegen.uop import UOp, UOps, const
-from tg_codegen.verify import verify
+from tg_codegen.ir.text import parse_sink
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.ir.verify import verify
+from tg_codegen.linear.interpret import interpret
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.machine.target import Target
+from tg_codegen.rewrite.rules import full_rewrite
+from tg_codegen.rewrite.rules.legalize import _shorten, decode, encode, legalize
 from tg_dtype import DType, cast_scalar, dtypes, from_bits, to_bits, truncate
 from tg_lazy import Ops
 

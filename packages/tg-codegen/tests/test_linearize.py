@@ -9,14 +9,14 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tg_codegen.bounds import Bounds
-from tg_codegen.interpret import interpret
-from tg_codegen.linearize import linearize
-from tg_codegen.rewrite import graph_rewrite
-from tg_codegen.rules import simplify
-from tg_codegen.text import parse, print_uops
-from tg_codegen.uop import UOp, UOps, const
-from tg_codegen.verify import verify
+from tg_codegen.ir.bounds import Bounds
+from tg_codegen.ir.text import parse, print_uops
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.ir.verify import verify
+from tg_codegen.linear.interpret import interpret
+from tg_codegen.linear.linearize import linearize
+from tg_codegen.rewrite.engine import graph_rewrite
+from tg_codegen.rewrite.rules import simplify
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops
 

@@ -26,15 +26,15 @@ from tg_codegen import (
     linearize,
     parse,
 )
-from tg_codegen.actions import Action, apply
-from tg_codegen.emit import emit
-from tg_codegen.env import Env
-from tg_codegen.estimate import estimate
-from tg_codegen.items import fold
-from tg_codegen.lower import lower
-from tg_codegen.nest import Axis, Kind, Nest
-from tg_codegen.plan import heuristic
-from tg_codegen.uop import UOps
+from tg_codegen.emit.emitter import emit
+from tg_codegen.ir.uop import UOps
+from tg_codegen.nest.env import Env
+from tg_codegen.nest.estimate import estimate
+from tg_codegen.nest.launch_shape import fold
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Axis, Kind, Nest
+from tg_codegen.plan.actions import Action, apply
+from tg_codegen.plan.heuristic import heuristic
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.actions import Action, apply, parse
 from tg_codegen.compile import compile_ast
-from tg_codegen.emit import emit
-from tg_codegen.heuristic import heuristic
-from tg_codegen.lower import lower
-from tg_codegen.matrix import INSTRUCTIONS, Fragment, dot_product
-from tg_codegen.nest import Nest
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.rules import full_rewrite
-from tg_codegen.text import parse_linear, print_uops
-from tg_codegen.uop import UOp, UOps
-from tg_codegen.verify import verify
+from tg_codegen.emit.emitter import emit
+from tg_codegen.ir.matrix import INSTRUCTIONS, Fragment, dot_product
+from tg_codegen.ir.text import parse_linear, print_uops
+from tg_codegen.ir.uop import UOp, UOps
+from tg_codegen.ir.verify import verify
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Nest
+from tg_codegen.plan.actions import Action, apply, parse
+from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.rewrite.rules import full_rewrite
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

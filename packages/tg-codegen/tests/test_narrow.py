@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tg_codegen.builder import LinearBuilder
 from tg_codegen.conformance import Case, cases
-from tg_codegen.facts import kernel_facts
-from tg_codegen.interpret import interpret
-from tg_codegen.narrow import narrow
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.uop import UOps
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.ir.facts import kernel_facts
+from tg_codegen.ir.uop import UOps
+from tg_codegen.linear.interpret import interpret
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.rewrite.narrow import narrow
 from tg_dtype import dtypes
 
 CASES = [

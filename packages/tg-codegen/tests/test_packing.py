@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, UOps, interpret, linearize
-from tg_codegen.actions import apply, parse
-from tg_codegen.emit import emit
-from tg_codegen.heuristic import CPUPlanner, heuristic
-from tg_codegen.lower import lower
-from tg_codegen.verify import verify
+from tg_codegen.emit.emitter import emit
+from tg_codegen.ir.verify import verify
+from tg_codegen.nest.lower import lower
+from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.cpu_heuristic import CPUPlanner, heuristic
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

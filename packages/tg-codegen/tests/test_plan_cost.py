@@ -7,14 +7,14 @@ import random
 import pytest
 
 from tg_codegen import Target
-from tg_codegen.actions import apply, parse
 from tg_codegen.compile import plain
-from tg_codegen.cycles import cycles
-from tg_codegen.heuristic import CPUPlanner
-from tg_codegen.lower import lower
-from tg_codegen.nest import Nest
-from tg_codegen.plan_cost import plan_cycles
-from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Nest
+from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.cpu_heuristic import CPUPlanner
+from tg_codegen.plan.plan_cost import plan_cycles
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.search.cycles import cycles
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

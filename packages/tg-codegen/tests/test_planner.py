@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from tg_codegen import EmitError, Target, compile_ast, interpret, linearize
-from tg_codegen.actions import apply, parse
-from tg_codegen.cycles import cycles
-from tg_codegen.emit import emit
-from tg_codegen.limits import accumulators
-from tg_codegen.lower import lower
-from tg_codegen.nest import Kind, Nest, NodeOp
-from tg_codegen.plan import heuristic
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.target import SCRATCH_BYTES
-from tg_codegen.uop import UOp, UOps
-from tg_codegen.verify import verify
+from tg_codegen.emit.emitter import emit
+from tg_codegen.ir.uop import UOp, UOps
+from tg_codegen.ir.verify import verify
+from tg_codegen.machine.limits import accumulators
+from tg_codegen.machine.target import SCRATCH_BYTES
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Kind, Nest, NodeOp
+from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.heuristic import heuristic
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tg_codegen.registers import FEW_ROWS, IN_FLIGHT, Tile, best_tile
-from tg_codegen.target import COPIES
+from tg_codegen.machine.target import COPIES
+from tg_codegen.plan.registers import FEW_ROWS, IN_FLIGHT, Tile, best_tile
 
 
 def test_nothing_is_left_over_where_that_can_be() -> None:

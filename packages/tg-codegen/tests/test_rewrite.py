@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from tg_codegen.bounds import Bounds
-from tg_codegen.pattern import FLOAT, INT, constant, instantiate, literal, op, var
-from tg_codegen.rewrite import PatternMatcher, RewriteLoop, Rule, graph_rewrite
-from tg_codegen.rules import simplify
-from tg_codegen.uop import UOp, UOps, const
+from tg_codegen.ir.bounds import Bounds
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.rewrite.engine import PatternMatcher, RewriteLoop, Rule, graph_rewrite
+from tg_codegen.rewrite.pattern import FLOAT, INT, constant, instantiate, literal, op, var
+from tg_codegen.rewrite.rules import simplify
 from tg_dtype import dtypes
 from tg_lazy import ALU, Ops
 

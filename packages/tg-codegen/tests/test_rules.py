@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tg_codegen.bounds import Bounds
-from tg_codegen.interpret import interpret
-from tg_codegen.pattern import FLOAT, Pattern, var
-from tg_codegen.renderer import Renderer
-from tg_codegen.rewrite import Rule
-from tg_codegen.rules.simplify import RULE_SETS
-from tg_codegen.scalar import evaluate
-from tg_codegen.target import Target
-from tg_codegen.text import parse_sink
-from tg_codegen.uop import UOp, UOps, const
+from tg_codegen.ir.bounds import Bounds
+from tg_codegen.ir.scalar import evaluate
+from tg_codegen.ir.text import parse_sink
+from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.linear.interpret import interpret
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.machine.target import Target
+from tg_codegen.rewrite.engine import Rule
+from tg_codegen.rewrite.pattern import FLOAT, Pattern, var
+from tg_codegen.rewrite.rules.simplify import RULE_SETS
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits
 from tg_lazy import SPEC, DTypeRule, Ops
 

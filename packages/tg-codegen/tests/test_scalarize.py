@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from tg_codegen.builder import LinearBuilder
 from tg_codegen.conformance import Case, cases
-from tg_codegen.facts import kernel_facts
-from tg_codegen.interpret import interpret
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_wgsl import WGSLRenderer
-from tg_codegen.scalarize import scalarize
-from tg_codegen.uop import UOps
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.ir.facts import kernel_facts
+from tg_codegen.ir.uop import UOps
+from tg_codegen.linear.interpret import interpret
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.wgsl import WGSLRenderer
+from tg_codegen.rewrite.scalarize import scalarize
 from tg_dtype import dtypes
 
 CASES = [case for case in cases(ClangRenderer(), lanes=4) if any(u.dtype.count > 1 for u in case.uops)]

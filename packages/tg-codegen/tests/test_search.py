@@ -8,10 +8,10 @@ import threading
 import pytest
 
 from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret, parse
-from tg_codegen.cycles import cycles
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.render_opencl import OpenCLRenderer
-from tg_codegen.search import FAR, MOST
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.search.beam import FAR, MOST
+from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.actions import apply, parse
-from tg_codegen.emit import emit
-from tg_codegen.heuristic import heuristic
-from tg_codegen.lower import lower
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.rules import full_rewrite
-from tg_codegen.tiles import joined, part, turned
-from tg_codegen.transpose import transpose
-from tg_codegen.uop import UOp, UOps, const, shuffle, vectorize
-from tg_codegen.verify import verify
+from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.tiles import joined, part, turned
+from tg_codegen.emit.transpose import transpose
+from tg_codegen.ir.uop import UOp, UOps, const, shuffle, vectorize
+from tg_codegen.ir.verify import verify
+from tg_codegen.nest.lower import lower
+from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.rewrite.rules import full_rewrite
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

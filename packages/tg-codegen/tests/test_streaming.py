@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tg_codegen import ActionError, Target, beam_search, compile_ast, interpret, parse
-from tg_codegen.actions import Foresee, Prefetch, Split, Stream, apply
-from tg_codegen.lower import lower
-from tg_codegen.program import ProgramSpec
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.renderers import RENDERERS
-from tg_codegen.streaming import ROWS, lines_held, sums_by_rows
-from tg_codegen.text import parse_linear, print_uops
-from tg_codegen.uop import STREAM, UOps
+from tg_codegen.ir.program import ProgramSpec
+from tg_codegen.ir.text import parse_linear, print_uops
+from tg_codegen.ir.uop import STREAM, UOps
+from tg_codegen.nest.lower import lower
+from tg_codegen.plan.actions import Foresee, Prefetch, Split, Stream, apply
+from tg_codegen.plan.streaming import ROWS, lines_held, sums_by_rows
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.renderers import RENDERERS
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

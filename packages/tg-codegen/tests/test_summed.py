@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.emit import emit
-from tg_codegen.lower import lower
+from tg_codegen.emit.emitter import emit
+from tg_codegen.nest.lower import lower
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

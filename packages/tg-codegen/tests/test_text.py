@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tg_codegen.builder import LinearBuilder
-from tg_codegen.text import ParseError, parse, parse_linear, parse_sink, print_uops
-from tg_codegen.uop import UOp, UOps, const, shuffle, vectorize
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.ir.text import ParseError, parse, parse_linear, parse_sink, print_uops
+from tg_codegen.ir.uop import UOp, UOps, const, shuffle, vectorize
 from tg_dtype import AddrSpace, dtypes, from_bits
 from tg_lazy import Ops
 from tg_shape import Variable, smax

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.actions import apply, parse
-from tg_codegen.emit import emit
-from tg_codegen.lower import lower
-from tg_codegen.nest import Nest, NodeOp
-from tg_codegen.trim import trimming
-from tg_codegen.uop import UOps
+from tg_codegen.emit.emitter import emit
+from tg_codegen.ir.uop import UOps
+from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Nest, NodeOp
+from tg_codegen.nest.trim import trimming
+from tg_codegen.plan.actions import apply, parse
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tg_codegen.search
+import tg_codegen.search.beam
 from tg_codegen import ProgramSpec, Renderer, Target, compile_ast
-from tg_codegen.actions import Action, ActionError
-from tg_codegen.nest import Nest
+from tg_codegen.nest.nest import Nest
+from tg_codegen.plan.actions import Action, ActionError
 from tg_dtype import DType, dtypes
 from tg_lazy import Context, LazyOp, Ops, ast
 from tg_runtime import BEAM, Buffer, CompiledRunner, Device, beam, comparison, diskcache, get_runner, speccache
@@ -69,14 +69,14 @@ class Break(Action):
 def test_a_planted_wrong_action_never_wins(
     dtype: DType, cache_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = tg_codegen.search.candidates
+    real = tg_codegen.search.beam.candidates
 
     def candidates(nest: Nest, target: Target) -> Iterator[Action]:
         yield Forget("r0")
         yield Break("i0")
         yield from list(real(nest, target))[:4]
 
-    monkeypatch.setattr(tg_codegen.search, "candidates", candidates)
+    monkeypatch.setattr(tg_codegen.search.beam, "candidates", candidates)
     sink = row_sums(24, 4096, dtype)
     values = [i % 2 for i in range(24 * 4096)]
     with Context(DEV="CPU", BEAM=1, DEBUG=2):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tg_codegen.conformance import cases
-from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, ast
 from tg_runtime import (

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, compile_ast
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.renderer import Renderer
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, Ops
 from tg_lazy import ast as A

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tg_codegen import Target, compile_ast, dynamic, parse
+from tg_codegen import Target, compile_ast, parse
 from tg_codegen.conformance import Case, cases
-from tg_codegen.render_cuda import CUDARenderer
-from tg_codegen.render_ptx import PTXRenderer
-from tg_codegen.renderer import Renderer
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.render import dynamic
+from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.ptx import PTXRenderer
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_runtime.cuda import assembler, nvrtc

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tg_codegen import ProgramSpec, Renderer
-from tg_codegen.uop import UOp
+from tg_codegen.ir.uop import UOp
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, LazyOp, Ops, ast
 from tg_runtime import (

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tg_codegen.conformance import Case, cases
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.renderer import Renderer
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Device, DeviceError, DeviceUnavailable, elf, parse_dev

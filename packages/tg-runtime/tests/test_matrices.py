@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tg_codegen import compile_ast
-from tg_codegen.uop import UOps
+from tg_codegen.ir.uop import UOps
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tg_codegen.builder import LinearBuilder
 from tg_codegen.conformance import Case, cases
-from tg_codegen.render_ptx import PTXRenderer
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.render.ptx import PTXRenderer
 from tg_dtype import AddrSpace, dtypes, to_bits
 from tg_lazy import Ops
 from tg_runtime.errors import DeviceError

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tg_codegen.builder import LinearBuilder
 from tg_codegen.conformance import Case, Expected, cases, encode
-from tg_codegen.render_wgsl import MOST_GROUPS, WGSLRenderer
+from tg_codegen.ir.builder import LinearBuilder
+from tg_codegen.render.wgsl import MOST_GROUPS, WGSLRenderer
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops
 from tg_lazy.cost import LIMITS, Limits

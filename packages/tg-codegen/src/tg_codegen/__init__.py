@@ -1,16 +1,16 @@
 """The code generator: kernel ASTs to optimised loops, to UOps, to a target's text."""
 
-from .actions import Action, ActionError, Mark, Outermost, Pack, Partial, Share, Split, parse
 from .compile import compile_ast
-from .errors import EmitError
-from .interpret import interpret
-from .linearize import linearize
-from .lower import LowerError, lower
-from .program import BufferParam, Estimates, ProgramSpec
-from .renderer import Renderer
-from .search import Step, beam_search
-from .target import Target
-from .uop import KOp, UOp, UOps
+from .ir.errors import EmitError
+from .ir.program import BufferParam, Estimates, ProgramSpec
+from .ir.uop import KOp, UOp, UOps
+from .linear.interpret import interpret
+from .linear.linearize import linearize
+from .machine.renderer import Renderer
+from .machine.target import Target
+from .nest.lower import LowerError, lower
+from .plan.actions import Action, ActionError, Mark, Outermost, Pack, Partial, Share, Split, parse
+from .search.beam import Step, beam_search
 
 __all__ = [
     "Action", "ActionError", "BufferParam", "EmitError", "Estimates", "KOp", "LowerError", "Mark", "Outermost", "Pack",

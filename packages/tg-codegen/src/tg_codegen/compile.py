@@ -10,30 +10,30 @@ from tg_lazy import LazyOp
 from tg_lazy.ast import BufferArg
 from tg_shape import Variable
 
-from .actions import Action, ActionError, apply, noting
-from .emit import emit
-from .errors import EmitError
-from .estimate import estimate
+from .emit.emitter import emit
+from .emit.row_emitter import RowEmitter
 from .fallback import fallbacks
-from .items import groups, items
-from .keep import keep_rows
-from .limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, scratch_bytes
-from .linearize import linearize
-from .lower import lower
-from .nest import Kind, Nest, NodeOp
-from .overlap import overlap
-from .pieces import split_pieces
-from .plan import heuristic
-from .program import BufferParam, ProgramSpec
-from .renderer import Renderer
-from .row_emitter import RowEmitter
-from .row_nest import RowNest
-from .rows import fetching_ahead, split_rows, with_parts
-from .rules import full_rewrite
-from .rules.legalize import unread
-from .target import Target
-from .texels import spread_texels, whole_texels, writes_images
-from .uop import UOp, UOps
+from .ir.errors import EmitError
+from .ir.program import BufferParam, ProgramSpec
+from .ir.uop import UOp, UOps
+from .linear.linearize import linearize
+from .machine.limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, scratch_bytes
+from .machine.renderer import Renderer
+from .machine.target import Target
+from .nest.estimate import estimate
+from .nest.launch_shape import groups, items
+from .nest.lower import lower
+from .nest.nest import Kind, Nest, NodeOp
+from .nest.row_nest import RowNest
+from .plan.actions import Action, ActionError, apply, noting
+from .plan.heuristic import heuristic
+from .plan.reuse_row_values import keep_rows
+from .plan.row_blocks import fetching_ahead, split_rows, with_parts
+from .plan.split_concat import split_pieces
+from .plan.texels import spread_texels, whole_texels, writes_images
+from .rewrite.pipelining import overlap
+from .rewrite.rules import full_rewrite
+from .rewrite.rules.legalize import unread
 
 
 def compile_ast(

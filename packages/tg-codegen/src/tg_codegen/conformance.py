@@ -5,7 +5,7 @@ values come from the op table's Python semantics and the host casts of ``tg_dtyp
 
 Example:
     >>> from tg_codegen.conformance import cases
-    >>> from tg_codegen.render_c import ClangRenderer
+    >>> from tg_codegen.render.c import ClangRenderer
     >>> [case.name for case in cases(ClangRenderer(), lanes=4)][:2]
     ['alu_bool', 'alu_boolx4']
 """
@@ -23,9 +23,9 @@ from typing import TypeVar
 from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, from_bits, to_bits, truncate
 from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, result_dtype
 
-from .builder import LinearBuilder
-from .renderer import Renderer
-from .uop import UOp, UOps
+from .ir.builder import LinearBuilder
+from .ir.uop import UOp, UOps
+from .machine.renderer import Renderer
 
 
 def encode(values: Sequence[ConstType], dtype: DType) -> bytearray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tg_lazy import DEBUG, ContextVar
 
-from .nest import Nest
+from .nest.nest import Nest
 
 FALLBACK: ContextVar[int] = ContextVar("FALLBACK", 1)
 """Whether the plain kernel runs where a plan fails; with 0 the plan's error is raised."""

@@ -11,8 +11,8 @@ import math
 import platform
 
 from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
-from tg_codegen.cycles import cycles
-from tg_codegen.row_nest import PART
+from tg_codegen.nest.row_nest import PART
+from tg_codegen.search.cycles import cycles
 from tg_lazy import DEBUG, LazyOp
 
 from . import diskcache, speccache

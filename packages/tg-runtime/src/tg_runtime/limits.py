@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_limits(spec: ProgramSpec, renderer: Renderer, device: str) -> None:
-    """Does nothing if the kernel fits the device (:func:`tg_codegen.limits.broken_limits`).
+    """Does nothing if the kernel fits the device (:func:`tg_codegen.machine.limits.broken_limits`).
 
     A kernel without UOps, from the disk for instance, was checked when it was made.
 
@@ -19,7 +19,7 @@ def check_limits(spec: ProgramSpec, renderer: Renderer, device: str) -> None:
       DeviceError: it has too many work-items or work-groups, or too much memory of its own; the message says how much
         there is.
     """
-    from tg_codegen.limits import broken_limits  # who only interprets never needs the code generator
+    from tg_codegen.machine.limits import broken_limits  # who only interprets never needs the code generator
 
     broken = broken_limits(spec, renderer)
     if broken:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tg_codegen.rules.trigonometric import two_over_pi
+from tg_codegen.rewrite.rules.trigonometric import two_over_pi
 from tg_dtype import ConstType, DType, dtypes, from_bits, interop
 from tg_lazy import LazyOp, Ops, identity
 from tg_shape import ShapeTracker, Variable, View, sint, sym_eval

@@ -65,7 +65,7 @@ def _short_turns() -> Iterator[None]:
 
 
 def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
-    from tg_codegen.uop import UOp
+    from tg_codegen.ir.uop import UOp
 
     from .generate import make_spec
 

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from tg_codegen import Target
-from tg_codegen.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
+from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
 
 from ..errors import DevSyntaxError
 from .host import cache_bytes, features

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import ClassVar
 
-from tg_codegen.target import Target
+from tg_codegen.machine.target import Target
 
 from ..errors import DeviceError
 from ..waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from tg_codegen import dynamic
+from tg_codegen.render import dynamic
 
 from ..compiler import rejected
 from ..errors import DeviceError

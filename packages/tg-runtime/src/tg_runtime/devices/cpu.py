@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 
 from tg_codegen import Renderer
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_llvm import LLVMRenderer
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_lazy.cost import LIMITS, Limits
 
 from ..compiled import Compiled, DeviceFacts

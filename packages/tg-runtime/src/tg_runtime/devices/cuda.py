@@ -6,9 +6,9 @@ import functools
 from collections.abc import Mapping
 
 from tg_codegen import Renderer
-from tg_codegen.capability import capability, newest
-from tg_codegen.render_cuda import CUDARenderer
-from tg_codegen.render_ptx import PTXRenderer
+from tg_codegen.machine.capability import capability, newest
+from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.ptx import PTXRenderer
 
 from ..compiled import Compiled, DeviceFacts
 from ..compiler import Compiler

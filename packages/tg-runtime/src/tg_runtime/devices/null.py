@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tg_codegen import Renderer
-from tg_codegen.render_c import ClangRenderer
-from tg_codegen.render_cuda import CUDARenderer
-from tg_codegen.render_llvm import LLVMRenderer
-from tg_codegen.render_ptx import PTXRenderer
-from tg_codegen.renderers import RENDERERS
+from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.ptx import PTXRenderer
+from tg_codegen.render.renderers import RENDERERS
 
 from ..allocator import Allocator, BufferOptions
 from ..compiled import Compiled

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 
 from tg_codegen import Target
-from tg_codegen.render_wgsl import WGSLRenderer
+from tg_codegen.render.wgsl import WGSLRenderer
 from tg_lazy.cost import LIMITS, Limits
 
 from ..compiled import Compiled, DeviceFacts

@@ -37,7 +37,7 @@ class Indices(Group):
         self.need(renderer, "index types: it is interpreted")
         assert renderer is not None
         from tg_codegen import compile_ast
-        from tg_codegen.bounds import wrapping_indices
+        from tg_codegen.ir.bounds import wrapping_indices
 
         for sink in self.kernels():
             for actions in (None, ()):

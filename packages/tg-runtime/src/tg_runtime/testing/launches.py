@@ -263,7 +263,7 @@ class Faults(Group):
         self.need(renderer is not None and renderer.target.shared_bytes, "memory that work-items share")
         assert renderer is not None
         from tg_codegen import compile_ast
-        from tg_codegen.uop import UOp, UOps
+        from tg_codegen.ir.uop import UOp, UOps
 
         spec = compile_ast(self.any_kernel(), renderer, actions=())
         size = renderer.target.shared_bytes // 4 + 1

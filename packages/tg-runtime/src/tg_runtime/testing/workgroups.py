@@ -25,8 +25,8 @@ class LocalMemory(Group):
     ) -> list[ConstType]:
         """The output of a kernel to which these actions were applied."""
         from tg_codegen import compile_ast
-        from tg_codegen.actions import parse
-        from tg_codegen.uop import UOps
+        from tg_codegen.ir.uop import UOps
+        from tg_codegen.plan.actions import parse
 
         renderer = self.opened.renderer
         assert renderer is not None

@@ -1,7 +1,8 @@
 """WGSL checked by the device's compiler, and WGSL as a program that can be launched.
 
 A shader's storage buffers, all of ``@group(0)``, are the launch's buffers in the order of their bindings; a uniform, if
-there is one, has the values as consecutive ``i32``. Comment lines of the renderer say more: see ``render_wgsl``.
+there is one, has the values as consecutive ``i32``. Comment lines of the renderer say more: see
+:mod:`tg_codegen.render.wgsl`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,60 @@
+"""What the optimiser must know of the machine that a kernel is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.matrix import MatrixInstruction
+
+COPIES = 100
+"""Copies of a multiplication that unrolled loops make, at the most, where the kernel is not far too long with them."""
+SCRATCH_BYTES = 17 << 16
+"""1 MiB, and what lengthens strides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine's shape, as far as loops care.
+
+    Attributes:
+      kind: ``"cpu"`` (loops, threads by ``core_id``) or ``"gpu"`` (work-groups: ``gidx``, ``lidx``).
+      vector_bytes: width of a SIMD register in bytes (CPU), or of the widest single memory access (GPU).
+      registers: vector registers that the compiler may use without spilling (CPU), scalar registers a thread (GPU).
+      threads: CPU threads that a kernel may be split over; 1 on a GPU.
+      l1_bytes: first-level data cache of a core.
+      l2_bytes: second-level cache of a core.
+      last_bytes: the last cache before memory; 0 if that is not known.
+      shared_bytes: memory shared by a work-group; 0 if there is none.
+      local_max: most work-items in a work-group, 0 if there are no work-groups.
+      global_max: most work-groups along each dimension.
+      fused_multiply_add: whether a*b+c is one instruction.
+      max_params: most arguments of a kernel.
+      scales: whether multiplying by a power of two, with one rounding, is an instruction.
+      strict: keep the order in which reductions of floats are stated, and round every product.
+      matrices: instructions that multiply matrices, the best first.
+      copies: how many copies of a multiplication unrolled loops may make of it: a compiler's patience, in a way.
+      scratch_bytes: most bytes of one array of scratch: less where a kernel's copies of it are too much for a stack.
+    """
+
+    kind: str = "cpu"
+    vector_bytes: int = 16
+    registers: int = 16
+    threads: int = 1
+    l1_bytes: int = 32 * 1024
+    l2_bytes: int = 512 * 1024
+    last_bytes: int = 0
+    shared_bytes: int = 0
+    local_max: int = 0
+    global_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    fused_multiply_add: bool = True
+    max_params: int = 1024
+    matrices: tuple[MatrixInstruction, ...] = ()
+    copies: int = COPIES
+    scratch_bytes: int = SCRATCH_BYTES
+    strict: bool = False
+    scales: bool = False
+
+    @property
+    def partial_bytes(self) -> int:
+        """Most bytes of partial results: strides in scratch may be lengthened."""
+        return self.scratch_bytes * 31 // 32

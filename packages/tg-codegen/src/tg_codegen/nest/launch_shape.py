@@ -1,0 +1,177 @@
+"""Work-groups and work-items: which index of the launch runs along which loop.
+
+A launch has three dimensions of groups and three of items. Where a kernel has more parallel loops, several share a
+dimension, their counters being digits of its index. The first dimension, whose neighbours run together and reach memory
+together, belongs to the loop along which stores are contiguous.
+
+A reduction that is divided among the items of a group has its result in every item. So items that are there for an
+output loop on which the reduction does not depend can take parts of it: its GROUP loop and that LOCAL loop are one
+dimension. A softmax by rows is computed by one group a row in this way: maximum, sum, and the columns of the result in
+turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tg_shape import Variable, coefficient, sint
+
+from ..ir.matrix import WARP
+from .nest import FRAGMENT, Axis, Kind, Nest, NodeOp
+
+DIMENSIONS = 3
+TOGETHER_BYTES = 16  # of the widest access: neighbours no farther apart are reached together
+DEEP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a loop's counter is found: ``index // stride % extent`` of a dimension.
+
+    Attributes:
+      dimension: which one.
+      stride: the product of the extents of the loops before it in that dimension.
+      alone: whether it is the last one there, so that nothing has to be divided off.
+    """
+
+    dimension: int
+    stride: int
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Places of parallel loops.
+
+    Attributes:
+      places: the place of each loop, by its name.
+      sizes: extents of the dimensions in use.
+      slots: the loops that share each digit of each dimension: they have one counter.
+    """
+
+    places: dict[str, Place]
+    sizes: tuple[sint, ...]
+    slots: tuple[tuple[Axis, ...], ...]
+
+    def counter(self, axis: Axis, indices: Sequence[Variable]) -> sint:
+        """A loop's counter in terms of the indices of the dimensions."""
+        place = self.places[axis.name]
+        index: sint = indices[place.dimension]
+        if place.stride > 1:
+            index = index // place.stride
+        return index if place.alone else index % counted(axis)
+
+    def full_sizes(self) -> tuple[sint, sint, sint]:
+        """The extents of all three dimensions."""
+        x, y, z = (*self.sizes, 1, 1, 1)[:DIMENSIONS]
+        return x, y, z
+
+
+def groups(nest: Nest, most: tuple[int, int, int]) -> Layout:
+    """Where the counters of the GLOBAL loops are found; ``most`` are the greatest sizes of the dimensions."""
+    axes = sorted((a for a in nest.axes if a.kind is Kind.GLOBAL), key=lambda a: distance(nest, a))
+    return fold([(a,) for a in axes], most)
+
+
+def items(nest: Nest) -> Layout:
+    """Where the counters of the LOCAL and GROUP loops are found."""
+    fragments = [axis for axis in nest.axes if axis.kind in FRAGMENT]
+    slots: list[list[Axis]] = [fragments] if fragments else []
+    slots += [[axis] for axis in nest.axes if axis.kind is Kind.LOCAL]
+    for axis in (a for a in nest.axes if a.kind is Kind.GROUP):
+        host = next((slot for slot in slots if may_share(nest, axis, slot)), None)
+        if host is None:
+            slots.append([axis])
+        else:
+            host.append(axis)
+    slots.sort(key=lambda slot: min(distance(nest, axis) for axis in slot))
+    return fold([tuple(slot) for slot in slots], (1 << 31, 1 << 31, 1 << 31))
+
+
+def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
+    """Orders loops by what is won if neighbours along them run together.
+
+    First how much is then reached together, loads inside of reductions counting more; then how far apart neighbours are
+    in the store where they are nearest; then the loops' places. What is shared is reached in an order of its own.
+    """
+    if axis.kind in FRAGMENT:
+        return -(1 << 62), 0, 0  # the threads of a warp are neighbours
+    shared = {stage.node for stage in nest.stages if stage.shared}
+    won = 0
+    for node in nest.nodes():
+        if node.op is NodeOp.LOAD and node not in shared:
+            near = 0 < steps(node.arg[1], axis) * node.dtype.itemsize <= TOGETHER_BYTES
+            won += near * (DEEP if any(nest.roots[root].reduce for root in node.free) else 1)
+    stored = [steps(s.index, axis) * nest.buffers[s.slot].dtype.itemsize for s in nest.stores]
+    won += sum(0 < step <= TOGETHER_BYTES for step in stored)
+    return -won, min((step for step in stored if step), default=1 << 62), -nest.axes.index(axis)
+
+
+def steps(index: sint, axis: Axis) -> int:
+    """How far apart in memory neighbours along a loop are; 0 if that differs."""
+    by = None if isinstance(index, int) else coefficient(index, axis.root)
+    return abs(by or 0) * axis.stride
+
+
+def may_share(nest: Nest, axis: Axis, slot: Sequence[Axis]) -> bool:
+    """Whether a GROUP loop can run across the items that are there for the loops of a slot."""
+    return all(
+        other.kind not in FRAGMENT and other.extent == axis.extent and independent(nest, axis, other) for other in slot)
+
+
+def independent(nest: Nest, axis: Axis, other: Axis) -> bool:
+    """Whether no reduction over either loop's dimension depends on the other's."""
+    for node in nest.nodes():
+        if node.op is NodeOp.REDUCE and (
+                (axis.root in node.arg[1] and other.root in node.free | set(node.arg[1]))
+                or (other.root in node.arg[1] and axis.root in node.free | set(node.arg[1]))):
+            return False
+    return True
+
+
+def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> Layout:
+    """Gives each slot a dimension of its own, or, where there are too many or too long ones, several a common one.
+
+    Raises:
+      ValueError: more loops of symbolic extents than there are dimensions.
+    """
+    dimensions = sorted(([slot] for slot in slots), key=lambda d: bound(d[0]) <= min(most[1:]))
+    if len(slots) > DIMENSIONS or any(bound(d[0]) > limit for d, limit in zip(dimensions, most, strict=False)):
+        dimensions = []
+        for slot in sorted(slots, key=lambda slot: not isinstance(counted(slot[0]), int)):
+            size = prod(bound(other) for other in dimensions[-1]) * bound(slot) if dimensions else 0
+            if dimensions and isinstance(counted(slot[0]), int) and size <= most[len(dimensions) - 1]:
+                dimensions[-1].append(slot)
+            else:
+                dimensions.append([slot])
+    if len(dimensions) > DIMENSIONS:
+        raise ValueError(f"{len(slots)} parallel loops do not fit into {DIMENSIONS} dimensions")
+    places: dict[str, Place] = {}
+    for number, dimension in enumerate(dimensions):
+        stride = 1
+        for slot in dimension:
+            places.update((axis.name, Place(number, stride, slot is dimension[-1])) for axis in slot)
+            stride *= bound(slot)
+    sizes = tuple(product([counted(slot[0]) for slot in dimension]) for dimension in dimensions)
+    return Layout(places, sizes, tuple(slot for dimension in dimensions for slot in dimension))
+
+
+def counted(axis: Axis) -> sint:
+    """How many values a loop's counter has: threads, where a matrix instruction takes the loop."""
+    return WARP if axis.kind in FRAGMENT else axis.extent
+
+
+def bound(slot: Sequence[Axis]) -> int:
+    """The greatest extent that a slot's loops can have."""
+    extent = counted(slot[0])
+    return extent if isinstance(extent, int) else extent.vmax
+
+
+def product(extents: Sequence[sint]) -> sint:
+    """The product of extents, symbolic or not."""
+    result: sint = 1
+    for extent in extents:
+        result = result * extent
+    return result

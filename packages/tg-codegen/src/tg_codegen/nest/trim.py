@@ -1,0 +1,95 @@
+"""Trimming: a sum leaves out the terms that masks make 0.
+
+A padded operand is 0 where its mask does not hold, and so is every product with it. Where a mask bounds the counter of
+a serial reduction loop by what is open around the loop, the loop runs over the iterations in which the mask holds, and
+the mask is not asked for inside. Where the loop is unrolled, its copies whose mask is known not to hold are left out;
+a loop of tiles has its first and its last ones by themselves for that (:func:`tg_codegen.nest.interior.settled`). That
+0 times infinity would be NaN is not kept: padding adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tg_lazy import Ops
+from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin
+
+from .env import Env
+from .nest import SERIAL, Axis, Kind, Nest, Node, NodeOp
+
+
+def conditions(mask: sint) -> Iterator[Expr]:
+    """The conditions of which a mask is the conjunction."""
+    stack = [mask]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, Expr):
+            if here.op == "and":
+                stack.extend(here.args)
+            else:
+                yield here
+
+
+def nonzero(term: Node) -> frozenset[Expr]:
+    """Conditions without any of which a term is 0."""
+    if term.op is Ops.MUL:
+        return nonzero(term.src[0]) | nonzero(term.src[1])
+    if term.op in (Ops.CAST, Ops.NEG):
+        return nonzero(term.src[0])
+    if term.op is NodeOp.LOAD:
+        return frozenset(conditions(term.arg[2]))
+    if term.op is NodeOp.SELECT:
+        return frozenset(conditions(term.arg)) | nonzero(term.src[0])
+    return frozenset()
+
+
+def needed(reduction: Node) -> frozenset[Expr]:
+    """Conditions without any of which a term of a reduction changes nothing."""
+    return nonzero(reduction.src[0]) if reduction.arg[0] is Ops.ADD else frozenset()
+
+
+def bounding(nest: Nest, reduction: Node) -> dict[Expr, Axis]:
+    """Conditions that trim a loop of a reduction, and the loop."""
+    found: dict[Expr, Axis] = {}
+    for condition in needed(reduction):
+        if condition.op != "lt" or not isinstance(condition.args[0], Expr) or not isinstance(condition.args[1], int):
+            continue
+        roots = [v for v in condition.variables() if v in nest.roots]
+        loops = [a for root in roots for a in nest.of_root(root)]
+        inner = [a for a in loops if a.kind is Kind.REDUCE and a.root in reduction.arg[1]]
+        if len(inner) != 1 or any(a.kind not in SERIAL for a in loops) or inner[0].stride != 1:
+            continue
+        if any(nest.roots[root].reduce and root is not inner[0].root for root in roots):
+            continue
+        if coefficient(condition.args[0], inner[0].root):
+            found[condition] = inner[0]
+    return found
+
+
+def trimmed(axis: Axis, masks: list[Expr], env: Env) -> tuple[sint, sint]:
+    """The first iteration and the end of a loop, within what its masks allow."""
+    first: sint = 0
+    end = axis.extent
+    for condition in masks:
+        left, room = condition.args
+        assert isinstance(left, Expr) and isinstance(room, int)
+        by = coefficient(left, axis.root)
+        assert by
+        rest = left - axis.root * by
+        spare = room - (rest.substitute(env.root) if isinstance(rest, Expr) else rest)  # by * counter < spare
+        if by > 0:
+            end = smin(end, ceildiv(spare, by))
+        else:
+            first = smax(first, -spare // -by + 1)
+    return first, end
+
+
+def masks_of(axis: Axis, found: dict[Expr, Axis]) -> list[Expr]:
+    """The conditions that trim one loop, in an order that does not change."""
+    return sorted((e for e, a in found.items() if a is axis), key=Expr.render)
+
+
+def trimming(nest: Nest) -> frozenset[Expr]:
+    """All conditions of a nest that trim loops."""
+    return frozenset(e for n in nest.nodes() if n.op is NodeOp.REDUCE for e in bounding(nest, n))
+

@@ -1,0 +1,98 @@
+"""What to fetch ahead: rows that a kernel walks several times.
+
+While a row is walked for the second time, the machine reads nothing: it foresees what follows in a walk, not that the
+walk will be followed by one over the next row. The second walk says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from tg_shape import Variable, coefficient
+
+from ..machine.target import Target
+from ..nest.nest import Nest, Node, NodeOp
+
+AHEAD_BYTES = 8192  # of what is fetched, at least so much before it is read
+LEAST_ROW_BYTES = 256
+LEAST_ROWS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One load of one walk over a row.
+
+    Attributes:
+      part: the number of the nest.
+      level: of the reduction that walks; infinite for an output's loop.
+      load: the load.
+    """
+
+    part: int
+    level: float
+    load: Node
+
+
+def walks(parts: Sequence[Nest], row: Variable) -> Iterator[Walk]:
+    """The loads that walk along rows, in the order of the walks."""
+    for number, nest in enumerate(parts):
+        reductions = sorted((n for n in nest.nodes() if n.op is NodeOp.REDUCE), key=lambda n: n.level)
+        reduced = frozenset(v for n in reductions for v in n.arg[1])
+        for node in reductions:
+            for load in node.toposort():
+                if load.op is NodeOp.LOAD and load.free & set(node.arg[1]):
+                    yield Walk(number, node.level, load)
+        for store in nest.stores:
+            for load in store.value.toposort():
+                if load.op is NodeOp.LOAD and load.free & set(store.roots) - {row} and not load.free & reduced:
+                    yield Walk(number, inf, load)
+
+
+def by_row(load: Node, row: Variable) -> int:
+    """By how many elements a load goes on with the next row; 0 if unevenly, if not at all, or if it is masked."""
+    index, valid = load.arg[1:]
+    return 0 if isinstance(index, int) or not isinstance(valid, int) else coefficient(index, row) or 0
+
+
+def fetched_ahead(
+    parts: Sequence[Nest], row: Variable, rows: int, together: int, target: Target
+) -> list[tuple[int, Node, int]]:
+    """What is worth fetching ahead, at most one load of each buffer.
+
+    Args:
+      parts: nests that run one after the other for each step of ``row``.
+      row: the variable that counts rows.
+      rows: how many there are.
+      together: rows in a step.
+      target: the machine.
+
+    Returns:
+      the number of the nest, the load and by how many elements ahead of it.
+    """
+    found: dict[int, list[Walk]] = {}
+    for walk in walks(parts, row):
+        if not parts[walk.part].buffers[walk.load.arg[0]].internal:
+            found.setdefault(walk.load.arg[0], []).append(walk)
+    chosen = []
+    for of_slot in found.values():
+        steps = {by_row(walk.load, row) for walk in of_slot}
+        times = list(dict.fromkeys((walk.part, walk.level) for walk in of_slot))
+        if len(steps) != 1 or len(times) < 2:
+            continue
+        second = next(walk for walk in of_slot if (walk.part, walk.level) == times[1])
+        step, itemsize = steps.pop() * together, second.load.dtype.itemsize
+        if step * itemsize < LEAST_ROW_BYTES or step * itemsize > target.l2_bytes // 4:
+            continue
+        if rows // together < LEAST_ROWS or rows // together * step * itemsize <= target.l2_bytes:
+            continue
+        if contiguous(parts[second.part], second.load):
+            chosen.append((second.part, second.load, step * -(-AHEAD_BYTES // (step * itemsize))))
+    return chosen
+
+
+def contiguous(nest: Nest, load: Node) -> bool:
+    """Whether the lanes of a load are neighbours in memory."""
+    lanes = [a for a in nest.axes if a.kind.name in ("VECTOR", "LANES") and a.root in load.free]
+    return bool(lanes) and all(coefficient(load.arg[1], a.root) == 1 and a.stride == 1 for a in lanes)

@@ -1,0 +1,355 @@
+"""The hand-coded heuristic: actions that make a kernel fast on its target without measuring anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from tg_lazy import Ops
+from tg_shape import Variable
+
+from ..machine.memory import PERIOD_BYTES, STRIDES
+from ..machine.target import Target
+from ..nest.nest import Kind, Nest, Node, NodeOp, Root
+from ..nest.windows import overlapping
+from .actions import Action, Mark, Outermost, Pack
+from .packing import Packer
+from .plan_cost import plan_cycles
+from .planner import UNROLL_MAX, masked, power_below, step
+from .registers import FEW_ROWS, Tile, best_tile
+from .rowtile import evenly, rows_at_once
+from .streaming import (
+    BESIDE,
+    LEAST_WALK,
+    TILE,
+    foresees,
+    grows,
+    prefetches,
+    runs_ahead,
+    size,
+    streams,
+    sums_by_rows,
+    walk_across,
+)
+
+BESIDE_ROWS = 6  # registers beside those of a tile's rows: vectors that are transposed, and a scalar
+SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
+LONG_ROW = 128  # vectors
+LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
+OFTEN_READ = 16  # outputs that read an element: with so many it is packed, where it can be
+ALIKE = 1.5  # times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed
+SURE = 0.6  # of the cycles of the first plan, at the most, for another to be chosen: the estimate may err as well
+
+
+class CPUPlanner(Packer):
+    """Plans a kernel for a CPU.
+
+    Attributes:
+      wanted: the output dimension that is to have the lanes of reductions; None to choose one.
+      alike: the others that seemed about as good as the one that was chosen.
+    """
+
+    def __init__(self, nest: Nest, target: Target, matrices: bool = False, wanted: Root | None = None) -> None:
+        super().__init__(nest, target, matrices)
+        self.wanted = wanted
+        self.alike: list[Root] = []
+
+    def thread(self) -> None:
+        """Divides the outermost serial output loop that is long enough among the threads; the longest if none is."""
+        threads = self.target.threads
+        if not self.threaded:
+            return
+        serial = [a for a in self.nest.axes if a.kind is Kind.LOOP]
+        rows = {r.var for r in self.rows}
+        for stage in self.nest.stages:
+            if stage.node.op is NodeOp.REDUCE:  # its rows are done together, by every thread that wants one
+                names = [a.name for a in serial]
+                serial = serial[: names.index(stage.axis) + 1] if stage.axis in names else []
+        reached = [
+            a for number, a in enumerate(serial) if a.root in rows and size(a.extent) > 1
+            and (not self.nest.stages or all(size(before.extent) == 1 for before in serial[:number]))]
+        enough = (a for a in reached if size(a.extent) >= threads)
+        axis = next(enough, max(reached, key=lambda a: size(a.extent), default=None))
+        if axis is None:
+            return
+        if axis is not serial[0] and not self.nest.stages:
+            self.do(Outermost(axis.name))
+        self.do(Mark(axis.name, Kind.THREAD.name))
+
+    def elementwise(self) -> None:
+        """No reduction: contiguous vectors, a few at a time."""
+        best, score = None, 0
+        for root in self.rows:
+            if size(root.extent) < 2:
+                continue
+            found = sum(4 for s in self.nest.stores if grows(s.index, root.var) == 1)
+            found += sum(1 for load in self.loads if step(load, root.var) == 1)
+            found -= sum(1 for load in self.loads if step(load, root.var) not in (0, 1))
+            if found > score or best is None:
+                best, score = root, found
+        if best is None:
+            return
+        self.vectorize(best, Kind.VECTOR)
+        across = [
+            r for r in self.rows if r is not best
+            and any(step(load, r.var) == 1 and step(load, best.var) not in (0, 1) for load in self.loads)
+        ]
+        if across:
+            self.cut(across[0].var, min(self.width(across[0]), TILE), Kind.UPCAST)
+            self.do_all(walk_across(self.nest, best.var, across[0].var, self.target))
+        elif len(self.nest.nodes()) <= 24:
+            extent = self.outer(best.var).extent
+            whole = (n for n in (4, 3, 2) if isinstance(extent, int) and extent >= 2 * n and extent % n == 0)
+            self.cut(best.var, 4 if size(extent) >= 64 else next(whole, 1), Kind.UPCAST)
+
+    def reduce(self) -> None:
+        """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""
+        body = [n for r in self.reductions for n in r.toposort() if n.op is NodeOp.LOAD]
+        choice = self.wanted or self.vector_choice(body)
+        if choice is not None and not choice.reduce:
+            self.output_tile(choice, body)
+        else:
+            self.lane_tile(choice, body)
+        if not any(a.kind is Kind.VECTOR for a in self.nest.axes):
+            for root in self.columns[-1:]:
+                if self.vectorize(root, Kind.VECTOR) and size(self.outer(root.var).extent) >= LEAST_WALK * BESIDE:
+                    self.cut(root.var, BESIDE, Kind.UPCAST)
+
+    def vector_choice(self, body: list[Node]) -> Root | None:
+        """The dimension whose iterations become lanes; None if none gains."""
+        costs: dict[Root, float] = {}
+        inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
+        for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
+            width = self.width(root)
+            if width < 2 or (root.reduce and self.ordered(root.var)):
+                continue
+            extent = size(root.extent)
+            waste = -(-extent // width) * width / extent
+            cost = 0.0
+            for load in body:
+                by = step(load, root.var)
+                factor = 2 if masked(load, root.var) else 1
+                if by in (0, 1, -1):
+                    cost += factor * waste / width
+                elif self.within(load, by, root):
+                    cost += 2 * waste / width
+                elif not root.reduce and self.reuse(load) >= OFTEN_READ:
+                    cost += 2 * factor * waste / width
+                elif by is not None and 1 < by <= STRIDES:
+                    cost += factor * (2 * by - 1) * waste / width
+                elif not root.reduce and self.along(load) is not None:
+                    cost += 5 * waste / width
+                else:
+                    cost += 2.0  # each lane is read and put into its place
+            if not root.reduce and any(
+                    all(other.var not in n.free for n in body if root.var in n.free)
+                    for other in self.rows if other is not root and size(other.extent) >= 4):
+                cost *= 0.3  # a register tile reads each operand once for several results
+            if root.reduce:
+                cost += 4.0 / extent
+                if any(root.var not in n.arg[1] for n in self.reductions if n.level == 1):
+                    cost += 0.5
+            else:
+                cost += self.without(root)
+                if any(grows(s.index, root.var) != 1 for s in self.nest.stores):
+                    cost += 2.0 / inner
+            costs[root] = cost
+        best: Root | None = None
+        best_cost = 1.0 * max(len(body), 1)
+        for root, cost in costs.items():
+            if cost < best_cost - 1e-9:
+                best, best_cost = root, cost
+        products = not self.columns and all(self.reuse(load) > 1 for load in body)
+        if best is not None and not best.reduce and products:
+            self.alike = [r for r, cost in costs.items() if r is not best and not r.reduce and cost < ALIKE * best_cost]
+        return best
+
+    def without(self, root: Root) -> float:
+        """What a reduction that has no lanes along ``root`` takes, as a share of what the longest takes."""
+        work = {n: prod(size(self.nest.roots[r].extent) for r in {*n.free, *n.arg[1]}) for n in self.reductions}
+        alone = [work[n] for n in self.reductions if root.var not in n.free]
+        return max(alone, default=0) / max(*work.values(), 1)
+
+    def within(self, load: Node, by: int | None, lanes: Root) -> bool:
+        """Whether a short reduced dimension fills the gaps of a load that grows ``by`` from lane to lane."""
+        return lanes.reduce and by is not None and any(
+            r.reduce and r is not lanes and r.extent == by <= SHUFFLED and step(load, r.var) == 1
+            for r in self.nest.roots.values())
+
+    def output_tile(self, lanes: Root, body: list[Node]) -> None:
+        """Lanes run over an output dimension: tile it with another that reuses the vectors."""
+        self.vectorize(lanes, Kind.VECTOR)
+        vectors = [n for n in body if lanes.var in n.free]
+        reusing = [r for r in self.rows if r is not lanes and vectors and all(r.var not in n.free for n in vectors)]
+        tile = Tile(1, 1)
+        wide = size(self.outer(lanes.var).extent)
+        if reusing:
+            rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
+            inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
+            strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
+            instruction = self.instruction(lanes) if self.matrices else None
+            if instruction is not None:
+                reduced = next(r for r in self.nest.roots.values() if r.reduce)
+                self.contracted = self.cut(reduced.var, instruction.shape[2], Kind.CONTRACT)
+            if strided and self.reuse(strided[0]) <= FEW_ROWS:  # read only once: transposed in registers
+                tile = Tile(min(size(rows.extent), FEW_ROWS), 1)
+                self.cut(rows.var, tile.rows, Kind.UPCAST)
+                along = self.along(strided[0])
+                assert along is not None
+                self.cut(along.var, self.width(along), Kind.UNROLL)
+            elif strided and len(reusing) > 1 and self.every_row(strided[0], reusing, wide):
+                return
+            elif (moving := self.window_tile(rows, lanes, vectors)) is not None and (
+                    pieces := self.pieces(rows, lanes, Tile(moving.rows * size(moving.window.extent), 1), body)):
+                last = [r for r in self.nest.roots.values() if r.reduce][-1]
+                self.cut(rows.var, moving.rows, Kind.UPCAST)
+                self.cut(moving.window.var, size(moving.window.extent), Kind.UPCAST)
+                self.cut(last.var, moving.terms, Kind.UNROLL)
+                self.reduce_in_pieces(rows, lanes, Tile(moving.rows * size(moving.window.extent), 1), vectors, pieces)
+                return
+            else:
+                tile = best_tile(
+                    size(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
+                    window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
+                    turned=self.turned(rows, lanes, inner), copies=self.target.copies)
+                self.cut(rows.var, tile.rows, Kind.UPCAST)
+                self.cut(lanes.var, tile.vectors, Kind.UPCAST)
+                pieces = self.pieces(rows, lanes, tile, body)
+                if pieces is None:
+                    self.pack(lanes, vectors)
+                    if instruction is not None:
+                        self.pack_rows(rows, reduced)
+                else:
+                    self.reduce_in_pieces(rows, lanes, tile, vectors, pieces)
+                    return
+        else:
+            by_rows = sums_by_rows(self.nest, lanes.var, self.target)
+            if by_rows:
+                self.do_all(by_rows)
+                return
+            self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
+        apart = [s.index for s in self.nest.stores if grows(s.index, lanes.var) not in (0, 1)]
+        cut = {a.root for a in self.nest.axes if a.kind is not Kind.LOOP}
+        cut.update(*(stage.node.free for stage in self.nest.stages))  # what is packed was planned for loops as they are
+        left = self.target.registers // (tile.rows * tile.vectors)
+        for root in self.nest.roots.values():  # neighbours of what the lanes store apart
+            if not root.reduce and root.var not in cut and any(grows(index, root.var) == 1 for index in apart):
+                many = min(self.width(root), FEW_ROWS, power_below(max(1, left)))
+                if many > 1 and self.cut(root.var, many, Kind.UPCAST):
+                    left //= many
+        self.unroll_small(tile.rows * tile.vectors)
+
+    def every_row(self, strided: Node, reusing: list[Root], vectors: int) -> bool:
+        """Puts all rows of several short dimensions in one tile; False where they do not fit.
+
+        Vectors that are transposed are then used up in registers, as if there were few rows.
+        """
+        along, rows = self.along(strided), self.reuse(strided)
+        if along is None or rows > self.target.registers - BESIDE_ROWS or vectors < self.target.threads:
+            return False
+        if rows != prod(size(r.extent) for r in reusing):
+            return False
+        for row in reusing:
+            self.cut(row.var, size(row.extent), Kind.UPCAST)
+        self.cut(along.var, evenly(size(along.extent), FEW_ROWS), Kind.UNROLL)
+        return True
+
+    def turned(self, rows: Root, lanes: Root, terms: int) -> int:
+        """Beside how many terms it counts that the results of rows are turned to be stored; 0 where it does not.
+
+        It does beside few of them, and where the lanes of a result all fall on the same sets of the cache.
+        """
+        apart = [by for s in self.nest.stores if (by := grows(s.index, lanes.var)) not in (0, 1)]
+        if not apart or not self.near(rows):
+            return 0
+        if any(by is None or by * self.reductions[0].dtype.itemsize % PERIOD_BYTES == 0 for by in apart):
+            return 1
+        return terms if terms < LONG else 0
+
+    def shared_window(self, rows: Root, body: list[Node]) -> int:
+        """How many iterations of the innermost reduced dimension read the same scalars for several rows."""
+        last = [r for r in self.nest.roots.values() if r.reduce][-1]
+        if not isinstance(last.extent, int) or last.extent > UNROLL_MAX:
+            return 1
+        pairs = [{near, far} for n in body for near, far, _ in overlapping(n, self.nest)]
+        return last.extent if {rows.var, last.var} in pairs else 1
+
+    def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
+        """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.
+
+        Of reductions inside one another the longest has the lanes, and the others run over vectors of them.
+        """
+        groups: dict[tuple[Variable, ...], list[Node]] = {}
+        for node in self.reductions:
+            groups.setdefault(node.arg[1], []).append(node)
+        within = {roots: frozenset[Variable]().union(*(n.free for n in nodes)) for roots, nodes in groups.items()}
+        wide: list[tuple[Variable, ...]] = []
+        for roots in sorted(groups, key=lambda roots: -prod(size(self.nest.roots[r].extent) for r in roots)):
+            nested = [other for other in groups if other is not roots
+                      and (within[roots] & set(other) or within[other] & set(roots))]
+            if any(other in wide for other in nested):
+                continue
+            members = len(groups[roots])
+            inner = [self.nest.roots[r] for r in roots]
+            contiguous = [
+                r for r in inner
+                if any(step(n, r.var) == 1 for n in body) or (lanes is not None and r is lanes) or not body
+            ]
+            if not contiguous:
+                continue
+            root = contiguous[-1]
+            if lanes in contiguous and self.width(lanes) > self.width(root):
+                root = lanes
+            if self.vectorize(root, Kind.LANES):
+                wide.append(roots)
+                if nested:
+                    continue
+                if len(groups) == 1:
+                    self.do_all(rows_at_once(self.nest, self.target, root.var))
+                    members *= prod(size(a.extent) for a in self.nest.axes if a.kind in (Kind.UPCAST, Kind.ROWS))
+                left = size(self.outer(root.var).extent)
+                # a maximum takes longer than a sum: what came before is looked at once more, for it may be no number
+                slow = left >= LONG_ROW and all(n.arg[0] is Ops.MAX for n in groups[roots])
+                spread = max(s for s in (1, 2, 4, 8) if s * members <= max(8 if slow else 4, members) and s <= left)
+                self.cut(root.var, spread, Kind.SPREAD)
+        self.unroll_small(4)
+
+    def plan(self) -> list[Action]:
+        """All actions for the nest."""
+        if self.reductions:
+            self.reduce()
+        else:
+            self.elementwise()
+        self.thread()
+        self.do_all(prefetches(self.nest, self.target))
+        self.do_all(runs_ahead(self.nest, self.target))
+        self.do_all(foresees(self.nest, self.target))
+        self.do_all(streams(self.nest, self.target))
+        return self.actions
+
+
+def heuristic(nest: Nest, target: Target) -> list[Action]:
+    """Actions for a nest on a target.
+
+    Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing. Where lanes
+    along several dimensions cost about the same, each is planned, and what comes of it decides.
+    """
+    if target.matrices:
+        actions = CPUPlanner(nest, target, matrices=True).planned()
+        if any(isinstance(a, Pack) for a in actions) and any(str(a).endswith("CONTRACT)") for a in actions):
+            return actions
+    first = CPUPlanner(nest, target)
+    first.planned()
+    best, least = first, SURE * plan_cycles(first.nest, target) if first.alike else 0.0
+    for root in first.alike:
+        other = CPUPlanner(nest, target, wanted=root)
+        other.planned()
+        takes = plan_cycles(other.nest, target)
+        if takes < least:
+            best, least = other, takes
+    return best.actions
+
+
+def names(actions: Iterable[Action]) -> tuple[str, ...]:
+    """The actions as text."""
+    return tuple(str(a) for a in actions)

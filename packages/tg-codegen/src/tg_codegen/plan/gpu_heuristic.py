@@ -1,0 +1,404 @@
+"""The hand-coded heuristic for GPUs: work-groups, vectors, register tiles, shared memory, reductions by groups.
+
+Three families of kernels:
+
+* *elementwise*: vectors along the dimension in which memory is contiguous, neighbours in one group; what is read across
+  goes through shared memory in squares;
+* *products*, where two loads are each used for many outputs: a tile of outputs a group, a smaller one a work-item, and
+  the operands of a piece of the reduction in shared memory;
+* *reductions*: the items of a group each take a part, as many as it takes to occupy the machine; they are neighbours
+  where memory is contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tg_lazy import Ops
+from tg_shape import Variable
+
+from ..ir.matrix import WARP
+from ..machine.target import Target
+from ..nest.launch_shape import items
+from ..nest.layout import MOST_COPIES, PAD_BYTES, planned_layout
+from ..nest.matrix_products import instruction_for
+from ..nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
+from .actions import Action, Mark, Share, Split, apply, loads_of
+from .planner import Planner, power_below, step
+from .streaming import grows, size
+
+ITEMS = 256  # work-items in a group
+OCCUPIED = 1 << 16  # work-items that keep a machine busy
+BUSY_GROUPS = 128
+SQUARE = 32  # of elements that are turned in shared memory
+DEEP = 16  # iterations of a product's reduction that are in shared memory at once
+MOST_DEEP = 64
+MATRIX_DEEP = 32  # the same of a product by matrix instructions
+LEAST_PRODUCT = 8  # rows, columns and depth below which a product is not tiled
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A product's tile: of work-items in a group, and of results of each.
+
+    Attributes:
+      rows: work-items along the rows.
+      columns: work-items along the columns.
+      each: rows of a work-item.
+      wide: columns of a work-item.
+    """
+
+    rows: int
+    columns: int
+    each: int
+    wide: int
+
+
+class GPUPlanner(Planner):
+    """Collects actions for one nest on a GPU."""
+
+    def __init__(self, nest: Nest, target: Target) -> None:
+        super().__init__(nest, target)
+        self.items = min(target.local_max or 1, ITEMS)
+        self.tiled = False
+        self.outputs = {r.var for r in nest.roots.values() if not r.reduce}
+
+    def plan(self) -> list[Action]:
+        """All actions for the nest."""
+        if not self.reductions:
+            self.elementwise()
+        elif not self.product():
+            self.reduce()
+        self.spread()
+        return self.actions
+
+    # what is common
+
+    def part(self, root: Variable, factor: int, kind: Kind) -> None:
+        """Gives the innermost ``factor`` iterations to ``kind``, or all if there are no more."""
+        axis = self.outer(root)
+        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or size(axis.extent) < 2:
+            return
+        if kind in REORDERING and self.ordered(root):
+            return
+        if isinstance(axis.extent, int) and axis.extent <= factor:
+            self.do(Mark(axis.name, kind.name))
+        elif isinstance(axis.extent, int) or kind in (Kind.LOCAL, Kind.GROUP):
+            self.do(Split(axis.name, factor, kind.name))
+
+    def even(self, root: Variable, most: int) -> int:
+        """The greatest power of two, at most ``most``, that divides what is left of a dimension."""
+        extent = self.outer(root).extent
+        width = max(1, most)
+        while width > 1 and (not isinstance(extent, int) or extent % width):
+            width //= 2
+        return width
+
+    def some(self, root: Variable, most: int) -> int:
+        """How many items suit what is left of a dimension: a power of two that wastes few."""
+        extent = size(self.outer(root).extent)
+        best = power_below(max(1, most))
+        while best > 1 and (best >= 2 * extent or -(-extent // best) * best > extent * 5 // 4):
+            best //= 2
+        return best
+
+    def left(self) -> int:
+        """How many times as many work-items a group may have."""
+        return max(1, self.items // prod(int(n) for n in items(self.nest).sizes))
+
+    def spread(self) -> None:
+        """Gives what is left of the outputs to work-items, as far as a group has none, and to work-groups."""
+        divided = any(a.kind is Kind.GROUP for a in self.nest.axes)  # others would do its work once more
+        for root in reversed(self.rows if divided else self.rows + self.columns):
+            axis = self.outer(root.var)
+            if axis.kind is Kind.LOOP and self.left() >= 2 and self.plain() and not self.tiled:
+                self.part(root.var, self.some(root.var, self.left()), Kind.LOCAL)
+        symbolic = 0
+        reduced = {r for n in self.reductions for r in n.free}
+        for axis in [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in self.outputs]:
+            if any(axis.root not in s.roots for s in self.nest.stores) and len(self.nest.stores) > 1:
+                continue  # some stores would be done by one group only, and others wait for nothing
+            if self.reductions and axis.root not in reduced and size(axis.extent) < self.items:
+                continue  # the group that has the reduction's result writes all that needs it
+            symbolic += not isinstance(axis.extent, int)
+            if isinstance(axis.extent, int) or symbolic <= 2:
+                self.do(Mark(axis.name, Kind.GLOBAL.name))
+
+    def plain(self) -> bool:
+        """Whether another loop of work-items has a dimension of the launch."""
+        return sum(a.kind in (Kind.LOCAL, Kind.GROUP) for a in self.nest.axes) < 3
+
+    # families
+
+    def elementwise(self) -> None:
+        best = self.walked()
+        if best is None:
+            return
+        across = [load for load in self.loads
+                  if step(load, best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
+        if across and self.square(best, across[0]):
+            return
+        if self.work // self.lanes >= OCCUPIED // 4:
+            width = self.even(best.var, self.lanes)
+            if width >= 2 and any(step(n, best.var) == 1 for n in self.loads) | any(
+                    grows(s.index, best.var) == 1 for s in self.nest.stores):
+                self.part(best.var, width, Kind.VECTOR)
+        self.part(best.var, self.some(best.var, self.items), Kind.LOCAL)
+
+    def walked(self) -> Root | None:
+        """The dimension along which most of memory is contiguous, stores first."""
+        best, score = None, 0
+        for root in self.rows:
+            if size(root.extent) >= 2:
+                found = sum(4 for s in self.nest.stores if grows(s.index, root.var) == 1)
+                found += sum(1 for load in self.loads if step(load, root.var) == 1)
+                if found > score or best is None:
+                    best, score = root, found
+        return best
+
+    def contiguous_rows(self, load: Node, best: Root) -> Root | None:
+        """The other output dimension along which a load is contiguous."""
+        return next((r for r in self.rows if r is not best and step(load, r.var) == 1 and size(r.extent) >= 8), None)
+
+    def square(self, best: Root, load: Node) -> bool:
+        """Turns squares of a load in shared memory: read along one dimension, written along the other."""
+        other = self.contiguous_rows(load, best)
+        side = min(SQUARE, self.items // 2, power_below(size(best.extent)))
+        fits = side * (side * load.dtype.itemsize + PAD_BYTES) <= self.target.shared_bytes
+        if other is None or side < 8 or not fits or best.var not in load.free:
+            return False
+        if not all(isinstance(r.extent, int) for r in (best, other)):
+            return False
+        deep = min(side, power_below(size(other.extent)))
+        each = max(1, deep * side // self.items)
+        self.part(best.var, side, Kind.LOCAL)
+        self.part(other.var, each, Kind.UPCAST)
+        self.part(other.var, deep // each, Kind.LOCAL)
+        self.do(Share(loads_of(self.nest).index(load), "-"))
+        self.tiled = True
+        return True
+
+    def product(self) -> bool:
+        """A tiled product, if the kernel is one."""
+        if len(self.reductions) != 1 or self.reductions[0].arg[0] is not Ops.ADD or self.columns:
+            return False
+        node = self.reductions[0]
+        body = [n for n in node.toposort() if n.op is NodeOp.LOAD]
+        if not all(isinstance(r.extent, int) for r in self.nest.roots.values() if r.var in {*node.arg[1], *node.free}):
+            return False
+        columns = self.walked()
+        if columns is None or any(n.op is NodeOp.GATHER for n in node.toposort()):
+            return False
+        right = [n for n in body if columns.var in n.free]
+        choices = [r for r in self.rows if r is not columns and right and all(r.var not in n.free for n in right)]
+        if not choices:
+            return False
+        rows = max(choices, key=lambda r: size(r.extent))
+        left = [n for n in body if rows.var in n.free]
+        depth = prod(size(self.nest.roots[r].extent) for r in node.arg[1])
+        if not left or min(size(rows.extent), size(columns.extent), depth) < LEAST_PRODUCT:
+            return False
+        if self.by_warps(rows, columns, left, right):
+            return True
+        # vectors want neighbours in memory, in the result as well
+        lanes = self.even(columns.var, self.lanes) if any(
+            grows(s.index, columns.var) == 1 for s in self.nest.stores) else 1
+        others = prod(size(r.extent) for r in self.rows if r is not rows and r is not columns)
+        tile = self.choose(size(rows.extent), size(columns.extent), others, lanes)
+        self.part(columns.var, lanes, Kind.VECTOR)
+        self.part(columns.var, tile.columns, Kind.LOCAL)
+        self.part(columns.var, tile.wide // lanes, Kind.UPCAST)
+        self.part(rows.var, tile.each, Kind.UPCAST)
+        self.part(rows.var, tile.rows, Kind.LOCAL)
+        self.tiled = True
+        self.stage([*left, *(n for n in right if n not in left)], node)
+        self.unroll_small(tile.each * tile.wide)
+        return True
+
+    def by_warps(self, rows: Root, columns: Root, left: list[Node], right: list[Node]) -> bool:
+        """A product by matrix instructions, if the machine has one for it."""
+        node = self.reductions[0]
+        matched = instruction_for(node, columns.var, rows.var, self.target.matrices)
+        depth = max((self.nest.roots[r] for r in node.arg[1]), key=lambda r: size(r.extent))
+        while matched is not None and size(depth.extent) < matched[0].shape[2]:  # there may be a flatter one
+            rest = self.target.matrices[self.target.matrices.index(matched[0]) + 1 :]
+            matched = instruction_for(node, columns.var, rows.var, rest)
+        if matched is None or not self.target.shared_bytes or self.ordered(depth.var):
+            return False
+        m, n, k = matched[0].shape
+        if size(rows.extent) < m or size(columns.extent) < n:
+            return False
+        others = prod(size(r.extent) for r in self.rows if r is not rows and r is not columns)
+        tile = self.warps(size(rows.extent), size(columns.extent), others, m, n)
+        self.part(columns.var, n, Kind.FRAGMENT_COLUMNS)
+        self.part(columns.var, tile.wide, Kind.UPCAST)
+        self.part(columns.var, tile.columns, Kind.LOCAL)
+        self.part(rows.var, m, Kind.FRAGMENT_ROWS)
+        self.part(rows.var, tile.each, Kind.UPCAST)
+        self.part(rows.var, tile.rows, Kind.LOCAL)
+        self.part(depth.var, k, Kind.CONTRACT)
+        self.tiled = True
+        self.stage([*left, *(load for load in right if load not in left)], node, max(1, MATRIX_DEEP // k))
+        return True
+
+    def warps(self, rows: int, columns: int, others: int, m: int, n: int) -> Tile:
+        """Warps of a group along rows and columns, and instructions of each, as :meth:`choose` does with items."""
+        def cost(t: Tile) -> tuple[float, int]:
+            waste, groups = 1.0, others
+            for extent, part in ((rows, t.rows * t.each * m), (columns, t.columns * t.wide * n)):
+                groups *= -(-extent // part)
+                waste *= -(-extent // part) * part / extent
+            reads = 1 / (t.each * m) + 1 / (t.wide * n)
+            shared = 1 / (t.rows * t.each * m) + 1 / (t.columns * t.wide * n)
+            idle = max(1.0, BUSY_GROUPS / groups) ** 0.5 * max(1.0, 4 / (t.rows * t.columns)) ** 0.5
+            return (1 + 8 * reads + 16 * shared) * waste * idle, t.each * t.wide
+
+        options = [
+            Tile(r, c, each, wide)
+            for r in (1, 2, 4) for c in (1, 2, 4) for each in (1, 2, 4) for wide in (1, 2, 4, 8)
+            if r * c * WARP <= self.items and each * wide <= 16
+            and (r == each == 1 or r * each * m < 2 * rows) and (c == wide == 1 or c * wide * n < 2 * columns)
+        ]
+        return min(options, key=cost)
+
+    def choose(self, rows: int, columns: int, others: int, lanes: int) -> Tile:
+        """The tile that reads least for what it computes, and still leaves groups for the whole machine."""
+        def cost(t: Tile) -> tuple[float, int]:
+            waste, groups = 1.0, others
+            for extent, part in ((rows, t.rows * t.each), (columns, t.columns * t.wide)):
+                groups *= -(-extent // part)
+                waste *= -(-extent // part) * part / extent
+            reads = 1 / t.each + 1 / t.wide
+            idle = max(1.0, BUSY_GROUPS / groups) ** 0.5 * max(1.0, 4 * WARP / (t.rows * t.columns)) ** 0.5
+            return (1 + 2 * reads) * waste * idle, t.each * t.wide
+
+        registers = min(self.target.registers, 65536 // max(self.items, 1)) - 24
+        options = [
+            Tile(r, c, each, lanes * wide)
+            for r in (4, 8, 16) for c in (4, 8, 16) for each in (1, 2, 4, 8) for wide in (1, 2, 4, 8)
+            if r * c <= self.items and lanes * wide <= 8 and each * lanes * wide + each + lanes * wide <= registers
+            and (each * r < 2 * rows and c * lanes * wide < 2 * columns)
+        ]
+        return min(options, key=cost, default=Tile(1, min(self.items, 8), 1, lanes))
+
+    def stage(self, loads: Sequence[Node], node: Node, deep: int = DEEP) -> None:
+        """Cuts the reduction, and shares the operands of each piece as far as they fit: ``deep`` iterations at most."""
+        if not any(a.kind is Kind.LOCAL for a in self.nest.axes):
+            return
+        serial = [a for a in self.nest.axes if a.root in node.arg[1] and a.kind is Kind.REDUCE]
+        inner = prod(size(a.extent) for a in serial[1:])
+        if inner > MOST_DEEP:
+            return
+        extent = size(serial[0].extent) if serial else 1
+        length = max(1, min(extent, deep // inner if inner <= deep else 1))
+        while True:
+            even = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
+            where = "-" if even == extent else serial[0].name
+            cut: list[Action] = [Split(where, even, Kind.REDUCE.name)] if 1 < even < extent else []
+            kept = [n for n in loads if self.worth_sharing(n, None if where == "-" else serial[0].root)]
+            if self.fits(apply(self.nest, cut), kept, where):
+                break
+            if length == 1:
+                return
+            length //= 2
+        self.do_all(cut)
+        self.do_all(Share(loads_of(self.nest).index(load), where) for load in kept)
+
+    def worth_sharing(self, load: Node, walk: Variable | None) -> bool:
+        """Whether items read the same elements of a load, which is not shared yet, in each iteration of ``walk``."""
+        reused = any(a.kind is Kind.LOCAL and a.root not in load.free for a in self.nest.axes)
+        return reused and (walk is None or walk in load.free) and all(s.node is not load for s in self.nest.stages)
+
+    def fits(self, nest: Nest, loads: Sequence[Node], where: str) -> bool:
+        """Whether a group can share loads in the loop ``where``, and its items copy them."""
+        count, nbytes = prod(int(n) for n in items(nest).sizes), 0
+        for load in loads:
+            found = planned_layout(nest, self.target, load, None if where == "-" else where)
+            nbytes += found.size * load.dtype.itemsize
+            if found.vectors > count * MOST_COPIES:
+                return False
+        return nbytes <= self.target.shared_bytes
+
+    def reduce(self) -> None:
+        """Reductions, each divided among the items of a group where that pays."""
+        groups: dict[tuple[Variable, ...], list[Node]] = {}
+        for node in self.reductions:
+            groups.setdefault(node.arg[1], []).append(node)
+        results = prod(size(r.extent) for r in self.rows)
+        coalesced = self.along_rows()
+        depth = max(prod(size(self.nest.roots[r].extent) for r in roots) for roots in groups)
+        most = self.items if coalesced is None else self.items // WARP
+        width = min(most, power_below(max(1, OCCUPIED // max(results, 1))), power_below(max(1, depth // 4)))
+        if coalesced is None and depth >= 4 * WARP:
+            width = min(max(width, WARP), self.items)
+        elif coalesced is not None and results >= OCCUPIED // 8:
+            width = 1
+        if not self.target.shared_bytes:  # there is nowhere to put the parts together
+            width = 1
+        elif width > 1:
+            together = sum(n.dtype.itemsize for n in self.reductions) * 5 // 4  # an item's parts, and their sums' share
+            self.items = min(self.items, power_below(max(1, self.target.shared_bytes // together)))
+            width = min(width, self.items)
+        loads = {roots: [n for node in nodes for n in node.toposort() if n.op is NodeOp.LOAD]
+                 for roots, nodes in groups.items()}
+        deepest = max(groups, key=lambda roots: prod(size(self.nest.roots[r].extent) for r in roots))
+        width = min(width, power_below(size(self.divided(deepest, loads[deepest], width)[0].extent)))
+        for roots, inner in loads.items():
+            self.divide(roots, inner, width)
+        if coalesced is not None:
+            most = min(self.left(), WARP if width > 1 else ITEMS)
+            self.part(coalesced.var, self.some(coalesced.var, most), Kind.LOCAL)
+        elif width > 1:
+            for root in self.columns[-1:]:
+                lanes = self.even(root.var, self.lanes)
+                if lanes >= 2 and size(root.extent) >= lanes * width and self.contiguous(root):
+                    self.part(root.var, lanes, Kind.VECTOR)
+                axis = self.outer(root.var)
+                if size(axis.extent) > width:
+                    self.part(root.var, width, Kind.LOCAL)
+        self.unroll_small(4)
+
+    def contiguous(self, root: Root) -> bool:
+        """Whether all stores are contiguous along a dimension."""
+        return all(grows(s.index, root.var) in (0, 1) for s in self.nest.stores)
+
+    def along_rows(self) -> Root | None:
+        """The dimension of the results along which the largest load is contiguous; None if it is so along another."""
+        body = [n for r in self.reductions for n in r.toposort() if n.op is NodeOp.LOAD]
+        if not body:
+            return None
+        largest = max(body, key=self.elements)
+        if any(step(largest, r.var) == 1 and r.reduce and size(r.extent) >= 8 for r in self.nest.roots.values()):
+            return None
+        return next((r for r in self.rows if step(largest, r.var) == 1 and size(r.extent) >= 8), None)
+
+    def elements(self, load: Node) -> int:
+        """How many elements a load reads in all."""
+        return prod(size(self.nest.roots[r].extent) for r in load.free)
+
+    def divided(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> tuple[Root, bool]:
+        """The dimension of a reduction that is divided among ``width`` items, and whether memory is contiguous there.
+
+        It is the longest of those, if it is long enough for the items or a warp of them, and else the longest of all.
+        """
+        choices = [self.nest.roots[r] for r in roots]
+        largest = max(loads, key=self.elements, default=None)
+        near = [r for r in choices if largest is not None and step(largest, r.var) == 1
+                and size(r.extent) >= min(width, WARP)]
+        return max(near or choices, key=lambda r: size(r.extent)), bool(near)
+
+    def divide(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> None:
+        """Divides a reduction among ``width`` items."""
+        root, near = self.divided(roots, loads, width)
+        if near and isinstance(root.extent, int) and root.extent >= 4 * max(width, 1):
+            lanes = self.even(root.var, self.lanes)
+            alone = not any(set(n.free) & {root.var} for n in self.reductions)
+            if lanes >= 2 and alone and not any(a.kind is Kind.LANES for a in self.nest.axes if a.root in roots):
+                self.part(root.var, lanes, Kind.LANES)
+        if width > 1:
+            extent = self.outer(root.var).extent
+            if isinstance(extent, int) and extent < width:
+                return
+            self.part(root.var, width, Kind.GROUP)

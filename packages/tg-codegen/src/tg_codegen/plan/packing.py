@@ -1,0 +1,308 @@
+"""Products that walk through more than is near: operands are packed, long reductions are cut in pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ..ir.matrix import MatrixInstruction
+from ..nest.matrix_products import instruction_for
+from ..nest.nest import Axis, Kind, Node, Root
+from ..nest.windows import held, overlapping, windowed
+from .actions import Outermost, Pack, Partial, Split, loads_of
+from .planner import UNROLL_MAX, Planner, power_below, step
+from .registers import FEW_ROWS, UNLIMITED, Tile
+from .streaming import lines_held, size
+
+MAX_PANEL_BYTES = 1 << 20
+NEAR_BYTES = 1 << 18  # most bytes of a piece's panel; partial tiles may have panels of their own beside it
+GROUP_PANELS = 4
+OFTEN = 256  # panels that at least so many tiles read are worth packing once per thread
+FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
+SHORT_PIECE = 64  # iterations after which partial results cost little
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTile:
+    """A tile of ``rows`` by all of ``window``: along it, a vector is that of other terms.
+
+    Attributes:
+      terms: how many of the reduction's innermost dimension are unrolled.
+    """
+
+    window: Root
+    rows: int
+    terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A cut reduction: ``length`` iterations at a time, for ``panels`` tiles of vectors together."""
+
+    length: int
+    panels: int
+
+
+class Packer(Planner):
+    """Plans what is packed and what is done in pieces."""
+
+    @property
+    def piece_bytes(self) -> int:
+        """Most bytes of a panel that stays in the second-level cache beside what else a piece reads and writes."""
+        return min(self.target.l2_bytes // 4, NEAR_BYTES, self.panel_most)
+
+    @property
+    def panel_most(self) -> int:
+        """Most bytes of a panel."""
+        return min(MAX_PANEL_BYTES, self.target.scratch_bytes)
+
+    def instruction(self, lanes: Root) -> MatrixInstruction | None:
+        """What multiplies and adds along the innermost reduced dimension, lanes being cut already."""
+        vector = next((a for a in self.nest.axes if a.kind is Kind.VECTOR and a.root is lanes.var), None)
+        reduced = [r for r in self.nest.roots.values() if r.reduce]
+        if vector is None or len(self.reductions) != 1 or len(reduced) != 1:
+            return None
+        found = instruction_for(self.reductions[0], lanes.var, None, self.target.matrices)
+        if found is None or found[0].shape[1] != vector.extent or size(reduced[0].extent) < 2 * found[0].shape[2]:
+            return None
+        return found[0]
+
+    def pack(self, lanes: Root, vectors: list[Node]) -> None:
+        """Keeps a vector operand contiguous in cache where it is read again and again with large strides.
+
+        The serial loops that the operand depends on go outermost; it is packed inside the last of them, and read by all
+        iterations of the others. What is small is packed before its panels' loop, and what the rows read is near from
+        panel to panel.
+        """
+        for load in vectors:
+            serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and size(a.extent) > 1]
+            together = self.overlapped(load)
+            around = [a for a in serial if a.root in load.free and a not in together]
+            local = [a for a in self.nest.axes if a.root in load.free and a not in (*around, *together)]
+            again = prod(size(a.extent) for a in serial if a not in around)
+            if any(not isinstance(a.extent, int) for a in (*local, *together)):
+                continue
+            nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
+            strided = step(load, lanes.var) != 1 or self.contracted
+            most = self.panel_most if strided else min(self.target.l2_bytes // 2, self.panel_most)
+            if again < (2 if strided else 8) or nbytes > most:
+                continue
+            if not self.scattered(load, lanes):
+                continue
+            panels = [a for a in around if a.root is lanes.var]
+            whole = nbytes * prod(size(a.extent) for a in panels)
+            if serial[0] not in around and again >= OFTEN and whole <= self.piece_bytes:
+                around = [a for a in around if a not in panels]  # so little that every thread has it all
+            around = self.longest_first(around)
+            for axis in reversed(around):
+                if serial[: len(around)] != around:
+                    self.do(Outermost(axis.name))
+            most = size([*around, *serial][0].extent)
+            if self.threaded and most < self.target.threads:
+                self.one_part_each([a for a in serial if a not in around], most)
+            self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
+            return
+
+    def pack_rows(self, rows: Root, reduced: Root) -> None:
+        """Keeps what a matrix instruction takes of the rows together along the reduction, where it is not."""
+        for load in loads_of(self.nest):
+            axes = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP]
+            staged = any(s.node is load for s in self.nest.stages)
+            if axes and not staged and {rows.var, reduced.var} <= load.free and step(load, reduced.var) != 1:
+                self.do(Pack(loads_of(self.nest).index(load), axes[-1]))
+
+    def widest(self, lanes: Root, vectors: list[Node]) -> int:
+        """Of how many vectors a panel of a strided operand may be, so that it can be packed whole."""
+        reduced = [r for r in self.nest.roots.values() if r.reduce]
+        if len(reduced) == 1:
+            return UNLIMITED  # cut in pieces
+        for walked in (reduced, reduced[1:]):  # what is too large for one vector is cut in pieces
+            panels = (self.panel_bytes(n, walked) for n in vectors if step(n, lanes.var) != 1)
+            most = self.panel_most // max(panels, default=1)
+            if most:
+                return most
+        return UNLIMITED
+
+    def panel_bytes(self, load: Node, reduced: list[Root]) -> int:
+        """How many bytes a copy of a load has for one vector, some reduced dimensions and the loops that overlap."""
+        together, inner = self.overlapped(load), {r.var for r in reduced}
+        axes = [a for a in self.nest.axes if a.root in load.free and (a.kind is Kind.VECTOR or a.root in inner)]
+        axes = [a for a in (*axes, *together) if isinstance(a.extent, int)]
+        return held(axes, windowed(load, self.nest)) * load.dtype.itemsize
+
+    def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+        """How to cut a long reduction; None if it is not long.
+
+        A reduction is long if its vectors do not stay in the cache from one row to the next; or if the operand of the
+        rows is walked across, and either is larger than the caches, or its neighbours along the reduction fall on so
+        few sets of the cache that they do not stay either. What is walked across serves several panels at once.
+        """
+        walked = [r for r in self.nest.roots.values() if r.reduce]
+        count = self.serial(rows.var)
+        if len(self.reductions) != 1 or self.outer(walked[0].var).kind is not Kind.REDUCE:
+            return None
+        if len(walked) > 1:
+            return self.pieces_of_several(walked, lanes, tile, body)
+        extent = self.outer(walked[0].var).extent
+        if not isinstance(extent, int) or not isinstance(count, int) or count < 4:
+            return None
+        l2 = self.target.l2_bytes
+        wide = tile.vectors * self.width(lanes) * max(n.dtype.itemsize for n in body)
+        across = [n for n in body if lanes.var not in n.free and step(n, rows.var) == 1]
+        held, far = extent, False
+        for load in across:
+            jump = abs(step(load, walked[0].var) or 0) * load.dtype.itemsize
+            held = min(held, lines_held(jump, self.target))
+            far |= prod(size(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
+        if extent * wide <= l2 // 2 and held == extent and not far:
+            return None
+        panels = min(GROUP_PANELS, size(self.serial(lanes.var)) // self.target.threads) if across else 1
+        panels = max(1, panels)
+        length = power_below(max(self.piece_bytes // (wide * panels), SHORT_PIECE))
+        if held < extent:
+            length = min(length, max(SHORT_PIECE, min(held, 2 * SHORT_PIECE)))
+        return Pieces(even_piece(extent, length), panels) if length < extent else None
+
+    def pieces_of_several(self, walked: list[Root], lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+        """How to cut a reduction over several dimensions: the outermost, where a panel of all cannot be packed."""
+        strided = [n for n in body if {lanes.var, walked[0].var} <= n.free and self.scattered(n, lanes)
+                   and self.reuse(n) >= FEW_ROWS]
+        steps = self.outer(walked[0].var)
+        if not strided or not isinstance(steps.extent, int):
+            return None
+        one = self.panel_bytes(strided[0], walked[1:])
+        most = self.piece_bytes if self.overlapped(strided[0]) else self.panel_most
+        if one * steps.extent <= most or one * tile.vectors > self.panel_most:
+            return None
+        results = tile.rows * tile.vectors * self.width(lanes)
+        results *= prod(size(a.extent) for a in self.overlapped(strided[0]))
+        if results * self.reductions[0].dtype.itemsize > self.target.partial_bytes:
+            return None
+        length = max(1, self.piece_bytes // (one * tile.vectors))
+        return Pieces(even_piece(steps.extent, length), 1) if length < steps.extent else None
+
+    def window_tile(self, rows: Root, lanes: Root, vectors: list[Node]) -> WindowTile | None:
+        """A tile in which a vector is read once for several results and terms: its window moves along the reduction."""
+        last = [r for r in self.nest.roots.values() if r.reduce][-1]
+        shared = {far if near is last.var else near for n in vectors if self.scattered(n, lanes)
+                  for near, far, factor in overlapping(n, self.nest) if last.var in (near, far) and factor == 1}
+        for window in self.rows:
+            if window.var in shared and 2 <= size(window.extent) <= UNROLL_MAX:
+                width = size(window.extent)
+                options = [
+                    WindowTile(window, count, terms) for count in range(FEW_ROWS, 1, -1) for terms in (4, 3, 2)
+                    if size(rows.extent) % count == 0 and size(last.extent) % terms == 0
+                    and count * width * terms <= self.target.copies
+                    and count * width + width + terms <= self.target.registers - 2
+                ]
+                return next(iter(options), None)
+        return None
+
+    def overlapped(self, load: Node) -> list[Axis]:
+        """The serial output loops along which the windows of a load overlap, so that one copy serves them all."""
+        near = {root for pair in overlapping(load, self.nest) for root in pair[:2]}
+        return [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in near]
+
+    def reduce_in_pieces(self, rows: Root, lanes: Root, tile: Tile, vectors: list[Node], pieces: Pieces) -> None:
+        """Cuts a long reduction; partial results of all rows, or of as many as fit, are kept in scratch."""
+        reduction = self.reductions[0]
+        steps = self.outer(next(r.var for r in self.nest.roots.values() if r.reduce))
+        if pieces.length > 1:
+            self.do(Split(steps.name, pieces.length, Kind.REDUCE.name))
+        packed = next((n for n in vectors if steps.root in n.free and self.scattered(n, lanes)), None)
+        together = [] if packed is None else self.overlapped(packed)
+        axis, across = self.outer(rows.var), self.outer(lanes.var)
+        count = size(axis.extent)
+        one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
+        one *= prod(size(a.extent) for a in together)
+        near = min(self.target.l2_bytes // 2, self.target.partial_bytes)
+        if packed is not None:
+            for other in self.nest.axes:  # what is packed serves these too
+                fits = isinstance(other.extent, int) and one * other.extent <= near
+                if other.kind is Kind.LOOP and other.root not in (*packed.free, rows.var, lanes.var) and fits:
+                    together.append(other)
+                    one *= size(other.extent)
+        fitting = max(1, (self.target.partial_bytes if pieces.panels > 1 else near) // one)
+        needed = blocks = -(-count // fitting)
+        threads = self.target.threads
+        alone = across.kind is not Kind.LOOP or size(across.extent) < threads  # nothing yet to divide among threads
+        if alone:
+            blocks = max(blocks, threads)
+        by_tile = axis.kind is Kind.LOOP and needed > max(1, count // 2)
+        if blocks > count // 2:  # too few tiles for all threads to have several
+            blocks = needed
+        if axis.kind is Kind.LOOP and 1 < blocks <= count // 2:
+            self.do(Split(axis.name, min(fitting, -(-count // blocks)), Kind.LOOP.name))
+        elif alone and threads > 1 and not by_tile:
+            together = self.divided(together)
+        inner = [] if by_tile else [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
+        if pieces.panels > 1:
+            if size(across.extent) > pieces.panels:
+                self.do(Split(across.name, pieces.panels, Kind.LOOP.name))
+            inner += [a.name for a in self.nest.axes if a.root is lanes.var and a.kind is Kind.LOOP][-1:]
+        inner += [a.name for a in together]
+        loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.name not in inner]
+        around = [a.name for a in self.longest_first(loops)]
+        for name in reversed(around):
+            self.do(Outermost(name))
+        self.do(Partial(0, around[-1] if around else "-"))
+        if packed is not None:
+            self.do(Pack(loads_of(self.nest).index(packed), steps.name))
+
+    def longest_first(self, loops: list[Axis]) -> list[Axis]:
+        """Loops in order, but first those that are long enough for all threads, or else the longest.
+
+        Only the outermost loop is divided among threads.
+        """
+        threads = self.target.threads
+        longest = max(loops, key=lambda a: min(size(a.extent), threads), default=None)
+        return sorted(loops, key=lambda a: a is not longest and size(a.extent) < threads)
+
+    def one_part_each(self, serial: list[Axis], most: int) -> None:
+        """Cuts the longest of some output loops in a part for each thread, around all others; each packs for itself.
+
+        Where it is not long enough, it is outermost only if it has more than ``most`` iterations.
+        """
+        rows, threads = {r.var for r in self.rows}, self.target.threads
+        axis = max((a for a in serial if a.root in rows), key=lambda a: size(a.extent), default=None)
+        if axis is None or not isinstance(axis.extent, int) or axis.extent <= min(most, threads - 1):
+            return
+        if axis.extent > threads:
+            self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))
+        self.do(Outermost(axis.name))
+
+    def divided(self, together: list[Axis]) -> list[Axis]:
+        """Cuts the first of some output loops that is long enough in as many parts as there are threads.
+
+        Returns:
+          The loops that are left inside.
+        """
+        threads = self.target.threads
+        for number, axis in enumerate(together):
+            if isinstance(axis.extent, int) and axis.extent >= threads:
+                if axis.extent == threads:
+                    return together[:number] + together[number + 1 :]
+                self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))
+                inner = self.nest.of_root(axis.root)[1]
+                return [inner if a is axis else a for a in together]
+        return together
+
+    def scattered(self, load: Node, lanes: Root) -> bool:
+        """Whether the vectors of a load along a reduction are not as they are wanted: far apart, or strided themselves.
+
+        A matrix instruction wants several iterations in turn.
+        """
+        if self.contracted:
+            return True
+        jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
+        return step(load, lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
+
+
+def even_piece(extent: int, most: int) -> int:
+    """The size, at most ``most``, of pieces that have nothing over, or else as little as may be.
+
+    >>> even_piece(4096, 1024), even_piece(1000, 128), even_piece(1009, 512)
+    (1024, 125, 505)
+    """
+    whole = next((n for n in range(most, most // 2, -1) if extent % n == 0), None)
+    return whole or -(-extent // -(-extent // most))

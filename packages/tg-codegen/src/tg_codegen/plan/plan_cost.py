@@ -1,0 +1,149 @@
+"""What a plan costs: about how many cycles its reductions take, told from its loops before anything is emitted.
+
+It compares plans of one kernel that differ in which dimension has the lanes: what tile that leaves room for, whether
+what the lanes read is packed, and whether all threads have as much to do. Like :mod:`tg_codegen.search.cycles`, which
+counts instructions once they are there, it knows no caches.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from operator import mul
+
+from tg_dtype import dtypes
+from tg_shape import Expr, Variable, linear_terms
+
+from ..machine.costs import LATENCY, UNITS
+from ..machine.memory import STRIDES
+from ..machine.target import Target
+from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
+from ..nest.trim import conditions, needed
+from ..nest.windows import held, windowed
+from .actions import reductions_of
+from .planner import power_below, step
+from .streaming import size
+
+HALVES_UNTIL = 4
+"""Bytes of floats that are computed with as they are; smaller ones are converted, which takes a cycle."""
+SCATTERED = 5.0
+"""Cycles of an element read from a cache line of its own and put into its lane, or of a row that is transposed."""
+PACKED = 3.0
+"""Cycles of an element that is packed: far apart as well, but its neighbours are packed soon after."""
+TRANSPOSED = 1.0
+"""Cycles of an element that is packed from rows, which are transposed in registers."""
+
+COUNTED = 1024
+"""Places of a window over a padded dimension, at the most, of which it is counted how many are inside."""
+
+
+def plan_cycles(nest: Nest, target: Target) -> float:
+    """About how many cycles the reductions of a plan take, of the thread that has most to do."""
+    packs = [stage for stage in nest.stages if stage.node.op is NodeOp.LOAD]
+    return sum(_terms(nest, node, target) for node in reductions_of(nest)) + sum(
+        _copied(nest, stage, target) for stage in packs)
+
+
+def _terms(nest: Nest, node: Node, target: Target) -> float:
+    """Cycles of the terms of one reduction."""
+    roots = {*node.free, *node.arg[1]}
+    axes = [a for a in nest.axes if a.root in roots]
+    lanes = _lanes(nest, node)
+    tile = [a for a in axes if a.kind in UNROLLED]
+    copies = prod(size(a.extent) for a in tile)
+    takes = copies / UNITS
+    for load in (n for n in node.toposort() if n.op is NodeOp.LOAD):
+        converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < HALVES_UNTIL
+        takes += (_price(nest, load, lanes) + converted) * _distinct(nest, load, tile)
+    takes = max(takes, LATENCY * prod(size(a.extent) for a in tile if a.kind is Kind.UNROLL))
+    points = float(prod(size(nest.roots[root].extent) for root in roots))
+    if lanes is not None:
+        extent, width = size(nest.roots[lanes.root].extent), size(lanes.extent)
+        points *= -(-extent // width) / extent
+    return takes * points / copies * _share(axes, target) * _wanted(nest, node, lanes)
+
+
+def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
+    """What part of the terms is left in a sum, as padding makes others 0: of what is packed, none are left out.
+
+    A loop is trimmed where bounds are linear; other conditions are known where it is unrolled.
+    """
+    packed = {stage.node for stage in nest.stages}
+    masks = {mask for load in node.toposort() if load.op is NodeOp.LOAD and load not in packed
+             for mask in conditions(load.arg[2])}
+    groups: dict[tuple[Variable, ...], list[tuple[list[int], int, bool]]] = {}
+    for mask in masks & needed(node):
+        if mask.op not in ("lt", "eq") or not isinstance(mask.args[1], int) or not isinstance(mask.args[0], Expr):
+            continue
+        terms, constant = linear_terms(mask.args[0])
+        roots = tuple(sorted({root for root, _ in terms if root in nest.roots}, key=Expr.render))
+        unrolled = all(a.kind in UNROLLED for root in roots for a in nest.of_root(root))
+        if len(roots) == len(terms) and (lanes is None or lanes.root not in roots) and (unrolled or mask.op == "lt"):
+            factors = dict(terms)
+            bound = [factors[root] for root in roots], mask.args[1] - constant, mask.op == "eq"
+            groups.setdefault(roots, []).append(bound)
+    share = 1.0
+    for roots, bounds in groups.items():
+        extents = [size(nest.roots[root].extent) for root in roots]
+        if prod(extents) <= COUNTED:
+            share *= sum(all(_holds(bound, place) for bound in bounds)
+                         for place in product(*map(range, extents))) / prod(extents)
+    return share
+
+
+def _holds(bound: tuple[list[int], int, bool], place: tuple[int, ...]) -> bool:
+    """Whether a condition holds at a place."""
+    factors, room, equal = bound
+    at: int = sum(map(mul, factors, place))
+    return at == room if equal else at < room
+
+
+def _distinct(nest: Nest, load: Node, tile: list[Axis]) -> int:
+    """How many values of a load the copies of a tile read: windows that overlap have some in common."""
+    axes = [a for a in tile if a.root in load.free]
+    return min(prod(size(a.extent) for a in axes), held(axes, windowed(load, nest)))
+
+
+def _lanes(nest: Nest, node: Node) -> Axis | None:
+    """The loop that has the lanes of a reduction."""
+    return next((a for a in nest.axes if a.kind in LANE and a.root in {*node.free, *node.arg[1]}), None)
+
+
+def _share(axes: list[Axis], target: Target) -> float:
+    """What part of some loops one thread does at the most."""
+    divided = next((size(a.extent) for a in axes if a.kind is Kind.THREAD), 1)
+    return -(-divided // target.threads) / divided
+
+
+def _price(nest: Nest, load: Node, lanes: Axis | None) -> float:
+    """Cycles of a vector of a load; of an element that all lanes share."""
+    if any(stage.node is load for stage in nest.stages):
+        return 1 / UNITS
+    read = 1 / UNITS if isinstance(load.arg[2], int) else 1.0
+    if lanes is None or lanes.root not in load.free:
+        return read
+    by = step(load, lanes.root)
+    if by in (1, -1):
+        return read
+    if by is not None and 1 < by <= STRIDES:
+        return 2 * by - 1
+    beside = [size(a.extent) for a in nest.axes if a.kind in UNROLLED and step(load, a.root) == 1]
+    return SCATTERED * size(lanes.extent) / min(power_below(max(beside, default=1)), size(lanes.extent))
+
+
+def _copied(nest: Nest, stage: Stage, target: Target) -> float:
+    """Cycles of copying what is packed, as often as it is."""
+    load, names = stage.node, [a.name for a in nest.axes]
+    within = next((s.axis for s in nest.stages if s.node.op is NodeOp.REDUCE), stage.axis)
+    around = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)
+              and within is not None and names.index(a.name) <= names.index(within)]
+    around += [a for a in nest.axes if a.name == stage.axis and a not in around]
+    local = [a for a in nest.axes if a.root in load.free and a not in around]
+    if any(not isinstance(a.extent, int) for a in local):
+        return 0.0
+    lanes = next((a for a in local if a.kind in LANE), None)
+    elements = held(local, windowed(load, nest)) * prod(size(a.extent) for a in around) * _share(around, target)
+    if lanes is None or step(load, lanes.root) == 1:
+        return elements * PACKED / (1 if lanes is None else size(lanes.extent))
+    rows = any(step(load, a.root) == 1 and size(a.extent) >= size(lanes.extent) for a in local)
+    return elements * (TRANSPOSED if rows else PACKED)

@@ -1,0 +1,146 @@
+"""What planners have in common: they collect actions for one nest, applying each to see what the loops have become."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from math import prod
+
+from tg_shape import Expr, Variable, sint
+
+from ..machine.target import Target
+from ..nest.nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
+from .actions import Action, Mark, Split, loads_of, noting
+from .streaming import grows, size
+
+UNROLL_MAX = 9
+THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
+SHORT_RUN = 8
+
+
+def power_below(n: int) -> int:
+    """The greatest power of two that is at most ``n``."""
+    return 1 << (n.bit_length() - 1)
+
+
+def step(node: Node, root: Variable) -> int | None:
+    """By how much a load's index grows with ``root``; None if unevenly."""
+    return grows(node.arg[1], root)
+
+
+def masked(node: Node, root: Variable) -> bool:
+    """Whether a load is masked along ``root``."""
+    valid = node.arg[2]
+    return isinstance(valid, Expr) and root in valid.variables()
+
+
+class Planner(ABC):
+    """Collects actions for one nest."""
+
+    def __init__(self, nest: Nest, target: Target, matrices: bool = False) -> None:
+        self.nest, self.target, self.matrices = nest, target, matrices
+        self.actions: list[Action] = []
+        self.contracted = False
+        nodes = nest.nodes()
+        self.loads = loads_of(nest)
+        self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]
+        self.work = max(
+            (prod(size(nest.roots[r].extent) for r in n.free) for n in nodes), default=1) * max(1, len(nodes) // 4)
+        itemsize = max([n.dtype.itemsize for n in nodes if n.op is not NodeOp.INDEX] or [4])
+        self.lanes = max(1, target.vector_bytes // max(itemsize, 1 if itemsize == 1 else 2))
+        if itemsize < 4 and any(is_alu(n) for n in nodes):  # it may be computed in 32 bits
+            self.lanes = min(self.lanes, target.vector_bytes // 4)
+        needed: set[Variable] = set()
+        for node in self.reductions:
+            needed |= node.free
+        self.rows = [r for r in nest.roots.values() if not r.reduce and (r.var in needed or not self.reductions)]
+        self.columns = [r for r in nest.roots.values() if not r.reduce and r not in self.rows]
+
+    @abstractmethod
+    def plan(self) -> list[Action]:
+        """All actions for the nest."""
+
+    def planned(self) -> list[Action]:
+        """:meth:`plan`; an error from it has a note of the actions so far."""
+        with noting(self.actions):
+            return self.plan()
+
+    def do(self, action: Action) -> None:
+        """Takes an action."""
+        self.nest = action.apply(self.nest)
+        self.actions.append(action)
+
+    def do_all(self, actions: Iterable[Action]) -> None:
+        """Takes actions in turn."""
+        for action in actions:
+            self.do(action)
+
+    @property
+    def threaded(self) -> bool:
+        """Whether there is enough to do for several threads."""
+        return self.target.threads > 1 and self.work >= THREAD_WORK
+
+    def outer(self, root: Variable) -> Axis:
+        """The outermost loop of a root."""
+        return self.nest.of_root(root)[0]
+
+    def serial(self, root: Variable) -> sint:
+        """How many iterations of an output dimension are still done one by one: 1 where a tile has it whole."""
+        axis = self.outer(root)
+        return axis.extent if axis.kind is Kind.LOOP else 1
+
+    def cut(self, root: Variable, factor: int, kind: Kind) -> bool:
+        """Gives the innermost ``factor`` iterations of a root's outer loop to ``kind``; False if there are too few."""
+        axis = self.outer(root)
+        extent = axis.extent
+        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or (kind in REORDERING and self.ordered(root)):
+            return False
+        if isinstance(extent, int) and extent <= factor:
+            if extent < 2 or (kind in (Kind.VECTOR, Kind.LANES) and extent & (extent - 1)):
+                return False
+            self.do(Mark(axis.name, kind.name))
+        else:
+            self.do(Split(axis.name, factor, kind.name))
+        return True
+
+    def ordered(self, root: Variable) -> bool:
+        """Whether the order of a reduced dimension must be kept."""
+        return self.target.strict and any(is_float_reduce(n) and root in n.arg[1] for n in self.reductions)
+
+    def width(self, root: Root) -> int:
+        """How many lanes suit a root: a power of two, no more than it has iterations."""
+        return min(self.lanes, power_below(max(size(root.extent), 1)))
+
+    def vectorize(self, root: Root, kind: Kind) -> bool:
+        """Puts a root's innermost iterations into vector lanes."""
+        width = self.width(root)
+        return width >= 2 and self.cut(root.var, width, kind)
+
+    def reuse(self, load: Node) -> int:
+        """How often each element of a load is used by different outputs."""
+        return prod(size(r.extent) for r in self.rows if r.var not in load.free)
+
+    def along(self, load: Node) -> Root | None:
+        """The reduced dimension along which a load is contiguous for long enough to be read in vectors."""
+        reduced = (r for r in self.nest.roots.values() if r.reduce and size(r.extent) >= SHORT_RUN)
+        return next((r for r in reduced if step(load, r.var) == 1), None)
+
+    def near(self, root: Root) -> bool:
+        """Whether neighbours along ``root`` are neighbours in the outputs."""
+        return any(grows(s.index, root.var) == 1 for s in self.nest.stores)
+
+    def unroll_small(self, copies: int) -> None:
+        """Unrolls short reduction loops, as a convolution's window."""
+        for root in reversed([r for r in self.nest.roots.values() if r.reduce]):
+            axis = self.outer(root.var)
+            if any(root.var in n.free for n in self.reductions):
+                continue  # another reduction would be copied with it
+            if any(stage.axis == axis.name for stage in self.nest.stages):
+                return  # what is kept for one iteration would be kept for all
+            if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
+                if copies * axis.extent > self.target.copies:
+                    return
+                copies *= axis.extent
+                self.do(Mark(axis.name, Kind.UNROLL.name))
+            elif axis.kind is Kind.REDUCE and self.ordered(root.var):
+                return  # what is around a loop that stays one would go inside of it

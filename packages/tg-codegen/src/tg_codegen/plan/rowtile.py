@@ -1,0 +1,122 @@
+"""Rows at once: a reduction along which lanes run has accumulators for several outputs."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+from tg_shape import Variable
+
+from ..machine.target import Target
+from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
+from .actions import Action, Convert, Mark, Prefetch, Split, apply, loads_of
+from .streaming import grows, size
+
+MOST = 12  # accumulators, of 32 registers
+BESIDE = 8  # rows side by side
+BUSY = 4  # operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other
+AHEAD_BYTES = 4096  # of what is fetched, at least so much before it is read
+SHORT = 8  # vectors in a row: with fewer, combining the lanes of a result takes as long as the row
+
+
+def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
+    """Gives outputs that share the largest operand, and then rows side by side, accumulators of their own.
+
+    Rows side by side gain where there is much to do for each term, or little for each row: memory alone is read fastest
+    from one place. Where the outputs of rows are neighbours, the rows become lanes once they are reduced.
+
+    Args:
+      nest: its reductions all run over the same dimensions.
+      target: the machine.
+      lanes: the reduced dimension that has the lanes.
+    """
+    reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
+    loads = list(dict.fromkeys(n for r in reductions for n in r.toposort() if n.op is NodeOp.LOAD))
+    rows = [r for r in nest.roots.values() if not r.reduce and all(r.var in n.free for n in reductions)]
+    left = max(1, MOST * target.registers // 32 // len(reductions))
+    if not loads or not rows:
+        return []
+    actions: list[Action] = []
+    largest = max(loads, key=lambda load: footprint(nest, load))
+    sharing = [r for r in rows if r.var not in largest.free and size(r.extent) > 1]
+    if sharing and left > 1:
+        row = max(sharing, key=lambda r: size(r.extent))
+        count = evenly(size(row.extent), left)
+        actions += cut(nest, row, count, Kind.UPCAST)
+        left //= count
+        rows.remove(row)
+    busy = {n for r in reductions for n in r.src[0].toposort() if is_alu(n)}
+    width = next(a.extent for a in nest.of_root(lanes) if a.kind is Kind.LANES)
+    steps = prod(size(nest.roots[r].extent) for r in reductions[0].arg[1]) // size(width)
+    much = len(busy) >= BUSY * len(reductions)
+    alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
+    near = [r for r in rows if alone and all(r.var in s.roots and grows(s.index, r.var) == 1 for s in nest.stores)]
+    if not rows or not (much or (near and steps <= SHORT)):
+        return actions
+    row = max(near or rows, key=lambda r: size(r.extent))
+    count = min(BESIDE, left, size(row.extent) // target.threads)
+    if count < 2:
+        return actions
+    count = 1 << (count.bit_length() - 1)
+    actions += cut(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
+    tiled = apply(nest, actions)
+    return [*actions, *conversions(tiled, target, row, lanes), *(next_tile(tiled, target, row, lanes) if much else [])]
+
+
+def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Action]:
+    """Converts halves that all lanes share in vectors, where those of a tile are neighbours in memory."""
+    outer = nest.of_root(row.var)[0]
+    found: list[Action] = []
+    for number, load in enumerate(loads_of(nest)):
+        users = [n for n in nest.nodes() if load in n.src]
+        if load.dtype is not dtypes.float16 or len(users) != 1 or users[0].op is not Ops.CAST or lanes in load.free:
+            continue
+        inner = [a for a in nest.axes if a.root in load.free and a is not outer]
+        reach = 1
+        for axis in sorted(inner, key=lambda a: (grows(load.arg[1], a.root) or 0) * a.stride):
+            if (grows(load.arg[1], axis.root) or 0) * axis.stride != reach:
+                break
+            reach *= size(axis.extent)
+        else:
+            among = all(a.root is row.var or nest.roots[a.root].reduce for a in inner)
+            nbytes = reach * users[0].dtype.itemsize
+            if among and outer.root in load.free and outer.kind is Kind.LOOP and nbytes <= target.l1_bytes // 4:
+                found.append(Convert(number, outer.name))
+    return found
+
+
+def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Action]:
+    """Fetches large operands ahead: a tile of rows is worked on for so long that the machine falls behind."""
+    outer = nest.of_root(row.var)[0]
+    found: dict[int, Action] = {}
+    for number, load in enumerate(loads_of(nest)):
+        distance = (grows(load.arg[1], row.var) or 0) * outer.stride
+        large = footprint(nest, load) > target.l1_bytes and outer.kind is Kind.LOOP
+        if large and distance > 0 and grows(load.arg[1], lanes) == 1:
+            tiles = -(-AHEAD_BYTES // (distance * load.dtype.itemsize))
+            found.setdefault(load.arg[0], Prefetch(number, distance * tiles))
+    return list(found.values())
+
+
+def footprint(nest: Nest, load: Node) -> int:
+    """How many bytes a load reads."""
+    return prod(size(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
+
+
+def evenly(extent: int, most: int) -> int:
+    """The size, at most ``most``, of parts of ``extent``: the largest with nothing over, or else as many as may be.
+
+    >>> evenly(3, 12), evenly(18, 12), evenly(17, 12)
+    (3, 9, 12)
+    """
+    whole = next((n for n in range(min(most, extent), most // 2, -1) if extent % n == 0), None)
+    return whole or min(most, extent)
+
+
+def cut(nest: Nest, row: Root, count: int, kind: Kind) -> list[Action]:
+    """Gives ``count`` iterations of a dimension to ``kind``."""
+    axis = nest.of_root(row.var)[0]
+    if axis.kind is not Kind.LOOP:
+        return []
+    return [Mark(axis.name, kind.name) if axis.extent == count else Split(axis.name, count, kind.name)]

@@ -1,0 +1,104 @@
+"""Outputs in pieces: what was put together from several operands is written operand by operand.
+
+A concatenation is lowered to one loop over its output, in which masks choose between operands: every iteration would
+ask for all of them. Where masks change at places that are known, the output is several outputs, each with the operands
+that are its own, with indices that are linear, and with loops planned for it. The dimensions around are loops around
+all of them (see :mod:`tg_codegen.plan.row_blocks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+from tg_shape import Expr, Variable, coefficient, linear_terms
+
+from ..machine.target import Target
+from ..nest.dimensions import join_dimensions, replaced
+from ..nest.interior import masks
+from ..nest.nest import Nest, Node, NodeOp, NodeTable, Root, Store
+from ..nest.row_nest import RowNest
+
+MOST_PIECES = 16
+LEAST_RUN = 16  # elements of a piece that lie together
+
+
+def changes(nest: Nest, root: Root) -> list[int]:
+    """The values of a dimension at which masks on it alone change."""
+    found = set()
+    for mask in masks(nest):
+        if mask.op == "lt" and isinstance(mask.args[0], Expr) and isinstance(mask.args[1], int):
+            terms, constant = linear_terms(mask.args[0])
+            if len(terms) == 1 and terms[0][0] is root.var and abs(terms[0][1]) == 1:
+                found.add(mask.args[1] - constant if terms[0][1] > 0 else 1 + constant - mask.args[1])
+    return sorted(at for at in found if isinstance(root.extent, int) and 0 < at < root.extent)
+
+
+def settled(nest: Nest, around: frozenset[Variable]) -> Nest:
+    """The nest less the dimensions ``around``, which are given; masks that are known are gone."""
+    table = NodeTable()
+    table.roots = {v: r for v, r in nest.roots.items() if v not in around}
+    new: dict[Node, Node] = {}
+    for node in nest.nodes():
+        src = tuple(new[s] for s in node.src)
+        valid = node.arg[2] if node.op is NodeOp.LOAD else node.arg if node.op is NodeOp.SELECT else None
+        if isinstance(valid, int) and not valid:
+            new[node] = table.make(NodeOp.CONST, node.dtype, (), dtypes.as_const(0, node.dtype))
+        elif isinstance(valid, int) and node.op is NodeOp.SELECT:
+            new[node] = src[0]
+        elif node.op is Ops.WHERE and src[0].op is NodeOp.CONST:
+            new[node] = src[1] if src[0].arg else src[2]
+        else:
+            new[node] = table.make(node.op, node.dtype, src, node.arg)
+    stores = tuple(
+        Store(s.slot, s.index, s.valid, new[s.value], tuple(v for v in s.roots if v not in around))
+        for s in nest.stores
+    )
+    axes = tuple(a for a in nest.axes if a.root not in around)
+    return Nest(stores, nest.buffers, table.roots, axes)
+
+
+def piece(nest: Nest, root: Root, start: int, end: int, around: frozenset[Variable]) -> Nest:
+    """The nest with ``root`` from ``start`` up to ``end``."""
+    count = end - start
+    fresh = Root(Variable(f"{root.var.name}p{start}", 0, count - 1), count, False)
+    name = next(a.name for a in nest.axes if a.root is root.var)
+    into, at = ((), start) if count == 1 else ((fresh,), fresh.var + start)
+    return join_dimensions(settled(replaced(nest, {root.var: into}, {root.var: at}, name), around))
+
+
+def operands(nest: Nest) -> frozenset[Node]:
+    """What a nest reads."""
+    return frozenset(n for n in nest.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER))
+
+
+def split_pieces(nest: Nest, target: Target) -> RowNest | None:
+    """The kernel with its output in pieces; None where that makes nothing simpler.
+
+    Only one output without reductions, which does not overwrite what it reads: pieces are written one after the other.
+    """
+    if target.kind != "cpu" or len(nest.stores) != 1 or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
+        return None
+    store, reads = nest.stores[0], operands(nest)
+    if len(reads) < 2 or not isinstance(store.index, Expr) or any(n.arg[0] == store.slot for n in reads):
+        return None
+    steps = {root: coefficient(store.index, root) for root in store.roots}
+    for var in store.roots:
+        root, step = nest.roots[var], steps[var]
+        places = changes(nest, root)
+        if not places or len(places) >= MOST_PIECES or step is None or any(s is None or s < 1 for s in steps.values()):
+            continue
+        ends = [0, *places, int(root.extent)]
+        spans = list(pairwise(ends))
+        outer = sorted((r for r, s in steps.items() if s is not None and s > step), key=lambda r: -(steps[r] or 0))
+        shared = [(r, nest.roots[r].extent) for r in outer]
+        known = [(r, extent) for r, extent in shared if isinstance(extent, int)]
+        if len(known) < len(shared) or any((end - start) * step < LEAST_RUN for start, end in spans):
+            continue
+        parts = tuple(piece(nest, root, start, end, frozenset(outer)) for start, end in spans)
+        read = [operands(part) for part in parts]
+        if sum(map(bool, read)) > 1 and all(len(mine) < len(reads) for mine in read):
+            return RowNest(replace(nest, log=()), tuple(known), 1, parts, {})
+    return None

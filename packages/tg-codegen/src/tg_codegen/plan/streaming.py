@@ -1,0 +1,220 @@
+"""What is bound by memory: the order in which a tile walks, what is fetched ahead, what is written past the caches."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import gcd, prod
+
+from tg_shape import Variable, coefficient, sint
+
+from ..machine.memory import LINE_BYTES
+from ..machine.target import Target
+from ..nest.nest import Kind, Nest, NodeOp
+from .actions import (
+    Action,
+    ActionError,
+    Foresee,
+    Mark,
+    Outermost,
+    Partial,
+    Prefetch,
+    Split,
+    Stream,
+    loads_of,
+    reductions_of,
+)
+from .ahead import AHEAD_BYTES, LEAST_ROW_BYTES, fetched_ahead
+
+WAYS = 16  # of the second-level cache: as many lines of one set as it holds
+FORESEEN = 8  # rows
+LEAST_WALK = 4
+WALK = 1024  # rows in one walk across a transposed operand: its pages are still known when the next walk begins
+BESIDE = 4  # tiles side by side: as many lines follow one another where the machine is told of none
+SQUARE = 8  # tiles in each direction of a block
+RUN_BYTES = 16384  # how far a run of memory is fetched ahead
+TILES_AHEAD = 2  # of a block's row of tiles, that are fetched
+ROWS = 4  # that are added to partial results at a time, and vectors in a row
+TILE = 16  # vectors of a tile that is transposed
+
+
+def grows(index: sint, root: Variable) -> int | None:
+    """By how much an index grows with ``root``; None if unevenly."""
+    return 0 if isinstance(index, int) else coefficient(index, root)
+
+
+def size(extent: sint) -> int:
+    """An extent as a number: the greatest it can be."""
+    return extent if isinstance(extent, int) else extent.vmax
+
+
+def lines_held(jump: int, target: Target) -> int:
+    """How many lines ``jump`` bytes apart the second-level cache holds: few, where they fall on few of its sets."""
+    return target.l2_bytes // max(gcd(jump, target.l2_bytes // WAYS), LINE_BYTES)
+
+
+def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -> list[Action]:
+    """Orders the loops around a tile that is transposed: it walks across the operand.
+
+    The lines of one walk are wanted again by the next one, for the tiles beside. So a walk is no longer than the cache
+    holds lines of it, which are few where they fall on few of its sets. Where the result goes past the caches, square
+    blocks of tiles come one after the other, as rows are read: a few lines of memory's pages follow one another on
+    either side, and those of the next tiles are fetched ahead.
+
+    Args:
+      nest: its lanes and copies are cut already.
+      lanes: the dimension of the lanes.
+      copies: the dimension of the vectors of a tile.
+      target: the machine.
+    """
+    walk, beside = nest.of_root(lanes)[0], nest.of_root(copies)[0]
+    if walk.kind is not Kind.LOOP or not isinstance(walk.extent, int):
+        return []
+    if any(exceeds(nest, store.slot, target) for store in nest.stores):
+        return in_squares(nest, walk.name, beside.name, lanes, copies)
+    jump = max((abs(grows(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
+    most = max(1, WALK // walk.stride)
+    held = lines_held(jump, target) // walk.stride if jump else most
+    length = min(most, max(held, LEAST_WALK))
+    return [Split(walk.name, length, Kind.LOOP.name), Outermost(walk.name)] if walk.extent > length else []
+
+
+def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable) -> list[Action]:
+    """Square blocks of tiles, the tiles beside first, and what comes next on their rows fetched ahead."""
+    actions: list[Action] = []
+    order: list[str] = []
+    for name, root in ((walk, lanes), (beside, copies)):
+        axis = nest.axis(name)
+        order.append(name)
+        if axis.kind is Kind.LOOP and size(axis.extent) > SQUARE:
+            actions.append(Split(name, SQUARE, Kind.LOOP.name))
+            nest = actions[-1].apply(nest)
+            order.append(nest.of_root(root)[1].name)
+    outer = [name for name in order if name in (walk, beside)]
+    inner = [name for name in order if name not in outer]
+    actions += [Outermost(name) for name in reversed([*outer, *inner]) if nest.axis(name).kind is Kind.LOOP]
+    for number, load in enumerate(loads_of(nest)):
+        across = grows(load.arg[1], copies) == 1 and grows(load.arg[1], lanes) not in (0, 1)
+        if across and not nest.buffers[load.arg[0]].internal:
+            actions.append(Prefetch(number, TILES_AHEAD * size(nest.of_root(copies)[-1].extent)))
+    return actions
+
+
+def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
+    """Reduces columns row by row, in the order in which they lie in memory.
+
+    A column that is walked down by itself takes a line from here and a line from there, on few sets of the cache, and
+    what the machine fetches beside is in vain. Few columns are in registers together; of more, partial results are kept
+    in scratch, a few rows being added at a time.
+
+    Args:
+      nest: its lanes are cut already.
+      lanes: the dimension of the lanes.
+      target: the machine.
+
+    Returns:
+      actions; none where the reduction reads something again and again, or finds it in the cache.
+    """
+    reductions, across = reductions_of(nest), nest.of_root(lanes)[0]
+    if len(reductions) != 1 or len(reductions[0].arg[1]) != 1 or across.kind is not Kind.LOOP:
+        return []
+    node, root = reductions[0], reductions[0].arg[1][0]
+    walk, vectors = nest.of_root(root)[0], across.extent
+    walked = [n for n in node.toposort() if n.op is NodeOp.LOAD and lanes in n.free]
+    if walk.kind is not Kind.REDUCE or not isinstance(vectors, int) or not isinstance(walk.extent, int):
+        return []
+    if vectors <= ROWS or walk.extent < 4 * ROWS or not walked or any(n.free < node.free | {root} for n in walked):
+        return []
+    for load in walked:
+        jump = abs(grows(load.arg[1], root) or 0) * load.dtype.itemsize
+        far = size(nest.buffers[load.arg[0]].size) * load.dtype.itemsize > target.l2_bytes
+        if grows(load.arg[1], lanes) != 1 or jump < LINE_BYTES or not far or not isinstance(load.arg[2], int):
+            return []
+    if 2 * vectors <= target.registers:
+        return [Mark(across.name, Kind.UPCAST.name)]
+    actions: list[Action] = [Split(across.name, ROWS, Kind.UPCAST.name), Split(walk.name, ROWS, Kind.UNROLL.name)]
+    around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
+    count = -(-vectors // ROWS)
+    most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // (ROWS * target.vector_bytes))
+    if not any(size(a.extent) >= target.threads for a in around):
+        most = min(most, -(-count // target.threads))
+    if most < count:
+        if most > 1:
+            actions.append(Split(across.name, most, Kind.LOOP.name))
+        around.append(across)
+    actions += [Outermost(a.name) for a in reversed(around)]
+    return [*actions, Partial(0, around[-1].name if around else "-")]
+
+
+def prefetches(nest: Nest, target: Target) -> list[Action]:
+    """Fetches the next row while one is walked again."""
+    row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
+    if row is None or nest.stages or not isinstance(row.extent, int):
+        return []
+    loads = loads_of(nest)
+    found = fetched_ahead([nest], row.root, row.extent * row.stride, row.stride, target)
+    return [Prefetch(loads.index(load), distance) for _, load, distance in found]
+
+
+def runs_ahead(nest: Nest, target: Target) -> list[Action]:
+    """Fetches what comes some pages later in a run of memory that is reduced, each element being read once.
+
+    The machine foresees no further than the page that it reads: where each begins, it would be waited for. Where as
+    much is written as is read, that is waited for instead.
+    """
+    if target.kind != "cpu" or nest.stages or nest.ahead or not reductions_of(nest):
+        return []
+    found: dict[int, Action] = {}
+    for number, load in enumerate(loads_of(nest)):
+        slot, index, valid = load.arg
+        lanes = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.LANES) and a.stride == 1]
+        lane = next((a for a in lanes if grows(index, a.root) == 1), None)
+        serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and size(a.extent) > 1]
+        walks = [a for a in serial if a.root in load.free]
+        if lane is None or not walks or walks[-1].root is not lane.root or not isinstance(valid, int):
+            continue
+        once = all(r.var in load.free or size(r.extent) == 1 for r in nest.roots.values())
+        nbytes = prod(size(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
+        if once and not nest.buffers[slot].internal and nbytes > target.l2_bytes:
+            found.setdefault(slot, Prefetch(number, RUN_BYTES // load.dtype.itemsize))
+    return list(found.values())
+
+
+def foresees(nest: Nest, target: Target) -> list[Action]:
+    """Fetches the rows of a table that come next: where they are, no machine foresees."""
+    row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
+    lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR), None)
+    if row is None or lanes is None or row.root is lanes.root or target.kind != "cpu":
+        return []
+    for node in nest.nodes():
+        if node.op is not NodeOp.GATHER or not {row.root, lanes.root} <= node.free:
+            continue
+        chosen = any(n.op is NodeOp.LOAD and row.root in n.free for n in node.toposort())
+        nbytes = size(nest.roots[lanes.root].extent) * node.dtype.itemsize
+        far = size(nest.buffers[node.arg[0]].size) * node.dtype.itemsize > target.l2_bytes
+        if chosen and far and nbytes >= LEAST_ROW_BYTES:
+            return [Foresee(row.name, min(FORESEEN, -(-AHEAD_BYTES // (nbytes * row.stride))))]
+    return []
+
+
+def exceeds(nest: Nest, slot: int, target: Target) -> bool:
+    """Whether an output is too large to be in the last cache when it is read, beside all else that a kernel moves."""
+    nbytes = [0 if b.internal else size(b.size) * b.dtype.itemsize for b in nest.buffers]
+    return 0 < target.last_bytes <= min(2 * nbytes[slot], 2 * sum(nbytes) // 3)
+
+
+def streams(nest: Nest, target: Target) -> list[Action]:
+    """Writes past the caches what they could not hold for whoever reads it, with all else that the kernel moves.
+
+    Only whole cache lines, one after the other: a part of a line would be read, and written, in memory.
+    """
+    actions: list[Action] = []
+    for store in nest.stores:
+        near = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.UPCAST) and grows(store.index, a.root) == 1]
+        run = prod(size(a.extent) for a in near) * nest.buffers[store.slot].dtype.itemsize
+        vectors = any(a.kind is Kind.VECTOR for a in near)
+        if vectors and run >= LINE_BYTES and exceeds(nest, store.slot, target):
+            action = Stream(store.slot)
+            with suppress(ActionError):
+                action.apply(nest)
+                actions.append(action)
+    return actions

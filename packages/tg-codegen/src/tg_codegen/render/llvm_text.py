@@ -1,0 +1,123 @@
+"""LLVM's types and literals as text, and the lines of a function as it grows."""
+
+from __future__ import annotations
+
+import functools
+import struct
+
+from tg_dtype import ConstType, DType, PtrDType, dtypes, to_bits
+
+from ..ir.uop import UOp, UOps
+
+FLOATS = {dtypes.float16: "half", dtypes.float32: "float", dtypes.float64: "double"}
+_SHORT = {"half": "f16", "float": "f32", "double": "f64"}
+
+
+def scalar_type(dtype: DType, memory: bool = False) -> str:
+    if dtypes.is_bool(dtype):
+        return "i8" if memory else "i1"
+    if dtypes.is_int(dtype):
+        return f"i{dtype.bits}"
+    found = FLOATS.get(dtype.scalar())
+    if found is None:
+        raise ValueError(f"LLVM: {dtype.name} has no arithmetic here; it must be legalised to another dtype")
+    return found
+
+
+@functools.cache
+def llvm_type(dtype: DType, memory: bool = False) -> str:
+    """The LLVM type of a value in a register, or in memory."""
+    if isinstance(dtype, PtrDType):
+        return "ptr"
+    scalar = scalar_type(dtype.scalar(), memory)
+    return scalar if dtype.count == 1 else f"<{dtype.count} x {scalar}>"
+
+
+@functools.cache
+def overload(dtype: DType, memory: bool = False) -> str:
+    """The type as it stands in the name of an intrinsic."""
+    scalar = scalar_type(dtype.scalar(), memory)
+    short = _SHORT.get(scalar, scalar)
+    return short if dtype.count == 1 else f"v{dtype.count}{short}"
+
+
+def literal(value: ConstType, dtype: DType) -> str:
+    scalar = dtype.scalar()
+    if dtypes.is_bool(scalar):
+        text = "true" if value else "false"
+    elif dtypes.is_int(scalar):
+        text = str(int(value))
+    elif scalar is dtypes.float16:
+        text = f"0xH{to_bits(value, scalar):04X}"
+    else:
+        text = "0x" + struct.pack(">d", value).hex().upper()
+    return text if dtype.count == 1 else f"splat ({scalar_type(scalar)} {text})"
+
+
+class LLVMText:
+    """The text of one function as it grows.
+
+    Attributes:
+      values: the name of each node's value; of an ACC, of its memory.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[UOp, str] = {}
+        self.body: list[str] = []
+        self.declarations: dict[str, None] = {}
+        self.block = "entry"
+        self.serial = 0
+
+    def fresh(self, stem: str) -> str:
+        self.serial += 1
+        return f"{stem}{self.serial}"
+
+    def line(self, text: str) -> None:
+        self.body.append(f"  {text}")
+
+    def emit(self, text: str, stem: str = "t") -> str:
+        """An instruction that has a value; returns the value's name."""
+        name = f"%{self.fresh(stem)}"
+        self.line(f"{name} = {text}")
+        return name
+
+    def open_block(self, label: str) -> None:
+        self.body.append(f"{label}:")
+        self.block = label
+
+    def call(self, intrinsic: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
+        """A call of an intrinsic with (type, value) arguments; ``result`` is its type, ``void`` for none."""
+        types = ", ".join(t for t, _ in arguments)
+        self.declarations[f"declare {result} @{intrinsic}({types})"] = None
+        text = f"call {flags}{result} @{intrinsic}({', '.join(f'{t} {v}' for t, v in arguments)})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.emit(text)
+
+    def value(self, u: UOp) -> str:
+        """What stands for the node as an operand, here and now."""
+        if u.op is UOps.CONST:
+            return literal(u.arg, u.dtype)
+        if u.op is UOps.ACC:
+            return self.emit(f"load {llvm_type(u.dtype)}, ptr {self.values[u]}", "acc")
+        return self.values[u]
+
+    def typed(self, u: UOp) -> str:
+        return f"{llvm_type(u.dtype)} {self.value(u)}"
+
+    def splat(self, value: str, dtype: DType) -> str:
+        kind, count = llvm_type(dtype), dtype.count
+        one = self.emit(f"insertelement {kind} poison, {llvm_type(dtype.scalar())} {value}, i32 0")
+        return self.emit(f"shufflevector {kind} {one}, {kind} poison, <{count} x i32> zeroinitializer")
+
+    def from_memory(self, value: str, dtype: DType) -> str:
+        if not dtypes.is_bool(dtype):
+            return value
+        return self.emit(f"icmp ne {llvm_type(dtype, memory=True)} {value}, zeroinitializer" if dtype.count > 1
+                         else f"icmp ne i8 {value}, 0")  # fmt: skip
+
+    def to_memory(self, value: str, dtype: DType) -> str:
+        if not dtypes.is_bool(dtype):
+            return value
+        return self.emit(f"zext {llvm_type(dtype)} {value} to {llvm_type(dtype, memory=True)}")

@@ -1,0 +1,133 @@
+"""Kernels in blocks of rows, run in the reference interpreter against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import EmitError, Split, Target, compile_ast, interpret
+from tg_codegen.nest.lower import lower
+from tg_codegen.plan.actions import ActionError
+from tg_codegen.plan.row_blocks import block_size, split_rows
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.search.cycles import cycles
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+F32 = dtypes.float32
+ST = ShapeTracker.from_shape
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def weighted(batch: int, rows: int, keys: int, width: int) -> LazyOp:
+    """Products of rows with keys, divided by one more than their greatest square in the row, then a weighted sum."""
+    full = (batch, rows, keys, width)
+    q = A.load(1, F32, ST((batch, rows, width)).reshape((batch, rows, 1, width)).expand(full))
+    k = A.load(2, F32, ST((batch, keys, width)).reshape((batch, 1, keys, width)).expand(full))
+    products = A.reduce(A.alu(Ops.MUL, q, k), Ops.ADD, (3,))
+    seen = A.load(4, F32, ST((batch, rows, keys)))
+    top = A.reduce(A.alu(Ops.MUL, seen, seen), Ops.MAX, (2,))
+    scale = A.alu(Ops.ADD, top, A.const(1, F32, (batch, rows, 1)))
+    shares = A.alu(Ops.FDIV, seen, A.view(scale, ST((batch, rows, 1)).expand((batch, rows, keys))))
+    out = (batch, rows, width, keys)
+    p = A.load(5, F32, ST((batch, rows, keys)).reshape((batch, rows, 1, keys)).expand(out))
+    v = A.load(3, F32, ST((batch, keys, width)).permute((0, 2, 1)).reshape((batch, 1, width, keys)).expand(out))
+    total = A.reduce(A.alu(Ops.MUL, p, v), Ops.ADD, (3,))
+    between = BufferArg(F32, batch * rows * keys, internal=True)
+    stores = (
+        A.store(4, ST((batch, rows, keys, 1)), products), A.store(5, ST((batch, rows, keys)), shares),
+        A.store(0, ST((batch, rows, width, 1)), total),
+    )  # fmt: skip
+    outer = [BufferArg(F32, batch * n * width) for n in (rows, rows, keys, keys)]
+    return A.sink(stores, (*outer, between, between))
+
+
+def expected(q: Array, k: Array, v: Array) -> Array:
+    s = q @ k.transpose(0, 2, 1)
+    result: Array = (s / ((s * s).max(-1, keepdims=True) + 1)) @ v
+    return result
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("plain", [False, True], ids=["planned", "plain"])
+@pytest.mark.parametrize(
+    "shape", [(2, 16, 8, 4), (1, 6, 10, 5), (3, 7, 5, 8), (1, 40, 12, 4), (1, 23, 40, 3), (2, 37, 20, 4)], ids=str)
+def test_rows(shape: tuple[int, int, int, int], plain: bool, threads: int) -> None:
+    batch, rows, keys, width = shape
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((batch, n, width)).astype(np.float32) for n in (rows, keys, keys))
+    target = Target(vector_bytes=32, registers=16, threads=threads, l2_bytes=4096)
+    spec = compile_ast(weighted(*shape), LLVMRenderer(target), actions=() if plain else None)
+    assert [b.slot for b in spec.buffers] == [0, 1, 2, 3], "internal buffers are no arguments"
+    out = bytearray(4 * batch * rows * width)
+    interpret(spec.uops, [out, *(bytearray(x.tobytes()) for x in (q, k, v))])
+    got = np.frombuffer(out, np.float32).reshape(batch, rows, width)
+    np.testing.assert_allclose(got, expected(q, k, v), rtol=1e-4, atol=1e-5)
+
+
+def test_scratch_holds_a_block_and_no_more() -> None:
+    target = Target(vector_bytes=32, l2_bytes=4096)
+    spec = compile_ast(weighted(1, 64, 32, 4), LLVMRenderer(target))
+    scratch = [u.arg[1] for u in spec.uops if u.op.name == "SCRATCH" and u.arg[0].startswith("rows")]
+    assert len(scratch) == 2
+    assert min(scratch) > 32, "several rows, which share the keys"
+    assert sum(scratch) * 4 <= 4096
+
+
+def test_blocks_divide_the_rows_where_one_of_them_is_large() -> None:
+    sizes = [(64, 1000), (60, 1000), (7, 1), (48, 20), (96, 64), (7, 4), (101, 1000), (2573, 38), (130, 24), (120, 50)]
+    assert [block_size(*size) for size in sizes] == [64, 60, 1, 16, 48, 4, 64, 32, 16, 40]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 8])
+@pytest.mark.parametrize("rows", [97, 101, 131, 192, 251])
+def test_rows_in_blocks_are_all_done_once_and_divided_among_threads(rows: int, threads: int) -> None:
+    target = Target(vector_bytes=32, threads=threads, l2_bytes=16384)
+    split = split_rows(lower(weighted(1, rows, 32, 4)), target)
+    (_, full), left = split.shared[-1], rows - split.shared[-1][1] * split.block
+    assert split.block >= 8 and 0 <= left < split.block and bool(left) == bool(split.last)
+    assert full >= threads, "each thread has a block"
+    for part in split.last:
+        assert [r.extent for r in part.roots.values() if r.var.name.endswith(".row")] == ([left] if left > 1 else [])
+    spec = compile_ast(weighted(1, rows, 32, 4), LLVMRenderer(target))
+    assert spec.threads == threads
+    assert any("of the last rows: split(" in line for line in spec.actions) == bool(left)
+
+
+def test_a_prime_number_of_rows_takes_about_as_long_as_its_neighbours() -> None:
+    target = Target(vector_bytes=32, l2_bytes=16384)
+    each = [cycles(compile_ast(weighted(2, rows, 64, 4), LLVMRenderer(target)), target) / rows for rows in (
+        127, 128, 129, 130, 131)]
+    assert max(each) < 1.3 * min(each), each
+
+
+def test_rows_that_reach_into_others_are_refused() -> None:
+    seen = A.load(2, F32, ST((4, 4)).permute((1, 0)))
+    stores = (A.store(2, ST((4, 4)), A.load(1, F32, ST((4, 4)))), A.store(0, ST((4, 4)), seen))
+    one = BufferArg(F32, 16)
+    ast = A.sink(stores, (one, one, BufferArg(F32, 16, internal=True)))
+    with pytest.raises(EmitError, match="share no outer dimension"):
+        compile_ast(ast, LLVMRenderer(Target()))
+
+
+def test_actions_from_outside_are_refused() -> None:
+    with pytest.raises(ActionError, match="no actions from outside"):
+        compile_ast(weighted(1, 8, 8, 4), LLVMRenderer(Target()), actions=[Split("i0", 2, "UPCAST")])
+
+
+def test_columns_that_all_accesses_share_stay_inside_a_row() -> None:
+    # i and k walk the buffer alike, but within one k the sum walks j: only i can be around both parts
+    n, m, w = 4, 3, 5
+    a = A.load(1, F32, ST((n, m, w)))
+    total = A.reduce(A.load(2, F32, ST((n, m, w)).permute((0, 2, 1))), Ops.ADD, (2,))
+    stores = (A.store(2, ST((n, m, w)), A.alu(Ops.MUL, a, a)), A.store(0, ST((n, w, 1)), total))
+    buffers = (BufferArg(F32, n * w), BufferArg(F32, n * m * w), BufferArg(F32, n * m * w, internal=True))
+    spec = compile_ast(A.sink(stores, buffers), LLVMRenderer(Target(vector_bytes=32, registers=16, l2_bytes=4096)))
+    data = np.random.default_rng(0).standard_normal((n, m, w)).astype(np.float32)
+    out = bytearray(4 * n * w)
+    interpret(spec.uops, [out, bytearray(data.tobytes())])
+    np.testing.assert_allclose(np.frombuffer(out, np.float32).reshape(n, w), (data * data).sum(1), rtol=1e-5)
