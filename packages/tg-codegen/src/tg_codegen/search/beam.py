@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tg_lazy import LazyOp
 from tg_shape import sint
@@ -37,6 +37,9 @@ from ..plan.actions import (
 )
 from ..plan.heuristic import heuristic
 from .cycles import cycles
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 MAX_UOPS = 3000
 MIN_GAIN = 0.01
@@ -206,6 +209,8 @@ class _Search:
 
     def consider(self, nests: Iterable[Nest]) -> None:
         """Renders nests, and measures those whose text is new and that may be fast."""
+        from concurrent.futures import ThreadPoolExecutor  # and logging with it: most programs never search
+
         found: list[tuple[float, int, Nest, ProgramSpec]] = []
         for nest in nests:
             try:
