@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,6 +184,33 @@ def test_the_longest_of_short_loops_is_divided_among_threads(text: str, machine:
     case, found = Case.parse(text), Found()
     assert planned(case, MACHINES[machine], found) / case.work() < 0.6 * before
     assert not found.failures, list(map(str, found.failures))
+
+
+TEXTS = """
+import random
+from hashlib import sha256
+from tools.sweep.check import kernels
+from tools.sweep.machines import MACHINES
+from tools.sweep.programs import Case, drawn
+from tg_codegen import compile_ast
+rng = random.Random(5)
+cases = [(Case.parse("attention/plain/float32/6x3x1229x631x11"), "MSL")]
+cases += [(drawn(rng), rng.choice(sorted(MACHINES))) for _ in range(8)]
+for case, name in cases:
+    for ast in kernels(case, MACHINES[name]):
+        print(case, name, sha256(compile_ast(ast, MACHINES[name].renderer).src.encode()).hexdigest())
+"""
+
+
+def test_a_kernel_has_the_same_text_in_every_process() -> None:
+    """Places in memory and hashes of strings differ from one to the other: no order may follow them."""
+    root = Path(__file__).parents[1]
+    running = [
+        subprocess.Popen([sys.executable, "-c", TEXTS], cwd=root, stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, "PYTHONHASHSEED": str(seed)}) for seed in range(3)
+    ]  # fmt: skip
+    first, *others = [process.communicate(timeout=200)[0].splitlines() for process in running]
+    assert len(first) > 10 and all(other == first for other in others)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ class Placement:
     def _collect_writes(self, sink: UOp) -> None:
         """For each effect, and each block with everything in it, how often it writes which memory or register."""
         stores = [u for u in self.order if u.op is UOps.STORE]
-        self.stored = {pointer_base(u.src[0]) for u in stores}
+        self.stored = dict.fromkeys(pointer_base(u.src[0]) for u in stores)  # in their order, which the text follows
         shared = [p for p in self.stored if p.op is UOps.PARAM or _space(p) is AddrSpace.LOCAL]
         self.writes: dict[UOp, dict[UOp, int]] = {sink: {}}
         self.writes.update((effect, {}) for effect in self.body)
