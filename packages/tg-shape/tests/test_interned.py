@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import threading
 from weakref import ref
 
-from tg_shape import Interned
+import pytest
+
+from tg_shape import Interned, Variable, bounds_of
+from tg_shape._lock import LOCK
 
 
 class Thing:
@@ -84,3 +89,32 @@ def test_finalizers_may_add_while_it_is_swept() -> None:
         gc.set_threshold(*before)
     table.sweep()
     assert len(table) == len(kept) and all(table.find((n,)) is not None for n in range(len(kept)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_waits_for_the_lock_and_leaves_it_free() -> None:
+    """What another thread holds when a process forks nobody would ever release in the child."""
+    held, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with LOCK:
+            held.set()
+            go.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    threading.Timer(0.1, go.set).start()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if LOCK.acquire(timeout=5):
+                LOCK.release()
+                status = 0 if bounds_of(Variable("made_by_a_child", 0, 9) * 2) == (0, 18) else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    holder.join()
+    assert LOCK.acquire(timeout=5)
+    LOCK.release()
