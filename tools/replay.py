@@ -21,8 +21,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FIXED = (
-    "softmax/-1/float32/1024x4096", "attention/plain/float32/1x4x509x509x64", "attention/causal/float32/1x1x4096x4096x64",
-    "layernorm/forward/float32/1024x768", "matmul/NN/float32/1024x1024x1024", "convolution/3s1p1/float32/8x64x64x56x56",
+    "softmax/-1/float32/1024x4096", "attention/plain/float32/1x4x509x509x64",
+    "attention/causal/float32/1x1x4096x4096x64", "layernorm/forward/float32/1024x768",
+    "matmul/NN/float32/1024x1024x1024", "convolution/3s1p1/float32/8x64x64x56x56",
 )  # fmt: skip
 """Programs that are replayed beside the drawn ones: those that benches begin with."""
 
