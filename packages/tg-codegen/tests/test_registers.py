@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tg_codegen.machine.target import COPIES
-from tg_codegen.plan.registers import FEW_ROWS, IN_FLIGHT, Tile, best_tile
+from tg_codegen.plan.registers import FEW_ROWS, IN_FLIGHT, RegisterTile, best_tile
 
 
 def test_nothing_is_left_over_where_that_can_be() -> None:
@@ -36,14 +36,14 @@ def test_a_tile_hides_the_latency_of_an_addition_where_nothing_is_left_over(regi
 
 
 def test_eight_accumulators_hide_the_latency_of_an_addition() -> None:
-    assert best_tile(2, 5, 16) == Tile(2, 4), "six wait longer than a vector more in each of two rows takes"
-    assert best_tile(3, 8, 16, widest=3) == Tile(3, 2), "of three, the last tile would lack a vector"
+    assert best_tile(2, 5, 16) == RegisterTile(2, 4), "six wait longer than a vector more in each of two rows takes"
+    assert best_tile(3, 8, 16, widest=3) == RegisterTile(3, 2), "of three, the last tile would lack a vector"
 
 
 def test_a_tile_makes_no_more_copies_than_it_may() -> None:
     tiles = {copies: best_tile(64, 4, 32, window=3, copies=copies) for copies in (1, 2, 6, 12, 24, 48)}
     assert all(tile.rows * tile.vectors <= copies for copies, tile in tiles.items())
-    assert tiles[1] == Tile(1, 1) and tiles[12].rows * tiles[12].vectors > 6
+    assert tiles[1] == RegisterTile(1, 1) and tiles[12].rows * tiles[12].vectors > 6
 
 
 def test_a_window_keeps_its_vectors() -> None:

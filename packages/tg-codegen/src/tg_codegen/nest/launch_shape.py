@@ -27,7 +27,7 @@ DEEP = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CounterPlace:
     """Where a loop's counter is found: ``index // stride % extent`` of a dimension.
 
     Attributes:
@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LaunchShape:
     """Places of parallel loops.
 
     Attributes:
@@ -51,7 +51,7 @@ class Layout:
       slots: the loops that share each digit of each dimension: they have one counter.
     """
 
-    places: dict[str, Place]
+    places: dict[str, CounterPlace]
     sizes: tuple[sint, ...]
     slots: tuple[tuple[Axis, ...], ...]
 
@@ -69,13 +69,13 @@ class Layout:
         return x, y, z
 
 
-def groups(nest: Nest, most: tuple[int, int, int]) -> Layout:
+def groups(nest: Nest, most: tuple[int, int, int]) -> LaunchShape:
     """Where the counters of the GLOBAL loops are found; ``most`` are the greatest sizes of the dimensions."""
     axes = sorted((a for a in nest.axes if a.kind is Kind.GLOBAL), key=lambda a: distance(nest, a))
     return fold([(a,) for a in axes], most)
 
 
-def items(nest: Nest) -> Layout:
+def items(nest: Nest) -> LaunchShape:
     """Where the counters of the LOCAL and GROUP loops are found."""
     fragments = [axis for axis in nest.axes if axis.kind in FRAGMENT]
     slots: list[list[Axis]] = [fragments] if fragments else []
@@ -131,7 +131,7 @@ def independent(nest: Nest, axis: Axis, other: Axis) -> bool:
     return True
 
 
-def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> Layout:
+def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> LaunchShape:
     """Gives each slot a dimension of its own, or, where there are too many or too long ones, several a common one.
 
     Raises:
@@ -148,14 +148,14 @@ def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> Layou
                 dimensions.append([slot])
     if len(dimensions) > DIMENSIONS:
         raise ValueError(f"{len(slots)} parallel loops do not fit into {DIMENSIONS} dimensions")
-    places: dict[str, Place] = {}
+    places: dict[str, CounterPlace] = {}
     for number, dimension in enumerate(dimensions):
         stride = 1
         for slot in dimension:
-            places.update((axis.name, Place(number, stride, slot is dimension[-1])) for axis in slot)
+            places.update((axis.name, CounterPlace(number, stride, slot is dimension[-1])) for axis in slot)
             stride *= bound(slot)
     sizes = tuple(product([counted(slot[0]) for slot in dimension]) for dimension in dimensions)
-    return Layout(places, sizes, tuple(slot for dimension in dimensions for slot in dimension))
+    return LaunchShape(places, sizes, tuple(slot for dimension in dimensions for slot in dimension))
 
 
 def counted(axis: Axis) -> sint:

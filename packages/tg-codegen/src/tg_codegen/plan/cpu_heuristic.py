@@ -16,7 +16,7 @@ from .actions import Action, Mark, Outermost, Pack
 from .packing import Packer
 from .plan_cost import plan_cycles
 from .planner import UNROLL_MAX, masked, power_below, step
-from .registers import FEW_ROWS, Tile, best_tile
+from .registers import FEW_ROWS, RegisterTile, best_tile
 from .rowtile import evenly, rows_at_once
 from .streaming import (
     BESIDE,
@@ -181,7 +181,7 @@ class CPUPlanner(Packer):
         self.vectorize(lanes, Kind.VECTOR)
         vectors = [n for n in body if lanes.var in n.free]
         reusing = [r for r in self.rows if r is not lanes and vectors and all(r.var not in n.free for n in vectors)]
-        tile = Tile(1, 1)
+        tile = RegisterTile(1, 1)
         wide = size(self.outer(lanes.var).extent)
         if reusing:
             rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
@@ -192,7 +192,7 @@ class CPUPlanner(Packer):
                 reduced = next(r for r in self.nest.roots.values() if r.reduce)
                 self.contracted = self.cut(reduced.var, instruction.shape[2], Kind.CONTRACT)
             if strided and self.reuse(strided[0]) <= FEW_ROWS:  # read only once: transposed in registers
-                tile = Tile(min(size(rows.extent), FEW_ROWS), 1)
+                tile = RegisterTile(min(size(rows.extent), FEW_ROWS), 1)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 along = self.along(strided[0])
                 assert along is not None
@@ -200,12 +200,12 @@ class CPUPlanner(Packer):
             elif strided and len(reusing) > 1 and self.every_row(strided[0], reusing, wide):
                 return
             elif (moving := self.window_tile(rows, lanes, vectors)) is not None and (
-                    pieces := self.pieces(rows, lanes, Tile(moving.rows * size(moving.window.extent), 1), body)):
+                    pieces := self.pieces(rows, lanes, moving.results, body)):
                 last = [r for r in self.nest.roots.values() if r.reduce][-1]
                 self.cut(rows.var, moving.rows, Kind.UPCAST)
                 self.cut(moving.window.var, size(moving.window.extent), Kind.UPCAST)
                 self.cut(last.var, moving.terms, Kind.UNROLL)
-                self.reduce_in_pieces(rows, lanes, Tile(moving.rows * size(moving.window.extent), 1), vectors, pieces)
+                self.reduce_in_pieces(rows, lanes, moving.results, vectors, pieces)
                 return
             else:
                 tile = best_tile(

@@ -40,7 +40,7 @@ LEAST_PRODUCT = 8  # rows, columns and depth below which a product is not tiled
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class GroupTile:
     """A product's tile: of work-items in a group, and of results of each.
 
     Attributes:
@@ -243,9 +243,9 @@ class GPUPlanner(Planner):
         self.stage([*left, *(load for load in right if load not in left)], node, max(1, MATRIX_DEEP // k))
         return True
 
-    def warps(self, rows: int, columns: int, others: int, m: int, n: int) -> Tile:
+    def warps(self, rows: int, columns: int, others: int, m: int, n: int) -> GroupTile:
         """Warps of a group along rows and columns, and instructions of each, as :meth:`choose` does with items."""
-        def cost(t: Tile) -> tuple[float, int]:
+        def cost(t: GroupTile) -> tuple[float, int]:
             waste, groups = 1.0, others
             for extent, part in ((rows, t.rows * t.each * m), (columns, t.columns * t.wide * n)):
                 groups *= -(-extent // part)
@@ -256,16 +256,16 @@ class GPUPlanner(Planner):
             return (1 + 8 * reads + 16 * shared) * waste * idle, t.each * t.wide
 
         options = [
-            Tile(r, c, each, wide)
+            GroupTile(r, c, each, wide)
             for r in (1, 2, 4) for c in (1, 2, 4) for each in (1, 2, 4) for wide in (1, 2, 4, 8)
             if r * c * WARP <= self.items and each * wide <= 16
             and (r == each == 1 or r * each * m < 2 * rows) and (c == wide == 1 or c * wide * n < 2 * columns)
         ]
         return min(options, key=cost)
 
-    def choose(self, rows: int, columns: int, others: int, lanes: int) -> Tile:
+    def choose(self, rows: int, columns: int, others: int, lanes: int) -> GroupTile:
         """The tile that reads least for what it computes, and still leaves groups for the whole machine."""
-        def cost(t: Tile) -> tuple[float, int]:
+        def cost(t: GroupTile) -> tuple[float, int]:
             waste, groups = 1.0, others
             for extent, part in ((rows, t.rows * t.each), (columns, t.columns * t.wide)):
                 groups *= -(-extent // part)
@@ -276,12 +276,12 @@ class GPUPlanner(Planner):
 
         registers = min(self.target.registers, 65536 // max(self.items, 1)) - 24
         options = [
-            Tile(r, c, each, lanes * wide)
+            GroupTile(r, c, each, lanes * wide)
             for r in (4, 8, 16) for c in (4, 8, 16) for each in (1, 2, 4, 8) for wide in (1, 2, 4, 8)
             if r * c <= self.items and lanes * wide <= 8 and each * lanes * wide + each + lanes * wide <= registers
             and (each * r < 2 * rows and c * lanes * wide < 2 * columns)
         ]
-        return min(options, key=cost, default=Tile(1, min(self.items, 8), 1, lanes))
+        return min(options, key=cost, default=GroupTile(1, min(self.items, 8), 1, lanes))
 
     def stage(self, loads: Sequence[Node], node: Node, deep: int = DEEP) -> None:
         """Cuts the reduction, and shares the operands of each piece as far as they fit: ``deep`` iterations at most."""

@@ -11,7 +11,7 @@ from ..nest.nest import Axis, Kind, Node, Root
 from ..nest.windows import held, overlapping, windowed
 from .actions import Outermost, Pack, Partial, Split, loads_of
 from .planner import UNROLL_MAX, Planner, power_below, step
-from .registers import FEW_ROWS, UNLIMITED, Tile
+from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held, size
 
 MAX_PANEL_BYTES = 1 << 20
@@ -33,6 +33,11 @@ class WindowTile:
     window: Root
     rows: int
     terms: int
+
+    @property
+    def results(self) -> RegisterTile:
+        """The results that are in registers together: each is one vector."""
+        return RegisterTile(self.rows * size(self.window.extent), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ class Packer(Planner):
         axes = [a for a in (*axes, *together) if isinstance(a.extent, int)]
         return held(axes, windowed(load, self.nest)) * load.dtype.itemsize
 
-    def pieces(self, rows: Root, lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+    def pieces(self, rows: Root, lanes: Root, tile: RegisterTile, body: list[Node]) -> Pieces | None:
         """How to cut a long reduction; None if it is not long.
 
         A reduction is long if its vectors do not stay in the cache from one row to the next; or if the operand of the
@@ -163,7 +168,7 @@ class Packer(Planner):
             length = min(length, max(SHORT_PIECE, min(held, 2 * SHORT_PIECE)))
         return Pieces(even_piece(extent, length), panels) if length < extent else None
 
-    def pieces_of_several(self, walked: list[Root], lanes: Root, tile: Tile, body: list[Node]) -> Pieces | None:
+    def pieces_of_several(self, walked: list[Root], lanes: Root, tile: RegisterTile, body: list[Node]) -> Pieces | None:
         """How to cut a reduction over several dimensions: the outermost, where a panel of all cannot be packed."""
         strided = [n for n in body if {lanes.var, walked[0].var} <= n.free and self.scattered(n, lanes)
                    and self.reuse(n) >= FEW_ROWS]
@@ -203,7 +208,9 @@ class Packer(Planner):
         near = {root for pair in overlapping(load, self.nest) for root in pair[:2]}
         return [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in near]
 
-    def reduce_in_pieces(self, rows: Root, lanes: Root, tile: Tile, vectors: list[Node], pieces: Pieces) -> None:
+    def reduce_in_pieces(
+        self, rows: Root, lanes: Root, tile: RegisterTile, vectors: list[Node], pieces: Pieces
+    ) -> None:
         """Cuts a long reduction; partial results of all rows, or of as many as fit, are kept in scratch."""
         reduction = self.reductions[0]
         steps = self.outer(next(r.var for r in self.nest.roots.values() if r.reduce))

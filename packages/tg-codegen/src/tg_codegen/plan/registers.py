@@ -14,7 +14,7 @@ IN_FLIGHT = 8  # so many accumulators hide the latency of an addition
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class RegisterTile:
     """A register tile: ``rows`` scalars are multiplied with ``vectors`` vectors."""
 
     rows: int
@@ -24,7 +24,7 @@ class Tile:
 def best_tile(
     rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS, window: int = 1,
     masked: bool = False, turned: int = 0, copies: int = COPIES,
-) -> Tile:
+) -> RegisterTile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
     Args:
@@ -39,15 +39,15 @@ def best_tile(
       turned: terms of the reduction, where it counts beside them that rows are transposed to be stored; else 0.
       copies: few copies, of one multiplication.
     """
-    def unrolled(tile: Tile) -> int:
+    def unrolled(tile: RegisterTile) -> int:
         return window if tile.rows * tile.vectors * window <= copies else 1
 
-    def fits(tile: Tile) -> bool:
+    def fits(tile: RegisterTile) -> bool:
         if tile.rows * tile.vectors > copies or (masked and tile.rows > FEW_ROWS and unrolled(tile) == 1):
             return False
         return tile.rows * tile.vectors + tile.vectors * unrolled(tile) + 1 <= registers
 
-    def cost(tile: Tile) -> tuple[float, int]:
+    def cost(tile: RegisterTile) -> tuple[float, int]:
         waste = 1.0
         for n, t in ((rows, tile.rows), (vectors, tile.vectors)):
             count = -(-n // t)
@@ -59,7 +59,7 @@ def best_tile(
         return (1 + loads) * waste * latency, -tile.rows * tile.vectors
 
     options = (
-        Tile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
+        RegisterTile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
         if r <= min(rows, most) and v <= min(vectors, widest)
     )
-    return min(filter(fits, options), key=cost, default=Tile(1, 1))
+    return min(filter(fits, options), key=cost, default=RegisterTile(1, 1))
