@@ -13,7 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tg_shape import Bind, Expr, Variable, as_sint, coefficient, linear_terms, sint, smax, smin, sym_eval, unbind
+from tg_shape import (
+    Bind,
+    Expr,
+    Variable,
+    as_sint,
+    bounds_of,
+    coefficient,
+    linear_terms,
+    sint,
+    smax,
+    smin,
+    sym_eval,
+    unbind,
+    upper,
+)
 
 P, Q = Variable("p", 0, 9), Variable("q", 0, 3)
 N = Variable("n", 1, 64)
@@ -81,6 +95,7 @@ def test_queries() -> None:
     assert (coefficient(e, P), coefficient(e, Q), coefficient(e, N), coefficient(e, Q // 2)) == (4, None, 0, 1)  # type: ignore[arg-type]
     assert linear_terms(5) == ([], 5) and coefficient(5, P) == 0
     assert coefficient(P * N, P) is None
+    assert all(upper(x) == bounds_of(x)[1] for x in (e, -e, N, N.bind(5), 3, -3))
     assert e.substitute({P: 1, Q: 3}) == 12
     assert e.substitute({P: Q, Q: P}) == Q * 4 + P // 2 + 7
     assert e.substitute({Q // 2: N}) is P * 4 + N + 7  # type: ignore[type-var]

@@ -15,7 +15,7 @@ from .facts import Facts
 from .fold import masked
 from .graph import Edge, Graph, Node, seen_shape
 from .kernel import over
-from .lazybuffer import LEAVES, MEMORY
+from .lazybuffer import LEAVES, MEMORY, max_size
 from .ops import Ops
 from .step import ELSEWHERE, ROW, Space, Step, Use, aligned, is_kernel
 
@@ -190,10 +190,7 @@ class Fusion:
         return ""
 
     def _work(self, node: Node) -> int:
-        size = 1
-        for dim in seen_shape(node.srcs[0]):
-            size *= dim if isinstance(dim, int) else dim.vmax
-        return size
+        return max_size(seen_shape(node.srcs[0]))
 
     def _judge_value(self, node: Node, uses: dict[Use, None]) -> str:
         facts, i = self.facts, node.index

@@ -13,6 +13,8 @@ from itertools import count
 from sys import getrefcount
 from typing import TypeVar
 
+from tg_shape import upper
+
 from .graph import Graph
 from .lazybuffer import LEAVES, MEMORY, LazyBuffer
 from .ops import Ops
@@ -105,8 +107,7 @@ def _inflates(lazy: LazyBuffer) -> bool:
 
 
 def _elements(lazy: LazyBuffer) -> int:
-    size = lazy.size
-    return size if isinstance(size, int) else size.vmax
+    return upper(lazy.size)
 
 
 def tainted(

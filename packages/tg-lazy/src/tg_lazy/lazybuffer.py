@@ -20,7 +20,7 @@ from typing import Any
 from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve, sint
+from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve, sint, upper
 
 from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
 from .origin import caller, detailed
@@ -66,7 +66,7 @@ def max_size(shape: Shape) -> int:
     """The greatest number of elements of a shape."""
     size = 1
     for dim in shape:
-        size *= dim if isinstance(dim, int) else dim.vmax
+        size *= upper(dim)
     return size
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tg_shape import ShapeTracker, prod, sint
+from tg_shape import ShapeTracker, prod, sint, upper
 
 from .graph import Edge, Node, seen_shape
 from .lazybuffer import Shape, max_size
@@ -69,7 +69,7 @@ class Space:
         count, last = 1, 1
         for axis in self.order:
             dim = self.shape[axis]
-            count *= dim if isinstance(dim, int) else dim.vmax
+            count *= upper(dim)
             if view.strides[axis] != 0 or (view.mask is not None and view.mask[axis] != (0, dim)):
                 last = count
         return last
@@ -80,16 +80,14 @@ class Space:
         for axis in self.order:
             if product >= count:
                 break
-            dim = self.shape[axis]
-            product *= dim if isinstance(dim, int) else dim.vmax
+            product *= upper(self.shape[axis])
         return product == count
 
     def row(self, count: sint) -> Space:
         """The outer loops of ``count`` iterations."""
         found = self.rows.get(count)
         if found is None:
-            size = count if isinstance(count, int) else count.vmax
-            found = self.rows[count] = Space(self.step, (count,), (0,), size, self.rows)
+            found = self.rows[count] = Space(self.step, (count,), (0,), upper(count), self.rows)
         return found
 
     def inside(self, node: Node, shape: Shape) -> Space:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits, truncate
 from tg_lazy import ALU, LazyOp, Ops
-from tg_shape import Variable
+from tg_shape import Variable, upper
 
 from .buffer import Buffer
 
@@ -134,7 +134,7 @@ def _terms(ast: LazyOp) -> int:
     for node in ast.toposort():
         if node.op is Ops.REDUCE:
             shape = node.src[0].shape
-            counts.append(prod(dim if isinstance(dim, int) else dim.vmax for dim in (shape[n] for n in node.arg[1])))
+            counts.append(prod(upper(shape[n]) for n in node.arg[1]))
     return prod(counts)
 
 

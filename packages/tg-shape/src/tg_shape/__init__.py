@@ -6,7 +6,7 @@ See `tg_shape.expr` for the form of expressions, `tg_shape.view` and `tg_shape.s
 from . import render as _render
 from . import rules as _rules
 from . import walk as _walk
-from .bounds import bounds_of, is_nonnegative
+from .bounds import bounds_of, is_nonnegative, upper
 from .expr import Bind, Expr, Variable, as_sint, sint, topological
 from .helpers import bound_value, ceildiv, prod, resolve, smax, smin, sym_eval
 from .interned import Interned
@@ -40,5 +40,6 @@ __all__ = [
     "sym_eval",
     "topological",
     "unbind",
+    "upper",
 ]
 del _render, _rules, _walk

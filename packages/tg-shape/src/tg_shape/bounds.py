@@ -13,6 +13,20 @@ def bounds_of(x: sint) -> tuple[int, int]:
     return (x, x) if isinstance(x, int) else (x.vmin, x.vmax)
 
 
+def upper(x: sint) -> int:
+    """The greatest value that ``x`` may take: its ``vmax``, or the integer itself.
+
+    Args:
+        x: often the size of a symbolic dimension: memory is planned for the greatest.
+
+    Example:
+        >>> n = Variable("n", 1, 8)
+        >>> upper(n * 4), upper(5)
+        (32, 5)
+    """
+    return x if isinstance(x, int) else x.vmax
+
+
 def is_nonnegative(e: sint) -> bool:
     """Whether ``e >= 0`` is proved. False means: not proved.
 

@@ -124,12 +124,20 @@ def linear_terms(e: sint) -> tuple[list[tuple[Expr, int]], int]:
 
 
 def coefficient(e: sint, var: Expr) -> int | None:
-    """The integer coefficient of ``var``; 0 if it does not occur, None if ``e`` is not linear in it.
+    """By how much ``e`` grows with ``var``: its integer coefficient.
+
+    Args:
+        e: an index or a size; an integer has no variables.
+        var: usually a loop's variable, whose coefficient is the stride of the accesses at index ``e``.
+
+    Returns:
+        0 if ``var`` does not occur, None if ``e`` is not linear in it.
 
     Example:
         >>> from tg_shape import Variable
         >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
-        >>> coefficient(i * 4 + j // 2, i), coefficient(i * 4 + j // 2, j), coefficient(5, i)
+        >>> index = i * 4 + j // 2
+        >>> coefficient(index, i), coefficient(index, j), coefficient(5, i)
         (4, None, 0)
     """
     found = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Expr
+from tg_shape import upper
 
 from .uop import UOp, UOps
 
@@ -108,7 +108,7 @@ def _own(u: UOp, of: list[Interval]) -> Interval | None:
         return int(u.arg), int(u.arg)
     if op is UOps.SPECIAL:
         size = u.arg[1]
-        return 0, (size.vmax if isinstance(size, Expr) else size) - 1
+        return 0, upper(size) - 1
     if op is UOps.VAR:
         return int(u.arg.vmin), int(u.arg.vmax)
     if not of or dtypes.is_bool(u.dtype):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 
 from tg_dtype import AddrSpace, PtrDType, dtypes
-from tg_shape import sint
+from tg_shape import upper
 
 from ..ir.program import ProgramSpec
 from ..ir.uop import UOp, UOps
@@ -34,8 +34,8 @@ def broken_limits(spec: ProgramSpec, renderer: Renderer) -> list[str]:
         found.append(f"a work-group of {shape} = {items} work-items; it runs at most {target.local_max}")
     if target.kind == "gpu" and not renderer.numbers_groups:
         for name, size, most in zip("xyz", spec.global_size, target.global_max, strict=True):
-            if greatest(size) > most:
-                found.append(f"{greatest(size)} work-groups along {name}; it runs at most {most}")
+            if upper(size) > most:
+                found.append(f"{upper(size)} work-groups along {name}; it runs at most {most}")
     shared = scratch_bytes(spec, AddrSpace.LOCAL) if target.kind == "gpu" else 0
     if shared > target.shared_bytes:
         found.append(f"its work-groups share {shared} bytes of local memory; it has {target.shared_bytes}")
@@ -63,8 +63,3 @@ def accumulators(uops: Iterable[UOp], nbytes: int) -> int:
         elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
             open_loops[-1] += -(-u.src[0].dtype.itemsize // nbytes)
     return most
-
-
-def greatest(size: sint) -> int:
-    """A size at its greatest."""
-    return size if isinstance(size, int) else size.vmax

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tg_shape import Expr, Variable, coefficient, sint
+from tg_shape import Expr, Variable, coefficient, upper
 
 from .nest import UNROLLED, Nest, NodeOp
 from .trim import conditions, needed, trimming
@@ -29,11 +29,6 @@ def masks(nest: Nest) -> Iterator[Expr]:
     yield from (condition for condition in found if condition not in gone)
 
 
-def highest(expr: sint) -> int:
-    """The greatest value of an expression."""
-    return expr if isinstance(expr, int) else expr.vmax
-
-
 def interior(nest: Nest, root: Variable, least: int = LEAST) -> tuple[int, int] | None:
     """The values ``first <= root < end`` for which masks that bound ``root`` hold whatever the other roots are.
 
@@ -50,7 +45,7 @@ def interior(nest: Nest, root: Variable, least: int = LEAST) -> tuple[int, int] 
         by = coefficient(mask.args[0], root)
         if not by:
             continue
-        room = mask.args[1] - 1 - highest(mask.args[0] - root * by)
+        room = mask.args[1] - 1 - upper(mask.args[0] - root * by)
         if by > 0:
             end = min(end, room // by + 1)  # by * root <= room
         else:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tg_shape import Variable, coefficient, sint
+from tg_shape import Variable, coefficient, sint, upper
 
 from ..ir.matrix import WARP
 from .nest import FRAGMENT, Axis, Kind, Nest, NodeOp
@@ -111,8 +111,7 @@ def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
 
 def steps(index: sint, axis: Axis) -> int:
     """How far apart in memory neighbours along a loop are; 0 if that differs."""
-    by = None if isinstance(index, int) else coefficient(index, axis.root)
-    return abs(by or 0) * axis.stride
+    return abs(coefficient(index, axis.root) or 0) * axis.stride
 
 
 def may_share(nest: Nest, axis: Axis, slot: Sequence[Axis]) -> bool:
@@ -165,8 +164,7 @@ def counted(axis: Axis) -> sint:
 
 def bound(slot: Sequence[Axis]) -> int:
     """The greatest extent that a slot's loops can have."""
-    extent = counted(slot[0])
-    return extent if isinstance(extent, int) else extent.vmax
+    return upper(counted(slot[0]))
 
 
 def product(extents: Sequence[sint]) -> sint:

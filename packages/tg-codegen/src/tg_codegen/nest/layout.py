@@ -101,7 +101,7 @@ def laid_out(nest: Nest, target: Target, node: Node, found: Sequence[Range]) -> 
 def jump(node: Node, r: Range) -> int:
     """How far apart in memory a load's neighbours in a range are; very far if that differs."""
     index = node.arg[1]
-    by = 0 if isinstance(index, int) else coefficient(index, r.root)
+    by = coefficient(index, r.root)
     return 1 << 62 if by is None or r.count == 1 else abs(by) * r.step
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, LazyOp, Ops
 from tg_lazy import ast as ast_module
-from tg_shape import Variable, prod, sint
+from tg_shape import Variable, prod, sint, upper
 
 from .dimensions import cut_dimensions, join_dimensions
 from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
@@ -39,11 +39,6 @@ class LowerError(ValueError):
     """A kernel AST has no loop nest; the message names the node."""
 
 
-def vmax_of(x: sint) -> int:
-    """The greatest value."""
-    return x if isinstance(x, int) else x.vmax
-
-
 class Lowering:
     """One kernel's lowering: the table of nodes, and what was visited."""
 
@@ -55,7 +50,7 @@ class Lowering:
 
     def root(self, name: str, extent: sint, reduce: bool) -> Variable:
         """A new dimension."""
-        var = Variable(name, 0, extent - 1 if vmax_of(extent) > 1 else 0)
+        var = Variable(name, 0, extent - 1 if upper(extent) > 1 else 0)
         self.table.roots[var] = Root(var, extent, reduce)
         return var
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tg_shape import Expr, Variable, coefficient
+from tg_shape import Expr, Variable, coefficient, upper
 
 from .nest import SERIAL, Axis, Kind, Nest, Node, NodeOp, Root
 
@@ -87,7 +87,7 @@ def overlapping(load: Node, nest: Nest) -> list[tuple[Variable, Variable, int]]:
     index = load.arg[1]
     steps: list[tuple[int, Variable]] = []
     for root in sorted(load.free, key=lambda v: v.name):
-        step = coefficient(index, root) if isinstance(index, Expr) else None
+        step = coefficient(index, root)
         if step and step > 0 and isinstance(nest.roots[root].extent, int) and _serial(nest, root):
             steps.append((step, root))
     return [
@@ -103,8 +103,7 @@ def _serial(nest: Nest, root: Variable) -> bool:
 
 
 def _extent(nest: Nest, root: Variable) -> int:
-    extent = nest.roots[root].extent
-    return extent if isinstance(extent, int) else extent.vmax
+    return upper(nest.roots[root].extent)
 
 
 def _fixed(axis: Axis) -> int:

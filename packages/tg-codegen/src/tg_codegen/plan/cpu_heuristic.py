@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 
 from tg_lazy import Ops
-from tg_shape import Variable
+from tg_shape import Variable, coefficient, upper
 
 from ..machine.memory import PERIOD_BYTES, STRIDES
 from ..machine.target import Target
@@ -15,7 +15,7 @@ from ..nest.windows import overlapping
 from .actions import Action, Mark, Outermost, Pack
 from .packing import Packer
 from .plan_cost import plan_cycles
-from .planner import UNROLL_MAX, masked, power_below, step
+from .planner import UNROLL_MAX, masked, power_below
 from .registers import FEW_ROWS, RegisterTile, best_tile
 from .rowtile import evenly, rows_at_once
 from .streaming import (
@@ -23,10 +23,8 @@ from .streaming import (
     LEAST_WALK,
     TILE,
     foresees,
-    grows,
     prefetches,
     runs_ahead,
-    size,
     streams,
     sums_by_rows,
     walk_across,
@@ -66,10 +64,10 @@ class CPUPlanner(Packer):
                 names = [a.name for a in serial]
                 serial = serial[: names.index(stage.axis) + 1] if stage.axis in names else []
         reached = [
-            a for number, a in enumerate(serial) if a.root in rows and size(a.extent) > 1
-            and (not self.nest.stages or all(size(before.extent) == 1 for before in serial[:number]))]
-        enough = (a for a in reached if size(a.extent) >= threads)
-        axis = next(enough, max(reached, key=lambda a: size(a.extent), default=None))
+            a for number, a in enumerate(serial) if a.root in rows and upper(a.extent) > 1
+            and (not self.nest.stages or all(upper(before.extent) == 1 for before in serial[:number]))]
+        enough = (a for a in reached if upper(a.extent) >= threads)
+        axis = next(enough, max(reached, key=lambda a: upper(a.extent), default=None))
         if axis is None:
             return
         if axis is not serial[0] and not self.nest.stages:
@@ -80,11 +78,11 @@ class CPUPlanner(Packer):
         """No reduction: contiguous vectors, a few at a time."""
         best, score = None, 0
         for root in self.rows:
-            if size(root.extent) < 2:
+            if upper(root.extent) < 2:
                 continue
-            found = sum(4 for s in self.nest.stores if grows(s.index, root.var) == 1)
-            found += sum(1 for load in self.loads if step(load, root.var) == 1)
-            found -= sum(1 for load in self.loads if step(load, root.var) not in (0, 1))
+            found = sum(4 for s in self.nest.stores if coefficient(s.index, root.var) == 1)
+            found += sum(1 for load in self.loads if coefficient(load.arg[1], root.var) == 1)
+            found -= sum(1 for load in self.loads if coefficient(load.arg[1], root.var) not in (0, 1))
             if found > score or best is None:
                 best, score = root, found
         if best is None:
@@ -92,7 +90,9 @@ class CPUPlanner(Packer):
         self.vectorize(best, Kind.VECTOR)
         across = [
             r for r in self.rows if r is not best
-            and any(step(load, r.var) == 1 and step(load, best.var) not in (0, 1) for load in self.loads)
+            and any(
+                coefficient(load.arg[1], r.var) == 1 and coefficient(load.arg[1], best.var) not in (0, 1)
+                for load in self.loads)
         ]
         if across:
             self.cut(across[0].var, min(self.width(across[0]), TILE), Kind.UPCAST)
@@ -100,7 +100,7 @@ class CPUPlanner(Packer):
         elif len(self.nest.nodes()) <= 24:
             extent = self.outer(best.var).extent
             whole = (n for n in (4, 3, 2) if isinstance(extent, int) and extent >= 2 * n and extent % n == 0)
-            self.cut(best.var, 4 if size(extent) >= 64 else next(whole, 1), Kind.UPCAST)
+            self.cut(best.var, 4 if upper(extent) >= 64 else next(whole, 1), Kind.UPCAST)
 
     def reduce(self) -> None:
         """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""
@@ -112,22 +112,22 @@ class CPUPlanner(Packer):
             self.lane_tile(choice, body)
         if not any(a.kind is Kind.VECTOR for a in self.nest.axes):
             for root in self.columns[-1:]:
-                if self.vectorize(root, Kind.VECTOR) and size(self.outer(root.var).extent) >= LEAST_WALK * BESIDE:
+                if self.vectorize(root, Kind.VECTOR) and upper(self.outer(root.var).extent) >= LEAST_WALK * BESIDE:
                     self.cut(root.var, BESIDE, Kind.UPCAST)
 
     def vector_choice(self, body: list[Node]) -> Root | None:
         """The dimension whose iterations become lanes; None if none gains."""
         costs: dict[Root, float] = {}
-        inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
+        inner = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
         for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
             width = self.width(root)
             if width < 2 or (root.reduce and self.ordered(root.var)):
                 continue
-            extent = size(root.extent)
+            extent = upper(root.extent)
             waste = -(-extent // width) * width / extent
             cost = 0.0
             for load in body:
-                by = step(load, root.var)
+                by = coefficient(load.arg[1], root.var)
                 factor = 2 if masked(load, root.var) else 1
                 if by in (0, 1, -1):
                     cost += factor * waste / width
@@ -143,7 +143,7 @@ class CPUPlanner(Packer):
                     cost += 2.0  # each lane is read and put into its place
             if not root.reduce and any(
                     all(other.var not in n.free for n in body if root.var in n.free)
-                    for other in self.rows if other is not root and size(other.extent) >= 4):
+                    for other in self.rows if other is not root and upper(other.extent) >= 4):
                 cost *= 0.3  # a register tile reads each operand once for several results
             if root.reduce:
                 cost += 4.0 / extent
@@ -151,7 +151,7 @@ class CPUPlanner(Packer):
                     cost += 0.5
             else:
                 cost += self.without(root)
-                if any(grows(s.index, root.var) != 1 for s in self.nest.stores):
+                if any(coefficient(s.index, root.var) != 1 for s in self.nest.stores):
                     cost += 2.0 / inner
             costs[root] = cost
         best: Root | None = None
@@ -166,14 +166,14 @@ class CPUPlanner(Packer):
 
     def without(self, root: Root) -> float:
         """What a reduction that has no lanes along ``root`` takes, as a share of what the longest takes."""
-        work = {n: prod(size(self.nest.roots[r].extent) for r in {*n.free, *n.arg[1]}) for n in self.reductions}
+        work = {n: prod(upper(self.nest.roots[r].extent) for r in {*n.free, *n.arg[1]}) for n in self.reductions}
         alone = [work[n] for n in self.reductions if root.var not in n.free]
         return max(alone, default=0) / max(*work.values(), 1)
 
     def within(self, load: Node, by: int | None, lanes: Root) -> bool:
         """Whether a short reduced dimension fills the gaps of a load that grows ``by`` from lane to lane."""
         return lanes.reduce and by is not None and any(
-            r.reduce and r is not lanes and r.extent == by <= SHUFFLED and step(load, r.var) == 1
+            r.reduce and r is not lanes and r.extent == by <= SHUFFLED and coefficient(load.arg[1], r.var) == 1
             for r in self.nest.roots.values())
 
     def output_tile(self, lanes: Root, body: list[Node]) -> None:
@@ -182,17 +182,18 @@ class CPUPlanner(Packer):
         vectors = [n for n in body if lanes.var in n.free]
         reusing = [r for r in self.rows if r is not lanes and vectors and all(r.var not in n.free for n in vectors)]
         tile = RegisterTile(1, 1)
-        wide = size(self.outer(lanes.var).extent)
+        wide = upper(self.outer(lanes.var).extent)
         if reusing:
-            rows = max(reusing, key=lambda r: (min(size(r.extent), 4), self.near(r), size(r.extent)))
-            inner = prod(size(r.extent) for r in self.nest.roots.values() if r.reduce)
-            strided = [n for n in vectors if step(n, lanes.var) not in (0, 1) and self.along(n) is not None]
+            rows = max(reusing, key=lambda r: (min(upper(r.extent), 4), self.near(r), upper(r.extent)))
+            inner = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
+            strided = [
+                n for n in vectors if coefficient(n.arg[1], lanes.var) not in (0, 1) and self.along(n) is not None]
             instruction = self.instruction(lanes) if self.matrices else None
             if instruction is not None:
                 reduced = next(r for r in self.nest.roots.values() if r.reduce)
                 self.contracted = self.cut(reduced.var, instruction.shape[2], Kind.CONTRACT)
             if strided and self.reuse(strided[0]) <= FEW_ROWS:  # read only once: transposed in registers
-                tile = RegisterTile(min(size(rows.extent), FEW_ROWS), 1)
+                tile = RegisterTile(min(upper(rows.extent), FEW_ROWS), 1)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 along = self.along(strided[0])
                 assert along is not None
@@ -203,13 +204,13 @@ class CPUPlanner(Packer):
                     pieces := self.pieces(rows, lanes, moving.results, body)):
                 last = [r for r in self.nest.roots.values() if r.reduce][-1]
                 self.cut(rows.var, moving.rows, Kind.UPCAST)
-                self.cut(moving.window.var, size(moving.window.extent), Kind.UPCAST)
+                self.cut(moving.window.var, upper(moving.window.extent), Kind.UPCAST)
                 self.cut(last.var, moving.terms, Kind.UNROLL)
                 self.reduce_in_pieces(rows, lanes, moving.results, vectors, pieces)
                 return
             else:
                 tile = best_tile(
-                    size(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
+                    upper(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
                     window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
                     turned=self.turned(rows, lanes, inner), copies=self.target.copies)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
@@ -228,12 +229,12 @@ class CPUPlanner(Packer):
                 self.do_all(by_rows)
                 return
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
-        apart = [s.index for s in self.nest.stores if grows(s.index, lanes.var) not in (0, 1)]
+        apart = [s.index for s in self.nest.stores if coefficient(s.index, lanes.var) not in (0, 1)]
         cut = {a.root for a in self.nest.axes if a.kind is not Kind.LOOP}
         cut.update(*(stage.node.free for stage in self.nest.stages))  # what is packed was planned for loops as they are
         left = self.target.registers // (tile.rows * tile.vectors)
         for root in self.nest.roots.values():  # neighbours of what the lanes store apart
-            if not root.reduce and root.var not in cut and any(grows(index, root.var) == 1 for index in apart):
+            if not root.reduce and root.var not in cut and any(coefficient(index, root.var) == 1 for index in apart):
                 many = min(self.width(root), FEW_ROWS, power_below(max(1, left)))
                 if many > 1 and self.cut(root.var, many, Kind.UPCAST):
                     left //= many
@@ -247,11 +248,11 @@ class CPUPlanner(Packer):
         along, rows = self.along(strided), self.reuse(strided)
         if along is None or rows > self.target.registers - BESIDE_ROWS or vectors < self.target.threads:
             return False
-        if rows != prod(size(r.extent) for r in reusing):
+        if rows != prod(upper(r.extent) for r in reusing):
             return False
         for row in reusing:
-            self.cut(row.var, size(row.extent), Kind.UPCAST)
-        self.cut(along.var, evenly(size(along.extent), FEW_ROWS), Kind.UNROLL)
+            self.cut(row.var, upper(row.extent), Kind.UPCAST)
+        self.cut(along.var, evenly(upper(along.extent), FEW_ROWS), Kind.UNROLL)
         return True
 
     def turned(self, rows: Root, lanes: Root, terms: int) -> int:
@@ -259,7 +260,7 @@ class CPUPlanner(Packer):
 
         It does beside few of them, and where the lanes of a result all fall on the same sets of the cache.
         """
-        apart = [by for s in self.nest.stores if (by := grows(s.index, lanes.var)) not in (0, 1)]
+        apart = [by for s in self.nest.stores if (by := coefficient(s.index, lanes.var)) not in (0, 1)]
         if not apart or not self.near(rows):
             return 0
         if any(by is None or by * self.reductions[0].dtype.itemsize % PERIOD_BYTES == 0 for by in apart):
@@ -284,7 +285,7 @@ class CPUPlanner(Packer):
             groups.setdefault(node.arg[1], []).append(node)
         within = {roots: frozenset[Variable]().union(*(n.free for n in nodes)) for roots, nodes in groups.items()}
         wide: list[tuple[Variable, ...]] = []
-        for roots in sorted(groups, key=lambda roots: -prod(size(self.nest.roots[r].extent) for r in roots)):
+        for roots in sorted(groups, key=lambda roots: -prod(upper(self.nest.roots[r].extent) for r in roots)):
             nested = [other for other in groups if other is not roots
                       and (within[roots] & set(other) or within[other] & set(roots))]
             if any(other in wide for other in nested):
@@ -293,7 +294,8 @@ class CPUPlanner(Packer):
             inner = [self.nest.roots[r] for r in roots]
             contiguous = [
                 r for r in inner
-                if any(step(n, r.var) == 1 for n in body) or (lanes is not None and r is lanes) or not body
+                if not body or (lanes is not None and r is lanes)
+                or any(coefficient(n.arg[1], r.var) == 1 for n in body)
             ]
             if not contiguous:
                 continue
@@ -306,8 +308,8 @@ class CPUPlanner(Packer):
                     continue
                 if len(groups) == 1:
                     self.do_all(rows_at_once(self.nest, self.target, root.var))
-                    members *= prod(size(a.extent) for a in self.nest.axes if a.kind in (Kind.UPCAST, Kind.ROWS))
-                left = size(self.outer(root.var).extent)
+                    members *= prod(upper(a.extent) for a in self.nest.axes if a.kind in (Kind.UPCAST, Kind.ROWS))
+                left = upper(self.outer(root.var).extent)
                 # a maximum takes longer than a sum: what came before is looked at once more, for it may be no number
                 slow = left >= LONG_ROW and all(n.arg[0] is Ops.MAX for n in groups[roots])
                 spread = max(s for s in (1, 2, 4, 8) if s * members <= max(8 if slow else 4, members) and s <= left)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tg_lazy import Ops
-from tg_shape import Variable
+from tg_shape import Variable, coefficient, upper
 
 from ..ir.matrix import WARP
 from ..machine.target import Target
@@ -26,8 +26,7 @@ from ..nest.layout import MOST_COPIES, PAD_BYTES, planned_layout
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
 from .actions import Action, Mark, Share, Split, apply, loads_of
-from .planner import Planner, power_below, step
-from .streaming import grows, size
+from .planner import Planner, power_below
 
 ITEMS = 256  # work-items in a group
 OCCUPIED = 1 << 16  # work-items that keep a machine busy
@@ -79,7 +78,7 @@ class GPUPlanner(Planner):
     def part(self, root: Variable, factor: int, kind: Kind) -> None:
         """Gives the innermost ``factor`` iterations to ``kind``, or all if there are no more."""
         axis = self.outer(root)
-        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or size(axis.extent) < 2:
+        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or upper(axis.extent) < 2:
             return
         if kind in REORDERING and self.ordered(root):
             return
@@ -98,7 +97,7 @@ class GPUPlanner(Planner):
 
     def some(self, root: Variable, most: int) -> int:
         """How many items suit what is left of a dimension: a power of two that wastes few."""
-        extent = size(self.outer(root).extent)
+        extent = upper(self.outer(root).extent)
         best = power_below(max(1, most))
         while best > 1 and (best >= 2 * extent or -(-extent // best) * best > extent * 5 // 4):
             best //= 2
@@ -120,7 +119,7 @@ class GPUPlanner(Planner):
         for axis in [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in self.outputs]:
             if any(axis.root not in s.roots for s in self.nest.stores) and len(self.nest.stores) > 1:
                 continue  # some stores would be done by one group only, and others wait for nothing
-            if self.reductions and axis.root not in reduced and size(axis.extent) < self.items:
+            if self.reductions and axis.root not in reduced and upper(axis.extent) < self.items:
                 continue  # the group that has the reduction's result writes all that needs it
             symbolic += not isinstance(axis.extent, int)
             if isinstance(axis.extent, int) or symbolic <= 2:
@@ -137,13 +136,13 @@ class GPUPlanner(Planner):
         if best is None:
             return
         across = [load for load in self.loads
-                  if step(load, best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
+                  if coefficient(load.arg[1], best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
         if across and self.square(best, across[0]):
             return
         if self.work // self.lanes >= OCCUPIED // 4:
             width = self.even(best.var, self.lanes)
-            if width >= 2 and any(step(n, best.var) == 1 for n in self.loads) | any(
-                    grows(s.index, best.var) == 1 for s in self.nest.stores):
+            if width >= 2 and any(coefficient(n.arg[1], best.var) == 1 for n in self.loads) | any(
+                    coefficient(s.index, best.var) == 1 for s in self.nest.stores):
                 self.part(best.var, width, Kind.VECTOR)
         self.part(best.var, self.some(best.var, self.items), Kind.LOCAL)
 
@@ -151,27 +150,29 @@ class GPUPlanner(Planner):
         """The dimension along which most of memory is contiguous, stores first."""
         best, score = None, 0
         for root in self.rows:
-            if size(root.extent) >= 2:
-                found = sum(4 for s in self.nest.stores if grows(s.index, root.var) == 1)
-                found += sum(1 for load in self.loads if step(load, root.var) == 1)
+            if upper(root.extent) >= 2:
+                found = sum(4 for s in self.nest.stores if coefficient(s.index, root.var) == 1)
+                found += sum(1 for load in self.loads if coefficient(load.arg[1], root.var) == 1)
                 if found > score or best is None:
                     best, score = root, found
         return best
 
     def contiguous_rows(self, load: Node, best: Root) -> Root | None:
         """The other output dimension along which a load is contiguous."""
-        return next((r for r in self.rows if r is not best and step(load, r.var) == 1 and size(r.extent) >= 8), None)
+        return next((
+            r for r in self.rows
+            if r is not best and coefficient(load.arg[1], r.var) == 1 and upper(r.extent) >= 8), None)
 
     def square(self, best: Root, load: Node) -> bool:
         """Turns squares of a load in shared memory: read along one dimension, written along the other."""
         other = self.contiguous_rows(load, best)
-        side = min(SQUARE, self.items // 2, power_below(size(best.extent)))
+        side = min(SQUARE, self.items // 2, power_below(upper(best.extent)))
         fits = side * (side * load.dtype.itemsize + PAD_BYTES) <= self.target.shared_bytes
         if other is None or side < 8 or not fits or best.var not in load.free:
             return False
         if not all(isinstance(r.extent, int) for r in (best, other)):
             return False
-        deep = min(side, power_below(size(other.extent)))
+        deep = min(side, power_below(upper(other.extent)))
         each = max(1, deep * side // self.items)
         self.part(best.var, side, Kind.LOCAL)
         self.part(other.var, each, Kind.UPCAST)
@@ -195,18 +196,18 @@ class GPUPlanner(Planner):
         choices = [r for r in self.rows if r is not columns and right and all(r.var not in n.free for n in right)]
         if not choices:
             return False
-        rows = max(choices, key=lambda r: size(r.extent))
+        rows = max(choices, key=lambda r: upper(r.extent))
         left = [n for n in body if rows.var in n.free]
-        depth = prod(size(self.nest.roots[r].extent) for r in node.arg[1])
-        if not left or min(size(rows.extent), size(columns.extent), depth) < LEAST_PRODUCT:
+        depth = prod(upper(self.nest.roots[r].extent) for r in node.arg[1])
+        if not left or min(upper(rows.extent), upper(columns.extent), depth) < LEAST_PRODUCT:
             return False
         if self.by_warps(rows, columns, left, right):
             return True
         # vectors want neighbours in memory, in the result as well
         lanes = self.even(columns.var, self.lanes) if any(
-            grows(s.index, columns.var) == 1 for s in self.nest.stores) else 1
-        others = prod(size(r.extent) for r in self.rows if r is not rows and r is not columns)
-        tile = self.choose(size(rows.extent), size(columns.extent), others, lanes)
+            coefficient(s.index, columns.var) == 1 for s in self.nest.stores) else 1
+        others = prod(upper(r.extent) for r in self.rows if r is not rows and r is not columns)
+        tile = self.choose(upper(rows.extent), upper(columns.extent), others, lanes)
         self.part(columns.var, lanes, Kind.VECTOR)
         self.part(columns.var, tile.columns, Kind.LOCAL)
         self.part(columns.var, tile.wide // lanes, Kind.UPCAST)
@@ -221,17 +222,17 @@ class GPUPlanner(Planner):
         """A product by matrix instructions, if the machine has one for it."""
         node = self.reductions[0]
         matched = instruction_for(node, columns.var, rows.var, self.target.matrices)
-        depth = max((self.nest.roots[r] for r in node.arg[1]), key=lambda r: size(r.extent))
-        while matched is not None and size(depth.extent) < matched[0].shape[2]:  # there may be a flatter one
+        depth = max((self.nest.roots[r] for r in node.arg[1]), key=lambda r: upper(r.extent))
+        while matched is not None and upper(depth.extent) < matched[0].shape[2]:  # there may be a flatter one
             rest = self.target.matrices[self.target.matrices.index(matched[0]) + 1 :]
             matched = instruction_for(node, columns.var, rows.var, rest)
         if matched is None or not self.target.shared_bytes or self.ordered(depth.var):
             return False
         m, n, k = matched[0].shape
-        if size(rows.extent) < m or size(columns.extent) < n:
+        if upper(rows.extent) < m or upper(columns.extent) < n:
             return False
-        others = prod(size(r.extent) for r in self.rows if r is not rows and r is not columns)
-        tile = self.warps(size(rows.extent), size(columns.extent), others, m, n)
+        others = prod(upper(r.extent) for r in self.rows if r is not rows and r is not columns)
+        tile = self.warps(upper(rows.extent), upper(columns.extent), others, m, n)
         self.part(columns.var, n, Kind.FRAGMENT_COLUMNS)
         self.part(columns.var, tile.wide, Kind.UPCAST)
         self.part(columns.var, tile.columns, Kind.LOCAL)
@@ -288,10 +289,10 @@ class GPUPlanner(Planner):
         if not any(a.kind is Kind.LOCAL for a in self.nest.axes):
             return
         serial = [a for a in self.nest.axes if a.root in node.arg[1] and a.kind is Kind.REDUCE]
-        inner = prod(size(a.extent) for a in serial[1:])
+        inner = prod(upper(a.extent) for a in serial[1:])
         if inner > MOST_DEEP:
             return
-        extent = size(serial[0].extent) if serial else 1
+        extent = upper(serial[0].extent) if serial else 1
         length = max(1, min(extent, deep // inner if inner <= deep else 1))
         while True:
             even = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
@@ -326,9 +327,9 @@ class GPUPlanner(Planner):
         groups: dict[tuple[Variable, ...], list[Node]] = {}
         for node in self.reductions:
             groups.setdefault(node.arg[1], []).append(node)
-        results = prod(size(r.extent) for r in self.rows)
+        results = prod(upper(r.extent) for r in self.rows)
         coalesced = self.along_rows()
-        depth = max(prod(size(self.nest.roots[r].extent) for r in roots) for roots in groups)
+        depth = max(prod(upper(self.nest.roots[r].extent) for r in roots) for roots in groups)
         most = self.items if coalesced is None else self.items // WARP
         width = min(most, power_below(max(1, OCCUPIED // max(results, 1))), power_below(max(1, depth // 4)))
         if coalesced is None and depth >= 4 * WARP:
@@ -343,8 +344,8 @@ class GPUPlanner(Planner):
             width = min(width, self.items)
         loads = {roots: [n for node in nodes for n in node.toposort() if n.op is NodeOp.LOAD]
                  for roots, nodes in groups.items()}
-        deepest = max(groups, key=lambda roots: prod(size(self.nest.roots[r].extent) for r in roots))
-        width = min(width, power_below(size(self.divided(deepest, loads[deepest], width)[0].extent)))
+        deepest = max(groups, key=lambda roots: prod(upper(self.nest.roots[r].extent) for r in roots))
+        width = min(width, power_below(upper(self.divided(deepest, loads[deepest], width)[0].extent)))
         for roots, inner in loads.items():
             self.divide(roots, inner, width)
         if coalesced is not None:
@@ -353,16 +354,16 @@ class GPUPlanner(Planner):
         elif width > 1:
             for root in self.columns[-1:]:
                 lanes = self.even(root.var, self.lanes)
-                if lanes >= 2 and size(root.extent) >= lanes * width and self.contiguous(root):
+                if lanes >= 2 and upper(root.extent) >= lanes * width and self.contiguous(root):
                     self.part(root.var, lanes, Kind.VECTOR)
                 axis = self.outer(root.var)
-                if size(axis.extent) > width:
+                if upper(axis.extent) > width:
                     self.part(root.var, width, Kind.LOCAL)
         self.unroll_small(4)
 
     def contiguous(self, root: Root) -> bool:
         """Whether all stores are contiguous along a dimension."""
-        return all(grows(s.index, root.var) in (0, 1) for s in self.nest.stores)
+        return all(coefficient(s.index, root.var) in (0, 1) for s in self.nest.stores)
 
     def along_rows(self) -> Root | None:
         """The dimension of the results along which the largest load is contiguous; None if it is so along another."""
@@ -370,13 +371,14 @@ class GPUPlanner(Planner):
         if not body:
             return None
         largest = max(body, key=self.elements)
-        if any(step(largest, r.var) == 1 and r.reduce and size(r.extent) >= 8 for r in self.nest.roots.values()):
+        roots = self.nest.roots.values()
+        if any(r.reduce and upper(r.extent) >= 8 and coefficient(largest.arg[1], r.var) == 1 for r in roots):
             return None
-        return next((r for r in self.rows if step(largest, r.var) == 1 and size(r.extent) >= 8), None)
+        return next((r for r in self.rows if coefficient(largest.arg[1], r.var) == 1 and upper(r.extent) >= 8), None)
 
     def elements(self, load: Node) -> int:
         """How many elements a load reads in all."""
-        return prod(size(self.nest.roots[r].extent) for r in load.free)
+        return prod(upper(self.nest.roots[r].extent) for r in load.free)
 
     def divided(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> tuple[Root, bool]:
         """The dimension of a reduction that is divided among ``width`` items, and whether memory is contiguous there.
@@ -385,9 +387,9 @@ class GPUPlanner(Planner):
         """
         choices = [self.nest.roots[r] for r in roots]
         largest = max(loads, key=self.elements, default=None)
-        near = [r for r in choices if largest is not None and step(largest, r.var) == 1
-                and size(r.extent) >= min(width, WARP)]
-        return max(near or choices, key=lambda r: size(r.extent)), bool(near)
+        near = [r for r in choices if largest is not None and coefficient(largest.arg[1], r.var) == 1
+                and upper(r.extent) >= min(width, WARP)]
+        return max(near or choices, key=lambda r: upper(r.extent)), bool(near)
 
     def divide(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> None:
         """Divides a reduction among ``width`` items."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from tg_shape import coefficient, upper
+
 from ..ir.matrix import MatrixInstruction
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import Axis, Kind, Node, Root
 from ..nest.windows import held, overlapping, windowed
 from .actions import Outermost, Pack, Partial, Split, loads_of
-from .planner import UNROLL_MAX, Planner, power_below, step
+from .planner import UNROLL_MAX, Planner, power_below
 from .registers import FEW_ROWS, UNLIMITED, RegisterTile
-from .streaming import lines_held, size
+from .streaming import lines_held
 
 MAX_PANEL_BYTES = 1 << 20
 NEAR_BYTES = 1 << 18  # most bytes of a piece's panel; partial tiles may have panels of their own beside it
@@ -37,7 +39,7 @@ class WindowTile:
     @property
     def results(self) -> RegisterTile:
         """The results that are in registers together: each is one vector."""
-        return RegisterTile(self.rows * size(self.window.extent), 1)
+        return RegisterTile(self.rows * upper(self.window.extent), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Packer(Planner):
         if vector is None or len(self.reductions) != 1 or len(reduced) != 1:
             return None
         found = instruction_for(self.reductions[0], lanes.var, None, self.target.matrices)
-        if found is None or found[0].shape[1] != vector.extent or size(reduced[0].extent) < 2 * found[0].shape[2]:
+        if found is None or found[0].shape[1] != vector.extent or upper(reduced[0].extent) < 2 * found[0].shape[2]:
             return None
         return found[0]
 
@@ -80,29 +82,29 @@ class Packer(Planner):
         panel to panel.
         """
         for load in vectors:
-            serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and size(a.extent) > 1]
+            serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and upper(a.extent) > 1]
             together = self.overlapped(load)
             around = [a for a in serial if a.root in load.free and a not in together]
             local = [a for a in self.nest.axes if a.root in load.free and a not in (*around, *together)]
-            again = prod(size(a.extent) for a in serial if a not in around)
+            again = prod(upper(a.extent) for a in serial if a not in around)
             if any(not isinstance(a.extent, int) for a in (*local, *together)):
                 continue
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
-            strided = step(load, lanes.var) != 1 or self.contracted
+            strided = coefficient(load.arg[1], lanes.var) != 1 or self.contracted
             most = self.panel_most if strided else min(self.target.l2_bytes // 2, self.panel_most)
             if again < (2 if strided else 8) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
                 continue
             panels = [a for a in around if a.root is lanes.var]
-            whole = nbytes * prod(size(a.extent) for a in panels)
+            whole = nbytes * prod(upper(a.extent) for a in panels)
             if serial[0] not in around and again >= OFTEN and whole <= self.piece_bytes:
                 around = [a for a in around if a not in panels]  # so little that every thread has it all
             around = self.longest_first(around)
             for axis in reversed(around):
                 if serial[: len(around)] != around:
                     self.do(Outermost(axis.name))
-            most = size([*around, *serial][0].extent)
+            most = upper([*around, *serial][0].extent)
             if self.threaded and most < self.target.threads:
                 self.one_part_each([a for a in serial if a not in around], most)
             self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
@@ -113,7 +115,8 @@ class Packer(Planner):
         for load in loads_of(self.nest):
             axes = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP]
             staged = any(s.node is load for s in self.nest.stages)
-            if axes and not staged and {rows.var, reduced.var} <= load.free and step(load, reduced.var) != 1:
+            strided = coefficient(load.arg[1], reduced.var) != 1
+            if axes and not staged and strided and {rows.var, reduced.var} <= load.free:
                 self.do(Pack(loads_of(self.nest).index(load), axes[-1]))
 
     def widest(self, lanes: Root, vectors: list[Node]) -> int:
@@ -122,7 +125,7 @@ class Packer(Planner):
         if len(reduced) == 1:
             return UNLIMITED  # cut in pieces
         for walked in (reduced, reduced[1:]):  # what is too large for one vector is cut in pieces
-            panels = (self.panel_bytes(n, walked) for n in vectors if step(n, lanes.var) != 1)
+            panels = (self.panel_bytes(n, walked) for n in vectors if coefficient(n.arg[1], lanes.var) != 1)
             most = self.panel_most // max(panels, default=1)
             if most:
                 return most
@@ -153,15 +156,15 @@ class Packer(Planner):
             return None
         l2 = self.target.l2_bytes
         wide = tile.vectors * self.width(lanes) * max(n.dtype.itemsize for n in body)
-        across = [n for n in body if lanes.var not in n.free and step(n, rows.var) == 1]
+        across = [n for n in body if lanes.var not in n.free and coefficient(n.arg[1], rows.var) == 1]
         held, far = extent, False
         for load in across:
-            jump = abs(step(load, walked[0].var) or 0) * load.dtype.itemsize
+            jump = abs(coefficient(load.arg[1], walked[0].var) or 0) * load.dtype.itemsize
             held = min(held, lines_held(jump, self.target))
-            far |= prod(size(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
+            far |= prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
         if extent * wide <= l2 // 2 and held == extent and not far:
             return None
-        panels = min(GROUP_PANELS, size(self.serial(lanes.var)) // self.target.threads) if across else 1
+        panels = min(GROUP_PANELS, upper(self.serial(lanes.var)) // self.target.threads) if across else 1
         panels = max(1, panels)
         length = power_below(max(self.piece_bytes // (wide * panels), SHORT_PIECE))
         if held < extent:
@@ -180,7 +183,7 @@ class Packer(Planner):
         if one * steps.extent <= most or one * tile.vectors > self.panel_most:
             return None
         results = tile.rows * tile.vectors * self.width(lanes)
-        results *= prod(size(a.extent) for a in self.overlapped(strided[0]))
+        results *= prod(upper(a.extent) for a in self.overlapped(strided[0]))
         if results * self.reductions[0].dtype.itemsize > self.target.partial_bytes:
             return None
         length = max(1, self.piece_bytes // (one * tile.vectors))
@@ -192,11 +195,11 @@ class Packer(Planner):
         shared = {far if near is last.var else near for n in vectors if self.scattered(n, lanes)
                   for near, far, factor in overlapping(n, self.nest) if last.var in (near, far) and factor == 1}
         for window in self.rows:
-            if window.var in shared and 2 <= size(window.extent) <= UNROLL_MAX:
-                width = size(window.extent)
+            if window.var in shared and 2 <= upper(window.extent) <= UNROLL_MAX:
+                width = upper(window.extent)
                 options = [
                     WindowTile(window, count, terms) for count in range(FEW_ROWS, 1, -1) for terms in (4, 3, 2)
-                    if size(rows.extent) % count == 0 and size(last.extent) % terms == 0
+                    if upper(rows.extent) % count == 0 and upper(last.extent) % terms == 0
                     and count * width * terms <= self.target.copies
                     and count * width + width + terms <= self.target.registers - 2
                 ]
@@ -219,20 +222,20 @@ class Packer(Planner):
         packed = next((n for n in vectors if steps.root in n.free and self.scattered(n, lanes)), None)
         together = [] if packed is None else self.overlapped(packed)
         axis, across = self.outer(rows.var), self.outer(lanes.var)
-        count = size(axis.extent)
+        count = upper(axis.extent)
         one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
-        one *= prod(size(a.extent) for a in together)
+        one *= prod(upper(a.extent) for a in together)
         near = min(self.target.l2_bytes // 2, self.target.partial_bytes)
         if packed is not None:
             for other in self.nest.axes:  # what is packed serves these too
                 fits = isinstance(other.extent, int) and one * other.extent <= near
                 if other.kind is Kind.LOOP and other.root not in (*packed.free, rows.var, lanes.var) and fits:
                     together.append(other)
-                    one *= size(other.extent)
+                    one *= upper(other.extent)
         fitting = max(1, (self.target.partial_bytes if pieces.panels > 1 else near) // one)
         needed = blocks = -(-count // fitting)
         threads = self.target.threads
-        alone = across.kind is not Kind.LOOP or size(across.extent) < threads  # nothing yet to divide among threads
+        alone = across.kind is not Kind.LOOP or upper(across.extent) < threads  # nothing yet to divide among threads
         if alone:
             blocks = max(blocks, threads)
         by_tile = axis.kind is Kind.LOOP and needed > max(1, count // 2)
@@ -244,7 +247,7 @@ class Packer(Planner):
             together = self.divided(together)
         inner = [] if by_tile else [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
         if pieces.panels > 1:
-            if size(across.extent) > pieces.panels:
+            if upper(across.extent) > pieces.panels:
                 self.do(Split(across.name, pieces.panels, Kind.LOOP.name))
             inner += [a.name for a in self.nest.axes if a.root is lanes.var and a.kind is Kind.LOOP][-1:]
         inner += [a.name for a in together]
@@ -262,8 +265,8 @@ class Packer(Planner):
         Only the outermost loop is divided among threads.
         """
         threads = self.target.threads
-        longest = max(loops, key=lambda a: min(size(a.extent), threads), default=None)
-        return sorted(loops, key=lambda a: a is not longest and size(a.extent) < threads)
+        longest = max(loops, key=lambda a: min(upper(a.extent), threads), default=None)
+        return sorted(loops, key=lambda a: a is not longest and upper(a.extent) < threads)
 
     def one_part_each(self, serial: list[Axis], most: int) -> None:
         """Cuts the longest of some output loops in a part for each thread, around all others; each packs for itself.
@@ -271,7 +274,7 @@ class Packer(Planner):
         Where it is not long enough, it is outermost only if it has more than ``most`` iterations.
         """
         rows, threads = {r.var for r in self.rows}, self.target.threads
-        axis = max((a for a in serial if a.root in rows), key=lambda a: size(a.extent), default=None)
+        axis = max((a for a in serial if a.root in rows), key=lambda a: upper(a.extent), default=None)
         if axis is None or not isinstance(axis.extent, int) or axis.extent <= min(most, threads - 1):
             return
         if axis.extent > threads:
@@ -301,8 +304,9 @@ class Packer(Planner):
         """
         if self.contracted:
             return True
-        jumps = [abs(by) for r in self.nest.roots.values() if r.reduce and (by := step(load, r.var)) is not None]
-        return step(load, lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
+        steps = (coefficient(load.arg[1], r.var) for r in self.nest.roots.values() if r.reduce)
+        jumps = [abs(step) for step in steps if step is not None]
+        return coefficient(load.arg[1], lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
 
 
 def even_piece(extent: int, most: int) -> int:

@@ -12,7 +12,7 @@ from math import prod
 from operator import mul
 
 from tg_dtype import dtypes
-from tg_shape import Expr, Variable, linear_terms
+from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ..machine.costs import LATENCY, UNITS
 from ..machine.memory import STRIDES
@@ -21,8 +21,7 @@ from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
 from ..nest.trim import conditions, needed
 from ..nest.windows import held, windowed
 from .actions import reductions_of
-from .planner import power_below, step
-from .streaming import size
+from .planner import power_below
 
 HALVES_UNTIL = 4
 """Bytes of floats that are computed with as they are; smaller ones are converted, which takes a cycle."""
@@ -50,15 +49,15 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     axes = [a for a in nest.axes if a.root in roots]
     lanes = _lanes(nest, node)
     tile = [a for a in axes if a.kind in UNROLLED]
-    copies = prod(size(a.extent) for a in tile)
+    copies = prod(upper(a.extent) for a in tile)
     takes = copies / UNITS
     for load in (n for n in node.toposort() if n.op is NodeOp.LOAD):
         converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < HALVES_UNTIL
         takes += (_price(nest, load, lanes) + converted) * _distinct(nest, load, tile)
-    takes = max(takes, LATENCY * prod(size(a.extent) for a in tile if a.kind is Kind.UNROLL))
-    points = float(prod(size(nest.roots[root].extent) for root in roots))
+    takes = max(takes, LATENCY * prod(upper(a.extent) for a in tile if a.kind is Kind.UNROLL))
+    points = float(prod(upper(nest.roots[root].extent) for root in roots))
     if lanes is not None:
-        extent, width = size(nest.roots[lanes.root].extent), size(lanes.extent)
+        extent, width = upper(nest.roots[lanes.root].extent), upper(lanes.extent)
         points *= -(-extent // width) / extent
     return takes * points / copies * _share(axes, target) * _wanted(nest, node, lanes)
 
@@ -84,7 +83,7 @@ def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
             groups.setdefault(roots, []).append(bound)
     share = 1.0
     for roots, bounds in groups.items():
-        extents = [size(nest.roots[root].extent) for root in roots]
+        extents = [upper(nest.roots[root].extent) for root in roots]
         if prod(extents) <= COUNTED:
             share *= sum(all(_holds(bound, place) for bound in bounds)
                          for place in product(*map(range, extents))) / prod(extents)
@@ -101,7 +100,7 @@ def _holds(bound: tuple[list[int], int, bool], place: tuple[int, ...]) -> bool:
 def _distinct(nest: Nest, load: Node, tile: list[Axis]) -> int:
     """How many values of a load the copies of a tile read: windows that overlap have some in common."""
     axes = [a for a in tile if a.root in load.free]
-    return min(prod(size(a.extent) for a in axes), held(axes, windowed(load, nest)))
+    return min(prod(upper(a.extent) for a in axes), held(axes, windowed(load, nest)))
 
 
 def _lanes(nest: Nest, node: Node) -> Axis | None:
@@ -111,7 +110,7 @@ def _lanes(nest: Nest, node: Node) -> Axis | None:
 
 def _share(axes: list[Axis], target: Target) -> float:
     """What part of some loops one thread does at the most."""
-    divided = next((size(a.extent) for a in axes if a.kind is Kind.THREAD), 1)
+    divided = next((upper(a.extent) for a in axes if a.kind is Kind.THREAD), 1)
     return -(-divided // target.threads) / divided
 
 
@@ -122,13 +121,13 @@ def _price(nest: Nest, load: Node, lanes: Axis | None) -> float:
     read = 1 / UNITS if isinstance(load.arg[2], int) else 1.0
     if lanes is None or lanes.root not in load.free:
         return read
-    by = step(load, lanes.root)
+    by = coefficient(load.arg[1], lanes.root)
     if by in (1, -1):
         return read
     if by is not None and 1 < by <= STRIDES:
         return 2 * by - 1
-    beside = [size(a.extent) for a in nest.axes if a.kind in UNROLLED and step(load, a.root) == 1]
-    return SCATTERED * size(lanes.extent) / min(power_below(max(beside, default=1)), size(lanes.extent))
+    beside = [upper(a.extent) for a in nest.axes if a.kind in UNROLLED and coefficient(load.arg[1], a.root) == 1]
+    return SCATTERED * upper(lanes.extent) / min(power_below(max(beside, default=1)), upper(lanes.extent))
 
 
 def _copied(nest: Nest, stage: Stage, target: Target) -> float:
@@ -142,8 +141,8 @@ def _copied(nest: Nest, stage: Stage, target: Target) -> float:
     if any(not isinstance(a.extent, int) for a in local):
         return 0.0
     lanes = next((a for a in local if a.kind in LANE), None)
-    elements = held(local, windowed(load, nest)) * prod(size(a.extent) for a in around) * _share(around, target)
-    if lanes is None or step(load, lanes.root) == 1:
-        return elements * PACKED / (1 if lanes is None else size(lanes.extent))
-    rows = any(step(load, a.root) == 1 and size(a.extent) >= size(lanes.extent) for a in local)
+    elements = held(local, windowed(load, nest)) * prod(upper(a.extent) for a in around) * _share(around, target)
+    if lanes is None or coefficient(load.arg[1], lanes.root) == 1:
+        return elements * PACKED / (1 if lanes is None else upper(lanes.extent))
+    rows = any(coefficient(load.arg[1], a.root) == 1 and upper(a.extent) >= upper(lanes.extent) for a in local)
     return elements * (TRANSPOSED if rows else PACKED)

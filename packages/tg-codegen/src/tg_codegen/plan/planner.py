@@ -6,12 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from math import prod
 
-from tg_shape import Expr, Variable, sint
+from tg_shape import Expr, Variable, coefficient, sint, upper
 
 from ..machine.target import Target
 from ..nest.nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
 from .actions import Action, Mark, Split, loads_of, noting
-from .streaming import grows, size
 
 UNROLL_MAX = 9
 THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
@@ -21,11 +20,6 @@ SHORT_RUN = 8
 def power_below(n: int) -> int:
     """The greatest power of two that is at most ``n``."""
     return 1 << (n.bit_length() - 1)
-
-
-def step(node: Node, root: Variable) -> int | None:
-    """By how much a load's index grows with ``root``; None if unevenly."""
-    return grows(node.arg[1], root)
 
 
 def masked(node: Node, root: Variable) -> bool:
@@ -45,7 +39,7 @@ class Planner(ABC):
         self.loads = loads_of(nest)
         self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]
         self.work = max(
-            (prod(size(nest.roots[r].extent) for r in n.free) for n in nodes), default=1) * max(1, len(nodes) // 4)
+            (prod(upper(nest.roots[r].extent) for r in n.free) for n in nodes), default=1) * max(1, len(nodes) // 4)
         itemsize = max([n.dtype.itemsize for n in nodes if n.op is not NodeOp.INDEX] or [4])
         self.lanes = max(1, target.vector_bytes // max(itemsize, 1 if itemsize == 1 else 2))
         if itemsize < 4 and any(is_alu(n) for n in nodes):  # it may be computed in 32 bits
@@ -109,7 +103,7 @@ class Planner(ABC):
 
     def width(self, root: Root) -> int:
         """How many lanes suit a root: a power of two, no more than it has iterations."""
-        return min(self.lanes, power_below(max(size(root.extent), 1)))
+        return min(self.lanes, power_below(max(upper(root.extent), 1)))
 
     def vectorize(self, root: Root, kind: Kind) -> bool:
         """Puts a root's innermost iterations into vector lanes."""
@@ -118,16 +112,16 @@ class Planner(ABC):
 
     def reuse(self, load: Node) -> int:
         """How often each element of a load is used by different outputs."""
-        return prod(size(r.extent) for r in self.rows if r.var not in load.free)
+        return prod(upper(r.extent) for r in self.rows if r.var not in load.free)
 
     def along(self, load: Node) -> Root | None:
         """The reduced dimension along which a load is contiguous for long enough to be read in vectors."""
-        reduced = (r for r in self.nest.roots.values() if r.reduce and size(r.extent) >= SHORT_RUN)
-        return next((r for r in reduced if step(load, r.var) == 1), None)
+        reduced = (r for r in self.nest.roots.values() if r.reduce and upper(r.extent) >= SHORT_RUN)
+        return next((r for r in reduced if coefficient(load.arg[1], r.var) == 1), None)
 
     def near(self, root: Root) -> bool:
         """Whether neighbours along ``root`` are neighbours in the outputs."""
-        return any(grows(s.index, root.var) == 1 for s in self.nest.stores)
+        return any(coefficient(s.index, root.var) == 1 for s in self.nest.stores)
 
     def unroll_small(self, copies: int) -> None:
         """Unrolls short reduction loops, as a convolution's window."""

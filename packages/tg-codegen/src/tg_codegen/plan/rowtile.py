@@ -6,12 +6,11 @@ from math import prod
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Variable
+from tg_shape import Variable, coefficient, upper
 
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
 from .actions import Action, Convert, Mark, Prefetch, Split, apply, loads_of
-from .streaming import grows, size
 
 MOST = 12  # accumulators, of 32 registers
 BESIDE = 8  # rows side by side
@@ -39,23 +38,24 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
         return []
     actions: list[Action] = []
     largest = max(loads, key=lambda load: footprint(nest, load))
-    sharing = [r for r in rows if r.var not in largest.free and size(r.extent) > 1]
+    sharing = [r for r in rows if r.var not in largest.free and upper(r.extent) > 1]
     if sharing and left > 1:
-        row = max(sharing, key=lambda r: size(r.extent))
-        count = evenly(size(row.extent), left)
+        row = max(sharing, key=lambda r: upper(r.extent))
+        count = evenly(upper(row.extent), left)
         actions += cut(nest, row, count, Kind.UPCAST)
         left //= count
         rows.remove(row)
     busy = {n for r in reductions for n in r.src[0].toposort() if is_alu(n)}
     width = next(a.extent for a in nest.of_root(lanes) if a.kind is Kind.LANES)
-    steps = prod(size(nest.roots[r].extent) for r in reductions[0].arg[1]) // size(width)
+    steps = prod(upper(nest.roots[r].extent) for r in reductions[0].arg[1]) // upper(width)
     much = len(busy) >= BUSY * len(reductions)
     alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
-    near = [r for r in rows if alone and all(r.var in s.roots and grows(s.index, r.var) == 1 for s in nest.stores)]
+    near = [
+        r for r in rows if alone and all(r.var in s.roots and coefficient(s.index, r.var) == 1 for s in nest.stores)]
     if not rows or not (much or (near and steps <= SHORT)):
         return actions
-    row = max(near or rows, key=lambda r: size(r.extent))
-    count = min(BESIDE, left, size(row.extent) // target.threads)
+    row = max(near or rows, key=lambda r: upper(r.extent))
+    count = min(BESIDE, left, upper(row.extent) // target.threads)
     if count < 2:
         return actions
     count = 1 << (count.bit_length() - 1)
@@ -74,10 +74,10 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
             continue
         inner = [a for a in nest.axes if a.root in load.free and a is not outer]
         reach = 1
-        for axis in sorted(inner, key=lambda a: (grows(load.arg[1], a.root) or 0) * a.stride):
-            if (grows(load.arg[1], axis.root) or 0) * axis.stride != reach:
+        for axis in sorted(inner, key=lambda a: (coefficient(load.arg[1], a.root) or 0) * a.stride):
+            if (coefficient(load.arg[1], axis.root) or 0) * axis.stride != reach:
                 break
-            reach *= size(axis.extent)
+            reach *= upper(axis.extent)
         else:
             among = all(a.root is row.var or nest.roots[a.root].reduce for a in inner)
             nbytes = reach * users[0].dtype.itemsize
@@ -91,9 +91,9 @@ def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Ac
     outer = nest.of_root(row.var)[0]
     found: dict[int, Action] = {}
     for number, load in enumerate(loads_of(nest)):
-        distance = (grows(load.arg[1], row.var) or 0) * outer.stride
+        distance = (coefficient(load.arg[1], row.var) or 0) * outer.stride
         large = footprint(nest, load) > target.l1_bytes and outer.kind is Kind.LOOP
-        if large and distance > 0 and grows(load.arg[1], lanes) == 1:
+        if large and distance > 0 and coefficient(load.arg[1], lanes) == 1:
             tiles = -(-AHEAD_BYTES // (distance * load.dtype.itemsize))
             found.setdefault(load.arg[0], Prefetch(number, distance * tiles))
     return list(found.values())
@@ -101,7 +101,7 @@ def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Ac
 
 def footprint(nest: Nest, load: Node) -> int:
     """How many bytes a load reads."""
-    return prod(size(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
+    return prod(upper(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
 
 
 def evenly(extent: int, most: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from math import gcd, prod
 
-from tg_shape import Variable, coefficient, sint
+from tg_shape import Variable, coefficient, upper
 
 from ..machine.memory import LINE_BYTES
 from ..machine.target import Target
@@ -37,16 +37,6 @@ ROWS = 4  # that are added to partial results at a time, and vectors in a row
 TILE = 16  # vectors of a tile that is transposed
 
 
-def grows(index: sint, root: Variable) -> int | None:
-    """By how much an index grows with ``root``; None if unevenly."""
-    return 0 if isinstance(index, int) else coefficient(index, root)
-
-
-def size(extent: sint) -> int:
-    """An extent as a number: the greatest it can be."""
-    return extent if isinstance(extent, int) else extent.vmax
-
-
 def lines_held(jump: int, target: Target) -> int:
     """How many lines ``jump`` bytes apart the second-level cache holds: few, where they fall on few of its sets."""
     return target.l2_bytes // max(gcd(jump, target.l2_bytes // WAYS), LINE_BYTES)
@@ -71,7 +61,7 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
         return []
     if any(exceeds(nest, store.slot, target) for store in nest.stores):
         return in_squares(nest, walk.name, beside.name, lanes, copies)
-    jump = max((abs(grows(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
+    jump = max((abs(coefficient(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
     most = max(1, WALK // walk.stride)
     held = lines_held(jump, target) // walk.stride if jump else most
     length = min(most, max(held, LEAST_WALK))
@@ -85,7 +75,7 @@ def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Vari
     for name, root in ((walk, lanes), (beside, copies)):
         axis = nest.axis(name)
         order.append(name)
-        if axis.kind is Kind.LOOP and size(axis.extent) > SQUARE:
+        if axis.kind is Kind.LOOP and upper(axis.extent) > SQUARE:
             actions.append(Split(name, SQUARE, Kind.LOOP.name))
             nest = actions[-1].apply(nest)
             order.append(nest.of_root(root)[1].name)
@@ -93,9 +83,9 @@ def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Vari
     inner = [name for name in order if name not in outer]
     actions += [Outermost(name) for name in reversed([*outer, *inner]) if nest.axis(name).kind is Kind.LOOP]
     for number, load in enumerate(loads_of(nest)):
-        across = grows(load.arg[1], copies) == 1 and grows(load.arg[1], lanes) not in (0, 1)
+        across = coefficient(load.arg[1], copies) == 1 and coefficient(load.arg[1], lanes) not in (0, 1)
         if across and not nest.buffers[load.arg[0]].internal:
-            actions.append(Prefetch(number, TILES_AHEAD * size(nest.of_root(copies)[-1].extent)))
+            actions.append(Prefetch(number, TILES_AHEAD * upper(nest.of_root(copies)[-1].extent)))
     return actions
 
 
@@ -125,9 +115,9 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
     if vectors <= ROWS or walk.extent < 4 * ROWS or not walked or any(n.free < node.free | {root} for n in walked):
         return []
     for load in walked:
-        jump = abs(grows(load.arg[1], root) or 0) * load.dtype.itemsize
-        far = size(nest.buffers[load.arg[0]].size) * load.dtype.itemsize > target.l2_bytes
-        if grows(load.arg[1], lanes) != 1 or jump < LINE_BYTES or not far or not isinstance(load.arg[2], int):
+        jump = abs(coefficient(load.arg[1], root) or 0) * load.dtype.itemsize
+        far = upper(nest.buffers[load.arg[0]].size) * load.dtype.itemsize > target.l2_bytes
+        if coefficient(load.arg[1], lanes) != 1 or jump < LINE_BYTES or not far or not isinstance(load.arg[2], int):
             return []
     if 2 * vectors <= target.registers:
         return [Mark(across.name, Kind.UPCAST.name)]
@@ -135,7 +125,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
     around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
     count = -(-vectors // ROWS)
     most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // (ROWS * target.vector_bytes))
-    if not any(size(a.extent) >= target.threads for a in around):
+    if not any(upper(a.extent) >= target.threads for a in around):
         most = min(most, -(-count // target.threads))
     if most < count:
         if most > 1:
@@ -167,13 +157,13 @@ def runs_ahead(nest: Nest, target: Target) -> list[Action]:
     for number, load in enumerate(loads_of(nest)):
         slot, index, valid = load.arg
         lanes = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.LANES) and a.stride == 1]
-        lane = next((a for a in lanes if grows(index, a.root) == 1), None)
-        serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and size(a.extent) > 1]
+        lane = next((a for a in lanes if coefficient(index, a.root) == 1), None)
+        serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and upper(a.extent) > 1]
         walks = [a for a in serial if a.root in load.free]
         if lane is None or not walks or walks[-1].root is not lane.root or not isinstance(valid, int):
             continue
-        once = all(r.var in load.free or size(r.extent) == 1 for r in nest.roots.values())
-        nbytes = prod(size(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
+        once = all(r.var in load.free or upper(r.extent) == 1 for r in nest.roots.values())
+        nbytes = prod(upper(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
         if once and not nest.buffers[slot].internal and nbytes > target.l2_bytes:
             found.setdefault(slot, Prefetch(number, RUN_BYTES // load.dtype.itemsize))
     return list(found.values())
@@ -189,8 +179,8 @@ def foresees(nest: Nest, target: Target) -> list[Action]:
         if node.op is not NodeOp.GATHER or not {row.root, lanes.root} <= node.free:
             continue
         chosen = any(n.op is NodeOp.LOAD and row.root in n.free for n in node.toposort())
-        nbytes = size(nest.roots[lanes.root].extent) * node.dtype.itemsize
-        far = size(nest.buffers[node.arg[0]].size) * node.dtype.itemsize > target.l2_bytes
+        nbytes = upper(nest.roots[lanes.root].extent) * node.dtype.itemsize
+        far = upper(nest.buffers[node.arg[0]].size) * node.dtype.itemsize > target.l2_bytes
         if chosen and far and nbytes >= LEAST_ROW_BYTES:
             return [Foresee(row.name, min(FORESEEN, -(-AHEAD_BYTES // (nbytes * row.stride))))]
     return []
@@ -198,7 +188,7 @@ def foresees(nest: Nest, target: Target) -> list[Action]:
 
 def exceeds(nest: Nest, slot: int, target: Target) -> bool:
     """Whether an output is too large to be in the last cache when it is read, beside all else that a kernel moves."""
-    nbytes = [0 if b.internal else size(b.size) * b.dtype.itemsize for b in nest.buffers]
+    nbytes = [0 if b.internal else upper(b.size) * b.dtype.itemsize for b in nest.buffers]
     return 0 < target.last_bytes <= min(2 * nbytes[slot], 2 * sum(nbytes) // 3)
 
 
@@ -209,8 +199,8 @@ def streams(nest: Nest, target: Target) -> list[Action]:
     """
     actions: list[Action] = []
     for store in nest.stores:
-        near = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.UPCAST) and grows(store.index, a.root) == 1]
-        run = prod(size(a.extent) for a in near) * nest.buffers[store.slot].dtype.itemsize
+        near = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.UPCAST) and coefficient(store.index, a.root) == 1]
+        run = prod(upper(a.extent) for a in near) * nest.buffers[store.slot].dtype.itemsize
         vectors = any(a.kind is Kind.VECTOR for a in near)
         if vectors and run >= LINE_BYTES and exceeds(nest, store.slot, target):
             action = Stream(store.slot)

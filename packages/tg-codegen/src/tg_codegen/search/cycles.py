@@ -11,7 +11,7 @@ from math import prod
 
 from tg_dtype import PtrDType, dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, sint
+from tg_shape import upper
 
 from ..ir.program import ProgramSpec
 from ..ir.scalar import scalar_function
@@ -36,7 +36,7 @@ def cycles(spec: ProgramSpec, target: Target) -> float:
     if target.kind != "gpu":  # the thread that has most to do
         return max(_body(spec.uops, target, core) for core in {0, spec.threads - 1})
     each = _body(spec.uops, target)
-    items = prod(_number(n) for n in (*spec.global_size, *spec.local_size))
+    items = prod(upper(n) for n in (*spec.global_size, *spec.local_size))
     return each * max(1.0, items / MACHINE)
 
 
@@ -137,7 +137,3 @@ def _first(u: UOp, core: int, whenever: bool = False) -> int | None:
             plain = is_alu(here) and here.dtype.count == 1 and None not in operands
             known[here] = int(scalar_function(here)(*operands)) if plain else None
     return known[u]
-
-
-def _number(n: sint) -> int:
-    return n.vmax if isinstance(n, Expr) else n
