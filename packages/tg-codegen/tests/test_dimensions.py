@@ -178,10 +178,10 @@ def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
 
 
 @pytest.mark.parametrize("tiles", [1, 7, 700])
-def test_the_tile_is_fetched_so_many_bytes_ahead(monkeypatch: pytest.MonkeyPatch, tiles: int) -> None:
-    monkeypatch.setattr("tg_codegen.plan.rowtile.AHEAD_BYTES", 640 * tiles)
+def test_the_tile_is_fetched_so_many_bytes_ahead(tiles: int) -> None:
+    target = replace(CPU, cpu=replace(CPU.cpu, tile_ahead_bytes=640 * tiles))
     nest = lower(product(400, 320, 32, True).ast)
-    log = apply(nest, heuristic(nest, CPU)).log
+    log = apply(nest, heuristic(nest, target)).log
     assert [entry for entry in log if entry.startswith("prefetch")] == [f"prefetch(0, {640 * tiles})"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.emit.emitter import emit
 from tg_codegen.ir.uop import UOp, UOps
-from tg_codegen.nest.interior import LEAST, interior
+from tg_codegen.nest.interior import LEAST_INTERIOR, interior
 from tg_codegen.nest.lower import lower
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -50,7 +50,7 @@ def test_a_large_interior_has_a_loop_without_conditions(before: bool, after: boo
     seed = random.SystemRandom().randrange(1 << 32)
     draw = random.Random(seed)
     for _ in range(4):
-        rows = draw.randint(LEAST, 70)
+        rows = draw.randint(LEAST_INTERIOR, 70)
         one = draw.randint(COLUMNS + 1, rows // 2)
         sides = (one * before, one * after)
         sink = kernel(rows, *sides)
@@ -65,7 +65,8 @@ def test_a_large_interior_has_a_loop_without_conditions(before: bool, after: boo
 @pytest.mark.parametrize(
     ("rows", "before", "after", "whole"),
     [
-        (LEAST - 1, 0, 5, True), (LEAST - 1, 3, 3, True), (LEAST, 0, 5, False), (LEAST, 3, 3, False),
+        (LEAST_INTERIOR - 1, 0, 5, True), (LEAST_INTERIOR - 1, 3, 3, True),
+        (LEAST_INTERIOR, 0, 5, False), (LEAST_INTERIOR, 3, 3, False),
         (50, 50, 0, False), (49, 51, 0, True), (40, 0, 60, True), (40, 30, 30, True), (60, 20, 20, False),
     ],
 )  # fmt: skip

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.machine.target import COPIES
-from tg_codegen.plan.registers import FEW_ROWS, IN_FLIGHT, RegisterTile, best_tile
+from tg_codegen.plan.registers import FEW_ROWS, RegisterTile, best_tile
+
+IN_FLIGHT = CPUCosts().in_flight
 
 
 def test_nothing_is_left_over_where_that_can_be() -> None:

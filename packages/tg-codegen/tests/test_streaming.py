@@ -13,7 +13,7 @@ from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import STREAM, UOps
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import Foresee, Prefetch, Split, Stream, apply
-from tg_codegen.plan.streaming import ROWS, lines_held, sums_by_rows
+from tg_codegen.plan.streaming import SUMMED_ROWS, lines_held, sums_by_rows
 from tg_codegen.render.c import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.render.renderers import RENDERERS
@@ -304,13 +304,13 @@ def test_few_columns_stay_in_registers() -> None:
     np.testing.assert_allclose(run(spec, x).reshape(1, 64), x.sum(1), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("vectors", [ROWS, ROWS + 1])
+@pytest.mark.parametrize("vectors", [SUMMED_ROWS, SUMMED_ROWS + 1])
 def test_columns_that_a_tile_holds_anyway_are_left_to_it(vectors: int) -> None:
     nest = lower(columns(1, 64, 8 * vectors))
     lanes = next(r.var for r in nest.roots.values() if not r.reduce)
     nest = apply(nest, [parse("split(i0, 8, VECTOR)")])
     found = sums_by_rows(nest, lanes, Target(vector_bytes=32, registers=16, l2_bytes=1 << 8))
-    assert [str(a) for a in found] == (["mark(i0, UPCAST)"] if vectors > ROWS else [])
+    assert [str(a) for a in found] == (["mark(i0, UPCAST)"] if vectors > SUMMED_ROWS else [])
 
 
 def test_columns_in_the_cache_and_products_are_not() -> None:

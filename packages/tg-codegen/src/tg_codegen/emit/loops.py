@@ -16,7 +16,7 @@ from ..ir.matrix import MatrixInstruction
 from ..ir.uop import UOp, UOps, const
 from ..machine.target import Target
 from ..nest.env import Env
-from ..nest.interior import LEAST, interior, settled
+from ..nest.interior import LEAST_INTERIOR, interior, settled
 from ..nest.nest import FRAGMENT, LANE, UNROLLED, Axis, Kind, Nest, Node
 from .access import Access
 from .scope import Block, Context
@@ -137,13 +137,13 @@ class Loops(Access):
             return whole  # one dimension in three parts is enough: copies multiply
         if axis.root not in self.interiors:
             known = axis.kind is not Kind.THREAD and settled(self.nest, axis.root)  # one copy is one thread's
-            self.interiors[axis.root] = interior(self.nest, axis.root, 0 if known else LEAST), known
+            self.interiors[axis.root] = interior(self.nest, axis.root, 0 if known else LEAST_INTERIOR), known
         inner, known = self.interiors[axis.root]
         if inner is None:
             return whole
         first = min(-(-inner[0] // axis.stride), count)
         end = max(first, min(inner[1] // axis.stride, count))
-        if not known and end - first < LEAST:
+        if not known and end - first < LEAST_INTERIOR:
             return whole
         self.parted = axis.root
         parts = [(0, first), (first, end - first), (end, count - end)]

@@ -17,7 +17,6 @@ from tg_shape import coefficient, sint
 
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, shuffle, vectorize
-from ..machine.memory import LINE_BYTES, PERIOD_BYTES
 from ..machine.target import SCRATCH_BYTES, Target
 from ..nest.env import Env
 from ..nest.nest import LANE, Axis, Kind, Nest, Node, NodeOp, Stage
@@ -103,8 +102,8 @@ class Staging(Runs):
         strides: dict[str, int] = {}
         size = 1
         for axis in reversed(copied):
-            if size * node.dtype.itemsize % PERIOD_BYTES == 0:
-                size += LINE_BYTES // node.dtype.itemsize
+            if size * node.dtype.itemsize % self.target.period_bytes == 0:
+                size += self.target.line_bytes // node.dtype.itemsize
             strides[axis.name] = size
             size *= self.fixed(axis)
         if size * node.dtype.itemsize > SCRATCH_BYTES:

@@ -1,4 +1,106 @@
-"""What instructions cost on most machines of a kind: plans and linear kernels are counted with the same numbers."""
+"""What instructions and memory cost on a CPU: planners and the cost model of a search ask here.
 
-UNITS = 2  # instructions of a kind at once
-LATENCY = 4  # cycles from one addition to the next that needs it
+The defaults are those of an out-of-order core of 2013 to 2024 with vectors; a machine that differs has its own in its
+:class:`~tg_codegen.machine.target.Target`. Each number has a unit and a source. *Fog* is Agner Fog, "Instruction
+tables"; *Intel* the "Intel 64 and IA-32 Architectures Optimization Reference Manual"; *Neoverse* Arm's "Neoverse N1
+Software Optimization Guide"; a probe is one of ``python -m bench.hardware``, which measures it where it runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .numbers import number
+
+
+@dataclass(frozen=True, slots=True)
+class CPUCosts:
+    """What instructions and memory cost on a CPU.
+
+    Cycles are those of one core whose units are all busy: what several do at a time costs less than its latency.
+    Where planners compare dimensions before there is a tile, they count *instructions* instead.
+    """
+
+    units: int = number(
+        2, "instructions a cycle", "vector additions, multiply-adds or loads that begin together",
+        "Fog: FMA and loads from Haswell to Zen 5; Neoverse: ASIMD multiply accumulate; probe `units`")  # fmt: skip
+    latency: int = number(
+        4, "cycles", "from one addition or multiply-add to the next that needs it",
+        "Fog: FMA on Skylake and Zen 3; Neoverse: ASIMD multiply accumulate; probe `latency`")  # fmt: skip
+    masked_load: float = number(
+        1.0, "cycles", "a vector of which some elements are not read", "Fog: VMASKMOV, masked VMOVUPS; probe `masks`")
+    store: float = number(1.0, "cycles", "a vector that is written", "Fog: VMOVUPS to memory; probe `stores`")
+    masked_store: float = number(
+        2.0, "cycles", "a vector of which some elements are not written", "Fog: VMASKMOV to memory; probe `masks`")
+    division: float = number(
+        8.0, "cycles", "a vector of quotients, square roots or reciprocals", "Fog: VDIVPS, VSQRTPS; probe `division`")
+    integer_division: float = number(
+        12.0, "cycles", "a quotient or a remainder of integers", "Fog: DIV of 32 bits; probe `integer division`")
+    constant_quotient: float = number(
+        2.0, "cycles", "an integer divided by a number that the compiler knows: a multiplication and a shift",
+        "Granlund and Montgomery, “Division by invariant integers using multiplication”, 1994")  # fmt: skip
+    constant_remainder: float = number(
+        3.0, "cycles", "what is left of such a division: a multiplication and a subtraction more",
+        "Granlund and Montgomery, 1994")  # fmt: skip
+    conversion: float = number(1.0, "cycles", "a vector of halves that becomes one of floats", "Fog: VCVTPH2PS")
+    insertion: float = number(
+        1.0, "cycles", "a scalar that is put into a lane of a vector", "Fog: VINSERTPS, VPUNPCK: a shuffle each")
+    scattered: float = number(
+        5.0, "cycles", "an element that is read from a cache line of its own and put into its lane",
+        "probe `columns`: elements a row apart, each from a line of the second-level cache")  # fmt: skip
+    packed: float = number(
+        3.0, "cycles", "an element that is packed: as far from the next, but its neighbours come soon after",
+        "probe `columns`, of lines in the first-level cache, and the store")  # fmt: skip
+    packed_transposed: float = number(
+        1.0, "cycles", "an element that is packed from rows, which are transposed in registers",
+        "log2(16) shuffles, a load and a store for 16 elements; lines of the second-level cache")  # fmt: skip
+    masked: float = number(
+        2.0, "times", "what a masked vector costs beside one that is not", "`masked_load` by a plain load")
+    packed_read: float = number(
+        2.0, "instructions", "a vector of an operand that is packed first and then read again and again",
+        "a load, and its share of a store and the loads of packing")  # fmt: skip
+    gap_read: float = number(
+        2.0, "instructions", "a vector of elements a few apart, where an unrolled loop reads those between",
+        "a load and a shuffle")  # fmt: skip
+    transposed_read: float = number(
+        5.0, "instructions", "a vector of a tile that is transposed in registers", "a load and log2(16) shuffles")
+    lane: float = number(
+        2.0, "instructions", "a lane that is read or written by itself",
+        "a scalar load and an insertion; an extraction and a scalar store")  # fmt: skip
+    combined_lanes: float = number(
+        4.0, "instructions", "the lanes of an accumulator that become one number", "log2(16) shuffles with additions")
+    thread_work: int = number(
+        1 << 15, "operations", "of a kernel, below which waking threads costs more than it saves",
+        "waking a thread takes 5 to 10 microseconds, in which a core does 2 operations a cycle; probe `threads`",
+    )  # fmt: skip
+    tlb_pages: int = number(
+        1024, "pages", "whose addresses the second-level TLB holds",
+        "Intel: 1024 on Haswell, 1536 on Skylake; AMD: 2048 on Zen 2; Arm: 1280 on Cortex-A76")  # fmt: skip
+    tile_ahead_bytes: int = number(
+        4096, "bytes", "fetched so far before a tile of rows needs them",
+        "latency times bandwidth: 100 ns at 40 GB/s; probe `prefetch`")  # fmt: skip
+    row_ahead_bytes: int = number(
+        8192, "bytes", "fetched so far before a row needs them that is walked several times",
+        "probe `prefetch`: twice that, as nothing else is read meanwhile")  # fmt: skip
+    run_ahead_bytes: int = number(
+        16384, "bytes", "fetched so far ahead in a run of memory",
+        "four pages, as hardware prefetchers stop where one ends (Intel, “Hardware Prefetch”); probe `prefetch`",
+    )  # fmt: skip
+
+    @property
+    def load(self) -> float:
+        """Cycles of a vector that is read from the first-level cache."""
+        return 1 / self.units
+
+    @property
+    def in_flight(self) -> int:
+        """How many accumulators hide the latency of an addition: Little's law."""
+        return self.units * self.latency
+
+    def strided_read(self, step: int) -> int:
+        """Instructions of a vector of every ``step``-th element: so many vectors, and the shuffles that sort them.
+
+        >>> CPUCosts().strided_read(2)
+        3
+        """
+        return 2 * step - 1

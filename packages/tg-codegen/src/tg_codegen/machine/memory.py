@@ -1,7 +1,5 @@
 """What of memory is counted by planners and by whoever emits or renders an access: both have to count alike."""
 
-LINE_BYTES = 64
-PERIOD_BYTES = 4096  # places so far apart share a set of the cache: strides of such a size are lengthened by a line
 STRIDES = 4
 """Elements so far apart are read as the vectors in which they lie."""
 CHANNELS = 4

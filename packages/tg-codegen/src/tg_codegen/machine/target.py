@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..ir.matrix import MatrixInstruction
+from .costs import CPUCosts
+from .gpu import GPUCosts
 
 COPIES = 100
 """Copies of a multiplication that unrolled loops make, at the most, where the kernel is not far too long with them."""
@@ -22,8 +24,12 @@ class Target:
       registers: vector registers that the compiler may use without spilling (CPU), scalar registers a thread (GPU).
       threads: CPU threads that a kernel may be split over; 1 on a GPU.
       l1_bytes: first-level data cache of a core.
+      l1_ways: how many lines each of its sets holds.
       l2_bytes: second-level cache of a core.
+      l2_ways: how many lines each of its sets holds.
       last_bytes: the last cache before memory; 0 if that is not known.
+      line_bytes: a line of the caches.
+      page_bytes: the smallest page of memory.
       shared_bytes: memory shared by a work-group; 0 if there is none.
       local_max: most work-items in a work-group, 0 if there are no work-groups.
       global_max: most work-groups along each dimension.
@@ -34,6 +40,8 @@ class Target:
       matrices: instructions that multiply matrices, the best first.
       copies: how many copies of a multiplication unrolled loops may make of it: a compiler's patience, in a way.
       scratch_bytes: most bytes of one array of scratch: less where a kernel's copies of it are too much for a stack.
+      cpu: what instructions and memory cost, of a CPU.
+      gpu: the same of a GPU.
     """
 
     kind: str = "cpu"
@@ -41,8 +49,12 @@ class Target:
     registers: int = 16
     threads: int = 1
     l1_bytes: int = 32 * 1024
+    l1_ways: int = 8
     l2_bytes: int = 512 * 1024
+    l2_ways: int = 16
     last_bytes: int = 0
+    line_bytes: int = 64
+    page_bytes: int = 4096
     shared_bytes: int = 0
     local_max: int = 0
     global_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
@@ -53,8 +65,22 @@ class Target:
     scratch_bytes: int = SCRATCH_BYTES
     strict: bool = False
     scales: bool = False
+    cpu: CPUCosts = field(default=CPUCosts())
+    gpu: GPUCosts = field(default=GPUCosts())
+
+    @property
+    def period_bytes(self) -> int:
+        """Addresses so far apart share a set of the first-level cache: strides of such a size are lengthened by a line.
+
+        That is the size of one way. It is at least a page: many cores compare no more of the addresses of a load and of
+        the stores before it (*Intel 64 and IA-32 Architectures Optimization Reference Manual*, "4-KByte Aliasing").
+
+        >>> Target(l1_bytes=64 << 10, l1_ways=4).period_bytes
+        16384
+        """
+        return max(self.page_bytes, self.l1_bytes // self.l1_ways)
 
     @property
     def partial_bytes(self) -> int:
-        """Most bytes of partial results: strides in scratch may be lengthened."""
-        return self.scratch_bytes * 31 // 32
+        """Most bytes of partial results: two strides in scratch may be lengthened, each by a line in a period."""
+        return self.scratch_bytes * (self.period_bytes - 2 * self.line_bytes) // self.period_bytes

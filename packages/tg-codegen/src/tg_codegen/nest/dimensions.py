@@ -16,7 +16,7 @@ from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
 
 FEW_PARTS = 4
 """Into so many equal parts a dimension may be cut where a mask changes: they are unrolled."""
-SHORT = 256
+SHORT_DIMENSION = 256
 """What is longer is not cut at masks: its loop runs through one part after the other."""
 
 
@@ -134,7 +134,7 @@ def thresholds(mask: Expr, root: Root) -> Iterator[int]:
         terms, const = linear_terms(mask.args[0])
         if len(terms) == 1 and terms[0][0] is root.var and abs(terms[0][1]) == 1:
             at = mask.args[1] - const if terms[0][1] > 0 else 1 + const - mask.args[1]
-            if at <= SHORT and at * FEW_PARTS >= int(root.extent):
+            if at <= SHORT_DIMENSION and at * FEW_PARTS >= int(root.extent):
                 yield from inside(at, root)
 
 

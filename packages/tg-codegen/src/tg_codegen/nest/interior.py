@@ -13,7 +13,7 @@ from tg_shape import Expr, Variable, coefficient, upper
 from .nest import UNROLLED, Nest, NodeOp
 from .trim import conditions, needed, trimming
 
-LEAST = 12
+LEAST_INTERIOR = 12
 """Interiors of fewer iterations are not worth a loop of their own."""
 
 
@@ -29,7 +29,7 @@ def masks(nest: Nest) -> Iterator[Expr]:
     yield from (condition for condition in found if condition not in gone)
 
 
-def interior(nest: Nest, root: Variable, least: int = LEAST) -> tuple[int, int] | None:
+def interior(nest: Nest, root: Variable, least: int = LEAST_INTERIOR) -> tuple[int, int] | None:
     """The values ``first <= root < end`` for which masks that bound ``root`` hold whatever the other roots are.
 
     None where there are no such masks, or where the interior is too small to matter: it is, if it has fewer values than

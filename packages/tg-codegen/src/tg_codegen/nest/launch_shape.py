@@ -19,11 +19,12 @@ from math import prod
 from tg_shape import Variable, coefficient, sint, upper
 
 from ..ir.matrix import WARP
+from ..machine.gpu import COALESCED_BYTES
 from .nest import FRAGMENT, Axis, Kind, Nest, NodeOp
 
 DIMENSIONS = 3
-TOGETHER_BYTES = 16  # of the widest access: neighbours no farther apart are reached together
-DEEP = 8
+REDUCED_WEIGHT = 8
+"""What a load inside of a reduction counts for beside one that is read once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,10 @@ def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
     won = 0
     for node in nest.nodes():
         if node.op is NodeOp.LOAD and node not in shared:
-            near = 0 < steps(node.arg[1], axis) * node.dtype.itemsize <= TOGETHER_BYTES
-            won += near * (DEEP if any(nest.roots[root].reduce for root in node.free) else 1)
+            near = 0 < steps(node.arg[1], axis) * node.dtype.itemsize <= COALESCED_BYTES
+            won += near * (REDUCED_WEIGHT if any(nest.roots[root].reduce for root in node.free) else 1)
     stored = [steps(s.index, axis) * nest.buffers[s.slot].dtype.itemsize for s in nest.stores]
-    won += sum(0 < step <= TOGETHER_BYTES for step in stored)
+    won += sum(0 < step <= COALESCED_BYTES for step in stored)
     return -won, min((step for step in stored if step), default=1 << 62), -nest.axes.index(axis)
 
 

@@ -17,9 +17,8 @@ from ..machine.target import Target
 from .nest import LANE, Axis, Kind, Nest, Node
 
 ITEMS = frozenset({Kind.LOCAL, Kind.GROUP})
-BANK_BYTES = 128  # of the banks of shared memory: rows of a multiple of this begin in the same bank
-PAD_BYTES = 16  # by which such rows are lengthened
-MOST_COPIES = 64  # of the code that moves one vector
+MOST_COPIES = 64
+"""Copies, at the most, of the code with which an item moves one vector: a compiler's patience."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ def laid_out(nest: Nest, target: Target, node: Node, found: Sequence[Range]) -> 
     if last is not None and jump(node, last) == 1:
         most = max(1, target.vector_bytes // node.dtype.itemsize)
         width = max(w for w in (1, 2, 4, 8, 16) if w <= most and last.count % w == 0)
-    pitched = packed(nest, node, ordered)
+    pitched = packed(nest, target, node, ordered)
     return Layout(tuple(pitched), width, sum((r.count - 1) * r.pitch for r in pitched) + 1)
 
 
@@ -105,7 +104,7 @@ def jump(node: Node, r: Range) -> int:
     return 1 << 62 if by is None or r.count == 1 else abs(by) * r.step
 
 
-def packed(nest: Nest, node: Node, ordered: Sequence[Range]) -> list[Range]:
+def packed(nest: Nest, target: Target, node: Node, ordered: Sequence[Range]) -> list[Range]:
     """The ranges with their pitches: what becomes lanes is contiguous, reduced dimensions are outermost."""
     def nearness(r: Range) -> tuple[bool, bool, bool, int]:
         kinds = {a.kind for a in r.axes}
@@ -118,8 +117,8 @@ def packed(nest: Nest, node: Node, ordered: Sequence[Range]) -> list[Range]:
         pitch *= r.count
         row = pitch * node.dtype.itemsize
         along = r is ordered[-1] and any(a.kind in LANE for a in r.axes)  # written and read in one direction
-        if number == 0 and not along and row % BANK_BYTES == 0:
-            pitch += max(1, PAD_BYTES // node.dtype.itemsize)
+        if number == 0 and not along and row % target.gpu.bank_bytes == 0:
+            pitch += max(1, target.gpu.pad_bytes // node.dtype.itemsize)
     return [replace(r, pitch=pitches[r.root]) for r in ordered]
 
 

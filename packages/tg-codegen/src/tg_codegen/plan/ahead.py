@@ -15,9 +15,10 @@ from tg_shape import Variable, coefficient
 from ..machine.target import Target
 from ..nest.nest import Nest, Node, NodeOp
 
-AHEAD_BYTES = 8192  # of what is fetched, at least so much before it is read
 LEAST_ROW_BYTES = 256
+"""Bytes of a row, at the least, of which it pays to fetch the next: four lines."""
 LEAST_ROWS = 4
+"""Rows, at the least, of which it pays to fetch some ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def fetched_ahead(
         if rows // together < LEAST_ROWS or rows // together * step * itemsize <= target.l2_bytes:
             continue
         if contiguous(parts[second.part], second.load):
-            chosen.append((second.part, second.load, step * -(-AHEAD_BYTES // (step * itemsize))))
+            chosen.append((second.part, second.load, step * -(-target.cpu.row_ahead_bytes // (step * itemsize))))
     return chosen
 
 

@@ -8,7 +8,7 @@ from math import prod
 from tg_lazy import Ops
 from tg_shape import Variable, coefficient, upper
 
-from ..machine.memory import PERIOD_BYTES, STRIDES
+from ..machine.memory import STRIDES
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
@@ -19,9 +19,8 @@ from .planner import UNROLL_MAX, masked, power_below
 from .registers import FEW_ROWS, RegisterTile, best_tile
 from .rowtile import evenly, rows_at_once
 from .streaming import (
-    BESIDE,
-    LEAST_WALK,
-    TILE,
+    TRANSPOSED_VECTORS,
+    VECTORS_BESIDE,
     foresees,
     prefetches,
     runs_ahead,
@@ -30,13 +29,24 @@ from .streaming import (
     walk_across,
 )
 
-BESIDE_ROWS = 6  # registers beside those of a tile's rows: vectors that are transposed, and a scalar
-SHUFFLED = 4  # vectors that are read together, and sorted into those of every second or every fourth element
-LONG_ROW = 128  # vectors
-LONG = 1024  # terms of a reduction beside which it does not count how its results are stored
-OFTEN_READ = 16  # outputs that read an element: with so many it is packed, where it can be
-ALIKE = 1.5  # times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed
-SURE = 0.6  # of the cycles of the first plan, at the most, for another to be chosen: the estimate may err as well
+BESIDE_ROWS = 6
+"""Registers beside those of a tile's rows: vectors that are transposed, and a scalar."""
+SHUFFLED = 4
+"""Vectors that are read together, and sorted into those of every second or every fourth element."""
+LONG_ROW = 128
+"""Vectors of a row, from which on a maximum has as many accumulators as hide its latency."""
+LONG_REDUCTION = 1024
+"""Terms of a reduction beside which it does not count how its results are stored."""
+OFTEN_READ = 16
+"""Outputs that read an element: with so many it is packed, where it can be."""
+TILED_READS = 0.3
+"""Reads that a register tile leaves of those without one: one of 14 by 2 leaves 0.32 for each multiplication."""
+LANELESS = 0.5
+"""Instructions a term that lanes along a reduction cost where another reduction of the kernel has none."""
+ALIKE = 1.5
+"""Times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed."""
+SURE = 0.6
+"""Of the cycles of the first plan, at the most, for another to be chosen: the estimate may err as well."""
 
 
 class CPUPlanner(Packer):
@@ -95,7 +105,7 @@ class CPUPlanner(Packer):
                 for load in self.loads)
         ]
         if across:
-            self.cut(across[0].var, min(self.width(across[0]), TILE), Kind.UPCAST)
+            self.cut(across[0].var, min(self.width(across[0]), TRANSPOSED_VECTORS), Kind.UPCAST)
             self.do_all(walk_across(self.nest, best.var, across[0].var, self.target))
         elif len(self.nest.nodes()) <= 24:
             extent = self.outer(best.var).extent
@@ -112,57 +122,64 @@ class CPUPlanner(Packer):
             self.lane_tile(choice, body)
         if not any(a.kind is Kind.VECTOR for a in self.nest.axes):
             for root in self.columns[-1:]:
-                if self.vectorize(root, Kind.VECTOR) and upper(self.outer(root.var).extent) >= LEAST_WALK * BESIDE:
-                    self.cut(root.var, BESIDE, Kind.UPCAST)
+                if self.vectorize(root, Kind.VECTOR) and upper(self.outer(root.var).extent) >= 4 * VECTORS_BESIDE:
+                    self.cut(root.var, VECTORS_BESIDE, Kind.UPCAST)
 
     def vector_choice(self, body: list[Node]) -> Root | None:
-        """The dimension whose iterations become lanes; None if none gains."""
-        costs: dict[Root, float] = {}
+        """The dimension whose iterations become lanes; None if none gains.
+
+        Dimensions are compared by the instructions, beside arithmetic, that a term of the reduction takes.
+        """
+        costs, found = self.target.cpu, dict[Root, float]()
         inner = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
         for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
             width = self.width(root)
             if width < 2 or (root.reduce and self.ordered(root.var)):
                 continue
             extent = upper(root.extent)
-            waste = -(-extent // width) * width / extent
-            cost = 0.0
-            for load in body:
-                by = coefficient(load.arg[1], root.var)
-                factor = 2 if masked(load, root.var) else 1
-                if by in (0, 1, -1):
-                    cost += factor * waste / width
-                elif self.within(load, by, root):
-                    cost += 2 * waste / width
-                elif not root.reduce and self.reuse(load) >= OFTEN_READ:
-                    cost += 2 * factor * waste / width
-                elif by is not None and 1 < by <= STRIDES:
-                    cost += factor * (2 * by - 1) * waste / width
-                elif not root.reduce and self.along(load) is not None:
-                    cost += 5 * waste / width
-                else:
-                    cost += 2.0  # each lane is read and put into its place
+            cost = sum(self.read_cost(load, root) for load in body)
             if not root.reduce and any(
                     all(other.var not in n.free for n in body if root.var in n.free)
                     for other in self.rows if other is not root and upper(other.extent) >= 4):
-                cost *= 0.3  # a register tile reads each operand once for several results
+                cost *= TILED_READS  # a register tile reads each operand once for several results
             if root.reduce:
-                cost += 4.0 / extent
+                cost += costs.combined_lanes / extent
                 if any(root.var not in n.arg[1] for n in self.reductions if n.level == 1):
-                    cost += 0.5
+                    cost += LANELESS
             else:
                 cost += self.without(root)
                 if any(coefficient(s.index, root.var) != 1 for s in self.nest.stores):
-                    cost += 2.0 / inner
-            costs[root] = cost
+                    cost += costs.lane / inner
+            found[root] = cost
         best: Root | None = None
-        best_cost = 1.0 * max(len(body), 1)
-        for root, cost in costs.items():
+        best_cost = float(max(len(body), 1))  # each operand is read by itself
+        for root, cost in found.items():
             if cost < best_cost - 1e-9:
                 best, best_cost = root, cost
         products = not self.columns and all(self.reuse(load) > 1 for load in body)
         if best is not None and not best.reduce and products:
-            self.alike = [r for r, cost in costs.items() if r is not best and not r.reduce and cost < ALIKE * best_cost]
+            self.alike = [r for r, cost in found.items() if r is not best and not r.reduce and cost < ALIKE * best_cost]
         return best
+
+    def read_cost(self, load: Node, lanes: Root) -> float:
+        """Instructions with which a term of a reduction reads an operand where a dimension has the lanes."""
+        costs, width, by = self.target.cpu, self.width(lanes), coefficient(load.arg[1], lanes.var)
+        factor = costs.masked if masked(load, lanes.var) else 1.0
+        if by in (0, 1, -1):
+            vector = factor
+        elif self.within(load, by, lanes):
+            vector = costs.gap_read
+        elif not lanes.reduce and self.reuse(load) >= OFTEN_READ:
+            vector = costs.packed_read * factor
+        elif by is not None and 1 < by <= STRIDES:
+            vector = factor * costs.strided_read(by)
+        elif not lanes.reduce and self.along(load) is not None:
+            vector = costs.transposed_read
+        else:
+            return costs.lane
+        extent = upper(lanes.extent)
+        waste = -(-extent // width) * width / extent
+        return vector * waste / width
 
     def without(self, root: Root) -> float:
         """What a reduction that has no lanes along ``root`` takes, as a share of what the longest takes."""
@@ -212,7 +229,8 @@ class CPUPlanner(Packer):
                 tile = best_tile(
                     upper(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
                     window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
-                    turned=self.turned(rows, lanes, inner), copies=self.target.copies)
+                    turned=self.turned(rows, lanes, inner), copies=self.target.copies,
+                    in_flight=self.target.cpu.in_flight)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
                 pieces = self.pieces(rows, lanes, tile, body)
@@ -263,9 +281,9 @@ class CPUPlanner(Packer):
         apart = [by for s in self.nest.stores if (by := coefficient(s.index, lanes.var)) not in (0, 1)]
         if not apart or not self.near(rows):
             return 0
-        if any(by is None or by * self.reductions[0].dtype.itemsize % PERIOD_BYTES == 0 for by in apart):
+        if any(by is None or by * self.reductions[0].dtype.itemsize % self.target.period_bytes == 0 for by in apart):
             return 1
-        return terms if terms < LONG else 0
+        return terms if terms < LONG_REDUCTION else 0
 
     def shared_window(self, rows: Root, body: list[Node]) -> int:
         """How many iterations of the innermost reduced dimension read the same scalars for several rows."""

@@ -22,20 +22,22 @@ from tg_shape import Variable, coefficient, upper
 from ..ir.matrix import WARP
 from ..machine.target import Target
 from ..nest.launch_shape import items
-from ..nest.layout import MOST_COPIES, PAD_BYTES, planned_layout
+from ..nest.layout import MOST_COPIES, planned_layout
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
 from .actions import Action, Mark, Share, Split, apply, loads_of
 from .planner import Planner, power_below
 
-ITEMS = 256  # work-items in a group
-OCCUPIED = 1 << 16  # work-items that keep a machine busy
-BUSY_GROUPS = 128
-SQUARE = 32  # of elements that are turned in shared memory
-DEEP = 16  # iterations of a product's reduction that are in shared memory at once
-MOST_DEEP = 64
-MATRIX_DEEP = 32  # the same of a product by matrix instructions
-LEAST_PRODUCT = 8  # rows, columns and depth below which a product is not tiled
+SQUARE_SIDE = 32
+"""Elements along a side of the squares that are transposed in shared memory: one in each of its banks."""
+PRODUCT_DEPTH = 16
+"""Iterations of a product's reduction whose operands are in shared memory at once."""
+MOST_INNER = 64
+"""Iterations of a product's inner reductions, at the most, for its operands to be shared."""
+MATRIX_DEPTH = 32
+"""As :data:`PRODUCT_DEPTH`, of a product by matrix instructions."""
+LEAST_PRODUCT = 8
+"""Rows, columns and depth below which a product is not tiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class GPUPlanner(Planner):
 
     def __init__(self, nest: Nest, target: Target) -> None:
         super().__init__(nest, target)
-        self.items = min(target.local_max or 1, ITEMS)
+        self.items = min(target.local_max or 1, target.gpu.group_items)
         self.tiled = False
         self.outputs = {r.var for r in nest.roots.values() if not r.reduce}
 
@@ -139,7 +141,7 @@ class GPUPlanner(Planner):
                   if coefficient(load.arg[1], best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
         if across and self.square(best, across[0]):
             return
-        if self.work // self.lanes >= OCCUPIED // 4:
+        if self.work // self.lanes >= self.target.gpu.resident // 4:
             width = self.even(best.var, self.lanes)
             if width >= 2 and any(coefficient(n.arg[1], best.var) == 1 for n in self.loads) | any(
                     coefficient(s.index, best.var) == 1 for s in self.nest.stores):
@@ -166,8 +168,8 @@ class GPUPlanner(Planner):
     def square(self, best: Root, load: Node) -> bool:
         """Turns squares of a load in shared memory: read along one dimension, written along the other."""
         other = self.contiguous_rows(load, best)
-        side = min(SQUARE, self.items // 2, power_below(upper(best.extent)))
-        fits = side * (side * load.dtype.itemsize + PAD_BYTES) <= self.target.shared_bytes
+        side = min(SQUARE_SIDE, self.items // 2, power_below(upper(best.extent)))
+        fits = side * (side * load.dtype.itemsize + self.target.gpu.pad_bytes) <= self.target.shared_bytes
         if other is None or side < 8 or not fits or best.var not in load.free:
             return False
         if not all(isinstance(r.extent, int) for r in (best, other)):
@@ -241,7 +243,7 @@ class GPUPlanner(Planner):
         self.part(rows.var, tile.rows, Kind.LOCAL)
         self.part(depth.var, k, Kind.CONTRACT)
         self.tiled = True
-        self.stage([*left, *(load for load in right if load not in left)], node, max(1, MATRIX_DEEP // k))
+        self.stage([*left, *(load for load in right if load not in left)], node, max(1, MATRIX_DEPTH // k))
         return True
 
     def warps(self, rows: int, columns: int, others: int, m: int, n: int) -> GroupTile:
@@ -253,7 +255,7 @@ class GPUPlanner(Planner):
                 waste *= -(-extent // part) * part / extent
             reads = 1 / (t.each * m) + 1 / (t.wide * n)
             shared = 1 / (t.rows * t.each * m) + 1 / (t.columns * t.wide * n)
-            idle = max(1.0, BUSY_GROUPS / groups) ** 0.5 * max(1.0, 4 / (t.rows * t.columns)) ** 0.5
+            idle = max(1.0, self.target.gpu.groups / groups) ** 0.5 * max(1.0, 4 / (t.rows * t.columns)) ** 0.5
             return (1 + 8 * reads + 16 * shared) * waste * idle, t.each * t.wide
 
         options = [
@@ -272,10 +274,11 @@ class GPUPlanner(Planner):
                 groups *= -(-extent // part)
                 waste *= -(-extent // part) * part / extent
             reads = 1 / t.each + 1 / t.wide
-            idle = max(1.0, BUSY_GROUPS / groups) ** 0.5 * max(1.0, 4 * WARP / (t.rows * t.columns)) ** 0.5
+            idle = max(1.0, self.target.gpu.groups / groups) ** 0.5 * max(1.0, 4 * WARP / (t.rows * t.columns)) ** 0.5
             return (1 + 2 * reads) * waste * idle, t.each * t.wide
 
-        registers = min(self.target.registers, 65536 // max(self.items, 1)) - 24
+        gpu = self.target.gpu
+        registers = min(self.target.registers, gpu.register_file // max(self.items, 1)) - gpu.own_registers
         options = [
             GroupTile(r, c, each, lanes * wide)
             for r in (4, 8, 16) for c in (4, 8, 16) for each in (1, 2, 4, 8) for wide in (1, 2, 4, 8)
@@ -284,13 +287,13 @@ class GPUPlanner(Planner):
         ]
         return min(options, key=cost, default=GroupTile(1, min(self.items, 8), 1, lanes))
 
-    def stage(self, loads: Sequence[Node], node: Node, deep: int = DEEP) -> None:
+    def stage(self, loads: Sequence[Node], node: Node, deep: int = PRODUCT_DEPTH) -> None:
         """Cuts the reduction, and shares the operands of each piece as far as they fit: ``deep`` iterations at most."""
         if not any(a.kind is Kind.LOCAL for a in self.nest.axes):
             return
         serial = [a for a in self.nest.axes if a.root in node.arg[1] and a.kind is Kind.REDUCE]
         inner = prod(upper(a.extent) for a in serial[1:])
-        if inner > MOST_DEEP:
+        if inner > MOST_INNER:
             return
         extent = upper(serial[0].extent) if serial else 1
         length = max(1, min(extent, deep // inner if inner <= deep else 1))
@@ -324,17 +327,17 @@ class GPUPlanner(Planner):
 
     def reduce(self) -> None:
         """Reductions, each divided among the items of a group where that pays."""
-        groups: dict[tuple[Variable, ...], list[Node]] = {}
+        gpu, groups = self.target.gpu, dict[tuple[Variable, ...], list[Node]]()
         for node in self.reductions:
             groups.setdefault(node.arg[1], []).append(node)
         results = prod(upper(r.extent) for r in self.rows)
         coalesced = self.along_rows()
         depth = max(prod(upper(self.nest.roots[r].extent) for r in roots) for roots in groups)
         most = self.items if coalesced is None else self.items // WARP
-        width = min(most, power_below(max(1, OCCUPIED // max(results, 1))), power_below(max(1, depth // 4)))
+        width = min(most, power_below(max(1, gpu.resident // max(results, 1))), power_below(max(1, depth // 4)))
         if coalesced is None and depth >= 4 * WARP:
             width = min(max(width, WARP), self.items)
-        elif coalesced is not None and results >= OCCUPIED // 8:
+        elif coalesced is not None and results >= gpu.resident // 8:
             width = 1
         if not self.target.shared_bytes:  # there is nowhere to put the parts together
             width = 1
@@ -349,7 +352,7 @@ class GPUPlanner(Planner):
         for roots, inner in loads.items():
             self.divide(roots, inner, width)
         if coalesced is not None:
-            most = min(self.left(), WARP if width > 1 else ITEMS)
+            most = min(self.left(), WARP if width > 1 else gpu.group_items)
             self.part(coalesced.var, self.some(coalesced.var, most), Kind.LOCAL)
         elif width > 1:
             for root in self.columns[-1:]:

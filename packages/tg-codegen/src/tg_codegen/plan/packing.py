@@ -17,11 +17,17 @@ from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
 
 MAX_PANEL_BYTES = 1 << 20
-NEAR_BYTES = 1 << 18  # most bytes of a piece's panel; partial tiles may have panels of their own beside it
+"""Bytes of a panel, at the most: what a kernel keeps on a thread's stack."""
+NEAR_BYTES = 1 << 18
+"""Bytes of a piece's panel, at the most; partial tiles may have panels of their own beside it."""
 GROUP_PANELS = 4
-OFTEN = 256  # panels that at least so many tiles read are worth packing once per thread
-FAR = 8  # second-level caches: what is larger comes slowly where it is walked across
-SHORT_PIECE = 64  # iterations after which partial results cost little
+"""Panels, at the most, that are packed and used together where the rows' operand is walked across."""
+READS_PER_THREAD = 256
+"""Panels read at least this often amortise packing them once per thread."""
+FAR_L2 = 8
+"""Second-level caches: an operand larger than so many comes slowly where it is walked across."""
+SHORT_PIECE = 64
+"""Iterations after which adding to partial results in memory costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ class Packer(Planner):
                 continue
             panels = [a for a in around if a.root is lanes.var]
             whole = nbytes * prod(upper(a.extent) for a in panels)
-            if serial[0] not in around and again >= OFTEN and whole <= self.piece_bytes:
+            if serial[0] not in around and again >= READS_PER_THREAD and whole <= self.piece_bytes:
                 around = [a for a in around if a not in panels]  # so little that every thread has it all
             around = self.longest_first(around)
             for axis in reversed(around):
@@ -161,7 +167,7 @@ class Packer(Planner):
         for load in across:
             jump = abs(coefficient(load.arg[1], walked[0].var) or 0) * load.dtype.itemsize
             held = min(held, lines_held(jump, self.target))
-            far |= prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR * l2
+            far |= prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR_L2 * l2
         if extent * wide <= l2 // 2 and held == extent and not far:
             return None
         panels = min(GROUP_PANELS, upper(self.serial(lanes.var)) // self.target.threads) if across else 1

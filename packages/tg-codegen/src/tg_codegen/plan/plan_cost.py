@@ -14,7 +14,6 @@ from operator import mul
 from tg_dtype import dtypes
 from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
-from ..machine.costs import LATENCY, UNITS
 from ..machine.memory import STRIDES
 from ..machine.target import Target
 from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
@@ -25,13 +24,6 @@ from .planner import power_below
 
 HALVES_UNTIL = 4
 """Bytes of floats that are computed with as they are; smaller ones are converted, which takes a cycle."""
-SCATTERED = 5.0
-"""Cycles of an element read from a cache line of its own and put into its lane, or of a row that is transposed."""
-PACKED = 3.0
-"""Cycles of an element that is packed: far apart as well, but its neighbours are packed soon after."""
-TRANSPOSED = 1.0
-"""Cycles of an element that is packed from rows, which are transposed in registers."""
-
 COUNTED = 1024
 """Places of a window over a padded dimension, at the most, of which it is counted how many are inside."""
 
@@ -50,11 +42,12 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     lanes = _lanes(nest, node)
     tile = [a for a in axes if a.kind in UNROLLED]
     copies = prod(upper(a.extent) for a in tile)
-    takes = copies / UNITS
+    costs = target.cpu
+    takes = copies * costs.load
     for load in (n for n in node.toposort() if n.op is NodeOp.LOAD):
         converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < HALVES_UNTIL
-        takes += (_price(nest, load, lanes) + converted) * _distinct(nest, load, tile)
-    takes = max(takes, LATENCY * prod(upper(a.extent) for a in tile if a.kind is Kind.UNROLL))
+        takes += (_price(nest, load, lanes, target) + converted * costs.conversion) * _distinct(nest, load, tile)
+    takes = max(takes, costs.latency * prod(upper(a.extent) for a in tile if a.kind is Kind.UNROLL))
     points = float(prod(upper(nest.roots[root].extent) for root in roots))
     if lanes is not None:
         extent, width = upper(nest.roots[lanes.root].extent), upper(lanes.extent)
@@ -114,20 +107,20 @@ def _share(axes: list[Axis], target: Target) -> float:
     return -(-divided // target.threads) / divided
 
 
-def _price(nest: Nest, load: Node, lanes: Axis | None) -> float:
+def _price(nest: Nest, load: Node, lanes: Axis | None, target: Target) -> float:
     """Cycles of a vector of a load; of an element that all lanes share."""
     if any(stage.node is load for stage in nest.stages):
-        return 1 / UNITS
-    read = 1 / UNITS if isinstance(load.arg[2], int) else 1.0
+        return target.cpu.load
+    read = target.cpu.load if isinstance(load.arg[2], int) else target.cpu.masked_load
     if lanes is None or lanes.root not in load.free:
         return read
     by = coefficient(load.arg[1], lanes.root)
     if by in (1, -1):
         return read
     if by is not None and 1 < by <= STRIDES:
-        return 2 * by - 1
+        return target.cpu.strided_read(by)
     beside = [upper(a.extent) for a in nest.axes if a.kind in UNROLLED and coefficient(load.arg[1], a.root) == 1]
-    return SCATTERED * upper(lanes.extent) / min(power_below(max(beside, default=1)), upper(lanes.extent))
+    return target.cpu.scattered * upper(lanes.extent) / min(power_below(max(beside, default=1)), upper(lanes.extent))
 
 
 def _copied(nest: Nest, stage: Stage, target: Target) -> float:
@@ -142,7 +135,8 @@ def _copied(nest: Nest, stage: Stage, target: Target) -> float:
         return 0.0
     lanes = next((a for a in local if a.kind in LANE), None)
     elements = held(local, windowed(load, nest)) * prod(upper(a.extent) for a in around) * _share(around, target)
+    costs = target.cpu
     if lanes is None or coefficient(load.arg[1], lanes.root) == 1:
-        return elements * PACKED / (1 if lanes is None else upper(lanes.extent))
+        return elements * costs.packed / (1 if lanes is None else upper(lanes.extent))
     rows = any(coefficient(load.arg[1], a.root) == 1 and upper(a.extent) >= upper(lanes.extent) for a in local)
-    return elements * (TRANSPOSED if rows else PACKED)
+    return elements * (costs.packed_transposed if rows else costs.packed)

@@ -13,8 +13,9 @@ from ..nest.nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu
 from .actions import Action, Mark, Split, loads_of, noting
 
 UNROLL_MAX = 9
-THREAD_WORK = 1 << 15  # operations below which starting threads costs more than it saves
+"""Iterations of a reduction, at the most, that are unrolled whole: a window of 3 by 3."""
 SHORT_RUN = 8
+"""Elements beside one another, at the least, that are read as a vector and transposed."""
 
 
 def power_below(n: int) -> int:
@@ -72,7 +73,7 @@ class Planner(ABC):
     @property
     def threaded(self) -> bool:
         """Whether there is enough to do for several threads."""
-        return self.target.threads > 1 and self.work >= THREAD_WORK
+        return self.target.threads > 1 and self.work >= self.target.cpu.thread_work
 
     def outer(self, root: Variable) -> Axis:
         """The outermost loop of a root."""

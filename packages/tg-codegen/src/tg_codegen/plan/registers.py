@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..machine.costs import CPUCosts
 from ..machine.target import COPIES
 
 UNLIMITED = 1 << 30
 FEW_ROWS = 8
+"""Rows of a tile where each is more code, or needs more registers, than a scalar."""
 MANY_ROWS = 14
-STORES = 16  # of one lane each
-IN_FLIGHT = 8  # so many accumulators hide the latency of an addition
+"""Rows of a tile, at the most: 28 accumulators of two vectors each, of 32 registers."""
+LANE_STORES = 16
+"""Stores, of one lane each, that a transposed tile takes for every power of two of which its rows are the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class RegisterTile:
 
 def best_tile(
     rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS, window: int = 1,
-    masked: bool = False, turned: int = 0, copies: int = COPIES,
+    masked: bool = False, turned: int = 0, copies: int = COPIES, in_flight: int = CPUCosts().in_flight,
 ) -> RegisterTile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
@@ -38,6 +41,7 @@ def best_tile(
       masked: the scalars of the rows are masked; an unrolled window knows where.
       turned: terms of the reduction, where it counts beside them that rows are transposed to be stored; else 0.
       copies: few copies, of one multiplication.
+      in_flight: how many accumulators hide the latency of an addition.
     """
     def unrolled(tile: RegisterTile) -> int:
         return window if tile.rows * tile.vectors * window <= copies else 1
@@ -53,9 +57,9 @@ def best_tile(
             count = -(-n // t)
             waste *= count * t / n * (1 + 1 / count if n % t else 1)  # a partial tile is a copy of the code
         loads = (tile.rows + 2 * tile.vectors) / (tile.rows * tile.vectors)  # vectors come from a farther cache
-        latency = max(1.0, IN_FLIGHT / (tile.rows * tile.vectors))
+        latency = max(1.0, in_flight / (tile.rows * tile.vectors))
         if turned:  # for each lane a store of every power of two of which the rows are the sum
-            waste *= 1 + 2 * STORES * tile.rows.bit_count() / (tile.rows * turned)
+            waste *= 1 + 2 * LANE_STORES * tile.rows.bit_count() / (tile.rows * turned)
         return (1 + loads) * waste * latency, -tile.rows * tile.vectors
 
     options = (

@@ -12,11 +12,14 @@ from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
 from .actions import Action, Convert, Mark, Prefetch, Split, apply, loads_of
 
-MOST = 12  # accumulators, of 32 registers
-BESIDE = 8  # rows side by side
-BUSY = 4  # operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other
-AHEAD_BYTES = 4096  # of what is fetched, at least so much before it is read
-SHORT = 8  # vectors in a row: with fewer, combining the lanes of a result takes as long as the row
+ACCUMULATORS = 12
+"""Accumulators of 32 registers: the others hold what is multiplied."""
+ROWS_BESIDE = 8
+"""Rows side by side, at the most: each is a stream of its own that a hardware prefetcher has to follow."""
+BUSY_OPERATIONS = 4
+"""Operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other."""
+SHORT_ROW_VECTORS = 8
+"""Vectors in a row: with fewer, combining the lanes of a result takes as long as the row."""
 
 
 def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
@@ -33,7 +36,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
     reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
     loads = list(dict.fromkeys(n for r in reductions for n in r.toposort() if n.op is NodeOp.LOAD))
     rows = [r for r in nest.roots.values() if not r.reduce and all(r.var in n.free for n in reductions)]
-    left = max(1, MOST * target.registers // 32 // len(reductions))
+    left = max(1, ACCUMULATORS * target.registers // 32 // len(reductions))
     if not loads or not rows:
         return []
     actions: list[Action] = []
@@ -48,14 +51,14 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
     busy = {n for r in reductions for n in r.src[0].toposort() if is_alu(n)}
     width = next(a.extent for a in nest.of_root(lanes) if a.kind is Kind.LANES)
     steps = prod(upper(nest.roots[r].extent) for r in reductions[0].arg[1]) // upper(width)
-    much = len(busy) >= BUSY * len(reductions)
+    much = len(busy) >= BUSY_OPERATIONS * len(reductions)
     alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
     near = [
         r for r in rows if alone and all(r.var in s.roots and coefficient(s.index, r.var) == 1 for s in nest.stores)]
-    if not rows or not (much or (near and steps <= SHORT)):
+    if not rows or not (much or (near and steps <= SHORT_ROW_VECTORS)):
         return actions
     row = max(near or rows, key=lambda r: upper(r.extent))
-    count = min(BESIDE, left, upper(row.extent) // target.threads)
+    count = min(ROWS_BESIDE, left, upper(row.extent) // target.threads)
     if count < 2:
         return actions
     count = 1 << (count.bit_length() - 1)
@@ -94,7 +97,7 @@ def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Ac
         distance = (coefficient(load.arg[1], row.var) or 0) * outer.stride
         large = footprint(nest, load) > target.l1_bytes and outer.kind is Kind.LOOP
         if large and distance > 0 and coefficient(load.arg[1], lanes) == 1:
-            tiles = -(-AHEAD_BYTES // (distance * load.dtype.itemsize))
+            tiles = -(-target.cpu.tile_ahead_bytes // (distance * load.dtype.itemsize))
             found.setdefault(load.arg[0], Prefetch(number, distance * tiles))
     return list(found.values())
 

@@ -7,7 +7,6 @@ from math import gcd, prod
 
 from tg_shape import Variable, coefficient, upper
 
-from ..machine.memory import LINE_BYTES
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, NodeOp
 from .actions import (
@@ -23,23 +22,27 @@ from .actions import (
     loads_of,
     reductions_of,
 )
-from .ahead import AHEAD_BYTES, LEAST_ROW_BYTES, fetched_ahead
+from .ahead import LEAST_ROW_BYTES, fetched_ahead
 
-WAYS = 16  # of the second-level cache: as many lines of one set as it holds
-FORESEEN = 8  # rows
+ROWS_FORESEEN = 8
+"""Rows of a table, at the most, that are fetched before they are read: a core waits for 10 to 16 lines at once."""
 LEAST_WALK = 4
-WALK = 1024  # rows in one walk across a transposed operand: its pages are still known when the next walk begins
-BESIDE = 4  # tiles side by side: as many lines follow one another where the machine is told of none
-SQUARE = 8  # tiles in each direction of a block
-RUN_BYTES = 16384  # how far a run of memory is fetched ahead
-TILES_AHEAD = 2  # of a block's row of tiles, that are fetched
-ROWS = 4  # that are added to partial results at a time, and vectors in a row
-TILE = 16  # vectors of a tile that is transposed
+"""Tiles in one walk across a transposed operand, at the least, however few lines the cache holds of it."""
+VECTORS_BESIDE = 4
+"""Vectors beside one another in a row: a hardware prefetcher follows after two or three lines."""
+BLOCK_TILES = 8
+"""Tiles in each direction of a block of a transposition that goes past the caches (the bench's `transpose` rows)."""
+TILES_AHEAD = 2
+"""Tiles of a block's row that are fetched ahead."""
+SUMMED_ROWS = 4
+"""Rows that are added to partial results at a time, and vectors of each: 16 accumulators, and what is added."""
+TRANSPOSED_VECTORS = 16
+"""Vectors of a tile that is transposed in registers, at the most."""
 
 
 def lines_held(jump: int, target: Target) -> int:
     """How many lines ``jump`` bytes apart the second-level cache holds: few, where they fall on few of its sets."""
-    return target.l2_bytes // max(gcd(jump, target.l2_bytes // WAYS), LINE_BYTES)
+    return target.l2_bytes // max(gcd(jump, target.l2_bytes // target.l2_ways), target.line_bytes)
 
 
 def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -> list[Action]:
@@ -62,7 +65,7 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     if any(exceeds(nest, store.slot, target) for store in nest.stores):
         return in_squares(nest, walk.name, beside.name, lanes, copies)
     jump = max((abs(coefficient(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
-    most = max(1, WALK // walk.stride)
+    most = max(1, target.cpu.tlb_pages // walk.stride)
     held = lines_held(jump, target) // walk.stride if jump else most
     length = min(most, max(held, LEAST_WALK))
     return [Split(walk.name, length, Kind.LOOP.name), Outermost(walk.name)] if walk.extent > length else []
@@ -75,8 +78,8 @@ def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Vari
     for name, root in ((walk, lanes), (beside, copies)):
         axis = nest.axis(name)
         order.append(name)
-        if axis.kind is Kind.LOOP and upper(axis.extent) > SQUARE:
-            actions.append(Split(name, SQUARE, Kind.LOOP.name))
+        if axis.kind is Kind.LOOP and upper(axis.extent) > BLOCK_TILES:
+            actions.append(Split(name, BLOCK_TILES, Kind.LOOP.name))
             nest = actions[-1].apply(nest)
             order.append(nest.of_root(root)[1].name)
     outer = [name for name in order if name in (walk, beside)]
@@ -112,19 +115,23 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
     walked = [n for n in node.toposort() if n.op is NodeOp.LOAD and lanes in n.free]
     if walk.kind is not Kind.REDUCE or not isinstance(vectors, int) or not isinstance(walk.extent, int):
         return []
-    if vectors <= ROWS or walk.extent < 4 * ROWS or not walked or any(n.free < node.free | {root} for n in walked):
+    if vectors <= SUMMED_ROWS or walk.extent < 4 * SUMMED_ROWS:
+        return []
+    if not walked or any(n.free < node.free | {root} for n in walked):
         return []
     for load in walked:
         jump = abs(coefficient(load.arg[1], root) or 0) * load.dtype.itemsize
         far = upper(nest.buffers[load.arg[0]].size) * load.dtype.itemsize > target.l2_bytes
-        if coefficient(load.arg[1], lanes) != 1 or jump < LINE_BYTES or not far or not isinstance(load.arg[2], int):
+        masked = not isinstance(load.arg[2], int)
+        if coefficient(load.arg[1], lanes) != 1 or jump < target.line_bytes or not far or masked:
             return []
     if 2 * vectors <= target.registers:
         return [Mark(across.name, Kind.UPCAST.name)]
-    actions: list[Action] = [Split(across.name, ROWS, Kind.UPCAST.name), Split(walk.name, ROWS, Kind.UNROLL.name)]
+    actions: list[Action] = [
+        Split(across.name, SUMMED_ROWS, Kind.UPCAST.name), Split(walk.name, SUMMED_ROWS, Kind.UNROLL.name)]
     around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
-    count = -(-vectors // ROWS)
-    most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // (ROWS * target.vector_bytes))
+    count = -(-vectors // SUMMED_ROWS)
+    most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // (SUMMED_ROWS * target.vector_bytes))
     if not any(upper(a.extent) >= target.threads for a in around):
         most = min(most, -(-count // target.threads))
     if most < count:
@@ -165,7 +172,7 @@ def runs_ahead(nest: Nest, target: Target) -> list[Action]:
         once = all(r.var in load.free or upper(r.extent) == 1 for r in nest.roots.values())
         nbytes = prod(upper(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
         if once and not nest.buffers[slot].internal and nbytes > target.l2_bytes:
-            found.setdefault(slot, Prefetch(number, RUN_BYTES // load.dtype.itemsize))
+            found.setdefault(slot, Prefetch(number, target.cpu.run_ahead_bytes // load.dtype.itemsize))
     return list(found.values())
 
 
@@ -182,7 +189,8 @@ def foresees(nest: Nest, target: Target) -> list[Action]:
         nbytes = upper(nest.roots[lanes.root].extent) * node.dtype.itemsize
         far = upper(nest.buffers[node.arg[0]].size) * node.dtype.itemsize > target.l2_bytes
         if chosen and far and nbytes >= LEAST_ROW_BYTES:
-            return [Foresee(row.name, min(FORESEEN, -(-AHEAD_BYTES // (nbytes * row.stride))))]
+            rows = -(-target.cpu.row_ahead_bytes // (nbytes * row.stride))
+            return [Foresee(row.name, min(ROWS_FORESEEN, rows))]
     return []
 
 
@@ -202,7 +210,7 @@ def streams(nest: Nest, target: Target) -> list[Action]:
         near = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.UPCAST) and coefficient(store.index, a.root) == 1]
         run = prod(upper(a.extent) for a in near) * nest.buffers[store.slot].dtype.itemsize
         vectors = any(a.kind is Kind.VECTOR for a in near)
-        if vectors and run >= LINE_BYTES and exceeds(nest, store.slot, target):
+        if vectors and run >= target.line_bytes and exceeds(nest, store.slot, target):
             action = Stream(store.slot)
             with suppress(ActionError):
                 action.apply(nest)

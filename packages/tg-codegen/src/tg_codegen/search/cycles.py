@@ -16,19 +16,15 @@ from tg_shape import upper
 from ..ir.program import ProgramSpec
 from ..ir.scalar import scalar_function
 from ..ir.uop import UOp, UOps, is_alu
-from ..machine.costs import LATENCY, UNITS
+from ..machine.costs import CPUCosts
 from ..machine.target import Target
 
-SLOW = {Ops.FDIV: 8.0, Ops.SQRT: 8.0, Ops.RECIP: 8.0, Ops.IDIV: 12.0, Ops.MOD: 12.0}
-BY_CONSTANT = {Ops.IDIV: 2.0, Ops.MOD: 3.0}
-"""Integers by a number that the compiler knows: a multiplication and shifts (Granlund and Montgomery, 1994)."""
-FREE = frozenset({
+NO_INSTRUCTION = frozenset({
     UOps.CONST, UOps.PARAM, UOps.VAR, UOps.SCRATCH, UOps.SPECIAL, UOps.ACC, UOps.READ, UOps.AFTER, UOps.ASSIGN,
     UOps.ENDIF, UOps.BROADCAST, UOps.ENDRANGE,
 })  # fmt: skip
-UNKNOWN = 16  # iterations of a loop whose extent is not known
-BARRIER = 32.0
-MACHINE = 1 << 14  # work-items that a GPU runs at once
+UNKNOWN_TRIPS = 16
+"""Iterations that a loop is taken to have where its extent is not known."""
 
 
 def cycles(spec: ProgramSpec, target: Target) -> float:
@@ -37,7 +33,7 @@ def cycles(spec: ProgramSpec, target: Target) -> float:
         return max(_body(spec.uops, target, core) for core in {0, spec.threads - 1})
     each = _body(spec.uops, target)
     items = prod(upper(n) for n in (*spec.global_size, *spec.local_size))
-    return each * max(1.0, items / MACHINE)
+    return each * max(1.0, items / target.gpu.lanes)
 
 
 def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
@@ -60,7 +56,7 @@ def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
             total, chains = open_loops.pop()
             total += body * _trips(u.src[0], core)
         elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
-            chains.append(float(LATENCY * _chain(u.src[1], u.src[0])))
+            chains.append(float(target.cpu.latency * _chain(u.src[1], u.src[0])))
         else:
             total += _cost(u, target)
     return total
@@ -84,22 +80,31 @@ def _chain(value: UOp, register: UOp) -> int:
 
 
 def _cost(u: UOp, target: Target) -> float:
-    if u.op in FREE:
+    costs = target.cpu
+    if u.op in NO_INSTRUCTION:
         return 0.0
     if u.op is UOps.BARRIER:
-        return BARRIER
+        return target.gpu.barrier
     if u.op is UOps.VECTORIZE:
-        return float(len(u.src))
+        return len(u.src) * costs.insertion
     if u.op is UOps.STORE:
-        return _pieces(u.src[2], target) * (1.0 if len(u.src) < 4 else 2.0)
+        return _pieces(u.src[2], target) * (costs.store if len(u.src) < 4 else costs.masked_store)
     if u.op is UOps.LOAD:
-        return _pieces(u, target) * (1 / UNITS if len(u.src) < 3 else 1.0)
+        return _pieces(u, target) * (costs.load if len(u.src) < 3 else costs.masked_load)
     if u.op is UOps.MATRIX:
-        return _pieces(u, target) / UNITS
-    if isinstance(u.op, Ops):
-        known = u.op in BY_CONSTANT and dtypes.is_int(u.dtype) and _constant(u.src[1])
-        return _pieces(u, target) * (BY_CONSTANT[u.op] if known else SLOW.get(u.op, 1 / UNITS))
-    return _pieces(u, target)
+        return _pieces(u, target) / costs.units
+    return _pieces(u, target) * (_arithmetic(u, costs) if isinstance(u.op, Ops) else 1.0)
+
+
+def _arithmetic(u: UOp, costs: CPUCosts) -> float:
+    """Cycles of one instruction of an elementwise op."""
+    if u.op in (Ops.FDIV, Ops.SQRT, Ops.RECIP):
+        return costs.division
+    if u.op not in (Ops.IDIV, Ops.MOD):
+        return 1 / costs.units
+    if dtypes.is_int(u.dtype) and _constant(u.src[1]):
+        return costs.constant_quotient if u.op is Ops.IDIV else costs.constant_remainder
+    return costs.integer_division
 
 
 def _constant(u: UOp) -> bool:
@@ -117,7 +122,7 @@ def _pieces(u: UOp, target: Target) -> int:
 def _trips(loop: UOp, core: int) -> float:
     start, end = (_first(s, core) for s in loop.src[:2])
     step = _first(loop.src[2], core) if len(loop.src) > 2 else 1
-    return UNKNOWN if start is None or end is None or not step else max(0, end - start) / step
+    return UNKNOWN_TRIPS if start is None or end is None or not step else max(0, end - start) / step
 
 
 def _first(u: UOp, core: int, whenever: bool = False) -> int | None:
