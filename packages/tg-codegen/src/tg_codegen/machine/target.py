@@ -12,6 +12,9 @@ COPIES = 100
 """Copies of a multiplication that unrolled loops make, at the most, where the kernel is not far too long with them."""
 SCRATCH_BYTES = 17 << 16
 """1 MiB, and what lengthens strides."""
+ALIASED_BYTES = 4096
+"""Cores compare the address of a load with those of stores before it modulo so many bytes, and wait where they agree:
+*Intel 64 and IA-32 Architectures Optimization Reference Manual*, "4-KByte Aliasing"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,6 @@ class Target:
       l2_ways: how many lines each of its sets holds.
       last_bytes: the last cache before memory; 0 if that is not known.
       line_bytes: a line of the caches.
-      page_bytes: the smallest page of memory.
       shared_bytes: memory shared by a work-group; 0 if there is none.
       local_max: most work-items in a work-group, 0 if there are no work-groups.
       global_max: most work-groups along each dimension.
@@ -54,7 +56,6 @@ class Target:
     l2_ways: int = 16
     last_bytes: int = 0
     line_bytes: int = 64
-    page_bytes: int = 4096
     shared_bytes: int = 0
     local_max: int = 0
     global_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
@@ -72,13 +73,12 @@ class Target:
     def period_bytes(self) -> int:
         """Addresses so far apart share a set of the first-level cache: strides of such a size are lengthened by a line.
 
-        That is the size of one way. It is at least a page: many cores compare no more of the addresses of a load and of
-        the stores before it (*Intel 64 and IA-32 Architectures Optimization Reference Manual*, "4-KByte Aliasing").
+        That is the size of one way, or :data:`ALIASED_BYTES` if that is more.
 
         >>> Target(l1_bytes=64 << 10, l1_ways=4).period_bytes
         16384
         """
-        return max(self.page_bytes, self.l1_bytes // self.l1_ways)
+        return max(ALIASED_BYTES, self.l1_bytes // self.l1_ways)
 
     @property
     def partial_bytes(self) -> int:

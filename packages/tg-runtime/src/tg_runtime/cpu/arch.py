@@ -11,7 +11,9 @@ from tg_codegen import Target
 from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
 
 from ..errors import DevSyntaxError
-from .host import cache_bytes, features
+from .caches import Caches
+from .caches import this_machine as these_caches
+from .host import features
 
 
 class Machine(NamedTuple):
@@ -25,6 +27,7 @@ class Machine(NamedTuple):
         vector registers there are.
       plain: bytes of a vector, and vector registers, without any of those.
       fused: the extension that has a fused multiply-add; empty if all processors have it.
+      caches: of a usual core, where a machine does not tell its own.
     """
 
     name: str
@@ -33,13 +36,20 @@ class Machine(NamedTuple):
     vectors: tuple[tuple[str, int, int], ...] = ()
     plain: tuple[int, int] = (16, 16)
     fused: str = ""
+    caches: Caches = Caches()
 
 
+# 32 KB of 8 ways are in x86 cores from Nehalem to Zen 4, 512 KB in those from Zen to Zen 3. Cortex-A76 has 64 KB of
+# 4 ways and 512 KB of 8 (its Technical Reference Manual, "L1 memory system", "L2 memory system"); the small RISC-V
+# boards of SpacemiT and SiFive have 32 KB, and 256 to 512 KB for a core.
 MACHINES = {
     machine.name: machine
     for machine in (
         Machine("x86_64", "x86_64-unknown-linux-gnu", (), (("avx512f", 64, 32), ("avx2", 32, 16)), fused="fma"),
-        Machine("aarch64", "aarch64-unknown-linux-gnu", ("+neon",), (("neon", 16, 32),), plain=(4, 32)),
+        Machine(
+            "aarch64", "aarch64-unknown-linux-gnu", ("+neon",), (("neon", 16, 32),), plain=(4, 32),
+            caches=Caches(l1_bytes=64 << 10, l1_ways=4, l2_ways=8),
+        ),
         Machine(
             "riscv64",
             "riscv64-unknown-linux-gnu",
@@ -177,14 +187,18 @@ class CPUArch(NamedTuple):
         """The processor as the code generator wants to know it."""
         kind = self.kind
         found = next(((size, count) for name, size, count in kind.vectors if self.has(name)), kind.plain)
+        caches = kind.caches if self.machine else these_caches(kind.caches)
         return Target(
             kind="cpu",
             vector_bytes=found[0],
             registers=found[1],
             threads=threads,
-            l1_bytes=32 * 1024 if self.machine else cache_bytes(1, 32 * 1024),
-            l2_bytes=512 * 1024 if self.machine else cache_bytes(2, 512 * 1024),
-            last_bytes=0 if self.machine else cache_bytes(3, 0),
+            l1_bytes=caches.l1_bytes,
+            l1_ways=caches.l1_ways,
+            l2_bytes=caches.l2_bytes,
+            l2_ways=caches.l2_ways,
+            last_bytes=caches.last_bytes,
+            line_bytes=caches.line_bytes,
             fused_multiply_add=not kind.fused or self.has(kind.fused),
             scales=kind.name == "x86_64" and self.has("avx512f"),
             matrices=tuple(m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)),

@@ -1,4 +1,4 @@
-"""What this machine's processor is: its identity for cache keys, its extensions, its cores, its caches."""
+"""What this machine's processor is: its identity for cache keys, its extensions, its cores."""
 
 from __future__ import annotations
 
@@ -77,24 +77,3 @@ def _quota() -> int | None:
         return max(1, -(-int(quota) // int(period)))
     except (OSError, ValueError):
         return None
-
-
-@functools.cache
-def cache_bytes(level: int, default: int) -> int:
-    """The size of the first core's data cache at a level."""
-    base = "/sys/devices/system/cpu/cpu0/cache"
-    units = {"K": 1024, "M": 1024 * 1024}
-    try:
-        for index in sorted(os.listdir(base)):
-            folder = os.path.join(base, index)
-            if not index.startswith("index"):
-                continue
-            fields = []
-            for name in ("level", "type", "size"):
-                with open(os.path.join(folder, name), encoding="ascii") as file:
-                    fields.append(file.read().strip())
-            if fields[0] == str(level) and fields[1] != "Instruction":
-                return int(fields[2][:-1]) * units[fields[2][-1]]
-    except (OSError, ValueError, KeyError, IndexError):
-        pass
-    return default
