@@ -71,7 +71,7 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
             "rooms",
             "tg-codegen",
             "plan/planted.py",
-            "from ..emit.access import splat\n",
+            "from ..emit.access import Access\n",
             "tg_codegen.plan.planted -> tg_codegen.emit.access",
         ),
         (

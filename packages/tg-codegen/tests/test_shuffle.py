@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.emit.emitter import emit
-from tg_codegen.emit.tiles import joined, part, turned
+from tg_codegen.emit.tiles import part
 from tg_codegen.emit.transpose import transpose
+from tg_codegen.emit.vectors import joined, turned
 from tg_codegen.ir.uop import UOp, UOps, const, shuffle, vectorize
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower

@@ -1,5 +1,5 @@
 """Loops to UOps: a nest whose loops are decided goes in, and the structured form of its kernel comes out.
 
-Nothing is decided here. What loops, stages and accesses become is the work of one emitter, in layers from the address
-of an element up to the whole kernel.
+Nothing is decided here. An emitter is an object that holds its parts, from the address of an element up to the stores
+of the whole kernel; a part uses those under it, and asks the others through the emitter.
 """

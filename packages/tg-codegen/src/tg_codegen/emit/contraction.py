@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tg_shape import Expr, Variable, sint
+from tg_shape import Variable, sint
 
 from ..ir.matrix import MatrixInstruction
 from ..ir.uop import UOp
 from ..nest.env import Env
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import Axis, Kind, Node
-from .access import Access
-from .loops import Loops
+from .domain import fixed
 from .scope import Context
+from .whole import Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +31,30 @@ class Contraction:
 
 
 def contraction(
-    emitter: Loops, node: Node, axis: Axis, env: Env, roots: tuple[Variable, ...], context: Context
+    whole: Whole, node: Node, axis: Axis, env: Env, roots: tuple[Variable, ...], context: Context
 ) -> Contraction | None:
     """The instruction that does a loop of kind CONTRACT at ``env``; None if its terms must be taken one by one."""
-    here = [a for a in emitter.nest.axes if a.root in node.free]
+    here = [a for a in whole.nest.axes if a.root in node.free]
     rows = next((a for a in here if a.kind is Kind.FRAGMENT_ROWS), None)
     columns = next((a for a in here if a.kind in (Kind.VECTOR, Kind.FRAGMENT_COLUMNS) and a.name in env.axis), None)
     if columns is None:
         return None
-    shape = (emitter.fixed(rows) if rows else 1, emitter.fixed(columns), emitter.fixed(axis))
-    available = [m for m in emitter.target.matrices if m.shape == shape]
+    shape = (fixed(rows) if rows else 1, fixed(columns), fixed(axis))
+    available = [m for m in whole.target.matrices if m.shape == shape]
     found = instruction_for(node, columns.root, rows.root if rows else None, available)
     if found is None:
         return None
     instruction, a, b = found
-    whole = env.open(axis.name, axis.root, axis.stride, emitter.several(f"{axis.name}_element", emitter.fixed(axis)))
-    if emitter.guard(whole, roots) != 1:
+    every = env.open(axis.name, axis.root, axis.stride, whole.symbols.several(f"{axis.name}_element", fixed(axis)))
+    if whole.domain.guard(every, roots) != 1:
         return None
     operands = []
     for operand, fragment, beside, number in ((a, 0, rows, 0), (b, 1, columns, 1)):
         elements = instruction.fragments[fragment]
-        place = elements.place(emitter.several(f"{axis.name}_element", elements.count), emitter.warp)
+        place = elements.place(whole.symbols.several(f"{axis.name}_element", elements.count), whole.launch.warp)
         at = env if beside is None else moved(env, beside, place[number])
         at = at.open(axis.name, axis.root, axis.stride, place[1 - number])
-        operands.append(emitter.value(operand, at, context).broadcast(elements.count))
+        operands.append(whole.value(operand, at, context).broadcast(elements.count))
     return Contraction(instruction, *operands)
 
 
@@ -62,10 +62,3 @@ def moved(env: Env, axis: Axis, value: sint) -> Env:
     """``env`` with an open loop at another place."""
     root = env.root[axis.root] + (value - env.axis[axis.name]) * axis.stride
     return Env({**env.root, axis.root: root}, {**env.axis, axis.name: value}, env.exact)
-
-
-def swapped(env: Env, lane: Variable, value: sint) -> Env:
-    """``env`` with the lanes at another place."""
-    swap: dict[Expr, sint] = {lane: value}
-    roots = {root: Access.at(at, swap) for root, at in env.root.items()}
-    return Env(roots, {name: Access.at(at, swap) for name, at in env.axis.items()}, env.exact)

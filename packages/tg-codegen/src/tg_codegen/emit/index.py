@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, sint
+from tg_shape import Expr, Variable, coefficient, sint
 
 from ..ir.uop import UOp, UOps, const, vectorize
 
@@ -89,6 +89,37 @@ class IndexBuilder:
             else:
                 result = elementwise(_BINARY[expr.op], result, part)
         return result
+
+
+def substituted(expr: sint, swap: Mapping[Expr, sint]) -> sint:
+    """``expr`` with variables replaced."""
+    return expr if isinstance(expr, int) else expr.substitute(swap)
+
+
+def below(a: sint, b: sint) -> sint:
+    """``a < b`` as a symbolic truth value."""
+    difference = a - b
+    return int(difference < 0) if isinstance(difference, int) else difference.lt(0)
+
+
+def lane_step(index: sint, lane: Variable, lanes: int) -> int | None:
+    """By how much ``index`` grows from each of ``lanes`` lanes to the next; None if unevenly.
+
+    >>> lane = Variable("lane", 0, 3)
+    >>> lane_step(lane * 2 + 5, lane, 4), lane_step((lane + 8) // 4, lane, 4), lane_step(lane // 2, lane, 4)
+    (2, 0, None)
+    """
+    if isinstance(index, int):
+        return 0
+    step = coefficient(index, lane)
+    if step is not None:
+        return step
+    first = index.substitute({lane: 0})
+    difference = index.substitute({lane: 1}) - first
+    if not isinstance(difference, int):
+        return None
+    even = all(index.substitute({lane: n}) - first == difference * n for n in range(2, lanes))
+    return difference if even else None
 
 
 def _low(expr: sint) -> int:

@@ -49,3 +49,10 @@ class Context:
         while here.parent is not None and (axis is None or here.opened != axis):
             here = here.parent
         return here
+
+    def around(self, block: Block) -> Context:
+        """The innermost enclosing context that fills ``block``; the kernel's if none does."""
+        here: Context = self
+        while here.parent is not None and here.block is not block:
+            here = here.parent
+        return here

@@ -26,8 +26,7 @@ class Env:
         known = self.exact if exact is None else (self.exact | {root} if exact else self.exact - {root})
         return Env({**self.root, root: self.root.get(root, 0) + value * stride}, {**self.axis, name: value}, known)
 
-
-    def at(self, variable: Variable, value: int) -> Env:
+    def at(self, variable: Variable, value: sint) -> Env:
         """The environment with a value in the place of a variable."""
         def put(expr: sint) -> sint:
             return expr if isinstance(expr, int) else expr.substitute({variable: value})

@@ -1,0 +1,94 @@
+"""What a gather's index tells before it is computed: whether lanes read neighbours, and where anything is read at all.
+
+A gather reads 0 at an index outside of its buffer. Whoever wants 0 under a condition states that by such an index:
+``buffer[where(condition, i, -1)]``. The index alone does not step evenly over lanes, but ``i`` may, and then one masked
+load reads all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tg_dtype import DType, dtypes
+from tg_lazy import Ops
+from tg_shape import Expr, Variable, sint, upper
+
+from ..nest.env import Env
+from ..nest.nest import Node, NodeOp
+from .index import lane_step, substituted
+
+
+@dataclass(frozen=True, slots=True)
+class GatherIndex:
+    """An index, in parts.
+
+    Attributes:
+      index: what is read where all conditions are as they should be; nothing is read elsewhere.
+      wanted: the conditions, and what each should be.
+    """
+
+    index: Node
+    wanted: tuple[tuple[Node, bool], ...] = ()
+
+
+def parts(index: Node, size: sint) -> GatherIndex:
+    """A gather's index without the choices that leave its buffer.
+
+    Args:
+      index: the index, an integer.
+      size: how many elements the buffer has.
+    """
+    wanted: list[tuple[Node, bool]] = []
+    while index.op is Ops.WHERE:
+        condition, chosen, other = index.src
+        if outside(other, size):
+            index = chosen
+        elif outside(chosen, size):
+            index = other
+        else:
+            break
+        wanted.append((condition, index is chosen))
+    return GatherIndex(index, tuple(wanted))
+
+
+def outside(index: Node, size: sint) -> bool:
+    """Whether an index is a number that is certainly in no buffer of ``size`` elements."""
+    if index.op is not NodeOp.CONST or not dtypes.is_int(index.dtype):
+        return False
+    return not 0 <= index.arg < upper(size)
+
+
+def step_of(node: Node, env: Env, lane: Variable, lanes: int) -> int | None:
+    """By how much an index grows from each of ``lanes`` lanes to the next; None if that is not known.
+
+    What may wrap around from one lane to the next within a buffer, as 255 + 1 does in 8 bits, is not known. In signed
+    integers of 32 bits and more, what wraps around is outside of every buffer on both sides.
+    """
+    steps: dict[Node, int | None] = {}
+    for here in node.toposort():
+        src = [steps[s] for s in here.src]
+        step: int | None = None
+        if all(lane not in value.variables() for value in map(env.root.__getitem__, here.free)
+               if isinstance(value, Expr)):
+            step = 0
+        elif here.op is NodeOp.INDEX:
+            if fits(here.arg, here.dtype):
+                step = lane_step(substituted(here.arg, env.root), lane, lanes)
+        elif not dtypes.is_int(here.dtype) or dtypes.is_unsigned(here.dtype) or here.dtype.itemsize < 4:
+            pass
+        elif here.op is Ops.CAST and dtypes.is_int(here.src[0].dtype):
+            step = src[0]
+        elif here.op in (Ops.ADD, Ops.SUB) and src[0] is not None and src[1] is not None:
+            step = src[0] + src[1] if here.op is Ops.ADD else src[0] - src[1]
+        elif here.op is Ops.MUL:
+            for one, other in ((0, 1), (1, 0)):
+                if here.src[one].op is NodeOp.CONST and src[other] is not None:
+                    step = int(here.src[one].arg) * src[other]  # type: ignore[operator]
+        steps[here] = step
+    return steps[node]
+
+
+def fits(expr: sint, dtype: DType) -> bool:
+    """Whether all values of an expression are values of an integer type."""
+    low, high = (expr, expr) if isinstance(expr, int) else (expr.vmin, expr.vmax)
+    return dtypes.is_int(dtype) and dtypes.min(dtype) <= low and high <= dtypes.max(dtype)

@@ -1,0 +1,94 @@
+"""Gathers: loads at indices that are computed, in vectors where those of the lanes are neighbours."""
+
+from __future__ import annotations
+
+from tg_dtype import DType, dtypes
+from tg_lazy import Ops
+from tg_shape import sint, smin
+
+from ..ir.uop import UOp, UOps, const, vectorize
+from ..nest.env import Env
+from ..nest.nest import PLACE, Node
+from .gather_index import parts, step_of
+from .index import IndexBuilder
+from .scope import Context
+from .whole import Whole
+
+
+class Gathers:
+    """Emits the gathers of one nest."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.whole = whole
+        # GPUs hide the way to memory by other work, and not all have the instruction
+        self.foreseen = whole.nest.foreseen if whole.target.kind == "cpu" else None
+
+    def value(self, node: Node, index: UOp, env: Env, context: Context) -> UOp:
+        """A GATHER, whose index was computed."""
+        slot, place, size = node.arg
+        symbols, pointer = self.whole.symbols, self.whole.params[slot]
+        found = parts(node.src[0], size)
+        wanted = []
+        for condition, holds in found.wanted:
+            truth = self.whole.value(condition, env, context)
+            wanted.append(truth if holds else truth.alu(Ops.NOT))
+        if wanted:
+            index = self.whole.value(found.index, env, context)
+        lane = symbols.lane_of(*(env.root[root] for root in node.free))
+        together = (
+            lane is not None and index.dtype.count > 1 and step_of(found.index, env, lane, symbols.lanes[lane]) == 1)
+        if together and place is PLACE and self.foreseen is not None:
+            self.foresee(pointer, found.index, self.foreseen, env, context)
+        return self.load(pointer, node.dtype, index, wanted, place, size, together)
+
+    def foresee(self, pointer: UOp, source: Node, by: tuple[str, int], env: Env, context: Context) -> None:
+        """Tells the cache what a gather will read at the indices ``source``, so many iterations of a loop later."""
+        nest = self.whole.nest
+        axis = nest.axis(by[0])
+        later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
+        index = self.whole.value(source, Env({**env.root, axis.root: later}, env.axis, env.exact), context)
+        context.block.effects.append(
+            UOp(UOps.PREFETCH, dtypes.void, (pointer, index.gep(0).cast(dtypes.int64))))
+
+    def load(
+        self, pointer: UOp, dtype: DType, index: UOp, wanted: list[UOp], place: sint, size: sint, together: bool
+    ) -> UOp:
+        """Elements at computed indices, 0 unless ``0 <= index < size``.
+
+        Args:
+          pointer: the buffer.
+          dtype: its elements' dtype.
+          index: the indices, one a lane.
+          wanted: conditions without any of which an element is 0.
+          place: the address of an index, in terms of ``PLACE``.
+          size: how many there are.
+          together: whether the lanes are known to be neighbours.
+        """
+        lanes = max(index.dtype.count, *(condition.dtype.count for condition in wanted), 1)
+        index = index.broadcast(lanes)
+        wide = index.cast(dtypes.int64)
+        if index.dtype.scalar() is dtypes.int32 and isinstance(size, int) and size < 1 << 31:
+            inside = within(index, const(size, dtypes.int32))
+        else:
+            inside = within(wide, self.whole.symbols.build.value(size, dtypes.int64))
+        for condition in wanted:
+            inside = inside.alu(Ops.AND, condition.broadcast(lanes))
+        if lanes == 1 or (together and place is PLACE):
+            return self.read(pointer, dtype, place, wide.gep(0) if lanes > 1 else wide, inside, lanes)
+        return vectorize(*(
+            self.read(pointer, dtype, place, wide.gep(n), inside.gep(n), 1) for n in range(lanes)))
+
+    def read(self, pointer: UOp, dtype: DType, place: sint, index: UOp, inside: UOp, lanes: int) -> UOp:
+        """``lanes`` consecutive elements from a computed index."""
+        address = index
+        if place is not PLACE:
+            address = IndexBuilder({**self.whole.symbols.leaves, PLACE: index}).value(place, dtypes.int64)
+        wide = dtype if lanes == 1 else dtype.vec(lanes)
+        return UOp(UOps.LOAD, wide, (pointer, address, inside, const(0, wide)))
+
+
+def within(index: UOp, size: UOp) -> UOp:
+    """Whether 0 <= index < size, lane by lane."""
+    lanes = index.dtype.count
+    low = const(-1, index.dtype.scalar()).broadcast(lanes).alu(Ops.CMPLT, index)
+    return low.alu(Ops.AND, index.alu(Ops.CMPLT, size.broadcast(lanes)))

@@ -1,0 +1,94 @@
+"""Outputs: the loops around the stores, and the stores, each of which asks for its value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tg_shape import Expr, Variable, coefficient, sint
+
+from ..ir.uop import UOp
+from ..nest.nest import Axis, Kind, Nest, NodeOp, Store
+from .scope import Context
+from .tiles import RegisterTile
+from .whole import Whole
+
+
+class Outputs:
+    """The stores of one nest."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.whole = whole
+
+    def loops(self, stores: list[Store], axes: Sequence[Axis], context: Context, parallel: Sequence[Axis]) -> None:
+        """Opens the loops ``axes`` around the stores that need them; ``parallel`` are open already."""
+        if not axes:
+            alike: dict[tuple[Variable, ...], list[Store]] = {}
+            for store in stores:
+                alike.setdefault(store.roots, []).append(store)
+            for group in alike.values():
+                self.store(group, context, parallel)
+            return
+        axis, rest = axes[0], axes[1:]
+        inside = [s for s in stores if axis.root in s.roots]
+        outside = [s for s in stores if axis.root not in s.roots]
+        for span in self.whole.spans.of(axis, context.env) if inside else ():
+            self.whole.loops.run(axis, span, context, lambda inner: self.loops(inside, rest, inner, parallel))
+        if outside:
+            idle = [*parallel, axis] if axis.kind is Kind.THREAD else parallel
+            self.loops(outside, rest, context, idle)
+
+    def store(self, stores: list[Store], context: Context, parallel: Sequence[Axis]) -> None:
+        """All register copies of stores over the same dimensions.
+
+        What one copy computes is stored before the next one is begun: few values are in registers at a time.
+        """
+        whole = self.whole
+        roots = stores[0].roots
+        alone = self.alone(roots, parallel)
+        tiles: dict[tuple[int, sint, sint], tuple[RegisterTile, dict[int, UOp]]] = {}
+        for env in whole.loops.replicas(context.env, roots):
+            for store in stores:
+                pointer = whole.params[store.slot]
+                tile = whole.tiles.tile(store.index, roots, env, stored=True)
+                index, valid = whole.domain.access(
+                    store.index, store.valid & alone, roots, env if tile is None else tile.env)
+                if isinstance(valid, int) and not valid:
+                    continue
+                value = whole.value(store.value, env, context)
+                if tile is None:
+                    context.block.effects.extend(whole.access.writes(pointer, index, valid, value))
+                else:
+                    tiles.setdefault((store.slot, index, valid), (tile, {}))[1][tile.number] = value
+        for (slot, index, valid), (tile, values) in tiles.items():
+            context.block.effects.extend(whole.tiles.writes(whole.params[slot], index, valid, values, tile))
+
+    def alone(self, roots: tuple[Variable, ...], parallel: Sequence[Axis]) -> sint:
+        """Which of the work-items and threads that compute the same value of ``roots`` stores it: the first."""
+        counters = [(axis, self.whole.loops.parallel_counter(axis)) for axis in parallel]
+        busy = {counter for axis, counter in counters if axis.root in roots}
+        alone: sint = 1
+        for _, counter in counters:
+            if isinstance(counter, Expr) and counter not in busy:
+                alone = alone & counter.eq(0)
+        return alone
+
+
+def serial_loops(nest: Nest) -> list[Axis]:
+    """The loops that are opened one by one around the stores, outermost first."""
+    return [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
+
+
+def idle_copies(nest: Nest) -> list[Axis]:
+    """Unrolled output loops whose copies gain nothing, as serial loops around the stores.
+
+    Copies keep accumulators in registers, or are neighbours in memory. Where all accumulators lie in scratch when the
+    outputs are written, other copies only make the code long, which is slow to compile.
+    """
+    staged = {stage.node for stage in nest.stages}
+    reductions = [node for node in nest.nodes() if node.op is NodeOp.REDUCE]
+    if not reductions or any(node not in staged for node in reductions):
+        return []
+    near = {root for store in nest.stores for root in store.roots if coefficient(store.index, root) == 1}
+    copies = [a for a in nest.axes if a.kind is Kind.UPCAST and a.root not in near]
+    return [replace(a, kind=Kind.LOOP) for a in copies]

@@ -1,0 +1,257 @@
+"""The loops of a reduction: accumulators, what updates them, and how partial results are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from tg_dtype import AddrSpace, dtypes
+from tg_lazy import Ops, identity
+from tg_shape import Variable, sint
+
+from ..ir.uop import UOp, UOps, const
+from ..nest.env import Env
+from ..nest.nest import Axis, Kind, Node
+from ..nest.trim import bounding, masks_of, needed, trimmed
+from .combine import combine, gathered, tree
+from .contraction import contraction
+from .domain import fixed
+from .index import below, substituted
+from .known import Key
+from .scope import Context
+from .spans import Span
+from .whole import Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """One accumulator: which reduction, at which values of its free roots, in which spread copy.
+
+    Attributes:
+      node: the reduction.
+      env: the values, a single one for each lane of a loop of kind ROWS.
+      spread: the copy.
+      key: under what the result is remembered; that of one lane is a lane of it.
+      lane: which lane, where the result has several accumulators' lanes.
+    """
+
+    node: Node
+    env: Env
+    spread: tuple[tuple[str, int], ...]
+    key: Key
+    lane: int
+
+
+class ReductionLoops:
+    """Emits the loops of reductions that run over the same roots in the same block."""
+
+    def __init__(
+        self, whole: Whole, wanted: list[tuple[Node, Env]], roots: tuple[Variable, ...], outer: Env, context: Context
+    ) -> None:
+        self.whole, self.roots, self.context = whole, roots, context
+        axes = [a for a in whole.nest.axes if a.root in roots and a.name not in outer.axis]
+        self.serial = [a for a in axes if a.kind is Kind.REDUCE]
+        self.unrolled = [a for a in axes if a.kind is Kind.UNROLL]
+        self.spread = [a for a in axes if a.kind is Kind.SPREAD]
+        self.vectors = [a for a in axes if a.kind is Kind.LANES]
+        self.group = [a for a in axes if a.kind is Kind.GROUP]
+        self.contract = next((a for a in axes if a.kind is Kind.CONTRACT), None)
+        env = outer
+        for axis in self.group:
+            env = env.open(axis.name, axis.root, axis.stride, whole.launch.counters[axis.name])
+        self.env = env
+        nodes = {node for node, _ in wanted}
+        found = bounding(whole.nest, next(iter(nodes))) if len(nodes) == 1 else {}
+        self.masks = {axis: masks_of(axis, found) for axis in self.serial if axis in found.values()}
+        self.needed = {node: needed(node) for node in nodes}
+        copies = list(product(*(range(fixed(a)) for a in self.spread)))
+        self.slots = [
+            Accumulator(node, here, tuple((a.name, v) for a, v in zip(self.spread, values, strict=True)), key, lane)
+            for node, wide in wanted for key in (whole.known.key(node, wide),)
+            for lane, here in enumerate(self.rows(node, wide)) for values in copies
+        ]
+
+    def rows(self, node: Node, env: Env) -> list[Env]:
+        """``env`` with every lane of a loop of kind ROWS by itself, where the reduction has lanes of its own."""
+        lane = self.whole.symbols.lane_of(*(env.root[root] for root in node.free))
+        if lane is None or not self.vectors or not any(
+                axis.kind is Kind.ROWS and env.axis.get(axis.name) is lane for axis in self.whole.nest.axes):
+            return [env]
+        return [env.at(lane, number) for number in range(self.whole.symbols.lanes[lane])]
+
+    def has_lane(self, slot: Accumulator) -> bool:
+        """Whether the reduction's results are themselves lanes of a vector."""
+        return self.whole.symbols.lane_of(*(slot.env.root[root] for root in slot.node.free)) is not None
+
+    def emit(self) -> None:
+        """Emits the loops and remembers every result."""
+        final = self.run([self.initial(slot) for slot in self.slots])
+        results: dict[Key, tuple[Accumulator, dict[int, list[UOp]]]] = {}
+        for slot, value in zip(self.slots, final, strict=True):
+            results.setdefault(slot.key, (slot, {}))[1].setdefault(slot.lane, []).append(value)
+        for key, (slot, lanes) in results.items():
+            totals = [combine(slot.node.arg[0], parts) for parts in lanes.values()]
+            total = totals[0]
+            if self.vectors and not self.has_lane(slot):
+                total = gathered(slot.node.arg[0], totals)
+            if self.group:
+                total = self.across_group(slot.node, total)
+            self.whole.known.values[key] = total
+
+    def run(self, initial: list[UOp]) -> list[UOp]:
+        """Emits the loops; ``initial`` are the accumulators' values before, the result those after."""
+        return self.loops(self.serial, Context(self.context.block, self.env, None, self.context), initial)
+
+    def initial(self, slot: Accumulator) -> UOp:
+        """The identity, with the accumulator's lanes."""
+        dtype = slot.node.dtype
+        lane = self.whole.symbols.lane_of(*(slot.env.root[root] for root in slot.node.free))
+        if lane is not None:
+            lanes = self.whole.symbols.lanes[lane]
+        else:
+            lanes = fixed(self.vectors[0]) if self.vectors else 1
+        return const(identity(slot.node.arg[0], dtype), dtype if lanes == 1 else dtype.vec(lanes))
+
+    def loops(self, axes: Sequence[Axis], context: Context, carried: list[UOp]) -> list[UOp]:
+        """Runs the serial loops around the body; ``carried`` are the accumulators' values before, the result after."""
+        if not axes:
+            return [self.body(slot, value, context) for slot, value in zip(self.slots, carried, strict=True)]
+        whole = self.whole
+        axis, rest = axes[0], axes[1:]
+        for span in self.spans(axis, context.env):
+            if isinstance(span.count, int) and span.count == 1:
+                # where the span has a condition, the guards of the body decide
+                env = context.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
+                carried = self.loops(rest, Context(context.block, env, axis.name, context), carried)
+                continue
+            block = whole.known.enter(context.block)
+            variable = whole.loops.counter(axis, span.count, block)
+            outer = tuple(whole.symbols.leaves[v] for v in whole.symbols.counters_around(context.block))
+            accumulators = [
+                UOp(UOps.ACC, value.dtype, (value, *outer), next(whole.symbols.numbers)) for value in carried]
+            env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
+            whole.domain.implied.update(substituted(mask, env.root) for mask in self.masks.get(axis, ()))
+            if axis in self.masks:  # it runs over some of its iterations
+                whole.domain.implied.add(below(env.axis[axis.name], axis.extent))
+            after = self.loops(rest, Context(block, env, axis.name, context), accumulators)
+            whole.known.leave(block)
+            block.effects.extend(
+                UOp(UOps.ASSIGN, dtypes.void, pair) for pair in zip(accumulators, after, strict=True))
+            loop = UOp(UOps.LOOP, dtypes.void, (whole.symbols.leaves[variable], *block.effects))
+            context.block.effects.append(loop)
+            carried = [UOp(UOps.READ, acc.dtype, (acc, loop)) for acc in accumulators]
+        return carried
+
+    def spans(self, axis: Axis, env: Env) -> list[Span]:
+        """The copies in which a serial loop is emitted; one loop, where masks trim it."""
+        masks = self.masks.get(axis)
+        if not masks or any(a.name not in env.axis for mask in masks for root in mask.variables()
+                            if root is not axis.root for a in self.whole.domain.by_root.get(root, ())):
+            self.masks.pop(axis, None)
+            return self.whole.spans.of(axis, env)
+        first, end = trimmed(axis, masks, env)
+        return [Span(first, end - first, None)]
+
+    def body(self, slot: Accumulator, total: UOp, context: Context) -> UOp:
+        """An accumulator after the innermost iteration."""
+        whole = self.whole
+        lane = not self.has_lane(slot)
+        spread = dict(slot.spread)
+        base = context.env
+        for name, value in slot.env.axis.items():
+            if name not in base.axis:
+                axis = whole.nest.axis(name)
+                base = base.open(name, axis.root, axis.stride, value)
+        for axis in self.spread:
+            base = base.open(axis.name, axis.root, axis.stride, spread[axis.name])
+        if lane:
+            for axis in self.vectors:
+                base = base.open(axis.name, axis.root, axis.stride, whole.loops.lane(axis))
+        if self.contract is not None and not self.vectors:
+            return self.contracted(slot, total, base, context)
+        unrolled = self.unrolled if lane else [*self.unrolled, *self.vectors]
+        return self.terms(slot, total, base, unrolled, context)
+
+    def contracted(self, slot: Accumulator, total: UOp, base: Env, context: Context) -> UOp:
+        """An accumulator after the products that one instruction adds, for each unrolled iteration."""
+        assert self.contract is not None
+        for values in product(*(range(fixed(a)) for a in self.unrolled)):
+            env = base
+            for axis, value in zip(self.unrolled, values, strict=True):
+                env = env.open(axis.name, axis.root, axis.stride, value)
+            found = contraction(self.whole, slot.node, self.contract, env, self.roots, context)
+            if found is None:
+                total = self.terms(slot, total, env, [self.contract], context)
+            else:
+                total = UOp(UOps.MATRIX, total.dtype, (total, found.a, found.b), found.instruction)
+        return total
+
+    def terms(self, slot: Accumulator, total: UOp, base: Env, unrolled: Sequence[Axis], context: Context) -> UOp:
+        """An accumulator after the terms of unrolled loops, one by one."""
+        whole, node = self.whole, slot.node
+        for values in product(*(range(fixed(a)) for a in unrolled)):
+            env = base
+            for axis, value in zip(unrolled, values, strict=True):
+                env = env.open(axis.name, axis.root, axis.stride, value)
+            guard = whole.domain.guard(env, self.roots)
+            if isinstance(guard, int) and not guard:
+                continue
+            if any(substituted(condition, env.root) == 0 for condition in self.needed[node]):
+                continue
+            term = whole.value(node.src[0], env, context).broadcast(total.dtype.count)
+            if not isinstance(guard, int):
+                neutral = const(identity(node.arg[0], node.dtype), term.dtype)
+                term = whole.symbols.build.truth(guard).broadcast(total.dtype.count).alu(Ops.WHERE, term, neutral)
+            total = self.accumulated(node.arg[0], total, term)
+        return total
+
+    def accumulated(self, op: Ops, total: UOp, term: UOp) -> UOp:
+        """An accumulator after one more term; a product is added with one rounding, where that is an instruction.
+
+        But for what :func:`~tg_codegen.emit.values.fusable` names, nowhere else is a multiplication fused with an
+        addition: which ones are neighbours depends on what the scheduler puts into one kernel, and a value that two
+        kernels compute must be the same in both.
+        """
+        target = self.whole.target
+        if (op is Ops.ADD and term.op is Ops.MUL and dtypes.is_float(term.dtype)
+                and target.fused_multiply_add and not target.strict):
+            return term.src[0].alu(Ops.MULACC, term.src[1], total)
+        return total.alu(op, term)
+
+    def across_group(self, node: Node, partial: UOp) -> UOp:
+        """Combines the partial results of a work-group's items through shared memory; every item has the result."""
+        whole, block = self.whole, self.context.block
+        width = prod(fixed(axis) for axis in self.group)
+        item: sint = 0
+        for axis in self.group:
+            item = item * fixed(axis) + self.env.axis[axis.name]
+        row: sint = 0
+        rows = 1
+        taken = {whole.launch.counters[axis.name] for axis in self.group}
+        for axis in whole.nest.axes:  # items that have results of their own, or the same once more
+            if axis.kind in (Kind.LOCAL, Kind.GROUP) and (counter := whole.loops.parallel_counter(axis)) not in taken:
+                taken.add(counter)
+                row = row * fixed(axis) + counter
+                rows *= fixed(axis)
+        lanes = partial.dtype.count
+        levels = tree(width)
+        name, size = f"group{next(whole.symbols.numbers)}", rows * lanes * sum(levels)
+        scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.LOCAL), (), (name, size))
+        begin, total, at = 0, partial, item
+        for number, (count, fewer) in enumerate(zip(levels, [*levels[1:], 1], strict=True)):
+            gate = () if number == 0 else (whole.symbols.build.truth(below(item, count)),)
+            place = (begin + row * count + at) * lanes
+            block.effects.append(UOp(UOps.STORE, dtypes.void, (scratch, whole.access.address(place), total, *gate)))
+            barrier = UOp(UOps.BARRIER, dtypes.void, (), next(whole.symbols.numbers))
+            block.effects.append(barrier)
+            ready = UOp(UOps.AFTER, scratch.dtype, (scratch, barrier))
+            at = item % fewer  # neighbours read neighbours
+            total = combine(node.arg[0], [
+                UOp(UOps.LOAD, partial.dtype, (ready, whole.access.address((begin + row * count + at + part) * lanes)))
+                for part in range(0, count, fewer)])
+            begin += rows * count
+        if block is not whole.top:  # the next iteration writes here again
+            block.effects.append(UOp(UOps.BARRIER, dtypes.void, (total,), next(whole.symbols.numbers)))
+        return total

@@ -1,0 +1,78 @@
+"""Reductions: which of them share loops, and where those stand.
+
+A reduction's loops stand in the innermost block that its free dimensions need, which may lie outside of the loop that
+asks for it. All register copies of it share the loops, and so do other reductions over the same dimensions.
+"""
+
+from __future__ import annotations
+
+from tg_shape import Expr
+
+from ..ir.uop import UOp
+from ..nest.env import Env
+from ..nest.nest import LANE, UNROLLED, Node, NodeOp
+from .reduction_loops import ReductionLoops
+from .scope import Block, Context
+from .whole import Whole
+
+
+class Reductions:
+    """The reductions of one nest."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.whole = whole
+        self.nodes = [n for n in whole.nest.nodes() if n.op is NodeOp.REDUCE]
+
+    def value(self, node: Node, env: Env, context: Context) -> UOp:
+        """A reduction's value; when first asked for, its loops are emitted, with those of its companions."""
+        whole = self.whole
+        key = whole.known.key(node, env)
+        if key in whole.known.values:
+            return whole.known.values[key]
+        outer = Env(dict.fromkeys(env.root, 0), {}, env.exact)
+        for name, value in env.axis.items():
+            axis = whole.nest.axis(name)
+            if axis.kind not in (UNROLLED | LANE):
+                outer = outer.open(name, axis.root, axis.stride, value)
+        home = self.home(node, outer, context)
+        roots = node.arg[1]
+        members = [
+            n for n in self.nodes
+            if n is node or (n.arg[1] == roots and n.level == node.level and n not in whole.staged
+                             and self.is_open(n, outer) and self.home(n, outer, context) is home)
+        ]
+        slots = [
+            (n, here) for n in members
+            for here in whole.loops.replicas(outer, sorted(n.free, key=lambda v: v.name))]
+        if not any(whole.known.key(n, here) == key for n, here in slots):
+            slots = [(node, env)]  # asked for outside of the register tile
+        place = Context(home, outer, None, context.around(home))
+        ReductionLoops(whole, slots, roots, outer, place).emit()
+        return whole.known.values[key]
+
+    def home(self, node: Node, env: Env, context: Context) -> Block:
+        """The innermost block that opens something on which ``node`` depends.
+
+        A partial last iteration that runs on a condition has a block, too, though its loop has a number for a counter.
+        """
+        home = self.whole.top
+        for root in node.free:
+            value = env.root[root]
+            for variable in value.variables() if isinstance(value, Expr) else ():
+                block = self.whole.symbols.owner.get(variable)
+                if block is not None and block.depth > home.depth:
+                    home = block
+        here = context
+        while here.parent is not None and here.block.depth > home.depth:
+            opened = self.whole.domain.by_name.get(here.opened or "")
+            if here.block is not here.parent.block and opened is not None and opened.root in node.free:
+                return here.block
+            here = here.parent
+        return home
+
+    def is_open(self, node: Node, env: Env) -> bool:
+        """Whether every serial loop on which ``node`` depends is open in ``env``."""
+        return all(
+            a.name in env.axis or a.kind in (UNROLLED | LANE)
+            for root in node.free for a in self.whole.domain.by_root[root]
+        )

@@ -1,0 +1,205 @@
+"""Copies to scratch: a node is computed once for each of its iterations, a load copied in vectors.
+
+Where a load is strided over what scratch keeps together, but contiguous over another loop of the copy, that loop is cut
+into tiles which are transposed in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tg_shape import coefficient, sint
+
+from ..ir.uop import UOp
+from ..nest.env import Env
+from ..nest.nest import LANE, Axis, Kind, Node
+from .domain import fixed
+from .index import substituted
+from .known import StageMemory
+from .scope import Block, Context
+from .tiles import part
+from .vectors import joined, turned, woven
+from .whole import Whole
+
+COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
+
+
+class StageCopies:
+    """Fills the stages of one nest, iteration by iteration."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.whole, self.loops, self.access, self.symbols = whole, whole.loops, whole.access, whole.symbols
+
+    def compute(self, node: Node, memory: StageMemory, inner: Sequence[Axis], context: Context) -> None:
+        """Computes a node for each iteration of the loops ``inner``."""
+        apart = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
+        self.loops.nested(apart, context, lambda inside: self.put(node, memory, inside))
+
+    def copy(self, node: Node, memory: StageMemory, inner: Sequence[Axis], context: Context) -> None:
+        """Copies a load, in vectors of what scratch keeps together."""
+        inner = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
+        near = inner[-1] if inner and inner[-1].kind in LANE | {Kind.UPCAST} else None
+        if near is None:
+            self.compute(node, memory, inner, context)
+            return
+        values = self.together(near)
+        others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -distance(node, axis)))
+        sample = context.env.open(near.name, near.root, near.stride, values[0])
+        run = self.contiguous(node, others, sample)
+        if not run and near.kind is Kind.UPCAST and self.lane_step(node, sample) != 1:
+            self.compute(node, memory, inner, context)
+            return
+
+        def each(inside: Context) -> None:
+            for value in values:
+                env = inside.env.open(near.name, near.root, near.stride, value)
+                deeper = Context(inside.block, env, near.name, inside)
+                if run:
+                    self.copy_run(node, memory, run, deeper)
+                else:
+                    self.put(node, memory, deeper)
+
+        if run:
+            self.loops.serial([axis for axis in others if axis not in run], context, each)
+        else:
+            self.loops.nested(others, context, each)
+
+    # one element, or all lanes
+
+    def put(self, node: Node, memory: StageMemory, context: Context) -> None:
+        """Computes a node and stores it."""
+        contract = self.side_by_side(node, context.env)
+        if contract is None:
+            value = self.whole.computed(node, context)
+            context.block.effects.extend(self.access.writes(memory.pointer, memory.offset(context.env), 1, value))
+            return
+        parts = []
+        for number in range(fixed(contract)):
+            here = context.env.open(contract.name, contract.root, contract.stride, number)
+            parts.append(self.whole.computed(node, Context(context.block, here, contract.name, context)))
+        self.put_woven(parts, memory, contract, context)
+
+    def side_by_side(self, node: Node, env: Env) -> Axis | None:
+        """The loop of kind CONTRACT whose iterations lie side by side in scratch, if it is not open."""
+        return next((a for a in self.whole.nest.axes if a.kind is Kind.CONTRACT and a.root in node.free
+                     and a.name not in env.axis), None)
+
+    def put_woven(self, parts: list[UOp], memory: StageMemory, contract: Axis, context: Context) -> None:
+        """Stores the iterations of a loop of kind CONTRACT, lane by lane."""
+        count, env = len(parts), context.env
+        lane = self.symbols.lane_of(*env.root.values())
+        lanes = 1 if lane is None else self.symbols.lanes[lane]
+        element = self.symbols.several(f"{contract.name}_element", count * lanes)
+        if lane is not None:
+            env = env.at(lane, element // count)
+        env = env.open(contract.name, contract.root, contract.stride, element % count)
+        value = woven([part.broadcast(lanes) for part in parts])
+        context.block.effects.extend(self.access.writes(memory.pointer, memory.offset(env), 1, value))
+
+    # which loops a load is contiguous along
+
+    def together(self, axis: Axis) -> list[sint]:
+        """The values of a loop in vectors: all lanes at once, or as many copies at once as may be."""
+        if axis.kind in LANE:
+            return [self.loops.lane(axis)]
+        extent, values, at = fixed(axis), [], 0
+        while at < extent:
+            _, width = part(extent, at, COPY_LANES)
+            values.append(self.loops.copies(axis, width) + at if width > 1 else at)
+            at += width
+        return values
+
+    def lane_step(self, node: Node, env: Env) -> int | None:
+        """By how much the index of a load grows from lane to lane; None if unevenly, or if it has no lanes."""
+        lane = self.symbols.lane_of(*(env.root[root] for root in node.free))
+        return None if lane is None else self.access.step(substituted(node.arg[1], env.root), lane)
+
+    def contiguous(self, node: Node, axes: Sequence[Axis], env: Env) -> list[Axis]:
+        """The loops, innermost first, along which together a load that is strided over its lanes is contiguous."""
+        if self.lane_step(node, env) in (None, -1, 0, 1):
+            return []
+        contract = self.side_by_side(node, env)
+        reach = 1 if contract is None else fixed(contract)
+        steps: dict[int, Axis] = {}
+        for axis in axes:
+            if fixed(axis) > 1:
+                copy = self.loops.copies(axis, 2)
+                index = substituted(node.arg[1], env.open(axis.name, axis.root, axis.stride, copy).root)
+                steps.setdefault(self.access.step(index, copy) or 0, axis)
+        found: list[Axis] = []
+        while reach in steps:
+            axis = steps.pop(reach)
+            found.append(axis)
+            reach *= fixed(axis)
+        return found
+
+    # tiles, transposed
+
+    def copy_run(self, node: Node, memory: StageMemory, run: Sequence[Axis], context: Context) -> None:
+        """Copies all of ``run`` in tiles; what the lanes are is open already."""
+        lane = self.symbols.lane_of(*(context.env.root[root] for root in node.free))
+        extent = prod(fixed(axis) for axis in run)
+        most = 1 if lane is None else self.symbols.lanes[lane] & -self.symbols.lanes[lane]
+
+        def tile(block: Block, start: sint, width: int) -> None:
+            self.copy_tile(node, memory, run, start, width, Context(block, context.env, run[0].name, context))
+
+        _, width = part(extent, 0, most)
+        self.loops.repeat(
+            run[0].name, extent // width, context, lambda block, number: tile(block, number * width, width))
+        at = extent // width * width
+        while at < extent:
+            _, width = part(extent, at, most)
+            tile(context.block, at, width)
+            at += width
+
+    def copy_tile(
+        self, node: Node, memory: StageMemory, run: Sequence[Axis], start: sint, width: int, context: Context
+    ) -> None:
+        """Copies ``width`` iterations of ``run``, which are neighbours in memory, for all lanes.
+
+        Where a loop of kind CONTRACT has its iterations between those of ``run``, they are copied too.
+        """
+        contract = self.side_by_side(node, context.env)
+        count = 1 if contract is None else fixed(contract)
+        copy = self.symbols.several(f"{run[0].name}_run", width * count)
+        env = opened(context.env, run, start + copy // count)
+        if contract is not None:
+            env = env.open(contract.name, contract.root, contract.stride, copy % count)
+        index, valid = self.whole.domain.access(node.arg[1], node.arg[2], tuple(node.free), env)
+        lane = self.symbols.lane_of(*(context.env.root[root] for root in node.free))
+        places = [Context(context.block, opened(context.env, run, start + number), run[0].name, context)
+                  for number in range(width)]
+        if lane is None or width == 1 or self.access.step(index, copy) != 1:
+            for place in places:
+                self.put(node, memory, place)
+            return
+        pointer = self.whole.params[node.arg[0]]
+        rows = self.whole.tiles.rows(pointer, node.dtype, index, valid, lane, copy)
+        columns = []
+        for number in range(count):
+            vectors = [row.gep(*range(number, width * count, count)) for row in rows] if count > 1 else rows
+            columns.append(turned([joined(vectors[first::width]) for first in range(width)]))
+        for number, place in enumerate(places):
+            if contract is None:
+                context.block.effects.extend(
+                    self.access.writes(memory.pointer, memory.offset(place.env), 1, columns[0][number]))
+            else:
+                self.put_woven([column[number] for column in columns], memory, contract, place)
+
+
+def distance(node: Node, axis: Axis) -> int:
+    """How far apart in memory a load's neighbours along a loop are; 0 if that differs."""
+    index = node.arg[1]
+    step = None if isinstance(index, int) else coefficient(index, axis.root)
+    return abs(step or 0) * axis.stride
+
+
+def opened(env: Env, run: Sequence[Axis], value: sint) -> Env:
+    """``env`` with loops that run as one, innermost first, at a place of all their iterations."""
+    for number, axis in enumerate(run):
+        last = number == len(run) - 1 or not isinstance(axis.extent, int)
+        env = env.open(axis.name, axis.root, axis.stride, value if last else value % axis.extent)
+        value = value if last else value // axis.extent
+    return env

@@ -1,0 +1,111 @@
+"""Stages: nodes kept in scratch memory, which is filled when one of its elements is first asked for."""
+
+from __future__ import annotations
+
+from tg_dtype import AddrSpace
+from tg_shape import sint
+
+from ..ir.errors import EmitError
+from ..ir.uop import UOp, UOps
+from ..machine.target import SCRATCH_BYTES
+from ..nest.env import Env
+from ..nest.nest import LANE, Axis, Kind, Node, NodeOp, Stage
+from ..nest.windows import Windowed
+from .domain import fixed
+from .group_stages import GroupStages
+from .index import below
+from .known import StageMemory
+from .scope import Context
+from .split_reduction import SplitReductions
+from .stage_copies import StageCopies
+from .whole import Whole
+from .widened_stages import widened
+
+
+class Stages:
+    """The stages of one nest.
+
+    Attributes:
+      windowed: how each load that has a stage is copied.
+    """
+
+    def __init__(self, whole: Whole, windowed: dict[Node, Windowed]) -> None:
+        self.whole, self.windowed = whole, windowed
+        self.group_stages = GroupStages(whole)
+        self.copies = StageCopies(whole)
+        self.split_reductions = SplitReductions(whole)
+
+    def value(self, stage: Stage, env: Env, context: Context) -> UOp:
+        """An element of a staged node; the stage is filled first if this is the first use inside its loop."""
+        known = self.whole.known
+        where = context.at(stage.axis)
+        key = (where.block, *known.key(stage.node, where.env))
+        if key not in known.stages:
+            if stage.shared:
+                self.group_stages.fill(stage.axis, where)
+            else:
+                known.stages[key] = self.fill(stage.node, where)
+        memory = known.stages[key]
+        return self.whole.access.load(memory.pointer, stage.node.dtype, memory.offset(env), self.kept(env, memory))
+
+    def kept(self, env: Env, memory: StageMemory) -> sint:
+        """Whether a stage holds the iteration: a partial last one that depends on a variable may not be there."""
+        found: sint = 1
+        for name in memory.strides:
+            inside = below(env.axis[name], self.whole.nest.axis(name).extent)
+            if inside not in self.whole.domain.implied:
+                found = found & inside
+        return found
+
+    def fill(self, node: Node, where: Context) -> StageMemory:
+        """Emits the loops that fill the stage of a node. Returns what its loops read of the filled memory."""
+        inner = [a for a in self.whole.nest.axes if a.root in node.free and a.name not in where.env.axis]
+        memory = widened(self.whole, node, inner, where)
+        if memory is not None:
+            return memory
+        found = self.windowed.get(node, Windowed(node, ()))
+        factors = found.factors
+        copied = [Axis(w.root.name, w.root, 1, w.reach(inner), Kind.LOOP) for w in found.windows]
+        copied += [a for a in inner if a.root not in factors]
+        copied.sort(key=lambda a: (a.kind is Kind.CONTRACT, a.kind in LANE, a.kind is Kind.UPCAST))
+        strides: dict[str, int] = {}
+        size = 1
+        for axis in reversed(copied):
+            if size * node.dtype.itemsize % self.whole.target.period_bytes == 0:
+                size += self.whole.target.line_bytes // node.dtype.itemsize
+            strides[axis.name] = size
+            size *= fixed(axis)
+        if size * node.dtype.itemsize > SCRATCH_BYTES:
+            raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {SCRATCH_BYTES} bytes")
+        name = f"stage{next(self.whole.symbols.numbers)}"
+        scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (name, size))
+        before = len(where.block.effects)
+        self.fill_memory(found.load, StageMemory(scratch, strides), copied, at_windows(found, where))
+        read = {
+            a.name: strides[factors[a.root][0].name] * factors[a.root][1] * a.stride
+            if a.root in factors else strides[a.name] for a in inner
+        }  # fmt: skip
+        return StageMemory(scratch, read).after(where.block.effects[before:])
+
+    def fill_memory(self, node: Node, memory: StageMemory, inner: list[Axis], context: Context) -> None:
+        """Emits the effects that fill ``memory``: the loops ``inner`` around what computes the node."""
+        if node.op is NodeOp.REDUCE:
+            self.split_reductions.fill(node, memory, inner, context)
+        elif node.op is NodeOp.LOAD:
+            self.copies.copy(node, memory, inner, context)
+        else:
+            self.copies.compute(node, memory, inner, context)
+
+
+def at_windows(found: Windowed, where: Context) -> Context:
+    """``where``, each coordinate of a window being what it is with the loops that are open there."""
+    if not found.windows:
+        return where
+    env, roots = where.env, dict(where.env.root)
+    for window in found.windows:
+        at: sint = 0
+        for root, factor in window.terms:
+            at = at + env.root[root] * factor
+        roots[window.root] = at
+    exact = env.exact - {window.root for window in found.windows}
+    return Context(where.block, Env(roots, env.axis, exact), where.opened, where.parent)
