@@ -8,6 +8,7 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import upper
 
+from .spec import LANE_MOVES, TRANSFERS
 from .uop import UOp, UOps
 
 Interval = tuple[int, int]
@@ -79,7 +80,7 @@ def wrapping_indices(uops: Sequence[UOp]) -> list[UOp]:
     bounds = Bounds()
     found: dict[UOp, None] = {}
     for access in uops:
-        if access.op in (UOps.LOAD, UOps.STORE):
+        if access.op in TRANSFERS:
             for u in access.src[1].toposort():
                 if dtypes.is_int(u.dtype) and u.op is not UOps.LOAD and bounds.wraps(u):
                     found[u] = None
@@ -90,7 +91,7 @@ _SHIFTS = frozenset({Ops.SHL, Ops.SHR})
 _THROUGH = frozenset(
     {Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR}
     | {Ops.MULACC, Ops.CAST, Ops.WHERE}
-    | {UOps.RANGE, UOps.VECTORIZE, UOps.BROADCAST, UOps.GEP}
+    | {UOps.RANGE, *LANE_MOVES}
 )
 
 

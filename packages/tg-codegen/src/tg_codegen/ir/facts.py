@@ -10,7 +10,8 @@ from tg_dtype import DType, dtypes
 from tg_lazy import ALU, Ops
 
 from .bounds import Bounds
-from .uop import STREAM, UOp, UOps
+from .spec import ACCESSES, COORDINATES, OPENS, STREAM
+from .uop import UOp, UOps
 
 # Arithmetic that may be part of an address.
 _ADDRESS = frozenset(
@@ -18,7 +19,7 @@ _ADDRESS = frozenset(
     | {Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.NOT, Ops.WHERE, Ops.CAST, Ops.MULACC}
 )
 LEAST_STREAMED = 16  # bytes of a vector: narrower stores past the caches are no faster than others
-_COORDINATES = frozenset({UOps.CONST, UOps.RANGE, UOps.SPECIAL, UOps.VAR})
+_CONTROL = frozenset({*OPENS, UOps.AFTER})  # operands bound loops, decide, or are pointers
 
 
 @dataclass(slots=True)
@@ -114,13 +115,13 @@ def _address(uops: Sequence[UOp]) -> frozenset[UOp]:
     made_of_coordinates: set[UOp] = set()
     for u in uops:
         integer = u.dtype.count == 1 and not dtypes.is_float(u.dtype)
-        if integer and (u.op in _COORDINATES or (u.op in _ADDRESS and made_of_coordinates.issuperset(variable(u)))):
+        if integer and (u.op in COORDINATES or (u.op in _ADDRESS and made_of_coordinates.issuperset(variable(u)))):
             made_of_coordinates.add(u)
     holds_data: set[UOp] = set()
     for u in reversed(uops):
-        if u.op in (UOps.LOAD, UOps.STORE, UOps.PREFETCH):
+        if u.op in ACCESSES:
             holds_data.update(u.src[3:4] if u.op is UOps.LOAD else u.src[2:3])
-        elif u.op not in (UOps.RANGE, UOps.IF, UOps.AFTER) and (u not in made_of_coordinates or u in holds_data):
+        elif u.op not in _CONTROL and (u not in made_of_coordinates or u in holds_data):
             holds_data.update(u.src)
     return frozenset(u for u in made_of_coordinates - holds_data if u.op in ALU)
 

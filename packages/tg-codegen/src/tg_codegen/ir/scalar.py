@@ -8,6 +8,7 @@ from math import inf, isfinite, ldexp
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits, truncate
 from tg_lazy import SPEC, Ops
 
+from .spec import LANE_MOVES
 from .uop import UOp, UOps, is_alu
 
 
@@ -64,16 +65,13 @@ def constant_lanes(u: UOp) -> tuple[ConstType, ...] | None:
         node = waiting.pop()
         if node not in seen:
             seen.add(node)
-            if not (node.is_const or (node.src and (node.op in _LANES or is_alu(node)))):
+            if not (node.is_const or (node.src and (node.op in LANE_MOVES or is_alu(node)))):
                 return None
             waiting += node.src
     known: dict[UOp, tuple[ConstType, ...]] = {}
     for node in u.toposort():
         known[node] = _lanes(node, [known[operand] for operand in node.src])
     return known[u]
-
-
-_LANES = frozenset({UOps.VECTORIZE, UOps.BROADCAST, UOps.GEP})
 
 
 def _lanes(u: UOp, of: list[tuple[ConstType, ...]]) -> tuple[ConstType, ...]:

@@ -27,13 +27,11 @@ from tg_dtype import ConstType, DType, PtrDType, dtypes, from_bits, to_bits
 from tg_lazy import ALU
 from tg_shape import Expr, Variable, sint, smax, smin
 
-from .matrix import INSTRUCTIONS
-from .uop import UOp, UOps
+from .matrix import INSTRUCTIONS, MatrixInstruction
+from .spec import CLOSES, LEAVES, OPENS, SPEC, Arg
+from .uop import KOp, UOp, UOps
 
 _OPS = {op.name.lower(): op for op in (*UOps, *sorted(ALU, key=lambda op: op.name))}
-_OPENS = (UOps.RANGE, UOps.IF)
-_CLOSES = (UOps.ENDRANGE, UOps.ENDIF)
-_FIRST = (UOps.PARAM, UOps.VAR, UOps.SCRATCH, UOps.SPECIAL)
 
 
 class ParseError(ValueError):
@@ -58,16 +56,33 @@ def _size(size: sint) -> str:
     return ", ".join([size.render().replace(", ", ","), *map(_variable, dict.fromkeys(variables))])
 
 
+def _number(arg: int | tuple[Any, int]) -> str:
+    """A number; one of a lane with the lane after a point."""
+    return str(arg) if isinstance(arg, int) else f"{_number(arg[0])}.{arg[1]}"
+
+
+def _named_size(arg: tuple[str, sint]) -> str:
+    return f"{arg[0]}, {_size(arg[1])}"
+
+
+_PRINT: dict[Arg, Callable[[Any], str]] = {
+    Arg.SLOT: str,
+    Arg.VARIABLE: _variable,
+    Arg.ARRAY: _named_size,
+    Arg.SPECIAL: _named_size,
+    Arg.NAME: str,
+    Arg.NUMBER: _number,
+    Arg.LABEL: str,
+    Arg.HINT: str,
+    Arg.LANES: lambda arg: ", ".join(map(str, arg)),
+    Arg.INSTRUCTION: lambda arg: str(arg.name),
+}
+
+
 def _arg(u: UOp) -> str:
-    if u.op is UOps.VAR:
-        return f"[{_variable(u.arg)}]"
-    if u.op in (UOps.SCRATCH, UOps.SPECIAL):
-        return f"[{u.arg[0]}, {_size(u.arg[1])}]"
-    if u.op is UOps.GEP:
-        return f"[{', '.join(map(str, u.arg))}]"
-    if u.op is UOps.MATRIX:
-        return f"[{u.arg.name}]"
-    return "" if u.arg is None else f"[{u.arg}]"
+    if u.is_const:
+        return f"[{_constant(u)}]"
+    return "" if u.arg is None or not isinstance(u.op, UOps) else f"[{_PRINT[SPEC[u.op].arg](u.arg)}]"
 
 
 def _constant(u: UOp) -> str:
@@ -102,9 +117,9 @@ def print_uops(kernel: UOp | Sequence[UOp]) -> str:
     for u in nodes:
         if u.is_const and (u in used or not isinstance(kernel, UOp)):
             continue
-        depth -= u.op in _CLOSES
+        depth -= u.op in CLOSES
         operands = ", ".join(_constant(s) if s.is_const else names[s] for s in u.src)
-        parts = [u.op.name.lower() + (f"[{_constant(u)}]" if u.is_const else _arg(u))]
+        parts = [u.op.name.lower() + _arg(u)]
         if u.dtype is not dtypes.void:
             parts.append(u.dtype.name)
         if u.src:
@@ -113,7 +128,7 @@ def print_uops(kernel: UOp | Sequence[UOp]) -> str:
             names[u] = f"%{len(names)}"
             parts[:0] = [names[u], "="]
         lines.append("  " * depth + " ".join(parts))
-        depth += u.op in _OPENS and not isinstance(kernel, UOp)
+        depth += u.op in OPENS and not isinstance(kernel, UOp)
     return "\n".join(lines)
 
 
@@ -203,19 +218,43 @@ def _parse_variable(text: str, known: dict[str, Variable]) -> Variable:
     return Variable(found[1], int(found[2]), _expression(ast.parse(found[3], mode="eval").body, known))
 
 
-def _parse_arg(op: object, text: str | None) -> object:
+def _parse_number(text: str) -> int | tuple[Any, int]:
+    number, point, lane = text.rpartition(".")
+    return (_parse_number(number), int(lane)) if point else int(text)
+
+
+def _parse_named_size(text: str) -> tuple[str, sint]:
+    name, _, size = text.partition(", ")
+    return name, _parse_size(size)
+
+
+def _parse_instruction(text: str) -> MatrixInstruction:
+    if text not in INSTRUCTIONS:
+        raise ParseError(f"{text!r} is no matrix instruction")
+    return INSTRUCTIONS[text]
+
+
+_READ: dict[Arg, Callable[[str], object]] = {
+    Arg.SLOT: int,
+    Arg.VARIABLE: lambda text: _parse_variable(text, {}),
+    Arg.ARRAY: _parse_named_size,
+    Arg.SPECIAL: _parse_named_size,
+    Arg.NAME: str,
+    Arg.NUMBER: _parse_number,
+    Arg.LABEL: int,
+    Arg.HINT: str,
+    Arg.LANES: lambda text: tuple(int(lane) for lane in text.split(", ")),
+    Arg.INSTRUCTION: _parse_instruction,
+}
+
+
+def _parse_arg(op: KOp, text: str | None) -> object:
     if text is None:
         return None
-    if op is UOps.VAR:
-        return _parse_variable(text, {})
-    if op in (UOps.SCRATCH, UOps.SPECIAL):
-        name, _, size = text.partition(", ")
-        return name, _parse_size(size)
-    if op is UOps.GEP:
-        return tuple(int(lane) for lane in text.split(", "))
-    if op is UOps.MATRIX:
-        return INSTRUCTIONS[text]
-    return text if op in (UOps.RANGE, UOps.STORE) else int(text)
+    read = _READ.get(SPEC[op].arg) if isinstance(op, UOps) else None
+    if read is None:
+        raise ParseError(f"{op.name.lower()} takes no argument")
+    return read(text)
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
@@ -286,7 +325,7 @@ def parse_linear(text: str) -> list[UOp]:
     """
     nodes = [u for u in _parse(text) if not u.is_const]
     constants = list(dict.fromkeys(s for u in nodes for s in u.src if s.is_const))
-    head = next((at for at, u in enumerate(nodes) if u.op not in _FIRST), len(nodes))
+    head = next((at for at, u in enumerate(nodes) if u.op not in LEAVES), len(nodes))
     return [*nodes[:head], *constants, *nodes[head:]]
 
 

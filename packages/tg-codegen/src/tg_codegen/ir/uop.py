@@ -1,54 +1,16 @@
 """UOps: the code generator's one IR, in a structured and a linear form.
 
 A UOp is immutable and interned: equal nodes are one object, so common subexpressions are shared by construction.
-Elementwise work uses :class:`tg_lazy.Ops`; structure and memory use :class:`UOps`:
+Elementwise work uses :class:`tg_lazy.Ops`; structure and memory use :class:`UOps`, each of which has a row in the table
+of :mod:`tg_codegen.ir.spec`: its operands, its argument, its dtype and its meaning.
 
-===========  =============================  ===========================================================================
-op           operands                       arg, meaning
-===========  =============================  ===========================================================================
-CONST        none                           the Python value; ``dtype`` may be a vector (a splat)
-PARAM        none                           slot: the kernel's buffer argument (a pointer)
-VAR          none                           a ``tg_shape.Variable``: a scalar argument
-SCRATCH      none                           ``(name, size)``: an array private to a thread (REG) or a work-group (LOCAL)
-SPECIAL      none                           ``(name, size)``: ``gidx0-2``, ``lidx0-2`` or ``core_id``; 0 <= it < size
-RANGE        (start, end[, step])           axis name, unique in the kernel: a loop counter
-LOOP         (range, \\*effects)             structured form: run the effects for every value of the range, in order
-IF           (condition, \\*effects)         structured form: run the effects if the condition holds
-ACC          (init, \\*outer ranges)         number: a mutable register, set to ``init`` where the outer ranges are
-                                            open; as an operand it is its present value
-ASSIGN       (acc, value)                   effect: sets the register
-READ         (acc, effect)                  the register's value once ``effect`` has run
-AFTER        (pointer, \\*effects)           the pointer, usable once the effects have run
-LOAD         (pointer, index[, gate, alt])  ``dtype.count`` consecutive elements; ``alt`` where the gate is false
-STORE        (pointer, index, value[, gate])  effect: writes consecutive elements where the gate is true; with
-                                            the arg ``STREAM`` past the caches, if the target can
-PREFETCH     (pointer, index)               effect: the element's cache line will be read soon; it need not exist
-VECTORIZE    scalars                        a vector of these lanes
-BROADCAST    (scalar,)                      a vector of equal lanes
-GEP          (vector[, vector])             tuple of lanes: those lanes, a scalar if there is one; the second vector, of
-                                            the first's dtype, counts its lanes after the first's
-SCALE        (x, n)                         x * 2**n, rounded once; n is a float with the value of an integer
-MATRIX       (acc, a, b)                    a :class:`tg_codegen.ir.matrix.MatrixInstruction`: the sum with the products
-                                            added; each operand is a thread's fragment
-BARRIER      none or effects                effect: work-group barrier
-SINK         effects                        structured form: the whole kernel
-ENDRANGE     (range,)                       linear form: closes a RANGE
-ENDIF        (if,)                          linear form: closes an IF, which has then only its condition
-===========  =============================  ===========================================================================
-
-The ASSIGNs of a LOOP are the last effects of its body and happen together: every value that they need is computed
-before the first of them. A value that uses an ACC directly belongs to the body of the LOOP that assigns it (or, where
-it initialises another ACC, to that ACC's place) and is never moved out of it.
-
-A gate is a bool, scalar or with one lane per element; where it is false nothing is read or written. An index counts
-elements of the pointer's base dtype and is an int32 or int64 scalar. The structured form is a DAG with one SINK;
-:func:`tg_codegen.linear.linearize.linearize` turns it into the linear form, a list in execution order.
+The structured form is a DAG with one SINK; :func:`tg_codegen.linear.linearize.linearize` turns it into the linear form,
+a list in execution order.
 """
 
 from __future__ import annotations
 
 import struct
-from enum import Enum, auto
 from typing import Any
 from weakref import ref
 
@@ -56,45 +18,9 @@ from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import ALU, Ops, result_dtype
 from tg_shape import Interned
 
-
-class UOps(Enum):
-    """Structure and memory operations of kernels; see the module's table."""
-
-    __hash__ = object.__hash__  # members are unique; Enum's own hash is a Python function, and slow
-
-    CONST = auto()
-    PARAM = auto()
-    VAR = auto()
-    SCRATCH = auto()
-    SPECIAL = auto()
-    RANGE = auto()
-    LOOP = auto()
-    IF = auto()
-    ACC = auto()
-    ASSIGN = auto()
-    READ = auto()
-    AFTER = auto()
-    LOAD = auto()
-    STORE = auto()
-    PREFETCH = auto()
-    VECTORIZE = auto()
-    BROADCAST = auto()
-    GEP = auto()
-    SCALE = auto()
-    MATRIX = auto()
-    BARRIER = auto()
-    SINK = auto()
-    ENDRANGE = auto()
-    ENDIF = auto()
-
+from .spec import STREAM, UNPACKED, UOps
 
 KOp = Ops | UOps
-
-STREAM = "stream"
-
-EFFECTS = frozenset({
-    UOps.LOOP, UOps.IF, UOps.ASSIGN, UOps.STORE, UOps.PREFETCH, UOps.BARRIER, UOps.ENDRANGE, UOps.ENDIF, UOps.SINK,
-})  # fmt: skip
 
 
 def _arg_key(arg: object) -> object:
@@ -112,7 +38,7 @@ class UOp:
       op: an elementwise :class:`tg_lazy.Ops` or a :class:`UOps`.
       dtype: dtype of the value, a vector dtype for several lanes; ``dtypes.void`` for effects.
       src: operands.
-      arg: see the module's table.
+      arg: what the table of UOps says; None for an elementwise op.
     """
 
     __slots__ = ("__weakref__", "arg", "dtype", "op", "src")
@@ -243,15 +169,15 @@ def shuffle(a: UOp, b: UOp, *lanes: int) -> UOp:
         return a.gep(*lanes)
     if all(lane >= count for lane in lanes):
         return b.gep(*(lane - count for lane in lanes))
-    if all(v.op in _SCALARS for v in (a, b)):
+    if all(v.op in UNPACKED for v in (a, b)):
         return vectorize(*(a.gep(lane) if lane < count else b.gep(lane - count) for lane in lanes))
     scalar = a.dtype.scalar()
     return UOp(UOps.GEP, scalar if len(lanes) == 1 else scalar.vec(len(lanes)), (a, b), lanes)
 
 
-_SCALARS = frozenset({UOps.CONST, UOps.BROADCAST, UOps.VECTORIZE})  # whose lanes are there as scalars
-
-
 def is_alu(u: UOp) -> bool:
     """Whether the node is elementwise work."""
     return u.op in ALU
+
+
+__all__ = ["STREAM", "KOp", "UOp", "UOps", "const", "is_alu", "shuffle", "vectorize"]

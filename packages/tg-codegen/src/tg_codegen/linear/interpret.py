@@ -17,6 +17,7 @@ from tg_shape import Expr, Variable
 
 from ..ir.facts import pointer_base
 from ..ir.scalar import scalar_function
+from ..ir.spec import CLOSES, OPENS, POINTERS, REGISTERS
 from ..ir.uop import UOp, UOps
 from .linearize import linearize
 
@@ -152,9 +153,9 @@ class _Program:
         open_at: list[int] = []
         for at, u in enumerate(uops):
             self.place[u] = at
-            if u.op in (UOps.RANGE, UOps.IF):
+            if u.op in OPENS:
                 open_at.append(at)
-            elif u.op in (UOps.ENDRANGE, UOps.ENDIF):
+            elif u.op in CLOSES:
                 if not open_at or uops[open_at[-1]] is not u.src[0]:
                     raise KernelFault(f"{u!r} does not close the innermost block")
                 self.end[open_at[-1]] = at
@@ -176,13 +177,13 @@ class _Program:
             at = at + 1 if goto is None else goto
 
     def _step(self, at: int, u: UOp) -> Step | None:
-        src = [self._operand(u, s) for s in u.src if s.op not in (UOps.PARAM, UOps.SCRATCH, UOps.AFTER)]
+        src = [self._operand(u, s) for s in u.src if s.op not in POINTERS]
         count, scalar = u.dtype.count, u.dtype.scalar()
         if isinstance(u.op, Ops):
             return self._alu(at, u, src)
         if u.op is UOps.BARRIER:
             return None
-        if u.op in (UOps.PARAM, UOps.SCRATCH, UOps.AFTER):
+        if u.op in POINTERS:
             return lambda item: None
         if u.op is UOps.CONST:
             return self._set(at, (truncate(u.arg, scalar),) * count)
@@ -210,7 +211,7 @@ class _Program:
             return self._store(u, src)
         if u.op is UOps.PREFETCH:
             return lambda item: None
-        if u.op in (UOps.ACC, UOps.READ):
+        if u.op in REGISTERS:
             return self._move(src[0], at, tuple(range(count)))
         if u.op is UOps.ASSIGN:
             return self._move(src[1], src[0], tuple(range(u.src[0].dtype.count)))

@@ -26,8 +26,9 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 
 from ..ir.facts import pointer_base
-from ..ir.uop import EFFECTS, UOp, UOps
-from .placement import BLOCKS, FIRST, Block, LinearizeError, Placement
+from ..ir.spec import BLOCKS, EFFECTS, LEAVES
+from ..ir.uop import UOp, UOps
+from .placement import Block, LinearizeError, Placement
 
 
 def _constants(uops: list[UOp]) -> list[UOp]:
@@ -38,7 +39,7 @@ def _constants(uops: list[UOp]) -> list[UOp]:
 def _first_key(u: UOp) -> tuple[int, str | int]:
     """The order of what stands before everything: by op, then by slot or name."""
     arg = u.arg if u.op is UOps.PARAM else u.arg.name if u.op is UOps.VAR else u.arg[0]
-    return FIRST.index(u.op), arg
+    return LEAVES.index(u.op), arg
 
 
 def _place(access: UOp) -> tuple[UOp | None, range]:
@@ -83,8 +84,8 @@ class _Emitter:
                     self.at.setdefault((*key, base, element), []).append(u)
 
     def run(self) -> list[UOp]:
-        first = [u for u in self.placed.order if u.op in FIRST and not u.is_const]
-        self.done.update((u, u) for u in self.placed.order if u.op in FIRST)
+        first = [u for u in self.placed.order if u.op in LEAVES and not u.is_const]
+        self.done.update((u, u) for u in self.placed.order if u.op in LEAVES)
         stack: list[tuple[str, UOp]] = [("list", u) for u in reversed(self.placed.order[-1].src)]
         while stack:
             step, u = stack.pop()

@@ -15,11 +15,9 @@ from tg_lazy import Ops
 
 from ..ir.bounds import Bounds
 from ..ir.facts import pointer_base
-from ..ir.uop import EFFECTS, UOp, UOps
+from ..ir.spec import BLOCKS, EFFECTS, LEAVES, REGISTERS
+from ..ir.uop import UOp, UOps
 from ..ir.verify import InvalidIR
-
-FIRST = (UOps.PARAM, UOps.VAR, UOps.SPECIAL, UOps.SCRATCH, UOps.CONST)
-BLOCKS = frozenset({UOps.LOOP, UOps.IF})
 
 
 class LinearizeError(InvalidIR):
@@ -80,7 +78,7 @@ def _waits_of(pointer: UOp) -> list[UOp]:
 
 def register_uses(u: UOp) -> tuple[UOp, ...]:
     """The ACC operands whose present value the node takes."""
-    if u.op in (UOps.READ, UOps.ACC):
+    if u.op in REGISTERS:
         return ()
     operands = u.src[1:] if u.op is UOps.ASSIGN else () if u.op in BLOCKS or u.op is UOps.AFTER else u.src
     return tuple(s for s in operands if s.op is UOps.ACC)
@@ -248,7 +246,7 @@ class Placement:
                     block = _common(block, other)
             elif u.op is UOps.RANGE:
                 block = self.of_range[u]
-            elif u.op in FIRST:
+            elif u.op in LEAVES:
                 block = self.root
             else:
                 block = self._hoist(u, self.block[u])
@@ -284,7 +282,7 @@ class Placement:
             if u.op is UOps.RANGE:
                 continue
             for s in (*u.src[0].src, *u.src) if u.op is UOps.LOOP else u.src:
-                if s.op in FIRST or s.op is UOps.RANGE:
+                if s.op in LEAVES or s.op is UOps.RANGE:
                     continue
                 at = self.block[s]
                 if u.op in BLOCKS and self.listed.get(s, (None,))[0] is self.body[u]:

@@ -15,14 +15,11 @@ from tg_shape import upper
 
 from ..ir.program import ProgramSpec
 from ..ir.scalar import scalar_function
+from ..ir.spec import NO_INSTRUCTION, TRANSFERS
 from ..ir.uop import UOp, UOps, is_alu
 from ..machine.costs import CPUCosts
 from ..machine.target import Target
 
-NO_INSTRUCTION = frozenset({
-    UOps.CONST, UOps.PARAM, UOps.VAR, UOps.SCRATCH, UOps.SPECIAL, UOps.ACC, UOps.READ, UOps.AFTER, UOps.ASSIGN,
-    UOps.ENDIF, UOps.BROADCAST, UOps.ENDRANGE,
-})  # fmt: skip
 UNKNOWN_TRIPS = 16
 """Iterations that a loop is taken to have where its extent is not known."""
 
@@ -115,7 +112,7 @@ def _pieces(u: UOp, target: Target) -> int:
     """Instructions of the machine's width for one value."""
     if isinstance(u.dtype, PtrDType):
         return 1
-    width = target.vector_bytes if target.kind == "cpu" or u.op in (UOps.LOAD, UOps.STORE) else 4
+    width = target.vector_bytes if target.kind == "cpu" or u.op in TRANSFERS else 4
     return max(1, -(-u.dtype.itemsize // width))
 
 

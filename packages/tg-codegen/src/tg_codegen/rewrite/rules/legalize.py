@@ -12,6 +12,7 @@ from tg_dtype import AddrSpace, DType, FloatFormat, PtrDType, dtypes, float_form
 from tg_lazy import Ops
 
 from ...ir.facts import pointer_base
+from ...ir.spec import ARRAYS, LANE_MOVES
 from ...ir.uop import UOp, UOps, const
 from ...machine.renderer import Renderer
 
@@ -118,7 +119,7 @@ def _shorten(x: UOp) -> UOp:
     return result
 
 
-_MOVES = frozenset({UOps.GEP, UOps.VECTORIZE, UOps.BROADCAST, Ops.WHERE})
+_MOVES = frozenset({*LANE_MOVES, Ops.WHERE})
 
 
 class _Legalizer:
@@ -168,7 +169,7 @@ class _Legalizer:
 
     def node(self, u: UOp, src: tuple[UOp, ...]) -> UOp:
         narrow = u.dtype.scalar() in self.missing and dtypes.is_float(u.dtype)
-        if u.op in (UOps.PARAM, UOps.SCRATCH):
+        if u.op in ARRAYS:
             return UOp(u.op, self.pointer(u.dtype, u in self.multiplied), src, u.arg)
         if u.op is UOps.AFTER:
             return UOp(u.op, src[0].dtype, src, u.arg)

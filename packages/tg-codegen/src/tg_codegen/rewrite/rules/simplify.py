@@ -14,6 +14,7 @@ from tg_lazy import ALU, Ops
 
 from ...ir.bounds import Bounds
 from ...ir.scalar import evaluate
+from ...ir.spec import BLOCKS, LISTS
 from ...ir.uop import UOp, UOps, const, shuffle, vectorize
 from ..engine import PatternMatcher, Rule
 from ..pattern import ANY, BOOL, FLOAT, INT, VALUE, constant, literal, op, var
@@ -282,7 +283,7 @@ def _dead(u: UOp) -> bool:
     """Whether an effect does nothing."""
     if u.op is UOps.STORE:
         return len(u.src) > 3 and u.src[3].is_const and not u.src[3].arg
-    if u.op not in (UOps.LOOP, UOps.IF):
+    if u.op not in BLOCKS:
         return False
     return len(u.src) == 1 or (u.op is UOps.IF and u.src[0].is_const and not u.src[0].arg)
 
@@ -306,7 +307,7 @@ memory = PatternMatcher([
          law="store(p, i, v, True) -> store(p, i, v)"),
     Rule("where_load", z.where(op(UOps.LOAD, var("p"), var("i"), z, y, name="x"), y), x, VALUE,
          law="where(g, load(p, i, g, alt), alt) -> load(p, i, g, alt)"),
-    Rule("drop_dead", op((UOps.SINK, UOps.LOOP, UOps.IF, UOps.AFTER)), _drop_dead, ANY,
+    Rule("drop_dead", op(tuple(LISTS)), _drop_dead, ANY,
          law="sink(..., store(p, i, v, False), ...) -> sink(...)"),
     Rule("after_nothing", op(UOps.AFTER), _after_nothing, ANY, law="after(p) -> p"),
 ])  # fmt: skip
