@@ -79,7 +79,8 @@ def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True) -> Any:
 
 
 _DECLARED = re.compile(
-    r"^static .*?\b(\w+)\(|^struct (?:__align__\(\d+\) )?(\w+) \{|^typedef .*?(\w+) __attribute__", re.MULTILINE
+    r"^static .*?\b(\w+)\(|^struct (?:__align__\(\d+\) )?(\w+) \{|^typedef .*?(\w+) __attribute__"
+    r"|^typedef struct .*?(\w+);$", re.MULTILINE
 )
 
 Joined = Callable[[Mapping[str, str]], dict[str, tuple[str, ...]]]

@@ -14,13 +14,13 @@ from tg_codegen.ir.uop import UOp
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
 from tg_codegen.render.c import ClangRenderer
-from tg_codegen.render.cstyle import bare, decimal
 from tg_codegen.render.cuda import CUDARenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.render.msl import MSLRenderer
 from tg_codegen.render.opencl import OpenCLRenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_codegen.render.renderers import RENDERERS
+from tg_codegen.render.spelling import bare, decimal
 from tg_codegen.render.wgsl import MOST_GROUPS, WGSLRenderer
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops

@@ -24,20 +24,21 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from tg_dtype import AddrSpace, DType, dtypes
+from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 from tg_lazy import Ops
 
 from ..ir.facts import element
 from ..ir.matrix import SIMDGROUP, MatrixInstruction
 from ..ir.uop import UOp, UOps
-from ..machine.renderer import Renderer
 from ..machine.target import Target
 from ..rewrite.narrow import narrow
-from .cstyle import BINARY, COMPARISONS, KEYWORDS, CStyleKernel, bare, short, unsigned
+from .cstyle import CStyleRenderer
+from .dialect import KEYWORDS, Builtin, Dialect, Operators, Terms, Vectors, WorkGroup, call
+from .spelling import bare, short
 
 MOST_BUFFERS = 31  # buffer arguments of a function, on every device
 WIDEST = 4  # lanes of a vector
@@ -49,7 +50,6 @@ _NAMES = {
 _SPACES = {AddrSpace.GLOBAL: "device ", AddrSpace.LOCAL: "threadgroup ", AddrSpace.REG: "thread "}
 _FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc"}
 _PLACES = {"g": "group", "l": "item"}
-_INPUTS = ("uint3 group [[threadgroup_position_in_grid]]", "uint3 item [[thread_position_in_threadgroup]]")
 _WORDS = frozenset(
     """device thread threadgroup threadgroup_imageblock vertex fragment mesh object bfloat uint2 uint3 uint4 size_t
     ptrdiff_t metal as_type alignas alignof auto constexpr const_cast decltype dynamic_cast explicit export friend
@@ -68,7 +68,103 @@ def function_name(kernel: str) -> str:
     return f"{kernel}_1" if kernel in KEYWORDS or kernel in _WORDS else kernel
 
 
-class MSLRenderer(Renderer):
+def _through_float(name: str) -> Builtin:
+    return lambda terms, dtype, v: f"bfloat({name}(float({bare(v[0])})))"
+
+
+_OF_FLOATS = {
+    (op, dtype): call(name) for dtype in (dtypes.float16, dtypes.float32)
+    for op, name in (*_FUNCTIONS.items(), (Ops.MULACC, "fma"))
+}  # fmt: skip
+_BUILTINS = {
+    **_OF_FLOATS,
+    **{(op, dtypes.bfloat16): _through_float(name) for op, name in _FUNCTIONS.items()},
+    # a narrow literal is an int
+    **{(Ops.MAX, dtype): call("max") for dtype in _NAMES if dtypes.is_int(dtype) and dtype.bits >= 32},
+}
+_OF_VECTORS = {**_OF_FLOATS, **{(Ops.MAX, dtype): call("max") for dtype in _NAMES if dtypes.is_int(dtype)}}
+
+
+def _kernel(name: str, parameters: str, group: WorkGroup | None) -> str:
+    most = f"[[max_total_threads_per_threadgroup({group[0] * group[1] * group[2]})]] " if group else ""
+    return f"{most}kernel void {name}({parameters})"
+
+
+def _array(space: AddrSpace, kind: str, name: str, size: int) -> str:
+    return f"{'' if space is AddrSpace.REG else _SPACES[space]}{kind} {name}[{size}]"
+
+
+def _matrix(terms: Terms, instruction: MatrixInstruction, acc: DType, a: DType, b: DType) -> str:
+    def matrix_of(dtype: DType, name: str) -> str:
+        kind = f"simdgroup_{terms.type(dtype.scalar())}8x8"
+        places = (f"{name}.thread_elements()[{i}] = {name}_.{'xy'[i]};" for i in range(2))
+        return f"{kind} {name}; {' '.join(places)}"
+
+    kinds = [terms.type(dtype) for dtype in (acc, a, b)]
+    parameters = ", ".join(f"{kind} {letter}_" for kind, letter in zip(kinds, "cab", strict=True))
+    return terms.helper(f"multiply_{short(instruction.a)}", acc, parameters, lambda: [
+        matrix_of(acc, "c"), matrix_of(a, "a"), matrix_of(b, "b"), "simdgroup_multiply_accumulate(c, a, b, c);",
+        f"return {kinds[0]}(c.thread_elements()[0], c.thread_elements()[1]);",
+    ])  # fmt: skip
+
+
+# The specification says nothing of bfloat16 as vectors, nor what a division by 0 gives.
+
+
+def _lane_by_lane(op: Ops, dtype: DType, guarded: bool) -> bool:
+    return dtype.scalar() is dtypes.bfloat16 or (guarded and op in (Ops.IDIV, Ops.MOD))
+
+
+def _cast_lane_by_lane(src: DType, dst: DType) -> bool:
+    rounds = dtypes.is_float(src) and not dtypes.is_float(dst)
+    return rounds or dtypes.bfloat16 in (src.scalar(), dst.scalar())
+
+
+DIALECT = Dialect(
+    language="MSL",
+    scalars=_NAMES,
+    kernel=_kernel,
+    parameter=lambda kind, name, number: f"device {kind}* {name} [[buffer({number})]]",
+    variables=lambda number: f"constant Args& args [[buffer({number})]]",
+    inputs=("uint3 group [[threadgroup_position_in_grid]]", "uint3 item [[thread_position_in_threadgroup]]"),
+    work_item=lambda place, dimension: f"int({_PLACES[place]}.{'xyz'[dimension]})",
+    reserved=KEYWORDS | _WORDS,
+    preamble=("#include <metal_stdlib>", "#pragma clang fp contract(off)", "using namespace metal;"),
+    long_suffix="L",
+    name_constants=False,
+    builtins=_BUILTINS,
+    reinterpret=lambda kind, x: f"as_type<{kind}>({bare(x)})",
+    matrix=_matrix,
+    spaces=_SPACES,
+    array=_array,
+    barrier=("threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);",),
+    one_gate=True,
+    vectors=Vectors(
+        name=lambda lane, dtype: f"{lane}{dtype.count}",
+        define=lambda name, lane, dtype: "",
+        literal=lambda kind, lanes: f"{kind}({', '.join(lanes[:1] if len(set(lanes)) == 1 else lanes)})",
+        lane=lambda vector, index: f"{vector}.{'xyzw'[index]}",
+        whole=lambda memory, space, divisor: memory.scalar().itemsize <= 4 and space is not AddrSpace.REG,
+        load=lambda terms, memory, space, pointer, index:
+            f"{terms.type(memory)}(*(const {space}packed_{terms.type(memory)}*)({pointer} + {index}))",
+        store=lambda terms, memory, space, pointer, index, value:
+            f"*({space}packed_{terms.type(memory)}*)({pointer} + {index}) = packed_{terms.type(memory)}({value});",
+        operators=Operators(
+            convert=lambda kind, x: f"{kind}({bare(x)})",
+            reinterpret=lambda kind, x: f"as_type<{kind}>({bare(x)})",
+            select=lambda terms, dtype: lambda mask, a, b: f"select({b}, {a}, {mask})",
+            number=lambda terms, value, dtype: f"{terms.type(dtype)}({value})",
+            takes_scalars=False,
+            negates_unsigned=False,
+            builtins=_OF_VECTORS,
+            lane_by_lane=_lane_by_lane,
+            cast_lane_by_lane=_cast_lane_by_lane,
+        ),
+    ),
+)  # fmt: skip
+
+
+class MSLRenderer(CStyleRenderer):
     """Writes the Metal Shading Language.
 
     Args:
@@ -79,6 +175,7 @@ class MSLRenderer(Renderer):
 
     name: ClassVar[str] = "MSL"
     matrices: ClassVar[frozenset[str]] = frozenset(found.name for found in SIMDGROUP)
+    dialect: ClassVar[Dialect] = DIALECT
 
     def __init__(
         self, target: Target | None = None, *, bfloat: bool = False, simdgroup: bool = True
@@ -92,273 +189,37 @@ class MSLRenderer(Renderer):
         self.bfloat = bfloat
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        uops = narrow(uops, WIDEST)
-        return _Kernel(name, uops, self.target).text()
+        name, uops = function_name(name), narrow(uops, WIDEST)
+        self._check_limits(name, uops)
+        return super().render(name, uops)
 
     def supports_dtype(self, dtype: DType) -> bool:
-        scalar = dtype.scalar()
-        if scalar is dtypes.bfloat16:
-            return self.bfloat
-        return dtypes.is_bool(scalar) or scalar in _NAMES
+        return super().supports_dtype(dtype) and (self.bfloat or dtype.scalar() is not dtypes.bfloat16)
+
+    def _check_limits(self, name: str, uops: Sequence[UOp]) -> None:
+        """What a kernel takes of the device.
+
+        Raises:
+          ValueError: it is more than there is.
+        """
+        variables = any(u.op is UOps.VAR for u in uops)
+        buffers = sum(u.op is UOps.PARAM for u in uops) + variables
+        if buffers > MOST_BUFFERS:
+            of_them = ", one of them for its variables" if variables else ""
+            raise ValueError(
+                f"MSL: the kernel {name} wants {buffers} buffers{of_them}; a function takes {MOST_BUFFERS}")
+        shared, limit = sum(map(_shared_bytes, uops)), self.target.shared_bytes
+        if shared > limit:
+            raise ValueError(
+                f"MSL: the kernel {name} wants {shared} bytes of threadgroup memory; the device has {limit}")
 
     @property
     def key(self) -> str:
         return f"{super().key}:bfloat={self.bfloat}"
 
 
-class _Kernel(CStyleKernel):
-    language = "MSL"
-    scalars = _NAMES
-    long_suffix = "L"
-    name_constants = False
-
-    def __init__(self, name: str, uops: Sequence[UOp], target: Target) -> None:
-        super().__init__(name, uops, target.fused_multiply_add)
-        self.names = set(KEYWORDS | _WORDS)
-        self.shared_bytes, self.shared_limit = 0, target.shared_bytes
-
-    # whole text
-
-    def text(self) -> str:
-        self.name = function_name(self.name)
-        self.names.add(self.name)
-        parameters: list[str] = []
-        for u in self.facts.params:
-            self.values[u] = self.claim(f"data{u.arg}")
-            parameters.append(f"{self.parameter_type(u)} {self.values[u]} [[buffer({len(parameters)})]]")
-        members = []
-        for u in self.facts.variables:
-            member = self.claim(u.arg.name)
-            self.values[u] = f"args.{member}"
-            members.append(f"int {member};")
-        if members:
-            parameters.append(f"constant Args& args [[buffer({len(parameters)})]]")
-        if len(parameters) > MOST_BUFFERS:
-            variables = ", one of them for its variables" if members else ""
-            raise ValueError(
-                f"{self.language}: the kernel {self.name} wants {len(parameters)} buffers{variables}; a function takes "
-                f"{MOST_BUFFERS}"
-            )
-        for u in self.uops:
-            self.statement(u)
-        lines = [
-            "#include <metal_stdlib>",
-            "#pragma clang fp contract(off)",
-            "using namespace metal;",
-            *([f"struct Args {{ {' '.join(members)} }};"] if members else []),
-            *self.helpers.values(),
-            f"{self.signature(', '.join([*parameters, *_INPUTS]))} {{",
-        ]  # fmt: skip
-        return "\n".join([*lines, *self.body, "}"]) + "\n"
-
-    def signature(self, parameters: str) -> str:
-        group = self.facts.work_group()
-        most = f"[[max_total_threads_per_threadgroup({group[0] * group[1] * group[2]})]] " if group else ""
-        return f"{most}kernel void {self.name}({parameters})"
-
-    def parameter_type(self, u: UOp) -> str:
-        const = "" if u.arg in self.facts.stored else "const "
-        return f"device {const}{self.memory_type(element(u))}*"
-
-    def special(self, name: str) -> str:
-        return f"int({_PLACES[name[0]]}.{'xyz'[int(name[-1])]})"
-
-    def scratch(self, u: UOp, name: str) -> str:
-        space = self.space(u)
-        if space is AddrSpace.REG:
-            return f"{self.memory_type(element(u))} {name}[{u.arg[1]}]"
-        self.shared_bytes += -(-u.arg[1] * element(u).itemsize // 16) * 16
-        if self.shared_bytes > self.shared_limit:
-            raise ValueError(
-                f"{self.language}: the kernel {self.name} wants {self.shared_bytes} bytes of threadgroup memory; the "
-                f"device has {self.shared_limit}"
-            )
-        return f"threadgroup {self.memory_type(element(u))} {name}[{u.arg[1]}]"
-
-    def barrier(self) -> None:
-        self.line("threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);")
-
-    def pointer_type(self, pointer: UOp) -> str:
-        return f"{_SPACES[self.space(pointer)]}{super().pointer_type(pointer)}"
-
-    # vectors
-
-    def type(self, dtype: DType) -> str:
-        if dtypes.is_bool(dtype) and dtype.count > 1:
-            return self.vector_type(dtype)
-        return super().type(dtype)
-
-    def vector_type(self, dtype: DType) -> str:
-        return f"{self.type(dtype.scalar())}{dtype.count}"
-
-    def vector(self, lanes: Sequence[str], dtype: DType) -> str:
-        distinct = lanes[:1] if len(set(lanes)) == 1 else lanes
-        return f"{self.type(dtype)}({', '.join(bare(lane) for lane in distinct)})"
-
-    def lane(self, vector: str, index: int, count: int) -> str:
-        return f"{vector}.{'xyzw'[index]}"
-
-    def lane_value(self, vector: str, index: int, dtype: DType) -> str:
-        return self.lane(vector, index, dtype.count)
-
-    def pack_lane(self, text: str) -> str:
-        return text
-
-    def each(
-        self, make: Callable[[list[str]], str | None], values: list[tuple[str, DType]], dtype: DType
-    ) -> str | None:
-        """A vector of which each lane is made from the same lane of these values."""
-        names = [self.atom(text, kind) for text, kind in values]
-        lanes = []
-        for i in range(dtype.count):
-            one = make([self.lane(name, i, dtype.count) for name in names])
-            if one is None:
-                return None
-            lanes.append(one)
-        return self.vector(lanes, dtype)
-
-    # memory
-
-    def load(self, u: UOp) -> str:
-        if len(u.src) > 2 and u.src[2].op is UOps.BROADCAST:  # all lanes or none
-            u = u.replace((*u.src[:2], u.src[2].src[0], *u.src[3:]))
-        return super().load(u)
-
-    def packed(self, base: UOp, dtype: DType) -> str | None:
-        """The type by which consecutive elements are accessed as one, None if there is none."""
-        memory = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
-        if memory.scalar().itemsize > 4 or self.space(base) is AddrSpace.REG:
-            return None
-        return f"packed_{self.type(memory)}"
-
-    def vector_load(self, base: UOp, pointer: str, index: UOp, text: str, dtype: DType) -> str:
-        memory = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
-        packed = self.packed(base, dtype)
-        if packed is not None:
-            space = _SPACES[self.space(base)]
-            return f"{self.type(memory)}(*(const {space}{packed}*)({pointer} + {text}))"
-        at = self.atom(text, index.dtype)
-        return self.vector([f"{pointer}[{at} + {i}]" for i in range(dtype.count)], memory)
-
-    def vector_store(self, base: UOp, pointer: str, index: UOp, text: str, value: str, dtype: DType) -> None:
-        memory = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
-        packed = self.packed(base, dtype)
-        if packed is not None:
-            self.line(f"*({_SPACES[self.space(base)]}{packed}*)({pointer} + {text}) = {packed}({bare(value)});")
-            return
-        at, whole = self.atom(text, index.dtype), self.atom(value, memory)
-        for i in range(dtype.count):
-            self.line(f"{pointer}[{at} + {i}] = {self.lane(whole, i, dtype.count)};")
-
-    def from_memory(self, text: str, dtype: DType) -> str:
-        if not dtypes.is_bool(dtype) or dtype.count == 1:
-            return super().from_memory(text, dtype)
-        return f"({text} != {self.type(dtypes.uint8.vec(dtype.count))}(0))"
-
-    def to_memory(self, text: str, dtype: DType) -> str:
-        if not dtypes.is_bool(dtype) or dtype.count == 1:
-            return text
-        return f"{self.type(dtypes.uint8.vec(dtype.count))}({bare(text)})"
-
-    # arithmetic
-
-    def elementwise(self, op: Ops, dtype: DType, v: list[str], exact: bool, guarded: bool) -> str | None:
-        if dtype.count == 1:
-            return self.scalar_alu(op, dtype, v, exact, guarded)
-        scalar, flags = dtype.scalar(), dtypes.bool.vec(dtype.count)
-        # The specification says nothing of these as vectors.
-        alone = dtypes.is_bool(dtype) or scalar is dtypes.bfloat16 or (guarded and op in (Ops.IDIV, Ops.MOD))
-        if alone and op is Ops.WHERE:
-            values = [(v[0], flags), (v[1], dtype), (v[2], dtype)]
-            return self.each(lambda lane: f"({lane[0]} ? {lane[1]} : {lane[2]})", values, dtype)
-        if alone:
-            return self.each(
-                lambda lane: self.scalar_alu(op, scalar, lane, exact, guarded),
-                [(text, dtype) for text in v],
-                flags if op in COMPARISONS else dtype,
-            )
-        if op is Ops.WHERE:
-            return f"select({bare(v[2])}, {bare(v[1])}, {bare(v[0])})"
-        if op in COMPARISONS:
-            return f"({v[0]} {BINARY[op]} {v[1]})"
-        return self.scalar_alu(op, dtype, v, exact, guarded)
-
-    def wrapping(self, operator: str, dtype: DType, a: str, b: str, exact: bool) -> str:
-        if dtype.count == 1:
-            return super().wrapping(operator, dtype, a, b, exact)
-        if dtypes.is_unsigned(dtype):
-            return f"({a} {operator} {b})"
-        word = self.type(unsigned(dtype))
-        return f"as_type<{self.type(dtype)}>(as_type<{word}>({bare(a)}) {operator} as_type<{word}>({bare(b)}))"
-
-    def negated(self, dtype: DType, x: str, exact: bool) -> str:
-        if dtype.count == 1:
-            return super().negated(dtype, x, exact)
-        word = self.type(unsigned(dtype))
-        return f"as_type<{self.type(dtype)}>({word}(0) - as_type<{word}>({bare(x)}))"
-
-    def maximum(self, dtype: DType) -> str:
-        if dtypes.is_int(dtype) and (dtype.count > 1 or dtype.bits >= 32):  # a narrow literal is an int
-            return "max"
-        if dtype.count == 1:
-            return super().maximum(dtype)
-        body = "return select(select(b, a, a > b), a, a != a);"
-        return self.function(f"max_{short(dtype)}", dtype, [(dtype, "a"), (dtype, "b")], body)
-
-    def float_alu(self, op: Ops, dtype: DType, v: list[str]) -> str | None:
-        if op is Ops.RECIP and dtype.count > 1:
-            return f"({self.literal(1.0, dtype)} / {v[0]})"
-        return super().float_alu(op, dtype, v)
-
-    def multiply_add(self, dtype: DType, v: list[str]) -> str:
-        if not self.fused or dtype.scalar() is dtypes.bfloat16:
-            return super().multiply_add(dtype, v)
-        return f"fma({', '.join(map(bare, v))})"
-
-    def math(self, op: Ops, dtype: DType, x: str) -> str | None:
-        found = _FUNCTIONS.get(op)
-        if found is None:
-            return None
-        if dtype.scalar() is dtypes.bfloat16:
-            return f"bfloat({found}(float({bare(x)})))"
-        return f"{found}({bare(x)})"
-
-    def matrix(self, instruction: MatrixInstruction, acc: DType, a: DType, b: DType) -> str:
-        def matrix_of(dtype: DType, name: str) -> str:
-            kind = f"simdgroup_{self.type(dtype.scalar())}8x8"
-            places = (f"{name}.thread_elements()[{i}] = {name}_.{'xy'[i]};" for i in range(2))
-            return f"{kind} {name}; {' '.join(places)}"
-
-        kinds = [self.type(dtype) for dtype in (acc, a, b)]
-        body = "\n  ".join([
-            matrix_of(acc, "c"), matrix_of(a, "a"), matrix_of(b, "b"), "simdgroup_multiply_accumulate(c, a, b, c);",
-            f"return {kinds[0]}(c.thread_elements()[0], c.thread_elements()[1]);",
-        ])  # fmt: skip
-        name = f"multiply_{short(instruction.a)}"
-        parameters = ", ".join(f"{kind} {letter}_" for kind, letter in zip(kinds, "cab", strict=True))
-        return self.helper(
-            name, lambda: f"{self.helper_prefix}{kinds[0]} tg_{name}({parameters}) {{\n  {body}\n}}"
-        )
-
-    # conversion
-
-    def cast(self, x: str, src: DType, dst: DType) -> str:
-        if src is dst:
-            return x
-        if src.count == 1:
-            return self.scalar_cast(x, src, dst)
-        one = (src.scalar(), dst.scalar())
-        if dtypes.bfloat16 in one or (dtypes.is_float(src) and not dtypes.is_float(dst)):
-            found = self.each(lambda lane: self.scalar_cast(lane[0], *one), [(x, src)], dst)
-            assert found is not None
-            return found
-        if dtypes.is_bool(dst):
-            return f"({x} != {self.type(src)}(0))"
-        return f"{self.type(dst)}({bare(x)})"
-
-    def bitcast(self, x: str, src: DType, dst: DType) -> str:
-        if src is dst:
-            return x
-        if dtypes.is_bool(src) or dtypes.is_bool(dst):
-            return self.cast(x, src, dst)
-        return f"as_type<{self.type(dst)}>({bare(x)})"
+def _shared_bytes(u: UOp) -> int:
+    """Bytes of threadgroup memory that a node takes."""
+    if u.op is not UOps.SCRATCH or not isinstance(u.dtype, PtrDType) or u.dtype.space is AddrSpace.REG:
+        return 0
+    return -(-int(u.arg[1]) * element(u).itemsize // 16) * 16

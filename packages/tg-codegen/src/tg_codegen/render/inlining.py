@@ -1,0 +1,48 @@
+"""Which values of a linear kernel stand inside the expression that uses them; all others get a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..ir.uop import UOp, UOps, is_alu
+
+_INLINABLE = frozenset({UOps.VECTORIZE, UOps.BROADCAST, UOps.GEP})
+
+
+def inlined(uops: Sequence[UOp], uses: Mapping[UOp, int]) -> set[UOp]:
+    """Values used once, in the block that makes them, with no change of a register they read in between.
+
+    Args:
+      uops: a linear kernel.
+      uses: how often each node stands as an operand.
+    """
+    position, block, user = {}, {}, {}
+    open_blocks, count = [0], 0
+    reads: dict[UOp, frozenset[UOp]] = {}
+    changes: dict[UOp, list[int]] = {}
+    for i, u in enumerate(uops):
+        if u.op in (UOps.ENDRANGE, UOps.ENDIF):
+            open_blocks.pop()
+        for operand in u.src:
+            user[operand] = u
+        position[u], block[u] = i, open_blocks[-1]
+        if u.op in (UOps.RANGE, UOps.IF):
+            count += 1
+            open_blocks.append(count)
+        if u.op is UOps.ASSIGN:
+            changes.setdefault(u.src[0], []).append(i)
+        elif u.op is UOps.ACC:
+            reads[u] = frozenset((u,))
+        elif is_alu(u) or u.op in _INLINABLE:
+            reads[u] = frozenset().union(*(reads.get(operand, ()) for operand in u.src))
+    chosen: set[UOp] = set()
+    lands: dict[UOp, int] = {}
+    for u in reversed(uops):
+        lands[u] = position[u]
+        if not (is_alu(u) or u.op in _INLINABLE) or uses.get(u) != 1 or block[user[u]] != block[u]:
+            continue
+        landing = lands[user[u]]
+        if not any(position[u] < i < landing for register in reads[u] for i in changes.get(register, ())):
+            chosen.add(u)
+            lands[u] = landing
+    return chosen
