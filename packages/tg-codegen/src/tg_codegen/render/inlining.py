@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..ir.spec import CLOSES, LANE_MOVES, OPENS
 from ..ir.uop import UOp, UOps, is_alu
-
-_INLINABLE = frozenset({UOps.VECTORIZE, UOps.BROADCAST, UOps.GEP})
 
 
 def inlined(uops: Sequence[UOp], uses: Mapping[UOp, int]) -> set[UOp]:
@@ -21,25 +20,25 @@ def inlined(uops: Sequence[UOp], uses: Mapping[UOp, int]) -> set[UOp]:
     reads: dict[UOp, frozenset[UOp]] = {}
     changes: dict[UOp, list[int]] = {}
     for i, u in enumerate(uops):
-        if u.op in (UOps.ENDRANGE, UOps.ENDIF):
+        if u.op in CLOSES:
             open_blocks.pop()
         for operand in u.src:
             user[operand] = u
         position[u], block[u] = i, open_blocks[-1]
-        if u.op in (UOps.RANGE, UOps.IF):
+        if u.op in OPENS:
             count += 1
             open_blocks.append(count)
         if u.op is UOps.ASSIGN:
             changes.setdefault(u.src[0], []).append(i)
         elif u.op is UOps.ACC:
             reads[u] = frozenset((u,))
-        elif is_alu(u) or u.op in _INLINABLE:
+        elif is_alu(u) or u.op in LANE_MOVES:
             reads[u] = frozenset().union(*(reads.get(operand, ()) for operand in u.src))
     chosen: set[UOp] = set()
     lands: dict[UOp, int] = {}
     for u in reversed(uops):
         lands[u] = position[u]
-        if not (is_alu(u) or u.op in _INLINABLE) or uses.get(u) != 1 or block[user[u]] != block[u]:
+        if not (is_alu(u) or u.op in LANE_MOVES) or uses.get(u) != 1 or block[user[u]] != block[u]:
             continue
         landing = lands[user[u]]
         if not any(position[u] < i < landing for register in reads[u] for i in changes.get(register, ())):
