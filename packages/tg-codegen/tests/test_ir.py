@@ -3,15 +3,21 @@
 ``// CASE: name`` begins a test. ``// CHECK: text`` is found on a line after the last found one, ``// CHECK-NEXT: text``
 on the very next, ``// CHECK-NOT: text`` on no line; ``// LACKS: ops and dtypes`` describes the renderer. In
 ``invalid/``, ``// ERROR: text`` is part of the message.
+
+In ``nests/`` the input is a loop nest (:mod:`tg_codegen.nest.text`); ``// ACTIONS: a; b`` are applied to it, and
+``// TARGET: field=value, …`` is the machine.
 """
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tg_codegen.emit.emitter import emit
 from tg_codegen.ir.bounds import Bounds
 from tg_codegen.ir.text import parse, print_uops
 from tg_codegen.ir.uop import UOp
@@ -19,6 +25,10 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.linear.linearize import linearize
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.text import parse_nest, print_nest
+from tg_codegen.plan.actions import apply
+from tg_codegen.plan.actions import parse as parse_action
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import full_rewrite, simplify
 from tg_codegen.rewrite.rules.decompose import decompose
@@ -108,7 +118,7 @@ def check(output: str, text: str) -> None:
         elif word == "CHECK-NOT":
             assert all(wanted not in line for line in lines), f"found: {wanted}\n{output}"
         else:
-            assert word == "LACKS", word
+            assert word in ("LACKS", "ACTIONS", "TARGET"), word
 
 
 @pytest.mark.parametrize(("name", "text"), list(_cases("*.tgir")))
@@ -127,6 +137,45 @@ def test_invalid(name: str, text: str) -> None:
     (wanted,) = [rest for word, rest in _directives(text) if word == "ERROR"]
     with pytest.raises(ValueError) as raised:
         PASSES[name](parse(text), _renderer(text))
+    assert wanted in str(raised.value)
+
+
+def _target(text: str) -> Target:
+    fields: dict[str, Any] = {}
+    for word, rest in _directives(text):
+        for part in rest.split(", ") if word == "TARGET" else ():
+            name, _, value = part.partition("=")
+            fields[name] = value if name == "kind" else literal_eval(value)
+    return Target(**fields)
+
+
+def _acted(text: str) -> Nest:
+    actions = [part for word, rest in _directives(text) if word == "ACTIONS" for part in rest.split("; ")]
+    return apply(parse_nest(text), [parse_action(action) for action in actions])
+
+
+NEST_PASSES: dict[str, Callable[[str], str]] = {
+    "emit": lambda text: _verified(emit(_acted(text), _target(text))),
+    "parse": lambda text: print_nest(parse_nest(text)),
+}
+
+
+def _verified(kernel: UOp) -> str:
+    verify(kernel)
+    return print_uops(kernel)
+
+
+@pytest.mark.parametrize(("name", "text"), list(_cases("nests/*.tgir")))
+def test_nest(name: str, text: str) -> None:
+    assert any(word.startswith("CHECK") for word, _ in _directives(text))
+    check(NEST_PASSES[name](text), text)
+
+
+@pytest.mark.parametrize(("name", "text"), list(_cases("nests/invalid/*.tgir")))
+def test_invalid_nest(name: str, text: str) -> None:
+    (wanted,) = [rest for word, rest in _directives(text) if word == "ERROR"]
+    with pytest.raises(ValueError) as raised:
+        NEST_PASSES[name](text)
     assert wanted in str(raised.value)
 
 

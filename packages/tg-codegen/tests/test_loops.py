@@ -33,6 +33,7 @@ from tg_codegen.nest.estimate import estimate
 from tg_codegen.nest.launch_shape import fold
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Axis, Kind, Nest
+from tg_codegen.nest.text import parse_nest, print_nest
 from tg_codegen.plan.actions import Action, apply
 from tg_codegen.plan.heuristic import heuristic
 from tg_dtype import dtypes
@@ -622,3 +623,13 @@ def test_a_parallel_loop_of_a_variable_extent_has_a_dimension_of_its_own() -> No
     assert folded(sizes[0], 3, sizes[1], 5) == (15, *sizes[:2])
     with pytest.raises(ValueError, match="4 parallel loops do not fit"):
         folded(2, *sizes)
+
+
+@pytest.mark.parametrize("target", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_nest_is_its_text(name: str, target: Target) -> None:
+    nest = lower(CASES[name]().ast)
+    nest = apply(nest, heuristic(nest, target))
+    again = parse_nest(print_nest(nest))
+    assert print_nest(again) == print_nest(nest)
+    assert emit(again, target) is emit(nest, target)

@@ -38,7 +38,8 @@ class ParseError(ValueError):
     """The text is no kernel; the message has the line."""
 
 
-def _variable(v: Variable) -> str:
+def print_variable(v: Variable) -> str:
+    """A variable with its bounds."""
     return f"{v.name}={v.vmin}..{v.upper.render() if isinstance(v.upper, Expr) else v.upper}"
 
 
@@ -53,7 +54,7 @@ def _size(size: sint) -> str:
         variables.insert(0, variable)
         if isinstance(variable.upper, Expr):
             pending.extend(variable.upper.variables())
-    return ", ".join([size.render().replace(", ", ","), *map(_variable, dict.fromkeys(variables))])
+    return ", ".join([size.render().replace(", ", ","), *map(print_variable, dict.fromkeys(variables))])
 
 
 def _number(arg: int | tuple[Any, int]) -> str:
@@ -67,7 +68,7 @@ def _named_size(arg: tuple[str, sint]) -> str:
 
 _PRINT: dict[Arg, Callable[[Any], str]] = {
     Arg.SLOT: str,
-    Arg.VARIABLE: _variable,
+    Arg.VARIABLE: print_variable,
     Arg.ARRAY: _named_size,
     Arg.SPECIAL: _named_size,
     Arg.NAME: str,
@@ -81,11 +82,12 @@ _PRINT: dict[Arg, Callable[[Any], str]] = {
 
 def _arg(u: UOp) -> str:
     if u.is_const:
-        return f"[{_constant(u)}]"
+        return f"[{print_constant(u)}]"
     return "" if u.arg is None or not isinstance(u.op, UOps) else f"[{_PRINT[SPEC[u.op].arg](u.arg)}]"
 
 
-def _constant(u: UOp) -> str:
+def print_constant(u: UOp) -> str:
+    """A constant with its dtype, where that is not the usual one."""
     scalar = u.dtype.scalar()
     if isinstance(u.arg, bool):
         text, usual = str(u.arg).lower(), dtypes.bool
@@ -118,7 +120,7 @@ def print_uops(kernel: UOp | Sequence[UOp]) -> str:
         if u.is_const and (u in used or not isinstance(kernel, UOp)):
             continue
         depth -= u.op in CLOSES
-        operands = ", ".join(_constant(s) if s.is_const else names[s] for s in u.src)
+        operands = ", ".join(print_constant(s) if s.is_const else names[s] for s in u.src)
         parts = [u.op.name.lower() + _arg(u)]
         if u.dtype is not dtypes.void:
             parts.append(u.dtype.name)
@@ -139,7 +141,12 @@ _LINE = re.compile(
 _CONSTANT = re.compile(r"(?P<value>[^:]+?)(?::(?P<dtype>\w+))?")
 
 
-def _parse_constant(text: str) -> UOp:
+def parse_constant(text: str) -> UOp:
+    """A constant.
+
+    Raises:
+      ParseError: it is none.
+    """
     found = _CONSTANT.fullmatch(text)
     if found is None:
         raise ParseError(f"{text!r} is no constant")
@@ -205,17 +212,35 @@ def _parse_size(text: str) -> sint:
     value, *bounds = [part.strip() for part in text.split(", ")]
     variables: dict[str, Variable] = {}
     for bound in bounds:
-        variable = _parse_variable(bound, variables)
+        variable = parse_variable(bound, variables)
         variables[variable.name] = variable
-    size: sint = _expression(ast.parse(value, mode="eval").body, variables)
-    return size
+    return parse_expression(value, variables)
 
 
-def _parse_variable(text: str, known: dict[str, Variable]) -> Variable:
+def parse_expression(text: str, variables: dict[str, Variable]) -> sint:
+    """A symbolic integer of known variables.
+
+    Raises:
+      ParseError: it is none, or has other variables.
+    """
+    try:
+        body = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise ParseError(f"{text!r} is no symbolic integer") from None
+    found: sint = _expression(body, variables)
+    return found
+
+
+def parse_variable(text: str, known: dict[str, Variable]) -> Variable:
+    """A variable with its bounds, which may have variables that are known.
+
+    Raises:
+      ParseError: its bounds are not stated.
+    """
     found = re.fullmatch(r"(\w+)=(-?\d+)\.\.(.+)", text)
     if found is None:
         raise ParseError(f"{text!r} does not state the bounds of a variable")
-    return Variable(found[1], int(found[2]), _expression(ast.parse(found[3], mode="eval").body, known))
+    return Variable(found[1], int(found[2]), parse_expression(found[3], known))
 
 
 def _parse_number(text: str) -> int | tuple[Any, int]:
@@ -236,7 +261,7 @@ def _parse_instruction(text: str) -> MatrixInstruction:
 
 _READ: dict[Arg, Callable[[str], object]] = {
     Arg.SLOT: int,
-    Arg.VARIABLE: lambda text: _parse_variable(text, {}),
+    Arg.VARIABLE: lambda text: parse_variable(text, {}),
     Arg.ARRAY: _parse_named_size,
     Arg.SPECIAL: _parse_named_size,
     Arg.NAME: str,
@@ -291,10 +316,10 @@ def _parse(text: str) -> list[UOp]:
             for operand in _split(found["operands"] or ""):
                 if operand.startswith("%") and operand not in names:
                     raise ParseError(f"{operand} is not defined above")
-                src.append(names[operand] if operand.startswith("%") else _parse_constant(operand))
+                src.append(names[operand] if operand.startswith("%") else parse_constant(operand))
             dtype: DType | PtrDType = dtypes.from_name(found["dtype"]) if found["dtype"] else dtypes.void
             if op is UOps.CONST:
-                node = _parse_constant(found["arg"] or "")
+                node = parse_constant(found["arg"] or "")
             else:
                 node = UOp(op, dtype, tuple(src), _parse_arg(op, found["arg"]))
         except ValueError as error:
@@ -343,4 +368,7 @@ def parse(text: str) -> UOp | list[UOp]:
     return nodes[-1] if nodes and nodes[-1].op is UOps.SINK else parse_linear(text)
 
 
-__all__ = ["ParseError", "parse", "parse_linear", "parse_sink", "print_uops"]
+__all__ = [
+    "ParseError", "parse", "parse_constant", "parse_expression", "parse_linear", "parse_sink", "parse_variable",
+    "print_constant", "print_uops", "print_variable",
+]  # fmt: skip

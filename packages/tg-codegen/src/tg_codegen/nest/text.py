@@ -1,0 +1,258 @@
+"""Loop nests as text, and back.
+
+What a nest consists of stands on lines of its own: buffers by slot, variables, dimensions, loops outermost first,
+nodes, stores, and what else was decided::
+
+    buffer float32*64
+    buffer float32*64
+    dim[64] i0
+    for[8] i0 of i0 by 8: loop
+    for[8] i0.1 of i0 by 1: vector
+    %0 = load[1, i0] float32
+    %1 = mul float32 (%0, 2.0)
+    store[0, i0] %1 over i0
+    stage %0 in i0
+
+A node is ``name = op[arg] dtype (operands)``, as in :mod:`tg_codegen.ir.text`. The condition of a load or of a store,
+its last argument, is left out where it always holds. Without any ``for``, each dimension is one serial loop. A line
+that begins with ``//`` is a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tg_dtype import dtypes
+from tg_lazy import ALU, BufferArg, Ops
+from tg_shape import Expr, Variable, sint, upper
+
+from ..ir.text import (
+    ParseError,
+    parse_constant,
+    parse_expression,
+    parse_variable,
+    print_constant,
+    print_variable,
+)
+from ..ir.uop import const
+from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Stage, Store
+
+_OPS: dict[str, Ops | NodeOp] = {op.name.lower(): op for op in (*NodeOp, *sorted(ALU, key=lambda op: op.name))}
+
+
+def print_nest(nest: Nest) -> str:
+    """A nest as text."""
+    lines = [f"buffer {b.dtype.name}*{b.size}{' internal' if b.internal else ''}" for b in nest.buffers]
+    lines += [f"var[{print_variable(v)}]" for v in sorted(_variables(nest), key=lambda v: v.name)]
+    lines += [f"dim[{_expr(r.extent)}] {r.var.name}{' reduced' if r.reduce else ''}" for r in nest.roots.values()]
+    lines += [f"for[{_expr(a.extent)}] {a.name} of {a.root.name} by {a.stride}: {a.kind.name.lower()}"
+              for a in nest.axes]
+    names: dict[Node, str] = {}
+    for node in nest.nodes():
+        if node.op is NodeOp.CONST:
+            names[node] = print_constant(const(node.arg, node.dtype))
+            continue
+        names[node] = f"%{sum(name.startswith('%') for name in names.values())}"
+        operands = f" ({', '.join(names[s] for s in node.src)})" if node.src else ""
+        lines.append(f"{names[node]} = {node.op.name.lower()}{_arg(node)} {node.dtype.name}{operands}")
+    for s in nest.stores:
+        over = f" over {', '.join(v.name for v in s.roots)}" if s.roots else ""
+        lines.append(f"store[{_listed(s.slot, s.index, s.valid)}] {names[s.value]}{over}")
+    lines += [f"stage {names[s.node]}{f' in {s.axis}' if s.axis else ''}{', shared' if s.shared else ''}"
+              for s in nest.stages]
+    lines += [f"stream {slot}" for slot in sorted(nest.streams)]
+    lines += [f"prefetch {names[node]} by {distance}" for node, distance in nest.ahead]
+    lines += [f"foresee {nest.foreseen[1]} of {nest.foreseen[0]}"] if nest.foreseen else []
+    return "\n".join(lines)
+
+
+def _variables(nest: Nest) -> set[Variable]:
+    """The variables that are no dimensions, those in their bounds included."""
+    args = [part for node in nest.nodes() if node.op in (NodeOp.LOAD, NodeOp.GATHER) for part in node.arg]
+    args += [node.arg for node in nest.nodes() if node.op in (NodeOp.INDEX, NodeOp.SELECT)]
+    args += [part for s in nest.stores for part in (s.index, s.valid)]
+    args += [r.extent for r in nest.roots.values()] + [a.extent for a in nest.axes]
+    pending = [v for arg in args if isinstance(arg, Expr) for v in arg.variables()]
+    found: set[Variable] = set()
+    while pending:
+        variable = pending.pop()
+        if variable not in nest.roots and variable is not PLACE and variable not in found:
+            found.add(variable)
+            pending.extend(variable.upper.variables() if isinstance(variable.upper, Expr) else ())
+    return found
+
+
+def _expr(expr: sint) -> str:
+    return str(expr) if isinstance(expr, int) else expr.render().replace(", ", ",")
+
+
+def _listed(slot: int, index: sint, valid: sint) -> str:
+    return ", ".join([str(slot), _expr(index), *([] if valid == 1 else [_expr(valid)])])
+
+
+def _arg(node: Node) -> str:
+    if node.op is NodeOp.LOAD:
+        return f"[{_listed(*node.arg)}]"
+    if node.op is NodeOp.GATHER:
+        return f"[{', '.join(map(_expr, node.arg))}]"
+    if node.op in (NodeOp.INDEX, NodeOp.SELECT):
+        return f"[{_expr(node.arg)}]"
+    if node.op is NodeOp.REDUCE:
+        return f"[{', '.join([node.arg[0].name.lower(), *(v.name for v in node.arg[1])])}]"
+    return ""
+
+
+@dataclass(slots=True)
+class _Reader:
+    """What was read so far."""
+
+    buffers: list[BufferArg] = field(default_factory=list)
+    variables: dict[str, Variable] = field(default_factory=lambda: {PLACE.name: PLACE})
+    table: NodeTable = field(default_factory=NodeTable)
+    axes: list[Axis] = field(default_factory=list)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    stores: list[Store] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    streams: set[int] = field(default_factory=set)
+    ahead: list[tuple[Node, int]] = field(default_factory=list)
+    foreseen: tuple[str, int] | None = None
+
+    def read(self, line: str) -> None:
+        """Reads one line."""
+        forms: tuple[tuple[str, Callable[..., None]], ...] = (
+            (r"buffer (\S+)\*(\d+)( internal)?", self.buffer),
+            (r"var\[([^\]]+)\]", self.var),
+            (r"dim\[([^\]]+)\] (\w+)( reduced)?", self.dim),
+            (r"for\[([^\]]+)\] ([\w.]+) of (\w+) by (\d+): (\w+)", self.loop),
+            (r"(%\w+) = (\w+)(?:\[([^\]]*)\])? (\w+)(?: \(([^)]*)\))?", self.node),
+            (r"store\[([^\]]+)\] (\S+)(?: over (.+))?", self.store),
+            (r"stage (\S+?)(?: in ([\w.]+))?(, shared)?", self.stage),
+            (r"stream (\d+)", self.stream),
+            (r"prefetch (\S+) by (\d+)", self.prefetch),
+            (r"foresee (\d+) of (\S+)", self.foresee),
+        )
+        for form, understood in forms:
+            found = re.fullmatch(form, line)
+            if found is not None:
+                understood(*found.groups())
+                return
+        raise ParseError("not of the form of any line of a nest")
+
+    def buffer(self, dtype: str, size: str, internal: str | None) -> None:
+        self.buffers.append(BufferArg(dtypes.from_name(dtype), int(size), internal is not None))
+
+    def var(self, text: str) -> None:
+        variable = parse_variable(text, self.variables)
+        self.variables[variable.name] = variable
+
+    def dim(self, extent: str, name: str, reduced: str | None) -> None:
+        size = self.expr(extent)
+        variable = self.variables[name] = Variable(name, 0, size - 1 if upper(size) > 1 else 0)
+        self.table.roots[variable] = Root(variable, size, reduced is not None)
+
+    def loop(self, extent: str, name: str, root: str, stride: str, kind: str) -> None:
+        if kind.upper() not in Kind.__members__:
+            raise ParseError(f"{kind!r} is no kind of loop")
+        self.axes.append(Axis(name, self.root(root), int(stride), self.expr(extent), Kind[kind.upper()]))
+
+    def node(self, name: str, op: str, arg: str | None, dtype: str, operands: str | None) -> None:
+        if op not in _OPS:
+            raise ParseError(f"{op!r} is no op")
+        src = tuple(self.value(text) for text in operands.split(", ")) if operands else ()
+        self.nodes[name] = self.table.make(_OPS[op], dtypes.from_name(dtype), src, self.arg(_OPS[op], arg or ""))
+
+    def arg(self, op: Ops | NodeOp, text: str) -> object:
+        parts = text.split(", ")
+        if op is NodeOp.LOAD:
+            return self.place(parts)
+        if op is NodeOp.GATHER:
+            slot, *rest = parts
+            return (self.slot(slot), *map(self.expr, rest))
+        if op in (NodeOp.INDEX, NodeOp.SELECT):
+            return self.expr(text)
+        if op is NodeOp.REDUCE:
+            return Ops[parts[0].upper()], tuple(map(self.root, parts[1:]))
+        return None
+
+    def store(self, arg: str, value: str, over: str | None) -> None:
+        slot, index, valid = self.place(arg.split(", "))
+        roots = tuple(map(self.root, over.split(", "))) if over else ()
+        self.stores.append(Store(slot, index, valid, self.value(value), roots))
+
+    def stage(self, node: str, axis: str | None, shared: str | None) -> None:
+        self.stages.append(Stage(self.value(node), axis, shared is not None))
+
+    def stream(self, slot: str) -> None:
+        self.streams.add(self.slot(slot))
+
+    def prefetch(self, node: str, distance: str) -> None:
+        self.ahead.append((self.value(node), int(distance)))
+
+    def foresee(self, distance: str, axis: str) -> None:
+        self.foreseen = axis, int(distance)
+
+    def place(self, parts: list[str]) -> tuple[int, sint, sint]:
+        if len(parts) not in (2, 3):
+            raise ParseError("a slot, an index and perhaps a condition belong here")
+        return self.slot(parts[0]), self.expr(parts[1]), self.expr(parts[2]) if len(parts) > 2 else 1
+
+    def slot(self, text: str) -> int:
+        if not text.isdigit() or int(text) >= len(self.buffers):
+            raise ParseError(f"there is no buffer {text}")
+        return int(text)
+
+    def root(self, name: str) -> Variable:
+        variable = self.variables.get(name)
+        if variable is None or variable not in self.table.roots:
+            raise ParseError(f"{name!r} is no dimension")
+        return variable
+
+    def expr(self, text: str) -> sint:
+        return parse_expression(text, self.variables)
+
+    def value(self, text: str) -> Node:
+        if not text.startswith("%"):
+            constant = parse_constant(text)
+            return self.table.make(NodeOp.CONST, constant.dtype, (), constant.arg)
+        if text not in self.nodes:
+            raise ParseError(f"{text} is not defined above")
+        return self.nodes[text]
+
+    def nest(self) -> Nest:
+        roots = self.table.roots
+        axes = self.axes or [
+            Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in roots.values()]
+        return Nest(
+            tuple(self.stores), tuple(self.buffers), roots, tuple(axes), tuple(self.stages),
+            streams=frozenset(self.streams), ahead=tuple(self.ahead), foreseen=self.foreseen)
+
+
+def parse_nest(text: str) -> Nest:
+    """A nest out of its text.
+
+    >>> nest = parse_nest("buffer int32*8\\n dim[8] i0\\n %0 = index[i0] int32\\n store[0, i0] %0 over i0")
+    >>> print(print_nest(nest))
+    buffer int32*8
+    dim[8] i0
+    for[8] i0 of i0 by 1: loop
+    %0 = index[i0] int32
+    store[0, i0] %0 over i0
+
+    Raises:
+      ParseError: a line is not understood; the message has the line.
+    """
+    reader = _Reader()
+    for number, line in _statements(text):
+        try:
+            reader.read(line)
+        except ValueError as error:
+            raise ParseError(f"line {number}: {line!r}: {error}") from None
+    return reader.nest()
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.strip().startswith("//"):
+            yield number, line.strip()
