@@ -28,13 +28,14 @@ only at the index it is storing (the scheduler sees to it).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_shape import Expr, Interned, ShapeTracker, Variable, sint
+from tg_shape import Expr, Interned, ShapeTracker, Variable, sint, toposort
 
 from .ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
 
@@ -122,16 +123,7 @@ class LazyOp:
 
     def toposort(self) -> list[LazyOp]:
         """Every node that this one depends on, operands first, itself last."""
-        order: dict[LazyOp, None] = {}
-        stack: list[tuple[LazyOp, bool]] = [(self, False)]
-        while stack:
-            node, done = stack.pop()
-            if done:
-                order[node] = None
-            elif node not in order:
-                stack.append((node, True))
-                stack.extend((child, False) for child in reversed(node.src) if child not in order)
-        return list(order)
+        return toposort((self,), _SRC)
 
     def variables(self) -> frozenset[Variable]:
         """The symbolic variables on which the kernel depends."""
@@ -267,6 +259,9 @@ def store(slot: int, st: ShapeTracker, value: LazyOp) -> LazyOp:
 def sink(stores: tuple[LazyOp, ...], buffers: tuple[BufferArg, ...]) -> LazyOp:
     """A whole kernel: its stores, and one :class:`BufferArg` per slot."""
     return LazyOp(Ops.SINK, dtypes.void, (), stores, buffers)
+
+
+_SRC: Callable[[LazyOp], tuple[LazyOp, ...]] = attrgetter("src")
 
 
 class InvalidAST(ValueError):

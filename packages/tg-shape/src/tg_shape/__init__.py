@@ -13,6 +13,7 @@ from .interned import Interned
 from .linear import coefficient, linear_terms
 from .shapetracker import ShapeTracker
 from .text import dumps, loads
+from .toposort import toposort
 from .view import View
 from .walk import unbind
 
@@ -39,6 +40,7 @@ __all__ = [
     "smin",
     "sym_eval",
     "topological",
+    "toposort",
     "unbind",
     "upper",
 ]

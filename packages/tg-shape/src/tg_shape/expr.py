@@ -35,6 +35,7 @@ from weakref import ref
 
 from ._lock import LOCK
 from .interned import Interned
+from .toposort import toposort
 
 sint = Union[int, "Expr"]
 Node = TypeVar("Node", bound="Expr")
@@ -447,24 +448,18 @@ def intern(op: str, args: tuple[sint, ...], vmin: int, vmax: int, lin: tuple[Ter
 
 
 def topological(root: Expr, finished: Callable[[Expr], bool] | None = None) -> list[Expr]:
-    """Every node under ``root``, each once, arguments before users. Iterative: depth does not matter.
+    """Every node under ``root``, each once, arguments before users (:func:`tg_shape.toposort`), the last ones first.
 
     Args:
         root: where to begin.
         finished: nodes for which it is true are left out, with what only they reach.
     """
-    seen: set[Expr] = set()
-    out: list[Expr] = []
-    stack: list[tuple[Expr, bool]] = [(root, False)]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            out.append(node)
-        elif node not in seen and not (finished is not None and finished(node)):
-            seen.add(node)
-            stack.append((node, True))
-            stack.extend((a, False) for a in node.args if isinstance(a, Expr))
-    return out
+
+    def operands(node: Expr) -> list[Expr]:
+        found = [a for a in reversed(node.args) if isinstance(a, Expr)]
+        return found if finished is None else [a for a in found if not finished(a)]
+
+    return toposort(() if finished is not None and finished(root) else (root,), operands)
 
 
 def _pickle(root: Expr) -> list[tuple[object, ...]]:

@@ -11,12 +11,14 @@ a list in execution order.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import ALU, Ops, result_dtype
-from tg_shape import Interned
+from tg_shape import Interned, toposort
 
 from .spec import STREAM, UNPACKED, UOps
 
@@ -85,21 +87,7 @@ class UOp:
 
     def toposort(self) -> list[UOp]:
         """Every node that this one depends on, operands first, itself last."""
-        order: dict[UOp, None] = {}
-        stack: list[UOp | None] = [self]
-        while stack:
-            node = stack.pop()
-            if node is None:  # the operands of the node below are in
-                node = stack.pop()
-                assert node is not None
-                order[node] = None
-            elif node not in order:
-                if node.src:
-                    stack += (node, None)
-                    stack += node.src[::-1]
-                else:
-                    order[node] = None
-        return list(order)
+        return toposort((self,), _SRC)
 
     def replace(self, src: tuple[UOp, ...]) -> UOp:
         """This node with other operands."""
@@ -138,6 +126,9 @@ class UOp:
         if self.op is UOps.VECTORIZE:
             return vectorize(*(self.src[lane] for lane in lanes))
         return UOp(UOps.GEP, dtype, (self,), lanes)
+
+
+_SRC: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
 
 
 def const(value: ConstType, dtype: DType) -> UOp:

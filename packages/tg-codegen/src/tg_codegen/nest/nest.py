@@ -10,13 +10,15 @@ order they nest and what becomes of each (a thread, a vector lane, an unrolled c
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from operator import attrgetter
 from typing import Any
 
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, BufferArg, Ops
-from tg_shape import Variable, sint
+from tg_shape import Variable, sint, toposort
 
 
 class NodeOp(Enum):
@@ -55,16 +57,10 @@ class Node:
 
     def toposort(self) -> list[Node]:
         """Every node that this one depends on, operands first, itself last."""
-        order: dict[Node, None] = {}
-        stack: list[tuple[Node, bool]] = [(self, False)]
-        while stack:
-            node, done = stack.pop()
-            if done:
-                order[node] = None
-            elif node not in order:
-                stack.append((node, True))
-                stack.extend((child, False) for child in reversed(node.src) if child not in order)
-        return list(order)
+        return toposort((self,), _SRC)
+
+
+_SRC: Callable[[Node], tuple[Node, ...]] = attrgetter("src")
 
 
 class NodeTable:
@@ -224,11 +220,7 @@ class Nest:
 
     def nodes(self) -> list[Node]:
         """All nodes, operands first."""
-        order: dict[Node, None] = {}
-        for store in self.stores:
-            for node in store.value.toposort():
-                order[node] = None
-        return list(order)
+        return toposort([store.value for store in self.stores], _SRC)
 
     def with_axes(self, axes: tuple[Axis, ...], entry: str) -> Nest:
         """The nest with other loops, and one more line in its log."""

@@ -12,9 +12,8 @@ from itertools import count
 
 from tg_lazy import ALU, BufferArg
 from tg_lazy.cost import FLOPS
-from tg_shape import Expr, Variable, coefficient, sint
+from tg_shape import Expr, Variable, coefficient, sint, toposort
 
-from ..ir.order import operands_first
 from ..machine.target import Target
 from ..nest.nest import PLACE, Nest, Node, NodeOp, NodeTable, Store
 
@@ -53,7 +52,7 @@ class Keeping:
     @staticmethod
     def within(value: Node, walk: Variable) -> list[Node]:
         """The nodes that a loop over ``walk`` computes for ``value``, operands first, and what it finds there."""
-        return operands_first([value], lambda node: node.src if walk in node.free else ())
+        return toposort([value], lambda node: node.src if walk in node.free else ())
 
     def cost(self, node: Node, walk: Variable) -> float:
         """Operations for one element; infinite where something in it may not be computed elsewhere."""

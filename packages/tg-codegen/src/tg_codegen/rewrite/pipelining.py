@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 
 from tg_lazy import Ops
+from tg_shape import toposort
 
 from ..ir.facts import pointer_base
-from ..ir.order import operands_first
 from ..ir.uop import STREAM, UOp, UOps, const
 
 SIMPLE = frozenset({UOps.STORE, UOps.PREFETCH, UOps.ASSIGN})
@@ -166,7 +166,7 @@ class Delayed:
 
     def own(self) -> list[UOp]:
         """What the last walk computes itself, operands first: not what other walks leave."""
-        return operands_first(self.write.src[1:], lambda u: () if u.op in (UOps.READ, UOps.AFTER) else u.src)
+        return toposort(self.write.src[1:], lambda u: () if u.op in (UOps.READ, UOps.AFTER) else u.src)
 
     def delay(self) -> None:
         """Puts the last walk into the one before it, a row late: before what takes the place of what it reads."""
