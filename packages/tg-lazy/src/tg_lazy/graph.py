@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tg_dtype import DType, dtypes
-from tg_shape import Expr, ShapeTracker, Variable, prod, sint, unbind
+from tg_shape import Expr, ShapeTracker, Variable, prod, sint, toposort, unbind
 
 from .context import STRICT
 from .cost import limits_of
@@ -120,22 +120,15 @@ class Graph:
     def reach(self, outputs: Iterable[LazyBuffer], reason: str) -> None:
         """Adds bases, to be realised for ``reason``, and what they depend on."""
         of = self.of
+
+        def unmet(lazy: LazyBuffer) -> list[LazyBuffer]:
+            bases = [src.srcs[0] if src.op is Ops.VIEW else src for src in lazy.srcs]
+            return [base for base in bases if base not in of]
+
+        outputs = list(outputs)
+        for lazy in toposort([output for output in outputs if output not in of], unmet):
+            self._add(lazy)
         for output in outputs:
-            stack = [output]
-            while stack:
-                lazy = stack[-1]
-                if lazy in of:
-                    stack.pop()
-                    continue
-                ready = len(stack)
-                for src in reversed(lazy.srcs):
-                    if src.op is Ops.VIEW:
-                        src = src.srcs[0]
-                    if src not in of:
-                        stack.append(src)
-                if len(stack) == ready:
-                    stack.pop()
-                    self._add(lazy)
             of[output].reason = of[output].reason or reason
 
     def _add(self, lazy: LazyBuffer) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, LazyOp, Ops
 from tg_lazy import ast as ast_module
-from tg_shape import Variable, prod, sint, upper
+from tg_shape import Variable, prod, sint, toposort, upper
 
 from .dimensions import cut_dimensions, join_dimensions
 from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
@@ -78,20 +78,15 @@ class Lowering:
     def value(self, ast: LazyOp, index: Index) -> Node:
         """The node for ``ast`` at ``index``."""
         goal: Wish = (ast, Place(index))
-        stack = [goal]
         levels = reduce_levels(ast)
-        while stack:
-            wish = stack[-1]
-            if wish in self.memo:
-                stack.pop()
-                continue
-            wanted = self.operands(*wish, levels)
-            missing = [w for w in wanted if w not in self.memo]
-            if missing:
-                stack.extend(reversed(missing))
-                continue
-            self.memo[wish] = self.build(*wish, tuple(self.memo[w] for w in wanted), levels)
-            stack.pop()
+
+        def unmet(wish: Wish) -> list[Wish]:
+            return [w for w in self.operands(*wish, levels) if w not in self.memo]
+
+        for wish in toposort([goal], unmet):
+            if wish not in self.memo:
+                operands = tuple(self.memo[w] for w in self.operands(*wish, levels))
+                self.memo[wish] = self.build(*wish, operands, levels)
         return self.memo[goal]
 
     def operands(self, node: LazyOp, place: Place, levels: dict[LazyOp, int]) -> list[Wish]:
