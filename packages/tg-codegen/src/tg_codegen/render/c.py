@@ -198,7 +198,7 @@ DIALECT = Dialect(
         ending=("  __atomic_thread_fence(__ATOMIC_SEQ_CST);",),
     ),
     # Clang would end vectors of few iterations with masked stores, of which LLVM 22 writes some past what is wanted
-    # (see ``store_lanes`` in tg_codegen.render.llvm).
+    # (see tg_codegen.render.llvm_memory).
     short_loop="#pragma clang loop vectorize(disable)",
     few=16,
     vectors=Vectors(

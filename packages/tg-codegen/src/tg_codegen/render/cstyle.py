@@ -6,6 +6,10 @@ differ. A value used once stands inside the expression that uses it; all others 
 
 Example:
     >>> from tg_codegen.ir.uop import UOp, UOps
+    >>> from tg_codegen.machine.target import Target
+    >>> from tg_codegen.render.cstyle import CStyleRenderer
+    >>> from tg_codegen.render.dialect import Dialect
+    >>> from tg_dtype import dtypes
     >>> class PlainC(CStyleRenderer):
     ...     name = "PLAIN"
     ...     dialect = Dialect(language="C", scalars={dtypes.float32: "float"})
@@ -24,15 +28,12 @@ from tg_dtype import AddrSpace, DType, ImageDType, PtrDType, dtypes
 from ..ir.facts import pointer_base
 from ..ir.uop import UOp, UOps, is_alu
 from ..machine.renderer import Renderer
-from ..machine.target import Target
 from .access import Access
 from .arithmetic import Arithmetic
 from .conversion import Conversion
 from .dialect import Dialect, ImageAccess
 from .spelling import bare
 from .terms import CStyleTerms
-
-__all__ = ["CStyleKernel", "CStyleRenderer", "Dialect", "Target"]
 
 
 class CStyleRenderer(Renderer):

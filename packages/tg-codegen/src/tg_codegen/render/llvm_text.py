@@ -59,20 +59,27 @@ class LLVMText:
 
     Attributes:
       values: the name of each node's value; of an ACC, of its memory.
+      body: lines of the function after its entry.
+      declarations: those of the intrinsics that are called.
+      metadata: lines of metadata, by their numbers.
+      block: the label of the block that is being written.
     """
 
     def __init__(self) -> None:
         self.values: dict[UOp, str] = {}
         self.body: list[str] = []
         self.declarations: dict[str, None] = {}
+        self.metadata: list[str] = []
         self.block = "entry"
-        self.serial = 0
+        self._serial = 0
 
     def fresh(self, stem: str) -> str:
-        self.serial += 1
-        return f"{stem}{self.serial}"
+        """A label or name that is new."""
+        self._serial += 1
+        return f"{stem}{self._serial}"
 
     def line(self, text: str) -> None:
+        """Writes an instruction that has no value."""
         self.body.append(f"  {text}")
 
     def emit(self, text: str, stem: str = "t") -> str:
@@ -82,6 +89,7 @@ class LLVMText:
         return name
 
     def open_block(self, label: str) -> None:
+        """Begins a block."""
         self.body.append(f"{label}:")
         self.block = label
 
@@ -95,6 +103,11 @@ class LLVMText:
             return ""
         return self.emit(text)
 
+    def fresh_metadata(self, text: str) -> int:
+        """The number of a new line of metadata."""
+        self.metadata.append(f"!{len(self.metadata)} = {text}")
+        return len(self.metadata) - 1
+
     def value(self, u: UOp) -> str:
         """What stands for the node as an operand, here and now."""
         if u.op is UOps.CONST:
@@ -104,20 +117,30 @@ class LLVMText:
         return self.values[u]
 
     def typed(self, u: UOp) -> str:
+        """The type and what stands for the node."""
         return f"{llvm_type(u.dtype)} {self.value(u)}"
 
     def splat(self, value: str, dtype: DType) -> str:
+        """A scalar in all lanes of a vector."""
         kind, count = llvm_type(dtype), dtype.count
         one = self.emit(f"insertelement {kind} poison, {llvm_type(dtype.scalar())} {value}, i32 0")
         return self.emit(f"shufflevector {kind} {one}, {kind} poison, <{count} x i32> zeroinitializer")
 
+    def select(self, condition: str, yes: str, no: str, dtype: DType, condition_type: str = "") -> str:
+        """A choice; the condition has a bool for each lane where nothing else is said."""
+        kind = llvm_type(dtype)
+        mask = condition_type or llvm_type(dtypes.bool.vec(dtype.count))
+        return self.emit(f"select {mask} {condition}, {kind} {yes}, {kind} {no}")
+
     def from_memory(self, value: str, dtype: DType) -> str:
+        """The register form of what was read from memory."""
         if not dtypes.is_bool(dtype):
             return value
         return self.emit(f"icmp ne {llvm_type(dtype, memory=True)} {value}, zeroinitializer" if dtype.count > 1
                          else f"icmp ne i8 {value}, 0")  # fmt: skip
 
     def to_memory(self, value: str, dtype: DType) -> str:
+        """The memory form of a register."""
         if not dtypes.is_bool(dtype):
             return value
         return self.emit(f"zext {llvm_type(dtype)} {value} to {llvm_type(dtype, memory=True)}")

@@ -140,8 +140,8 @@ class LLVMCompiler(Compiler):
         """The optimised module.
 
         LLVM's own vectors may end in ``llvm.masked.store``, of which LLVM 22 writes some past what is wanted (see
-        ``store_lanes`` in :mod:`tg_codegen.render.llvm`): where it would use any that the text does not, it makes no
-        vectors of loops.
+        :mod:`tg_codegen.render.llvm_memory`): where it would use any that the text does not, it makes no vectors of
+        loops.
 
         Raises:
           CompileError: LLVM rejects the text, or masks stores nevertheless.
