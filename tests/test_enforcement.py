@@ -100,6 +100,13 @@ def test_a_device_that_leans_on_another(tree: Path, run: Run) -> None:
     assert done.returncode == 1 and "tg_runtime.devices.null -> tg_runtime.devices.disk" in done.stdout, done.stdout
 
 
+def test_a_part_of_the_emitter_that_imports_what_it_should_ask_for(tree: Path, run: Run) -> None:
+    values = tree / "packages/tg-codegen/src/tg_codegen/emit/values.py"
+    values.write_text(values.read_text(encoding="utf-8") + "\nfrom .stages import Stages\n", encoding="utf-8")
+    done = lint_imports(run, tree, "emit")
+    assert done.returncode == 1 and "tg_codegen.emit.values -> tg_codegen.emit.stages" in done.stdout, done.stdout
+
+
 def test_a_module_in_no_room(tree: Path, run: Run) -> None:
     plant(tree, "tg-codegen", "planted.py", "")
     done = lint_imports(run, tree, "rooms")
