@@ -192,8 +192,7 @@ class StageCopies:
 def distance(node: Node, axis: Axis) -> int:
     """How far apart in memory a load's neighbours along a loop are; 0 if that differs."""
     index = node.arg[1]
-    step = None if isinstance(index, int) else coefficient(index, axis.root)
-    return abs(step or 0) * axis.stride
+    return abs(coefficient(index, axis.root) or 0) * axis.stride
 
 
 def opened(env: Env, run: Sequence[Axis], value: sint) -> Env:

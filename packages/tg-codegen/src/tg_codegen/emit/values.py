@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import sint
+from tg_shape import sint, toposort
 
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, const
@@ -32,17 +32,12 @@ class Values:
         """The nodes to compute for ``node`` in the same place, operands first: reductions and stages are leaves."""
         found = self._orders.get(node)
         if found is None:
-            seen: dict[Node, None] = {}
-            stack: list[tuple[Node, bool]] = [(node, False)]
-            while stack:
-                here, done = stack.pop()
-                if done:
-                    seen[here] = None
-                elif here not in seen:
-                    stack.append((here, True))
-                    if here.op is not NodeOp.REDUCE and (here is node or here not in self.whole.staged):
-                        stack.extend((child, False) for child in reversed(here.src) if child not in seen)
-            found = self._orders[node] = list(seen)
+            leaves = self.whole.staged
+
+            def operands(here: Node) -> tuple[Node, ...]:
+                return () if here.op is NodeOp.REDUCE or (here is not node and here in leaves) else here.src
+
+            found = self._orders[node] = toposort((node,), operands)
         return found
 
     def value(self, node: Node, env: Env, context: Context) -> UOp:

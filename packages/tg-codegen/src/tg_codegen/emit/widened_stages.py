@@ -73,7 +73,7 @@ def run_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> d
     if any(a.root not in where.env.exact for a in inner):
         return None
     index = load.arg[1]
-    strides = {a.name: 0 if isinstance(index, int) else (coefficient(index, a.root) or 0) * a.stride for a in inner}
+    strides = {a.name: (coefficient(index, a.root) or 0) * a.stride for a in inner}
     reach = 1
     for axis in sorted(inner, key=lambda a: strides[a.name]):
         if strides[axis.name] != reach:
