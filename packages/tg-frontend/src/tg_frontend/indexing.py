@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
-from tg_shape import Expr, bound_value, prod, sint
+from tg_shape import Expr, bound_value, prod, sint, upper
 
 from . import files, host
 from .autograd import MODE
@@ -415,10 +415,7 @@ def _from_end(bound: sint, dim: sint) -> sint:
 
 def _flat_index(indices: list[Any], sizes: list[sint]) -> tuple[Any, sint]:
     """Several positions as one in the flattened axes; -1 where one is out of range."""
-    most = 1
-    for size in sizes:
-        most *= size if isinstance(size, int) else size.vmax
-    wide = counting_dtype(most)
+    wide = counting_dtype(prod(map(upper, sizes)))
     flat, good = None, None
     for index, size in zip(indices, sizes, strict=True):
         at = signed(index, size)

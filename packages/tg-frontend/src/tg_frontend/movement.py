@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyBuffer
-from tg_shape import Expr, prod, sint, smax, sym_eval, unbind
+from tg_shape import Expr, prod, sint, smax, sym_eval, unbind, upper
 
 from . import windows as sliding
 from .function import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, Where
@@ -61,8 +61,7 @@ class Movement(Gradient):
         if any(free) or prod(wanted) != prod(self._ints()):
             raise ValueError(f"reshape: {self.shape} has {self.numel()} elements, {new} has {prod(new)}")
         out = self.shrink([(0, dim) for dim in self._ints()]).reshape(wanted)
-        most = [dim if isinstance(dim, int) else dim.vmax for dim in new]
-        out = out.pad([(0, dim - size) for dim, size in zip(most, wanted, strict=True)])
+        out = out.pad([(0, upper(dim) - size) for dim, size in zip(new, wanted, strict=True)])
         return out.shrink([(0, dim) for dim in new])
 
     def _solve(self, shape: tuple[sint, ...]) -> tuple[sint, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tg_dtype import sum_acc_dtype
+from tg_shape import upper
 
 from .convolution import Convolution
 from .function import Relu, Sigmoid, Softplus
@@ -144,7 +145,7 @@ class Neural(Activation):
         shape = tuple(dim if i in axes else 1 for i, dim in enumerate(self.shape))
 
         def fitted(vector: Self, name: str) -> Self:
-            if vector.numel() != math.prod(d if isinstance(d, int) else d.vmax for d in shape):
+            if vector.numel() != math.prod(map(upper, shape)):
                 raise ValueError(f"batchnorm: {name} of shape {vector.shape} for axes {axes} of shape {self.shape}")
             return vector.reshape(shape)
 

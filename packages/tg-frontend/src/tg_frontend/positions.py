@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tg_dtype import DType, dtypes
-from tg_shape import sint
+from tg_shape import sint, upper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 def counting_dtype(size: sint) -> DType:
     """int32, or int64 where positions along an axis of this size need it."""
-    most = size if isinstance(size, int) else size.vmax
-    return dtypes.int32 if most <= dtypes.max(dtypes.int32) else dtypes.int64
+    return dtypes.int32 if upper(size) <= dtypes.max(dtypes.int32) else dtypes.int64
 
 
 def signed(index: T, size: sint) -> T:

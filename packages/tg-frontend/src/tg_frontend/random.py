@@ -14,7 +14,7 @@ from threading import Lock, local
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops, Storage
 from tg_runtime import buffer_of, capturing
-from tg_shape import prod, sint
+from tg_shape import prod, sint, upper
 
 from . import files, host
 from .coerce import to_dtype
@@ -150,7 +150,7 @@ def random_words(shape: tuple[sint, ...], device: str) -> Words:
       ValueError: there are more than 2**32 elements.
     """
     size = prod(shape)
-    if (size if isinstance(size, int) else size.vmax) > 1 << 32:
+    if upper(size) > 1 << 32:
         raise ValueError(f"rand: shape {shape} has more than 2**32 elements")
     stream = _stream(device)
     flat = (size,)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tg_dtype import DType, dtypes
+from tg_shape import upper
 
 from ..ir.facts import element, kernel_facts
 from ..ir.uop import UOp, UOps, is_alu
@@ -81,7 +82,7 @@ class _Function:
         if self._facts.core is not None:
             self._text.values[self._facts.core] = "%core_id"
             size = self._facts.core.arg[1]
-            parameters.append(f"i32 {_bounds(0, (size if isinstance(size, int) else size.vmax) - 1)}%core_id")
+            parameters.append(f"i32 {_bounds(0, upper(size) - 1)}%core_id")
         for u in self._uops:
             self._statement(u)
         lines = [

@@ -31,6 +31,7 @@ from typing import ClassVar
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
+from tg_shape import upper
 
 from ..ir.uop import UOp, UOps, is_alu
 from ..machine.renderer import Renderer
@@ -152,7 +153,7 @@ class _Kernel:
     def _most_groups(self) -> int:
         """The most workgroups along one dimension that the grid may have."""
         sizes = [u.arg[1] for name, u in self._facts.specials.items() if name.startswith("gidx")]
-        return max((size if isinstance(size, int) else size.vmax for size in sizes), default=1)
+        return max(map(upper, sizes), default=1)
 
     # statements
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import DType, can_safe_cast, dtypes
 from tg_lazy import LazyBuffer, Ops
-from tg_shape import prod, sint
+from tg_shape import prod, sint, upper
 
 from .base import Function, Grads, splat, total
 
@@ -12,8 +12,7 @@ _LARGEST_INT32 = (1 << 31) - 1
 
 
 def _index_dtype(size: sint) -> DType:
-    largest = size if isinstance(size, int) else size.vmax
-    return dtypes.int32 if largest <= _LARGEST_INT32 else dtypes.int64
+    return dtypes.int32 if upper(size) <= _LARGEST_INT32 else dtypes.int64
 
 
 def _positions(shape: tuple[sint, ...], axis: int, dtype: DType, device: str) -> LazyBuffer:
