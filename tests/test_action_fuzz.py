@@ -56,4 +56,4 @@ def _forgets_the_rest(action: Action, nest: Nest) -> Nest:
     if axis.kind is not Kind.LOOP or not isinstance(axis.extent, int) or not 2 <= action.factor < axis.extent:
         raise ActionError("not here")
     kept = tuple(replace(a, extent=action.factor) if a is axis else a for a in nest.axes)
-    return nest.with_axes(kept, str(action))
+    return replace(nest, axes=kept)

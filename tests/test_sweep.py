@@ -19,9 +19,9 @@ from tools.sweep.programs import PROGRAMS, SIDE, Case, drawn, neighbours
 from tg_codegen import ActionError
 from tg_codegen.machine.target import Target
 from tg_codegen.nest.nest import Nest
-from tg_codegen.plan.actions import Action, Split
+from tg_codegen.plan.actions import LoopAction, Split
 from tg_codegen.plan.cpu_heuristic import CPUPlanner
-from tg_codegen.plan.heuristic import heuristic
+from tg_codegen.plan.heuristic import loop_actions
 
 SMALL = {
     "matmul": (13, 17, 19), "batched": (2, 7, 11, 5), "matmul-gradient": (9, 14, 23), "batched-gradient": (3, 5, 7, 6),
@@ -92,13 +92,13 @@ def test_a_planner_that_fails_on_primes_is_found(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And the line that is printed shows it again."""
-    def failing(nest: Nest, target: Target) -> list[Action]:
+    def failing(nest: Nest, target: Target) -> list[LoopAction]:
         for root in nest.roots.values():
             if root.extent == 101:
                 raise ActionError("nobody has planned for 101")
-        return heuristic(nest, target)
+        return loop_actions(nest, target)
 
-    monkeypatch.setattr("tg_codegen.compile.heuristic", failing)
+    monkeypatch.setattr("tg_codegen.plan.heuristic.loop_actions", failing)
     found = Found()
     planned(Case.parse("matmul/NN/float32/100x102x64"), MACHINES[name], found)
     assert found.plans and not found.failures
@@ -134,11 +134,11 @@ def test_threads_that_have_nothing_to_do_are_found(monkeypatch: pytest.MonkeyPat
 
 def test_a_size_that_is_slow_beside_its_neighbours_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that knows no vectors where nothing divides evenly: each size works, one is slow."""
-    def cautious(nest: Nest, target: Target) -> list[Action]:
+    def cautious(nest: Nest, target: Target) -> list[LoopAction]:
         even = all(isinstance(r.extent, int) and r.extent % 8 == 0 for r in nest.roots.values())
         return CPUPlanner(nest, target).plan() if even else []
 
-    monkeypatch.setattr("tg_codegen.compile.heuristic", cautious)
+    monkeypatch.setattr("tg_codegen.plan.heuristic.loop_actions", cautious)
     case, machine, found = Case.parse("matmul/NN/float32/320x320x320"), MACHINES["LLVM-256x1"], Found()
     compared(case, machine, planned(case, machine, found), random.Random(0), found)
     assert len(found.failures) == 2 and "times as long as in matmul/NN/float32/320x320x320" in str(found.failures[0])

@@ -20,20 +20,25 @@ from math import isfinite, prod
 import numpy as np
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
-from tg_codegen.compile import render_nest
+from tg_codegen.compile import in_order
 from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
 from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.renderer import Renderer
+from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest, NodeOp
-from tg_codegen.plan.actions import Action, apply, loads_of, reductions_of
+from tg_codegen.nest.parts import stated
+from tg_codegen.plan.actions import KernelAction, loads_of, reductions_of
+from tg_codegen.plan.heuristic import applied
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import DType, dtypes, from_bits, to_bits, truncate
 from tg_frontend import Tensor
-from tg_lazy import LazyOp, Ops
-from tg_shape import Variable
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker, Variable
 
+ST = ShapeTracker.from_shape
 MOST_UOPS = 1200
 MOST_ITEMS = 64
 MOST_STEPS = 25_000  # of the interpreter, about: larger kernels are not drawn
@@ -204,6 +209,23 @@ KERNELS: tuple[Make, ...] = (
 )  # fmt: skip
 
 
+def rows_between(draw: Draw) -> tuple[str, LazyOp]:
+    """A kernel that hands rows from one store to the next: products of rows with keys, their squares, a sum of them."""
+    batch, rows, keys, width = draw.choice((1, 2)), 1 + size(draw, 19), size(draw, 12), draw.choice((1, 2, 4))
+    full, sheet = (batch, rows, keys, width), (batch, rows, keys)
+    left = A.load(1, dtypes.float32, ST((batch, rows, width)).reshape((batch, rows, 1, width)).expand(full))
+    right = A.load(2, dtypes.float32, ST((batch, keys, width)).reshape((batch, 1, keys, width)).expand(full))
+    products = A.reduce(A.alu(Ops.MUL, left, right), Ops.ADD, (3,))
+    seen = A.load(3, dtypes.float32, ST(sheet))
+    total = A.reduce(A.alu(Ops.MUL, seen, seen), draw.choice((Ops.ADD, Ops.MAX)), (2,))
+    result = A.alu(Ops.ADD, seen, A.view(total, ST((batch, rows, 1)).expand(sheet)))
+    stores = (A.store(3, ST((*sheet, 1)), products), A.store(0, ST(sheet), result))
+    sizes = [BufferArg(dtypes.float32, batch * n) for n in (rows * keys, rows * width, keys * width)]
+    between = BufferArg(dtypes.float32, batch * rows * keys, internal=True)
+    return f"rows of ({batch},{rows},{width}) @ ({batch},{width},{keys}) and their squares", A.sink(
+        stores, (*sizes, between))
+
+
 def content(draw: Draw, dtype: DType, count: int) -> bytes:
     """Small integers of a dtype."""
     low, high = (0, 3) if dtypes.is_unsigned(dtype) or dtypes.is_bool(dtype) else (-3, 3)
@@ -224,12 +246,14 @@ def subject(draw: Draw) -> Subject:
         if not kernels:
             continue
         ast = draw.choice(kernels)
+        if draw.random() < 0.15:
+            dtype, name, ast = "float32", *rows_between(draw)
         nest = lower(ast)
-        if not nest.axes or any(buffer.internal for buffer in ast.arg) or work(nest) > MOST_STEPS:
+        if not nest.axes or work(nest) > MOST_STEPS:
             continue
         values: dict[Variable | str, int] = {
             v: draw.randint(v.vmin, v.vmax) for v in sorted(ast.variables(), key=lambda v: v.name)}
-        memory = tuple(content(draw, b.dtype, b.size) for b in ast.arg)
+        memory = tuple(content(draw, b.dtype, b.size) for b in ast.arg if not b.internal)
         return Subject(f"{dtype} {name}", ast, memory, values, tolerance(nest))
 
 
@@ -253,8 +277,23 @@ def tolerance(nest: Nest) -> float:
     return 1e-4 if broken or any(n.op not in exact for n in floats) else 0.0
 
 
-def some_action(nest: Nest, draw: Draw, gpu: bool) -> str:
-    """The text of an action, which may be for this nest."""
+def some_action(kernel: Kernel, draw: Draw, gpu: bool) -> str:
+    """The text of an action, which may be for this kernel."""
+    if draw.random() < (0.25 if kernel.untouched else 0.04):
+        return draw.choice((
+            "reuse_row_values()", "split_concat()", f"row_blocks({draw.choice((1, 2, 3, 4, 8, 0, 99))})",
+            *(f"mark({axis.name}, {draw.choice(('THREAD', 'THREAD', 'UPCAST'))})" for axis in kernel.shared),
+        ))  # fmt: skip
+    number = draw.randrange(len(kernel.every_part))
+    text = loop_action(kernel.every_part[number], draw, gpu)
+    named = draw.random() < (0.03 if kernel.single else 0.97)
+    return f"{number if draw.random() < 0.97 else 99}: {text}" if named else text
+
+
+def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
+    """The text of an action on loops, which may be for this nest."""
+    if not nest.axes:
+        return "outermost(i0)"
     axis = draw.choice(nest.axes)
     reduce = nest.roots[axis.root].reduce
     name = axis.name if draw.random() < 0.97 else draw.choice(("i9", "r0.7", "", "data0"))
@@ -316,13 +355,14 @@ def outcome(made: Subject, target: str, actions: Sequence[str], want: list[bytea
     """What is wrong with a kernel under some actions; None if nothing is, or if they are refused as they should be."""
     renderer = TARGETS[target]
     try:
-        nest = apply(lower(made.ast), [parse(text) for text in actions])
-        spec = render_nest(nest, renderer, "candidate")
+        parsed = [parse(text) for text in actions]
+        kernel = applied(stated(lower(made.ast)), in_order(parsed)[0])
+        spec = compile_ast(made.ast, renderer, actions=parsed)
     except (ActionError, EmitError):
         return None
     except Exception as error:  # that nothing else comes out is what is looked at
         return f"{type(error).__name__}: {error}"
-    if not runnable(nest, spec.uops):
+    if not runnable(kernel.outline, spec.uops):
         return None
     try:
         return difference(made, result(made, spec.uops), want)
@@ -333,7 +373,7 @@ def outcome(made: Subject, target: str, actions: Sequence[str], want: list[bytea
 def rendered(made: Subject, target: str, actions: Sequence[str]) -> bool:
     """Whether the kernel can be rendered with these actions."""
     try:
-        render_nest(apply(lower(made.ast), [parse(text) for text in actions]), TARGETS[target], "candidate")
+        compile_ast(made.ast, TARGETS[target], actions=[parse(text) for text in actions])
     except EmitError:
         return False
     return True
@@ -344,18 +384,27 @@ def check(seed: int) -> tuple[Finding | None, int]:
     draw = random.Random(seed)
     made, target = subject(draw), draw.choice(list(TARGETS))
     want = result(made, compile_ast(made.ast, TARGETS[target], actions=()).uops)
-    nest, taken = lower(made.ast), list[str]()
+    kernel, taken = stated(lower(made.ast)), list[str]()
     for _ in range(draw.randint(1, 12)):
-        text = some_action(nest, draw, TARGETS[target].target.kind == "gpu")
+        text = some_action(kernel, draw, TARGETS[target].target.kind == "gpu")
         try:
-            action: Action = parse(text)
-            changed = action.apply(nest)
+            action = parse(text)
+            assert isinstance(action, KernelAction)
+            changed = action.on(kernel)
             assert str(action) == text
             if rendered(made, target, [*taken, text]):
-                nest, taken = changed, [*taken, text]
+                kernel, taken = changed, [*taken, text]
         except ActionError:
             continue
         except Exception as error:  # that nothing else comes out is what is looked at
+            return Finding(seed, made.name, target, (*taken, text), f"{type(error).__name__}: {error}"), len(taken)
+    for text in ("join_walks()", "delay_stores()"):
+        try:
+            if draw.random() < 0.5 and rendered(made, target, [*taken, text]):
+                taken.append(text)
+        except ActionError:
+            continue
+        except Exception as error:
             return Finding(seed, made.name, target, (*taken, text), f"{type(error).__name__}: {error}"), len(taken)
     problem = outcome(made, target, taken, want)
     if problem is None:

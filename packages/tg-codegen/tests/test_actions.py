@@ -9,13 +9,13 @@ from math import prod
 import numpy as np
 import pytest
 
-from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
-from tg_codegen.compile import render_nest
-from tg_codegen.emit.emitter import emit
+from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOp, UOps, const
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.render.opencl import OpenCLRenderer
 from tg_codegen.render.wgsl import WGSLRenderer
@@ -65,7 +65,7 @@ def results(ast: LazyOp, actions: list[str]) -> tuple[list[float], list[float]]:
 def _computed(ast: LazyOp, actions: tuple[str, ...]) -> list[float]:
     rng = np.random.default_rng(0)
     memory = [bytearray(rng.integers(-3, 4, b.size).astype(b.dtype.name).tobytes()) for b in ast.arg]
-    spec = render_nest(apply(lower(ast), [parse(text) for text in actions]), CPU)
+    spec = compile_ast(ast, CPU, actions=[parse_loop(text) for text in actions])
     interpret(spec.uops, memory, {})
     values: list[float] = np.frombuffer(memory[0], ast.arg[0].dtype.name).tolist()
     return values
@@ -92,15 +92,15 @@ def _computed(ast: LazyOp, actions: tuple[str, ...]) -> list[float]:
     ],
 )  # fmt: skip
 def test_what_does_not_go_together(first: str, second: str, message: str) -> None:
-    nest = parse(first).apply(lower(total(16, 12, 20, 24, axes=(1, 3))))
+    nest = parse_loop(first).apply(lower(total(16, 12, 20, 24, axes=(1, 3))))
     with pytest.raises(ActionError, match=message):
-        parse(second).apply(nest)
+        parse_loop(second).apply(nest)
 
 
 @pytest.mark.parametrize("text", ["split(i0, x, LOOP)", "pack(, -)", "split(i0, 4)", "fly(i0)", "pack(0, -", ""])
 def test_what_is_no_action(text: str) -> None:
     with pytest.raises(ActionError, match="not an action"):
-        parse(text)
+        parse_loop(text)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_is_no_action(text: str) -> None:
 )  # fmt: skip
 def test_what_a_machine_does_not_have(renderer: LLVMRenderer | OpenCLRenderer, text: str) -> None:
     with pytest.raises(EmitError, match=r"has none|there are vectors of"):
-        compile_ast(total(32, 16, axes=(1,)), renderer, actions=[parse(text)])
+        compile_ast(total(32, 16, axes=(1,)), renderer, actions=[parse_loop(text)])
 
 
 @pytest.mark.parametrize("text", [
@@ -146,14 +146,14 @@ def test_which_indices_differ_from_iteration_to_iteration() -> None:
 
 @pytest.mark.parametrize("renderer", [GPU, WGSLRenderer()])
 def test_gpus_are_not_told_what_comes(renderer: Renderer) -> None:
-    action, ast = parse("prefetch(1, 16)"), product(4, 8, 12)
+    action, ast = parse_loop("prefetch(1, 16)"), product(4, 8, 12)
     told, plain = compile_ast(ast, renderer, actions=[action]), compile_ast(ast, renderer, actions=[])
     assert told.src == plain.src and told.actions == (str(action),)
     assert any(u.op is UOps.PREFETCH for u in compile_ast(ast, CPU, actions=[action]).uops)
 
 
 def test_a_kernel_emitted_for_another_kind_of_machine() -> None:
-    nest = apply(lower(total(64)), [parse("mark(r0, GROUP)")])
-    emit(nest, GPU.target)
+    nest = apply(lower(total(64)), [parse_loop("mark(r0, GROUP)")])
+    emit_nest(nest, GPU.target)
     with pytest.raises(EmitError, match="r0 is GROUP, of which a CPU has none"):
-        emit(nest, replace(CPU.target, threads=1))
+        emit_nest(nest, replace(CPU.target, threads=1))

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import ActionError, Target, interpret, linearize, parse
-from tg_codegen.emit.emitter import emit
+from tg_codegen import ActionError, Target, interpret, linearize
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.nest.dimensions import quotients
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest, NodeOp
-from tg_codegen.plan.actions import apply
+from tg_codegen.nest.text import print_nest
+from tg_codegen.plan.actions import Convert, Prefetch, apply
 from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -118,9 +120,9 @@ CASES: dict[str, Callable[[], Case]] = {
 
 def check(nest: Nest, made: Case, target: Target) -> None:
     memory = [bytearray(made.want.size * 4), *(bytearray(x.tobytes()) for x in made.inputs)]
-    interpret(linearize(emit(nest, target)), memory, {})
+    interpret(linearize(emit_nest(nest, target)), memory, {})
     got = np.frombuffer(memory[0], np.float32)
-    np.testing.assert_allclose(got, made.want.reshape(-1), rtol=2e-5, atol=1e-5, err_msg=str(nest.log))
+    np.testing.assert_allclose(got, made.want.reshape(-1), rtol=2e-5, atol=1e-5, err_msg=print_nest(nest))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -151,7 +153,7 @@ def test_the_parts() -> None:
 
 def test_lanes_are_neighbours_and_masks_are_gone() -> None:
     nest = lower(product(9, 96, 32, True).ast)
-    uops = linearize(emit(apply(nest, heuristic(nest, CPU)), CPU))
+    uops = linearize(emit_nest(apply(nest, heuristic(nest, CPU)), CPU))
     loads = [u for u in uops if u.op.name == "LOAD"]
     assert all(len(u.src) == 2 for u in loads), "no load is masked"
     assert {u.src[0].arg: u.dtype.count for u in loads} == {1: 8, 2: 8, 3: 1}
@@ -160,9 +162,11 @@ def test_lanes_are_neighbours_and_masks_are_gone() -> None:
 @pytest.mark.parametrize("rows", [32, 33, 39])
 def test_scales_in_16_bits_are_widened_in_vectors(rows: int) -> None:
     made = product(rows, 32 * 18, 32, True, dtypes.float16)
-    nest = apply(lower(made.ast), heuristic(lower(made.ast), CPU))
-    assert sum(entry.startswith("convert") for entry in nest.log) == 1
-    casts = [u for u in linearize(emit(nest, CPU)) if u.op is Ops.CAST and u.src[0].dtype.scalar() is dtypes.float16]
+    actions = heuristic(lower(made.ast), CPU)
+    nest = apply(lower(made.ast), actions)
+    assert sum(isinstance(action, Convert) for action in actions) == 1
+    casts = [u for u in linearize(emit_nest(nest, CPU)) if u.op is Ops.CAST]
+    casts = [u for u in casts if u.src[0].dtype.scalar() is dtypes.float16]
     if rows % 4 == 0:
         assert {u.dtype.count for u in casts} == {8}, "four rows of 18 are nine vectors"
     check(nest, made, CPU)
@@ -170,10 +174,11 @@ def test_scales_in_16_bits_are_widened_in_vectors(rows: int) -> None:
 
 def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
     few, many = (lower(product(rows, 320, 32, True).ast) for rows in (8, 400))
-    assert not any(entry.startswith("prefetch") for entry in apply(few, heuristic(few, CPU)).log)
-    nest = apply(many, heuristic(many, CPU))
-    assert [entry for entry in nest.log if entry.startswith("prefetch")] == ["prefetch(0, 4480)"], "of tiles of 640"
-    prefetched = [u for u in linearize(emit(nest, CPU)) if u.op.name == "PREFETCH"]
+    assert not any(isinstance(action, Prefetch) for action in heuristic(few, CPU))
+    actions = heuristic(many, CPU)
+    nest = apply(many, actions)
+    assert [action for action in actions if isinstance(action, Prefetch)] == [Prefetch(0, 4480)], "of tiles of 640"
+    prefetched = [u for u in linearize(emit_nest(nest, CPU)) if u.op.name == "PREFETCH"]
     assert len(prefetched) == 2 * 4, "once for both halves of a byte: the two vectors of a block, for four rows"
 
 
@@ -181,21 +186,21 @@ def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
 def test_the_tile_is_fetched_so_many_bytes_ahead(tiles: int) -> None:
     target = replace(CPU, cpu=replace(CPU.cpu, tile_ahead_bytes=640 * tiles))
     nest = lower(product(400, 320, 32, True).ast)
-    log = apply(nest, heuristic(nest, target)).log
-    assert [entry for entry in log if entry.startswith("prefetch")] == [f"prefetch(0, {640 * tiles})"]
+    found = [action for action in heuristic(nest, target) if isinstance(action, Prefetch)]
+    assert found == [Prefetch(0, 640 * tiles)]
 
 
 def test_conversions_that_are_not() -> None:
     nest = lower(product(8, 96, 32, True).ast)
     with pytest.raises(ActionError, match="other users than one conversion"):
-        parse("convert(0, i0)").apply(nest)
+        parse_loop("convert(0, i0)").apply(nest)
     with pytest.raises(ActionError, match="loads"):
-        parse("convert(9, i0)").apply(nest)
+        parse_loop("convert(9, i0)").apply(nest)
 
 
 def test_alternating_digits_are_dealt_from_whole_vectors() -> None:
     nest = lower(product(32, 32 * 18, 32, False).ast)
-    uops = linearize(emit(apply(nest, heuristic(nest, CPU)), CPU))
+    uops = linearize(emit_nest(apply(nest, heuristic(nest, CPU)), CPU))
     assert {u.src[0].arg: u.dtype.count for u in uops if u.op.name == "LOAD"} == {1: 8, 2: 8, 3: 1}
     assert not any(u.op.name == "VECTORIZE" for u in uops), "nothing is put together lane by lane"
 
@@ -204,7 +209,7 @@ def test_rows_share_what_they_have_in_common() -> None:
     nest = lower(product(32, 32 * 18, 32, True).ast)
     tiled = apply(nest, heuristic(nest, CPU))
     assert [a.extent for a in tiled.axes if a.kind is Kind.ROWS] == [4], "as registers allow"
-    loads = [u for u in linearize(emit(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]
+    loads = [u for u in linearize(emit_nest(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]
     assert len(loads) == 32 // 8, "the vectors of a block, for four rows"
 
 
@@ -215,7 +220,8 @@ def test_a_strict_order_is_that_of_the_whole_dimension(name: str) -> None:
     planned = []
     for target in (Target(), replace(CPU, strict=True)):
         memory = [bytearray(made.want.size * 4), *(bytearray(x.tobytes()) for x in made.inputs)]
-        interpret(linearize(emit(apply(nest, heuristic(nest, target) if target.strict else []), target)), memory, {})
+        actions = heuristic(nest, target) if target.strict else []
+        interpret(linearize(emit_nest(apply(nest, actions), target)), memory, {})
         planned.append(bytes(memory[0]))
     assert planned[0] == planned[1]
 

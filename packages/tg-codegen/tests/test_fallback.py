@@ -15,7 +15,7 @@ from tg_codegen import ActionError, ProgramSpec, Renderer, Target, compile_ast, 
 from tg_codegen.fallback import fallbacks
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.machine.limits import MAX_STACK_BYTES, broken_limits
-from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.kernel import Kernel
 from tg_codegen.plan.actions import Action, Mark, Share, Split
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.render.opencl import OpenCLRenderer
@@ -43,7 +43,7 @@ def runs(spec: ProgramSpec, rows: int = 6, columns: int = 10) -> bool:
 
 def plans(monkeypatch: pytest.MonkeyPatch, *actions: Action | Exception) -> None:
     """Makes the heuristic plan these actions, or fail."""
-    def heuristic(nest: Nest, target: Target) -> list[Action]:
+    def heuristic(kernel: Kernel, target: Target) -> list[Action]:
         for action in actions:
             if isinstance(action, Exception):
                 raise action
@@ -78,7 +78,7 @@ def test_it_is_told_with_the_kernel_the_actions_and_the_error(
     told = capsys.readouterr().out
     assert "ActionError: split(i9, 2, VECTOR): no loop 'i9'" in told
     assert "actions: split(i0, 2, UPCAST); split(i9, 2, VECTOR)" in told
-    assert "for r0 in 10 of r0" in told and "store 0[i0]" in told
+    assert "for[10] r0 of r0" in told and "store[0, i0]" in told
     assert str(fallbacks.latest[-1]) in told
 
 
@@ -147,11 +147,12 @@ def test_a_test_in_which_a_plan_fails_fails(tmp_path: Path) -> None:
     program.write_text(
         "import pytest\n"
         "from tg_codegen.fallback import fallbacks\n"
+        "from tg_codegen.nest.kernel import Kernel\n"
         "from tg_codegen.nest.nest import Nest\n"
         "from tg_lazy import Context\n"
         "def fail():\n"
         "    with Context(FALLBACK=1):\n"
-        "        fallbacks.tell(Nest((), (), {}, ()), ValueError('planted'))\n"
+        "        fallbacks.tell(Kernel(Nest((), (), {}, ()), ()), ValueError('planted'))\n"
         "def test_unnoticed(): fail()\n"
         "@pytest.mark.fallbacks\n"
         "def test_on_purpose(): fail()\n"

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import Target, interpret, linearize, parse
-from tg_codegen.emit.emitter import emit
+from tg_codegen import Target, interpret, linearize
 from tg_codegen.emit.gather_index import parts, step_of
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOps
 from tg_codegen.nest.env import Env
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest, Node
 from tg_codegen.plan.actions import apply
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -177,7 +178,7 @@ def test_values(name: str) -> None:
     rng = np.random.default_rng(0)
     table, flags = rng.uniform(1, 2, 64).astype(np.float32), rng.integers(0, 10, COUNT).astype(np.int32)
     out, numbers = np.zeros(COUNT, np.float32), np.arange(COUNT)
-    kernel = linearize(emit(apply(lower(gather(case.index)), [parse("split(i0, 8, VECTOR)")]), CPU))
+    kernel = linearize(emit_nest(apply(lower(gather(case.index)), [parse_loop("split(i0, 8, VECTOR)")]), CPU))
     interpret(kernel, [memory.data.cast("B") for memory in (out, table, numbers.astype(np.int32), flags)], {})
     at = case.want(numbers, flags < 5)
     np.testing.assert_array_equal(out, np.where((at >= 0) & (at < SIZE), table[np.clip(at, 0, SIZE - 1)], 0))

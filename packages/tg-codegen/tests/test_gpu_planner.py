@@ -15,8 +15,9 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.machine.limits import broken_limits, scratch_bytes
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind
-from tg_codegen.plan.actions import apply, parse
-from tg_codegen.plan.heuristic import heuristic
+from tg_codegen.plan.actions import apply
+from tg_codegen.plan.heuristic import loop_actions
+from tg_codegen.plan.vocabulary import parse
 from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -77,7 +78,7 @@ def test_products(shape: tuple[int, int, int]) -> None:
 def test_a_loop_in_which_operands_are_shared_is_not_unrolled() -> None:
     """Of the whole reduction nothing is left to be cut in pieces: all would be in shared memory at once."""
     nest = lower(product(96, 256, 96))
-    actions = heuristic(nest, gpu(16 << 10).target)
+    actions = loop_actions(nest, gpu(16 << 10).target)
     where = {str(a).split(", ")[1].rstrip(")") for a in actions if str(a).startswith("share")}
     assert where == {"r0"} and apply(nest, actions).axis("r0").kind is Kind.REDUCE
 
@@ -108,7 +109,7 @@ def turned(shared_bytes: int, rows: sint, columns: sint, sizes: int, local_max: 
     x = A.load(1, F32, ST((rows, columns)).permute((1, 0)))
     sink = A.sink((A.store(0, ST((columns, rows)), A.alu(Ops.ADD, x, x)),), (BufferArg(F32, sizes),) * 2)
     nest, target = lower(sink), gpu(shared_bytes, local_max).target
-    actions = heuristic(nest, target)
+    actions = loop_actions(nest, target)
     sizes_of = [a.extent for a in apply(nest, actions).axes if a.kind is Kind.LOCAL]
     assert prod(n for n in sizes_of if isinstance(n, int)) <= local_max
     return "share(0, -)" in map(str, actions)

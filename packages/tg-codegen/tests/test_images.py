@@ -66,7 +66,7 @@ def test_half_channels_need_no_half_arithmetic() -> None:
 
 
 def test_actions_are_replayed() -> None:
-    from tg_codegen.plan.actions import parse
+    from tg_codegen.plan.vocabulary import parse
 
     sink = copy(WHOLE, argument(), FLOATS)
     spec = compile_ast(sink, OpenCLRenderer())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.nest.interior import LEAST_INTERIOR, interior
 from tg_codegen.nest.lower import lower
@@ -33,7 +33,7 @@ def padded(rows: int, before: int, after: int) -> LazyOp:
 
 
 def kernel(rows: int, before: int, after: int) -> UOp:
-    return emit(lower(padded(rows, before, after)), Target(vector_bytes=16, registers=16))
+    return emit_nest(lower(padded(rows, before, after)), Target(vector_bytes=16, registers=16))
 
 
 def parts(sink: UOp) -> int:

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from tg_codegen.emit.emitter import emit
+from tg_codegen.compile import in_order
+from tg_codegen.emit.kernel import emit
 from tg_codegen.ir.bounds import Bounds
 from tg_codegen.ir.text import parse, print_uops
 from tg_codegen.ir.uop import UOp
@@ -25,10 +26,11 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.linear.linearize import linearize
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
-from tg_codegen.nest.nest import Nest
-from tg_codegen.nest.text import parse_nest, print_nest
-from tg_codegen.plan.actions import apply
-from tg_codegen.plan.actions import parse as parse_action
+from tg_codegen.nest.parts import stated
+from tg_codegen.nest.text import parse_nest, print_kernel, print_nest
+from tg_codegen.plan.actions import Action
+from tg_codegen.plan.heuristic import applied
+from tg_codegen.plan.vocabulary import parse as parse_action
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import full_rewrite, simplify
 from tg_codegen.rewrite.rules.decompose import decompose
@@ -149,20 +151,29 @@ def _target(text: str) -> Target:
     return Target(**fields)
 
 
-def _acted(text: str) -> Nest:
-    actions = [part for word, rest in _directives(text) if word == "ACTIONS" for part in rest.split("; ")]
-    return apply(parse_nest(text), [parse_action(action) for action in actions])
+def _actions(text: str) -> list[Action]:
+    lines = [part for word, rest in _directives(text) if word == "ACTIONS" for part in rest.split("; ")]
+    return [parse_action(line) for line in lines]
+
+
+def _acted(text: str) -> str:
+    return print_kernel(applied(stated(parse_nest(text)), in_order(_actions(text))[0]))
+
+
+def _emitted(text: str) -> str:
+    loops, walks = in_order(_actions(text))
+    sink = emit(applied(stated(parse_nest(text)), loops), _target(text))
+    for action in walks:
+        sink = action.apply(sink)
+    verify(sink)
+    return print_uops(sink)
 
 
 NEST_PASSES: dict[str, Callable[[str], str]] = {
-    "emit": lambda text: _verified(emit(_acted(text), _target(text))),
+    "actions": _acted,
+    "emit": _emitted,
     "parse": lambda text: print_nest(parse_nest(text)),
 }
-
-
-def _verified(kernel: UOp) -> str:
-    verify(kernel)
-    return print_uops(kernel)
 
 
 @pytest.mark.parametrize(("name", "text"), list(_cases("nests/*.tgir")))

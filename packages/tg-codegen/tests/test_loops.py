@@ -24,9 +24,8 @@ from tg_codegen import (
     Target,
     interpret,
     linearize,
-    parse,
 )
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOps
 from tg_codegen.nest.env import Env
 from tg_codegen.nest.estimate import estimate
@@ -34,8 +33,9 @@ from tg_codegen.nest.launch_shape import fold
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Axis, Kind, Nest
 from tg_codegen.nest.text import parse_nest, print_nest
-from tg_codegen.plan.actions import Action, apply
-from tg_codegen.plan.heuristic import heuristic
+from tg_codegen.plan.actions import LoopAction, apply
+from tg_codegen.plan.heuristic import loop_actions
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -292,10 +292,10 @@ def check(nest: Nest, case: Case, target: Target) -> None:
         if slot in case.inputs:
             raw[:] = case.inputs[slot].reshape(-1)
         memory.append(bytearray(raw.tobytes()))
-    interpret(linearize(emit(nest, target)), memory, case.values)
+    interpret(linearize(emit_nest(nest, target)), memory, case.values)
     for slot, want in case.want.items():
         got = np.frombuffer(memory[slot], np.dtype(case.ast.arg[slot].dtype.name))
-        np.testing.assert_allclose(got, np.asarray(want).reshape(-1), rtol=2e-5, atol=1e-5, err_msg=str(nest.log))
+        np.testing.assert_allclose(got, np.asarray(want).reshape(-1), rtol=2e-5, atol=1e-5, err_msg=print_nest(nest))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -309,7 +309,7 @@ def test_plain(name: str) -> None:
 def test_heuristic(name: str, target: Target) -> None:
     made = CASES[name]()
     nest = lower(made.ast)
-    check(apply(nest, heuristic(nest, target)), made, target)
+    check(apply(nest, loop_actions(nest, target)), made, target)
 
 
 TRIES: list[tuple[str, str, Target]] = [
@@ -404,7 +404,7 @@ TRIES: list[tuple[str, str, Target]] = [
 @pytest.mark.parametrize(("name", "text", "target"), TRIES, ids=[f"{n}: {t}" for n, t, _ in TRIES])
 def test_actions(name: str, text: str, target: Target) -> None:
     made = CASES[name]()
-    actions = [parse(part) for part in text.split(";")]
+    actions = [parse_loop(part) for part in text.split(";")]
     assert [str(a) for a in actions] == [part.strip() for part in text.split(";")]
     check(apply(lower(made.ast), actions), made, target)
 
@@ -414,11 +414,11 @@ def test_all_cuts_of_a_small_matmul() -> None:
     for factor in (2, 3, 4, 5):
         for kind in ("UPCAST", "VECTOR"):
             for other in ("UNROLL", "SPREAD", "LANES", "REDUCE"):
-                actions: list[Action] = [Split("i0", factor, kind), Split("r0", factor, other)]
+                actions: list[LoopAction] = [Split("i0", factor, kind), Split("r0", factor, other)]
                 check(apply(lower(made.ast), actions), made, CPU)
 
 
-def some_gpu_action(nest: Nest, choose: random.Random) -> Action:
+def some_gpu_action(nest: Nest, choose: random.Random) -> LoopAction:
     axis = choose.choice(nest.axes)
     reduce = nest.roots[axis.root].reduce
     factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, "-"])
@@ -440,7 +440,7 @@ def test_any_actions_for_work_items_are_right(seed: int) -> None:
             with suppress(ActionError):
                 nest = some_gpu_action(nest, choose).apply(nest)
         with suppress(EmitError):
-            if items_of(nest) <= 128 and len(emit(nest, GPU).toposort()) < 2000:
+            if items_of(nest) <= 128 and len(emit_nest(nest, GPU).toposort()) < 2000:
                 check(nest, made, GPU)
 
 
@@ -448,7 +448,7 @@ def items_of(nest: Nest) -> int:
     return prod(a.extent for a in nest.axes if a.kind in (Kind.LOCAL, Kind.GROUP) and isinstance(a.extent, int))
 
 
-def some_action(nest: Nest, choose: random.Random) -> Action:
+def some_action(nest: Nest, choose: random.Random) -> LoopAction:
     axis = choose.choice(nest.axes)
     reduce = nest.roots[axis.root].reduce
     factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, "-"])
@@ -471,7 +471,7 @@ def test_any_actions_that_fit_are_right(seed: int) -> None:
             with suppress(ActionError):
                 nest = some_action(nest, choose).apply(nest)
         with suppress(EmitError):
-            if len(emit(nest, CPU).toposort()) < 2000:
+            if len(emit_nest(nest, CPU).toposort()) < 2000:
                 check(nest, made, CPU)
 
 
@@ -493,15 +493,15 @@ def test_any_actions_that_fit_are_right(seed: int) -> None:
         (Share(3, "r0"), "has 3 loads"),
     ],
 )
-def test_actions_that_do_not_fit(action: Action, message: str) -> None:
+def test_actions_that_do_not_fit(action: LoopAction, message: str) -> None:
     with pytest.raises(ActionError, match=message):
         action.apply(lower(matmul(7, 18, 11).ast))
 
 
 def test_partial_results_have_one_register_each() -> None:
-    nest = apply(lower(total(5, 70, 1).ast), [parse(t) for t in ("split(r0, 16, LANES)", "partial(0, -)")])
+    nest = apply(lower(total(5, 70, 1).ast), [parse_loop(t) for t in ("split(r0, 16, LANES)", "partial(0, -)")])
     with pytest.raises(EmitError, match="spread over registers, lanes or items"):
-        emit(nest, CPU)
+        emit_nest(nest, CPU)
 
 
 def test_an_inner_loop_has_no_partial_iteration() -> None:
@@ -514,7 +514,7 @@ def test_an_inner_loop_has_no_partial_iteration() -> None:
 def test_actions_that_are_not() -> None:
     for text in ("fly(i0)", "split(i0)", "split(i0, 4, UPCAST"):
         with pytest.raises(ActionError, match="not an action"):
-            parse(text)
+            parse_loop(text)
 
 
 def test_contiguous_dimensions_are_joined() -> None:
@@ -532,27 +532,27 @@ def test_softmax_rows_come_outside_of_columns() -> None:
 def test_lanes_of_outputs_beside_lanes_of_reductions(kind: str, accumulators: list[int]) -> None:
     """Rows have accumulators of their own, whose lanes are added up; plain vectors have one, of a lane for each."""
     made = total(8, 32, 1)
-    nest = apply(lower(made.ast), [parse("split(r0, 8, LANES)"), parse(f"split(i0, 4, {kind})")])
+    nest = apply(lower(made.ast), [parse_loop("split(r0, 8, LANES)"), parse_loop(f"split(i0, 4, {kind})")])
     check(nest, made, CPU)
-    assert [u.dtype.count for u in emit(nest, CPU).toposort() if u.op is UOps.ACC] == accumulators
+    assert [u.dtype.count for u in emit_nest(nest, CPU).toposort() if u.op is UOps.ACC] == accumulators
 
 
 def test_a_register_tile_shares_its_loads() -> None:
     made = matmul(8, 32, 16)
-    actions = [parse(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 4, UPCAST)", "split(i1, 2, UPCAST)")]
-    uops = linearize(emit(apply(lower(made.ast), actions), CPU))
+    actions = [parse_loop(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 4, UPCAST)", "split(i1, 2, UPCAST)")]
+    uops = linearize(emit_nest(apply(lower(made.ast), actions), CPU))
     loads = [u for u in uops if u.op.name == "LOAD" and u.src[0].arg in (1, 2)]
     assert len(loads) == 4 + 2, "four scalars of one operand, two vectors of the other, once each"
 
 
 def test_copies_that_keep_no_accumulators_are_a_loop_around_the_stores() -> None:
     made = matmul(16, 32, 24)
-    copies = [parse(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 8, UPCAST)", "split(i1, 2, UPCAST)")]
-    pieces = [parse(t) for t in ("split(r0, 8, REDUCE)", "partial(0, -)")]
+    copies = [parse_loop(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 8, UPCAST)", "split(i1, 2, UPCAST)")]
+    pieces = [parse_loop(t) for t in ("split(r0, 8, REDUCE)", "partial(0, -)")]
 
     def stores(nest: Nest) -> int:
         check(nest, made, CPU)
-        return sum(u.op is UOps.STORE and u.src[0].op is UOps.PARAM for u in emit(nest, CPU).toposort())
+        return sum(u.op is UOps.STORE and u.src[0].op is UOps.PARAM for u in emit_nest(nest, CPU).toposort())
 
     assert stores(apply(lower(made.ast), copies)) == 8 * 2, "of each register tile's rows and vectors"
     assert stores(apply(lower(made.ast), copies + pieces)) == 2, "of the vectors of one row, which are neighbours"
@@ -567,7 +567,7 @@ def test_estimates() -> None:
 def test_what_is_packed_at_the_top_serves_a_loop_and_what_is_left_of_it() -> None:
     made = matmul(17, 4, 6)
     nest = lower(made.ast)
-    actions = [parse(t) for t in ("mark(i1, VECTOR)", "split(i0, 8, UPCAST)", "pack(1, -)", "mark(r0, UNROLL)")]
+    actions = [parse_loop(t) for t in ("mark(i1, VECTOR)", "split(i0, 8, UPCAST)", "pack(1, -)", "mark(r0, UNROLL)")]
     check(apply(nest, actions), made, CPU)
 
 
@@ -581,14 +581,14 @@ def test_elements_apart_are_read_as_the_vectors_that_hold_them(step: int, lanes:
     target = Target(vector_bytes=4 * lanes)
     nest = apply(lower(made.ast), [Split("i0", lanes, "VECTOR")])
     check(nest, made, target)
-    reads = [u for u in emit(nest, target).toposort() if u.op is UOps.LOAD]
+    reads = [u for u in emit_nest(nest, target).toposort() if u.op is UOps.LOAD]
     assert {u.dtype.count for u in reads} == ({lanes} if step <= 4 else {1})
 
 
 @pytest.mark.parametrize(("n", "rows"), [(1024, 8), (1023, 6)])
 def test_results_that_fall_on_one_set_of_the_cache_are_turned_whole(n: int, rows: int) -> None:
     wide = Target(vector_bytes=64, registers=32, l1_bytes=1 << 15, l2_bytes=1 << 20)
-    log = [str(a) for a in heuristic(lower(matmul_across(n, n, 1024, True, True).ast), wide)]
+    log = [str(a) for a in loop_actions(lower(matmul_across(n, n, 1024, True, True).ast), wide)]
     assert log[0] == "split(i0, 16, VECTOR)"
     assert f"split(i1, {rows}, UPCAST)" in log
 
@@ -629,7 +629,7 @@ def test_a_parallel_loop_of_a_variable_extent_has_a_dimension_of_its_own() -> No
 @pytest.mark.parametrize("name", CASES)
 def test_a_nest_is_its_text(name: str, target: Target) -> None:
     nest = lower(CASES[name]().ast)
-    nest = apply(nest, heuristic(nest, target))
+    nest = apply(nest, loop_actions(nest, target))
     again = parse_nest(print_nest(nest))
     assert print_nest(again) == print_nest(nest)
-    assert emit(again, target) is emit(nest, target)
+    assert emit_nest(again, target) is emit_nest(nest, target)

@@ -10,15 +10,16 @@ import pytest
 
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.compile import compile_ast
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.matrix import INSTRUCTIONS, Fragment, dot_product
 from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
-from tg_codegen.plan.actions import Action, apply, parse
+from tg_codegen.plan.actions import LoopAction, apply
 from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.c import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.rules import full_rewrite
@@ -101,8 +102,8 @@ def test_products(m: int, n: int, k: int, ta: bool, tb: bool) -> None:
     nest = lower(product(m, n, k, ta, tb))
     text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "split(i1, 2, UPCAST)",
             "outermost(i1)", "pack(1, i1)"]
-    actions: list[Action] = [parse(line) for line in text]
-    sink = emit(apply(nest, actions), SMALL)
+    actions: list[LoopAction] = [parse_loop(line) for line in text]
+    sink = emit_nest(apply(nest, actions), SMALL)
     assert len(matrices(sink)) >= 4
     run(sink, m, n, k, ta, tb)
 
@@ -111,23 +112,23 @@ def test_the_first_operand_packed() -> None:
     nest = lower(product(6, 16, 20, True, False))
     text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "outermost(i1)", "pack(1, i1)",
             "pack(0, i0)"]
-    run(emit(apply(nest, [parse(line) for line in text]), SMALL), 6, 16, 20, True, False)
+    run(emit_nest(apply(nest, [parse_loop(line) for line in text]), SMALL), 6, 16, 20, True, False)
 
 
 def test_long_reductions_in_pieces() -> None:
     nest = lower(product(6, 16, 40))
     text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "split(r0, 7, REDUCE)",
             "outermost(i1)", "partial(0, i1)", "pack(1, r0)"]
-    run(emit(apply(nest, [parse(line) for line in text]), SMALL), 6, 16, 40, False, False)
+    run(emit_nest(apply(nest, [parse_loop(line) for line in text]), SMALL), 6, 16, 40, False, False)
 
 
 def test_the_heuristic_takes_them() -> None:
     ast = product(128, 128, 128)
-    assert matrices(emit(planned(ast, WIDE), WIDE))
+    assert matrices(emit_nest(planned(ast, WIDE), WIDE))
 
 
 def test_not_where_nothing_would_be_packed() -> None:
-    assert not matrices(emit(planned(product(2, 64, 64), WIDE), WIDE))
+    assert not matrices(emit_nest(planned(product(2, 64, 64), WIDE), WIDE))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_not_where_nothing_would_be_packed() -> None:
     ],
 )
 def test_by_dtype(a: DType, b: DType, acc: DType, name: str | None) -> None:
-    found = {u.arg.name for u in matrices(emit(planned(product(128, 128, 128, a=a, b=b, acc=acc), WIDE), WIDE))}
+    found = {u.arg.name for u in matrices(emit_nest(planned(product(128, 128, 128, a=a, b=b, acc=acc), WIDE), WIDE))}
     assert found == ({name} if name else set())
 
 
@@ -151,7 +152,7 @@ def test_a_product_that_is_rounded_is_left_alone() -> None:
     y = A.load(2, BF16, ST((128, 128)).permute((1, 0)).reshape((1, 128, 128)).expand(shape))
     total = A.reduce(A.cast(A.alu(Ops.MUL, x, y), F32), Ops.ADD, (2,))
     ast = A.sink((A.store(0, ST((128, 128, 1)), total),), tuple(BufferArg(d, 1 << 14) for d in (F32, BF16, BF16)))
-    assert not matrices(emit(planned(ast, WIDE), WIDE))
+    assert not matrices(emit_nest(planned(ast, WIDE), WIDE))
 
 
 def test_llvm_takes_the_bits_as_they_lie() -> None:
@@ -168,5 +169,5 @@ def test_a_language_without_them_is_not_given_them() -> None:
 
 def test_as_text() -> None:
     renderer = LLVMRenderer(WIDE)
-    uops = linearize(full_rewrite(emit(planned(product(128, 128, 128), WIDE), WIDE), renderer))
+    uops = linearize(full_rewrite(emit_nest(planned(product(128, 128, 128), WIDE), WIDE), renderer))
     assert [u.op for u in parse_linear(print_uops(uops))] == [u.op for u in uops]

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, UOps, interpret, linearize
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
-from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.actions import apply
 from tg_codegen.plan.cpu_heuristic import CPUPlanner, heuristic
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -65,7 +66,8 @@ def test_large_or_seldom_read_ones_panel_by_panel(shape: tuple[int, int, int, in
 @pytest.mark.parametrize("shape", [(2, 3, 6, 32, 3), (3, 2, 7, 24, 2)])
 def test_results(shape: tuple[int, int, int, int, int], place: str) -> None:
     text = f"split(i1, 8, VECTOR); split(i3, 4, UPCAST); split(i1, 2, UPCAST); pack(1, {place}); mark(r2, UNROLL)"
-    sink = emit(apply(lower(convolution(*shape)), [parse(line) for line in text.split("; ")]), replace(CPU, threads=1))
+    actions = [parse_loop(line) for line in text.split("; ")]
+    sink = emit_nest(apply(lower(convolution(*shape)), actions), replace(CPU, threads=1))
     verify(sink)
     b, c, h, o, k = shape
     rng = np.random.default_rng(0)
@@ -82,7 +84,7 @@ def test_what_windows_reach_counts_where_a_panel_is_packed() -> None:
     nest = lower(convolution(96, 40, 13, 20, 3))
     lanes = next(r for r in nest.roots.values() if r.var.name == "i0")
     load = next(n for n in nest.nodes() if n.op.name == "LOAD" and n.arg[0] == 1)
-    packer = CPUPlanner(apply(nest, [parse("split(i0, 8, VECTOR)")]), target)
+    packer = CPUPlanner(apply(nest, [parse_loop("split(i0, 8, VECTOR)")]), target)
     reduced = [r for r in nest.roots.values() if r.reduce]
     assert packer.panel_bytes(load, reduced) == 4 * 8 * 40 * 13 * 13
     assert packer.panel_bytes(load, reduced[1:]) == 4 * 8 * 13 * 13
@@ -97,13 +99,14 @@ def test_what_windows_reach_counts_where_a_panel_is_packed() -> None:
 def test_what_does_not_fit_is_done_in_pieces_or_as_it_is(shape: tuple[int, int, int, int, int], pieces: bool) -> None:
     target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=1 << 20)
     nest = lower(convolution(*shape))  # lanes over images: one vector over all windows is 1.3 MB
-    planned = apply(nest, CPUPlanner(nest, target).planned())
-    sink = emit(planned, target)
+    actions = CPUPlanner(nest, target).planned()
+    log = [str(action) for action in actions]
+    sink = emit_nest(apply(nest, actions), target)
     verify(sink)
     panels = [u.dtype.itemsize * u.arg[1] for u in sink.toposort() if u.op is UOps.SCRATCH]
     assert sum(panels) <= target.l2_bytes and bool(panels) is pieces
-    assert any(line.startswith("pack") for line in planned.log) is pieces
-    assert any(line.startswith("partial") for line in planned.log) is pieces
+    assert any(line.startswith("pack") for line in log) is pieces
+    assert any(line.startswith("partial") for line in log) is pieces
 
 
 @pytest.mark.parametrize("outputs", [40, 200])

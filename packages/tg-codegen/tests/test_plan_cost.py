@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from tg_codegen import Target
-from tg_codegen.compile import plain
+from tg_codegen import Target, compile_ast
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
-from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.actions import apply
 from tg_codegen.plan.cpu_heuristic import CPUPlanner
 from tg_codegen.plan.plan_cost import plan_cycles
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
 from tg_dtype import DType, dtypes
@@ -38,7 +38,7 @@ def product(
 
 
 def after(ast: LazyOp, *actions: str) -> Nest:
-    return apply(lower(ast), [parse(action) for action in actions])
+    return apply(lower(ast), [parse_loop(action) for action in actions])
 
 
 def test_threads_that_wait_count() -> None:
@@ -94,7 +94,7 @@ def test_plans_are_ranked_as_by_their_instructions() -> None:
         found = []
         for root in (r for r in nest.roots.values() if not r.reduce):
             actions = CPUPlanner(nest, target, wanted=root).planned()
-            spec = plain(nest, LLVMRenderer(target), actions)
+            spec = compile_ast(ast, LLVMRenderer(target), actions=actions)
             found.append((cycles(spec, target), plan_cycles(apply(nest, actions), target)))
         (a, mine), (b, theirs) = found if found[0] < found[1] else found[::-1]
         if b > 2 * a:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tg_codegen import EmitError, Split, Target, compile_ast, interpret
+from tg_codegen import EmitError, Target, compile_ast, interpret, parse
 from tg_codegen.nest.lower import lower
+from tg_codegen.nest.parts import stated
 from tg_codegen.plan.actions import ActionError
-from tg_codegen.plan.row_blocks import block_size, split_rows
+from tg_codegen.plan.heuristic import applied, heuristic
+from tg_codegen.plan.row_blocks import block_size
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker
+from tg_shape import ShapeTracker, upper
 
 F32 = dtypes.float32
 ST = ShapeTracker.from_shape
@@ -87,15 +90,18 @@ def test_blocks_divide_the_rows_where_one_of_them_is_large() -> None:
 @pytest.mark.parametrize("rows", [97, 101, 131, 192, 251])
 def test_rows_in_blocks_are_all_done_once_and_divided_among_threads(rows: int, threads: int) -> None:
     target = Target(vector_bytes=32, threads=threads, l2_bytes=16384)
-    split = split_rows(lower(weighted(1, rows, 32, 4)), target)
-    (_, full), left = split.shared[-1], rows - split.shared[-1][1] * split.block
+    kernel = stated(lower(weighted(1, rows, 32, 4)))
+    assert kernel.block == 1 and not kernel.last and upper(kernel.shared[-1].extent) == rows
+    split = applied(kernel, heuristic(kernel, target))
+    full = upper(split.shared[-1].extent)
+    left = rows - full * split.block
     assert split.block >= 8 and 0 <= left < split.block and bool(left) == bool(split.last)
     assert full >= threads, "each thread has a block"
     for part in split.last:
         assert [r.extent for r in part.roots.values() if r.var.name.endswith(".row")] == ([left] if left > 1 else [])
     spec = compile_ast(weighted(1, rows, 32, 4), LLVMRenderer(target))
     assert spec.threads == threads
-    assert any("of the last rows: split(" in line for line in spec.actions) == bool(left)
+    assert any(line.startswith("3: split(") for line in spec.actions) == bool(left), "the first part of the last rows"
 
 
 def test_a_prime_number_of_rows_takes_about_as_long_as_its_neighbours() -> None:
@@ -114,9 +120,36 @@ def test_rows_that_reach_into_others_are_refused() -> None:
         compile_ast(ast, LLVMRenderer(Target()))
 
 
-def test_actions_from_outside_are_refused() -> None:
-    with pytest.raises(ActionError, match="no actions from outside"):
-        compile_ast(weighted(1, 8, 8, 4), LLVMRenderer(Target()), actions=[Split("i0", 2, "UPCAST")])
+@pytest.mark.parametrize(("actions", "message"), [
+    ("split(i0, 2, UPCAST)", "the kernel has 3 parts; '0: split"),
+    ("3: split(r0, 2, UNROLL)", "the kernel has 3 parts"),
+    ("row_blocks(3); row_blocks(2); 6: split(r0, 2, UNROLL)", "the kernel has 3 parts"),
+    ("row_blocks(9)", "the kernel has 8 rows"),
+    ("row_blocks(0)", "the kernel has 8 rows"),
+    ("0: split(r0, 2, UNROLL); row_blocks(2)", "before any change to the loops"),
+    ("mark(i0.block, UPCAST)", "serial, or divided among the threads"),
+    ("mark(i0.block, THREAD); mark(i0.block, THREAD)", "divided among the threads already"),
+    ("0: mark(i1, THREAD)", "the parts run in one thread"),
+    ("reuse_row_values()", "no output computes along its rows"),
+    ("split_concat()", "no output that is put together"),
+    ("0: stream(4)", "another part of the kernel reads that buffer"),
+    ("delay_stores()", "no loop over rows ends with a walk that can wait"),
+    ("join_walks(); 0: split(r0, 2, UNROLL)", "comes before the actions on the structured form"),
+])  # fmt: skip
+def test_refused(actions: str, message: str) -> None:
+    with pytest.raises(ActionError, match=re.escape(message)):
+        compile_ast(
+            weighted(1, 8, 8, 4), LLVMRenderer(Target(threads=2)), actions=[parse(a) for a in actions.split("; ")])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("rows", [7, 8, 23])
+def test_what_the_heuristic_chose_is_replayed_from_its_text(rows: int, threads: int) -> None:
+    renderer = LLVMRenderer(Target(vector_bytes=32, threads=threads, l2_bytes=4096))
+    planned = compile_ast(weighted(2, rows, 20, 4), renderer)
+    again = compile_ast(weighted(2, rows, 20, 4), renderer, actions=[parse(line) for line in planned.actions])
+    assert again.src == planned.src and again.actions == planned.actions
+    assert any(line.startswith("row_blocks(") for line in planned.actions)
 
 
 def test_columns_that_all_accesses_share_stay_inside_a_row() -> None:

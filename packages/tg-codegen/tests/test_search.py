@@ -81,21 +81,41 @@ def test_progress_is_told() -> None:
     assert math.isclose(steps[-1].best_s, 1.0)
 
 
-def test_kernels_of_several_parts_stay_as_they_are_planned() -> None:
-    """An action names a loop, and each part has loops of the same names."""
-    shape = ST((16, 8))
+def test_kernels_of_several_parts_are_searched_part_by_part() -> None:
+    shape = ST((16, 64))
     squares = A.alu(Ops.MUL, A.load(1, F32, shape), A.load(1, F32, shape))
-    whole = BufferArg(F32, 128)
-    stores = (A.store(2, shape, squares), A.store(0, shape, A.alu(Ops.SQRT, A.load(2, F32, shape))))
-    ast = A.sink(stores, (whole, whole, BufferArg(F32, 128, internal=True)))
+    stores = (A.store(2, shape, squares), A.store(0, ST((16, 1)), A.reduce(A.load(2, F32, shape), Ops.MAX, (1,))))
+    ast = A.sink(stores, (BufferArg(F32, 16), BufferArg(F32, 1024), BufferArg(F32, 1024, internal=True)))
+
+    def measure(spec: ProgramSpec) -> float:
+        return 1.0 / (1 + sum(line.startswith("1: ") for line in spec.actions))
+
+    best = beam_search(ast, CPU, measure, width=1, max_rounds=1, planned=False)
+    assert [line.partition(":")[0] for line in best.actions] == ["1"]
+    again = compile_ast(ast, CPU, actions=[parse(line) for line in best.actions])
+    assert again.src == best.src
+
+
+def test_an_action_of_the_heuristic_is_refused_where_that_is_faster() -> None:
+    def measure(spec: ProgramSpec) -> float:
+        return 1.0 + sum("THREAD" in line for line in spec.actions) + 0.1 * len(spec.actions)
+
+    planned = compile_ast(row_sums(1024, 512), CPU)
+    assert any("THREAD" in line for line in planned.actions)
+    best = beam_search(row_sums(1024, 512), CPU, measure, width=1)
+    assert best.actions == ()
+
+
+def test_a_search_may_begin_with_nothing() -> None:
     measured: list[ProgramSpec] = []
 
     def measure(spec: ProgramSpec) -> float:
         measured.append(spec)
-        return 1.0
+        return cycles(spec, CPU.target)
 
-    assert beam_search(ast, CPU, measure).src == compile_ast(ast, CPU).src
-    assert not measured
+    best = beam_search(row_sums(64, 4096), CPU, measure, planned=False)
+    assert measured[0].actions == ()
+    assert cycles(best, CPU.target) <= cycles(compile_ast(row_sums(64, 4096), CPU), CPU.target)
 
 
 def test_a_beam_has_a_width() -> None:

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.emit.tiles import part
 from tg_codegen.emit.transpose import transpose
 from tg_codegen.emit.vectors import joined, turned
 from tg_codegen.ir.uop import UOp, UOps, const, shuffle, vectorize
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
-from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.actions import apply
 from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.rules import full_rewrite
 from tg_dtype import DType, dtypes
@@ -127,8 +128,8 @@ def test_shuffles_fold_to_the_same_lanes(data: st.DataObject) -> None:
 def counted(ast: LazyOp, actions: str | None, target: Target = WIDE) -> tuple[int, int, int]:
     """Loads and stores of global memory that have one element, and shuffles of two vectors."""
     nest = lower(ast)
-    chosen = heuristic(nest, target) if actions is None else [parse(text) for text in actions.split("; ")]
-    uops = linearize(full_rewrite(emit(apply(nest, chosen), target), LLVMRenderer(target)))
+    chosen = heuristic(nest, target) if actions is None else [parse_loop(text) for text in actions.split("; ")]
+    uops = linearize(full_rewrite(emit_nest(apply(nest, chosen), target), LLVMRenderer(target)))
     verify(uops)
     memory = [u for u in uops if u.op in (UOps.LOAD, UOps.STORE) and u.src[0].op is UOps.PARAM]
     loads = sum(u.op is UOps.LOAD and u.dtype.count == 1 for u in memory)

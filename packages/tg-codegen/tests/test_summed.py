@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.nest.lower import lower
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -37,7 +37,7 @@ def buffers(dtype: DType = F32) -> tuple[BufferArg, ...]:
 
 def ops(ast: LazyOp, target: Target = CPU) -> tuple[int, int]:
     """How many products are rounded with a sum, and how many by themselves."""
-    found = [u.op for u in emit(lower(ast), target).toposort() if dtypes.is_float(u.dtype)]
+    found = [u.op for u in emit_nest(lower(ast), target).toposort() if dtypes.is_float(u.dtype)]
     return found.count(Ops.MULACC), found.count(Ops.MUL)
 
 
@@ -75,6 +75,6 @@ def test_values() -> None:
     rng = np.random.default_rng(0)
     out, given = np.zeros(ROWS, np.float32), [rng.standard_normal((ROWS, TERMS)).astype(np.float32) for _ in range(4)]
     ast = total(A.alu(Ops.MUL, line(), A.load(4, F32, WIDE)))
-    interpret(linearize(emit(lower(ast), CPU)), [x.data.cast("B") for x in (out, *given)], {})
+    interpret(linearize(emit_nest(lower(ast), CPU)), [x.data.cast("B") for x in (out, *given)], {})
     a, b, c, d = given
     np.testing.assert_allclose(out, ((a * b + c) * d).sum(1), rtol=1e-5)

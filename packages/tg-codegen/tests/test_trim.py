@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOps
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest, NodeOp
 from tg_codegen.nest.trim import trimming
-from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.actions import apply
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -44,20 +45,20 @@ def computed(nest: Nest, n: int, k: int, left: int, right: int) -> tuple[Array, 
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((n, 4)).astype(np.float32), rng.standard_normal(k).astype(np.float32)
     out = np.zeros((n + left + right - k + 1, 4), np.float32)
-    interpret(linearize(emit(nest, CPU)), [a.data.cast("B") for a in (out, x, w)], {})
+    interpret(linearize(emit_nest(nest, CPU)), [a.data.cast("B") for a in (out, x, w)], {})
     wide = np.pad(x, ((left, right), (0, 0)))
     return out, sum(w[j] * wide[j : j + len(out)] for j in range(k))
 
 
 def moving(nest: Nest) -> bool:
     """Whether a loop begins or ends where another one stands."""
-    return any(not s.is_const for u in emit(nest, CPU).toposort() if u.op is UOps.RANGE for s in u.src)
+    return any(not s.is_const for u in emit_nest(nest, CPU).toposort() if u.op is UOps.RANGE for s in u.src)
 
 
 @pytest.mark.parametrize("text", ["", "split(i1, 4, VECTOR)", "split(i1, 4, VECTOR); outermost(i1)"])
 @pytest.mark.parametrize(("n", "k", "left", "right"), [(9, 3, 1, 1), (6, 5, 4, 4), (7, 4, 0, 3), (5, 8, 7, 2)])
 def test_sums(n: int, k: int, left: int, right: int, text: str) -> None:
-    nest = apply(lower(filtered(n, k, left, right)), [parse(line) for line in text.split("; ") if line])
+    nest = apply(lower(filtered(n, k, left, right)), [parse_loop(line) for line in text.split("; ") if line])
     assert moving(nest)
     np.testing.assert_allclose(*computed(nest, n, k, left, right), rtol=1e-5, atol=1e-5)
 
@@ -66,26 +67,26 @@ def test_sums(n: int, k: int, left: int, right: int, text: str) -> None:
     "text", ["split(i0, 2, UPCAST)", "mark(r0, UNROLL)", "split(r0, 2, UNROLL)", "split(i0, 4, VECTOR)"]
 )
 def test_where_other_loops_share_the_mask_it_stays(text: str) -> None:
-    nest = apply(lower(filtered(9, 3, 1, 1)), [parse(text)])
+    nest = apply(lower(filtered(9, 3, 1, 1)), [parse_loop(text)])
     assert not moving(nest)
     np.testing.assert_allclose(*computed(nest, 9, 3, 1, 1), rtol=1e-5, atol=1e-5)
 
 
 def test_masks_are_not_asked_for_inside() -> None:
-    gated = [u for u in emit(lower(filtered(9, 3, 1, 1)), CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    gated = [u for u in emit_nest(lower(filtered(9, 3, 1, 1)), CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
     assert not gated
 
 
 def test_what_is_staged_is_there_for_every_iteration_that_is_left() -> None:
-    nest = apply(lower(filtered(9, 3, 1, 1)), [parse("pack(1, -)")])
+    nest = apply(lower(filtered(9, 3, 1, 1)), [parse_loop("pack(1, -)")])
     assert moving(nest)
-    assert not [u for u in emit(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    assert not [u for u in emit_nest(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
     np.testing.assert_allclose(*computed(nest, 9, 3, 1, 1), rtol=1e-5, atol=1e-5)
 
 
 def products(nest: Nest) -> int:
     """How many multiplications of floats the code has."""
-    return sum(u.op in (Ops.MUL, Ops.MULACC) and u.dtype.scalar() is F32 for u in emit(nest, CPU).toposort())
+    return sum(u.op in (Ops.MUL, Ops.MULACC) and u.dtype.scalar() is F32 for u in emit_nest(nest, CPU).toposort())
 
 
 @pytest.mark.parametrize("tile", [2, 3, 4])
@@ -94,20 +95,20 @@ def products(nest: Nest) -> int:
 )
 def test_tiles_at_the_rim_have_fewer_terms(n: int, k: int, left: int, right: int, tile: int) -> None:
     text = f"split(i0, {tile}, UPCAST); split(i1, 4, VECTOR); mark(r0, UNROLL)"
-    nest = apply(lower(filtered(n, k, left, right)), [parse(line) for line in text.split("; ")])
-    assert not [u for u in emit(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    nest = apply(lower(filtered(n, k, left, right)), [parse_loop(line) for line in text.split("; ")])
+    assert not [u for u in emit_nest(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
     np.testing.assert_allclose(*computed(nest, n, k, left, right), rtol=1e-5, atol=1e-5)
 
 
 def test_what_is_known_to_be_0_is_no_term() -> None:
     # 16 results in tiles of 4: the first and the last of them are by themselves, the other two are a loop
-    nest = apply(lower(filtered(16, 3, 1, 1)), [parse("split(i0, 4, UPCAST)"), parse("mark(r0, UNROLL)")])
+    nest = apply(lower(filtered(16, 3, 1, 1)), [parse_loop("split(i0, 4, UPCAST)"), parse_loop("mark(r0, UNROLL)")])
     assert products(nest) == (4 * 3 - 1) + 4 * 3 + (4 * 3 - 1)
 
 
 def test_tiles_of_a_loop_that_is_divided_among_threads_stay_together() -> None:
     text = "split(i0, 4, UPCAST); mark(r0, UNROLL); mark(i0, THREAD)"
-    nest = apply(lower(filtered(16, 3, 1, 1)), [parse(line) for line in text.split("; ")])
+    nest = apply(lower(filtered(16, 3, 1, 1)), [parse_loop(line) for line in text.split("; ")])
     assert products(nest) == 4 * 3
     np.testing.assert_allclose(*computed(nest, 16, 3, 1, 1), rtol=1e-5, atol=1e-5)
 
@@ -132,5 +133,5 @@ def test_a_sum_within_a_sum_trims_no_loop_but_its_own() -> None:
     assert not trimming(nest)
     data = [np.arange(1.0, size + 1, dtype=np.float32) for size in (n - 2, k, n)]
     got = np.zeros(1, np.float32)
-    interpret(linearize(emit(nest, CPU)), [x.data.cast("B") for x in (got, *data)], {})
+    interpret(linearize(emit_nest(nest, CPU)), [x.data.cast("B") for x in (got, *data)], {})
     assert got[0] == data[0].sum() * data[1].sum() + data[2].sum()

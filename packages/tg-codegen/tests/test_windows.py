@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, interpret, linearize
-from tg_codegen.emit.emitter import emit
+from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.windows import overlapping, windowed
-from tg_codegen.plan.actions import apply, parse
+from tg_codegen.plan.actions import apply
 from tg_codegen.plan.cpu_heuristic import CPUPlanner, heuristic
+from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -99,24 +100,24 @@ def test_dimensions_that_do_not_overlap_stay() -> None:
 ])  # fmt: skip
 def test_packed_by_coordinate(text: str) -> None:
     shape = (3, 8, 7, 8, 3)
-    actions = [parse(line) for line in text.split("; ")]
-    run(emit(apply(lower(gradient(*shape)), actions), CPU), *shape)
+    actions = [parse_loop(line) for line in text.split("; ")]
+    run(emit_nest(apply(lower(gradient(*shape)), actions), CPU), *shape)
 
 
 @pytest.mark.parametrize("text", ["", "mark(i3, UPCAST); "])
 def test_each_element_is_copied_once(text: str) -> None:
-    actions = [parse(line) for line in f"split(i1, 4, VECTOR); {text}partial(0, -); pack(0, r0)".split("; ")]
-    sink = emit(apply(lower(gradient(3, 4, 8, 4, 3)), actions), CPU)
+    actions = [parse_loop(line) for line in f"split(i1, 4, VECTOR); {text}partial(0, -); pack(0, r0)".split("; ")]
+    sink = emit_nest(apply(lower(gradient(3, 4, 8, 4, 3)), actions), CPU)
     assert min(stages(sink)) <= 4 * 8 * 8 + 16  # and not 4 * (3 * 6) * (3 * 6)
 
 
 @pytest.mark.parametrize("shape", [(40, 8, 9, 8, 3), (40, 1, 9, 8, 3), (2, 8, 6, 4, 3)])
 def test_the_heuristic(shape: tuple[int, int, int, int, int]) -> None:
-    run(emit(planned(gradient(*shape)), CPU), *shape)
+    run(emit_nest(planned(gradient(*shape)), CPU), *shape)
 
 
 def test_the_heuristic_cuts_the_batch() -> None:
-    log = planned(gradient(200, 8, 9, 64, 3)).log
+    log = [str(action) for action in heuristic(lower(gradient(200, 8, 9, 64, 3)), CPU)]
     assert any(line.startswith("partial") for line in log)
     assert any(line.startswith("pack(0, r0") for line in log)
 
@@ -137,7 +138,8 @@ def test_few_rows_of_several_dimensions_are_in_one_tile() -> None:
     assert {"mark(i1, UPCAST)", "mark(i2, UPCAST)", "mark(i0, THREAD)"} <= set(log)
     assert any(line.startswith("split(r2, ") and line.endswith("UNROLL)") for line in log)
     assert not any(line.startswith(("pack", "partial")) for line in log)
-    run(emit(apply(lower(gradient(*shape)), [parse(line) for line in log if "THREAD" not in line]), CPU), *shape)
+    actions = [parse_loop(line) for line in log if "THREAD" not in line]
+    run(emit_nest(apply(lower(gradient(*shape)), actions), CPU), *shape)
 
 
 @pytest.mark.parametrize(("target", "shape"), [
@@ -155,8 +157,8 @@ def test_a_tile_has_the_window_that_moves_along_the_reduction() -> None:
     log = [str(action) for action in heuristic(lower(gradient(*shape)), target)]
     assert {"split(i0, 8, UPCAST)", "mark(i3, UPCAST)", "split(r2, 3, UNROLL)", "mark(i1, THREAD)"} <= set(log)
     small = (3, *shape[1:])
-    run(emit(apply(lower(gradient(*small)), [parse(line) for line in log if "THREAD" not in line and "r0" not in line]),
-             CPU), *small)
+    actions = [parse_loop(line) for line in log if "THREAD" not in line and "r0" not in line]
+    run(emit_nest(apply(lower(gradient(*small)), actions), CPU), *small)
 
 
 def test_where_nothing_of_the_window_can_be_shared_rows_and_vectors_are_the_tile() -> None:

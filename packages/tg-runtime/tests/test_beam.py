@@ -14,8 +14,9 @@ import pytest
 
 import tg_codegen.search.beam
 from tg_codegen import ProgramSpec, Renderer, Target, compile_ast
+from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.nest import Nest
-from tg_codegen.plan.actions import Action, ActionError
+from tg_codegen.plan.actions import ActionError, KernelAction, LoopAction
 from tg_dtype import DType, dtypes
 from tg_lazy import Context, LazyOp, Ops, ast
 from tg_runtime import BEAM, Buffer, CompiledRunner, Device, beam, comparison, diskcache, get_runner, speccache
@@ -36,12 +37,10 @@ def row_sums(n: int, m: int, dtype: DType = F32) -> LazyOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget(Action):
+class Forget(LoopAction):
     """Leaves out half of a dimension: fast, and wrong."""
 
     root: str
-
-    __str__ = Action.__str__
 
     def apply(self, nest: Nest) -> Nest:
         root = next(r for r in nest.roots.values() if r.var.name == self.root)
@@ -50,16 +49,14 @@ class Forget(Action):
         axes = [a for a in nest.axes if a.root is root.var]
         outer = max(axes, key=lambda axis: axis.stride)
         kept = tuple(replace(a, extent=2048 // a.stride) if a is outer else a for a in nest.axes)
-        return replace(nest, roots={**nest.roots, root.var: replace(root, extent=2048)}).with_axes(kept, str(self))
+        return replace(nest, roots={**nest.roots, root.var: replace(root, extent=2048)}, axes=kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Break(Action):
+class Break(LoopAction):
     """Raises what no action may."""
 
     axis: str
-
-    __str__ = Action.__str__
 
     def apply(self, nest: Nest) -> Nest:
         raise AssertionError("planted")
@@ -69,14 +66,14 @@ class Break(Action):
 def test_a_planted_wrong_action_never_wins(
     dtype: DType, cache_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = tg_codegen.search.beam.candidates
+    real = tg_codegen.search.moves.additions
 
-    def candidates(nest: Nest, target: Target) -> Iterator[Action]:
+    def additions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
         yield Forget("r0")
         yield Break("i0")
-        yield from list(real(nest, target))[:4]
+        yield from list(real(kernel, target))[:4]
 
-    monkeypatch.setattr(tg_codegen.search.beam, "candidates", candidates)
+    monkeypatch.setattr(tg_codegen.search.beam, "additions", additions)
     sink = row_sums(24, 4096, dtype)
     values = [i % 2 for i in range(24 * 4096)]
     with Context(DEV="CPU", BEAM=1, DEBUG=2):

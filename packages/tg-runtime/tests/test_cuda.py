@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tg_codegen import compile_ast
-from tg_codegen.plan.actions import parse
+from tg_codegen.plan.vocabulary import parse
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, LazyOp, Ops, Storage, ast
 from tg_runtime import CompileError, DeviceError, DeviceUnavailable, OutOfMemory, realize

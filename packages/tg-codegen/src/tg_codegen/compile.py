@@ -1,4 +1,9 @@
-"""From a kernel AST to a rendered program."""
+"""From a kernel AST to a rendered program, in one straight line.
+
+A kernel is lowered to loops, actions change them, the loops are emitted as structured UOps, actions on these overlap
+loops over rows, rewriting makes what the language can say, and the result is put in order and rendered. Which actions
+is the heuristic's choice, the search's (:mod:`tg_codegen.search.beam`), or the caller's.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,7 @@ from tg_lazy import LazyOp
 from tg_lazy.ast import BufferArg
 from tg_shape import Variable
 
-from .emit.emitter import emit
-from .emit.row_emitter import RowEmitter
+from .emit.kernel import emit
 from .fallback import fallbacks
 from .ir.errors import EmitError
 from .ir.program import BufferParam, ProgramSpec
@@ -21,17 +25,14 @@ from .machine.limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, brok
 from .machine.renderer import Renderer
 from .machine.target import Target
 from .nest.estimate import estimate
+from .nest.kernel import Kernel
 from .nest.launch_shape import groups, items
 from .nest.lower import lower
-from .nest.nest import Kind, Nest, NodeOp
-from .nest.row_nest import RowNest
-from .plan.actions import Action, ActionError, apply, noting
-from .plan.heuristic import heuristic
-from .plan.reuse_row_values import keep_rows
-from .plan.row_blocks import fetching_ahead, split_rows, with_parts
-from .plan.split_concat import split_pieces
-from .plan.texels import spread_texels, whole_texels, writes_images
-from .rewrite.pipelining import overlap
+from .nest.nest import Nest, NodeOp
+from .nest.parts import stated
+from .plan import pipeline_rows
+from .plan.actions import Action, ActionError, KernelAction, StructureAction, noting
+from .plan.heuristic import applied, heuristic
 from .rewrite.rules import full_rewrite
 from .rewrite.rules.legalize import unread
 
@@ -53,40 +54,37 @@ def compile_ast(
       EmitError: the actions do not fit together. Where they are the heuristic's, this or whatever else they lead to is
         told by :mod:`tg_codegen.fallback`, and the plain kernel stands in.
     """
-    nest = lower(ast)
+    kernel = stated(lower(ast))
     if actions is not None:
-        return plain(nest, renderer, actions, name)
+        return render_kernel(kernel, renderer, actions, name)
     try:
-        spec = planned(nest, renderer, name)
-        broken = broken_limits(spec, renderer)
-        if not broken:
-            return spec
-        with noting(spec.actions):
-            raise EmitError(f"kernel {spec.name} is beyond the machine's limits: {'; '.join(broken)}")
+        return planned(kernel, renderer, name)
     except Exception as error:  # whatever it is: a planner's defects are not the user's
-        instead = plain(nest, renderer, (), name)  # where this fails, too, the kernel itself cannot be rendered
-        return replace(instead, fallback=fallbacks.tell(nest, error).error)
+        instead = render_kernel(kernel, renderer, (), name)  # where this fails, too, the kernel cannot be rendered
+        return replace(instead, fallback=fallbacks.tell(kernel, error).error)
 
 
-def planned(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
-    """Renders a kernel with the loops that the heuristic chooses.
+def planned(kernel: Kernel, renderer: Renderer, name: str | None = None) -> ProgramSpec:
+    """Renders a kernel with the actions that the heuristic chooses.
 
     Partial last tiles and the parts that masks cut loops into are copies of the code, and multiply. A kernel that comes
     out far too long for a compiler is planned again with fewer copies by unrolled loops, which can be left out. Each
     copy has scratch of its own: where all of it is too much for a thread's stack, the arrays are planned smaller.
+
+    Raises:
+      EmitError: the actions do not fit together, or the kernel is beyond the machine's limits.
     """
-    nest = keep_rows(nest, renderer.target)
-    if has_images(nest, renderer):
-        nest = whole_texels(nest)
-        if writes_images(nest):
-            return render_nest(apply(nest, spread_texels(nest)), renderer, name)
     target = renderer.target
-    loops = with_loops(nest, target)
-    spec = render_loops(loops, renderer, name)
+    actions = heuristic(kernel, target)
+    spec = render_kernel(kernel, renderer, actions, name, pipelined=True)
     while (smaller := with_less(spec, target)) is not None:
-        target, less = smaller, with_loops(nest, smaller)
-        if less.log != loops.log:
-            loops, spec = less, render_loops(less, renderer, name)
+        target, less = smaller, heuristic(kernel, smaller)
+        if less != actions:
+            actions, spec = less, render_kernel(kernel, renderer, less, name, pipelined=True)
+    broken = broken_limits(spec, renderer)
+    if broken:
+        with noting(spec.actions):
+            raise EmitError(f"kernel {spec.name} is beyond the machine's limits: {'; '.join(broken)}")
     return spec
 
 
@@ -100,97 +98,74 @@ def with_less(spec: ProgramSpec, target: Target) -> Target | None:
     return None
 
 
-def with_loops(nest: Nest, target: Target) -> Nest | RowNest:
-    """A kernel, or its parts, with the loops that the heuristic chooses."""
-    if any(buffer.internal for buffer in nest.buffers):
-        return planned_parts(split_rows(nest, target), target)
-    pieces = split_pieces(nest, target)
-    if pieces is not None:
-        return planned_parts(pieces, target)
-    actions = heuristic(nest, target)
+def render_kernel(
+    kernel: Kernel, renderer: Renderer, actions: Sequence[Action] = (), name: str | None = None, *,
+    pipelined: bool = False,
+) -> ProgramSpec:  # fmt: skip
+    """Renders a kernel changed by ``actions``.
+
+    Args:
+      kernel: the kernel as it was stated.
+      renderer: the language and machine.
+      actions: what is done to it, in order: first what changes its loops, then what changes their structured form.
+      name: the function's name; by default one that tells the loops.
+      pipelined: whether actions on the structured form are added where :mod:`tg_codegen.plan.pipeline_rows` says so.
+
+    Raises:
+      ActionError: an action does not fit the kernel.
+      EmitError: the actions do not fit together.
+    """
+    require_images(kernel.whole, renderer)
     with noting(actions):
-        return apply(nest, actions)
-
-
-def render_loops(loops: Nest | RowNest, renderer: Renderer, name: str | None) -> ProgramSpec:
-    """Renders a kernel whose loops are decided, in parts or not."""
-    with noting(loops.log):
-        return render_parts(loops, renderer, name) if isinstance(loops, RowNest) else render_nest(loops, renderer, name)
-
-
-def plain(nest: Nest, renderer: Renderer, actions: Sequence[Action] = (), name: str | None = None) -> ProgramSpec:
-    """Renders a kernel with the loops that it was stated with, changed by ``actions`` alone."""
-    if has_images(nest, renderer):
-        nest = whole_texels(nest)
-        actions = [action for action in actions if str(action) not in nest.log]
-    if any(buffer.internal for buffer in nest.buffers):
-        return plain_rows(nest, renderer, actions, name)
-    return render_nest(apply(nest, list(actions)), renderer, name)
-
-
-def has_images(nest: Nest, renderer: Renderer) -> bool:
-    """Whether a kernel reads or writes images.
-
-    Raises:
-      EmitError: it does, and the language has none.
-    """
-    found = any(isinstance(buffer.dtype, ImageDType) for buffer in nest.buffers)
-    if found and not renderer.images:
-        raise EmitError(f"{renderer.name} has no images, which the kernel reads or writes")
-    return found
-
-
-def plain_rows(nest: Nest, renderer: Renderer, actions: Sequence[Action], name: str | None = None) -> ProgramSpec:
-    """Renders a kernel with internal buffers, each part with the loops that it was stated with.
-
-    Raises:
-      ActionError: actions are given: they do not say which part they are for.
-      EmitError: the internal buffers share no rows.
-    """
-    if actions:
-        raise ActionError("the parts of a kernel with internal buffers take no actions from outside")
-    return render_parts(split_rows(nest, renderer.target), renderer, name)
-
-
-def planned_parts(rows: RowNest, target: Target) -> RowNest:
-    """The kernel with loops chosen for each part; where nothing is around the parts, each is divided among threads."""
-    alone = replace(target, threads=1) if rows.shared else target
-    parts, last = ([apply(part, heuristic(part, alone)) for part in some] for some in (rows.parts, rows.last))
-    rows = with_parts(rows, parts, last)
-    return fetching_ahead(rows, target) if rows.scratch else rows
-
-
-def render_parts(rows: RowNest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
-    """Renders a kernel in parts whose loops are decided."""
-    emitter = RowEmitter(rows, renderer.target)
-    divided = emitter.threaded() is not None or any(a.kind is Kind.THREAD for part in rows.parts for a in part.axes)
-    threads = renderer.target.threads if divided else 1
-    return _rendered(emitter.kernel(), replace(rows.whole, log=rows.log), renderer, name, threads)
-
-
-def render_nest(nest: Nest, renderer: Renderer, name: str | None = None) -> ProgramSpec:
-    """Renders a kernel whose loops are decided."""
-    threads = renderer.target.threads if any(a.kind is Kind.THREAD for a in nest.axes) else 1
-    return _rendered(emit(nest, renderer.target), nest, renderer, name, threads)
-
-
-def _rendered(sink: UOp, nest: Nest, renderer: Renderer, name: str | None, threads: int) -> ProgramSpec:
-    name = name or kernel_name(nest)
-    if renderer.target.kind == "cpu":
-        sink = overlap(sink)
-    uops = with_every_param(linearize(full_rewrite(sink, renderer)), nest, renderer)
+        loops, walks = in_order(actions)
+        kernel = applied(kernel, loops)
+        sink = emit(kernel, renderer.target)
+        if pipelined:
+            walks += pipeline_rows.proposed(sink, renderer.target)
+        for action in walks:
+            sink = action.apply(sink)
+        uops = with_every_param(linearize(full_rewrite(sink, renderer)), kernel.whole, renderer)
+    name = name or kernel_name(kernel.outline)
     return ProgramSpec(
         name=name,
         src=renderer.render(name, uops),
         uops=uops,
-        buffers=buffer_params(nest),
+        buffers=buffer_params(kernel.whole),
         vars=tuple(sorted(kernel_variables(uops), key=lambda v: v.name)),
-        global_size=groups(nest, renderer.target.global_max).full_sizes(),
-        local_size=items(nest).full_sizes(),  # type: ignore[arg-type]
-        threads=threads,
-        estimates=estimate(nest),
-        actions=nest.log,
+        global_size=groups(kernel.outline, renderer.target.global_max).full_sizes(),
+        local_size=items(kernel.outline).full_sizes(),  # type: ignore[arg-type]
+        threads=renderer.target.threads if kernel.threaded else 1,
+        estimates=estimate(kernel.whole),
+        actions=tuple(map(str, (*loops, *walks))),
     )
+
+
+def in_order(actions: Sequence[Action]) -> tuple[list[KernelAction], list[StructureAction]]:
+    """The actions that come before a kernel is emitted, and those that come after.
+
+    Raises:
+      ActionError: one of the former stands behind one of the latter.
+    """
+    loops: list[KernelAction] = []
+    walks: list[StructureAction] = []
+    for action in actions:
+        if isinstance(action, StructureAction):
+            walks.append(action)
+        elif not isinstance(action, KernelAction) or walks:
+            raise ActionError(f"{action}: comes before the actions on the structured form of the kernel")
+        else:
+            loops.append(action)
+    return loops, walks
+
+
+def require_images(nest: Nest, renderer: Renderer) -> None:
+    """Refuses images where a language has none.
+
+    Raises:
+      EmitError: the kernel reads or writes one.
+    """
+    if not renderer.images and any(isinstance(buffer.dtype, ImageDType) for buffer in nest.buffers):
+        raise EmitError(f"{renderer.name} has no images, which the kernel reads or writes")
 
 
 def with_every_param(uops: list[UOp], nest: Nest, renderer: Renderer) -> tuple[UOp, ...]:

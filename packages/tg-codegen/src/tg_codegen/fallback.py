@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from tg_lazy import DEBUG, ContextVar
 
-from .nest.nest import Nest
+from .nest.kernel import Kernel
+from .nest.text import print_kernel
 
 FALLBACK: ContextVar[int] = ContextVar("FALLBACK", 1)
 """Whether the plain kernel runs where a plan fails; with 0 the plan's error is raised."""
@@ -52,13 +53,13 @@ class Fallbacks:
         self.count = 0
         self.latest: deque[Fallback] = deque(maxlen=KEPT)
 
-    def tell(self, nest: Nest, error: Exception) -> Fallback:
+    def tell(self, kernel: Kernel, error: Exception) -> Fallback:
         """Counts a plan that failed, and tells of it at ``DEBUG=1``.
 
         Raises:
           Exception: ``error`` itself, where ``FALLBACK`` is 0.
         """
-        found = Fallback(nest.render(), "\n".join([f"{type(error).__name__}: {error}", *notes(error)]))
+        found = Fallback(print_kernel(kernel), "\n".join([f"{type(error).__name__}: {error}", *notes(error)]))
         self.count += 1
         self.latest.append(found)
         if not FALLBACK.value:

@@ -11,7 +11,6 @@ import math
 import platform
 
 from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
-from tg_codegen.nest.row_nest import PART
 from tg_codegen.search.cycles import cycles
 from tg_lazy import DEBUG, LazyOp
 
@@ -25,7 +24,6 @@ from .runner import CompiledRunner
 
 _RUNS = 5
 _MOST_CYCLES = 2e9  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
-_PLANNED = b"as planned"  # in place of actions: a kernel in parts, which no actions lead to
 
 
 def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> ProgramSpec:
@@ -38,8 +36,6 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
         raise DeviceError(f"{device.device} runs no kernels: it cannot be searched on")
     key = result_key(device, renderer, ast, width)
     known = diskcache.get("beam", key)
-    if known == _PLANNED:
-        return compile_ast(ast, renderer)
     if known is not None:
         try:
             return compile_ast(ast, renderer, actions=[parse(line) for line in known.decode().splitlines()])
@@ -55,8 +51,7 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
         if DEBUG.value >= 1:
             print(f"BEAM: the kernel is as planned, for the search failed: {type(error).__name__}: {error}")
         return compile_ast(ast, renderer)
-    in_parts = any(line.startswith(PART) for line in spec.actions)
-    diskcache.put("beam", key, _PLANNED if in_parts else "\n".join(spec.actions).encode())
+    diskcache.put("beam", key, "\n".join(spec.actions).encode())
     return spec
 
 
@@ -92,12 +87,13 @@ class _Measure:
 
     def __init__(self, device: Compiled, renderer: Renderer, ast: LazyOp) -> None:
         self.device = device
-        self.buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in ast.arg]
+        arguments = [arg for arg in ast.arg if not arg.internal]
+        self.buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in arguments]
         self.values = {v: (v.vmin + v.vmax) // 2 for v in ast.variables()}
         self.best = math.inf
         self.ready: dict[str, bytes] = {}
         self.comparison: Comparison | None = None
-        if device.executes and not any(arg.internal for arg in ast.arg):  # with such, nothing is measured
+        if device.executes:
             right = CompiledRunner(reference(ast, renderer), device, cached=False)
             self.comparison = Comparison(ast, self.buffers, lambda values: right(self.buffers, values, wait=True))
 

@@ -39,13 +39,13 @@ class Comparison:
 
     Args:
       ast: the kernel.
-      buffers: memory for its slots, which is written to.
+      buffers: memory for its arguments, which is written to.
       run: runs the plain kernel on ``buffers`` with given values of the variables.
     """
 
     def __init__(self, ast: LazyOp, buffers: Sequence[Buffer], run: Run) -> None:
         self.buffers = buffers
-        self.written = sorted({store.arg[0] for store in ast.src})
+        self.written = sorted({store.arg[0] for store in ast.src if not ast.arg[store.arg[0]].internal})
         variables = sorted(ast.variables(), key=lambda v: v.name)
         values = [{v: pick(v) for v in variables} for pick in (_middle, _greatest, _least)]
         self.trials = [(0, values[0]), (1, values[1]), *([(1, values[2])] if variables else [])]

@@ -19,10 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tg_dtype import dtypes
 from tg_shape import Expr, Variable, sint
 
-from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps
 from ..machine.target import Target
 from ..nest.env import Env
@@ -31,9 +29,9 @@ from ..nest.windows import windowed
 from .access import Access
 from .domain import Domain
 from .known import Known
-from .launch import Launch, launch
+from .launch import Launch
 from .loops import Loops
-from .outputs import Outputs, idle_copies, serial_loops
+from .outputs import Outputs
 from .reductions import Reductions
 from .scope import Block, Context
 from .spans import Spans
@@ -77,13 +75,15 @@ class Emitter:
         self.outputs = Outputs(self)
 
     def run(self, loops: Sequence[Axis]) -> None:
-        """Emits all outputs, inside of ``loops``, which are opened one by one."""
+        """Emits all outputs, once, inside of ``loops``, which are opened one by one."""
         env = self.domain.start()
         parallel = [a for a in self.nest.axes if a.kind in PARALLEL]
         for axis in parallel:
             if axis.kind is not Kind.GROUP:  # which a reduction opens
                 env = env.open(axis.name, axis.root, axis.stride, self.launch.counters[axis.name])
         self.outputs.loops(list(self.nest.stores), loops, Context(self.top, env), parallel)
+        # they refer to the emitter: what was emitted is freed with it, not when the garbage collector comes round
+        del self.values, self.reductions, self.stages, self.outputs
 
     def value(self, node: Node, env: Env, context: Context) -> UOp:
         """The value of a node with the dimensions as in ``env``: read from its stage, if it has one."""
@@ -100,23 +100,6 @@ class Emitter:
     def reduced(self, node: Node, env: Env, context: Context) -> UOp:
         """The result of a reduction, whose loops are put where they belong."""
         return self.reductions.value(node, env, context)
-
-
-def emit(nest: Nest, target: Target) -> UOp:
-    """The structured UOps of a loop nest.
-
-    Raises:
-      EmitError: the loops do not fit together (two vector loops in one value, a symbolic loop unrolled …).
-    """
-    foreign = PARALLEL if target.kind == "cpu" else {Kind.THREAD}
-    for axis in nest.axes:
-        if axis.kind in foreign:
-            raise EmitError(f"{axis.name} is {axis.kind.name}, of which a {target.kind.upper()} has none")
-    symbols, top = Symbols(target), Block()
-    symbols.arguments(arguments(nest))
-    emitter = Emitter(nest, target, symbols, launch(nest, target, symbols), parameters(nest), top)
-    emitter.run([*serial_loops(nest), *idle_copies(nest)])
-    return UOp(UOps.SINK, dtypes.void, tuple(top.effects))
 
 
 def parameters(nest: Nest) -> list[UOp]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from operator import attrgetter
 from typing import Any
 
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, BufferArg, Ops
-from tg_shape import Variable, sint, toposort
+from tg_shape import Variable, ceildiv, sint, toposort
 
 
 class NodeOp(Enum):
@@ -187,7 +187,6 @@ class Nest:
       roots: the dimensions, output ones first.
       axes: the loops, outermost first.
       stages: nodes kept in scratch memory.
-      log: the actions applied so far, as text.
       streams: the slots that are written past the caches.
       ahead: for loads, by how many elements ahead of each the cache is told what comes.
       foreseen: the loop for which gathers tell the cache what they will read, and by how many iterations ahead.
@@ -198,7 +197,6 @@ class Nest:
     roots: dict[Variable, Root]
     axes: tuple[Axis, ...]
     stages: tuple[Stage, ...] = ()
-    log: tuple[str, ...] = field(default=())
     streams: frozenset[int] = frozenset()
     ahead: tuple[tuple[Node, int], ...] = ()
     foreseen: tuple[str, int] | None = None
@@ -222,20 +220,20 @@ class Nest:
         """All nodes, operands first."""
         return toposort([store.value for store in self.stores], _SRC)
 
-    def with_axes(self, axes: tuple[Axis, ...], entry: str) -> Nest:
-        """The nest with other loops, and one more line in its log."""
-        return replace(self, axes=axes, log=(*self.log, entry))
+    @property
+    def untouched(self) -> bool:
+        """Whether each dimension is one serial loop still, and nothing is kept, streamed or fetched ahead."""
+        serial = all(a.kind in (Kind.LOOP, Kind.REDUCE) and a.stride == 1 for a in self.axes)
+        added = self.stages or self.streams or self.ahead or self.foreseen
+        return serial and len(self.axes) == len({a.root for a in self.axes}) and not added
 
-    def render(self) -> str:
-        """The loops and outputs as text."""
-        lines = [f"for {a.name} in {a.extent} of {a.root.name} by {a.stride}: {a.kind.name.lower()}" for a in self.axes]
-        lines += [
-            f"stage {s.node!r} in {s.axis or 'the kernel'}{', shared' if s.shared else ''}" for s in self.stages]
-        lines += [f"stream {slot}" for slot in sorted(self.streams)]
-        lines += [f"prefetch {node!r} by {distance}" for node, distance in self.ahead]
-        lines += [f"foresee {self.foreseen[1]} of {self.foreseen[0]}"] if self.foreseen else []
-        lines += [f"store {s.slot}[{s.index}] where {s.valid} = {s.value!r}" for s in self.stores]
-        return "\n".join(lines)
+    def split(self, axis: Axis, factor: int, kind: Kind) -> Nest:
+        """The nest with ``axis`` cut into a loop of its name and an inner one of ``factor`` iterations and ``kind``."""
+        parts = sum(a.root is axis.root for a in self.axes)
+        outer = replace(axis, stride=axis.stride * factor, extent=ceildiv(axis.extent, factor))
+        inner = Axis(f"{axis.root.name}.{parts}", axis.root, axis.stride, factor, kind)
+        position = self.axes.index(axis)
+        return replace(self, axes=(*self.axes[:position], outer, inner, *self.axes[position + 1 :]))
 
 
 def is_float_reduce(node: Node) -> bool:

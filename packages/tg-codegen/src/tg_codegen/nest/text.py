@@ -37,9 +37,21 @@ from ..ir.text import (
     print_variable,
 )
 from ..ir.uop import const
+from .kernel import Kernel
 from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Stage, Store
 
 _OPS: dict[str, Ops | NodeOp] = {op.name.lower(): op for op in (*NodeOp, *sorted(ALU, key=lambda op: op.name))}
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """A kernel as text: the nest that it is, or the loops that its parts share and the parts."""
+    if kernel.single:
+        return print_nest(kernel.parts[0])
+    lines = [f"for[{_expr(a.extent)}] {a.name}: {a.kind.name.lower()}" for a in kernel.shared]
+    for number, part in enumerate(kernel.every_part):
+        lines.append(f"part {number}{'' if number < len(kernel.parts) else ', of the rows that are left over'}")
+        lines.append(print_nest(part))
+    return "\n".join(lines)
 
 
 def print_nest(nest: Nest) -> str:

@@ -1,28 +1,73 @@
-"""Optimisation actions: small serialisable changes to a nest's loops.
+"""Optimisation actions: small serialisable changes to a kernel.
 
-Heuristics and search speak the same vocabulary: a sequence of actions, each of which refers to loops by name and either
-gives a new nest or raises :class:`ActionError`. ``str(action)`` and :func:`parse` are inverse.
+Heuristics and search speak the same vocabulary: a sequence of actions, each of which gives a new kernel or raises
+:class:`ActionError`. This module has those that change the loops of one nest, which they refer to by name; in a kernel
+of several parts, :class:`In` says for which part they are. Actions that change what the parts are stand in modules of
+their own, and :mod:`tg_codegen.plan.vocabulary` lists them all: there ``str(action)`` has its inverse.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
 from tg_lazy import Ops
-from tg_shape import ceildiv
 
+from ..ir.uop import UOp
+from ..nest.kernel import Kernel
 from ..nest.nest import LANE, REDUCING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Stage
 
 
 class ActionError(ValueError):
-    """An action does not fit the nest; the message names the action and the loop."""
+    """An action does not fit the kernel; the message names the action and the loop."""
 
 
-class Action(ABC):
-    """A change to a nest."""
+class Action:
+    """A change to a kernel, printed as a name and arguments."""
+
+    @classmethod
+    def title(cls) -> str:
+        """The name under which the action is printed.
+
+        >>> Outermost.title()
+        'outermost'
+        """
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+    def __str__(self) -> str:
+        parts = ", ".join(str(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return f"{self.title()}({parts})"
+
+
+class KernelAction(Action, ABC):
+    """A change to a kernel before it is emitted."""
+
+    @abstractmethod
+    def on(self, kernel: Kernel) -> Kernel:
+        """The changed kernel.
+
+        Raises:
+          ActionError: the action does not fit.
+        """
+
+
+class StructureAction(Action, ABC):
+    """A change to the structured UOps that a kernel is emitted as: it comes after all that change its loops."""
+
+    @abstractmethod
+    def apply(self, sink: UOp) -> UOp:
+        """The changed kernel.
+
+        Raises:
+          ActionError: the action does not fit.
+        """
+
+
+class LoopAction(KernelAction):
+    """A change to the loops of one nest."""
 
     @abstractmethod
     def apply(self, nest: Nest) -> Nest:
@@ -32,9 +77,36 @@ class Action(ABC):
           ActionError: the action does not fit.
         """
 
+    def on(self, kernel: Kernel) -> Kernel:
+        if not kernel.single:
+            parts = len(kernel.every_part)
+            raise ActionError(f"{self}: the kernel has {parts} parts; '0: {self}' would be for the first one")
+        return self.in_part(kernel, 0)
+
+    def in_part(self, kernel: Kernel, number: int) -> Kernel:
+        """The kernel with one part changed.
+
+        Raises:
+          ActionError: the action does not fit.
+        """
+        return kernel.with_part(number, self.apply(kernel.every_part[number]))
+
+
+@dataclass(frozen=True, slots=True)
+class In(KernelAction):
+    """An action on the loops of the ``number``-th part, printed as ``number: action``."""
+
+    number: int
+    action: LoopAction
+
     def __str__(self) -> str:
-        parts = ", ".join(str(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
-        return f"{type(self).__name__.lower()}({parts})"
+        return f"{self.number}: {self.action}"
+
+    def on(self, kernel: Kernel) -> Kernel:
+        parts = len(kernel.every_part)
+        if not 0 <= self.number < parts:
+            raise ActionError(f"{self}: the kernel has {parts} parts")
+        return self.action.in_part(kernel, self.number)
 
 
 def find(nest: Nest, name: str, action: Action) -> Axis:
@@ -81,7 +153,7 @@ ALONE = frozenset({Kind.LANES, Kind.CONTRACT})
 
 
 @dataclass(frozen=True, slots=True)
-class Split(Action):
+class Split(LoopAction):
     """Cuts ``axis`` into an outer loop of the same name and an inner one, ``axis.N``, of ``factor`` iterations.
 
     ``kind`` says what becomes of the inner loop. A factor that does not divide the extent leaves a partial last
@@ -92,8 +164,6 @@ class Split(Action):
     factor: int
     kind: str
 
-    __str__ = Action.__str__
-
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
         kind = kind_for(nest, axis, self)
@@ -103,102 +173,97 @@ class Split(Action):
             raise ActionError(f"{self}: {self.axis} has only {axis.extent} iterations")
         if nest.of_root(axis.root)[0] is not axis and (not isinstance(axis.extent, int) or axis.extent % self.factor):
             raise ActionError(f"{self}: {self.factor} does not divide the {axis.extent} iterations of an inner loop")
-        parts = sum(a.root is axis.root for a in nest.axes)
-        outer = replace(axis, stride=axis.stride * self.factor, extent=ceildiv(axis.extent, self.factor))
-        inner = Axis(f"{axis.root.name}.{parts}", axis.root, axis.stride, self.factor, kind)
-        position = nest.axes.index(axis)
-        return nest.with_axes((*nest.axes[:position], outer, inner, *nest.axes[position + 1 :]), str(self))
+        return nest.split(axis, self.factor, kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark(Action):
+class Mark(LoopAction):
     """Changes what becomes of the whole of ``axis``: unrolls a small loop, or spreads one over threads."""
 
     axis: str
     kind: str
-
-    __str__ = Action.__str__
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
         kind = kind_for(nest, axis, self)
         if kind not in (Kind.THREAD, Kind.GLOBAL) and not isinstance(axis.extent, int):
             raise ActionError(f"{self}: {self.axis} has the symbolic extent {axis.extent}")
-        axes = tuple(replace(a, kind=kind) if a is axis else a for a in nest.axes)
-        return nest.with_axes(axes, str(self))
+        return replace(nest, axes=tuple(replace(a, kind=kind) if a is axis else a for a in nest.axes))
+
+    def on(self, kernel: Kernel) -> Kernel:
+        """The kernel with one of its shared loops, or one of its only part, changed."""
+        if all(a.name != self.axis for a in kernel.shared):
+            return LoopAction.on(self, kernel)
+        if self.kind != Kind.THREAD.name:
+            raise ActionError(f"{self}: a loop around all parts is serial, or divided among the threads (THREAD)")
+        if kernel.threaded:
+            raise ActionError(f"{self}: another loop is divided among the threads already")
+        kind = Kind.THREAD
+        return replace(kernel, shared=tuple(replace(a, kind=kind) if a.name == self.axis else a for a in kernel.shared))
+
+    def in_part(self, kernel: Kernel, number: int) -> Kernel:
+        """As other actions; but threads share no scratch, and an iteration that one of them does is not divided."""
+        if self.kind == Kind.THREAD.name and (kernel.scratch or any(a.kind is Kind.THREAD for a in kernel.shared)):
+            raise ActionError(f"{self}: the parts run in one thread, for they share what they keep or a divided loop")
+        return LoopAction.in_part(self, kernel, number)
 
 
 @dataclass(frozen=True, slots=True)
-class Outermost(Action):
+class Outermost(LoopAction):
     """Moves ``axis`` outside of all other serial output loops."""
 
     axis: str
-
-    __str__ = Action.__str__
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
         if axis.kind not in (Kind.LOOP, Kind.THREAD):
             raise ActionError(f"{self}: {self.axis} is {axis.kind.name}, not a serial loop of the outputs")
         rest = tuple(a for a in nest.axes if a is not axis)
-        return nest.with_axes((axis, *rest), str(self))
+        return replace(nest, axes=(axis, *rest))
 
 
 @dataclass(frozen=True, slots=True)
-class Pack(Action):
+class Pack(LoopAction):
     """Keeps the ``number``-th load in scratch memory, filled inside the loop ``axis`` (``-``: at the top)."""
 
     number: int
     axis: str
 
-    __str__ = Action.__str__
-
     def apply(self, nest: Nest) -> Nest:
-        loads = loads_of(nest)
-        if not 0 <= self.number < len(loads):
-            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
-        return staged(nest, loads[self.number], self.axis, self)
+        return staged(nest, numbered_load(nest, self.number, self), self.axis, self)
 
 
 @dataclass(frozen=True, slots=True)
-class Share(Action):
+class Share(LoopAction):
     """Keeps the ``number``-th load in memory of the work-group, filled by its items inside the loop ``axis``."""
 
     number: int
     axis: str
 
-    __str__ = Action.__str__
-
     def apply(self, nest: Nest) -> Nest:
-        loads = loads_of(nest)
-        if not 0 <= self.number < len(loads):
-            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
+        load = numbered_load(nest, self.number, self)
         if not any(a.kind in (Kind.LOCAL, Kind.GROUP) for a in nest.axes):
             raise ActionError(f"{self}: there are no work-items to share it")
-        return staged(nest, loads[self.number], self.axis, self, shared=True)
+        return staged(nest, load, self.axis, self, shared=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Convert(Action):
+class Convert(LoopAction):
     """Keeps what the ``number``-th load is converted to in scratch memory, filled inside the loop ``axis``."""
 
     number: int
     axis: str
 
-    __str__ = Action.__str__
-
     def apply(self, nest: Nest) -> Nest:
-        loads = loads_of(nest)
-        if not 0 <= self.number < len(loads):
-            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
-        users = [n for n in nest.nodes() if loads[self.number] in n.src]
+        load = numbered_load(nest, self.number, self)
+        users = [n for n in nest.nodes() if load in n.src]
         if len(users) != 1 or users[0].op is not Ops.CAST:
             raise ActionError(f"{self}: that load has other users than one conversion")
         return staged(nest, users[0], self.axis, self)
 
 
 @dataclass(frozen=True, slots=True)
-class Partial(Action):
+class Partial(LoopAction):
     """Keeps partial results of the ``number``-th reduction in scratch, inside the loop ``axis`` (``-``: at the top).
 
     Its outermost serial loop then runs outside of the output loops inside ``axis``.
@@ -206,8 +271,6 @@ class Partial(Action):
 
     number: int
     axis: str
-
-    __str__ = Action.__str__
 
     def apply(self, nest: Nest) -> Nest:
         reductions = reductions_of(nest)
@@ -220,7 +283,7 @@ class Partial(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Stream(Action):
+class Stream(LoopAction):
     """Writes whole vectors of the buffer ``slot`` past the caches, for a buffer that is too large for them anyway.
 
     A store through the caches reads the line first that it is going to overwrite. A buffer that the kernel also reads
@@ -229,21 +292,25 @@ class Stream(Action):
 
     slot: int
 
-    __str__ = Action.__str__
-
     def apply(self, nest: Nest) -> Nest:
         stores = [s for s in nest.stores if s.slot == self.slot]
         if len(stores) != 1 or nest.buffers[self.slot].internal:
             raise ActionError(f"{self}: the kernel writes that buffer in {len(stores)} places")
-        if any(n.op in (NodeOp.LOAD, NodeOp.GATHER) and n.arg[0] == self.slot for n in nest.nodes()):
+        if reads(nest, self.slot):
             raise ActionError(f"{self}: the kernel reads that buffer, too")
         if self.slot in nest.streams:
             raise ActionError(f"{self}: it is written so already")
-        return replace(nest, streams=nest.streams | {self.slot}, log=(*nest.log, str(self)))
+        return replace(nest, streams=nest.streams | {self.slot})
+
+    def in_part(self, kernel: Kernel, number: int) -> Kernel:
+        """As other actions; but what another part reads must be in the caches."""
+        if any(reads(part, self.slot) for n, part in enumerate(kernel.every_part) if n != number):
+            raise ActionError(f"{self}: another part of the kernel reads that buffer")
+        return LoopAction.in_part(self, kernel, number)
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch(Action):
+class Prefetch(LoopAction):
     """Tells the cache, with each vector of the ``number``-th load, of the one ``distance`` elements further.
 
     For rows that are walked several times: the machine foresees only the walk that it is in.
@@ -252,24 +319,19 @@ class Prefetch(Action):
     number: int
     distance: int
 
-    __str__ = Action.__str__
-
     def apply(self, nest: Nest) -> Nest:
-        loads = loads_of(nest)
-        if not 0 <= self.number < len(loads):
-            raise ActionError(f"{self}: the kernel has {len(loads)} loads")
+        load = numbered_load(nest, self.number, self)
         if self.distance < 1:
             raise ActionError(f"{self}: {self.distance} elements are not ahead")
-        load = loads[self.number]
         if nest.buffers[load.arg[0]].internal:
             raise ActionError(f"{self}: that load reads what the kernel keeps itself")
         if any(node is load for node, _ in nest.ahead):
             raise ActionError(f"{self}: it is told already")
-        return replace(nest, ahead=(*nest.ahead, (load, self.distance)), log=(*nest.log, str(self)))
+        return replace(nest, ahead=(*nest.ahead, (load, self.distance)))
 
 
 @dataclass(frozen=True, slots=True)
-class Foresee(Action):
+class Foresee(LoopAction):
     """Tells the cache what gathers will read ``distance`` iterations of ``axis`` later, their indices being there.
 
     Only gathers whose lanes are neighbours: rows of a table, one here and one there.
@@ -277,8 +339,6 @@ class Foresee(Action):
 
     axis: str
     distance: int
-
-    __str__ = Action.__str__
 
     def apply(self, nest: Nest) -> Nest:
         root = find(nest, self.axis, self).root
@@ -288,7 +348,7 @@ class Foresee(Action):
             raise ActionError(f"{self}: no gather depends on that loop")
         if nest.foreseen is not None:
             raise ActionError(f"{self}: gathers look ahead already")
-        return replace(nest, foreseen=(self.axis, self.distance), log=(*nest.log, str(self)))
+        return replace(nest, foreseen=(self.axis, self.distance))
 
 
 def staged(nest: Nest, node: Node, axis: str, action: Action, shared: bool = False) -> Nest:
@@ -302,7 +362,19 @@ def staged(nest: Nest, node: Node, axis: str, action: Action, shared: bool = Fal
     if any(s.node is node for s in nest.stages):
         raise ActionError(f"{action}: {node!r} is kept in scratch already")
     stage = Stage(node, None if axis == "-" else axis, shared)
-    return replace(nest, stages=(*nest.stages, stage), log=(*nest.log, str(action)))
+    return replace(nest, stages=(*nest.stages, stage))
+
+
+def numbered_load(nest: Nest, number: int, action: Action) -> Node:
+    """The load with a number.
+
+    Raises:
+      ActionError: there are not so many.
+    """
+    loads = loads_of(nest)
+    if not 0 <= number < len(loads):
+        raise ActionError(f"{action}: the kernel has {len(loads)} loads")
+    return loads[number]
 
 
 def loads_of(nest: Nest) -> list[Node]:
@@ -315,35 +387,13 @@ def reductions_of(nest: Nest) -> list[Node]:
     return [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
 
 
-ACTIONS: dict[str, type[Action]] = {
-    cls.__name__.lower(): cls
-    for cls in (Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch, Foresee)
-}
+def reads(nest: Nest, slot: int) -> bool:
+    """Whether a nest reads a buffer."""
+    return any(n.op in (NodeOp.LOAD, NodeOp.GATHER) and n.arg[0] == slot for n in nest.nodes())
 
 
-def parse(text: str) -> Action:
-    """The action that ``text`` prints.
-
-    >>> str(parse("split(i0, 4, UPCAST)"))
-    'split(i0, 4, UPCAST)'
-
-    Raises:
-      ActionError: the text is not an action.
-    """
-    name, _, rest = text.strip().partition("(")
-    cls = ACTIONS.get(name)
-    words = [word.strip() for word in rest.removesuffix(")").split(",")]
-    if cls is None or not rest.endswith(")") or len(words) != len(fields(cls)):  # type: ignore[arg-type]
-        raise ActionError(f"not an action: {text!r}; these are: {', '.join(ACTIONS)}")
-    types = [f.type for f in fields(cls)]  # type: ignore[arg-type]
-    try:
-        return cls(*(int(word) if kind == "int" else word for word, kind in zip(words, types, strict=True)))
-    except ValueError:
-        raise ActionError(f"not an action: {text!r}: one of its arguments is to be a number") from None
-
-
-def apply(nest: Nest, actions: tuple[Action, ...] | list[Action]) -> Nest:
-    """``nest`` with all actions applied in order.
+def apply(nest: Nest, actions: Sequence[LoopAction]) -> Nest:
+    """A nest with all actions applied in order.
 
     Raises:
       ActionError: one does not fit.

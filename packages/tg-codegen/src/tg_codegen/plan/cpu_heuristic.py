@@ -12,7 +12,7 @@ from ..machine.memory import STRIDES
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
-from .actions import Action, Mark, Outermost, Pack
+from .actions import LoopAction, Mark, Outermost, Pack
 from .packing import Packer
 from .plan_cost import plan_cycles
 from .planner import UNROLL_MAX, masked, power_below
@@ -334,7 +334,7 @@ class CPUPlanner(Packer):
                 self.cut(root.var, spread, Kind.SPREAD)
         self.unroll_small(4)
 
-    def plan(self) -> list[Action]:
+    def plan(self) -> list[LoopAction]:
         """All actions for the nest."""
         if self.reductions:
             self.reduce()
@@ -348,7 +348,7 @@ class CPUPlanner(Packer):
         return self.actions
 
 
-def heuristic(nest: Nest, target: Target) -> list[Action]:
+def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for a nest on a target.
 
     Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing. Where lanes
@@ -370,6 +370,6 @@ def heuristic(nest: Nest, target: Target) -> list[Action]:
     return best.actions
 
 
-def names(actions: Iterable[Action]) -> tuple[str, ...]:
+def names(actions: Iterable[LoopAction]) -> tuple[str, ...]:
     """The actions as text."""
     return tuple(str(a) for a in actions)

@@ -25,7 +25,8 @@ from ..nest.launch_shape import items
 from ..nest.layout import MOST_COPIES, planned_layout
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
-from .actions import Action, Mark, Share, Split, apply, loads_of
+from ..nest.texels import writes_images
+from .actions import LoopAction, Mark, Share, Split, apply, loads_of
 from .planner import Planner, power_below
 
 SQUARE_SIDE = 32
@@ -36,6 +37,8 @@ MOST_INNER = 64
 """Iterations of a product's inner reductions, at the most, for its operands to be shared."""
 MATRIX_DEPTH = 32
 """As :data:`PRODUCT_DEPTH`, of a product by matrix instructions."""
+TEXEL_ITEMS = 16
+"""Work-items of a group where an image is written: drivers give images to small tiles."""
 LEAST_PRODUCT = 8
 """Rows, columns and depth below which a product is not tiled."""
 
@@ -66,14 +69,25 @@ class GPUPlanner(Planner):
         self.tiled = False
         self.outputs = {r.var for r in nest.roots.values() if not r.reduce}
 
-    def plan(self) -> list[Action]:
+    def plan(self) -> list[LoopAction]:
         """All actions for the nest."""
+        if writes_images(self.nest):
+            self.texels()
+            return self.actions
         if not self.reductions:
             self.elementwise()
         elif not self.product():
             self.reduce()
         self.spread()
         return self.actions
+
+    def texels(self) -> None:
+        """A work-item writes a texel of an image, whose channels are its lanes, and reduces alone."""
+        loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in self.outputs]
+        for axis in sorted(loops, key=lambda a: -upper(a.extent))[:3]:
+            if axis.name == loops[-1].name and upper(axis.extent) > TEXEL_ITEMS:
+                self.do(Split(axis.name, TEXEL_ITEMS, Kind.LOCAL.name))
+            self.do(Mark(axis.name, Kind.GLOBAL.name))
 
     # what is common
 
@@ -300,7 +314,7 @@ class GPUPlanner(Planner):
         while True:
             even = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
             where = "-" if even == extent else serial[0].name
-            cut: list[Action] = [Split(where, even, Kind.REDUCE.name)] if 1 < even < extent else []
+            cut: list[LoopAction] = [Split(where, even, Kind.REDUCE.name)] if 1 < even < extent else []
             kept = [n for n in loads if self.worth_sharing(n, None if where == "-" else serial[0].root)]
             if self.fits(apply(self.nest, cut), kept, where):
                 break

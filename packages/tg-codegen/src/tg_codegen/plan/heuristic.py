@@ -1,14 +1,91 @@
-"""The plan of a kernel: the heuristic for the kind of machine that it is for."""
+"""The heuristic: a list of actions that makes a kernel fast on its target without measuring anything.
+
+Each step looks at what the ones before it made of the kernel, and proposes actions in the vocabulary that the search
+speaks as well: what the parts are, then the loops of each part, then what concerns all of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from tg_shape import upper
+
 from ..machine.target import Target
-from ..nest.nest import Nest
-from .actions import Action
-from .cpu_heuristic import heuristic as on_cpu
+from ..nest.kernel import Kernel
+from ..nest.nest import Kind, Nest
+from . import reuse_row_values, row_blocks, split_concat
+from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, loads_of, noting, reads
+from .ahead import fetched_ahead
+from .cpu_heuristic import heuristic as cpu_loops
 from .gpu_heuristic import GPUPlanner
 
+Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 
-def heuristic(nest: Nest, target: Target) -> list[Action]:
-    """Actions for a nest on a target."""
-    return GPUPlanner(nest, target).planned() if target.kind == "gpu" else on_cpu(nest, target)
+
+def heuristic(kernel: Kernel, target: Target) -> list[KernelAction]:
+    """Actions for a kernel on a target; an error from a planner has a note of the actions so far."""
+    actions: list[KernelAction] = []
+    for propose in PROPOSALS[target.kind]:
+        with noting(actions):
+            for action in propose(kernel, target):
+                actions.append(action)
+                kernel = action.on(kernel)
+    return actions
+
+
+def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:
+    """A kernel with all actions applied in order.
+
+    Raises:
+      ActionError: one does not fit.
+    """
+    for action in actions:
+        kernel = action.on(kernel)
+    return kernel
+
+
+def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
+    """Actions for the loops of one nest on a target."""
+    return GPUPlanner(nest, target).planned() if target.kind == "gpu" else cpu_loops(nest, target)
+
+
+def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+    """Divides the outermost shared loop that is long enough for all threads among them."""
+    long = (a for a in kernel.shared if upper(a.extent) >= target.threads)
+    axis = next(long, None) if target.threads > 1 else None
+    if axis is not None:
+        yield Mark(axis.name, Kind.THREAD.name)
+
+
+def loops(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+    """The loops of each part. Where loops are around the parts, the parts are not divided among threads themselves.
+
+    What one part reads, no other may write past the caches.
+    """
+    if kernel.single:
+        yield from loop_actions(kernel.parts[0], target)
+        return
+    alone = replace(target, threads=1) if kernel.shared else target
+    for number, part in enumerate(kernel.every_part):
+        for action in loop_actions(part, alone):
+            if isinstance(action, Stream) and any(reads(other, action.slot) for other in kernel.parts):
+                continue
+            yield In(number, action)
+
+
+def rows_ahead(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+    """Fetches what the next block of rows reads while this one's are walked again."""
+    if kernel.scratch:
+        row = kernel.shared[-1]
+        for number, load, distance in fetched_ahead(kernel.parts, row.root, upper(row.extent), 1, target):
+            yield In(number, Prefetch(loads_of(kernel.parts[number]).index(load), distance))
+
+
+PROPOSALS: dict[str, tuple[Proposals, ...]] = {
+    "cpu": (
+        reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed, threads_around, loops, rows_ahead,
+    ),
+    "gpu": (loops,),
+}
+"""What is proposed for a kind of machine, in this order: a GPU's work-groups have no scratch in which parts share."""

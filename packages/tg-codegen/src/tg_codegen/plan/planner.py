@@ -10,7 +10,7 @@ from tg_shape import Expr, Variable, coefficient, sint, upper
 
 from ..machine.target import Target
 from ..nest.nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
-from .actions import Action, Mark, Split, loads_of, noting
+from .actions import LoopAction, Mark, Split, loads_of, noting
 
 UNROLL_MAX = 9
 """Iterations of a reduction, at the most, that are unrolled whole: a window of 3 by 3."""
@@ -34,7 +34,7 @@ class Planner(ABC):
 
     def __init__(self, nest: Nest, target: Target, matrices: bool = False) -> None:
         self.nest, self.target, self.matrices = nest, target, matrices
-        self.actions: list[Action] = []
+        self.actions: list[LoopAction] = []
         self.contracted = False
         nodes = nest.nodes()
         self.loads = loads_of(nest)
@@ -52,20 +52,20 @@ class Planner(ABC):
         self.columns = [r for r in nest.roots.values() if not r.reduce and r not in self.rows]
 
     @abstractmethod
-    def plan(self) -> list[Action]:
+    def plan(self) -> list[LoopAction]:
         """All actions for the nest."""
 
-    def planned(self) -> list[Action]:
+    def planned(self) -> list[LoopAction]:
         """:meth:`plan`; an error from it has a note of the actions so far."""
         with noting(self.actions):
             return self.plan()
 
-    def do(self, action: Action) -> None:
+    def do(self, action: LoopAction) -> None:
         """Takes an action."""
         self.nest = action.apply(self.nest)
         self.actions.append(action)
 
-    def do_all(self, actions: Iterable[Action]) -> None:
+    def do_all(self, actions: Iterable[LoopAction]) -> None:
         """Takes actions in turn."""
         for action in actions:
             self.do(action)

@@ -1,31 +1,62 @@
-"""Values kept for a row: what several loops over a row compute alike is computed by the first of them only.
+"""Row values reused: what several loops over a row compute alike is computed by the first of them only.
 
 A softmax wants the exponential of each element twice: for the sum of the row, and for the result. Loops of their own
 compute it in each of them, from the element, which is near by then. Where that costs more than a store and a load, the
-value goes to an *internal* buffer, of which :mod:`tg_codegen.plan.row_blocks` keeps a row at a time in fast memory.
+value goes to an *internal* buffer, of which the kernel, then one in parts (:mod:`tg_codegen.nest.parts`), keeps a row
+at a time in fast memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import count
 
+from tg_dtype import dtypes
 from tg_lazy import ALU, BufferArg
 from tg_lazy.cost import FLOPS
-from tg_shape import Expr, Variable, coefficient, sint, toposort
+from tg_shape import Expr, Variable, coefficient, sint, toposort, upper
 
 from ..machine.target import Target
+from ..nest.kernel import Kernel
 from ..nest.nest import PLACE, Nest, Node, NodeOp, NodeTable, Store
+from ..nest.parts import stated
+from .actions import ActionError, KernelAction
 
-DEAR = 10.0  # operations that cost more than a store and a load in the first-level cache
-LEAST = 64  # elements of a row
+DEAR = 10.0
+"""Operations for an element from which on computing it again takes longer than a store and a load, both in L1."""
+LEAST_ROW = 64
+"""Elements of a row below which a loop of its own gains nothing."""
+L2_SHARE = 4
+"""A row of values to reuse takes at most this part of the second-level cache: the row's operands are there, too."""
 
 
-class Keeping:
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Values that an output and reductions along its rows compute alike.
+
+    Attributes:
+      walk: the dimension along which the output's rows lie.
+      value: the value, as the output has it.
+      alike: the same value in reductions, by the dimension that each reduces.
+      cost: operations that one element takes.
+    """
+
+    walk: Variable
+    value: Node
+    alike: Mapping[Variable, Node]
+    cost: float
+
+    def row_bytes(self, nest: Nest) -> int:
+        """Bytes of the values of a row."""
+        return upper(nest.roots[self.walk].extent) * self.value.dtype.itemsize
+
+
+class Search:
     """Looks for what an output and a reduction compute alike."""
 
-    def __init__(self, nest: Nest, target: Target) -> None:
-        self.nest, self.target = nest, target
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
         self.numbers = count()
         self.names: dict[tuple[object, ...], int] = {}
 
@@ -55,18 +86,18 @@ class Keeping:
         return toposort([value], lambda node: node.src if walk in node.free else ())
 
     def cost(self, node: Node, walk: Variable) -> float:
-        """Operations for one element; infinite where something in it may not be computed elsewhere."""
+        """Operations for one element; 0 where something in it cannot be computed elsewhere."""
         mine = [n for n in self.within(node, walk) if walk in n.free]
         if any(n.op in (NodeOp.REDUCE, NodeOp.GATHER) for n in mine):
             return 0.0
         return sum(FLOPS[n.op] for n in mine if n.op in ALU)
 
-    def found(self, store: Store) -> tuple[Variable, Node, dict[Variable, Node]] | None:
-        """The dimension that an output walks, the dearest value to keep, and the same value in reductions, by root."""
+    def found(self, store: Store) -> Reuse | None:
+        """The dearest value that an output has in common with reductions along its rows."""
         nest = self.nest
         for walk in store.roots:
             extent = nest.roots[walk].extent
-            if coefficient_of(store.index, walk) != 1 or not isinstance(extent, int) or extent < LEAST:
+            if coefficient(store.index, walk) != 1 or not isinstance(extent, int):
                 continue
             mine = self.signatures(store.value, walk)
             alike: dict[int, dict[Variable, Node]] = {}
@@ -80,10 +111,8 @@ class Keeping:
                             alike.setdefault(number, {}).setdefault(root, inner)
             shared = [n for n, number in mine.items() if number in alike and walk in n.free]
             best = max(shared, key=lambda n: self.cost(n, walk), default=None)
-            if best is None or self.cost(best, walk) < DEAR or best.dtype.itemsize < 4:
-                continue
-            if 4 * extent * best.dtype.itemsize <= self.target.l2_bytes:
-                return walk, best, alike[mine[best]]
+            if best is not None and (cost := self.cost(best, walk)):
+                return Reuse(walk, best, alike[mine[best]], cost)
         return None
 
 
@@ -92,43 +121,62 @@ def at(expr: sint, swap: dict[Expr, sint]) -> sint:
     return expr if isinstance(expr, int) else expr.substitute(swap)
 
 
-def coefficient_of(index: sint, root: Variable) -> int | None:
-    """By how much an index grows with ``root``; None if unevenly."""
-    return 0 if isinstance(index, int) else coefficient(index, root)
-
-
-def keep_rows(nest: Nest, target: Target) -> Nest:
-    """The nest with an internal buffer for what an output and a reduction along its rows compute alike; or as it is.
-
-    Only kernels of one output for CPUs, whose rows are known in number and fit into fast memory.
-    """
-    if target.kind != "cpu" or len(nest.stores) != 1 or any(b.internal for b in nest.buffers):
-        return nest
+def reusable(nest: Nest) -> Reuse | None:
+    """What an output of a nest may reuse; None where there is nothing, or where it cannot be kept row by row."""
+    if len(nest.stores) != 1 or any(b.internal for b in nest.buffers):
+        return None
     store = nest.stores[0]
-    found = Keeping(nest, target).found(store) if isinstance(store.valid, int) else None
+    found = Search(nest).found(store) if isinstance(store.valid, int) else None
     if found is None:
-        return nest
-    walk, kept, alike = found
-    outer = [root for root in store.roots if root is not walk]
-    extents = [nest.roots[root].extent for root in (*outer, walk)]
-    sizes = [extent for extent in extents if isinstance(extent, int)]
-    if not outer or len(sizes) < len(extents) or any(root not in kept.free for root in outer):
-        return nest
+        return None
+    outer = [root for root in store.roots if root is not found.walk]
+    known = all(isinstance(nest.roots[root].extent, int) for root in outer)
+    return found if outer and known and all(root in found.value.free for root in outer) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReuseRowValues(KernelAction):
+    """Computes what an output and reductions along its rows have in common once, into scratch for a row.
+
+    The kernel then has two parts, around which the rows' dimensions are loops.
+    """
+
+    def on(self, kernel: Kernel) -> Kernel:
+        found = reusable(kernel.whole) if kernel.single else None
+        if found is None:
+            raise ActionError(f"{self}: no output computes along its rows what a reduction along them computes")
+        if not kernel.untouched:
+            raise ActionError(f"{self}: comes before any change to the loops")
+        return stated(with_reuse(kernel.whole, found))
+
+
+def with_reuse(nest: Nest, found: Reuse) -> Nest:
+    """The nest with an internal buffer for what is reused."""
+    store = nest.stores[0]
+    roots = [*(root for root in store.roots if root is not found.walk), found.walk]
     slot, size = len(nest.buffers), 1
     place: sint = 0
-    for root, extent in zip(reversed((*outer, walk)), reversed(sizes), strict=True):
-        place, size = place + root * size, size * extent
+    for root in reversed(roots):
+        place, size = place + root * size, size * upper(nest.roots[root].extent)
     table = NodeTable()
     table.roots = dict(nest.roots)
-    held = {kept: place}
-    for root, node in alike.items():
-        held[node] = at(place, {walk: root})
+    held = {found.value: place, **{node: at(place, {found.walk: root}) for root, node in found.alike.items()}}
     new: dict[Node, Node] = {}
     for node in store.value.toposort():
         if node in held:
             new[node] = table.make(NodeOp.LOAD, node.dtype, (), (slot, held[node], 1))
         else:
             new[node] = table.make(node.op, node.dtype, tuple(new[s] for s in node.src), node.arg)
-    first = Store(slot, place, 1, kept, store.roots)
-    buffers = (*nest.buffers, BufferArg(kept.dtype, size, internal=True))
+    first = Store(slot, place, 1, found.value, store.roots)
+    buffers = (*nest.buffers, BufferArg(found.value.dtype, size, internal=True))
     return replace(nest, stores=(first, replace(store, value=new[store.value])), buffers=buffers)
+
+
+def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
+    """The action, where long rows of dear values fit into fast memory beside their operands."""
+    found = reusable(kernel.whole) if kernel.single else None
+    if found is None or found.cost < DEAR or found.value.dtype.itemsize < dtypes.float32.itemsize:
+        return []
+    if upper(kernel.whole.roots[found.walk].extent) < LEAST_ROW:
+        return []
+    return [ReuseRowValues()] if L2_SHARE * found.row_bytes(kernel.whole) <= target.l2_bytes else []

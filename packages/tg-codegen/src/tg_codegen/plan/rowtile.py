@@ -10,7 +10,7 @@ from tg_shape import Variable, coefficient, upper
 
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
-from .actions import Action, Convert, Mark, Prefetch, Split, apply, loads_of
+from .actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
 
 ACCUMULATORS = 12
 """Accumulators of 32 registers: the others hold what is multiplied."""
@@ -22,7 +22,7 @@ SHORT_ROW_VECTORS = 8
 """Vectors in a row: with fewer, combining the lanes of a result takes as long as the row."""
 
 
-def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
+def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction]:
     """Gives outputs that share the largest operand, and then rows side by side, accumulators of their own.
 
     Rows side by side gain where there is much to do for each term, or little for each row: memory alone is read fastest
@@ -39,7 +39,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
     left = max(1, ACCUMULATORS * target.registers // 32 // len(reductions))
     if not loads or not rows:
         return []
-    actions: list[Action] = []
+    actions: list[LoopAction] = []
     largest = max(loads, key=lambda load: footprint(nest, load))
     sharing = [r for r in rows if r.var not in largest.free and upper(r.extent) > 1]
     if sharing and left > 1:
@@ -67,10 +67,10 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[Action]:
     return [*actions, *conversions(tiled, target, row, lanes), *(next_tile(tiled, target, row, lanes) if much else [])]
 
 
-def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Action]:
+def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
     """Converts halves that all lanes share in vectors, where those of a tile are neighbours in memory."""
     outer = nest.of_root(row.var)[0]
-    found: list[Action] = []
+    found: list[LoopAction] = []
     for number, load in enumerate(loads_of(nest)):
         users = [n for n in nest.nodes() if load in n.src]
         if load.dtype is not dtypes.float16 or len(users) != 1 or users[0].op is not Ops.CAST or lanes in load.free:
@@ -89,10 +89,10 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
     return found
 
 
-def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Action]:
+def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
     """Fetches large operands ahead: a tile of rows is worked on for so long that the machine falls behind."""
     outer = nest.of_root(row.var)[0]
-    found: dict[int, Action] = {}
+    found: dict[int, LoopAction] = {}
     for number, load in enumerate(loads_of(nest)):
         distance = (coefficient(load.arg[1], row.var) or 0) * outer.stride
         large = footprint(nest, load) > target.l1_bytes and outer.kind is Kind.LOOP
@@ -117,7 +117,7 @@ def evenly(extent: int, most: int) -> int:
     return whole or min(most, extent)
 
 
-def cut(nest: Nest, row: Root, count: int, kind: Kind) -> list[Action]:
+def cut(nest: Nest, row: Root, count: int, kind: Kind) -> list[LoopAction]:
     """Gives ``count`` iterations of a dimension to ``kind``."""
     axis = nest.of_root(row.var)[0]
     if axis.kind is not Kind.LOOP:

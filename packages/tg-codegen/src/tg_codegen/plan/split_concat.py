@@ -3,26 +3,30 @@
 A concatenation is lowered to one loop over its output, in which masks choose between operands: every iteration would
 ask for all of them. Where masks change at places that are known, the output is several outputs, each with the operands
 that are its own, with indices that are linear, and with loops planned for it. The dimensions around are loops around
-all of them (see :mod:`tg_codegen.plan.row_blocks`).
+all of them (see :mod:`tg_codegen.nest.kernel`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, coefficient, linear_terms
+from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ..machine.target import Target
 from ..nest.dimensions import join_dimensions, replaced
 from ..nest.interior import masks
-from ..nest.nest import Nest, Node, NodeOp, NodeTable, Root, Store
-from ..nest.row_nest import RowNest
+from ..nest.kernel import Kernel
+from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from .actions import ActionError, KernelAction
 
 MOST_PIECES = 16
-LEAST_RUN = 16  # elements of a piece that lie together
+"""Parts of an output: the code of each stands in the kernel."""
+LEAST_RUN = 16
+"""Elements of a piece that lie together, below which a loop of its own takes longer than masks."""
 
 
 def changes(nest: Nest, root: Root) -> list[int]:
@@ -74,12 +78,12 @@ def operands(nest: Nest) -> frozenset[Node]:
     return frozenset(n for n in nest.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER))
 
 
-def split_pieces(nest: Nest, target: Target) -> RowNest | None:
-    """The kernel with its output in pieces; None where that makes nothing simpler.
+def pieces(nest: Nest) -> Kernel | None:
+    """The kernel with its output in pieces; None where it is none that can be cut, or where that makes nothing simpler.
 
     Only one output without reductions, which does not overwrite what it reads: pieces are written one after the other.
     """
-    if target.kind != "cpu" or len(nest.stores) != 1 or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
+    if len(nest.stores) != 1 or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
         return None
     store, reads = nest.stores[0], operands(nest)
     if len(reads) < 2 or not isinstance(store.index, Expr) or any(n.arg[0] == store.slot for n in reads):
@@ -90,15 +94,36 @@ def split_pieces(nest: Nest, target: Target) -> RowNest | None:
         places = changes(nest, root)
         if not places or len(places) >= MOST_PIECES or step is None or any(s is None or s < 1 for s in steps.values()):
             continue
-        ends = [0, *places, int(root.extent)]
-        spans = list(pairwise(ends))
+        spans = list(pairwise([0, *places, int(root.extent)]))
         outer = sorted((r for r, s in steps.items() if s is not None and s > step), key=lambda r: -(steps[r] or 0))
-        shared = [(r, nest.roots[r].extent) for r in outer]
-        known = [(r, extent) for r, extent in shared if isinstance(extent, int)]
-        if len(known) < len(shared) or any((end - start) * step < LEAST_RUN for start, end in spans):
+        if not all(isinstance(nest.roots[r].extent, int) for r in outer):
             continue
         parts = tuple(piece(nest, root, start, end, frozenset(outer)) for start, end in spans)
         read = [operands(part) for part in parts]
         if sum(map(bool, read)) > 1 and all(len(mine) < len(reads) for mine in read):
-            return RowNest(replace(nest, log=()), tuple(known), 1, parts, {})
+            return Kernel(nest, parts, tuple(Axis(r.name, r, 1, nest.roots[r].extent, Kind.LOOP) for r in outer))
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitConcat(KernelAction):
+    """Writes an output that masks put together from several operands in parts, each of which reads its own alone."""
+
+    def on(self, kernel: Kernel) -> Kernel:
+        found = pieces(kernel.whole) if kernel.single else None
+        if found is None:
+            raise ActionError(f"{self}: the kernel is no output that is put together from several operands")
+        if not kernel.untouched:
+            raise ActionError(f"{self}: comes before any change to the loops")
+        return found
+
+
+def run_length(kernel: Kernel) -> int:
+    """How many elements of an output in pieces lie together in the shortest of them."""
+    return min(prod(upper(part.roots[root].extent) for root in part.stores[0].roots) for part in kernel.parts)
+
+
+def proposed(kernel: Kernel, target: Target) -> list[SplitConcat]:
+    """The action, where it can be taken, and the pieces are long enough for loops of their own."""
+    found = pieces(kernel.whole) if kernel.single else None
+    return [SplitConcat()] if found is not None and run_length(found) >= LEAST_RUN else []

@@ -10,9 +10,9 @@ from tg_shape import Variable, coefficient, upper
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, NodeOp
 from .actions import (
-    Action,
     ActionError,
     Foresee,
+    LoopAction,
     Mark,
     Outermost,
     Partial,
@@ -45,7 +45,7 @@ def lines_held(jump: int, target: Target) -> int:
     return target.l2_bytes // max(gcd(jump, target.l2_bytes // target.l2_ways), target.line_bytes)
 
 
-def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -> list[Action]:
+def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -> list[LoopAction]:
     """Orders the loops around a tile that is transposed: it walks across the operand.
 
     The lines of one walk are wanted again by the next one, for the tiles beside. So a walk is no longer than the cache
@@ -71,9 +71,9 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     return [Split(walk.name, length, Kind.LOOP.name), Outermost(walk.name)] if walk.extent > length else []
 
 
-def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable) -> list[Action]:
+def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable) -> list[LoopAction]:
     """Square blocks of tiles, the tiles beside first, and what comes next on their rows fetched ahead."""
-    actions: list[Action] = []
+    actions: list[LoopAction] = []
     order: list[str] = []
     for name, root in ((walk, lanes), (beside, copies)):
         axis = nest.axis(name)
@@ -92,7 +92,7 @@ def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Vari
     return actions
 
 
-def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
+def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[LoopAction]:
     """Reduces columns row by row, in the order in which they lie in memory.
 
     A column that is walked down by itself takes a line from here and a line from there, on few sets of the cache, and
@@ -127,7 +127,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
             return []
     if 2 * vectors <= target.registers:
         return [Mark(across.name, Kind.UPCAST.name)]
-    actions: list[Action] = [
+    actions: list[LoopAction] = [
         Split(across.name, SUMMED_ROWS, Kind.UPCAST.name), Split(walk.name, SUMMED_ROWS, Kind.UNROLL.name)]
     around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
     count = -(-vectors // SUMMED_ROWS)
@@ -142,7 +142,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[Action]:
     return [*actions, Partial(0, around[-1].name if around else "-")]
 
 
-def prefetches(nest: Nest, target: Target) -> list[Action]:
+def prefetches(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches the next row while one is walked again."""
     row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
     if row is None or nest.stages or not isinstance(row.extent, int):
@@ -152,7 +152,7 @@ def prefetches(nest: Nest, target: Target) -> list[Action]:
     return [Prefetch(loads.index(load), distance) for _, load, distance in found]
 
 
-def runs_ahead(nest: Nest, target: Target) -> list[Action]:
+def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches what comes some pages later in a run of memory that is reduced, each element being read once.
 
     The machine foresees no further than the page that it reads: where each begins, it would be waited for. Where as
@@ -160,7 +160,7 @@ def runs_ahead(nest: Nest, target: Target) -> list[Action]:
     """
     if target.kind != "cpu" or nest.stages or nest.ahead or not reductions_of(nest):
         return []
-    found: dict[int, Action] = {}
+    found: dict[int, LoopAction] = {}
     for number, load in enumerate(loads_of(nest)):
         slot, index, valid = load.arg
         lanes = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.LANES) and a.stride == 1]
@@ -176,7 +176,7 @@ def runs_ahead(nest: Nest, target: Target) -> list[Action]:
     return list(found.values())
 
 
-def foresees(nest: Nest, target: Target) -> list[Action]:
+def foresees(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches the rows of a table that come next: where they are, no machine foresees."""
     row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
     lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR), None)
@@ -200,12 +200,12 @@ def exceeds(nest: Nest, slot: int, target: Target) -> bool:
     return 0 < target.last_bytes <= min(2 * nbytes[slot], 2 * sum(nbytes) // 3)
 
 
-def streams(nest: Nest, target: Target) -> list[Action]:
+def streams(nest: Nest, target: Target) -> list[LoopAction]:
     """Writes past the caches what they could not hold for whoever reads it, with all else that the kernel moves.
 
     Only whole cache lines, one after the other: a part of a line would be read, and written, in memory.
     """
-    actions: list[Action] = []
+    actions: list[LoopAction] = []
     for store in nest.stores:
         near = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.UPCAST) and coefficient(store.index, a.root) == 1]
         run = prod(upper(a.extent) for a in near) * nest.buffers[store.slot].dtype.itemsize

@@ -2,10 +2,9 @@
 
 A softmax walks each row several times: for the maximum, for the exponentials and their sum, for the result. Two of
 these loops that run equally often are *joined* where the second wants no more of the first than what it computes in the
-same iteration. And where results go past the caches, the walk that writes them waits for memory while the others
-compute: it is *delayed* by a row, and takes place inside of the next row's last walk. What it needs of its own row is
-carried over: numbers in registers, and values that are kept for a row, which the walk reads just before they are
-replaced.
+same iteration. And the walk that writes a row can be *delayed*, so that it takes place inside of a walk over the next
+row: where results go past the caches it waits for memory while the other walk computes. What it needs of its own row is
+carried over: numbers in registers, and values that are kept for a row, which it reads just before they are replaced.
 
 This is software pipelining (M. Lam, "Software pipelining", PLDI 1988) with two stages, of loops in place of
 instructions. It works on the structured form; what a kernel computes, and the order within each sum, stay as they are.
@@ -13,7 +12,7 @@ instructions. It works on the structured form; what a kernel computes, and the o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 
 from tg_lazy import Ops
@@ -24,14 +23,36 @@ from ..ir.uop import STREAM, UOp, UOps, const
 
 SIMPLE = frozenset({UOps.STORE, UOps.PREFETCH, UOps.ASSIGN})
 
+Rows = tuple[UOp, UOp | None]
+"""A loop over rows, and what is to come after it, if anything."""
 
-def overlap(sink: UOp) -> UOp:
-    """The structured form of a kernel with its rows overlapping, where it has such."""
-    order = sink.toposort()
-    numbers = count(1 + max((u.arg for u in order if u.op is UOps.ACC), default=-1))
+
+def joined(sink: UOp) -> UOp:
+    """The structured form of a kernel with neighbouring walks over a row joined; itself where there are none."""
+    return over_rows(sink, lambda row: (joined_walks(row), None))
+
+
+def delayed(sink: UOp, worth: Callable[[Delay], bool] = lambda delay: True) -> UOp:
+    """The structured form of a kernel whose rows are written in a walk of the next row; itself where none can be.
+
+    Args:
+      sink: the kernel.
+      worth: which of the delays that are possible are to take place.
+    """
+    numbers = count(1 + max((u.arg for u in sink.toposort() if u.op is UOps.ACC), default=-1))
+
+    def change(row: UOp) -> Rows:
+        found = delay_of(row)
+        return found.applied(numbers) if found is not None and worth(found) else (row, None)
+
+    return over_rows(sink, change)
+
+
+def over_rows(sink: UOp, change: Callable[[UOp], Rows]) -> UOp:
+    """A kernel with each loop that has several loops in it changed."""
     new: dict[UOp, UOp] = {}
     rest: dict[UOp, UOp] = {}
-    for u in order:
+    for u in sink.toposort():
         src: list[UOp] = []
         for s in u.src:
             src.append(new[s])
@@ -39,10 +60,9 @@ def overlap(sink: UOp) -> UOp:
                 src.append(rest[src[-1]])
         found = u.replace(tuple(src))
         if found.op is UOps.LOOP and sum(e.op is UOps.LOOP for e in found.src[1:]) > 1:
-            delayed = Delayed(joined(found), numbers)
-            found = delayed.row
-            if delayed.last is not None:
-                rest[found] = delayed.last
+            found, last = change(found)
+            if last is not None:
+                rest[found] = last
         new[u] = found
     return new[sink]
 
@@ -63,7 +83,7 @@ def walks_alike(one: UOp, other: UOp) -> bool:
     return all(e.op in SIMPLE for loop in (one, other) for e in loop.src[1:])
 
 
-def joined(row: UOp) -> UOp:
+def joined_walks(row: UOp) -> UOp:
     """A loop over rows whose neighbouring walks are one where they can be."""
     effects = list(row.src[1:])
     at = 0
@@ -124,72 +144,94 @@ def apart(index: UOp, counter: UOp) -> bool:
     return True
 
 
-class Delayed:
-    """A loop over rows of which each writes what the row before it computed, where that gains.
+def delay_of(row: UOp) -> Delay | None:
+    """How the last walk of a loop over rows can wait for a walk of the next row; None where it cannot."""
+    *walks, write = row.src[1:]
+    if len(row.src[0].src) != 2 or any(e.op is not UOps.STORE for e in write.src[1:]):
+        return None
+    delays = (Delay(row, walk, write) for walk in reversed(walks) if walks_alike(walk, write))
+    return next((delay for delay in delays if delay.possible()), None)
+
+
+def hides_memory(delay: Delay) -> bool:
+    """Whether a delay gains: the walk that writes goes past the caches, and the one that it waits for computes.
+
+    Where nothing of a row is kept, its values are cheap, and both walks wait for memory alone.
+    """
+    streams = all(e.arg == STREAM for e in delay.write.src[1:])
+    return streams and any(e.op is UOps.ASSIGN for e in delay.walk.src[1:]) and bool(delay.late)
+
+
+class Delay:
+    """A loop over rows of which each can write what the row before it computed.
 
     Attributes:
-      row: the loop; as it was, if nothing is delayed.
-      last: the effect after it that writes the last row; None if nothing is delayed.
+      row: the loop.
+      walk: the walk of the next row in which the last one is to take place.
+      write: the last walk.
+      late: what the last walk reads of what rows change, as places in the terms of ``walk``.
     """
 
-    def __init__(self, row: UOp, numbers: Iterator[int]) -> None:
-        self.row = row
-        self.last: UOp | None = None
-        self.counter, effects = row.src[0], row.src[1:]
-        self.effects, self.walk, self.write = frozenset(effects), effects[-2], effects[-1]
-        self.numbers = numbers
-        if len(self.counter.src) == 2 and walks_alike(self.walk, self.write) and self.may_wait():
-            self.delay()
+    def __init__(self, row: UOp, walk: UOp, write: UOp) -> None:
+        self.row, self.walk, self.write = row, walk, write
+        self.counter, self.effects = row.src[0], row.src[1:]
+        self.stores = [u for u in row.toposort() if u.op is UOps.STORE and u not in write.src]
+        changed = {pointer_base(e.src[0]) for e in (*self.stores, *write.src[1:])}
+        swap = {write.src[0]: walk.src[0]}
+        loads = [(pointer_base(u.src[0]), u.src[1]) for u in self.own() if u.op is UOps.LOAD]
+        self.late = [(base, rebuilt(index, swap)) for base, index in loads if base in changed]
 
-    def may_wait(self) -> bool:
-        """Whether the last walk writes past the caches what the one before it keeps, and finds it a row later.
+    def possible(self) -> bool:
+        """Whether the last walk finds a row later what it reads.
 
-        It reads each value just before the next row's takes its place, and nothing else that a row changes. Where
-        nothing is kept, a row's values are cheap, and its walks wait for memory alone.
+        It reads each value just before the next row's takes its place, and nothing else that a row changes; and no
+        other walk reads what it writes.
         """
-        writes, walk = self.write.src[1:], self.walk.src[1:]
-        if any(e.op is not UOps.STORE or e.arg != STREAM for e in writes) or not any(e.op is UOps.ASSIGN for e in walk):
-            return False
-        stores = [u for u in self.row.toposort() if u.op is UOps.STORE and u not in writes]
-        if any(e.op is not UOps.LOOP for e in self.effects) or any(
-            u not in walk for u in stores if pointer_base(u.src[0]).op is UOps.SCRATCH
+        kept = {(pointer_base(e.src[0]), e.src[1]) for e in self.walk.src[1:] if e.op is UOps.STORE}
+        bases = {base for base, _ in self.late}
+        if not kept.issuperset(self.late) or any(
+            pointer_base(u.src[0]) in bases and u not in self.walk.src for u in self.stores
         ):
             return False
-        kept = {(pointer_base(e.src[0]), e.src[1]) for e in walk if e.op is UOps.STORE}
-        changed = {pointer_base(e.src[0]) for e in (*stores, *writes)}
-        swap = {self.write.src[0]: self.walk.src[0]}
-        loads = [(pointer_base(u.src[0]), u.src[1]) for u in self.own() if u.op is UOps.LOAD]
-        late = [(base, rebuilt(index, swap)) for base, index in loads if base in changed]
-        earlier = (u for e in self.row.src[1:-1] for u in e.toposort() if u.op is UOps.LOAD)
-        written = {pointer_base(e.src[0]) for e in writes}
-        return bool(late) and kept.issuperset(late) and not any(pointer_base(u.src[0]) in written for u in earlier)
+        written = {pointer_base(e.src[0]) for e in self.write.src[1:]}
+        earlier = (u for e in self.effects[:-1] for u in e.toposort() if u.op is UOps.LOAD)
+        return not any(pointer_base(u.src[0]) in written for u in earlier) and bool(self.accumulators())
+
+    def accumulators(self) -> list[UOp]:
+        """The registers that a row begins anew: they tell which loops are around it."""
+        found = (u.src[0] for u in self.row.toposort() if u.op is UOps.ASSIGN)
+        return [register for register in found if self.counter in register.src]
 
     def own(self) -> list[UOp]:
         """What the last walk computes itself, operands first: not what other walks leave."""
         return toposort(self.write.src[1:], lambda u: () if u.op in (UOps.READ, UOps.AFTER) else u.src)
 
-    def delay(self) -> None:
-        """Puts the last walk into the one before it, a row late: before what takes the place of what it reads."""
+    def applied(self, numbers: Iterator[int]) -> Rows:
+        """The loop with the last walk in the one that it waits for, before what takes the place of what it reads.
+
+        Args:
+          numbers: for the registers that carry what it needs of its own row.
+
+        Returns:
+          the loop, and the effect after it that writes the last row.
+        """
         counter, (start, end) = self.counter, self.counter.src
         one = const(1, counter.dtype)
-        register = next(e.src[0] for e in self.walk.src[1:] if e.op is UOps.ASSIGN)
-        outer = tuple(s for s in register.src[1:] if s is not counter)
+        outer = tuple(s for s in self.accumulators()[0].src[1:] if s is not counter)
         needs: dict[UOp, UOp] = {}
         for value in self.carried():
             zero = const(0, value.dtype)
-            needs[value] = UOp(UOps.ACC, value.dtype, (zero, *outer), next(self.numbers))
+            needs[value] = UOp(UOps.ACC, value.dtype, (zero, *outer), next(numbers))
         late = self.moved(counter.alu(Ops.SUB, one), self.walk.src[0], needs)
         begun = UOp(UOps.IF, self.walk.dtype, (start.alu(Ops.CMPLT, counter), *late))
-        walk = self.walk.replace((self.walk.src[0], begun, *self.walk.src[1:]))
+        swap = {self.walk: self.walk.replace((self.walk.src[0], begun, *self.walk.src[1:]))}
         carry = [
-            UOp(UOps.ASSIGN, self.walk.dtype, (register, rebuilt(value, {self.walk: walk})))
-            for value, register in needs.items()
-        ]
-        self.row = self.row.replace((counter, *self.row.src[1:-2], walk, *carry))
-        after = {value: UOp(UOps.READ, value.dtype, (register, self.row)) for value, register in needs.items()}
+            UOp(UOps.ASSIGN, self.walk.dtype, (register, rebuilt(value, swap))) for value, register in needs.items()]
+        row = self.row.replace((counter, *(rebuilt(e, swap) for e in self.effects[:-1]), *carry))
+        after = {value: UOp(UOps.READ, value.dtype, (register, row)) for value, register in needs.items()}
         last = self.moved(end.alu(Ops.SUB, one), self.write.src[0], after)
         loop = UOp(UOps.LOOP, self.write.dtype, (self.write.src[0], *last))
-        self.last = UOp(UOps.IF, self.write.dtype, (start.alu(Ops.CMPLT, end), loop))
+        return row, UOp(UOps.IF, self.write.dtype, (start.alu(Ops.CMPLT, end), loop))
 
     def carried(self) -> list[UOp]:
         """The values, as far as they are the same along a row, that the last walk takes from the others."""

@@ -1,7 +1,8 @@
 """BEAM search: better actions for one kernel, found by measuring.
 
-The search starts from the plain nest and from the heuristic's, tries every action on the best nests so far, renders the
-results and asks a callback how long each takes. The callback belongs to whoever can run kernels; this module cannot.
+The search starts from the plain kernel and from the heuristic's list of actions. From the best lists so far it goes on
+to their neighbours: lists with one action more, one less, or one with another number. It renders what comes of them
+and asks a callback how long each takes. The callback belongs to whoever can run kernels; this module cannot.
 """
 
 from __future__ import annotations
@@ -13,42 +14,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tg_lazy import LazyOp
-from tg_shape import sint
 
-from ..compile import compile_ast, render_nest
+from ..compile import compile_ast, in_order, render_kernel
 from ..ir.program import ProgramSpec
 from ..machine.renderer import Renderer
-from ..machine.target import Target
+from ..nest.kernel import Kernel
 from ..nest.lower import lower
-from ..nest.nest import Kind, Nest
-from ..nest.row_nest import PART
-from ..plan.actions import (
-    Action,
-    ActionError,
-    Mark,
-    Outermost,
-    Pack,
-    Partial,
-    Share,
-    Split,
-    apply,
-    loads_of,
-    reductions_of,
-)
-from ..plan.heuristic import heuristic
+from ..nest.parts import stated
+from ..plan.actions import Action, ActionError
+from ..plan.heuristic import applied
+from ..plan.vocabulary import parse
 from .cycles import cycles
+from .moves import additions, alterations, overlaps
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-MAX_UOPS = 3000
+LONGEST = 3000
+"""UOps of a program that is measured: longer ones take a compiler longer than a search can wait."""
 MIN_GAIN = 0.01
-PIECE = 256  # iterations of a long reduction
-SHARED_PIECE = 16  # the same on a GPU, where operands of a piece may be in shared memory
+"""Part of the best time by which a round must be faster for the search to go on."""
+MOST = 24
+"""Programs of a round that are measured."""
+FAR = 3.0
+"""Times the cycles of the best: what the cost model puts farther off is not measured."""
 
-MOST = 24  # programs of a round that are measured
-FAR = 3.0  # times the cycles of the best: what the cost model puts farther off is not measured
-
+Actions = tuple[Action, ...]
 Measure = Callable[[ProgramSpec], float]
 Prepare = Callable[[ProgramSpec], object]
 Progress = Callable[["Step"], None]
@@ -75,53 +66,6 @@ class Step:
     actions: tuple[str, ...]
 
 
-def candidates(nest: Nest, target: Target) -> Iterator[Action]:
-    """Actions that may be worth a try on a nest."""
-    gpu = target.kind == "gpu"
-    for axis in nest.axes:
-        if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
-            kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
-            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
-        if axis.kind is Kind.LOOP:
-            yield Outermost(axis.name)
-            if gpu:
-                yield Mark(axis.name, Kind.GLOBAL.name)
-            else:
-                if target.threads > 1:
-                    yield Mark(axis.name, Kind.THREAD.name)
-                yield from (Pack(number, axis.name) for number in range(len(loads_of(nest))))
-                yield from (Partial(number, axis.name) for number in cut_reductions(nest))
-        if axis.kind is Kind.REDUCE:
-            kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
-            if target.strict:
-                kinds = (Kind.UNROLL,)
-            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
-            deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
-            yield from (Split(axis.name, k, Kind.CONTRACT.name) for k in deep)
-            if isinstance(axis.extent, int) and axis.extent <= 16:
-                yield Mark(axis.name, Kind.UNROLL.name)
-            piece = SHARED_PIECE if gpu else PIECE
-            if isinstance(axis.extent, int) and axis.extent >= 2 * piece:
-                yield Split(axis.name, piece, Kind.REDUCE.name)
-            if gpu and target.shared_bytes:
-                yield from (Share(number, axis.name) for number in range(len(loads_of(nest))))
-
-
-def cut_reductions(nest: Nest) -> Iterator[int]:
-    """The numbers of the reductions that have a serial loop inside another one."""
-    for number, node in enumerate(reductions_of(nest)):
-        if sum(a.kind is Kind.REDUCE and a.root in node.arg[1] for a in nest.axes) > 1:
-            yield number
-
-
-def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
-    """Sizes to try for the inner part of a split."""
-    sizes = {
-        Kind.VECTOR: (4, 8, 16), Kind.LANES: (4, 8, 16), Kind.LOCAL: (8, 16, 32, 64), Kind.GROUP: (8, 16, 32, 64),
-    }.get(kind, (2, 3, 4, 6, 8))
-    return tuple(f for f in sizes if not isinstance(extent, int) or f < extent)
-
-
 def beam_search(
     ast: LazyOp,
     renderer: Renderer,
@@ -129,6 +73,7 @@ def beam_search(
     width: int = 4,
     *,
     max_rounds: int = 16,
+    planned: bool = True,
     progress: Progress | None = None,
     prepare: Prepare | None = None,
     workers: int = 1,
@@ -140,8 +85,9 @@ def beam_search(
       renderer: the language and machine.
       measure: seconds that a program takes; infinity, or any exception, rejects it. Whoever can run programs also looks
         there whether one computes what it should.
-      width: how many nests each round goes on from.
+      width: how many lists of actions each round goes on from.
       max_rounds: rounds at the most.
+      planned: whether the search begins with the heuristic's list; without it, with the empty one alone.
       progress: told before every program that is measured, and at the end of a round.
       prepare: called before ``measure`` with each program that will be measured, in a thread: to compile it.
       workers: how many such threads there are.
@@ -151,24 +97,20 @@ def beam_search(
 
     Raises:
       ValueError: ``width`` is not positive.
-      RuntimeError: not even the heuristic's program could be measured.
+      RuntimeError: no program could be measured.
     """
     if width < 1:
         raise ValueError(f"the beam's width must be positive, got {width}")
-    planned = compile_ast(ast, renderer)
-    if any(buffer.internal for buffer in ast.arg):
-        return planned  # of several parts, each planned by itself: no action says which it is for
-    nest = lower(ast)
-    search = _Search(renderer, measure, progress, prepare, workers)
-    beam = [*search.heuristics(nest), nest]
+    search = _Search(stated(lower(ast)), renderer, measure, progress, prepare, workers)
+    start: list[Actions] = [()]
+    if planned:
+        start.insert(0, tuple(parse(line) for line in compile_ast(ast, renderer).actions))
     try:
-        if planned.actions and planned.actions[0].startswith(PART):
-            search.try_program(planned)
-        search.consider(beam)
+        search.consider(start)
         for number in range(max_rounds):
             before = search.best_s
             search.round = number + 1
-            search.consider(n for start in search.front(width) for n in search.grow(start))
+            search.consider(found for actions in search.front(width) for found in search.neighbours(actions))
             if not search.best_s < before * (1 - MIN_GAIN):
                 break
     except KeyboardInterrupt:
@@ -183,13 +125,15 @@ class _Search:
     """Programs tried so far, and the best."""
 
     def __init__(
-        self, renderer: Renderer, measure: Measure, progress: Progress | None, prepare: Prepare | None, workers: int
-    ) -> None:
-        self.renderer, self.measure, self.progress = renderer, measure, progress
+        self, kernel: Kernel, renderer: Renderer, measure: Measure, progress: Progress | None, prepare: Prepare | None,
+        workers: int,
+    ) -> None:  # fmt: skip
+        self.kernel, self.renderer, self.measure, self.progress = kernel, renderer, measure, progress
         self.prepare, self.workers = prepare, workers
         self.seen: set[str] = set()
-        self.ranked: list[tuple[float, int, Nest]] = []
-        self.expanded: set[tuple[str, ...]] = set()
+        self.known: set[Actions] = set()
+        self.ranked: list[tuple[float, int, Actions]] = []
+        self.expanded: set[Actions] = set()
         self.best: ProgramSpec | None = None
         self.best_s = math.inf
         self.round = self.tried = self.dropped = 0
@@ -200,40 +144,42 @@ class _Search:
         self.dropped += 1
         self.problem = f"{type(error).__name__}: {error}"
 
-    def heuristics(self, nest: Nest) -> Iterator[Nest]:
-        """The heuristic's nest, if there is one."""
-        try:
-            yield apply(nest, heuristic(nest, self.renderer.target))
-        except Exception as error:
-            self.drop(error)
-
-    def consider(self, nests: Iterable[Nest]) -> None:
-        """Renders nests, and measures those whose text is new and that may be fast."""
+    def consider(self, candidates: Iterable[Actions]) -> None:
+        """Renders what comes of actions, and measures programs whose text is new and that may be fast."""
         from concurrent.futures import ThreadPoolExecutor  # and logging with it: most programs never search
 
-        found: list[tuple[float, int, Nest, ProgramSpec]] = []
-        for nest in nests:
-            try:
-                spec = render_nest(nest, self.renderer, "candidate")
-            except Exception as error:
-                self.drop(error)
-                continue
-            if spec.src not in self.seen and len(spec.uops) <= MAX_UOPS:
+        found: list[tuple[float, int, Actions, ProgramSpec]] = []
+        for actions in candidates:
+            spec = self.rendered(actions)
+            if spec is not None and spec.src not in self.seen and len(spec.uops) <= LONGEST:
                 self.seen.add(spec.src)
-                found.append((cycles(spec, self.renderer.target), len(found), nest, spec))
+                found.append((cycles(spec, self.renderer.target), len(found), actions, spec))
         if self.round:  # what the search begins with is measured as it is
             found.sort(key=lambda entry: entry[:2])
             found = [entry for entry in found[:MOST] if entry[0] <= FAR * found[0][0]]
         with ThreadPoolExecutor(self.workers) as pool:
             jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
-                for number, (_, _, nest, spec) in enumerate(found):
+                for number, (_, _, actions, spec) in enumerate(found):
                     self.tell(len(found) - number)
-                    self.try_one(nest, spec, jobs[number])
+                    self.try_one(actions, spec, jobs[number])
                 self.tell(0)
             finally:
                 pool.shutdown(cancel_futures=True)
-        self.ranked.sort()
+        self.ranked.sort(key=lambda entry: entry[:2])
+
+    def rendered(self, actions: Actions) -> ProgramSpec | None:
+        """The program of a list of actions that is new; None where they do not fit the kernel, or one another."""
+        if actions in self.known:
+            return None
+        self.known.add(actions)
+        try:
+            return render_kernel(self.kernel, self.renderer, actions, "candidate")
+        except ActionError as error:  # as it should be: not every action is for every kernel
+            self.problem = str(error)
+        except Exception as error:
+            self.drop(error)
+        return None
 
     def prepared(self, pool: ThreadPoolExecutor, spec: ProgramSpec) -> Future[object] | None:
         """A program on its way; None where it is made when it is measured."""
@@ -249,7 +195,7 @@ class _Search:
         if self.progress is not None and self.best is not None:
             self.progress(Step(self.round, self.tried, self.dropped, left, self.best_s, self.best.actions))
 
-    def try_one(self, nest: Nest, spec: ProgramSpec, job: Future[object] | None) -> None:
+    def try_one(self, actions: Actions, spec: ProgramSpec, job: Future[object] | None) -> None:
         """Measures a program, once it is prepared."""
         try:
             if job is not None:
@@ -259,29 +205,21 @@ class _Search:
             self.drop(error)
             return
         self.tried += 1
-        self.ranked.append((seconds, len(self.ranked), nest))
+        self.ranked.append((seconds, len(self.ranked), actions))
         if seconds < self.best_s:
-            self.best, self.best_s = render_nest(nest, self.renderer), seconds
+            self.best, self.best_s = render_kernel(self.kernel, self.renderer, actions), seconds
 
-    def try_program(self, spec: ProgramSpec) -> None:
-        """Measures a program that no actions lead to."""
-        try:
-            self.best_s, self.best = self.measure(spec), spec
-        except Exception as error:
-            self.drop(error)
-
-    def front(self, width: int) -> list[Nest]:
-        """The best nests that were not expanded before."""
-        chosen = [nest for _, _, nest in self.ranked[:width] if nest.log not in self.expanded]
-        self.expanded.update(nest.log for nest in chosen)
+    def front(self, width: int) -> list[Actions]:
+        """The best lists of actions that were not expanded before."""
+        chosen = [actions for _, _, actions in self.ranked[:width] if actions not in self.expanded]
+        self.expanded.update(chosen)
         return chosen
 
-    def grow(self, nest: Nest) -> Iterator[Nest]:
-        """The nests one action away."""
-        for action in candidates(nest, self.renderer.target):
-            try:
-                yield action.apply(nest)
-            except ActionError as error:  # as it should be: not every action is for every nest
-                self.problem = str(error)
-            except Exception as error:
-                self.drop(error)
+    def neighbours(self, actions: Actions) -> Iterator[Actions]:
+        """Lists with one action more, one less, or one with another number."""
+        loops, walks = in_order(actions)
+        kernel = applied(self.kernel, loops)
+        yield from ((*loops, action, *walks) for action in additions(kernel, self.renderer.target))
+        yield from ((*found, *walks) for found in alterations(loops))
+        if self.renderer.target.kind == "cpu":
+            yield from ((*loops, *found) for found in overlaps(walks))

@@ -24,9 +24,8 @@ class LocalMemory(Group):
         self, sink: LazyOp, actions: str, inputs: Sequence[Buffer], size: int, dtype: DType
     ) -> list[ConstType]:
         """The output of a kernel to which these actions were applied."""
-        from tg_codegen import compile_ast
+        from tg_codegen import compile_ast, parse
         from tg_codegen.ir.uop import UOps
-        from tg_codegen.plan.actions import parse
 
         renderer = self.opened.renderer
         assert renderer is not None

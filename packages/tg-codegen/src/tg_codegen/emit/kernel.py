@@ -1,0 +1,107 @@
+"""Emits a kernel: the loops that its parts share, and inside them part after part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tg_dtype import AddrSpace, dtypes
+from tg_lazy import Ops
+from tg_shape import sint
+
+from ..ir.errors import EmitError
+from ..ir.uop import UOp, UOps, const
+from ..machine.target import Target
+from ..nest.kernel import Kernel
+from ..nest.nest import PARALLEL, Axis, Kind, Nest
+from .emitter import Emitter, arguments, parameters
+from .launch import launch
+from .outputs import idle_copies, serial_loops
+from .scope import Block
+from .symbols import Symbols
+
+
+def emit(kernel: Kernel, target: Target) -> UOp:
+    """The structured UOps of a kernel.
+
+    Raises:
+      EmitError: the loops do not fit together (two vector loops in one value, a symbolic loop unrolled …), or the
+        machine has none of their kind.
+    """
+    foreign = PARALLEL if target.kind == "cpu" else {Kind.THREAD}
+    for axis in (*kernel.shared, *(a for part in kernel.every_part for a in part.axes)):
+        if axis.kind in foreign:
+            raise EmitError(f"{axis.name} is {axis.kind.name}, of which a {target.kind.upper()} has none")
+        if axis.kind in PARALLEL and not kernel.single:
+            raise EmitError(f"{axis.name} is {axis.kind.name}: work-items share no scratch from part to part")
+    return KernelEmitter(kernel, target).emitted()
+
+
+def emit_nest(nest: Nest, target: Target) -> UOp:
+    """The structured UOps of a kernel of one part.
+
+    Raises:
+      EmitError: as :func:`emit`.
+    """
+    return emit(Kernel(nest, (nest,)), target)
+
+
+class KernelEmitter:
+    """Emits the parts of a kernel: an emitter for each, over the same symbols."""
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel, self.target = kernel, target
+        self.symbols = Symbols(target)
+
+    def emitted(self) -> UOp:
+        """The structured form of the whole kernel."""
+        shared = {axis.root for axis in self.kernel.shared}
+        self.symbols.arguments({v for part in self.kernel.every_part for v in arguments(part)} - shared)
+        top = Block()
+        blocks = [top]
+        for axis in self.kernel.shared:
+            blocks.append(Block(blocks[-1]))
+            self.open(axis, blocks[-1])
+        self.parts(self.kernel.parts, blocks[-1])
+        left = self.kernel.last
+        for axis, inner, outer in zip(reversed(self.kernel.shared), blocks[:0:-1], blocks[-2::-1], strict=True):
+            outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.symbols.leaves[axis.root], *inner.effects)))
+            if left:
+                self.leftover(left, outer, axis.kind is Kind.THREAD)
+                left = ()
+        return UOp(UOps.SINK, dtypes.void, tuple(top.effects))
+
+    def open(self, axis: Axis, block: Block) -> None:
+        """A counter for a shared loop."""
+        start: sint = 0
+        end: sint = axis.extent
+        if axis.kind is Kind.THREAD:
+            # the last thread, which has the rows that are no full block, has a block less
+            extra = axis is self.kernel.shared[-1] and bool(self.kernel.last)
+            start, end = self.symbols.share(axis.extent + extra, axis.extent)
+        self.symbols.counter(axis.root, start, end, block)
+
+    def leftover(self, parts: Sequence[Nest], block: Block, threaded: bool) -> None:
+        """The rows that are no full block, after the loop over those that are: the last thread has them."""
+        if not threaded:
+            self.parts(parts, block)
+            return
+        last = Block(block)
+        self.parts(parts, last)
+        core = self.symbols.build.value(self.symbols.core(), dtypes.int32)
+        mine = core.alu(Ops.CMPEQ, const(self.target.threads - 1, dtypes.int32))
+        block.effects.append(UOp(UOps.IF, dtypes.void, (mine, *last.effects)))
+
+    def parts(self, parts: Sequence[Nest], block: Block) -> None:
+        """Parts, one after the other, in one block; each reads what those before it left in scratch."""
+        params = parameters(self.kernel.whole)
+        for slot, size in self.kernel.scratch.items():
+            dtype = self.kernel.whole.buffers[slot].dtype
+            params[slot] = UOp(UOps.SCRATCH, dtype.ptr(size, AddrSpace.REG), (), (f"rows{slot}", size))
+        for part in parts:
+            before = len(block.effects)
+            place = launch(part, self.target, self.symbols)
+            emitter = Emitter(part, self.target, self.symbols, place, tuple(params), block)
+            emitter.run([*serial_loops(part), *idle_copies(part)])
+            slot = part.stores[0].slot
+            if slot in self.kernel.scratch:
+                params[slot] = UOp(UOps.AFTER, params[slot].dtype, (params[slot], *block.effects[before:]))

@@ -1,0 +1,73 @@
+"""Every action by its name, and the text form of them all: ``parse(str(action))`` is the action."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from .actions import (
+    Action,
+    ActionError,
+    Convert,
+    Foresee,
+    In,
+    LoopAction,
+    Mark,
+    Outermost,
+    Pack,
+    Partial,
+    Prefetch,
+    Share,
+    Split,
+    Stream,
+)
+from .pipeline_rows import DelayStores, JoinWalks
+from .reuse_row_values import ReuseRowValues
+from .row_blocks import RowBlocks
+from .split_concat import SplitConcat
+
+ACTIONS: dict[str, type[Action]] = {
+    cls.title(): cls
+    for cls in (
+        ReuseRowValues, SplitConcat, RowBlocks,
+        Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch, Foresee,
+        JoinWalks, DelayStores,
+    )
+}  # fmt: skip
+
+
+def parse(text: str) -> Action:
+    """The action that ``text`` prints.
+
+    >>> str(parse("split(i0, 4, UPCAST)"))
+    'split(i0, 4, UPCAST)'
+    >>> parse("2: mark(r0, UNROLL)").number
+    2
+
+    Raises:
+      ActionError: the text is not an action.
+    """
+    part, colon, rest = text.partition(":")
+    if colon and part.strip().isdigit():
+        return In(int(part), parse_loop(rest))
+    name, _, rest = text.strip().partition("(")
+    cls = ACTIONS.get(name)
+    words = [word.strip() for word in rest.removesuffix(")").split(",")] if rest != ")" else []
+    if cls is None or not rest.endswith(")") or len(words) != len(fields(cls)):  # type: ignore[arg-type]
+        raise ActionError(f"not an action: {text!r}; these are: {', '.join(ACTIONS)}")
+    types = [f.type for f in fields(cls)]  # type: ignore[arg-type]
+    try:
+        return cls(*(int(word) if kind == "int" else word for word, kind in zip(words, types, strict=True)))
+    except ValueError:
+        raise ActionError(f"not an action: {text!r}: one of its arguments is to be a number") from None
+
+
+def parse_loop(text: str) -> LoopAction:
+    """The action on the loops of one nest that ``text`` prints.
+
+    Raises:
+      ActionError: the text is not such an action.
+    """
+    action = parse(text)
+    if not isinstance(action, LoopAction):
+        raise ActionError(f"not an action on the loops of one part: {action}")
+    return action

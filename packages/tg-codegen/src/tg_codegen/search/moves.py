@@ -1,0 +1,150 @@
+"""Moves of a search: what may be tried next on a kernel, in the vocabulary of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tg_shape import sint
+
+from ..machine.target import Target
+from ..nest.kernel import Kernel
+from ..nest.nest import Kind, Nest, NodeOp
+from ..plan.actions import (
+    Action,
+    Convert,
+    Foresee,
+    In,
+    KernelAction,
+    LoopAction,
+    Mark,
+    Outermost,
+    Pack,
+    Partial,
+    Prefetch,
+    Share,
+    Split,
+    Stream,
+    loads_of,
+    reductions_of,
+)
+from ..plan.pipeline_rows import DelayStores, JoinWalks
+from ..plan.reuse_row_values import ReuseRowValues
+from ..plan.row_blocks import RowBlocks
+from ..plan.split_concat import SplitConcat
+
+PIECE = 256
+"""Iterations of a piece of a long reduction, whose operands stay in a cache."""
+SHARED_PIECE = 16
+"""The same on a GPU, where the operands of a piece may be in shared memory."""
+BLOCKS = (4, 8, 16, 32, 64)
+"""Rows of a block to try."""
+AHEAD = (256, 1024, 4096)
+"""Elements ahead of a load to try telling the cache of."""
+SMALL = 16
+"""Iterations of a reduction that is tried wholly unrolled."""
+
+
+def additions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+    """Actions that may be worth a try on a kernel, after those that it has seen."""
+    if kernel.untouched:
+        yield from parting(kernel, target)
+    if target.threads > 1:
+        yield from (Mark(axis.name, Kind.THREAD.name) for axis in kernel.shared)
+    for number, part in enumerate(kernel.every_part):
+        for action in on_loops(part, target):
+            yield action if kernel.single else In(number, action)
+
+
+def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+    """Actions that change what the parts of a kernel are."""
+    if target.kind == "cpu":
+        if kernel.single:
+            yield ReuseRowValues()
+            yield SplitConcat()
+        if kernel.scratch:
+            yield from (RowBlocks(rows) for rows in BLOCKS)
+
+
+def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
+    """Actions that may be worth a try on the loops of a nest."""
+    gpu = target.kind == "gpu"
+    for axis in nest.axes:
+        if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
+            kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
+            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
+        if axis.kind is Kind.LOOP:
+            yield Outermost(axis.name)
+            yield Mark(axis.name, Kind.GLOBAL.name if gpu else Kind.THREAD.name)
+            if not gpu:
+                yield from kept(nest, axis.name)
+        if axis.kind is Kind.REDUCE:
+            kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
+            if target.strict:
+                kinds = (Kind.UNROLL,)
+            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
+            deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
+            yield from (Split(axis.name, k, Kind.CONTRACT.name) for k in deep)
+            if isinstance(axis.extent, int) and axis.extent <= SMALL:
+                yield Mark(axis.name, Kind.UNROLL.name)
+            piece = SHARED_PIECE if gpu else PIECE
+            if isinstance(axis.extent, int) and axis.extent >= 2 * piece:
+                yield Split(axis.name, piece, Kind.REDUCE.name)
+            if gpu and target.shared_bytes:
+                yield from (Share(number, axis.name) for number in range(len(loads_of(nest))))
+    if not gpu:
+        yield from around_memory(nest)
+
+
+def kept(nest: Nest, axis: str) -> Iterator[LoopAction]:
+    """Actions that keep operands or results in scratch inside a loop of the outputs."""
+    loads = range(len(loads_of(nest)))
+    yield from (Pack(number, axis) for number in loads)
+    yield from (Convert(number, axis) for number in loads)
+    for number, node in enumerate(reductions_of(nest)):
+        if sum(a.kind is Kind.REDUCE and a.root in node.arg[1] for a in nest.axes) > 1:
+            yield Partial(number, axis)
+
+
+def around_memory(nest: Nest) -> Iterator[LoopAction]:
+    """Actions that tell the caches what comes, or that nothing comes back."""
+    yield from (Stream(slot) for slot in sorted({store.slot for store in nest.stores}))
+    yield from (Prefetch(number, ahead) for number in range(len(loads_of(nest))) for ahead in AHEAD)
+    if any(node.op is NodeOp.GATHER for node in nest.nodes()):
+        yield from (Foresee(axis.name, 4) for axis in nest.axes if axis.kind is Kind.LOOP)
+
+
+def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
+    """Sizes to try for the inner part of a split."""
+    sizes = {
+        Kind.VECTOR: (4, 8, 16), Kind.LANES: (4, 8, 16), Kind.LOCAL: (8, 16, 32, 64), Kind.GROUP: (8, 16, 32, 64),
+    }.get(kind, (2, 3, 4, 6, 8))
+    return tuple(f for f in sizes if not isinstance(extent, int) or f < extent)
+
+
+def alterations(actions: Sequence[KernelAction]) -> Iterator[tuple[KernelAction, ...]]:
+    """Lists that refuse one of the actions, or take it with another number."""
+    for at, action in enumerate(actions):
+        before, after = tuple(actions[:at]), tuple(actions[at + 1 :])
+        yield before + after
+        yield from ((*before, other, *after) for other in otherwise(action))
+
+
+def otherwise(action: KernelAction) -> Iterator[KernelAction]:
+    """The action with other numbers."""
+    if isinstance(action, In):
+        yield from (In(action.number, other) for other in otherwise(action.action) if isinstance(other, LoopAction))
+    elif isinstance(action, Split):
+        near = {action.factor * 2, action.factor // 2, action.factor + 1, action.factor - 1}
+        lanes = Kind[action.kind] in (Kind.VECTOR, Kind.LANES, Kind.ROWS)
+        yield from (replace(action, factor=n) for n in sorted(near) if n > 1 and (not lanes or n & (n - 1) == 0))
+    elif isinstance(action, RowBlocks):
+        yield from (RowBlocks(rows) for rows in (action.rows * 2, action.rows // 2) if rows)
+    elif isinstance(action, Prefetch):
+        yield from (replace(action, distance=n) for n in (action.distance * 2, action.distance // 2) if n)
+
+
+def overlaps(walks: Sequence[Action]) -> Iterator[tuple[Action, ...]]:
+    """Other choices of actions on the structured form."""
+    choices: tuple[tuple[Action, ...], ...] = ((), (JoinWalks(),), (DelayStores(),), (JoinWalks(), DelayStores()))
+    yield from (choice for choice in choices if choice != tuple(walks))
