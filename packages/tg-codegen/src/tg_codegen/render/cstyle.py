@@ -1,7 +1,7 @@
 """The C family: one renderer, whose dialect is a table.
 
 :class:`CStyleKernel` writes one kernel statement by statement. What it is made of is held by its parts: words
-(:mod:`~tg_codegen.render.terms`), conversions, arithmetic and accesses of memory; each asks the dialect where languages
+(:mod:`~tg_codegen.render.cstyle_terms`), conversions, arithmetic and memory; each asks the dialect where languages
 differ. A value used once stands inside the expression that uses it; all others get a variable.
 
 Example:
@@ -28,12 +28,12 @@ from tg_dtype import AddrSpace, DType, ImageDType, PtrDType, dtypes
 from ..ir.facts import pointer_base
 from ..ir.uop import UOp, UOps, is_alu
 from ..machine.renderer import Renderer
-from .access import Access
-from .arithmetic import Arithmetic
-from .conversion import Conversion
+from .cstyle_arithmetic import CStyleArithmetic
+from .cstyle_conversion import CStyleConversion
+from .cstyle_memory import CStyleMemory
+from .cstyle_terms import CStyleTerms
 from .dialect import Dialect, ImageAccess
 from .spelling import bare
-from .terms import CStyleTerms
 
 
 class CStyleRenderer(Renderer):
@@ -66,9 +66,9 @@ class CStyleKernel:
         self._dialect, self._name, self._uops = dialect, name, uops
         self._terms = CStyleTerms(dialect, name, uops)
         self._text, self._facts = self._terms.text, self._terms.facts
-        conversion = Conversion(self._terms)
-        self._arithmetic = Arithmetic(self._terms, conversion, fused)
-        self._access = Access(self._terms, conversion)
+        conversion = CStyleConversion(self._terms)
+        self._arithmetic = CStyleArithmetic(self._terms, conversion, fused)
+        self._memory = CStyleMemory(self._terms, conversion)
         self._images: ImageAccess | None = dialect.images(self._terms) if dialect.images is not None else None
         block = dialect.shared_block
         self._block = block.places(uops) if block is not None else {}
@@ -89,7 +89,7 @@ class CStyleKernel:
         for u in self._uops:
             self._statement(u)
         head = dialect.kernel(self._name, ", ".join(parameters), self._facts.work_group())
-        streaming = dialect.streaming if self._access.streams else None
+        streaming = dialect.streaming if self._memory.streams else None
         return "\n".join([
             *(line for dtype, line in dialect.requires.items() if dtype in self._terms.used),
             *dialect.preamble,
@@ -160,12 +160,12 @@ class CStyleKernel:
             case UOps.ENDRANGE | UOps.ENDIF:
                 text.close()
             case UOps.LOAD:
-                access = self._image_access(u) if is_image(u.src[0]) else self._access
+                access = self._image_access(u) if is_image(u.src[0]) else self._memory
                 values[u] = terms.variable("val", u.dtype, access.load(u))
             case UOps.STORE:
-                (self._image_access(u) if is_image(u.src[0]) else self._access).store(u)
+                (self._image_access(u) if is_image(u.src[0]) else self._memory).store(u)
             case UOps.PREFETCH:
-                self._access.prefetch(u)
+                self._memory.prefetch(u)
             case UOps.BARRIER:
                 for line in self._dialect.barrier:
                     text.line(line)

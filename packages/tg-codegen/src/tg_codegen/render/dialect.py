@@ -243,8 +243,8 @@ class Dialect:
       prefetch: the statement that says that an element will be read soon, from the pointer, the index and the size of
         an element in bytes.
       streaming: stores past the caches.
-      short_loop: a line before loops of fewer iterations than ``few``.
-      few: see there.
+      short_loop: a line before loops that are known to have fewer than ``few`` iterations.
+      few: the fewest iterations of a loop that is not short.
       one_gate: whether a load all of whose lanes have one gate tests it once.
       images: how images are read and written; None if there are none.
     """

@@ -8,12 +8,12 @@ from tg_dtype import DType, dtypes
 
 from ..ir.facts import element
 from ..ir.uop import UOp, UOps
-from .conversion import Conversion
+from .cstyle_conversion import CStyleConversion
+from .cstyle_terms import CStyleTerms
 from .spelling import bare, short, stored
-from .terms import CStyleTerms
 
 
-class Access:
+class CStyleMemory:
     """What one kernel does with memory.
 
     Args:
@@ -24,7 +24,7 @@ class Access:
       streams: whether a store goes past the caches.
     """
 
-    def __init__(self, terms: CStyleTerms, conversion: Conversion) -> None:
+    def __init__(self, terms: CStyleTerms, conversion: CStyleConversion) -> None:
         self.streams = False
         self._terms, self._conversion = terms, conversion
         self._dialect, self._forms = terms.dialect, terms.dialect.vectors

@@ -12,13 +12,13 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
 from ..ir.uop import UOp
-from .conversion import Conversion
+from .cstyle_conversion import CStyleConversion
+from .cstyle_terms import CStyleTerms
 from .dialect import Builtin
 from .spelling import BINARY, COMPARISONS, LOGIC, WRAPPING, bare, short, signed, unsigned
-from .terms import CStyleTerms
 
 
-class Arithmetic:
+class CStyleArithmetic:
     """The elementwise ops of one kernel.
 
     Args:
@@ -27,7 +27,7 @@ class Arithmetic:
       fused: whether a * b + c is one instruction.
     """
 
-    def __init__(self, terms: CStyleTerms, conversion: Conversion, fused: bool) -> None:
+    def __init__(self, terms: CStyleTerms, conversion: CStyleConversion, fused: bool) -> None:
         self._terms, self._conversion, self._fused = terms, conversion, fused
         self._dialect = terms.dialect
         self._operators = terms.dialect.vectors.operators
@@ -188,7 +188,7 @@ class Arithmetic:
         return None
 
     def _wrapping(self, operator: str, dtype: DType, a: str, b: str, exact: bool) -> str:
-        """Arithmetic modulo 2**bits, or plain where it is known not to overflow."""
+        """CStyleArithmetic modulo 2**bits, or plain where it is known not to overflow."""
         kind = self._terms.type
         if dtype.count > 1:
             if dtypes.is_unsigned(dtype):
