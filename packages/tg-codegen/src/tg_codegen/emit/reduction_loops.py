@@ -67,7 +67,7 @@ class ReductionLoops:
         self.masks = {axis: masks_of(axis, found) for axis in self.serial if axis in found.values()}
         self.needed = {node: needed(node) for node in nodes}
         copies = list(product(*(range(fixed(a)) for a in self.spread)))
-        self.slots = [
+        self.accumulators = [
             Accumulator(node, here, tuple((a.name, v) for a, v in zip(self.spread, values, strict=True)), key, lane)
             for node, wide in wanted for key in (whole.known.key(node, wide),)
             for lane, here in enumerate(self.rows(node, wide)) for values in copies
@@ -81,43 +81,43 @@ class ReductionLoops:
             return [env]
         return [env.at(lane, number) for number in range(self.whole.symbols.lanes[lane])]
 
-    def has_lane(self, slot: Accumulator) -> bool:
+    def has_lane(self, acc: Accumulator) -> bool:
         """Whether the reduction's results are themselves lanes of a vector."""
-        return self.whole.symbols.lane_of(*(slot.env.root[root] for root in slot.node.free)) is not None
+        return self.whole.symbols.lane_of(*(acc.env.root[root] for root in acc.node.free)) is not None
 
     def emit(self) -> None:
         """Emits the loops and remembers every result."""
-        final = self.run([self.initial(slot) for slot in self.slots])
+        final = self.run([self.initial(acc) for acc in self.accumulators])
         results: dict[Key, tuple[Accumulator, dict[int, list[UOp]]]] = {}
-        for slot, value in zip(self.slots, final, strict=True):
-            results.setdefault(slot.key, (slot, {}))[1].setdefault(slot.lane, []).append(value)
-        for key, (slot, lanes) in results.items():
-            totals = [combine(slot.node.arg[0], parts) for parts in lanes.values()]
+        for acc, value in zip(self.accumulators, final, strict=True):
+            results.setdefault(acc.key, (acc, {}))[1].setdefault(acc.lane, []).append(value)
+        for key, (acc, lanes) in results.items():
+            totals = [combine(acc.node.arg[0], parts) for parts in lanes.values()]
             total = totals[0]
-            if self.vectors and not self.has_lane(slot):
-                total = gathered(slot.node.arg[0], totals)
+            if self.vectors and not self.has_lane(acc):
+                total = gathered(acc.node.arg[0], totals)
             if self.group:
-                total = self.across_group(slot.node, total)
+                total = self.across_group(acc.node, total)
             self.whole.known.values[key] = total
 
     def run(self, initial: list[UOp]) -> list[UOp]:
         """Emits the loops; ``initial`` are the accumulators' values before, the result those after."""
         return self.loops(self.serial, Context(self.context.block, self.env, None, self.context), initial)
 
-    def initial(self, slot: Accumulator) -> UOp:
+    def initial(self, acc: Accumulator) -> UOp:
         """The identity, with the accumulator's lanes."""
-        dtype = slot.node.dtype
-        lane = self.whole.symbols.lane_of(*(slot.env.root[root] for root in slot.node.free))
+        dtype = acc.node.dtype
+        lane = self.whole.symbols.lane_of(*(acc.env.root[root] for root in acc.node.free))
         if lane is not None:
             lanes = self.whole.symbols.lanes[lane]
         else:
             lanes = fixed(self.vectors[0]) if self.vectors else 1
-        return const(identity(slot.node.arg[0], dtype), dtype if lanes == 1 else dtype.vec(lanes))
+        return const(identity(acc.node.arg[0], dtype), dtype if lanes == 1 else dtype.vec(lanes))
 
     def loops(self, axes: Sequence[Axis], context: Context, carried: list[UOp]) -> list[UOp]:
         """Runs the serial loops around the body; ``carried`` are the accumulators' values before, the result after."""
         if not axes:
-            return [self.body(slot, value, context) for slot, value in zip(self.slots, carried, strict=True)]
+            return [self.body(acc, value, context) for acc, value in zip(self.accumulators, carried, strict=True)]
         whole = self.whole
         axis, rest = axes[0], axes[1:]
         for span in self.spans(axis, context.env):
@@ -129,19 +129,19 @@ class ReductionLoops:
             block = whole.known.enter(context.block)
             variable = whole.loops.counter(axis, span.count, block)
             outer = tuple(whole.symbols.leaves[v] for v in whole.symbols.counters_around(context.block))
-            accumulators = [
+            registers = [
                 UOp(UOps.ACC, value.dtype, (value, *outer), next(whole.symbols.numbers)) for value in carried]
             env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
             whole.domain.implied.update(substituted(mask, env.root) for mask in self.masks.get(axis, ()))
             if axis in self.masks:  # it runs over some of its iterations
                 whole.domain.implied.add(below(env.axis[axis.name], axis.extent))
-            after = self.loops(rest, Context(block, env, axis.name, context), accumulators)
+            after = self.loops(rest, Context(block, env, axis.name, context), registers)
             whole.known.leave(block)
             block.effects.extend(
-                UOp(UOps.ASSIGN, dtypes.void, pair) for pair in zip(accumulators, after, strict=True))
+                UOp(UOps.ASSIGN, dtypes.void, pair) for pair in zip(registers, after, strict=True))
             loop = UOp(UOps.LOOP, dtypes.void, (whole.symbols.leaves[variable], *block.effects))
             context.block.effects.append(loop)
-            carried = [UOp(UOps.READ, acc.dtype, (acc, loop)) for acc in accumulators]
+            carried = [UOp(UOps.READ, register.dtype, (register, loop)) for register in registers]
         return carried
 
     def spans(self, axis: Axis, env: Env) -> list[Span]:
@@ -154,43 +154,43 @@ class ReductionLoops:
         first, end = trimmed(axis, masks, env)
         return [Span(first, end - first, None)]
 
-    def body(self, slot: Accumulator, total: UOp, context: Context) -> UOp:
+    def body(self, acc: Accumulator, total: UOp, context: Context) -> UOp:
         """An accumulator after the innermost iteration."""
         whole = self.whole
-        lane = not self.has_lane(slot)
-        spread = dict(slot.spread)
+        spread = dict(acc.spread)
         base = context.env
-        for name, value in slot.env.axis.items():
+        for name, value in acc.env.axis.items():
             if name not in base.axis:
                 axis = whole.nest.axis(name)
                 base = base.open(name, axis.root, axis.stride, value)
         for axis in self.spread:
             base = base.open(axis.name, axis.root, axis.stride, spread[axis.name])
-        if lane:
+        wide = self.has_lane(acc)  # then the lanes of the reduction are terms, one by one
+        if not wide:
             for axis in self.vectors:
                 base = base.open(axis.name, axis.root, axis.stride, whole.loops.lane(axis))
         if self.contract is not None and not self.vectors:
-            return self.contracted(slot, total, base, context)
-        unrolled = self.unrolled if lane else [*self.unrolled, *self.vectors]
-        return self.terms(slot, total, base, unrolled, context)
+            return self.contracted(acc, total, base, context)
+        unrolled = [*self.unrolled, *self.vectors] if wide else self.unrolled
+        return self.terms(acc, total, base, unrolled, context)
 
-    def contracted(self, slot: Accumulator, total: UOp, base: Env, context: Context) -> UOp:
+    def contracted(self, acc: Accumulator, total: UOp, base: Env, context: Context) -> UOp:
         """An accumulator after the products that one instruction adds, for each unrolled iteration."""
         assert self.contract is not None
         for values in product(*(range(fixed(a)) for a in self.unrolled)):
             env = base
             for axis, value in zip(self.unrolled, values, strict=True):
                 env = env.open(axis.name, axis.root, axis.stride, value)
-            found = contraction(self.whole, slot.node, self.contract, env, self.roots, context)
+            found = contraction(self.whole, acc.node, self.contract, env, self.roots, context)
             if found is None:
-                total = self.terms(slot, total, env, [self.contract], context)
+                total = self.terms(acc, total, env, [self.contract], context)
             else:
                 total = UOp(UOps.MATRIX, total.dtype, (total, found.a, found.b), found.instruction)
         return total
 
-    def terms(self, slot: Accumulator, total: UOp, base: Env, unrolled: Sequence[Axis], context: Context) -> UOp:
+    def terms(self, acc: Accumulator, total: UOp, base: Env, unrolled: Sequence[Axis], context: Context) -> UOp:
         """An accumulator after the terms of unrolled loops, one by one."""
-        whole, node = self.whole, slot.node
+        whole, node = self.whole, acc.node
         for values in product(*(range(fixed(a)) for a in unrolled)):
             env = base
             for axis, value in zip(unrolled, values, strict=True):

@@ -41,13 +41,13 @@ class Reductions:
             if n is node or (n.arg[1] == roots and n.level == node.level and n not in whole.staged
                              and self.is_open(n, outer) and self.home(n, outer, context) is home)
         ]
-        slots = [
+        wanted = [
             (n, here) for n in members
             for here in whole.loops.replicas(outer, sorted(n.free, key=lambda v: v.name))]
-        if not any(whole.known.key(n, here) == key for n, here in slots):
-            slots = [(node, env)]  # asked for outside of the register tile
+        if not any(whole.known.key(n, here) == key for n, here in wanted):
+            wanted = [(node, env)]  # asked for outside of the register tile
         place = Context(home, outer, None, context.around(home))
-        ReductionLoops(whole, slots, roots, outer, place).emit()
+        ReductionLoops(whole, wanted, roots, outer, place).emit()
         return whole.known.values[key]
 
     def home(self, node: Node, env: Env, context: Context) -> Block:
