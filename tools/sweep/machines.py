@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tg_codegen import Renderer, Target
@@ -19,6 +19,12 @@ from tg_lazy.cost import Limits
 
 VECTORS = {16: (16, 256 << 10), 32: (16, 512 << 10), 64: (32, 1 << 20)}
 """Bytes of a vector: how many such registers there are, and the bytes of a second-level cache that goes with them."""
+ELSEWHERE = {
+    "NEON": Target(vector_bytes=16, registers=32, threads=4, l2_bytes=1 << 19),
+    "SVE": Target(vector_bytes=32, registers=32, threads=4, l2_bytes=1 << 20),
+    "scalar": Target(vector_bytes=4, registers=32),
+}  # fmt: skip
+"""Machines whose vectors and registers do not go together as on x86: Cortex-A76, Neoverse V1, and none at all."""
 THREADS = (1, 2, 4, 8)
 DOTS = (AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16)
 
@@ -61,9 +67,16 @@ def cpu(vector_bytes: int, threads: int, language: type[LLVMRenderer] | type[Cla
     return Machine(name, "CPU", Limits(row_bytes=cache_bytes), lambda: language(target))
 
 
+def elsewhere(name: str) -> Machine:
+    """A CPU of another instruction set."""
+    target = replace(ELSEWHERE[name], last_bytes=8 << 20)
+    return Machine(f"LLVM-{name}", "CPU", Limits(row_bytes=target.l2_bytes), lambda: LLVMRenderer(target))
+
+
 def _cpus() -> list[Machine]:
     found = [cpu(width, threads, LLVMRenderer) for width in VECTORS for threads in THREADS]
-    return [*found, *(cpu(width, 2, ClangRenderer) for width in VECTORS)]
+    found += [cpu(width, 2, ClangRenderer) for width in VECTORS]
+    return [*found, *(elsewhere(name) for name in ELSEWHERE)]
 
 
 CPUS = _cpus()

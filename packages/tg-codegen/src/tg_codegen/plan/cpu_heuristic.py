@@ -15,7 +15,7 @@ from ..nest.windows import overlapping
 from .actions import LoopAction, Mark, Outermost, Pack
 from .packing import Packer
 from .plan_cost import plan_cycles
-from .planner import UNROLL_MAX, masked, power_below
+from .planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
 from .registers import FEW_ROWS, RegisterTile, best_tile
 from .rowtile import evenly, rows_at_once
 from .streaming import (
@@ -49,6 +49,10 @@ SURE = 0.6
 """Of the cycles of the first plan, at the most, for another to be chosen: the estimate may err as well."""
 
 
+EVENER = 0.9
+"""Of the cycles of a plan, at the most, for one to be chosen that divides its work more evenly among threads."""
+
+
 class CPUPlanner(Packer):
     """Plans a kernel for a CPU.
 
@@ -57,14 +61,15 @@ class CPUPlanner(Packer):
       alike: the others that seemed about as good as the one that was chosen.
     """
 
-    def __init__(self, nest: Nest, target: Target, matrices: bool = False, wanted: Root | None = None) -> None:
-        super().__init__(nest, target, matrices)
+    def __init__(
+        self, nest: Nest, target: Target, matrices: bool = False, wanted: Root | None = None, evenly: bool = False
+    ) -> None:
+        super().__init__(nest, target, matrices, evenly)
         self.wanted = wanted
         self.alike: list[Root] = []
 
     def thread(self) -> None:
         """Divides the outermost serial output loop that is long enough among the threads; the longest if none is."""
-        threads = self.target.threads
         if not self.threaded:
             return
         serial = [a for a in self.nest.axes if a.kind is Kind.LOOP]
@@ -76,10 +81,11 @@ class CPUPlanner(Packer):
         reached = [
             a for number, a in enumerate(serial) if a.root in rows and upper(a.extent) > 1
             and (not self.nest.stages or all(upper(before.extent) == 1 for before in serial[:number]))]
-        enough = (a for a in reached if upper(a.extent) >= threads)
-        axis = next(enough, max(reached, key=lambda a: upper(a.extent), default=None))
-        if axis is None:
+        if not reached:
             return
+        long = [a for a in reached if upper(a.extent) >= self.target.threads]
+        enough = [a for a in long if self.enough(a)] or long
+        axis = enough[0] if enough else max(reached, key=lambda a: upper(a.extent))
         if axis is not serial[0] and not self.nest.stages:
             self.do(Outermost(axis.name))
         self.do(Mark(axis.name, Kind.THREAD.name))
@@ -134,8 +140,8 @@ class CPUPlanner(Packer):
         inner = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
         for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
             width = self.width(root)
-            if width < 2 or (root.reduce and self.ordered(root.var)):
-                continue
+            if (width < 2 and (self.lanes > 1 or root.reduce)) or (root.reduce and self.ordered(root.var)):
+                continue  # without vectors an output dimension may still be the second one of a tile
             extent = upper(root.extent)
             cost = sum(self.read_cost(load, root) for load in body)
             if not root.reduce and any(
@@ -165,6 +171,8 @@ class CPUPlanner(Packer):
         """Instructions with which a term of a reduction reads an operand where a dimension has the lanes."""
         costs, width, by = self.target.cpu, self.width(lanes), coefficient(load.arg[1], lanes.var)
         factor = costs.masked if masked(load, lanes.var) else 1.0
+        if self.lanes == 1:
+            return 1.0
         if by in (0, 1, -1):
             vector = factor
         elif self.within(load, by, lanes):
@@ -203,8 +211,8 @@ class CPUPlanner(Packer):
         if reusing:
             rows = max(reusing, key=lambda r: (min(upper(r.extent), 4), self.near(r), upper(r.extent)))
             inner = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
-            strided = [
-                n for n in vectors if coefficient(n.arg[1], lanes.var) not in (0, 1) and self.along(n) is not None]
+            strided = [n for n in vectors if self.lanes > 1 and coefficient(n.arg[1], lanes.var) not in (0, 1)
+                       and self.along(n) is not None]
             instruction = self.instruction(lanes) if self.matrices else None
             if instruction is not None:
                 reduced = next(r for r in self.nest.roots.values() if r.reduce)
@@ -352,7 +360,8 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for a nest on a target.
 
     Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing. Where lanes
-    along several dimensions cost about the same, each is planned, and what comes of it decides.
+    along several dimensions cost about the same, each is planned, and what comes of it decides; so it is where some
+    threads would have much less to do than others.
     """
     if target.matrices:
         actions = CPUPlanner(nest, target, matrices=True).planned()
@@ -367,6 +376,12 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
         takes = plan_cycles(other.nest, target)
         if takes < least:
             best, least = other, takes
+    divided = next((upper(a.extent) for a in best.nest.axes if a.kind is Kind.THREAD), 0)
+    if best.reductions and divided and busiest(divided, target.threads) * target.threads > UNEVEN:
+        even = CPUPlanner(nest, target, wanted=best.wanted, evenly=True)
+        even.planned()
+        if plan_cycles(even.nest, target) < EVENER * plan_cycles(best.nest, target):
+            best = even
     return best.actions
 
 

@@ -110,9 +110,9 @@ class Packer(Planner):
             for axis in reversed(around):
                 if serial[: len(around)] != around:
                     self.do(Outermost(axis.name))
-            most = upper([*around, *serial][0].extent)
-            if self.threaded and most < self.target.threads:
-                self.one_part_each([a for a in serial if a not in around], most)
+            first = [*around, *serial][0]
+            if self.threaded and not self.enough(first):
+                self.one_part_each([a for a in serial if a not in around], upper(first.extent))
             self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
             return
 
@@ -241,7 +241,7 @@ class Packer(Planner):
         fitting = max(1, (self.target.partial_bytes if pieces.panels > 1 else near) // one)
         needed = blocks = -(-count // fitting)
         threads = self.target.threads
-        alone = across.kind is not Kind.LOOP or upper(across.extent) < threads  # nothing yet to divide among threads
+        alone = across.kind is not Kind.LOOP or not self.enough(across)  # nothing yet to divide among threads
         if alone:
             blocks = max(blocks, threads)
         by_tile = axis.kind is Kind.LOOP and needed > max(1, count // 2)
@@ -266,13 +266,13 @@ class Packer(Planner):
             self.do(Pack(loads_of(self.nest).index(packed), steps.name))
 
     def longest_first(self, loops: list[Axis]) -> list[Axis]:
-        """Loops in order, but first those that are long enough for all threads, or else the longest.
+        """Loops in order, but first those that have enough iterations for all threads, or else the longest.
 
         Only the outermost loop is divided among threads.
         """
         threads = self.target.threads
         longest = max(loops, key=lambda a: min(upper(a.extent), threads), default=None)
-        return sorted(loops, key=lambda a: a is not longest and upper(a.extent) < threads)
+        return sorted(loops, key=lambda a: a is not longest and not self.enough(a))
 
     def one_part_each(self, serial: list[Axis], most: int) -> None:
         """Cuts the longest of some output loops in a part for each thread, around all others; each packs for itself.
@@ -282,6 +282,8 @@ class Packer(Planner):
         rows, threads = {r.var for r in self.rows}, self.target.threads
         axis = max((a for a in serial if a.root in rows), key=lambda a: upper(a.extent), default=None)
         if axis is None or not isinstance(axis.extent, int) or axis.extent <= min(most, threads - 1):
+            return
+        if most >= threads and not self.enough(axis):
             return
         if axis.extent > threads:
             self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))
@@ -295,7 +297,7 @@ class Packer(Planner):
         """
         threads = self.target.threads
         for number, axis in enumerate(together):
-            if isinstance(axis.extent, int) and axis.extent >= threads:
+            if isinstance(axis.extent, int) and self.enough(axis):
                 if axis.extent == threads:
                     return together[:number] + together[number + 1 :]
                 self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))

@@ -20,7 +20,7 @@ from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
 from ..nest.trim import conditions, needed
 from ..nest.windows import held, windowed
 from .actions import reductions_of
-from .planner import power_below
+from .planner import busiest, power_below
 
 HALVES_UNTIL = 4
 """Bytes of floats that are computed with as they are; smaller ones are converted, which takes a cycle."""
@@ -104,7 +104,7 @@ def _lanes(nest: Nest, node: Node) -> Axis | None:
 def _share(axes: list[Axis], target: Target) -> float:
     """What part of some loops one thread does at the most."""
     divided = next((upper(a.extent) for a in axes if a.kind is Kind.THREAD), 1)
-    return -(-divided // target.threads) / divided
+    return busiest(divided, target.threads)
 
 
 def _price(nest: Nest, load: Node, lanes: Axis | None, target: Target) -> float:

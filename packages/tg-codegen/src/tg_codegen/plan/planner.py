@@ -14,6 +14,8 @@ from .actions import LoopAction, Mark, Split, loads_of, noting
 
 UNROLL_MAX = 9
 """Iterations of a reduction, at the most, that are unrolled whole: a window of 3 by 3."""
+UNEVEN = 1.15
+"""Times an even share that the busiest thread may have to do before planning looks for a loop that divides better."""
 SHORT_RUN = 8
 """Elements beside one another, at the least, that are read as a vector and transposed."""
 
@@ -29,11 +31,24 @@ def masked(node: Node, root: Variable) -> bool:
     return isinstance(valid, Expr) and root in valid.variables()
 
 
-class Planner(ABC):
-    """Collects actions for one nest."""
+def busiest(extent: int, threads: int) -> float:
+    """The share of a loop's iterations that the thread with most of them has.
 
-    def __init__(self, nest: Nest, target: Target, matrices: bool = False) -> None:
-        self.nest, self.target, self.matrices = nest, target, matrices
+    >>> busiest(6, 4), busiest(3, 4)
+    (0.3333333333333333, 0.3333333333333333)
+    """
+    return -(-extent // threads) / extent
+
+
+class Planner(ABC):
+    """Collects actions for one nest.
+
+    Attributes:
+      evenly: whether a loop is divided among threads only if none is idle for long then, where there is such a loop.
+    """
+
+    def __init__(self, nest: Nest, target: Target, matrices: bool = False, evenly: bool = False) -> None:
+        self.nest, self.target, self.matrices, self.evenly = nest, target, matrices, evenly
         self.actions: list[LoopAction] = []
         self.contracted = False
         nodes = nest.nodes()
@@ -74,6 +89,16 @@ class Planner(ABC):
     def threaded(self) -> bool:
         """Whether there is enough to do for several threads."""
         return self.target.threads > 1 and self.work >= self.target.cpu.thread_work
+
+    def enough(self, axis: Axis) -> bool:
+        """Whether a loop has enough iterations for all threads; if they are to be even, also for as many each.
+
+        What is masked along a loop would then be masked in every iteration: threads know no interior.
+        """
+        count, threads = upper(axis.extent), self.target.threads
+        if count < threads or not self.evenly:
+            return count >= threads
+        return busiest(count, threads) * threads <= UNEVEN and not any(masked(load, axis.root) for load in self.loads)
 
     def outer(self, root: Variable) -> Axis:
         """The outermost loop of a root."""
