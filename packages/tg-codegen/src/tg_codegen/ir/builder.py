@@ -8,6 +8,7 @@ from tg_dtype import AddrSpace, ConstType, DType, dtypes
 from tg_lazy import Ops, result_dtype
 from tg_shape import Variable
 
+from .statements import Statements
 from .uop import KOp, UOp, UOps, const
 
 
@@ -26,17 +27,17 @@ class LinearBuilder:
     """
 
     def __init__(self) -> None:
-        self.uops: list[UOp] = []
-        self._seen: set[UOp] = set()
+        self._statements = Statements()
         self._numbers = 0
+
+    @property
+    def uops(self) -> list[UOp]:
+        """The kernel so far."""
+        return self._statements.uops
 
     def add(self, op: KOp, dtype: DType = dtypes.void, src: Sequence[UOp] = (), arg: object = None) -> UOp:
         """Any UOp; effects are appended again if repeated, values are not."""
-        u = UOp(op, dtype, tuple(src), arg)
-        if u not in self._seen or dtype is dtypes.void:
-            self._seen.add(u)
-            self.uops.append(u)
-        return u
+        return self._statements.add(UOp(op, dtype, tuple(src), arg))
 
     def const(self, value: ConstType, dtype: DType = dtypes.int32) -> UOp:
         u = const(value, dtype)

@@ -152,7 +152,6 @@ class _Program:
         self.end: dict[int, int] = {}
         open_at: list[int] = []
         for at, u in enumerate(uops):
-            self.place[u] = at
             if u.op in OPENS:
                 open_at.append(at)
             elif u.op in CLOSES:
@@ -162,7 +161,10 @@ class _Program:
                 self.end[at] = open_at.pop()
         if open_at:
             raise KernelFault(f"{uops[open_at[-1]]!r} is not closed")
-        self.steps: list[Step | None] = [self._step(at, u) for at, u in enumerate(uops)]
+        self.steps: list[Step | None] = []
+        for at, u in enumerate(uops):  # a value may stand in several blocks: its users mean the one before them
+            self.place[u] = at
+            self.steps.append(self._step(at, u))
 
     def run(self, item: _Item) -> Generator[int, None, None]:
         """Executes one work-item; yields the place of each barrier that it reaches."""

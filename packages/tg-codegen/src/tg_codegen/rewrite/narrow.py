@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tg_lazy import Ops
 
+from ..ir.statements import Statements
 from ..ir.uop import UOp, UOps, const, is_alu, vectorize
 
 
@@ -32,16 +33,15 @@ class _Narrower:
     def __init__(self, widest: int) -> None:
         self.widest = widest
         self.parts: dict[UOp, list[UOp]] = {}
-        self.order: dict[UOp, None] = {}
+        self.statements = Statements()
 
     def run(self, uops: Sequence[UOp]) -> list[UOp]:
         for u in uops:
             self.parts[u] = self.split(u)
-        return list(self.order)
+        return self.statements.uops
 
     def add(self, u: UOp) -> UOp:
-        self.order[u] = None
-        return u
+        return self.statements.add(u)
 
     def widths(self, count: int) -> list[int]:
         """The lanes of each part of a vector."""

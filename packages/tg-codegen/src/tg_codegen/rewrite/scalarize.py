@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tg_lazy import Ops
 
+from ..ir.statements import Statements
 from ..ir.uop import UOp, UOps, const, is_alu
 
 
@@ -31,16 +32,15 @@ def scalarize(uops: Sequence[UOp]) -> list[UOp]:
 class _Scalarizer:
     def __init__(self) -> None:
         self.lanes: dict[UOp, list[UOp]] = {}
-        self.order: dict[UOp, None] = {}
+        self.statements = Statements()
 
     def run(self, uops: Sequence[UOp]) -> list[UOp]:
         for u in uops:
             self.lanes[u] = self.split(u)
-        return list(self.order)
+        return self.statements.uops
 
     def add(self, u: UOp) -> UOp:
-        self.order[u] = None
-        return u
+        return self.statements.add(u)
 
     def lane(self, u: UOp, number: int) -> UOp:
         """One lane of an operand; of a scalar, itself."""
