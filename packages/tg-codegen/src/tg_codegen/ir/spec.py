@@ -253,6 +253,8 @@ def group(trait: Trait) -> frozenset[UOps]:
 EFFECTS = frozenset(op for op, row in SPEC.items() if row.result is Result.EFFECT)
 LEAVES = tuple(op for op, row in SPEC.items() if not row.kinds())
 """What has no operands, in the order in which a linear kernel begins with it."""
+WAITS = frozenset(op for op, row in SPEC.items() if Operand.EFFECT in row.kinds()) - EFFECTS
+"""What is there once an effect has run."""
 LISTS = frozenset(op for op, row in SPEC.items() if row.rest == _EFFECTS)
 """What takes any number of effects."""
 BLOCKS = group(Trait.BLOCK)

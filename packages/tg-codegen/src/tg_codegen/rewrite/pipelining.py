@@ -19,9 +19,10 @@ from tg_lazy import Ops
 from tg_shape import toposort
 
 from ..ir.facts import pointer_base
+from ..ir.spec import CLOSES, EFFECTS, LISTS, WAITS
 from ..ir.uop import STREAM, UOp, UOps, const
 
-SIMPLE = frozenset({UOps.STORE, UOps.PREFETCH, UOps.ASSIGN})
+SIMPLE = EFFECTS - LISTS - CLOSES
 
 Rows = tuple[UOp, UOp | None]
 """A loop over rows, and what is to come after it, if anything."""
@@ -204,7 +205,7 @@ class Delay:
 
     def own(self) -> list[UOp]:
         """What the last walk computes itself, operands first: not what other walks leave."""
-        return toposort(self.write.src[1:], lambda u: () if u.op in (UOps.READ, UOps.AFTER) else u.src)
+        return toposort(self.write.src[1:], lambda u: () if u.op in WAITS else u.src)
 
     def applied(self, numbers: Iterator[int]) -> Rows:
         """The loop with the last walk in the one that it waits for, before what takes the place of what it reads.
