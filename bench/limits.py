@@ -122,12 +122,12 @@ def bf16_loop(accumulators: int) -> Loop:
     return Loop(carried, tuple(body), 1, _keep("<16 x float>", names))
 
 
-def ahead(lanes: int) -> list[str]:
-    """Fetches what a loop will load some rounds later."""
+def ahead(lanes: int, by: int = AHEAD) -> list[str]:
+    """Fetches what a loop will load ``by`` elements later."""
     lines = []
     for u in range(UNROLL):
         lines += [
-            f"%k{u} = add i64 %i, {AHEAD + u * lanes}",
+            f"%k{u} = add i64 %i, {by + u * lanes}",
             f"%f{u} = getelementptr float, ptr %in, i64 %k{u}",
             f"call void @llvm.prefetch.p0(ptr %f{u}, i32 0, i32 3, i32 1)",
         ]
@@ -150,11 +150,11 @@ def copy_loop(lanes: int, temporal: bool, fetching: bool) -> Loop:
     return Loop((), tuple(body), UNROLL * lanes, ())
 
 
-def read_loop(lanes: int, fetching: bool) -> Loop:
-    """Loads, added up; ``fetching`` ahead or not."""
+def read_loop(lanes: int, fetching: bool, by: int = AHEAD) -> Loop:
+    """Loads, added up; ``fetching`` ``by`` elements ahead or not."""
     vector = f"<{lanes} x float>"
     names = [f"a{i}" for i in range(UNROLL)]
-    body = ahead(lanes) if fetching else []
+    body = ahead(lanes, by) if fetching else []
     for u, n in enumerate(names):
         body += [
             f"%j{u} = add i64 %i, {u * lanes}",

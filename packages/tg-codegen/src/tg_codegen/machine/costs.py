@@ -47,10 +47,10 @@ class CPUCosts:
         1.0, "cycles", "a scalar that is put into a lane of a vector", "Fog: VINSERTPS, VPUNPCK: a shuffle each")
     scattered: float = number(
         5.0, "cycles", "an element that is read from a cache line of its own and put into its lane",
-        "probe `columns`: elements a row apart, each from a line of the second-level cache")  # fmt: skip
+        "between what probe `columns` reads from the second-level cache and from memory")  # fmt: skip
     packed: float = number(
         3.0, "cycles", "an element that is packed: as far from the next, but its neighbours come soon after",
-        "probe `columns`, of lines in the first-level cache, and the store")  # fmt: skip
+        "probe `columns`, near and far, with the store and the counting of a copy's loops")  # fmt: skip
     packed_transposed: float = number(
         1.0, "cycles", "an element that is packed from rows, which are transposed in registers",
         "log2(16) shuffles, a load and a store for 16 elements; lines of the second-level cache")  # fmt: skip

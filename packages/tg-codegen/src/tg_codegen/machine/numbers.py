@@ -21,7 +21,7 @@ class Number(NamedTuple):
     """
 
     name: str
-    value: object
+    value: float
     unit: str
     meaning: str
     source: str
