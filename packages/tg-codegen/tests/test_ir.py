@@ -166,6 +166,7 @@ def _emitted(text: str) -> str:
     for action in walks:
         sink = action.apply(sink)
     verify(sink)
+    verify(linearize(sink))  # there is an order in which everything is computed before it is used
     return print_uops(sink)
 
 

@@ -130,6 +130,7 @@ def test_rows_that_reach_into_others_are_refused() -> None:
     ("mark(i0.block, UPCAST)", "serial, or divided among the threads"),
     ("mark(i0.block, THREAD); mark(i0.block, THREAD)", "divided among the threads already"),
     ("0: mark(i1, THREAD)", "the parts run in one thread"),
+    ("0: split(i1, 2, THREAD)", "the parts run in one thread"),
     ("reuse_row_values()", "no output computes along its rows"),
     ("split_concat()", "no output that is put together"),
     ("0: stream(4)", "another part of the kernel reads that buffer"),

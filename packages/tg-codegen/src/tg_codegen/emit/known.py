@@ -49,12 +49,14 @@ class Known:
     Attributes:
       values: by node and by all that it depends on.
       stages: the filled memory of each stage, by the block in which it was filled, its node and what that depends on.
+      reduced: the reductions whose loops stand in a block.
     """
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.values: dict[Key, UOp] = {}
         self.stages: dict[Key, StageMemory] = {}
+        self.reduced: dict[Block, set[Node]] = {}
         self._free: dict[Node, tuple[Variable, ...]] = {}
 
     def key(self, node: Node, env: Env) -> Key:
@@ -68,12 +70,18 @@ class Known:
         """A new block inside of ``parent``."""
         return Block(parent, len(self.values))
 
-    def leave(self, block: Block) -> None:
-        """Forgets the stages that were filled in ``block``, which is complete, and all that was read from them."""
+    def leave(self, block: Block, conditional: bool = False) -> None:
+        """Forgets what was there in ``block`` alone, which is complete: its stages, and all that was read from them.
+
+        So are the reductions of a conditional block. Those of a loop are remembered under its counter, which nothing
+        else has; but a condition holds at a number, at which the same value may be wanted again elsewhere.
+        """
         gone = [key for key in self.stages if key[0] is block]
         for key in gone:
             del self.stages[key]
         nodes = {key[1] for key in gone}
+        if conditional:
+            nodes |= self.reduced.get(block, set())
         if nodes:
             stale = {node for node in self.nest.nodes() if not nodes.isdisjoint(node.toposort())}
             for key in list(islice(self.values, block.known, None)):  # newer ones stand after older ones

@@ -47,7 +47,7 @@ class Loops:
                 return
             block = self.known.enter(context.block)
             body(Context(block, env, axis.name, context))
-            self.known.leave(block)
+            self.known.leave(block, conditional=True)
             context.block.effects.append(UOp(UOps.IF, dtypes.void, (condition, *block.effects)))
             return
         block = self.known.enter(context.block)

@@ -87,6 +87,7 @@ class ReductionLoops:
 
     def emit(self) -> None:
         """Emits the loops and remembers every result."""
+        known = self.whole.known
         final = self.run([self.initial(acc) for acc in self.accumulators])
         results: dict[Key, tuple[Accumulator, dict[int, list[UOp]]]] = {}
         for acc, value in zip(self.accumulators, final, strict=True):
@@ -98,7 +99,8 @@ class ReductionLoops:
                 total = gathered(acc.node.arg[0], totals)
             if self.group:
                 total = self.across_group(acc.node, total)
-            self.whole.known.values[key] = total
+            known.values[key] = total
+            known.reduced.setdefault(self.context.block, set()).add(acc.node)
 
     def run(self, initial: list[UOp]) -> list[UOp]:
         """Emits the loops; ``initial`` are the accumulators' values before, the result those after."""

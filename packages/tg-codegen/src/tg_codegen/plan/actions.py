@@ -148,6 +148,18 @@ def kind_for(nest: Nest, axis: Axis, action: Split | Mark) -> Kind:
     return kind
 
 
+def require_one_thread(kernel: Kernel, action: Split | Mark) -> None:
+    """Refuses to divide a loop of one part among threads where all parts run in one.
+
+    Threads share no scratch, and an iteration of a shared loop that one of them does is not divided again.
+
+    Raises:
+      ActionError: the action does so.
+    """
+    if action.kind == Kind.THREAD.name and (kernel.scratch or any(a.kind is Kind.THREAD for a in kernel.shared)):
+        raise ActionError(f"{action}: the parts run in one thread, for they share what they keep or a divided loop")
+
+
 ALONE = frozenset({Kind.LANES, Kind.CONTRACT})
 """Of these a reduction has one loop: its accumulators' lanes, or what an instruction adds."""
 
@@ -174,6 +186,10 @@ class Split(LoopAction):
         if nest.of_root(axis.root)[0] is not axis and (not isinstance(axis.extent, int) or axis.extent % self.factor):
             raise ActionError(f"{self}: {self.factor} does not divide the {axis.extent} iterations of an inner loop")
         return nest.split(axis, self.factor, kind)
+
+    def in_part(self, kernel: Kernel, number: int) -> Kernel:
+        require_one_thread(kernel, self)
+        return LoopAction.in_part(self, kernel, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +218,7 @@ class Mark(LoopAction):
         return replace(kernel, shared=tuple(replace(a, kind=kind) if a.name == self.axis else a for a in kernel.shared))
 
     def in_part(self, kernel: Kernel, number: int) -> Kernel:
-        """As other actions; but threads share no scratch, and an iteration that one of them does is not divided."""
-        if self.kind == Kind.THREAD.name and (kernel.scratch or any(a.kind is Kind.THREAD for a in kernel.shared)):
-            raise ActionError(f"{self}: the parts run in one thread, for they share what they keep or a divided loop")
+        require_one_thread(kernel, self)
         return LoopAction.in_part(self, kernel, number)
 
 

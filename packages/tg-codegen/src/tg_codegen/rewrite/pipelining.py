@@ -196,12 +196,19 @@ class Delay:
             return False
         written = {pointer_base(e.src[0]) for e in self.write.src[1:]}
         earlier = (u for e in self.effects[:-1] for u in e.toposort() if u.op is UOps.LOAD)
-        return not any(pointer_base(u.src[0]) in written for u in earlier) and bool(self.accumulators())
+        return not any(pointer_base(u.src[0]) in written for u in earlier) and self.around() is not None
 
-    def accumulators(self) -> list[UOp]:
-        """The registers that a row begins anew: they tell which loops are around it."""
-        found = (u.src[0] for u in self.row.toposort() if u.op is UOps.ASSIGN)
-        return [register for register in found if self.counter in register.src]
+    def around(self) -> tuple[UOp, ...] | None:
+        """The counters of the loops around the rows, as a register that each row begins anew tells; None without any.
+
+        Where that register belongs to a loop within the row, those loops' counters are left out.
+        """
+        nodes = self.row.toposort()
+        within = {u.src[0] for u in nodes if u.op is UOps.LOOP}
+        for u in nodes:
+            if u.op is UOps.ASSIGN and self.counter in u.src[0].src:
+                return tuple(s for s in u.src[0].src[1:] if s not in within)
+        return None
 
     def own(self) -> list[UOp]:
         """What the last walk computes itself, operands first: not what other walks leave."""
@@ -218,11 +225,12 @@ class Delay:
         """
         counter, (start, end) = self.counter, self.counter.src
         one = const(1, counter.dtype)
-        outer = tuple(s for s in self.accumulators()[0].src[1:] if s is not counter)
+        around = self.around()
+        assert around is not None, "possible() says so"
         needs: dict[UOp, UOp] = {}
         for value in self.carried():
             zero = const(0, value.dtype)
-            needs[value] = UOp(UOps.ACC, value.dtype, (zero, *outer), next(numbers))
+            needs[value] = UOp(UOps.ACC, value.dtype, (zero, *around), next(numbers))
         late = self.moved(counter.alu(Ops.SUB, one), self.walk.src[0], needs)
         begun = UOp(UOps.IF, self.walk.dtype, (start.alu(Ops.CMPLT, counter), *late))
         swap = {self.walk: self.walk.replace((self.walk.src[0], begun, *self.walk.src[1:]))}
