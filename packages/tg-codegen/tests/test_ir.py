@@ -26,8 +26,7 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.linear.linearize import linearize
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
-from tg_codegen.nest.parts import stated
-from tg_codegen.nest.text import parse_nest, print_kernel, print_nest
+from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import Action
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import parse as parse_action
@@ -157,12 +156,12 @@ def _actions(text: str) -> list[Action]:
 
 
 def _acted(text: str) -> str:
-    return print_kernel(applied(stated(parse_nest(text)), in_order(_actions(text))[0]))
+    return print_kernel(applied(parse_kernel(text), in_order(_actions(text))[0]))
 
 
 def _emitted(text: str) -> str:
     loops, walks = in_order(_actions(text))
-    sink = emit(applied(stated(parse_nest(text)), loops), _target(text))
+    sink = emit(applied(parse_kernel(text), loops), _target(text))
     for action in walks:
         sink = action.apply(sink)
     verify(sink)
@@ -173,7 +172,7 @@ def _emitted(text: str) -> str:
 NEST_PASSES: dict[str, Callable[[str], str]] = {
     "actions": _acted,
     "emit": _emitted,
-    "parse": lambda text: print_nest(parse_nest(text)),
+    "parse": lambda text: print_kernel(parse_kernel(text)),
 }
 
 

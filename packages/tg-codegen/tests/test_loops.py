@@ -25,16 +25,17 @@ from tg_codegen import (
     interpret,
     linearize,
 )
-from tg_codegen.emit.kernel import emit_nest
+from tg_codegen.emit.kernel import emit, emit_nest
 from tg_codegen.ir.uop import UOps
 from tg_codegen.nest.env import Env
 from tg_codegen.nest.estimate import estimate
 from tg_codegen.nest.launch_shape import fold
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Axis, Kind, Nest
-from tg_codegen.nest.text import parse_nest, print_nest
+from tg_codegen.nest.parts import stated
+from tg_codegen.nest.text import parse_kernel, print_kernel, print_nest
 from tg_codegen.plan.actions import LoopAction, apply
-from tg_codegen.plan.heuristic import loop_actions
+from tg_codegen.plan.heuristic import applied, heuristic, loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -627,9 +628,9 @@ def test_a_parallel_loop_of_a_variable_extent_has_a_dimension_of_its_own() -> No
 
 @pytest.mark.parametrize("target", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_nest_is_its_text(name: str, target: Target) -> None:
-    nest = lower(CASES[name]().ast)
-    nest = apply(nest, loop_actions(nest, target))
-    again = parse_nest(print_nest(nest))
-    assert print_nest(again) == print_nest(nest)
-    assert emit_nest(again, target) is emit_nest(nest, target)
+def test_a_kernel_is_its_text(name: str, target: Target) -> None:
+    kernel = stated(lower(CASES[name]().ast))
+    kernel = applied(kernel, heuristic(kernel, target))
+    again = parse_kernel(print_kernel(kernel))
+    assert print_kernel(again) == print_kernel(kernel)
+    assert emit(again, target) is emit(kernel, target)

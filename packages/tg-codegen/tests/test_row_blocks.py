@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from tg_codegen import EmitError, Target, compile_ast, interpret, parse
+from tg_codegen.emit.kernel import emit
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
+from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import ActionError
 from tg_codegen.plan.heuristic import applied, heuristic
-from tg_codegen.plan.row_blocks import block_size
+from tg_codegen.plan.row_blocks import RowBlocks, block_size
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
@@ -151,6 +153,19 @@ def test_what_the_heuristic_chose_is_replayed_from_its_text(rows: int, threads: 
     again = compile_ast(weighted(2, rows, 20, 4), renderer, actions=[parse(line) for line in planned.actions])
     assert again.src == planned.src and again.actions == planned.actions
     assert any(line.startswith("row_blocks(") for line in planned.actions)
+
+
+@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("shape", [(2, 16, 8, 4), (1, 23, 40, 3), (2, 37, 20, 4)], ids=str)
+def test_a_kernel_in_parts_is_its_text(shape: tuple[int, int, int, int], planned: bool) -> None:
+    target = Target(vector_bytes=32, threads=2, l2_bytes=4096)
+    kernel = stated(lower(weighted(*shape)))
+    kernel = applied(kernel, heuristic(kernel, target) if planned else [RowBlocks(5)])
+    again = parse_kernel(print_kernel(kernel))
+    assert print_kernel(again) == print_kernel(kernel)
+    assert (again.shared, again.block, again.scratch) == (kernel.shared, kernel.block, kernel.scratch)
+    assert len(again.last) == len(kernel.last) == (0 if shape == (2, 16, 8, 4) and planned else 3)
+    assert emit(again, target) is emit(kernel, target)
 
 
 def test_columns_that_all_accesses_share_stay_inside_a_row() -> None:

@@ -6,6 +6,8 @@ when that block is complete.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -66,11 +68,11 @@ class Known:
             free = self._free[node] = tuple(sorted(node.free, key=lambda v: v.name))
         return (node, *[env.root[root] for root in free])
 
-    def enter(self, parent: Block) -> Block:
-        """A new block inside of ``parent``."""
-        return Block(parent, len(self.values))
+    def enter(self, parent: Block, conditional: bool = False) -> Block:
+        """A new block inside of ``parent``, a loop's or one that runs on a condition."""
+        return Block(parent, len(self.values), conditional)
 
-    def leave(self, block: Block, conditional: bool = False) -> None:
+    def leave(self, block: Block) -> None:
         """Forgets what was there in ``block`` alone, which is complete: its stages, and all that was read from them.
 
         So are the reductions of a conditional block. Those of a loop are remembered under its counter, which nothing
@@ -80,10 +82,28 @@ class Known:
         for key in gone:
             del self.stages[key]
         nodes = {key[1] for key in gone}
-        if conditional:
-            nodes |= self.reduced.get(block, set())
-        if nodes:
-            stale = {node for node in self.nest.nodes() if not nodes.isdisjoint(node.toposort())}
-            for key in list(islice(self.values, block.known, None)):  # newer ones stand after older ones
-                if key[0] in stale:
-                    del self.values[key]
+        self.forget(block, nodes | self.reduced.get(block, set()) if block.conditional else nodes)
+
+    @contextmanager
+    def outside(self, block: Block, outer: Block) -> Iterator[None]:
+        """For what is put into ``outer``: the reductions of conditional blocks from ``block`` out to it are not there.
+
+        Inside ``block`` they are known again afterwards.
+        """
+        hidden: dict[Key, UOp] = {}
+        here: Block | None = block
+        while here is not None and here is not outer:
+            if here.conditional:
+                hidden |= self.forget(here, self.reduced.get(here, set()))
+            here = here.parent
+        yield
+        for key, value in hidden.items():
+            self.values.setdefault(key, value)
+
+    def forget(self, block: Block, nodes: Set[object]) -> dict[Key, UOp]:
+        """Forgets nodes, and what was computed from them, as far as that was since ``block`` was begun."""
+        if not nodes:
+            return {}
+        stale = {node for node in self.nest.nodes() if not nodes.isdisjoint(node.toposort())}
+        newer = islice(self.values, block.known, None)  # they stand after older ones
+        return {key: self.values.pop(key) for key in list(newer) if key[0] in stale}

@@ -45,9 +45,9 @@ class Loops:
             if condition.is_const:
                 body(Context(context.block, env, axis.name, context))
                 return
-            block = self.known.enter(context.block)
+            block = self.known.enter(context.block, conditional=True)
             body(Context(block, env, axis.name, context))
-            self.known.leave(block, conditional=True)
+            self.known.leave(block)
             context.block.effects.append(UOp(UOps.IF, dtypes.void, (condition, *block.effects)))
             return
         block = self.known.enter(context.block)

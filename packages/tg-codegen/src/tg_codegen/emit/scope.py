@@ -16,13 +16,15 @@ class Block:
       effects: its effects so far, in order.
       depth: how many blocks are around it.
       known: how many values were known when it was begun.
+      conditional: whether it runs on a condition, and is no loop's.
     """
 
-    __slots__ = ("depth", "effects", "known", "parent")
+    __slots__ = ("conditional", "depth", "effects", "known", "parent")
 
-    def __init__(self, parent: Block | None = None, known: int = 0) -> None:
+    def __init__(self, parent: Block | None = None, known: int = 0, conditional: bool = False) -> None:
         self.parent = parent
         self.known = known
+        self.conditional = conditional
         self.effects: list[UOp] = []
         self.depth: int = 0 if parent is None else parent.depth + 1
 

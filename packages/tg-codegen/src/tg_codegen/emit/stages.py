@@ -41,10 +41,11 @@ class Stages:
         where = context.at(stage.axis)
         key = (where.block, *known.key(stage.node, where.env))
         if key not in known.stages:
-            if stage.shared:
-                self.group_stages.fill(stage.axis, where)
-            else:
-                known.stages[key] = self.fill(stage.node, where)
+            with known.outside(context.block, where.block):
+                if stage.shared:
+                    self.group_stages.fill(stage.axis, where)
+                else:
+                    known.stages[key] = self.fill(stage.node, where)
         memory = known.stages[key]
         return self.whole.access.load(memory.pointer, stage.node.dtype, memory.offset(env), self.kept(env, memory))
 

@@ -187,10 +187,11 @@ def _expression(node: ast.AST, variables: dict[str, Variable]) -> Any:
     """A symbolic integer out of the Python expression that renders it."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
-    if isinstance(node, ast.Name):
-        if node.id not in variables:
-            raise ParseError(f"the bounds of {node.id} are not stated")
-        return variables[node.id]
+    if isinstance(node, (ast.Name, ast.Attribute)):  # names of loops have points
+        name = ast.unparse(node)
+        if name not in variables:
+            raise ParseError(f"the bounds of {name} are not stated")
+        return variables[name]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_expression(node.operand, variables)
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:

@@ -1,4 +1,4 @@
-"""Loop nests as text, and back.
+"""Kernels as text, and back: loop nests, and parts of a kernel.
 
 What a nest consists of stands on lines of its own: buffers by slot, variables, dimensions, loops outermost first,
 nodes, stores, and what else was decided::
@@ -16,12 +16,26 @@ nodes, stores, and what else was decided::
 A node is ``name = op[arg] dtype (operands)``, as in :mod:`tg_codegen.ir.text`. The condition of a load or of a store,
 its last argument, is left out where it always holds. Without any ``for``, each dimension is one serial loop. A line
 that begins with ``//`` is a comment.
+
+A kernel in parts has buffers and variables first, then the loops that the parts share, and how much of internal buffers
+a block of rows has. Each part is a nest after that, those for the rows that are left over last, and finally the nest of
+which the parts are made::
+
+    for[2] i0.block: thread
+    block of 4 rows
+    scratch 32 of 2
+    part 0
+    …
+    part 2, of the rows that are left over
+    …
+    whole
+    …
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tg_dtype import dtypes
@@ -47,18 +61,33 @@ def print_kernel(kernel: Kernel) -> str:
     """A kernel as text: the nest that it is, or the loops that its parts share and the parts."""
     if kernel.single:
         return print_nest(kernel.parts[0])
-    lines = [f"for[{_expr(a.extent)}] {a.name}: {a.kind.name.lower()}" for a in kernel.shared]
+    shared = {axis.root for axis in kernel.shared}
+    nests = (*kernel.every_part, kernel.whole)
+    lines = _outside(kernel.whole, set[Variable]().union(*map(_variables, nests)) - shared)
+    lines += [f"for[{_expr(a.extent)}] {a.name}: {a.kind.name.lower()}" for a in kernel.shared]
+    lines += [f"block of {kernel.block} rows"] if kernel.block > 1 else []
+    lines += [f"scratch {size} of {slot}" for slot, size in kernel.scratch.items()]
     for number, part in enumerate(kernel.every_part):
-        lines.append(f"part {number}{'' if number < len(kernel.parts) else ', of the rows that are left over'}")
-        lines.append(print_nest(part))
-    return "\n".join(lines)
+        left = "" if number < len(kernel.parts) else ", of the rows that are left over"
+        lines += [f"part {number}{left}", *_inside(part)]
+    return "\n".join([*lines, "whole", *_inside(kernel.whole)])
 
 
 def print_nest(nest: Nest) -> str:
     """A nest as text."""
-    lines = [f"buffer {b.dtype.name}*{b.size}{' internal' if b.internal else ''}" for b in nest.buffers]
-    lines += [f"var[{print_variable(v)}]" for v in sorted(_variables(nest), key=lambda v: v.name)]
-    lines += [f"dim[{_expr(r.extent)}] {r.var.name}{' reduced' if r.reduce else ''}" for r in nest.roots.values()]
+    return "\n".join([*_outside(nest, _variables(nest)), *_inside(nest)])
+
+
+def _outside(nest: Nest, variables: Iterable[Variable]) -> list[str]:
+    """What a nest is given: buffers and variables."""
+    return [
+        *(f"buffer {b.dtype.name}*{b.size}{' internal' if b.internal else ''}" for b in nest.buffers),
+        *(f"var[{print_variable(v)}]" for v in sorted(variables, key=lambda v: v.name))]
+
+
+def _inside(nest: Nest) -> list[str]:
+    """What a nest is: its dimensions, its loops, what it computes, and what was decided about that."""
+    lines = [f"dim[{_expr(r.extent)}] {r.var.name}{' reduced' if r.reduce else ''}" for r in nest.roots.values()]
     lines += [f"for[{_expr(a.extent)}] {a.name} of {a.root.name} by {a.stride}: {a.kind.name.lower()}"
               for a in nest.axes]
     names: dict[Node, str] = {}
@@ -77,7 +106,7 @@ def print_nest(nest: Nest) -> str:
     lines += [f"stream {slot}" for slot in sorted(nest.streams)]
     lines += [f"prefetch {names[node]} by {distance}" for node, distance in nest.ahead]
     lines += [f"foresee {nest.foreseen[1]} of {nest.foreseen[0]}"] if nest.foreseen else []
-    return "\n".join(lines)
+    return lines
 
 
 def _variables(nest: Nest) -> set[Variable]:
@@ -136,8 +165,8 @@ class _Reader:
         forms: tuple[tuple[str, Callable[..., None]], ...] = (
             (r"buffer (\S+)\*(\d+)( internal)?", self.buffer),
             (r"var\[([^\]]+)\]", self.var),
-            (r"dim\[([^\]]+)\] (\w+)( reduced)?", self.dim),
-            (r"for\[([^\]]+)\] ([\w.]+) of (\w+) by (\d+): (\w+)", self.loop),
+            (r"dim\[([^\]]+)\] ([\w.]+)( reduced)?", self.dim),
+            (r"for\[([^\]]+)\] ([\w.]+) of ([\w.]+) by (\d+): (\w+)", self.loop),
             (r"(%\w+) = (\w+)(?:\[([^\]]*)\])? (\w+)(?: \(([^)]*)\))?", self.node),
             (r"store\[([^\]]+)\] (\S+)(?: over (.+))?", self.store),
             (r"stage (\S+?)(?: in ([\w.]+))?(, shared)?", self.stage),
@@ -165,9 +194,7 @@ class _Reader:
         self.table.roots[variable] = Root(variable, size, reduced is not None)
 
     def loop(self, extent: str, name: str, root: str, stride: str, kind: str) -> None:
-        if kind.upper() not in Kind.__members__:
-            raise ParseError(f"{kind!r} is no kind of loop")
-        self.axes.append(Axis(name, self.root(root), int(stride), self.expr(extent), Kind[kind.upper()]))
+        self.axes.append(Axis(name, self.root(root), int(stride), self.expr(extent), _kind(kind)))
 
     def node(self, name: str, op: str, arg: str | None, dtype: str, operands: str | None) -> None:
         if op not in _OPS:
@@ -241,6 +268,67 @@ class _Reader:
             streams=frozenset(self.streams), ahead=tuple(self.ahead), foreseen=self.foreseen)
 
 
+def _kind(text: str) -> Kind:
+    if text.upper() not in Kind.__members__:
+        raise ParseError(f"{text!r} is no kind of loop")
+    return Kind[text.upper()]
+
+
+@dataclass(slots=True)
+class _KernelReader:
+    """What was read so far of a kernel: ``here`` is the nest that the next line belongs to."""
+
+    given: _Reader = field(default_factory=_Reader)
+    shared: list[Axis] = field(default_factory=list)
+    block: int = 1
+    scratch: dict[int, int] = field(default_factory=dict)
+    parts: list[_Reader] = field(default_factory=list)
+    last: list[_Reader] = field(default_factory=list)
+    whole: _Reader | None = None
+    here: _Reader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.here = self.given
+
+    def read(self, line: str) -> None:
+        """Reads one line."""
+        if found := re.fullmatch(r"part (\d+)(, of the rows that are left over)?", line):
+            parts = self.last if found[2] else self.parts
+            if int(found[1]) != len(self.parts) + len(self.last) or (self.last and not found[2]):
+                raise ParseError("parts stand in their order")
+            parts.append(self.begun())
+        elif line == "whole":
+            self.whole = self.begun()
+        elif self.here is not self.given:
+            self.here.read(line)
+        elif found := re.fullmatch(r"for\[(\d+)\] ([\w.]+): (\w+)", line):
+            extent, name, kind = int(found[1]), found[2], _kind(found[3])
+            variable = self.given.variables[name] = Variable(name, 0, extent - 1)
+            self.shared.append(Axis(name, variable, 1, extent, kind))
+        elif found := re.fullmatch(r"block of (\d+) rows", line):
+            self.block = int(found[1])
+        elif found := re.fullmatch(r"scratch (\d+) of (\d+)", line):
+            self.scratch[self.given.slot(found[2])] = int(found[1])
+        else:
+            self.given.read(line)
+
+    def begun(self) -> _Reader:
+        """A nest of the kernel, of which nothing was read yet."""
+        if self.whole is not None:
+            raise ParseError("nothing comes after the whole")
+        self.here = _Reader(self.given.buffers, dict(self.given.variables))
+        return self.here
+
+    def kernel(self) -> Kernel:
+        if self.here is self.given:
+            nest = self.given.nest()
+            return Kernel(nest, (nest,))
+        if self.whole is None or not self.parts:
+            raise ParseError("a kernel in parts has at least one, and the whole of which they are made")
+        parts, last = (tuple(reader.nest() for reader in readers) for readers in (self.parts, self.last))
+        return Kernel(self.whole.nest(), parts, tuple(self.shared), self.block, last, self.scratch)
+
+
 def parse_nest(text: str) -> Nest:
     """A nest out of its text.
 
@@ -256,12 +344,27 @@ def parse_nest(text: str) -> Nest:
       ParseError: a line is not understood; the message has the line.
     """
     reader = _Reader()
+    _read(text, reader.read)
+    return reader.nest()
+
+
+def parse_kernel(text: str) -> Kernel:
+    """A kernel out of its text: of one nest, which then is the whole as well, or in parts.
+
+    Raises:
+      ParseError: a line is not understood; the message has the line. Or lines of a kernel in parts are missing.
+    """
+    reader = _KernelReader()
+    _read(text, reader.read)
+    return reader.kernel()
+
+
+def _read(text: str, understood: Callable[[str], None]) -> None:
     for number, line in _statements(text):
         try:
-            reader.read(line)
+            understood(line)
         except ValueError as error:
             raise ParseError(f"line {number}: {line!r}: {error}") from None
-    return reader.nest()
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
