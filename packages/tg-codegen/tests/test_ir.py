@@ -4,8 +4,9 @@
 on the very next, ``// CHECK-NOT: text`` on no line; ``// LACKS: ops and dtypes`` describes the renderer. In
 ``invalid/``, ``// ERROR: text`` is part of the message.
 
-In ``nests/`` the input is a loop nest (:mod:`tg_codegen.nest.text`); ``// ACTIONS: a; b`` are applied to it, and
-``// TARGET: field=value, …`` is the machine.
+In ``nests/`` the input is a loop nest or a kernel in parts (:mod:`tg_codegen.nest.text`); ``// ACTIONS: a; b`` are
+applied to it, and ``// TARGET: field=value, …`` is the machine. Every action ends the list of a case in ``nests/`` and
+of one in ``nests/invalid/``.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.linear.linearize import linearize
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
+from tg_codegen.nest.kernel import Kernel as Loops
+from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
-from tg_codegen.plan.actions import Action
+from tg_codegen.plan.actions import Action, In
 from tg_codegen.plan.heuristic import applied
+from tg_codegen.plan.vocabulary import ACTIONS
 from tg_codegen.plan.vocabulary import parse as parse_action
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import full_rewrite, simplify
@@ -155,13 +159,21 @@ def _actions(text: str) -> list[Action]:
     return [parse_action(line) for line in lines]
 
 
+def _kernel(text: str) -> Loops:
+    """The kernel of a text: that which a nest states, or one in parts."""
+    kernel = parse_kernel(text)
+    return stated(kernel.whole) if kernel.single else kernel
+
+
 def _acted(text: str) -> str:
-    return print_kernel(applied(parse_kernel(text), in_order(_actions(text))[0]))
+    found = print_kernel(applied(_kernel(text), in_order(_actions(text))[0]))
+    assert print_kernel(parse_kernel(found)) == found
+    return found
 
 
 def _emitted(text: str) -> str:
     loops, walks = in_order(_actions(text))
-    sink = emit(applied(parse_kernel(text), loops), _target(text))
+    sink = emit(applied(_kernel(text), loops), _target(text))
     for action in walks:
         sink = action.apply(sink)
     verify(sink)
@@ -188,6 +200,16 @@ def test_invalid_nest(name: str, text: str) -> None:
     with pytest.raises(ValueError) as raised:
         NEST_PASSES[name](text)
     assert wanted in str(raised.value)
+
+
+@pytest.mark.parametrize("folder", ["nests", "nests/invalid"])
+def test_every_action_has_its_texts(folder: str) -> None:
+    """One that shows what becomes of a kernel, and one in which the action is refused: the last of its case."""
+    cases = [text for file in (FOLDER / folder).glob("*.tgir") for text in file.read_text().split("// CASE: ")[1:]]
+    last = [actions[-1] for text in cases if (actions := _actions(text))]
+    shown = {type(action.action if isinstance(action, In) else action) for action in last}
+    assert set(ACTIONS.values()) <= shown, "no text ends in these"
+    assert any(isinstance(action, In) for action in last)
 
 
 def test_the_checker_can_fail() -> None:
