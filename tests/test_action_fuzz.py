@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tg_codegen.nest.nest import Kind, Nest
 from tg_codegen.plan.actions import Action, ActionError, Split, find
+from tg_codegen.plan.vocabulary import ACTIONS
 
 SEEDS = range(80)
 FOUND = (259020201, 285452794, 613942020)
@@ -32,10 +34,20 @@ def fuzz(repository: Path) -> ModuleType:
 def test_what_is_accepted_is_right(fuzz: ModuleType, first: int) -> None:
     accepted = 0
     for seed in SEEDS[first : first + 10]:
-        finding, count = fuzz.check(seed)
+        finding, actions = fuzz.check(seed)
         assert finding is None, finding
-        accepted += count
+        accepted += len(actions)
     assert accepted >= 5  # else nothing was looked at
+
+
+def test_every_action_is_drawn_and_accepted(fuzz: ModuleType) -> None:
+    missing, seed = set(ACTIONS), len(SEEDS)
+    while missing:
+        finding, actions = fuzz.check(seed)
+        assert finding is None, finding
+        missing -= {re.sub(r"^\d+: ", "", text).partition("(")[0] for text in actions}
+        seed += 1
+        assert seed < 600, f"never accepted: {missing}"
 
 
 @pytest.mark.parametrize("seed", FOUND)

@@ -172,6 +172,15 @@ def softmax(draw: Draw, dtype: str) -> tuple[str, Tensor]:
     ))  # fmt: skip
 
 
+def dear_rows(draw: Draw, dtype: str) -> tuple[str, Tensor]:
+    """Rows whose values an output and a reduction have in common, each of them worth keeping."""
+    b, n, m = draw.choice((1, 2)), size(draw, 6), 1 + size(draw, 33)
+    x = empty(b, n, m, dtype="float32")
+    value = draw.choice((x.exp2(), x.sigmoid(), x.exp2() * empty(m, dtype="float32"), (x + 4).log2()))
+    total = draw.choice((value.sum(2, keepdim=True), value.max(2, keepdim=True)))
+    return f"dear rows of ({b},{n},{m})", draw.choice((value - total, value * total, value + total * x))
+
+
 def convolution(draw: Draw, dtype: str) -> tuple[str, Tensor]:
     b, c, o, h, k = draw.choice((1, 2)), draw.choice((1, 2, 3)), draw.choice((1, 3, 8)), draw.randint(3, 8), 3
     out = empty(b, c, h, h, dtype=dtype).conv2d(empty(o, c, k, k, dtype=dtype), padding=draw.choice((0, 1)))
@@ -204,26 +213,39 @@ def symbolic(draw: Draw, dtype: str) -> tuple[str, Tensor]:
 
 
 KERNELS: tuple[Make, ...] = (
-    elementwise, reduction, reduction, product, product, mixed_product, softmax, softmax, convolution, joined, scan,
-    gather, symbolic,
+    elementwise, reduction, reduction, product, product, mixed_product, softmax, softmax, dear_rows, dear_rows,
+    convolution, joined, joined, scan, gather, symbolic,
 )  # fmt: skip
 
 
 def rows_between(draw: Draw) -> tuple[str, LazyOp]:
-    """A kernel that hands rows from one store to the next: products of rows with keys, their squares, a sum of them."""
+    """A kernel that hands rows from one store to the next.
+
+    They are products of rows with keys, then a sum with the squares of each row, and perhaps a sum of values, weighted
+    by it.
+    """
     batch, rows, keys, width = draw.choice((1, 2)), 1 + size(draw, 19), size(draw, 12), draw.choice((1, 2, 4))
-    full, sheet = (batch, rows, keys, width), (batch, rows, keys)
-    left = A.load(1, dtypes.float32, ST((batch, rows, width)).reshape((batch, rows, 1, width)).expand(full))
-    right = A.load(2, dtypes.float32, ST((batch, keys, width)).reshape((batch, 1, keys, width)).expand(full))
+    full, sheet, values = (batch, rows, keys, width), (batch, rows, keys), (batch, rows, width, keys)
+    f32, weighted = dtypes.float32, draw.random() < 0.5
+    left = A.load(1, f32, ST((batch, rows, width)).reshape((batch, rows, 1, width)).expand(full))
+    right = A.load(2, f32, ST((batch, keys, width)).reshape((batch, 1, keys, width)).expand(full))
     products = A.reduce(A.alu(Ops.MUL, left, right), Ops.ADD, (3,))
-    seen = A.load(3, dtypes.float32, ST(sheet))
+    first, second = (4, 5) if weighted else (3, 0)
+    seen = A.load(first, f32, ST(sheet))
     total = A.reduce(A.alu(Ops.MUL, seen, seen), draw.choice((Ops.ADD, Ops.MAX)), (2,))
     result = A.alu(Ops.ADD, seen, A.view(total, ST((batch, rows, 1)).expand(sheet)))
-    stores = (A.store(3, ST((*sheet, 1)), products), A.store(0, ST(sheet), result))
-    sizes = [BufferArg(dtypes.float32, batch * n) for n in (rows * keys, rows * width, keys * width)]
-    between = BufferArg(dtypes.float32, batch * rows * keys, internal=True)
-    return f"rows of ({batch},{rows},{width}) @ ({batch},{width},{keys}) and their squares", A.sink(
-        stores, (*sizes, between))
+    stores = [A.store(first, ST((*sheet, 1)), products), A.store(second, ST(sheet), result)]
+    between, operands = BufferArg(f32, batch * rows * keys, internal=True), [batch * rows * width, batch * keys * width]
+    name = f"rows of ({batch},{rows},{width}) @ ({batch},{width},{keys}) and their squares"
+    if not weighted:
+        sizes = [BufferArg(f32, n) for n in (batch * rows * keys, *operands)]
+        return name, A.sink(tuple(stores), (*sizes, between))
+    share = A.load(5, f32, ST(sheet).reshape((batch, rows, 1, keys)).expand(values))
+    value = ST((batch, keys, width)).permute((0, 2, 1)).reshape((batch, 1, width, keys)).expand(values)
+    mixed = A.reduce(A.alu(Ops.MUL, share, A.load(3, f32, value)), Ops.ADD, (3,))
+    stores.append(A.store(0, ST((*values[:3], 1)), mixed))
+    sizes = [BufferArg(f32, n) for n in (operands[0], *operands, operands[1])]
+    return f"{name}, weights of values", A.sink(tuple(stores), (*sizes, between, between))
 
 
 def content(draw: Draw, dtype: DType, count: int) -> bytes:
@@ -279,11 +301,11 @@ def tolerance(nest: Nest) -> float:
 
 def some_action(kernel: Kernel, draw: Draw, gpu: bool) -> str:
     """The text of an action, which may be for this kernel."""
-    if draw.random() < (0.25 if kernel.untouched else 0.04):
-        return draw.choice((
-            "reuse_row_values()", "split_concat()", f"row_blocks({draw.choice((1, 2, 3, 4, 8, 0, 99))})",
-            *(f"mark({axis.name}, {draw.choice(('THREAD', 'THREAD', 'UPCAST'))})" for axis in kernel.shared),
-        ))  # fmt: skip
+    if draw.random() < (0.4 if kernel.untouched else 0.04):
+        blocks = f"row_blocks({draw.choice((1, 2, 3, 4, 8, 0, 99))})"
+        marks = [f"mark({axis.name}, {draw.choice(('THREAD', 'THREAD', 'UPCAST'))})" for axis in kernel.shared]
+        likely = [blocks, *marks] if kernel.scratch else ["reuse_row_values()", "split_concat()", *marks]
+        return draw.choice(likely if draw.random() < 0.9 else ["reuse_row_values()", "split_concat()", blocks])
     number = draw.randrange(len(kernel.every_part))
     text = loop_action(kernel.every_part[number], draw, gpu)
     named = draw.random() < (0.03 if kernel.single else 0.97)
@@ -300,17 +322,20 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
     reducing = [k.name for k in Kind if k.name in ("REDUCE", "UNROLL", "SPREAD", "LANES", "GROUP", "CONTRACT")]
     foreign = ("THREAD",) if gpu else ("GLOBAL", "LOCAL", "GROUP")
     fitting = [k.name for k in Kind if (k.name in reducing) is reduce and k.name not in foreign]
+    if gpu and not reduce and draw.random() < 0.3:
+        fitting = ["LOCAL"]
     kind = draw.choice(fitting) if draw.random() < 0.97 else draw.choice([*(k.name for k in Kind), "FLAT"])
     place = draw.choice((name, "-", draw.choice(nest.axes).name))
     number = draw.randrange(len(loads_of(nest)) + 1)
+    gathers = any(node.op is NodeOp.GATHER for node in nest.nodes())
     factor = draw.choice((2, 3, 4, 4, 5, 8, 8, 16, 16, 32, 0, -2))
     return draw.choice((
         *(f"split({name}, {factor}, {kind})",) * 7, *(f"mark({name}, {kind})",) * 2, f"outermost({name})",
         f"pack({number}, {place})", f"pack({number}, {place})", f"convert({number}, {place})",
-        f"share({number}, {place})", f"share({number}, {place})",
+        *(f"share({number}, {place})",) * (8 if any(a.kind is Kind.LOCAL for a in nest.axes) else 1),
         f"partial({draw.randrange(len(reductions_of(nest)) + 1)}, {place})",
         f"stream({draw.randint(-1, len(nest.buffers))})", f"prefetch({number}, {draw.choice((1, 16, 64, -5))})",
-        f"foresee({name}, {draw.choice((1, 3, 0, -2))})",
+        *(f"foresee({name}, {draw.choice((1, 3, 0, -2))})",) * (6 if gathers else 1),
     ))  # fmt: skip
 
 
@@ -379,8 +404,8 @@ def rendered(made: Subject, target: str, actions: Sequence[str]) -> bool:
     return True
 
 
-def check(seed: int) -> tuple[Finding | None, int]:
-    """One kernel with one sequence of actions. Returns what is wrong, and how many actions were accepted."""
+def check(seed: int) -> tuple[Finding | None, tuple[str, ...]]:
+    """One kernel with one sequence of actions. Returns what is wrong, and the actions that were accepted."""
     draw = random.Random(seed)
     made, target = subject(draw), draw.choice(list(TARGETS))
     want = result(made, compile_ast(made.ast, TARGETS[target], actions=()).uops)
@@ -397,19 +422,19 @@ def check(seed: int) -> tuple[Finding | None, int]:
         except ActionError:
             continue
         except Exception as error:  # that nothing else comes out is what is looked at
-            return Finding(seed, made.name, target, (*taken, text), f"{type(error).__name__}: {error}"), len(taken)
+            return Finding(seed, made.name, target, (*taken, text), f"{type(error).__name__}: {error}"), tuple(taken)
     for text in ("join_walks()", "delay_stores()"):
         try:
-            if draw.random() < 0.5 and rendered(made, target, [*taken, text]):
+            if draw.random() < 0.7 and rendered(made, target, [*taken, text]):
                 taken.append(text)
         except ActionError:
             continue
         except Exception as error:
-            return Finding(seed, made.name, target, (*taken, text), f"{type(error).__name__}: {error}"), len(taken)
+            return Finding(seed, made.name, target, (*taken, text), f"{type(error).__name__}: {error}"), tuple(taken)
     problem = outcome(made, target, taken, want)
     if problem is None:
-        return None, len(taken)
-    count, at = len(taken), 0
+        return None, tuple(taken)
+    accepted, at = tuple(taken), 0
     while at < len(taken):  # without each action in turn
         fewer = taken[:at] + taken[at + 1 :]
         found = outcome(made, target, fewer, want)
@@ -417,7 +442,7 @@ def check(seed: int) -> tuple[Finding | None, int]:
             at += 1
         else:
             taken, problem, at = fewer, found, 0
-    return Finding(seed, made.name, target, tuple(taken), problem), count
+    return Finding(seed, made.name, target, tuple(taken), problem), accepted
 
 
 def attempt(seed: int) -> Finding | None:
