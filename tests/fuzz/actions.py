@@ -178,6 +178,9 @@ def dear_rows(draw: Draw, dtype: str) -> tuple[str, Tensor]:
     x = empty(b, n, m, dtype="float32")
     value = draw.choice((x.exp2(), x.sigmoid(), x.exp2() * empty(m, dtype="float32"), (x + 4).log2()))
     total = draw.choice((value.sum(2, keepdim=True), value.max(2, keepdim=True)))
+    if draw.random() < 0.2:
+        fewer = draw.randint(1, m)
+        return f"{fewer} of dear rows of ({b},{n},{m})", value[:, :, :fewer] - total
     return f"dear rows of ({b},{n},{m})", draw.choice((value - total, value * total, value + total * x))
 
 
@@ -221,8 +224,8 @@ KERNELS: tuple[Make, ...] = (
 def rows_between(draw: Draw) -> tuple[str, LazyOp]:
     """A kernel that hands rows from one store to the next.
 
-    They are products of rows with keys, then a sum with the squares of each row, and perhaps a sum of values, weighted
-    by it.
+    They are products of rows with keys, then a sum with the squares of each row or of its first elements, and perhaps a
+    sum of values, weighted by it.
     """
     batch, rows, keys, width = draw.choice((1, 2)), 1 + size(draw, 19), size(draw, 12), draw.choice((1, 2, 4))
     full, sheet, values = (batch, rows, keys, width), (batch, rows, keys), (batch, rows, width, keys)
@@ -232,7 +235,9 @@ def rows_between(draw: Draw) -> tuple[str, LazyOp]:
     products = A.reduce(A.alu(Ops.MUL, left, right), Ops.ADD, (3,))
     first, second = (4, 5) if weighted else (3, 0)
     seen = A.load(first, f32, ST(sheet))
-    total = A.reduce(A.alu(Ops.MUL, seen, seen), draw.choice((Ops.ADD, Ops.MAX)), (2,))
+    some = keys if draw.random() < 0.7 else draw.randint(1, keys)
+    part = A.load(first, f32, ST(sheet).shrink(((0, batch), (0, rows), (0, some))))
+    total = A.reduce(A.alu(Ops.MUL, part, part), draw.choice((Ops.ADD, Ops.MAX)), (2,))
     result = A.alu(Ops.ADD, seen, A.view(total, ST((batch, rows, 1)).expand(sheet)))
     stores = [A.store(first, ST((*sheet, 1)), products), A.store(second, ST(sheet), result)]
     between, operands = BufferArg(f32, batch * rows * keys, internal=True), [batch * rows * width, batch * keys * width]
