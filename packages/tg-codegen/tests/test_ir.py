@@ -7,10 +7,15 @@ on the very next, ``// CHECK-NOT: text`` on no line; ``// LACKS: ops and dtypes`
 In ``nests/`` the input is a loop nest or a kernel in parts (:mod:`tg_codegen.nest.text`); ``// ACTIONS: a; b`` are
 applied to it, and ``// TARGET: field=value, …`` is the machine. Every action ends the list of a case in ``nests/`` and
 of one in ``nests/invalid/``.
+
+In ``kernels/`` the input is a kernel AST, in which a view is a shape and movements of it, such as
+``%0 = load[1] via (4, 8).permute((1, 0))``.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 from ast import literal_eval
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,13 +26,14 @@ import pytest
 from tg_codegen.compile import in_order
 from tg_codegen.emit.kernel import emit
 from tg_codegen.ir.bounds import Bounds
-from tg_codegen.ir.text import parse, print_uops
+from tg_codegen.ir.text import parse, parse_constant, print_uops
 from tg_codegen.ir.uop import UOp
 from tg_codegen.ir.verify import verify
 from tg_codegen.linear.linearize import linearize
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
 from tg_codegen.nest.kernel import Kernel as Loops
+from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import Action, In
@@ -38,8 +44,10 @@ from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import full_rewrite, simplify
 from tg_codegen.rewrite.rules.decompose import decompose
 from tg_codegen.rewrite.rules.legalize import legalize
-from tg_dtype import DType
-from tg_lazy import Ops
+from tg_dtype import DType, dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
 
 Kernel = UOp | Sequence[UOp]
 
@@ -186,6 +194,71 @@ NEST_PASSES: dict[str, Callable[[str], str]] = {
     "emit": _emitted,
     "parse": lambda text: print_kernel(parse_kernel(text)),
 }
+
+
+def _view(node: ast.expr) -> ShapeTracker:
+    """A shape, and movements of it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        assert node.func.attr in ("permute", "reshape", "expand", "pad", "shrink", "flip"), ast.unparse(node)
+        moved = getattr(_view(node.func.value), node.func.attr)(*map(literal_eval, node.args))
+        assert isinstance(moved, ShapeTracker)
+        return moved
+    return ShapeTracker.from_shape(literal_eval(node))
+
+
+def _ast(text: str) -> LazyOp:
+    """A kernel AST out of its text: buffers, then a node on each line, a store without a name."""
+    buffers: list[BufferArg] = []
+    nodes: dict[str, LazyOp] = {}
+    stores: list[LazyOp] = []
+    for line in (line for line in text.splitlines() if line and not line.startswith("//")):
+        if found := re.fullmatch(r"buffer (\w+)\*(\d+)( internal)?", line):
+            buffers.append(BufferArg(dtypes.from_name(found[1]), int(found[2]), found[3] is not None))
+            continue
+        found = re.fullmatch(r"(?:(%\w+) = )?(\w+)(?:\[(.*?)\])?(?: \((%.*?)\))?(?: via (.+))?", line)
+        assert found is not None, line
+        name, op, arg, operands, movements = found.groups()
+        src = [nodes[operand] for operand in operands.split(", ")] if operands else []
+        view = _view(ast.parse(movements, mode="eval").body) if movements else ShapeTracker.from_shape(())
+        if op == "store":
+            stores.append(A.store(int(arg), view, src[0]))
+        elif op == "load":
+            nodes[name] = A.load(int(arg), buffers[int(arg)].dtype, view)
+        elif op == "gather":
+            nodes[name] = A.gather(int(arg), buffers[int(arg)].dtype, view, src[0])
+        elif op == "const":
+            constant = parse_constant(arg)
+            nodes[name] = A.const(constant.arg, constant.dtype, view.shape)
+        elif op == "reduce":
+            how, *axes = arg.split(", ")
+            nodes[name] = A.reduce(src[0], Ops[how.upper()], tuple(map(int, axes)))
+        elif op == "iota":
+            nodes[name] = A.iota(view)
+        elif op == "view":
+            nodes[name] = A.view(src[0], view)
+        elif op == "cast":
+            nodes[name] = A.cast(src[0], dtypes.from_name(arg))
+        else:
+            nodes[name] = A.alu(Ops[op.upper()], *src)
+    return A.sink(tuple(stores), tuple(buffers))
+
+
+def _lowered(text: str) -> str:
+    return print_kernel(stated(lower(_ast(text))))
+
+
+@pytest.mark.parametrize(("name", "text"), list(_cases("kernels/*.tgir")))
+def test_kernel(name: str, text: str) -> None:
+    assert any(word.startswith("CHECK") for word, _ in _directives(text))
+    check(_lowered(text), text)
+
+
+@pytest.mark.parametrize(("name", "text"), list(_cases("kernels/invalid/*.tgir")))
+def test_invalid_kernel(name: str, text: str) -> None:
+    (wanted,) = [rest for word, rest in _directives(text) if word == "ERROR"]
+    with pytest.raises(ValueError) as raised:
+        _lowered(text)
+    assert wanted in str(raised.value)
 
 
 @pytest.mark.parametrize(("name", "text"), list(_cases("nests/*.tgir")))
