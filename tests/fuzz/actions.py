@@ -236,7 +236,8 @@ def rows_between(draw: Draw) -> tuple[str, LazyOp]:
     first, second = (4, 5) if weighted else (3, 0)
     seen = A.load(first, f32, ST(sheet))
     some = keys if draw.random() < 0.7 else draw.randint(1, keys)
-    part = A.load(first, f32, ST(sheet).shrink(((0, batch), (0, rows), (0, some))))
+    within = ST(sheet).shrink(((0, batch), (0, rows), (0, some)))
+    part = A.load(first, f32, within.pad(((0, 0), (0, 0), (0, keys - some))) if draw.random() < 0.5 else within)
     total = A.reduce(A.alu(Ops.MUL, part, part), draw.choice((Ops.ADD, Ops.MAX)), (2,))
     result = A.alu(Ops.ADD, seen, A.view(total, ST((batch, rows, 1)).expand(sheet)))
     stores = [A.store(first, ST((*sheet, 1)), products), A.store(second, ST(sheet), result)]

@@ -9,8 +9,10 @@ import pytest
 
 from tg_codegen import Target, compile_ast, interpret
 from tg_codegen.ir.program import ProgramSpec
-from tg_codegen.ir.uop import STREAM, UOps
+from tg_codegen.ir.text import parse
+from tg_codegen.ir.uop import STREAM, UOp, UOps
 from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.rewrite.pipelining import delayed
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -137,3 +139,42 @@ def test_in_place_rows_are_written_at_once() -> None:
     memory = bytearray(values.tobytes())
     interpret(spec.uops, [memory])
     np.testing.assert_allclose(np.frombuffer(memory, np.float32).reshape(n, m), right(values), rtol=2e-5, atol=1e-6)
+
+
+ONE_PLACE = """
+%0 = range[row] int64 (0:int64, 4:int64)
+%1 = range[j] int64 (0:int64, 8:int64)
+%2 = scratch[kept, {size}] float32*{size}@reg
+%3 = param[1] float32*32
+%4 = mul int64 (%0, 8:int64)
+%5 = add int64 (%4, %1)
+%6 = load float32 (%3, %5)
+%7 = store (%2, {place}, %6)
+%8 = acc[1] float32 (0.0, %0)
+%9 = add float32 (%8, %6)
+%10 = assign (%8, %9)
+%11 = loop (%1, %7, %10)
+%12 = range[k] int64 (0:int64, 8:int64)
+%13 = param[0] float32*32
+%14 = add int64 (%4, %12)
+%15 = after float32*{size}@reg (%2, %11)
+%16 = load float32 (%15, {again})
+%17 = read float32 (%8, %11)
+%18 = mul float32 (%16, %17)
+%19 = store (%13, %14, %18)
+%20 = loop (%12, %19)
+%21 = loop (%0, %11, %20)
+sink (%21)
+"""
+
+
+def test_a_place_that_each_iteration_overwrites_is_not_there_a_row_later() -> None:
+    """The next row's second iteration would read what its first one stored."""
+
+    def can_wait(**parts: object) -> bool:
+        sink = parse(ONE_PLACE.format(**parts))
+        assert isinstance(sink, UOp)
+        return delayed(sink) is not sink
+
+    assert can_wait(size=8, place="%1", again="%12")
+    assert not can_wait(size=1, place="0:int64", again="0:int64")

@@ -119,8 +119,8 @@ def join(first: UOp, second: UOp) -> UOp | None:
             waits.add(u)
         elif u.op is UOps.LOAD and u.src[0] in waits:
             value = held.get((pointer_base(u.src[0]), new[u.src[1]], u.dtype))
-            if value is None:
-                return None
+            if value is None or len(u.src) > 2:
+                return None  # another element, or none where a condition does not hold
             new[u] = value
         elif not waits.isdisjoint(u.src):
             return None
@@ -179,17 +179,18 @@ class Delay:
         self.stores = [u for u in row.toposort() if u.op is UOps.STORE and u not in write.src]
         changed = {pointer_base(e.src[0]) for e in (*self.stores, *write.src[1:])}
         swap = {write.src[0]: walk.src[0]}
-        loads = [(pointer_base(u.src[0]), u.src[1]) for u in self.own() if u.op is UOps.LOAD]
-        self.late = [(base, rebuilt(index, swap)) for base, index in loads if base in changed]
+        loads = [(pointer_base(u.src[0]), u.src[1], u.dtype) for u in self.own() if u.op is UOps.LOAD]
+        self.late = [(base, rebuilt(index, swap), dtype) for base, index, dtype in loads if base in changed]
 
     def possible(self) -> bool:
         """Whether the last walk finds a row later what it reads.
 
-        It reads each value just before the next row's takes its place, and nothing else that a row changes; and no
-        other walk reads what it writes.
+        It reads each value just before the next row's takes its place, which no earlier iteration did, and nothing else
+        that a row changes; and no other walk reads what it writes.
         """
-        kept = {(pointer_base(e.src[0]), e.src[1]) for e in self.walk.src[1:] if e.op is UOps.STORE}
-        bases = {base for base, _ in self.late}
+        stores = [e for e in self.walk.src[1:] if e.op is UOps.STORE and apart(e.src[1], self.walk.src[0])]
+        kept = {(pointer_base(e.src[0]), e.src[1], e.src[2].dtype) for e in stores}
+        bases = {base for base, *_ in self.late}
         if not kept.issuperset(self.late) or any(
             pointer_base(u.src[0]) in bases and u not in self.walk.src for u in self.stores
         ):
