@@ -235,7 +235,7 @@ def rows_between(draw: Draw) -> tuple[str, LazyOp]:
     products = A.reduce(A.alu(Ops.MUL, left, right), Ops.ADD, (3,))
     first, second = (4, 5) if weighted else (3, 0)
     seen = A.load(first, f32, ST(sheet))
-    some = keys if draw.random() < 0.7 else draw.randint(1, keys)
+    some = keys if draw.random() < 0.5 else draw.randint(1, keys)
     within = ST(sheet).shrink(((0, batch), (0, rows), (0, some)))
     part = A.load(first, f32, within.pad(((0, 0), (0, 0), (0, keys - some))) if draw.random() < 0.5 else within)
     total = A.reduce(A.alu(Ops.MUL, part, part), draw.choice((Ops.ADD, Ops.MAX)), (2,))
