@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 import platform
+import time
+from collections.abc import Callable
 
 from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
+from tg_codegen.search.beam import NEAR
 from tg_codegen.search.cycles import cycles
 from tg_lazy import DEBUG, LazyOp
 
@@ -23,7 +26,9 @@ from .progress import Progress
 from .runner import CompiledRunner
 
 _RUNS = 5
-_MOST_CYCLES = 2e9  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
+_MOST_S = 0.5  # after which a program, however slow, is not run again
+_FAR = 3.0  # times the best one's time: the first run of a program may be slow, but not so slow
+_MOST_CYCLES = 3e8  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
 
 
 def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> ProgramSpec:
@@ -42,17 +47,38 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
         except Exception:
             diskcache.delete("beam", key)  # no actions, or not for this kernel
     try:
-        measure = _Measure(device, renderer, ast)
         with Progress("BEAM", 0) as progress:
-            spec = beam_search(
-                ast, renderer, measure, width, progress=_Report(progress), prepare=measure.prepare,
-                workers=device.compiler.parallel)
+            spec = searched(device, renderer, ast, width, progress=_Report(progress))
     except Exception as error:  # too little memory for the buffers of a search, say
         if DEBUG.value >= 1:
             print(f"BEAM: the kernel is as planned, for the search failed: {type(error).__name__}: {error}")
         return compile_ast(ast, renderer)
     diskcache.put("beam", key, "\n".join(spec.actions).encode())
     return spec
+
+
+def searched(
+    device: Compiled, renderer: Renderer, ast: LazyOp, width: int, *, planned: bool = True,
+    progress: Callable[[Step], None] | None = None,
+) -> ProgramSpec:  # fmt: skip
+    """What a search on a device finds now.
+
+    Args:
+      device: where programs are measured.
+      renderer: the language and machine.
+      ast: the kernel.
+      width: how many lists of actions each round goes on from.
+      planned: whether the search begins with the heuristic's list; without it, with the plain kernel alone.
+      progress: told before every program that is measured, and at the end of a round.
+
+    Raises:
+      RuntimeError: no program could be measured.
+    """
+    assert device.compiler is not None
+    measure = _Measure(device, renderer, ast)
+    return beam_search(
+        ast, renderer, measure, width, planned=planned, progress=progress, prepare=measure.prepare,
+        workers=device.compiler.parallel)
 
 
 def result_key(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> str:
@@ -104,6 +130,14 @@ class _Measure:
 
     def __call__(self, spec: ProgramSpec) -> float:
         runner = CompiledRunner(spec, self.device, cached=False, lib=self.ready.pop(spec.src, None))
+        end, fastest = time.monotonic() + _MOST_S, math.inf
+        for _ in range(_RUNS):
+            seconds = runner(self.buffers, self.values, wait=True)
+            fastest = min(fastest, math.inf if seconds is None else seconds)
+            if fastest > _FAR * self.best or time.monotonic() > end:
+                break
+        if fastest > NEAR * self.best:  # it is not compared: the search goes on from none so slow
+            return math.inf
         if self.comparison is not None:
             try:
                 self.comparison.check(lambda values: runner(self.buffers, values, wait=True))
@@ -111,11 +145,5 @@ class _Measure:
                 if DEBUG.value >= 1:
                     print(f"BEAM: wrong, and not used: {'; '.join(spec.actions)}: {error}")
                 raise
-        fastest = math.inf
-        for _ in range(_RUNS):
-            seconds = runner(self.buffers, self.values, wait=True)
-            fastest = min(fastest, math.inf if seconds is None else seconds)
-            if fastest > 3 * self.best:
-                break
         self.best = min(self.best, fastest)
         return fastest

@@ -23,6 +23,9 @@ from tg_shape import Variable, upper
 from .buffer import Buffer
 
 PERIOD = 4099  # elements after which inputs repeat: a prime, so that no loop has the same ones in each iteration
+CHUNK = 1 << 16  # elements that are compared at once: few enough for the second-level cache
+MOST_BOUND = 1.0e308  # infinity is near nothing
+KEPT_BYTES = 1 << 28  # of inputs, which are kept from one comparison to the next
 UNITS = 4  # in the last place, for each square root of a number of terms
 
 
@@ -51,7 +54,8 @@ class Comparison:
         self.trials = [(0, values[0]), (1, values[1]), *([(1, values[2])] if variables else [])]
         self.bound = rounding(ast)
         self.lax: bool | None = None
-        self.wanted: list[list[bytes]] = []
+        self.wanted: list[list[bytearray]] = []
+        self.kept: dict[tuple[bool, int], bytes] = {}
         for number, here in self.trials:
             self.fill(number)
             run(here)
@@ -60,12 +64,19 @@ class Comparison:
     def fill(self, number: int) -> None:
         """Puts the inputs of a trial into the buffers; outputs hold numbers that the kernel has to replace."""
         for slot, buffer in enumerate(self.buffers):
-            buffer.copyin(memoryview(pattern(buffer.dtype, buffer.size, signed=number > 0, seed=slot)))
+            data = self.kept.get((number > 0, slot))
+            if data is None:
+                data = pattern(buffer.dtype, buffer.size, signed=number > 0, seed=slot)
+                if sum(map(len, self.kept.values())) + len(data) <= KEPT_BYTES:
+                    self.kept[number > 0, slot] = data
+            buffer.copyin(memoryview(data))
 
-    def results(self) -> list[bytes]:
+    def results(self) -> list[bytearray]:
         """What the outputs hold, with what the kernel leaves as it is."""
-        return [bytes(self.buffers[slot].copyout(memoryview(bytearray(self.buffers[slot].nbytes))))
-                for slot in self.written]
+        found = [bytearray(self.buffers[slot].nbytes) for slot in self.written]
+        for slot, data in zip(self.written, found, strict=True):
+            self.buffers[slot].copyout(memoryview(data))
+        return found
 
     def check(self, run: Run) -> None:
         """Runs another program.
@@ -73,7 +84,7 @@ class Comparison:
         Raises:
           WrongResult: its results are others.
         """
-        differ: list[tuple[DType, bytes, bytes]] = []
+        differ: list[tuple[DType, bytearray, bytearray]] = []
         for (number, values), wanted in zip(self.trials, self.wanted, strict=True):
             self.fill(number)
             run(values)
@@ -87,7 +98,7 @@ class Comparison:
         if problem:
             raise WrongResult(problem)
 
-    def problem(self, differ: Sequence[tuple[DType, bytes, bytes]], lax: bool) -> str:
+    def problem(self, differ: Sequence[tuple[DType, bytearray, bytearray]], lax: bool) -> str:
         """How results differ by more than they may; empty if they do not."""
         for dtype, got, want in differ:
             found = difference(dtype, got, want, self.bound, 1.0 if lax else 0.0)
@@ -158,7 +169,7 @@ def _period(dtype: DType, signed: bool, seed: int) -> bytes:
     return b"".join(draw.choices(coded, k=PERIOD))
 
 
-def difference(dtype: DType, got: bytes, want: bytes, relative: float, least: float) -> str:
+def difference(dtype: DType, got: bytes | bytearray, want: bytes | bytearray, relative: float, least: float) -> str:
     """Where elements differ by more than rounding does; empty if nowhere.
 
     Args:
@@ -179,18 +190,37 @@ def difference(dtype: DType, got: bytes, want: bytes, relative: float, least: fl
         bound = relative * max(least, most) if dtypes.is_float(dtype) else 0
         bad: Any = [n for n, (a, b) in enumerate(zip(mine, other, strict=True)) if a != b and not _close(a, b, bound)]
     else:
-        mine, other = _array(np, dtype, got), _array(np, dtype, want)
-        apart = mine != other
-        if dtypes.is_float(dtype):
-            finite = np.isfinite(mine) & np.isfinite(other)
-            bound = relative * max(least, float(np.max(np.abs(other), initial=0.0, where=np.isfinite(other))))
-            with np.errstate(invalid="ignore"):
-                apart &= ~(np.isnan(mine) & np.isnan(other)) & ~(finite & (np.abs(mine - other) <= bound))
-        bad = np.flatnonzero(apart)
+        bad, mine, other = _apart(np, dtype, got, want, relative, least)
     if not len(bad):
         return ""
     at = bad[0]
-    return f"element {at} is {mine[at]}, and should be {other[at]}; {len(bad)} of {len(mine)} differ"
+    return f"element {at} is {mine[at]}, and should be {other[at]}; {len(bad)} of {len(got) // dtype.itemsize} differ"
+
+
+def _apart(
+    np: Any, dtype: DType, got: bytes | bytearray, want: bytes | bytearray, relative: float, least: float
+) -> tuple[Any, Any, Any]:
+    """The numbers of elements that differ, and the elements; what is in pieces stays in the caches."""
+    step = CHUNK * dtype.itemsize
+    spans = [slice(at, at + step) for at in range(0, len(got), step)]
+    mine, other = memoryview(got), memoryview(want)
+    bound = 0.0
+    if dtypes.is_float(dtype):
+        sizes = (np.abs(_array(np, dtype, other[span])) for span in spans)
+        bound = relative * max([least, *(float(np.max(size, initial=0.0, where=np.isfinite(size))) for size in sizes)])
+    found = []
+    for number, span in enumerate(spans):
+        if mine[span] == other[span]:
+            continue
+        a, b = _array(np, dtype, mine[span]), _array(np, dtype, other[span])
+        apart = a != b
+        if dtypes.is_float(dtype):
+            with np.errstate(invalid="ignore"):
+                apart &= ~(np.isnan(a) & np.isnan(b)) & ~(np.abs(a - b) <= min(bound, MOST_BOUND))
+        found.append(np.flatnonzero(apart) + number * CHUNK)
+    bad = np.concatenate(found) if found else np.zeros(0, np.int64)
+    values = [_array(np, dtype, data) if len(bad) else () for data in (mine, other)]
+    return bad, *values
 
 
 def _close(a: ConstType, b: ConstType, bound: float) -> bool:
@@ -199,12 +229,12 @@ def _close(a: ConstType, b: ConstType, bound: float) -> bool:
     return isfinite(a) and isfinite(b) and abs(a - b) <= bound < inf
 
 
-def _numbers(dtype: DType, data: bytes) -> Sequence[ConstType]:
+def _numbers(dtype: DType, data: bytes | bytearray) -> Sequence[ConstType]:
     width = dtype.itemsize
     return [from_bits(int.from_bytes(data[at : at + width], "little"), dtype) for at in range(0, len(data), width)]
 
 
-def _array(np: Any, dtype: DType, data: bytes) -> Any:
+def _array(np: Any, dtype: DType, data: memoryview) -> Any:
     """Elements as numpy's, floats as float64."""
     if not dtypes.is_float(dtype):
         return np.frombuffer(data, np.dtype(dtype.name))

@@ -42,8 +42,12 @@ class Renderer(ABC):
 
     def strictly(self) -> Self:
         """A renderer like this one, which keeps the order of reductions and rounds every product."""
+        return self.with_target(replace(self.target, strict=True))
+
+    def with_target(self, target: Target) -> Self:
+        """A renderer like this one, for another machine that takes the same language."""
         found = copy.copy(self)
-        found.target = replace(self.target, strict=True)
+        found.target = target
         return found
 
     @abstractmethod

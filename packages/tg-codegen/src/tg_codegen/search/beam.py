@@ -1,8 +1,9 @@
 """BEAM search: better actions for one kernel, found by measuring.
 
-The search starts from the plain kernel and from the heuristic's list of actions. From the best lists so far it goes on
-to their neighbours: lists with one action more, one less, or one with another number. It renders what comes of them
-and asks a callback how long each takes. The callback belongs to whoever can run kernels; this module cannot.
+The search starts from the plain kernel, from the heuristic's list of actions, and from where the cost model leads
+(:mod:`tg_codegen.search.descent`). From the best lists so far it goes on to their neighbours: lists with one action
+more, one less, or one with another number. It renders what comes of them and asks a callback how long each takes. The
+callback belongs to whoever can run kernels; this module cannot.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from tg_lazy import LazyOp
@@ -25,7 +27,8 @@ from ..plan.actions import Action, ActionError
 from ..plan.heuristic import applied
 from ..plan.vocabulary import parse
 from .cycles import cycles
-from .moves import additions, alterations, overlaps
+from .descent import descents
+from .moves import alterations, for_caches, instructions, overlaps
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,6 +37,8 @@ LONGEST = 3000
 """UOps of a program that is measured: longer ones take a compiler longer than a search can wait."""
 MIN_GAIN = 0.01
 """Part of the best time by which a round must be faster for the search to go on."""
+NEAR = 1.5
+"""Times the best: from lists of actions that take longer the search does not go on."""
 MOST = 24
 """Programs of a round that are measured."""
 FAR = 3.0
@@ -106,11 +111,14 @@ def beam_search(
     if planned:
         start.insert(0, tuple(parse(line) for line in compile_ast(ast, renderer).actions))
     try:
-        search.consider(start)
+        search.consider((), chain(start, descents(search.kernel, renderer)))
         for number in range(max_rounds):
             before = search.best_s
             search.round = number + 1
-            search.consider(found for actions in search.front(width) for found in search.neighbours(actions))
+            front = search.front(width)
+            search.consider(
+                (found for actions in front for found in search.neighbours(actions)),
+                (found for actions in front for found in search.around_caches(actions)))
             if not search.best_s < before * (1 - MIN_GAIN):
                 break
     except KeyboardInterrupt:
@@ -144,29 +152,31 @@ class _Search:
         self.dropped += 1
         self.problem = f"{type(error).__name__}: {error}"
 
-    def consider(self, candidates: Iterable[Actions]) -> None:
-        """Renders what comes of actions, and measures programs whose text is new and that may be fast."""
+    def consider(self, judged: Iterable[Actions], others: Iterable[Actions]) -> None:
+        """Measures what comes of lists of actions: of those that the cost model can judge the best, and the others."""
         from concurrent.futures import ThreadPoolExecutor  # and logging with it: most programs never search
 
-        found: list[tuple[float, int, Actions, ProgramSpec]] = []
-        for actions in candidates:
-            spec = self.rendered(actions)
-            if spec is not None and spec.src not in self.seen and len(spec.uops) <= LONGEST:
-                self.seen.add(spec.src)
-                found.append((cycles(spec, self.renderer.target), len(found), actions, spec))
-        if self.round:  # what the search begins with is measured as it is
-            found.sort(key=lambda entry: entry[:2])
-            found = [entry for entry in found[:MOST] if entry[0] <= FAR * found[0][0]]
+        ranked = sorted(self.programs(judged), key=lambda entry: entry[0])
+        found = [entry for entry in ranked[:MOST] if entry[0] <= FAR * ranked[0][0]]
+        found += islice(self.programs(others), MOST)
         with ThreadPoolExecutor(self.workers) as pool:
             jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
-                for number, (_, _, actions, spec) in enumerate(found):
+                for number, (_, actions, spec) in enumerate(found):
                     self.tell(len(found) - number)
                     self.try_one(actions, spec, jobs[number])
                 self.tell(0)
             finally:
                 pool.shutdown(cancel_futures=True)
         self.ranked.sort(key=lambda entry: entry[:2])
+
+    def programs(self, candidates: Iterable[Actions]) -> Iterator[tuple[float, Actions, ProgramSpec]]:
+        """What comes of lists of actions, if its text is new, and the cycles that it takes by the cost model."""
+        for actions in candidates:
+            spec = self.rendered(actions)
+            if spec is not None and spec.src not in self.seen and len(spec.uops) <= LONGEST:
+                self.seen.add(spec.src)
+                yield cycles(spec, self.renderer.target), actions, spec
 
     def rendered(self, actions: Actions) -> ProgramSpec | None:
         """The program of a list of actions that is new; None where they do not fit the kernel, or one another."""
@@ -211,15 +221,22 @@ class _Search:
 
     def front(self, width: int) -> list[Actions]:
         """The best lists of actions that were not expanded before."""
-        chosen = [actions for _, _, actions in self.ranked[:width] if actions not in self.expanded]
+        near = (actions for seconds, _, actions in self.ranked if seconds <= NEAR * self.best_s)
+        chosen = list(islice((actions for actions in near if actions not in self.expanded), width))
         self.expanded.update(chosen)
         return chosen
 
     def neighbours(self, actions: Actions) -> Iterator[Actions]:
-        """Lists with one action more, one less, or one with another number."""
+        """Lists with one action more, one less, or one with another number, that the cost model can judge."""
         loops, walks = in_order(actions)
         kernel = applied(self.kernel, loops)
-        yield from ((*loops, action, *walks) for action in additions(kernel, self.renderer.target))
+        yield from ((*loops, more, *walks) for more in instructions(kernel, self.renderer.target))
         yield from ((*found, *walks) for found in alterations(loops))
         if self.renderer.target.kind == "cpu":
             yield from ((*loops, *found) for found in overlaps(walks))
+
+    def around_caches(self, actions: Actions) -> Iterator[Actions]:
+        """Lists with one action more, or several that need each other, of those that only a measure can judge."""
+        loops, walks = in_order(actions)
+        kernel = applied(self.kernel, loops)
+        yield from ((*loops, *more, *walks) for more in for_caches(kernel, self.renderer.target))

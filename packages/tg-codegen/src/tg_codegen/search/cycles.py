@@ -35,9 +35,9 @@ def cycles(spec: ProgramSpec, target: Target) -> float:
 
 def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
     """Cycles of one thread; what it does on a condition counts, unless its number says that it does not."""
-    # for each open loop: what its body has taken so far, and its loop-carried values
-    open_loops: list[tuple[float, list[float]]] = []
-    total, chains = 0.0, [0.0]
+    # for each open loop: what its body has taken so far, its loop-carried values, and in how many registers they are
+    open_loops: list[tuple[float, list[float], int]] = []
+    total, chains, carried = 0.0, [0.0], 0
     skipped: UOp | None = None
     for u in uops:
         if skipped is not None:
@@ -46,14 +46,16 @@ def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
         elif u.op is UOps.IF and _first(u.src[0], core, whenever=True) == 0:
             skipped = u
         elif u.op is UOps.RANGE:
-            open_loops.append((total, chains))
-            total, chains = 0.0, [0.0]
+            open_loops.append((total, chains, carried))
+            total, chains, carried = 0.0, [0.0], 0
         elif u.op is UOps.ENDRANGE:
-            body = max(total + 1, max(chains))
-            total, chains = open_loops.pop()
+            spilled = max(0, carried - target.registers) * (target.cpu.load + target.cpu.store)
+            body = max(total + 1 + spilled, max(chains))
+            total, chains, carried = open_loops.pop()
             total += body * _trips(u.src[0], core)
         elif u.op is UOps.ASSIGN and dtypes.is_float(u.src[0].dtype):
             chains.append(float(target.cpu.latency * _chain(u.src[1], u.src[0])))
+            carried += _pieces(u.src[0], target)
         else:
             total += _cost(u, target)
     return total

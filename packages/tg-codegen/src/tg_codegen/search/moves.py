@@ -37,16 +37,18 @@ PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
 SHARED_PIECE = 16
 """The same on a GPU, where the operands of a piece may be in shared memory."""
-BLOCKS = (4, 8, 16, 32, 64)
-"""Rows of a block to try."""
+BLOCKS = (16, 64)
+"""Rows of a block to begin with; a search alters them."""
 AHEAD = (256, 1024, 4096)
 """Elements ahead of a load to try telling the cache of."""
+DEEPEST = 4
+"""Loops that a dimension is cut into at the most."""
 SMALL = 16
 """Iterations of a reduction that is tried wholly unrolled."""
 
 
-def additions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
-    """Actions that may be worth a try on a kernel, after those that it has seen."""
+def instructions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+    """Actions that change which instructions a kernel has, and how many: a cost model without caches can judge them."""
     if kernel.untouched:
         yield from parting(kernel, target)
     if target.threads > 1:
@@ -70,14 +72,15 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
     gpu = target.kind == "gpu"
     for axis in nest.axes:
+        if len(nest.of_root(axis.root)) >= DEEPEST:
+            continue
         if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
             kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
             yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
         if axis.kind is Kind.LOOP:
-            yield Outermost(axis.name)
             yield Mark(axis.name, Kind.GLOBAL.name if gpu else Kind.THREAD.name)
-            if not gpu:
-                yield from kept(nest, axis.name)
+            if gpu:
+                yield Outermost(axis.name)
         if axis.kind is Kind.REDUCE:
             kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
             if target.strict:
@@ -92,26 +95,45 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
                 yield Split(axis.name, piece, Kind.REDUCE.name)
             if gpu and target.shared_bytes:
                 yield from (Share(number, axis.name) for number in range(len(loads_of(nest))))
-    if not gpu:
-        yield from around_memory(nest)
 
 
-def kept(nest: Nest, axis: str) -> Iterator[LoopAction]:
-    """Actions that keep operands or results in scratch inside a loop of the outputs."""
+def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
+    """Actions whose gain is in the caches, one or some that need each other: only a measure can judge them."""
+    if target.kind == "cpu":
+        for number, part in enumerate(kernel.every_part):
+            for actions in (*((action,) for action in of_memory(part)), *together(part)):
+                yield actions if kernel.single else tuple(In(number, action) for action in actions)
+
+
+def of_memory(nest: Nest) -> Iterator[LoopAction]:
+    """Actions that change the order in which memory is reached, what is kept, and what the caches are told."""
     loads = range(len(loads_of(nest)))
-    yield from (Pack(number, axis) for number in loads)
-    yield from (Convert(number, axis) for number in loads)
-    for number, node in enumerate(reductions_of(nest)):
-        if sum(a.kind is Kind.REDUCE and a.root in node.arg[1] for a in nest.axes) > 1:
-            yield Partial(number, axis)
-
-
-def around_memory(nest: Nest) -> Iterator[LoopAction]:
-    """Actions that tell the caches what comes, or that nothing comes back."""
+    for axis in (a for a in nest.axes if a.kind is Kind.LOOP):
+        yield Outermost(axis.name)
+        yield from (Pack(number, axis.name) for number in loads)
+        yield from (Convert(number, axis.name) for number in loads)
+        for number, node in enumerate(reductions_of(nest)):
+            if sum(a.kind is Kind.REDUCE and a.root in node.arg[1] for a in nest.axes) > 1:
+                yield Partial(number, axis.name)
     yield from (Stream(slot) for slot in sorted({store.slot for store in nest.stores}))
-    yield from (Prefetch(number, ahead) for number in range(len(loads_of(nest))) for ahead in AHEAD)
+    yield from (Prefetch(number, ahead) for number in loads for ahead in AHEAD)
     if any(node.op is NodeOp.GATHER for node in nest.nodes()):
         yield from (Foresee(axis.name, 4) for axis in nest.axes if axis.kind is Kind.LOOP)
+
+
+def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
+    """Actions of which each alone gains nothing.
+
+    An operand is packed for a loop that runs outside of those that read it again; partial results want a reduction in
+    pieces.
+    """
+    for axis in nest.axes:
+        if axis.kind is Kind.LOOP:
+            yield from ((Outermost(axis.name), Pack(number, axis.name)) for number in range(len(loads_of(nest))))
+        if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and axis.extent >= 2 * PIECE:
+            for number, node in enumerate(reductions_of(nest)):
+                if axis.root in node.arg[1]:
+                    yield Split(axis.name, PIECE, Kind.REDUCE.name), Partial(number, "-")
 
 
 def factors(extent: sint, kind: Kind) -> tuple[int, ...]:

@@ -1,0 +1,98 @@
+"""Where the cost model leads: lists of actions that are good by it, before anything is measured.
+
+For each way in which a kernel can be parted, actions are added one by one, of those that change which instructions a
+kernel has, as long as it takes fewer cycles by the model (:mod:`tg_codegen.search.cycles`). The model knows no caches:
+what an order of loops, packing or prefetching gains is for the search to measure, which goes on from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tg_lazy import BufferArg
+
+from ..compile import render_kernel
+from ..ir.errors import EmitError
+from ..ir.program import ProgramSpec
+from ..machine.renderer import Renderer
+from ..nest.kernel import Kernel
+from ..nest.nest import Kind, Nest
+from ..plan.actions import Action, ActionError, In, KernelAction, LoopAction, Mark
+from ..plan.heuristic import applied
+from .cycles import cycles
+from .moves import on_loops, overlaps, parting
+
+LONGEST = 1000
+"""UOps of a program that the cost model is asked of: making longer ones takes too long to try hundreds."""
+LEAST_GAIN = 0.02
+"""Part of the cycles that an action must save."""
+
+
+def descents(kernel: Kernel, renderer: Renderer) -> Iterator[tuple[Action, ...]]:
+    """A list of actions for each way in which a kernel can be parted."""
+    starts: list[tuple[KernelAction, ...]] = [(), *((action,) for action in parting(kernel, renderer.target))]
+    for start in starts:
+        try:
+            yield descent(kernel, start, renderer)
+        except (ActionError, EmitError):  # it cannot be parted so
+            continue
+
+
+def descent(kernel: Kernel, start: tuple[KernelAction, ...], renderer: Renderer) -> tuple[Action, ...]:
+    """The list with ``start`` at its beginning to which the cost model leads.
+
+    The parts of a kernel are looked at each by itself: what they take adds up.
+
+    Raises:
+      ActionError: the kernel cannot be parted so.
+      EmitError: the kernel cannot be emitted.
+    """
+    parted = applied(kernel, start)
+    if parted.single:
+        return (*start, *best_loops(parted, renderer, LONGEST))
+    alone = renderer.with_target(replace(renderer.target, threads=1)) if parted.shared else renderer
+    inside: list[KernelAction] = []
+    for number, part in enumerate(parted.every_part):
+        longest = LONGEST // len(parted.every_part)
+        inside += (In(number, action) for action in best_loops(by_itself(part), alone, longest))
+    marks = (Mark(axis.name, Kind.THREAD.name) for axis in parted.shared if renderer.target.threads > 1)
+    around: list[tuple[KernelAction, ...]] = [(), *((mark,) for mark in marks)]
+    lists = [(*start, *threads, *inside) for threads in around]
+    best = min(lists, key=lambda actions: cost(kernel, actions, renderer))
+    return min(((*best, *walks) for walks in ((), *overlaps(()))), key=lambda a: cost(kernel, a, renderer))
+
+
+def by_itself(part: Nest) -> Kernel:
+    """A part as a kernel of its own, whose scratch is an argument."""
+    nest = replace(part, buffers=tuple(BufferArg(b.dtype, b.size) for b in part.buffers))
+    return Kernel(nest, (nest,))
+
+
+def best_loops(kernel: Kernel, renderer: Renderer, longest: int) -> tuple[LoopAction, ...]:
+    """The actions for a kernel of one part after which no other gains."""
+    best: tuple[LoopAction, ...] = ()
+    least = cost(kernel, best, renderer, longest)
+    gains = True
+    while gains:
+        lists = [(*best, more) for more in on_loops(applied(kernel, best).parts[0], renderer.target)]
+        costs = [cost(kernel, longer, renderer, longest) for longer in lists]
+        takes = min(costs, default=least)
+        gains = takes < least * (1 - LEAST_GAIN)
+        if gains:
+            best, least = lists[costs.index(takes)], takes
+    return best
+
+
+def cost(kernel: Kernel, actions: tuple[Action, ...], renderer: Renderer, longest: int = LONGEST) -> float:
+    """The cycles that a kernel takes with some actions; infinite where they do not fit, or make it too long."""
+    spec = program(kernel, actions, renderer)
+    return float("inf") if spec is None or len(spec.uops) > longest else cycles(spec, renderer.target)
+
+
+def program(kernel: Kernel, actions: tuple[Action, ...], renderer: Renderer) -> ProgramSpec | None:
+    """The program that some actions make of a kernel; None where they do not fit it, or one another."""
+    try:
+        return render_kernel(kernel, renderer, actions, "candidate")
+    except Exception:  # a search is never what fails
+        return None
