@@ -1,4 +1,4 @@
-"""The command: ``python -m bench [run|report|guard|earlier|list]``; see ``bench/README.md``."""
+"""The command: ``python -m bench [run|report|guard|earlier|search|list]``; see ``bench/README.md``."""
 
 from __future__ import annotations
 
@@ -246,6 +246,13 @@ def compare(options: argparse.Namespace) -> int:
     return earlier.main(options.commit, workloads, options.rounds, options.threads or cores(), options.json, say)
 
 
+def beam_search(options: argparse.Namespace) -> int:
+    """Searches for faster kernels than the heuristic plans."""
+    from . import search  # and the library itself, which other commands run in processes of their own
+
+    return search.main(say)
+
+
 def show(options: argparse.Namespace) -> int:
     """Prints the workloads."""
     for workload in WORKLOADS.values():
@@ -292,13 +299,15 @@ def parser() -> argparse.ArgumentParser:
     earliers.add_argument("--threads", type=int, default=0, help="threads for both; all cores by default")
     earliers.add_argument("--json", default="", metavar="PATH", help="where the figures go")
     earliers.set_defaults(action=compare)
+    searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in about ten minutes")
+    searches.set_defaults(action=beam_search)
     commands.add_parser("list", help="what can be measured").set_defaults(action=show)
     return top
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a command; without one, ``run``."""
-    names = ("run", "report", "guard", "earlier", "list")
+    names = ("run", "report", "guard", "earlier", "search", "list")
     given = list(arguments)
     if not any(a in (*names, "-h", "--help") for a in given[:1]):
         given.insert(0, "run")

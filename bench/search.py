@@ -1,0 +1,132 @@
+"""What BEAM search finds, beside the heuristic: ``python -m bench search``.
+
+From the empty list of actions it is to reach what the heuristic plans for a softmax, attention, a concatenation and a
+product; from the heuristic's list it is to find faster kernels of ResNet-50. Programs that are compared run in turns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tg_codegen import ProgramSpec, compile_ast
+from tg_lazy import LazyOp, Ops
+from tg_runtime import Buffer, Device, beam
+from tg_runtime.compiled import Compiled
+from tg_runtime.cpu.host import core_count
+from tg_runtime.runner import CompiledRunner
+from tinytg import Tensor
+
+from .libraries import OURS, open_library
+from .workloads.models import resnet, resnet_arrays
+
+LEAST_FROM_NOTHING = 0.95
+"""Of the heuristic's speed, which a search that begins with nothing is to reach."""
+LEAST_GAIN = 1.05
+"""Times the heuristic's speed, which a search is to find for some kernels of ResNet-50."""
+GAINS = 3
+"""Kernels of ResNet-50 for which it is to find so much."""
+KERNELS = 8
+"""Kernels of ResNet-50 that are searched, those that take longest."""
+TURNS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What came of a search.
+
+    Attributes:
+      ratio: the heuristic's time by that of what was found.
+      seconds: that the search took.
+      spec: what was found.
+    """
+
+    ratio: float
+    seconds: float
+    spec: ProgramSpec
+
+
+def kernels(tensor: Tensor) -> list[LazyOp]:
+    """The kernels that compute a tensor, each once."""
+    steps, _ = tensor.schedule_with_vars()
+    return list(dict.fromkeys(step.ast for step in steps if step.ast.op is Ops.SINK))
+
+
+def empty(*shape: int) -> Tensor:
+    """A tensor in memory, of whatever is there."""
+    return Tensor.empty(*shape, device="CPU").realize()
+
+
+def workloads() -> dict[str, LazyOp]:
+    """The kernels that a search begins with nothing for."""
+    q, k, v = (empty(1, 4, 4096, 64) for _ in range(3))
+    made = {
+        "softmax 4096x4096": empty(4096, 4096).softmax(-1),
+        "concatenation 2048x(1024+512+512)": empty(2048, 1024).cat(empty(2048, 512), empty(2048, 512), dim=1),
+        "product 1024": empty(1024, 1024) @ empty(1024, 1024),
+        "attention 1x4x4096x64": q.scaled_dot_product_attention(k, v),
+    }
+    return {name: kernels(tensor)[0] for name, tensor in made.items()}
+
+
+def runner(device: Compiled, spec: ProgramSpec, buffers: Sequence[Buffer]) -> Callable[[], float]:
+    """Runs a program, and says how many seconds it took."""
+    program = CompiledRunner(spec, device, cached=False)
+
+    def run() -> float:
+        seconds = program(buffers, {}, wait=True)
+        assert seconds is not None
+        return seconds
+
+    return run
+
+
+def search(device: Compiled, ast: LazyOp, planned: bool) -> Found:
+    """Searches, and measures what is found beside what the heuristic plans, in turns."""
+    renderer = device.renderer
+    assert renderer is not None
+    begin = time.monotonic()
+    spec = beam.searched(device, renderer, ast, 1, planned=planned)
+    seconds = time.monotonic() - begin
+    buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in ast.arg if not arg.internal]
+    mine, theirs = (runner(device, s, buffers) for s in (spec, compile_ast(ast, renderer)))
+    times = [(mine(), theirs()) for _ in range(TURNS)]
+    return Found(min(t for _, t in times) / min(m for m, _ in times), seconds, spec)
+
+
+def longest(device: Compiled, asts: Sequence[LazyOp]) -> list[LazyOp]:
+    """The kernels that take longest as they are planned."""
+    renderer = device.renderer
+    assert renderer is not None
+    takes: dict[LazyOp, float] = {}
+    for ast in asts:
+        buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in ast.arg if not arg.internal]
+        run = runner(device, compile_ast(ast, renderer), buffers)
+        takes[ast] = min(run() for _ in range(3))
+    return sorted(takes, key=lambda ast: -takes[ast])[:KERNELS]
+
+
+def main(say: Callable[[str], None]) -> int:
+    """Searches and prints; returns 1 where a search finds less than it is to."""
+    device = Device["CPU"]
+    short, spent = [], 0.0
+    for name, ast in workloads().items():
+        found = search(device, ast, planned=False)
+        spent += found.seconds
+        say(f"from nothing: {name}: {found.ratio:.2f} of the heuristic's speed after {found.seconds:.0f} s")
+        say(f"  {'; '.join(found.spec.actions)}")
+        if found.ratio < LEAST_FROM_NOTHING:
+            short.append(name)
+    say(f"{spent:.0f} s in all; below {LEAST_FROM_NOTHING}: {', '.join(short) or 'none'}")
+    library: Any = open_library(OURS, core_count())
+    gains = 0
+    tensors = [library.array(values) for values in resnet_arrays()]
+    for number, ast in enumerate(longest(device, kernels(resnet(library, *tensors))), 1):
+        found = search(device, ast, planned=True)
+        gains += found.ratio >= LEAST_GAIN
+        say(f"from the heuristic's list: kernel {number} of ResNet-50, {found.spec.name}: {found.ratio:.2f} times as "
+            f"fast after {found.seconds:.0f} s")  # fmt: skip
+    say(f"{gains} kernels of ResNet-50 by {LEAST_GAIN - 1:.0%} or more")
+    return int(bool(short) or gains < GAINS)
