@@ -30,6 +30,8 @@ LAUNCH_CYCLES = 20_000.0
 """Of a kernel, beside which fewer do not count."""
 
 
+WIDEST_SCALAR = 8
+"""Bytes of a number that a CPU without vectors has in one register: a double, as in the D extension of RISC-V."""
 ALONE_CYCLES = 1e6
 """Of a kernel that one thread may do while others are idle."""
 MANY = 256
@@ -99,7 +101,7 @@ def problems(spec: ProgramSpec, machine: Machine) -> Iterator[str]:
         yield f"{arguments} arguments; the machine takes {target.max_params}"
     if len(spec.uops) > MAX_UOPS:
         yield f"{len(spec.uops)} nodes: no compiler likes kernels beyond {MAX_UOPS}"
-    taken = accumulators(spec.uops, target.vector_bytes if target.kind == "cpu" else 4)
+    taken = accumulators(spec.uops, max(target.vector_bytes, WIDEST_SCALAR) if target.kind == "cpu" else 4)
     if taken > target.registers:
         yield f"{taken} registers are accumulators of one loop; there are {target.registers}"
 

@@ -23,7 +23,7 @@ from ..plan.heuristic import applied
 from .cycles import cycles
 from .moves import on_loops, overlaps, parting
 
-LONGEST = 1000
+LONGEST_MODELLED = 1000
 """UOps of a program that the cost model is asked of: making longer ones takes too long to try hundreds."""
 LEAST_GAIN = 0.02
 """Part of the cycles that an action must save."""
@@ -50,11 +50,11 @@ def descent(kernel: Kernel, start: tuple[KernelAction, ...], renderer: Renderer)
     """
     parted = applied(kernel, start)
     if parted.single:
-        return (*start, *best_loops(parted, renderer, LONGEST))
+        return (*start, *best_loops(parted, renderer, LONGEST_MODELLED))
     alone = renderer.with_target(replace(renderer.target, threads=1)) if parted.shared else renderer
     inside: list[KernelAction] = []
     for number, part in enumerate(parted.every_part):
-        longest = LONGEST // len(parted.every_part)
+        longest = LONGEST_MODELLED // len(parted.every_part)
         inside += (In(number, action) for action in best_loops(by_itself(part), alone, longest))
     marks = (Mark(axis.name, Kind.THREAD.name) for axis in parted.shared if renderer.target.threads > 1)
     around: list[tuple[KernelAction, ...]] = [(), *((mark,) for mark in marks)]
@@ -84,7 +84,7 @@ def best_loops(kernel: Kernel, renderer: Renderer, longest: int) -> tuple[LoopAc
     return best
 
 
-def cost(kernel: Kernel, actions: tuple[Action, ...], renderer: Renderer, longest: int = LONGEST) -> float:
+def cost(kernel: Kernel, actions: tuple[Action, ...], renderer: Renderer, longest: int = LONGEST_MODELLED) -> float:
     """The cycles that a kernel takes with some actions; infinite where they do not fit, or make it too long."""
     spec = program(kernel, actions, renderer)
     return float("inf") if spec is None or len(spec.uops) > longest else cycles(spec, renderer.target)
