@@ -31,10 +31,13 @@ def detect_anomaly(inf: bool = False) -> Context:
 
     Example:
         >>> from tg_frontend import Tensor, detect_anomaly
-        >>> with detect_anomaly():
-        ...     Tensor([1.0, -1.0], device="NUMPY").log().realize()  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        tg_runtime.errors.AnomalyError: LOG of -1 made NaN: 1 of 2 elements, the first at (1,), ...
+        >>> from tg_runtime import AnomalyError
+        >>> try:
+        ...     with detect_anomaly():
+        ...         Tensor([1.0, -1.0], device="NUMPY").log().realize()
+        ... except AnomalyError as error:
+        ...     print(str(error).partition(", shape")[0])
+        LOG of -1 made NaN: 1 of 2 elements, the first at (1,)
     """
     return Context(ANOMALY=2 if inf else 1)
 
