@@ -151,6 +151,22 @@ def test_a_program_is_timed_again_until_it_is_seen_to_be_slow(monkeypatch: pytes
         assert (measure(spec), len(times)) == (fastest, left), given
 
 
+def test_what_was_merely_lucky_gives_way_to_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    takes: dict[str, float] = {}
+
+    class Timed(CompiledRunner):
+        def __call__(self, bufs: Sequence[Buffer], var_vals: Mapping[Variable, int], wait: bool = False) -> float:
+            return takes[self.spec.src]
+
+    sink = row_sums(64, 640)
+    measure = beam._Measure(Device["CPU"], _renderer(), sink)
+    monkeypatch.setattr(beam, "CompiledRunner", Timed)
+    found, planned = compile_ast(sink, _renderer(), actions=()), compile_ast(sink, _renderer())
+    for mine, wins in ((2.0, planned), (1.0, found), (0.5, found)):
+        takes.update({found.src: mine, planned.src: 1.0})
+        assert measure.faster(found, planned) is wins
+
+
 def test_what_a_result_is_kept_for(monkeypatch: pytest.MonkeyPatch) -> None:
     device, renderer = Device["CPU"], _renderer()
     keys = {beam.result_key(device, renderer, row_sums(3, n), width) for n in (5, 6) for width in (1, 2)}
