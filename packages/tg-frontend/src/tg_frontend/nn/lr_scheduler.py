@@ -7,6 +7,7 @@ one number: a run that is resumed goes on where it was saved.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 
 from tg_dtype import dtypes
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-class LRScheduler:
+class LRScheduler(ABC):
     """What schedules share. A subclass implements :meth:`factor`.
 
     Args:
@@ -41,9 +42,9 @@ class LRScheduler:
         self.optimizer, self.base_lr, self.last_epoch = optimizer, float(optimizer.lr.item()), last_epoch
         self.step()
 
+    @abstractmethod
     def factor(self, step: int) -> float:
         """What the base rate is multiplied with after ``step`` steps."""
-        raise NotImplementedError(f"{type(self).__name__} does not say which factor step {step} has")
 
     def step(self) -> None:
         """Makes one step: to be called after the optimiser's, outside of a TinyJit.
@@ -180,6 +181,10 @@ class CosineAnnealingLR(LRScheduler):
             raise ValueError(f"CosineAnnealingLR: {T_max} steps down and {warmup} up")
         self.T_max, self.eta_min, self.warmup = T_max, eta_min, warmup
         super().__init__(optimizer, last_epoch)
+
+    def factor(self, step: int) -> float:
+        """The rate by the base rate, which is not 0."""
+        return self._rate(step) / self.base_lr
 
     def _rate(self, step: int) -> float:
         if step < self.warmup:
