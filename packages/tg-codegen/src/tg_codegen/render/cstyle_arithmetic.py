@@ -15,7 +15,7 @@ from ..ir.uop import UOp
 from .cstyle_conversion import CStyleConversion
 from .cstyle_terms import CStyleTerms
 from .dialect import Builtin
-from .spelling import BINARY, COMPARISONS, LOGIC, WRAPPING, bare, short, signed, unsigned
+from .spelling import BINARY, COMPARISONS, WRAPPING, bare, on_bools, short, signed, unsigned
 
 
 class CStyleArithmetic:
@@ -99,7 +99,7 @@ class CStyleArithmetic:
 
     def _by_operators(self, op: Ops, dtype: DType, v: list[str], exact: bool, guarded: bool) -> str | None:
         if dtypes.is_bool(dtype):
-            return self._logic(op, v)
+            return on_bools(op, v)
         if op in COMPARISONS:
             return f"({v[0]} {BINARY[op]} {v[1]})"
         builtin = self._builtin(op, dtype)
@@ -118,26 +118,6 @@ class CStyleArithmetic:
             return self._dialect.builtins.get((op, dtype))
         return self._operators.builtins.get((op, dtype.scalar()))
 
-    # bools
-
-    def _logic(self, op: Ops, v: list[str]) -> str | None:
-        if op in LOGIC:
-            return f"({v[0]} {LOGIC[op]} {v[1]})"
-        match op:
-            case Ops.NEG:
-                return v[0]
-            case Ops.NOT:
-                return f"(!{v[0]})"
-            case Ops.CMPLT:
-                return f"(!{v[0]} & {v[1]})"
-            case Ops.CMPEQ:
-                return f"({v[0]} == {v[1]})"
-            case Ops.MOD:
-                return "0"
-            case Ops.MULACC:
-                return f"(({v[0]} & {v[1]}) | {v[2]})"
-        return None
-
     def _mask_logic(self, op: Ops, dtype: DType, v: list[str]) -> str | None:
         """Ops on vectors of bools whose lanes are 0 or -1."""
         match op:
@@ -149,7 +129,7 @@ class CStyleArithmetic:
                 return f"(~({v[0]} ^ {v[1]}))"
             case Ops.MOD:
                 return self._terms.literal(False, dtype)
-        return self._logic(op, v)
+        return on_bools(op, v)
 
     # numbers
 

@@ -18,6 +18,33 @@ COMPARISONS = frozenset({Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE})
 WRAPPING = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL})
 
 
+def on_bools(op: Ops, v: list[str], *, xor: str = "^", false: str = "0") -> str | None:
+    """An op on bools; None where it takes the way of other dtypes.
+
+    Args:
+      op: the op.
+      v: the operands.
+      xor: the operator that tells whether bools differ.
+      false: the constant.
+    """
+    if op in LOGIC:
+        return f"({v[0]} {xor if LOGIC[op] == '^' else LOGIC[op]} {v[1]})"
+    match op:
+        case Ops.NEG:
+            return v[0]
+        case Ops.NOT:
+            return f"(!{v[0]})"
+        case Ops.CMPLT:
+            return f"(!{v[0]} & {v[1]})"
+        case Ops.CMPEQ:
+            return f"({v[0]} == {v[1]})"
+        case Ops.MOD:
+            return false
+        case Ops.MULACC:
+            return f"(({v[0]} & {v[1]}) | {v[2]})"
+    return None
+
+
 def short(dtype: DType) -> str:
     """The dtype in a few letters, for names of types and helpers: ``f32``, ``u8``, ``i32x4``."""
     kind = {"float": "f", "int": "i", "uint": "u", "bool": "b"}[dtype.kind]

@@ -8,7 +8,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
 from ..ir.uop import UOp
-from .spelling import BINARY, COMPARISONS, LOGIC, bare, short
+from .spelling import BINARY, COMPARISONS, bare, on_bools, short
 from .wgsl_conversion import WGSLConversion
 from .wgsl_terms import WGSLTerms
 
@@ -63,28 +63,10 @@ class WGSLArithmetic:
         if dtype.itemsize == 8:
             return self._wide(op, dtype, v)
         if dtypes.is_bool(dtype):
-            return self._logic(op, v)
+            return on_bools(op, v, xor="!=", false="false")
         if dtypes.is_float(dtype):
             return self._float(op, dtype, v)
         return self._integer(op, dtype, v, guarded)
-
-    def _logic(self, op: Ops, v: list[str]) -> str | None:
-        if op in LOGIC:
-            return f"({v[0]} {'!=' if LOGIC[op] == '^' else LOGIC[op]} {v[1]})"
-        match op:
-            case Ops.NEG:
-                return v[0]
-            case Ops.NOT:
-                return f"(!{v[0]})"
-            case Ops.CMPLT:
-                return f"(!{v[0]} & {v[1]})"
-            case Ops.CMPEQ:
-                return f"({v[0]} == {v[1]})"
-            case Ops.MOD:
-                return "false"
-            case Ops.MULACC:
-                return f"(({v[0]} & {v[1]}) | {v[2]})"
-        return None
 
     def _float(self, op: Ops, dtype: DType, v: list[str]) -> str | None:
         if op in (Ops.CMPEQ, Ops.CMPNE) and v[0] == v[1]:
