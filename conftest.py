@@ -116,7 +116,7 @@ _settings: dict[str, object] = {}
 
 def _declared() -> dict[str, Any]:
     """The settings of the packages that are imported."""
-    module = sys.modules.get("tg_lazy.context")
+    module = sys.modules.get("tg_lazy.settings.context")
     return {} if module is None else dict(module.ContextVar.registry)
 
 

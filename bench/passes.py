@@ -27,11 +27,14 @@ TRACED = ("ResNet-50, batch 1", language.NAME, "decode 135M, fp32")
 BUILDING, RUNNING, COUNTING = "building the graph", "running", "counting its nodes"
 PASSES = {
     "differentiating": ("tg_frontend.tensor:Tensor.backward",),
-    "recognising graphs": ("tg_lazy.template:structure", "tg_lazy.template:recall", "tg_lazy.template:remember"),
-    "scheduling and fusion": ("tg_lazy.schedule:schedule", "tg_lazy.schedule:recognise"),
-    "forming kernels": ("tg_lazy.schedule:form", "tg_lazy.schedule:form_rows"),
+    "recognising graphs": (
+        "tg_lazy.scheduler.template:structure", "tg_lazy.scheduler.template:recall",
+        "tg_lazy.scheduler.template:remember",
+    ),
+    "scheduling and fusion": ("tg_lazy.scheduler.schedule:schedule", "tg_lazy.scheduler.schedule:recognise"),
+    "forming kernels": ("tg_lazy.scheduler.schedule:form", "tg_lazy.scheduler.schedule:form_rows"),
     "keys, cache on disk": (
-        "tg_lazy.ast:LazyOp.key", "tg_runtime.diskcache:digest", "tg_runtime.diskcache:get",
+        "tg_lazy.ast.nodes:LazyOp.key", "tg_runtime.diskcache:digest", "tg_runtime.diskcache:get",
         "tg_runtime.diskcache:put", "tg_runtime.speccache:dump", "tg_runtime.speccache:generator_identity",
     ),
     "lowering to loops": ("tg_codegen.nest.lower:lower",),

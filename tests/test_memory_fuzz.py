@@ -8,7 +8,7 @@ import tg_frontend.memory
 from tests.fuzz import memory
 from tg_frontend.core import Core
 from tg_lazy import Context
-from tg_lazy.order import Ordering
+from tg_lazy.order.order import Ordering
 
 
 @pytest.mark.parametrize(("device", "first", "count"), [("NUMPY", 0, 40), ("NUMPY", 40, 40), ("CPU", 1000, 4)])

@@ -17,8 +17,8 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyOp, Ops, schedule
-from tg_lazy.collector import Uncollected
 from tg_lazy.cost import LIMITS
+from tg_lazy.settings.collector import Uncollected
 
 from .machines import CPUS, GPUS, Machine
 from .programs import Case, neighbours

@@ -8,13 +8,15 @@ from functools import cache
 
 from tg_codegen import Renderer, Target
 from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
-from tg_codegen.render.c import ClangRenderer
-from tg_codegen.render.cuda import CUDARenderer
-from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.msl import MSLRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
-from tg_codegen.render.ptx import PTXRenderer
-from tg_codegen.render.wgsl import WGSLRenderer
+from tg_codegen.render.renderers import (
+    ClangRenderer,
+    CUDARenderer,
+    LLVMRenderer,
+    MSLRenderer,
+    OpenCLRenderer,
+    PTXRenderer,
+    WGSLRenderer,
+)
 from tg_lazy.cost import Limits
 
 VECTORS = {16: (16, 256 << 10), 32: (16, 512 << 10), 64: (32, 1 << 20)}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tg_lazy import Ops
-from tg_lazy.hazards import _references, outside
+from tg_lazy.subgraph.hazards import _references, outside
 
 
 def test_a_view_refers_to_its_base_once(machine: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, Storage
-from tg_lazy.origin import caller
+from tg_lazy.graph.origin import caller
 from tg_shape import Variable, View
 
 f32, i32 = dtypes.float32, dtypes.int32

@@ -7,7 +7,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp
 from tg_lazy import ast as A
-from tg_lazy.reach import Doubt, check_reach, doubts
+from tg_lazy.ast.reach import Doubt, check_reach, doubts
 from tg_shape import ShapeTracker, Variable, View
 
 N = Variable("n", 1, 8)

@@ -5,7 +5,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_lazy.ast import BufferArg
-from tg_lazy.reuse import in_place, replaceable
+from tg_lazy.ast.reuse import in_place, replaceable
 from tg_shape import ShapeTracker
 
 f32 = dtypes.float32

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tg_lazy.row import row_of
+from tg_lazy.graph.row import row_of
 
 
 def test_equal_rows_are_one_object() -> None:

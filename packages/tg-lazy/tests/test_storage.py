@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from weakref import ref
 
-from tg_lazy.storage import Readers
+from tg_lazy.graph.storage import Readers
 
 
 class Node:

@@ -82,7 +82,7 @@ def test_several_outputs_and_temporaries(machine: Any, empty: dict[Any, Any]) ->
 @pytest.fixture
 def thoughts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many nodes each graph had that was not scheduled from memory."""
-    module = sys.modules["tg_lazy.schedule"]
+    module = sys.modules["tg_lazy.scheduler.schedule"]
     real, found = module._scheduled, []
 
     def counted(bases: Any, *rest: Any) -> Any:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tg_lazy import LazyBuffer, Ops, schedule, template
-from tg_lazy.merge import Merging
-from tg_lazy.order import Ordering
-from tg_lazy.step import Step
+from tg_lazy.fusion.step import Step
+from tg_lazy.order.merge import Merging
+from tg_lazy.order.order import Ordering
 
-MODULE = sys.modules["tg_lazy.schedule"]  # by its name tg_lazy gives the function
+MODULE = sys.modules["tg_lazy.scheduler.schedule"]  # by its name tg_lazy gives the function
 
 
 @pytest.fixture(autouse=True)

@@ -405,7 +405,7 @@ def test_out_of_memory_names_the_users_line() -> None:
 
 def test_bad_item_is_refused() -> None:
     from tg_lazy import LazyOp, ScheduleItem
-    from tg_lazy.origin import Origin
+    from tg_lazy.graph.origin import Origin
 
     item = ScheduleItem(
         LazyOp(Ops.ASSIGN, dtypes.float32, (1,)), (Storage("CPU", 1, dtypes.float32),), "", Origin(("f.py", 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tg_lazy import ANOMALY, Context, ContextVar, Scope
-from tg_lazy.lazybuffer import tell_methods
+from tg_lazy.graph.lazybuffer import tell_methods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from functools import partial
 from threading import local
 
 from tg_lazy import ANOMALY, LazyBuffer, Ops, Scope
-from tg_lazy.origin import BACKWARD
+from tg_lazy.graph.origin import BACKWARD
 
 from .function import Function, Grads, Seen
 from .memory import Clock

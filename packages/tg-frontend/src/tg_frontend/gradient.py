@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import can_safe_cast
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.lazybuffer import graph_lock, writes_once
+from tg_lazy.graph.lazybuffer import graph_lock, writes_once
 from tg_shape import prod, sint
 
 from . import files, host

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import update_wrapper
 
-from tg_lazy.origin import WRAPPERS
+from tg_lazy.graph.origin import WRAPPERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

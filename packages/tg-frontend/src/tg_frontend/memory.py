@@ -12,8 +12,8 @@ from weakref import ref
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.lazybuffer import LEAVES, MEMORY, contiguous, graph_lock
-from tg_lazy.storage import Readers
+from tg_lazy.graph.lazybuffer import LEAVES, MEMORY, contiguous, graph_lock
+from tg_lazy.graph.storage import Readers
 from tg_shape import ShapeTracker, sint
 
 from . import host

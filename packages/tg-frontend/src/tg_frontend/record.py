@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from tg_lazy import ANOMALY, DEBUG, LazyBuffer, Ops, Storage
-from tg_lazy.reach import check_reach
+from tg_lazy.ast.reach import check_reach
 from tg_runtime import PROFILE, Buffer, Device, buffer_of
 from tg_runtime.interrupts import Uninterrupted
 from tg_shape import Variable

@@ -6,7 +6,7 @@ import math
 
 from tg_dtype import ConstType, dtypes, sum_dtype
 from tg_lazy import Ops
-from tg_lazy.lazybuffer import max_size
+from tg_lazy.graph.lazybuffer import max_size
 
 from .core import DTypeLike
 from .function import Function, Max, Prod, Sum

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.lazybuffer import LEAVES, graph_lock, writes_once
+from tg_lazy.graph.lazybuffer import LEAVES, graph_lock, writes_once
 from tg_shape import View
 
 from . import host

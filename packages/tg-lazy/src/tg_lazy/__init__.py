@@ -1,12 +1,10 @@
 """The lazy graph: ops and their specification, kernel ASTs, storage, settings, and the scheduler."""
 
 from . import ast
-from .anomaly import ANOMALY
-from .ast import BufferArg, InvalidAST, LazyOp
-from .context import DEBUG, STRICT, Context, ContextVar, getenv
+from .ast.nodes import BufferArg, InvalidAST, LazyOp
 from .explain import explain
-from .item import ScheduleItem
-from .lazybuffer import LazyBuffer
+from .graph.lazybuffer import LazyBuffer
+from .graph.storage import Storage
 from .ops import (
     ALU,
     COMMUTATIVE,
@@ -22,9 +20,11 @@ from .ops import (
     identity,
     result_dtype,
 )
-from .schedule import schedule
-from .scope import Scope
-from .storage import Storage
+from .scheduler.anomaly import ANOMALY
+from .scheduler.item import ScheduleItem
+from .scheduler.schedule import schedule
+from .settings.context import DEBUG, STRICT, Context, ContextVar, getenv
+from .settings.scope import Scope
 
 __all__ = [
     "ALU", "ANOMALY", "COMMUTATIVE", "DEBUG", "KERNEL", "REDUCIBLE", "SPEC", "STRICT", "TRANSCENDENTAL", "BufferArg",

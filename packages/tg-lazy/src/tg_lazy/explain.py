@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .item import ScheduleItem, describe
-from .lazybuffer import LazyBuffer
-from .schedule import schedule
+from .graph.lazybuffer import LazyBuffer
+from .scheduler.item import ScheduleItem, describe
+from .scheduler.schedule import schedule
 
 
 def explain(what: Sequence[ScheduleItem] | Sequence[LazyBuffer]) -> str:

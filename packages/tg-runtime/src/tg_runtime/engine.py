@@ -11,10 +11,10 @@ from functools import partial
 from weakref import ref
 
 from tg_lazy import ANOMALY, DEBUG, LazyBuffer, Ops, ScheduleItem, Storage, schedule
-from tg_lazy.lazybuffer import graph_lock
-from tg_lazy.origin import Origin
-from tg_lazy.reach import check_reach
-from tg_lazy.schedule import recognise
+from tg_lazy.ast.reach import check_reach
+from tg_lazy.graph.lazybuffer import graph_lock
+from tg_lazy.graph.origin import Origin
+from tg_lazy.scheduler.schedule import recognise
 from tg_shape import Variable, sym_eval
 
 from .anomaly import watched

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tg_codegen import ProgramSpec, Renderer, compile_ast
 from tg_dtype import ImageDType
 from tg_lazy import DEBUG, STRICT, LazyOp
-from tg_lazy.collector import Uncollected
+from tg_lazy.settings.collector import Uncollected
 
 from . import diskcache, speccache
 from .beam import search

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tg_dtype import dtypes
 from tg_lazy import LazyOp
-from tg_lazy.reuse import in_place, replaceable
+from tg_lazy.ast.reuse import in_place, replaceable
 
 from .allocator import LRUAllocator
 from .buffer import Buffer

@@ -13,8 +13,8 @@ from typing import Any
 
 from tg_dtype import DType
 from tg_lazy import LazyBuffer, Ops, Storage
-from tg_lazy.item import describe
-from tg_lazy.template import Template
+from tg_lazy.scheduler.item import describe
+from tg_lazy.scheduler.template import Template
 
 from .allocator import Allocator
 from .buffer import Buffer, buffer_of

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from tg_lazy import DEBUG, LazyOp
-from tg_lazy.collector import Uncollected
+from tg_lazy.settings.collector import Uncollected
 
 from .compiled import Compiled, Interpreted
 from .counters import GlobalCounters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tg_dtype import dtypes
 from tg_lazy import DEBUG, LazyOp, Ops
-from tg_lazy.reach import Doubt, doubts
+from tg_lazy.ast.reach import Doubt, doubts
 from tg_shape import Expr, Variable, sint, sym_eval
 
 from .buffer import Buffer

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from tg_dtype import dtypes
 from tg_lazy import ANOMALY, BufferArg, LazyOp, Ops, ast
-from tg_lazy.anomaly import Parts
-from tg_lazy.lazybuffer import contiguous
-from tg_lazy.origin import UNKNOWN, Told
+from tg_lazy.graph.lazybuffer import contiguous
+from tg_lazy.graph.origin import UNKNOWN, Told
+from tg_lazy.scheduler.anomaly import Parts
 from tg_shape import prod
 
 from .buffer import Buffer
@@ -49,7 +49,7 @@ class Watch:
       kernel: its AST; None for a caller's function, of which only the memory is known.
       bufs: its buffers.
       values: the values of the variables.
-      origin: the line that it comes from; :class:`~tg_lazy.anomaly.Parts` where more is known.
+      origin: the line that it comes from; :class:`~tg_lazy.scheduler.anomaly.Parts` where more is known.
     """
 
     def __init__(self, name: str, kernel: LazyOp | None, bufs: Sequence[Buffer], values: Vars, origin: object) -> None:

@@ -11,6 +11,11 @@ from .opencl import OpenCLRenderer
 from .ptx import PTXRenderer
 from .wgsl import WGSLRenderer
 
+__all__ = [
+    "RENDERERS", "CUDARenderer", "ClangRenderer", "LLVMRenderer", "MSLRenderer", "OpenCLRenderer", "PTXRenderer",
+    "WGSLRenderer",
+]  # fmt: skip
+
 RENDERERS: dict[str, type[Renderer]] = {
     renderer.name: renderer
     for renderer in (

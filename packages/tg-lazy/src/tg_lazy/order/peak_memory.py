@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from .hazards import READER
+from ..fusion.step import Step
+from ..graph.storage import Storage
+from ..subgraph.hazards import READER
 from .order import Ordering
-from .step import Step
-from .storage import Storage
 
 Run = list[Step]
 LASTING = frozenset({"output", READER})

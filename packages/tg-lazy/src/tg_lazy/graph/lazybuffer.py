@@ -22,7 +22,7 @@ from weakref import ref
 from tg_dtype import ConstType, DType, dtypes
 from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve, sint, upper
 
-from .ops import ALU, REDUCIBLE, Ops, identity, result_dtype
+from ..ops import ALU, REDUCIBLE, Ops, identity, result_dtype
 from .origin import caller, detailed
 from .row import Row, find_row, row_of
 from .storage import Readers, Storage

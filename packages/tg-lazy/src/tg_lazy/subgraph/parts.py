@@ -9,7 +9,7 @@ from __future__ import annotations
 from tg_dtype import DType, dtypes
 from tg_shape import ShapeTracker, View
 
-from .ops import SPEC, Ops, Trait
+from ..ops import SPEC, Ops, Trait
 
 VECTORS = 16
 """Elements of which the parts are a multiple where they may be padded and are long: all of them begin alike."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from tg_shape import prod
 
-from .cost import FLOPS, limits_of
-from .fold import masked
-from .graph import Graph, Node, seen_shape
-from .lazybuffer import LEAVES, max_size
-from .ops import Ops
+from ..ast.fold import masked
+from ..cost import FLOPS, limits_of
+from ..graph.lazybuffer import LEAVES, max_size
+from ..ops import Ops
+from ..subgraph.graph import Graph, Node, seen_shape
 from .step import aligned
 
 
 class Facts:
-    """Tables over a graph's nodes, by index; what has to be memory has its reason (:func:`tg_lazy.fusion.require`).
+    """Tables over a graph's nodes, by index; what has to be memory has its reason (:func:`.fusion.require`).
 
     Attributes:
       flops: arithmetic of one element, from memory and reductions up to here.

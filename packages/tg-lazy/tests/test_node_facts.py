@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tg_lazy import Ops
-from tg_lazy.facts import Facts
-from tg_lazy.graph import Graph
+from tg_lazy.fusion.node_facts import Facts
+from tg_lazy.subgraph.graph import Graph
 
 
 def test_what_is_read_is_the_sum_of_the_operands(machine: Any) -> None:

@@ -37,7 +37,7 @@ from weakref import ref
 from tg_dtype import ConstType, DType, dtypes
 from tg_shape import Expr, Interned, ShapeTracker, Variable, sint, toposort
 
-from .ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
+from ..ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
 
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
@@ -323,7 +323,7 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
 
 
 def _outside(st: ShapeTracker, size: int) -> Iterator[str]:
-    """What a view reaches beyond its buffer, whatever the variables are: see :mod:`tg_lazy.reach` for what they are."""
+    """What a view reaches beyond its buffer, whatever the variables are: see :mod:`~.ast.reach`."""
     view = st.views[0]  # of a stack of views the one that leads to the buffer
     if 0 in st.shape:
         return

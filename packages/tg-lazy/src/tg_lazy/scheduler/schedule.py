@@ -6,27 +6,27 @@ from collections.abc import Sequence
 
 from tg_shape import Variable
 
+from ..ast.nodes import BufferArg, LazyOp
+from ..ast.nodes import sink as sink_of
+from ..cost import limits_of
+from ..form.kernel import Former, frames_of
+from ..fusion.fusion import Fusion
+from ..fusion.step import Step
+from ..graph.lazybuffer import LEAVES, LazyBuffer, graph_lock
+from ..graph.origin import Origin
+from ..graph.storage import Storage
+from ..ops import Ops
+from ..order.chain import chains, has_rows
+from ..order.merge import Merging
+from ..order.order import Ordering, allocate
+from ..order.peak_memory import sparing
+from ..order.verify import verify
+from ..settings.collector import Uncollected
+from ..subgraph.graph import Graph
+from ..subgraph.hazards import READER, kept, reach_readers
 from . import template
 from .anomaly import ANOMALY, Parts
-from .ast import BufferArg, LazyOp
-from .ast import sink as sink_of
-from .chain import chains, has_rows
-from .collector import Uncollected
-from .cost import limits_of
-from .fusion import Fusion
-from .graph import Graph
-from .hazards import READER, kept, reach_readers
 from .item import ScheduleItem
-from .kernel import Former, frames_of
-from .lazybuffer import LEAVES, LazyBuffer, graph_lock
-from .merge import Merging
-from .ops import Ops
-from .order import Ordering, allocate
-from .origin import Origin
-from .sparing import sparing
-from .step import Step
-from .storage import Storage
-from .verify import verify
 
 _VIEW = Ops.VIEW
 

@@ -15,12 +15,12 @@ from collections.abc import Set
 
 from tg_shape import ShapeTracker
 
-from .ast import LazyOp
-from .cost import Limits, limits_of
-from .graph import Node
-from .ops import Ops
+from ..ast.nodes import LazyOp
+from ..cost import Limits, limits_of
+from ..fusion.step import Step
+from ..ops import Ops
+from ..subgraph.graph import Node
 from .order import Ordering
-from .step import Step
 
 
 def chains(ordering: Ordering, chosen: Set[Node]) -> list[list[Step]]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from tg_shape import ShapeTracker, prod
 
-from .cost import limits_of
-from .facts import Facts
-from .fold import masked
-from .graph import Edge, Graph, Node, seen_shape
-from .kernel import over
-from .lazybuffer import LEAVES, MEMORY, max_size
-from .ops import Ops
+from ..ast.fold import masked
+from ..cost import limits_of
+from ..form.kernel import over
+from ..graph.lazybuffer import LEAVES, MEMORY, max_size
+from ..ops import Ops
+from ..subgraph.graph import Edge, Graph, Node, seen_shape
+from .node_facts import Facts
 from .step import ELSEWHERE, ROW, Space, Step, Use, aligned, is_kernel
 
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from tg_shape import ShapeTracker, sint
 
-from .ast import LazyOp
-from .context import ContextVar
-from .kernel import Former
-from .lazybuffer import LEAVES, tell_methods
-from .ops import Ops
-from .origin import Origin
+from ..ast.nodes import LazyOp
+from ..form.kernel import Former
+from ..graph.lazybuffer import LEAVES, tell_methods
+from ..graph.origin import Origin
+from ..ops import Ops
+from ..settings.context import ContextVar
 
 ANOMALY: ContextVar[int] = ContextVar("ANOMALY", 0, tell_methods)
 """Whether what kernels write is looked at: 1 for NaN, 2 for infinities, too."""

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from tg_dtype import ConstType, DType, bitcast_scalar, can_safe_cast, cast_scalar, dtypes
 from tg_shape import ShapeTracker, View
 
-from . import ast
-from .ast import LazyOp
-from .ops import SPEC, Ops
+from ..ops import SPEC, Ops
+from . import nodes as ast
+from .nodes import LazyOp
 
 Apply = Callable[[LazyOp], LazyOp | None]
 

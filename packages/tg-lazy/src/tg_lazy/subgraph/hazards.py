@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from tg_shape import upper
 
+from ..graph.lazybuffer import LEAVES, MEMORY, LazyBuffer
+from ..ops import Ops
 from .graph import Graph
-from .lazybuffer import LEAVES, MEMORY, LazyBuffer
-from .ops import Ops
 
 T = TypeVar("T")
 _ASSIGN, _BUFFER_VIEW, _VIEW = Ops.ASSIGN, Ops.BUFFER_VIEW, Ops.VIEW  # an Enum's members take long to look up

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from tg_dtype import dtypes
 from tg_shape import ShapeTracker, sint
 
-from . import ast, fold
-from .ast import BufferArg, LazyOp
-from .graph import Edge, Node, seen_shape
-from .lazybuffer import Shape, contiguous, max_size
-from .ops import ALU, Ops
-from .storage import Storage
+from .. import ast
+from ..ast import fold
+from ..ast.nodes import BufferArg, LazyOp
+from ..graph.lazybuffer import Shape, contiguous, max_size
+from ..graph.storage import Storage
+from ..ops import ALU, Ops
+from ..subgraph.graph import Edge, Node, seen_shape
 
 Seen = tuple[Node, ShapeTracker | None]
 

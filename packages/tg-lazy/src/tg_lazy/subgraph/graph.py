@@ -8,12 +8,12 @@ from typing import Any
 from tg_dtype import DType, dtypes
 from tg_shape import Expr, ShapeTracker, Variable, prod, sint, toposort, unbind
 
-from .context import STRICT
-from .cost import limits_of
-from .lazybuffer import LazyBuffer, Shape, contiguous, max_size, row_major_offset
-from .ops import Ops
+from ..cost import limits_of
+from ..graph.lazybuffer import LazyBuffer, Shape, contiguous, max_size, row_major_offset
+from ..graph.storage import Storage
+from ..ops import Ops
+from ..settings.context import STRICT
 from .parts import in_parts
-from .storage import Storage
 
 Edge = tuple["Node", ShapeTracker | None]
 """An operand: a node, and the tracker through which it is seen (None: as it is)."""

@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 from tg_dtype import DType
 
-from . import hazards
-from .ast import LazyOp
-from .context import STRICT
-from .cost import LIMITS, Limits
+from ..ast.nodes import LazyOp
+from ..cost import LIMITS, Limits
+from ..graph.lazybuffer import LazyBuffer
+from ..graph.origin import Origin
+from ..graph.row import Row
+from ..graph.storage import Storage
+from ..ops import Ops
+from ..settings.context import STRICT
+from ..subgraph import hazards
 from .item import ScheduleItem
-from .lazybuffer import LazyBuffer
-from .ops import Ops
-from .origin import Origin
-from .row import Row
-from .storage import Storage
 
 LARGEST = 1 << 15
 """Nodes of the largest graph that is remembered."""

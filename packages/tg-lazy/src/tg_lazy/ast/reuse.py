@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import ast
-from .ast import BufferArg, LazyOp
-from .ops import Ops
+from ..ops import Ops
+from . import nodes as ast
+from .nodes import BufferArg, LazyOp
 
 
 def replaceable(sink: LazyOp) -> dict[int, tuple[int, ...]]:

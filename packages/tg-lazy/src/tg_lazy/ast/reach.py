@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from tg_shape import Variable, View
 
-from .ast import LazyOp
-from .ops import Ops
+from ..ops import Ops
+from .nodes import LazyOp
 
 _MOST_VARIABLES = 4  # of a view whose corners are all tried
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from .graph import Graph, Node
-from .ops import Ops
-from .step import Step, is_kernel, stored_through
-from .storage import Storage
+from ..fusion.step import Step, is_kernel, stored_through
+from ..graph.storage import Storage
+from ..ops import Ops
+from ..subgraph.graph import Graph, Node
 
 
 def allocate(graph: Graph) -> None:

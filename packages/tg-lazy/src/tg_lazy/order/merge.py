@@ -7,13 +7,13 @@ the order, or can be made so without a cycle.
 
 from __future__ import annotations
 
-from .cost import limits_of
-from .graph import Node, seen_shape
-from .kernel import target_of
-from .lazybuffer import max_size
-from .ops import Ops
+from ..cost import limits_of
+from ..form.kernel import target_of
+from ..fusion.step import ELSEWHERE, ROW, Step, stored_through
+from ..graph.lazybuffer import max_size
+from ..ops import Ops
+from ..subgraph.graph import Node, seen_shape
 from .order import Ordering, in_place
-from .step import ELSEWHERE, ROW, Step, stored_through
 
 Signature = tuple[object, ...]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .ast import LazyOp
-from .lazybuffer import LazyBuffer
-from .ops import Ops
-from .origin import Origin
-from .storage import Storage
+from ..ast.nodes import LazyOp
+from ..graph.lazybuffer import LazyBuffer
+from ..graph.origin import Origin
+from ..graph.storage import Storage
+from ..ops import Ops
 
 
 class ScheduleItem:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .graph import Node
-from .ops import Ops
+from ..fusion.step import Step, is_kernel
+from ..graph.storage import Storage
+from ..ops import Ops
+from ..subgraph.graph import Node
 from .order import in_place
-from .step import Step, is_kernel
-from .storage import Storage
 
 
 def verify(steps: Iterable[Step]) -> None:
