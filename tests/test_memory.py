@@ -17,9 +17,10 @@ from bench.workloads import WORKLOADS
 
 from tg_codegen.ir.uop import UOp
 from tg_frontend.realization import LIVE
-from tg_lazy import LazyOp, template
+from tg_lazy import LazyOp
 from tg_lazy.graph.lazybuffer import _nodes
 from tg_lazy.graph.row import _rows
+from tg_lazy.scheduler import template
 from tg_runtime import Device, DeviceError, GlobalCounters
 from tg_shape import Interned
 from tg_shape.expr import _nodes as _expressions

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, truncate
-from tg_lazy import SPEC, LazyOp, Ops, ast, fold
+from tg_lazy import SPEC, LazyOp, Ops, ast
+from tg_lazy.ast import fold
 from tg_shape import ShapeTracker, Variable
 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 2.5, 1e30, math.inf, -math.inf, math.nan)

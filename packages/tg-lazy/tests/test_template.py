@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from tg_dtype import dtypes
-from tg_lazy import LazyBuffer, Ops, schedule, template
+from tg_lazy import LazyBuffer, Ops, schedule
 from tg_lazy.cost import LIMITS, Limits
+from tg_lazy.scheduler import template
 from tg_shape import Variable
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_lazy import LazyBuffer, Ops, schedule, template
+from tg_lazy import LazyBuffer, Ops, schedule
 from tg_lazy.fusion.step import Step
 from tg_lazy.order.merge import Merging
 from tg_lazy.order.order import Ordering
+from tg_lazy.scheduler import template
 
 MODULE = sys.modules["tg_lazy.scheduler.schedule"]  # by its name tg_lazy gives the function
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tg_dtype import dtypes
-from tg_lazy import Context, LazyBuffer, Ops, Storage, schedule, template
+from tg_lazy import Context, LazyBuffer, Ops, Storage, schedule
+from tg_lazy.scheduler import template
 from tg_runtime import (
     BufferOptions,
     Device,
