@@ -13,9 +13,9 @@ import sys
 from tg_codegen import compile_ast
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
-from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.c.cuda import CUDARenderer
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker

@@ -75,6 +75,13 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
             "tg_codegen.plan.planted -> tg_codegen.emit.access",
         ),
         (
+            "languages",
+            "tg-codegen",
+            "render/wgsl/planted.py",
+            "from ..c.terms import CStyleTerms\n",
+            "tg_codegen.render.wgsl.planted -> tg_codegen.render.c.terms",
+        ),
+        (
             "uops",
             "tg-codegen",
             "render/planted.py",

@@ -104,7 +104,7 @@ def environment(subject: Subject, places: Places) -> Iterator[tuple[str, dict[st
 
 def metal(folder: Path) -> dict[str, str]:
     """Builds the stand-in for Metal that the tests use; returns the variables that name it."""
-    from tg_codegen.render.msl_host import install
+    from tg_codegen.render.c.msl_host import install
 
     install(str(folder))
     library = folder / "libfakemetal.so"

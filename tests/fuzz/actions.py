@@ -30,8 +30,8 @@ from tg_codegen.nest.nest import Kind, Nest, NodeOp
 from tg_codegen.nest.parts import stated
 from tg_codegen.plan.actions import KernelAction, loads_of, reductions_of
 from tg_codegen.plan.heuristic import applied
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import DType, dtypes, from_bits, to_bits, truncate
 from tg_frontend import Tensor
 from tg_lazy import BufferArg, LazyOp, Ops

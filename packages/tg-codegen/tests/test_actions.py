@@ -16,8 +16,8 @@ from tg_codegen.machine.renderer import Renderer
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.vocabulary import parse_loop
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
 from tg_codegen.render.wgsl import WGSLRenderer
 from tg_codegen.rewrite.pipelining import apart
 from tg_dtype import DType, dtypes

@@ -9,7 +9,7 @@ import pytest
 from tg_codegen import Target, compile_ast
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.ir.uop import UOp, UOps
-from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_codegen.search.cycles import _chain, cycles
 from tg_dtype import dtypes

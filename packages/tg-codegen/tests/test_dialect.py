@@ -17,8 +17,8 @@ from tg_codegen.conformance import Case, cases
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.machine.target import Target
-from tg_codegen.render.cstyle import CStyleRenderer
-from tg_codegen.render.dialect import Dialect, call
+from tg_codegen.render.c.cstyle import CStyleRenderer
+from tg_codegen.render.c.dialect import Dialect, call
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops
 

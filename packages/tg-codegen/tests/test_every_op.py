@@ -13,11 +13,11 @@ import pytest
 
 from tg_codegen import compile_ast
 from tg_codegen.machine.renderer import Renderer
-from tg_codegen.render.c import ClangRenderer
-from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.c.clang import ClangRenderer
+from tg_codegen.render.c.cuda import CUDARenderer
+from tg_codegen.render.c.msl import MSLRenderer
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.msl import MSLRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_codegen.render.renderers import RENDERERS
 from tg_codegen.render.wgsl import WGSLRenderer

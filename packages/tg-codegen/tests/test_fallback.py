@@ -17,8 +17,8 @@ from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.machine.limits import MAX_STACK_BYTES, broken_limits
 from tg_codegen.nest.kernel import Kernel
 from tg_codegen.plan.actions import Action, Mark, Share, Split
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
 from tg_codegen.render.wgsl import WGSLRenderer
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import BufferArg, Context, LazyOp, Ops

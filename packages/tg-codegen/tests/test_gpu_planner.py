@@ -18,7 +18,7 @@ from tg_codegen.nest.nest import Kind
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.vocabulary import parse
-from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A

@@ -7,8 +7,8 @@ import pytest
 from tg_codegen import EmitError, compile_ast
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.ir.uop import UOps
-from tg_codegen.render.c import ClangRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.render.c.clang import ClangRenderer
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_dtype import ImageDType, dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker

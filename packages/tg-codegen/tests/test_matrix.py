@@ -20,7 +20,7 @@ from tg_codegen.nest.nest import Nest
 from tg_codegen.plan.actions import LoopAction, apply
 from tg_codegen.plan.cpu_heuristic import heuristic
 from tg_codegen.plan.vocabulary import parse_loop
-from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.rules import full_rewrite
 from tg_dtype import DType, dtypes

@@ -14,8 +14,8 @@ from tg_codegen import compile_ast
 from tg_codegen.conformance import Case, cases
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.ir.uop import UOp
-from tg_codegen.render.msl import MOST_BUFFERS, MSLRenderer
-from tg_codegen.render.msl_host import CHECK_FLAGS, HOST_FLAGS, host_source, install
+from tg_codegen.render.c.msl import MOST_BUFFERS, MSLRenderer
+from tg_codegen.render.c.msl_host import CHECK_FLAGS, HOST_FLAGS, host_source, install
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker

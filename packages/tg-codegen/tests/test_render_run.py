@@ -16,10 +16,10 @@ import pytest
 from tg_codegen.conformance import Case, cases, encode, thread_case
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.machine.renderer import Renderer
-from tg_codegen.render.c import ClangRenderer
-from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.c.clang import ClangRenderer
+from tg_codegen.render.c.cuda import CUDARenderer
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
 from tg_dtype import AddrSpace, DType, dtypes, truncate
 from tg_lazy import Ops
 

@@ -12,7 +12,7 @@ from tg_codegen.ir.facts import kernel_facts
 from tg_codegen.ir.uop import UOps
 from tg_codegen.ir.verify import verify
 from tg_codegen.linear.interpret import interpret
-from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.wgsl import WGSLRenderer
 from tg_codegen.rewrite.scalarize import scalarize
 from tg_dtype import dtypes

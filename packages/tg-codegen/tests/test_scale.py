@@ -10,7 +10,7 @@ import pytest
 from tg_codegen import Target, compile_ast, interpret
 from tg_codegen.ir.uop import UOps
 from tg_codegen.linear.interpret import scaled
-from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import DType, dtypes, truncate
 from tg_lazy import BufferArg, LazyOp, Ops

@@ -10,8 +10,8 @@ import pytest
 from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret, parse
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
-from tg_codegen.render.opencl import OpenCLRenderer
 from tg_codegen.search.beam import FAR, MOST
 from tg_codegen.search.cycles import cycles
 from tg_codegen.search.descent import descents

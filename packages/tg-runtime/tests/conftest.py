@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tg_codegen.render.msl_host import install
+from tg_codegen.render.c.msl_host import install
 from tg_lazy import Context
 from tg_runtime.cpu.tools import find_tool
 from tg_runtime.devices.metal import MetalDevice

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tg_codegen.conformance import Case, cases
-from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_dtype import DType, dtypes
 from tg_runtime import Buffer, CompileError, DevEntry, Device, DeviceError, DeviceUnavailable, OutOfMemory
 from tg_runtime.allocator import BufferOptions

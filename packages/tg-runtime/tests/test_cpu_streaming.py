@@ -9,7 +9,7 @@ import pytest
 
 from tg_codegen import Target, compile_ast
 from tg_codegen.machine.renderer import Renderer
-from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, Ops

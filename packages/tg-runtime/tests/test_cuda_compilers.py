@@ -17,7 +17,7 @@ from tg_codegen import Target, compile_ast, parse
 from tg_codegen.conformance import Case, cases
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.render import dynamic
-from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.c.cuda import CUDARenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast

@@ -12,7 +12,7 @@ import pytest
 
 from tg_codegen.conformance import Case, cases
 from tg_codegen.machine.renderer import Renderer
-from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import dtypes
 from tg_lazy import Context

@@ -12,7 +12,7 @@ from tg_codegen import Renderer, compile_ast, parse
 from tg_codegen.ir.matrix import MMA_TF32, tensor_cores
 from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.ir.uop import UOps
-from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.c.cuda import CUDARenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_dtype import DType, dtypes, to_bits, truncate
 from tg_lazy import BufferArg, Context, LazyOp, Ops

@@ -5,7 +5,7 @@ values come from the op table's Python semantics and the host casts of ``tg_dtyp
 
 Example:
     >>> from tg_codegen.conformance import cases
-    >>> from tg_codegen.render.c import ClangRenderer
+    >>> from tg_codegen.render.c.clang import ClangRenderer
     >>> [case.name for case in cases(ClangRenderer(), lanes=4)][:2]
     ['alu_bool', 'alu_boolx4']
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..machine.renderer import Renderer
-from .c import ClangRenderer
-from .cuda import CUDARenderer
+from .c.clang import ClangRenderer
+from .c.cuda import CUDARenderer
+from .c.msl import MSLRenderer
+from .c.opencl import OpenCLRenderer
 from .llvm import LLVMRenderer
-from .msl import MSLRenderer
-from .opencl import OpenCLRenderer
 from .ptx import PTXRenderer
 from .wgsl import WGSLRenderer
 

@@ -140,7 +140,7 @@ class LLVMCompiler(Compiler):
         """The optimised module.
 
         LLVM's own vectors may end in ``llvm.masked.store``, of which LLVM 22 writes some past what is wanted (see
-        :mod:`tg_codegen.render.llvm_memory`): where it would use any that the text does not, it makes no vectors of
+        :mod:`tg_codegen.render.llvm.memory`): where it would use any that the text does not, it makes no vectors of
         loops.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from tg_codegen.render.opencl import OpenCLRenderer
+from tg_codegen.render.c.opencl import OpenCLRenderer
 
 from ..compiled import Compiled, DeviceFacts
 from ..dev import DevEntry

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from tg_codegen import Renderer
-from tg_codegen.render.c import ClangRenderer
+from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_lazy.cost import LIMITS, Limits
 

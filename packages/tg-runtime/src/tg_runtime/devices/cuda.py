@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tg_codegen import Renderer
 from tg_codegen.machine.capability import capability, newest
-from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.c.cuda import CUDARenderer
 from tg_codegen.render.ptx import PTXRenderer
 
 from ..compiled import Compiled, DeviceFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from tg_codegen.render.msl import MSLRenderer
+from tg_codegen.render.c.msl import MSLRenderer
 from tg_lazy.cost import LIMITS, Limits
 
 from ..compiled import Compiled, DeviceFacts

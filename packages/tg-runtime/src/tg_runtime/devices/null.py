@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tg_codegen import Renderer
-from tg_codegen.render.c import ClangRenderer
-from tg_codegen.render.cuda import CUDARenderer
+from tg_codegen.render.c.clang import ClangRenderer
+from tg_codegen.render.c.cuda import CUDARenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_codegen.render.renderers import RENDERERS

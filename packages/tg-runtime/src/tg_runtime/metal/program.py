@@ -10,7 +10,7 @@ from ctypes import byref, c_void_p
 from functools import partial
 from time import perf_counter_ns
 
-from tg_codegen.render.msl import function_name
+from tg_codegen.render.c.msl import function_name
 
 from ..compiler import Compiler, rejected
 from ..limits import runs_at_all

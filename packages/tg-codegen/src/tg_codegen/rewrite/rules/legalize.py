@@ -244,7 +244,7 @@ def unread(dtype: DType, renderer: Renderer) -> DType:
 
     The language may not know the buffer's own dtype; then it is the unsigned integer of the same size.
 
-    >>> from tg_codegen.render.c import ClangRenderer
+    >>> from tg_codegen.render.c.clang import ClangRenderer
     >>> unread(dtypes.bfloat16, ClangRenderer()).name
     'uint16'
     """

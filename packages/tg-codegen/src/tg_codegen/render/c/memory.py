@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tg_dtype import DType, dtypes
 
-from ..ir.facts import element
-from ..ir.uop import UOp, UOps
-from .cstyle_conversion import CStyleConversion
-from .cstyle_terms import CStyleTerms
-from .spelling import bare, short, stored
+from ...ir.facts import element
+from ...ir.uop import UOp, UOps
+from ..spelling import bare, short, stored
+from .conversion import CStyleConversion
+from .terms import CStyleTerms
 
 
 class CStyleMemory:

@@ -1,7 +1,7 @@
 """C for the CPU: GNU C11 with vector extensions, for clang; gcc >= 12 takes it too.
 
 Example:
-    >>> from tg_codegen.render.c import ClangRenderer
+    >>> from tg_codegen.render.c.clang import ClangRenderer
     >>> from tg_codegen.ir.uop import UOp, UOps
     >>> from tg_dtype import dtypes
     >>> print(ClangRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
@@ -22,10 +22,10 @@ from typing import ClassVar
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
-from ..machine.target import Target
+from ...machine.target import Target
+from ..spelling import bare, short, signed
 from .cstyle import CStyleRenderer
 from .dialect import Builtin, Dialect, Operators, Streaming, Terms, Vectors
-from .spelling import bare, short, signed
 
 _NAMES = {
     dtypes.int8: "signed char", dtypes.uint8: "unsigned char", dtypes.int16: "short", dtypes.uint16: "unsigned short",
@@ -198,7 +198,7 @@ DIALECT = Dialect(
         ending=("  __atomic_thread_fence(__ATOMIC_SEQ_CST);",),
     ),
     # Clang would end vectors of few iterations with masked stores, of which LLVM 22 writes some past what is wanted
-    # (see tg_codegen.render.llvm_memory).
+    # (see tg_codegen.render.llvm.memory).
     short_loop="#pragma clang loop vectorize(disable)",
     few=16,
     vectors=Vectors(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tg_dtype import DType, ImageDType, dtypes
 
-from ..ir.facts import pointer_base
-from ..ir.uop import UOp
-from ..machine.memory import CHANNELS
+from ...ir.facts import pointer_base
+from ...ir.uop import UOp
+from ...machine.memory import CHANNELS
+from ..spelling import bare
 from .dialect import Terms
-from .spelling import bare
 
 
 class Images:

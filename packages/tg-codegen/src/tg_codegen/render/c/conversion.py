@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tg_dtype import DType, dtypes
 
-from .cstyle_terms import CStyleTerms
-from .spelling import bare, short, signed, stored, unsigned
+from ..spelling import bare, short, signed, stored, unsigned
+from .terms import CStyleTerms
 
 
 class CStyleConversion:

@@ -4,7 +4,7 @@ Vectors are structs of our own, worked on lane by lane. One that fits in 16 byte
 index is seen to be a multiple of its lanes, for which buffers must begin at a multiple of 16 bytes.
 
 Example:
-    >>> from tg_codegen.render.cuda import CUDARenderer
+    >>> from tg_codegen.render.c.cuda import CUDARenderer
     >>> from tg_codegen.ir.uop import UOp, UOps
     >>> from tg_dtype import dtypes
     >>> print(CUDARenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
@@ -20,14 +20,14 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, DType, dtypes, to_bits
 from tg_lazy import Ops
 
-from ..ir.matrix import MatrixInstruction
-from ..ir.uop import UOp
-from ..machine.capability import capability
-from ..machine.target import Target
-from . import dynamic
+from ...ir.matrix import MatrixInstruction
+from ...ir.uop import UOp
+from ...machine.capability import capability
+from ...machine.target import Target
+from .. import dynamic
+from ..mma import TENSOR_CORES, mma, short_name, with_tensor_cores
 from .cstyle import CStyleRenderer
 from .dialect import Builtin, Dialect, SharedBlock, Terms, Vectors, WorkGroup, call
-from .mma import TENSOR_CORES, mma, short_name, with_tensor_cores
 
 _NAMES = {
     dtypes.int8: "signed char", dtypes.uint8: "unsigned char", dtypes.int16: "short", dtypes.uint16: "unsigned short",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
-from ..ir.uop import UOp
-from .llvm_text import LLVMText, literal, llvm_type, overload
+from ...ir.uop import UOp
+from .text import LLVMText, literal, llvm_type, overload
 
 
 class LLVMConversion:

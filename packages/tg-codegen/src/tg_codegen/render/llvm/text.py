@@ -7,7 +7,7 @@ import struct
 
 from tg_dtype import ConstType, DType, PtrDType, dtypes, to_bits
 
-from ..ir.uop import UOp, UOps
+from ...ir.uop import UOp, UOps
 
 FLOATS = {dtypes.float16: "half", dtypes.float32: "float", dtypes.float64: "double"}
 _SHORT = {"half": "f16", "float": "f32", "double": "f64"}

@@ -7,10 +7,10 @@ import re
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
-from ..ir.uop import UOp
-from .spelling import BINARY, COMPARISONS, bare, on_bools, short
-from .wgsl_conversion import WGSLConversion
-from .wgsl_terms import WGSLTerms
+from ...ir.uop import UOp
+from ..spelling import BINARY, COMPARISONS, bare, on_bools, short
+from .conversion import WGSLConversion
+from .terms import WGSLTerms
 
 _FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc"}
 _WRAPPING = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR})

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from tg_dtype import ConstType, DType
 
-from ..ir.facts import KernelFacts, element
-from ..ir.scalar import constant_lanes
-from ..ir.uop import UOp
-from .llvm_text import LLVMText, literal, llvm_type, overload, scalar_type
+from ...ir.facts import KernelFacts, element
+from ...ir.scalar import constant_lanes
+from ...ir.uop import UOp
+from .text import LLVMText, literal, llvm_type, overload, scalar_type
 
 LINE = 64  # bytes of a cache line, and more than any vector has
 

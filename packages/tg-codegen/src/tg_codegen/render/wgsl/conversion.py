@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tg_dtype import DType, dtypes
 
-from .spelling import bare, short
-from .wgsl_terms import WGSLTerms
+from ..spelling import bare, short
+from .terms import WGSLTerms
 
 
 class WGSLConversion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import DType, dtypes
 
-from .ptx_text import PTXText, bf16, f16, f32, f64, register_class, suffix
+from .text import PTXText, bf16, f16, f32, f64, register_class, suffix
 
 
 class PTXConversion:

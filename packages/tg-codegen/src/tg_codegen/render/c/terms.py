@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 
 from tg_dtype import AddrSpace, ConstType, DType, PtrDType, dtypes
 
-from ..ir.errors import EmitError
-from ..ir.facts import element, kernel_facts, pointer_base
-from ..ir.uop import UOp
+from ...ir.errors import EmitError
+from ...ir.facts import element, kernel_facts, pointer_base
+from ...ir.uop import UOp
+from ..inlining import inlined
+from ..spelling import bare, decimal, signed, stored
+from ..text import Text, is_atom
 from .dialect import Dialect
-from .inlining import inlined
-from .spelling import bare, decimal, signed, stored
-from .text import Text, is_atom
 
 
 class CStyleTerms:

@@ -4,7 +4,7 @@ Loads and stores of vectors are ``vload``/``vstore``, which need no more alignme
 work-group is stated with the kernel where it has one, and the launch must agree.
 
 Example:
-    >>> from tg_codegen.render.opencl import OpenCLRenderer
+    >>> from tg_codegen.render.c.opencl import OpenCLRenderer
     >>> from tg_dtype import dtypes
     >>> OpenCLRenderer().supports_dtype(dtypes.float16), OpenCLRenderer(half=True).supports_dtype(dtypes.float16)
     (False, True)
@@ -18,11 +18,11 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import Ops
 
-from ..machine.target import Target
+from ...machine.target import Target
+from ..spelling import bare, short
 from .cstyle import CStyleRenderer
 from .dialect import Dialect, Operators, Terms, Vectors, WorkGroup, call
 from .images import Images
-from .spelling import bare, short
 
 _NAMES = {
     dtypes.int8: "char", dtypes.uint8: "uchar", dtypes.int16: "short", dtypes.uint16: "ushort", dtypes.int32: "int",

@@ -1,14 +1,14 @@
 """The C family: one renderer, whose dialect is a table.
 
 :class:`CStyleKernel` writes one kernel statement by statement. What it is made of is held by its parts: words
-(:mod:`~tg_codegen.render.cstyle_terms`), conversions, arithmetic and memory; each asks the dialect where languages
+(:mod:`~tg_codegen.render.c.terms`), conversions, arithmetic and memory; each asks the dialect where languages
 differ. A value used once stands inside the expression that uses it; all others get a variable.
 
 Example:
     >>> from tg_codegen.ir.uop import UOp, UOps
     >>> from tg_codegen.machine.target import Target
-    >>> from tg_codegen.render.cstyle import CStyleRenderer
-    >>> from tg_codegen.render.dialect import Dialect
+    >>> from tg_codegen.render.c.cstyle import CStyleRenderer
+    >>> from tg_codegen.render.c.dialect import Dialect
     >>> from tg_dtype import dtypes
     >>> class PlainC(CStyleRenderer):
     ...     name = "PLAIN"
@@ -25,15 +25,15 @@ from typing import ClassVar
 
 from tg_dtype import AddrSpace, DType, ImageDType, PtrDType, dtypes
 
-from ..ir.facts import pointer_base
-from ..ir.uop import UOp, UOps, is_alu
-from ..machine.renderer import Renderer
-from .cstyle_arithmetic import CStyleArithmetic
-from .cstyle_conversion import CStyleConversion
-from .cstyle_memory import CStyleMemory
-from .cstyle_terms import CStyleTerms
+from ...ir.facts import pointer_base
+from ...ir.uop import UOp, UOps, is_alu
+from ...machine.renderer import Renderer
+from ..spelling import bare
+from .arithmetic import CStyleArithmetic
+from .conversion import CStyleConversion
 from .dialect import Dialect, ImageAccess
-from .spelling import bare
+from .memory import CStyleMemory
+from .terms import CStyleTerms
 
 
 class CStyleRenderer(Renderer):

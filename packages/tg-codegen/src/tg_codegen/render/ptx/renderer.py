@@ -30,18 +30,18 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
-from ..ir.facts import element, kernel_facts
-from ..ir.uop import UOp, UOps, is_alu
-from ..machine.capability import capability
-from ..machine.renderer import Renderer
-from ..machine.target import Target
-from . import dynamic
-from .mma import TENSOR_CORES, mma, with_tensor_cores
-from .ptx_arithmetic import PTXArithmetic
-from .ptx_conversion import PTXConversion
-from .ptx_memory import SPACES, PTXMemory
-from .ptx_text import PTXText, bits_suffix
-from .ptx_values import PTXValues
+from ...ir.facts import element, kernel_facts
+from ...ir.uop import UOp, UOps, is_alu
+from ...machine.capability import capability
+from ...machine.renderer import Renderer
+from ...machine.target import Target
+from .. import dynamic
+from ..mma import TENSOR_CORES, mma, with_tensor_cores
+from .arithmetic import PTXArithmetic
+from .conversion import PTXConversion
+from .memory import SPACES, PTXMemory
+from .text import PTXText, bits_suffix
+from .values import PTXValues
 
 _AXES = {"g": "ctaid", "l": "tid"}
 _BLOCK = "shared_block"

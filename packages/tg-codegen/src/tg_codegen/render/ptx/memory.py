@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 from tg_lazy import Ops
 
-from ..ir.facts import KernelFacts, element, pointer_base
-from ..ir.uop import UOp, UOps
-from .ptx_conversion import PTXConversion
-from .ptx_text import PTXText, bits_suffix, memory_suffix, register_class
-from .ptx_values import PTXValues
+from ...ir.facts import KernelFacts, element, pointer_base
+from ...ir.uop import UOp, UOps
+from .conversion import PTXConversion
+from .text import PTXText, bits_suffix, memory_suffix, register_class
+from .values import PTXValues
 
 SPACES = {AddrSpace.GLOBAL: "global", AddrSpace.LOCAL: "shared", AddrSpace.REG: "local"}
 _WIDEST_ACCESS = 16  # bytes of one load or store instruction

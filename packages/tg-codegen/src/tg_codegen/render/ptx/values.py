@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tg_dtype import DType, dtypes
 
-from ..ir.uop import UOp, UOps
-from .ptx_text import PTXText
+from ...ir.uop import UOp, UOps
+from .text import PTXText
 
 
 class PTXValues:

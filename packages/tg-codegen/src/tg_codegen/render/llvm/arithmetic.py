@@ -5,10 +5,10 @@ from __future__ import annotations
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
-from ..ir.facts import KernelFacts
-from ..ir.uop import UOp
-from .llvm_conversion import LLVMConversion
-from .llvm_text import LLVMText, literal, llvm_type, overload
+from ...ir.facts import KernelFacts
+from ...ir.uop import UOp
+from .conversion import LLVMConversion
+from .text import LLVMText, literal, llvm_type, overload
 
 _FLOAT_ARITHMETIC = {Ops.ADD: "fadd", Ops.SUB: "fsub", Ops.MUL: "fmul", Ops.FDIV: "fdiv"}
 _FLOAT_COMPARISON = {Ops.CMPLT: "olt", Ops.CMPEQ: "oeq", Ops.CMPNE: "une"}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
-from ..ir.facts import KernelFacts
-from ..ir.uop import UOp
-from .ptx_conversion import PTXConversion
-from .ptx_text import PTXText, bf16, bits_suffix, f32, f64, register_class, suffix
-from .ptx_values import PTXValues
+from ...ir.facts import KernelFacts
+from ...ir.uop import UOp
+from .conversion import PTXConversion
+from .text import PTXText, bf16, bits_suffix, f32, f64, register_class, suffix
+from .values import PTXValues
 
 _FLOAT_COMPARISON = {Ops.CMPLT: "lt", Ops.CMPEQ: "eq", Ops.CMPNE: "neu"}
 _INT_COMPARISON = {Ops.CMPLT: "lt", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}

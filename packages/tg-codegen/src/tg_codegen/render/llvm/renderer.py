@@ -19,14 +19,14 @@ from typing import ClassVar
 from tg_dtype import DType, dtypes
 from tg_shape import upper
 
-from ..ir.facts import element, kernel_facts
-from ..ir.uop import UOp, UOps, is_alu
-from ..machine.renderer import Renderer
-from ..machine.target import Target
-from .llvm_arithmetic import MATRICES, LLVMArithmetic
-from .llvm_conversion import LLVMConversion
-from .llvm_memory import LLVMMemory
-from .llvm_text import FLOATS, LLVMText, llvm_type, scalar_type
+from ...ir.facts import element, kernel_facts
+from ...ir.uop import UOp, UOps, is_alu
+from ...machine.renderer import Renderer
+from ...machine.target import Target
+from .arithmetic import MATRICES, LLVMArithmetic
+from .conversion import LLVMConversion
+from .memory import LLVMMemory
+from .text import FLOATS, LLVMText, llvm_type, scalar_type
 
 PAGE = 4096  # bytes of the smallest page, and of the guard behind a thread's stack
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 
-from ..ir.facts import element, pointer_base
-from ..ir.uop import UOp
-from .spelling import bare
-from .wgsl_conversion import WGSLConversion
-from .wgsl_terms import WGSLTerms
+from ...ir.facts import element, pointer_base
+from ...ir.uop import UOp
+from ..spelling import bare
+from .conversion import WGSLConversion
+from .terms import WGSLTerms
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,15 +33,15 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import upper
 
-from ..ir.uop import UOp, UOps, is_alu
-from ..machine.renderer import Renderer
-from ..machine.target import Target
-from ..rewrite.scalarize import scalarize
-from .spelling import bare
-from .wgsl_arithmetic import WGSLArithmetic
-from .wgsl_conversion import WGSLConversion
-from .wgsl_memory import WGSLMemory
-from .wgsl_terms import SCALARS, WGSLTerms
+from ...ir.uop import UOp, UOps, is_alu
+from ...machine.renderer import Renderer
+from ...machine.target import Target
+from ...rewrite.scalarize import scalarize
+from ..spelling import bare
+from .arithmetic import WGSLArithmetic
+from .conversion import WGSLConversion
+from .memory import WGSLMemory
+from .terms import SCALARS, WGSLTerms
 
 MOST_GROUPS = 65535  # along one dimension, on every device
 _PLACES = {"g": "group", "l": "item"}

@@ -16,7 +16,7 @@ Kernels expect a compiler without fast math: NaN and infinity are kept. bfloat16
 Source: Metal Shading Language Specification (Apple).
 
 Example:
-    >>> from tg_codegen.render.msl import MSLRenderer
+    >>> from tg_codegen.render.c.msl import MSLRenderer
     >>> from tg_dtype import dtypes
     >>> MSLRenderer().supports_dtype(dtypes.bfloat16), MSLRenderer(bfloat=True).supports_dtype(dtypes.bfloat16)
     (False, True)
@@ -31,14 +31,14 @@ from typing import ClassVar
 from tg_dtype import AddrSpace, DType, PtrDType, dtypes
 from tg_lazy import Ops
 
-from ..ir.facts import element
-from ..ir.matrix import SIMDGROUP, MatrixInstruction
-from ..ir.uop import UOp, UOps
-from ..machine.target import Target
-from ..rewrite.narrow import narrow
+from ...ir.facts import element
+from ...ir.matrix import SIMDGROUP, MatrixInstruction
+from ...ir.uop import UOp, UOps
+from ...machine.target import Target
+from ...rewrite.narrow import narrow
+from ..spelling import bare, short
 from .cstyle import CStyleRenderer
 from .dialect import KEYWORDS, Builtin, Dialect, Operators, Terms, Vectors, WorkGroup, call
-from .spelling import bare, short
 
 MOST_BUFFERS = 31  # buffer arguments of a function, on every device
 WIDEST = 4  # lanes of a vector

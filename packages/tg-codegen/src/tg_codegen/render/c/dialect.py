@@ -17,11 +17,11 @@ from typing import Protocol
 from tg_dtype import AddrSpace, ConstType, DType
 from tg_lazy import Ops
 
-from ..ir.facts import KernelFacts
-from ..ir.matrix import MatrixInstruction
-from ..ir.uop import UOp
-from .spelling import bare, short
-from .text import Text
+from ...ir.facts import KernelFacts
+from ...ir.matrix import MatrixInstruction
+from ...ir.uop import UOp
+from ..spelling import bare, short
+from ..text import Text
 
 KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register

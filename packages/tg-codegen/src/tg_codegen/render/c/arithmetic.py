@@ -11,11 +11,11 @@ from collections.abc import Callable
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
-from ..ir.uop import UOp
-from .cstyle_conversion import CStyleConversion
-from .cstyle_terms import CStyleTerms
+from ...ir.uop import UOp
+from ..spelling import BINARY, COMPARISONS, WRAPPING, bare, on_bools, short, signed, unsigned
+from .conversion import CStyleConversion
 from .dialect import Builtin
-from .spelling import BINARY, COMPARISONS, WRAPPING, bare, on_bools, short, signed, unsigned
+from .terms import CStyleTerms
 
 
 class CStyleArithmetic:

@@ -13,12 +13,12 @@ from math import copysign, inf
 
 from tg_dtype import ConstType, DType, dtypes
 
-from ..ir.facts import kernel_facts
-from ..ir.uop import UOp
-from .inlining import inlined
-from .spelling import bare, decimal, short
-from .text import Text, is_atom
-from .wgsl64 import HELPERS as WIDE_HELPERS
+from ...ir.facts import kernel_facts
+from ...ir.uop import UOp
+from ..inlining import inlined
+from ..spelling import bare, decimal, short
+from ..text import Text, is_atom
+from .wide import HELPERS as WIDE_HELPERS
 
 KEYWORDS = frozenset(
     """alias array atomic auto await become binding_array bitcast bool break case cast catch class const const_assert

@@ -1,0 +1,5 @@
+"""LLVM IR."""
+
+from .renderer import LLVMRenderer
+
+__all__ = ["LLVMRenderer"]
