@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tg_hcq.core.timeline import LIMIT
 from tg_hcq.hostq import HostQueueDevice
-from tg_hcq.timeline import LIMIT
 
 MakeDevice = Callable[..., HostQueueDevice]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from tg_hcq import HCQAllocator, HCQBuffer, KernargsRing
-from tg_hcq.host_executor import Opcode
 from tg_hcq.hostq import MEMORY, HostQueue, HostQueueAllocator, HostQueueDevice, HostQueueProgram
+from tg_hcq.hostq.executor import Opcode
 from tg_runtime import BufferOptions, DeviceError, OutOfMemory
 
 STAGING = HostQueueAllocator.staging_nbytes

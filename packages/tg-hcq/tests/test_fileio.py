@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tg_hcq import MMIO, FileIO
-from tg_hcq.fileio import memory_at
+from tg_hcq.core.fileio import memory_at
 
 FIONREAD = 0x541B
 

@@ -12,9 +12,9 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_hcq import ArgsLayout, DeviceFault, DeviceTimeout, HCQBuffer
-from tg_hcq.host_executor import Opcode
-from tg_hcq.host_memory import HostMemory
 from tg_hcq.hostq import MEMORY, HostQueue, HostQueueDevice, HostQueueProgram
+from tg_hcq.hostq.executor import Opcode
+from tg_hcq.hostq.memory import HostMemory
 
 
 def at(buffer: HCQBuffer) -> int:

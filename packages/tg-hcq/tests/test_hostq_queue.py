@@ -12,9 +12,9 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_hcq import DeviceTimeout, HCQBuffer
-from tg_hcq.host_executor import Opcode
+from tg_hcq.core.queue import SERIAL
 from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
-from tg_hcq.queue import SERIAL
+from tg_hcq.hostq.executor import Opcode
 from tg_shape import Variable
 
 ADDRESS = 2**64 - 1

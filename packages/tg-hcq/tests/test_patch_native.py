@@ -1,4 +1,4 @@
-"""The C loop that documents ``tg_hcq.patch``, compiled and run: the table really is data that native code walks."""
+"""The C loop that documents ``tg_hcq.core.patch``, compiled and run: its table is data that native code can walk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from array import array
 
 import pytest
 
-from tg_hcq import PatchTable, patch
+from tg_hcq import PatchTable
+from tg_hcq.core import patch
 from tg_runtime.cpu.clang import ClangCompiler
 from tg_runtime.cpu.execmem import ExecutableMemory
 from tg_runtime.cpu.tools import c_compiler

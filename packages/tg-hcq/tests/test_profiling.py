@@ -70,7 +70,7 @@ def test_copies_have_a_track_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_launch_that_was_never_submitted_is_lost(tmp_path: Path) -> None:
-    from tg_hcq.profiling import timed
+    from tg_hcq.core.profiling import timed
     from tg_runtime.profiler import Launch
 
     device = HostQueueDevice("HOSTQ:7")

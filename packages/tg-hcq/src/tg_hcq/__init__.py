@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from .allocator import HCQAllocator
-from .args import ArgsLayout, HCQArgsState
-from .buffer import HCQBuffer
-from .compiled import HCQCompiled
-from .errors import DeviceFault, DeviceTimeout
-from .fileio import MMIO, FileIO
-from .graph import HCQGraph
-from .kernargs import KernargsRing
-from .patch import PatchTable
-from .program import HCQProgram
-from .queue import HWQueue
-from .signal import HCQSignal
-from .timeline import Timeline
+from .core.allocator import HCQAllocator
+from .core.args import ArgsLayout, HCQArgsState
+from .core.buffer import HCQBuffer
+from .core.compiled import HCQCompiled
+from .core.errors import DeviceFault, DeviceTimeout
+from .core.fileio import MMIO, FileIO
+from .core.graph import HCQGraph
+from .core.kernargs import KernargsRing
+from .core.patch import PatchTable
+from .core.program import HCQProgram
+from .core.queue import HWQueue
+from .core.signal import HCQSignal
+from .core.timeline import Timeline
 
 __all__ = [
     "MMIO",

@@ -7,7 +7,7 @@ import mmap
 import os
 import threading
 
-from .fileio import MMIO
+from ..core.fileio import MMIO
 
 
 class HostMemory:

@@ -35,9 +35,9 @@ from tg_runtime import DeviceError
 from tg_runtime.interrupts import Uninterrupted
 from tg_runtime.locks import fork_safe_lock
 
-from .errors import DeviceFault, DeviceTimeout
-from .fileio import MMIO
-from .host_memory import HostMemory
+from ..core.errors import DeviceFault, DeviceTimeout
+from ..core.fileio import MMIO
+from .memory import HostMemory
 
 
 class Opcode(IntEnum):

@@ -23,24 +23,24 @@ from tg_runtime.cpu.execmem import ExecutableMemory
 from tg_runtime.devices.cpu import CPUDevice
 from tg_shape import sint
 
-from .allocator import HOST_OPTIONS, HCQAllocator
-from .args import ArgsLayout, HCQArgsState
-from .buffer import HCQBuffer
-from .compiled import HCQCompiled
-from .errors import DeviceFault
-from .fileio import MMIO
-from .graph import HCQGraph
-from .host_executor import (
+from ..core.allocator import HOST_OPTIONS, HCQAllocator
+from ..core.args import ArgsLayout, HCQArgsState
+from ..core.buffer import HCQBuffer
+from ..core.compiled import HCQCompiled
+from ..core.errors import DeviceFault
+from ..core.fileio import MMIO
+from ..core.graph import HCQGraph
+from ..core.program import HCQProgram
+from ..core.queue import Dims, HWQueue, Launchable, QueueDevice
+from ..core.timeline import LIMIT
+from .executor import (
     PASS_CORE_ID,
     SCALARS,
     HostExecutor,
     Opcode,
     note_exception,
 )
-from .host_memory import HostMemory
-from .program import HCQProgram
-from .queue import Dims, HWQueue, Launchable, QueueDevice
-from .timeline import LIMIT
+from .memory import HostMemory
 
 QueueKind = Literal["compute", "copy"]
 
@@ -62,7 +62,7 @@ _SCALAR_CODES = {
 
 
 class HostQueue(HWQueue):
-    """Words for a :class:`~tg_hcq.host_executor.HostExecutor`."""
+    """Words for a :class:`~tg_hcq.hostq.executor.HostExecutor`."""
 
     def __init__(self, kind: QueueKind = "compute") -> None:
         super().__init__()
@@ -255,7 +255,7 @@ class HostQueueDevice(HCQCompiled):
             device: its name.
             entry: how the setting ``DEV`` asks for it.
             ring_words: size of each ring, in 32-bit words; at least 16.
-            timeline_limit: see :class:`~tg_hcq.timeline.Timeline`.
+            timeline_limit: see :class:`~tg_hcq.core.timeline.Timeline`.
             memory_limit: most bytes that buffers may hold; None for what the system has.
         """
         renderer, compiler = _code_generation(entry or DevEntry(device.partition(":")[0].upper()))
