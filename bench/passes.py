@@ -49,7 +49,7 @@ PASSES = {
     "starting LLVM": ("tg_runtime.cpu.llvm:_binding", "tg_runtime.cpu.llvm:host"),
     "LLVM": ("tg_runtime.cpu.llvm:LLVMCompiler.compile",),
     "loading": ("tg_runtime.runner:CompiledRunner.__init__",),
-    "planning memory, recording": ("tg_frontend.record:Record.__init__",),
+    "planning memory, recording": ("tg_frontend.jit.record:Record.__init__",),
     RUNNING: ("tg_runtime.runner:CompiledRunner.__call__", "tg_runtime.cpu.graph:CPUGraph.__call__"),
 }  # fmt: skip
 """What is called where a pass begins. What is in none of them is the frontend's."""

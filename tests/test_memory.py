@@ -16,7 +16,7 @@ from bench.crew import Crew
 from bench.workloads import WORKLOADS
 
 from tg_codegen.ir.uop import UOp
-from tg_frontend.realization import LIVE
+from tg_frontend.memory.realization import LIVE
 from tg_lazy import LazyOp
 from tg_lazy.graph.lazybuffer import _nodes
 from tg_lazy.graph.row import _rows

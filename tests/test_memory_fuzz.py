@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import tg_frontend.memory
+import tg_frontend.memory.home
 from tests.fuzz import memory
-from tg_frontend.core import Core
+from tg_frontend.array.core import Core
 from tg_lazy import Context
 from tg_lazy.order.order import Ordering
 
@@ -35,7 +35,7 @@ def test_results_that_share_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_holders_of_a_value_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tg_frontend.memory, "spare", lambda memory: None)
+    monkeypatch.setattr(tg_frontend.memory.home, "spare", lambda memory: None)
     assert len(_found().lines) <= 6
 
 

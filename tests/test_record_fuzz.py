@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tg_frontend import outside
+from tg_frontend.jit import outside
 
 SEEDS = range(30)
 FOUND = (285452547, 763902386)

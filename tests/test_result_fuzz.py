@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fuzz import results
-from tg_frontend import outcome
+from tg_frontend.jit import outcome
 
 SEEDS = range(1100, 1160)
 FOUND = (794191822, 285452706, 285453073, 1065122162)

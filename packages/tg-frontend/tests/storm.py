@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from tg_frontend import Tensor, TinyJit
-from tg_frontend.autograd import MODE
+from tg_frontend.autograd.differentiation import MODE
 from tg_lazy import DEBUG, Context
 
 Round = Callable[[], str]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tg_dtype import dtypes
 from tg_frontend import Tensor
-from tg_frontend.function.lookup import _index_dtype
+from tg_frontend.autograd.functions.lookup import _index_dtype
 from tg_lazy import Context
 from tg_shape import Variable
 

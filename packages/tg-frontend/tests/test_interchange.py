@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from tg_dtype import dtypes, interop
-from tg_frontend import Tensor, TinyJit, dlpack
+from tg_frontend import Tensor, TinyJit
+from tg_frontend.interchange import dlpack
 from tg_runtime import Device
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor, dlpack
+from tg_frontend import Tensor
+from tg_frontend.interchange import dlpack
 from tg_lazy import Context
 from tg_runtime import Buffer, Device
 from tg_runtime.devices.cuda import CUDADevice

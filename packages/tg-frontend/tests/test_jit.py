@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import JitError, Tensor, TinyJit, jit, nn
-from tg_frontend.call import Call
+from tg_frontend import JitError, Tensor, TinyJit, nn
+from tg_frontend.jit import tinyjit
+from tg_frontend.jit.call import Call
 from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
@@ -388,7 +389,7 @@ def test_plain_arguments_are_recognised(backend: str, monkeypatch: pytest.Monkey
             looked.append(args)
             super().__init__(args, kwargs, *more, **named)
 
-    monkeypatch.setattr(jit, "Call", Looked)
+    monkeypatch.setattr(tinyjit, "Call", Looked)
     function = TinyJit(lambda x, count, y, factor: ((x[:count] * factor).sum() + y.sum()).realize())
     xs = [Tensor.arange(10).contiguous().realize() for _ in range(2)]
     ys = [real(1.0, 2.0), real(3.0, 4.0), Tensor([[5.0], [6.0]]).realize().reshape(2)]

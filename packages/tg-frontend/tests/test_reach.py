@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor
-from tg_frontend.reach import Reached
+from tg_frontend.jit.reach import Reached
 
 pytestmark = pytest.mark.usefixtures("no_warning")
 
@@ -83,7 +83,7 @@ def test_the_walk_does_not_enter_libraries(tmp_path: Path, monkeypatch: pytest.M
 
 def test_numbers_are_not_in_the_way_of_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     """A walk has an end, and what leads to no tensor does not bring it nearer."""
-    monkeypatch.setattr("tg_frontend.reach._MOST", 1000)
+    monkeypatch.setattr("tg_frontend.jit.reach._MOST", 1000)
     last = real(1.0)
     model = [object(), *(float(n) for n in range(2000)), [last]]
     assert last in Reached([model])

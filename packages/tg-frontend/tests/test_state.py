@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor, host, nn
+from tg_frontend import Tensor, nn
+from tg_frontend.host import transfer
 from tg_frontend.nn.state import (
     get_parameters,
     get_state_dict,
@@ -139,7 +140,7 @@ def test_bytes_are_used_where_they_are_if_a_processor_may_read_them_there(dtype:
         place = (np.frombuffer(raw, np.uint8).ctypes.data + len(raw) - len(data)) % itemsize
         second = safe_load(raw)["second"]
         storage = second.lazydata.storage
-        assert storage is not None and host.is_borrowed(storage) is (place == 0), (shift, place)
+        assert storage is not None and transfer.is_borrowed(storage) is (place == 0), (shift, place)
         assert second.tolist() == values.tolist() and (second + 1).tolist() == (values + 1).tolist()
         places.add(place)
     assert places == set(range(itemsize))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import JitError, Tensor, TinyJit
-from tg_frontend.record import Record
+from tg_frontend.jit.record import Record
 from tg_shape import Variable
 
 N = Variable("n", 2, 9)

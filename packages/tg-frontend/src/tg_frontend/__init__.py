@@ -1,11 +1,11 @@
 """Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
 
 from . import nn
-from .anomaly import detect_anomaly, set_detect_anomaly
-from .call import JitError
-from .jit import TinyJit
-from .printing import set_printoptions
-from .steps import JIT
+from .array.printing import set_printoptions
+from .autograd.anomaly import detect_anomaly, set_detect_anomaly
+from .jit.call import JitError
+from .jit.steps import JIT
+from .jit.tinyjit import TinyJit
 from .tensor import Tensor
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 
-from .interchange import Interchange as _Top
+from .interchange.sharing import Interchange as _Top
 from .keywords import public
 
 TYPE_CHECKING = False

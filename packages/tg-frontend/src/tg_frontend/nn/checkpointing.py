@@ -7,11 +7,11 @@ from weakref import ref
 from tg_lazy import LazyBuffer
 from tg_shape import sint
 
-from ..autograd import MODE, Switch, differentiate, is_leaf, operands, operands_first
-from ..function import Function, Grads
-from ..memory import Clock
-from ..random import DRAWING
-from ..realization import live, realize_all
+from ..autograd.differentiation import MODE, Switch, differentiate, is_leaf, operands, operands_first
+from ..autograd.functions import Function, Grads
+from ..memory.home import Clock
+from ..memory.realization import live, realize_all
+from ..ops.random import DRAWING
 from ..tensor import Tensor
 
 TYPE_CHECKING = False

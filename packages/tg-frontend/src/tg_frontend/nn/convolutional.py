@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..convolution import per_axis, same_padding
 from ..keywords import public
+from ..ops.convolution import per_axis, same_padding
 from ..tensor import Tensor
 from .describing import described
 from .layers import parameter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..printing import number_of
+from ..array.printing import number_of
 from ..tensor import Tensor
 
 TYPE_CHECKING = False

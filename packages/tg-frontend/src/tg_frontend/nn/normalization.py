@@ -5,7 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes, sum_acc_dtype
 from tg_shape import prod
 
-from ..autograd import MODE
+from ..autograd.differentiation import MODE
 from ..keywords import public
 from ..tensor import Tensor
 from .describing import described

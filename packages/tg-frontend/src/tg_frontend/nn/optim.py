@@ -5,9 +5,9 @@ from __future__ import annotations
 from tg_dtype import dtypes
 from tg_runtime import capturing
 
-from ..autograd import MODE, Switch
+from ..autograd.differentiation import MODE, Switch
 from ..keywords import public
-from ..realization import realize_all
+from ..memory.realization import realize_all
 from ..tensor import Tensor
 from .describing import described
 from .state import load_state_dict

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..coerce import as_array, is_arraylike
-from ..safetensors import safe_load, safe_load_metadata, safe_save
+from ..files.safetensors import safe_load, safe_load_metadata, safe_save
+from ..host.coerce import as_array, is_arraylike
 from ..tensor import Tensor
 
 TYPE_CHECKING = False

@@ -1,0 +1,1 @@
+"""The core of Tensor: what it holds, arithmetic, movement."""

@@ -1,0 +1,1 @@
+"""Differentiation: differentiable functions, and the way back through what was applied."""

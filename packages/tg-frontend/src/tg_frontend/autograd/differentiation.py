@@ -1,0 +1,253 @@
+"""Reverse-mode differentiation over the graph of applied functions, without recursion."""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import local
+
+from tg_lazy import ANOMALY, LazyBuffer, Ops, Scope
+from tg_lazy.graph.origin import BACKWARD
+
+from ..memory.home import Clock
+from .functions import Function, Grads, Seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Sequence
+    from typing import Any, Protocol
+
+    class Node(Protocol):
+        """A tensor, as far as differentiation is concerned."""
+
+        lazydata: LazyBuffer
+        requires_grad: bool | None
+        _lazy: LazyBuffer  # of another version of the memory perhaps; shape and dtype are those of ``lazydata``
+        _ctx: Function | None
+        _home: Any
+
+
+class Mode(local):
+    """Settings of differentiation, for each thread its own.
+
+    Attributes:
+      recording: whether functions are recorded for a later ``backward``.
+      repeating: whether what runs is computed a second time, for a gradient: what it counts is counted already.
+      reached: called with each tensor that ``backward`` is about to give a gradient, while somebody wants to know.
+    """
+
+    recording = True
+    repeating = False
+    reached: Callable[[Any], None] | None = None
+
+
+MODE = Mode()
+
+
+class Switch(Scope):
+    """Sets an attribute inside a ``with`` block or for the calls of a decorated function, then puts it back."""
+
+    __slots__ = ("_name", "_owner", "_value")
+
+    def __init__(self, owner: Any, name: str, value: object) -> None:
+        super().__init__()
+        self._owner, self._name, self._value = owner, name, value
+
+    def restorer(self) -> Callable[[], object]:
+        """Sets the attribute to what it is now."""
+        return partial(setattr, self._owner, self._name, getattr(self._owner, self._name))
+
+    def change(self) -> None:
+        """Sets the attribute."""
+        setattr(self._owner, self._name, self._value)
+
+
+class Freed(Function):
+    """What stands in a tensor's graph after its gradient was taken."""
+
+    __slots__ = ()
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        raise RuntimeError(
+            "backward: this part of the graph was freed by an earlier backward(); "
+            "call that one with retain_graph=True, or detach() what is carried over"
+        )
+
+
+FREED = Freed()
+FREED.parents = FREED.needs = ()
+FREED.stamp, FREED.wanted = 0, True
+
+
+def operands_first(root: Node, through_open: bool = False, ends: Container[int] = ()) -> list[Node]:
+    """Every recorded tensor on which ``root`` depends, ``root`` included, each after its operands.
+
+    Args:
+      through_open: also where no gradient is required but the operands leave it open.
+      ends: ids of tensors behind which nothing is looked at.
+    """
+    if is_leaf(root, through_open) or id(root) in ends:
+        return []
+    now = Clock.now
+    waiting: dict[int, bool] = {}  # whether a node that was met waits for its operands
+    done: list[Node] = []
+    stack: list[Node] = [root]
+    while stack:
+        node = stack[-1]
+        number = id(node)
+        if number in waiting:
+            stack.pop()
+            if waiting[number]:
+                waiting[number] = False
+                done.append(node)
+            continue
+        waiting[number] = True
+        function: Any = node._ctx
+        for parent in function.parents if function.stamp == now else operands(function):
+            context = parent._ctx
+            if context is None or not (through_open or context.wanted):
+                continue
+            number = id(parent)
+            if number not in waiting and number not in ends:
+                stack.append(parent)
+    return done
+
+
+def open_leaves(root: Node) -> list[Node]:
+    """The tensors at which the graph of ``root`` ends that leave open whether they require a gradient."""
+    found: dict[int, Node] = {}
+    for node in operands_first(root, through_open=True):
+        assert node._ctx is not None
+        found.update((id(p), p) for p in operands(node._ctx) if p._ctx is None and p.requires_grad is None)
+    return list(found.values())
+
+
+def operands(function: Function) -> Sequence[Node]:
+    """The operands of a function as they were when it was applied."""
+    parents: Any = function.parents
+    stamp = function.stamp
+    if stamp == Clock.now:  # nothing at all was written since
+        return parents  # type: ignore[no-any-return]
+    for parent in parents:
+        if parent._home is not None:
+            _ = parent.lazydata  # and with it the graph of the newest version
+    for parent in parents:
+        if type(parent._ctx) is Seen and parent._ctx.since > stamp:
+            return [_before(parent, stamp) for parent in parents]
+    return parents  # type: ignore[no-any-return]
+
+
+def _before(node: Any, stamp: int) -> Any:
+    """A tensor as it was before it was written with a gradient, if that was later than ``stamp``."""
+    while type(node._ctx) is Seen and node._ctx.since > stamp:
+        node = node._ctx.before
+    return node
+
+
+def is_leaf(node: Node, through_open: bool) -> bool:
+    """Whether differentiation ends at ``node``."""
+    return node._ctx is None or not (through_open or node._ctx.wanted)
+
+
+def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
+    return tuple([p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents])
+
+
+def differentiate(
+    root: Node, seed: LazyBuffer, targets: Sequence[Node] | None, order: Sequence[Node]
+) -> list[tuple[Node, LazyBuffer]]:
+    """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
+
+    Args:
+      root: what is differentiated.
+      seed: of its shape and dtype.
+      targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
+      order: what :func:`operands_first` says of ``root``; through what leaves it open, if there are targets.
+
+    Returns:
+      The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
+
+    Raises:
+      RuntimeError: a part of the graph was freed.
+    """
+    through_open = targets is not None
+    grads: dict[int, LazyBuffer] = {id(root): seed}
+    leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
+    kept: dict[int, LazyBuffer] = {}
+    wanted = frozenset(id(t) for t in targets or ())
+    told = _told if ANOMALY.value else None
+    for node in reversed(order):
+        grad = grads.pop(id(node), None)
+        if grad is None:
+            continue
+        if wanted and id(node) in wanted:
+            kept[id(node)] = grad
+        function = node._ctx
+        assert function is not None
+        parents: Any = operands(function)
+        required = function.needs
+        if through_open:
+            function.needs = _open_needs(parents)
+        parts = function.backward(grad) if told is None else told(node, function, grad)
+        stamp = function.stamp
+        if stamp != Clock.now:
+            written: Any = (node, *function.parents)
+            if any(one._home is not None and one._home.written > stamp for one in written):
+                _check(node, function, grad, parts)
+        for parent, part, need in zip(parents, parts, function.needs, strict=True):
+            if part is not None and need:
+                like = parent._lazy
+                if part.shape != like.shape or part.dtype is not like.dtype:
+                    raise RuntimeError(
+                        f"the gradient of {function.name} has shape {part.shape} and dtype {part.dtype.name}; "
+                        f"its operand has {like.shape} and {like.dtype.name}"
+                    )
+                number = id(parent)
+                before = grads.get(number)
+                if before is not None:
+                    part = before.alu(Ops.ADD, part)
+                grads[number] = part
+                context = parent._ctx
+                if context is None or not (through_open or context.wanted):
+                    leaves[number] = parent
+        function.needs = required
+    if targets is not None:
+        kept |= {key: grads[key] for key in wanted if key in grads}
+        return [(t, kept[id(t)]) for t in targets if id(t) in kept]
+    return [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
+
+
+def _told(node: Node, function: Function, grad: LazyBuffer) -> Grads:
+    """``function.backward(grad)``, whose nodes know of which function they are the gradient."""
+    outer, BACKWARD.of = BACKWARD.of, (function.name, node.lazydata.origin)
+    try:
+        return function.backward(grad)
+    finally:
+        BACKWARD.of = outer
+
+
+def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> None:
+    """Looks whether gradients are made of what was written to since the function was applied.
+
+    Raises:
+      RuntimeError: they are.
+    """
+    kept = {value.base for value in function.saved()}
+    gone = {base for base in kept if base.ended}
+    stack = [part.base for part, need in zip(parts, function.needs, strict=True) if part is not None and need]
+    seen = {grad.base} if grad.base not in gone else set()
+    while stack:
+        base = stack.pop()
+        if base in gone:
+            raise RuntimeError(
+                f"backward: an operand or the result of {function.name}, which gave shape {node.lazydata.shape}, was "
+                "written to in place after it was used"
+            )
+        if base not in seen and base not in kept:
+            stack.extend(src.base for src in base.srcs)
+        seen.add(base)
+
+
+def free(order: Sequence[Node]) -> None:
+    """Drops the graph of these tensors, and with it the intermediate results that only it kept."""
+    for node in order:
+        node._ctx = FREED

@@ -1,0 +1,1 @@
+"""TinyJit: the kernels of a function, recorded once and replayed on new inputs."""

@@ -1,0 +1,79 @@
+"""The tensors in what a function returns."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def _is_record(value: Any) -> bool:
+    return hasattr(type(value), "__dataclass_fields__")  # as dataclasses.is_dataclass, which no import needs for this
+
+
+def _names(record: Any) -> list[str]:
+    """The fields of a dataclass that the object has."""
+    from dataclasses import fields
+
+    return [field.name for field in fields(record) if hasattr(record, field.name)]
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """What is directly in a list, tuple, dict or dataclass; nothing of others."""
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, (list, tuple)):
+        yield from value
+    elif _is_record(value):
+        yield from (getattr(value, name) for name in _names(value))
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """The tensors in nested lists, tuples, dicts and dataclasses."""
+    found, stack = [], [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Tensor):
+            found.append(item)
+        else:
+            stack.extend(reversed(list(parts(item))))
+    return found
+
+
+def others_in(value: Any) -> list[Any]:
+    """What is neither a tensor nor a container in nested lists, tuples, dicts and dataclasses."""
+    found, stack = [], [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (dict, list, tuple)) or _is_record(item):
+            stack.extend(parts(item))
+        elif not isinstance(item, Tensor):
+            found.append(item)
+    return found
+
+
+def rebuilt(value: Any, replace: Callable[[Tensor], Any]) -> Any:
+    """The same nesting with other tensors."""
+    if isinstance(value, Tensor):
+        return replace(value)
+    if type(value) is dict:
+        return {key: rebuilt(item, replace) for key, item in value.items()}
+    if isinstance(value, dict):
+        out = copy(value)
+        for key, item in value.items():
+            out[key] = rebuilt(item, replace)
+        return out
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(rebuilt(item, replace) for item in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(rebuilt(item, replace) for item in value)
+    if _is_record(value) and tensors_in(value):
+        out = copy(value)
+        for name in _names(value):
+            object.__setattr__(out, name, rebuilt(getattr(value, name), replace))
+        return out
+    return value

@@ -1,0 +1,1 @@
+"""Memory that tensors share, and computing them."""

@@ -1,0 +1,99 @@
+"""Resampling along axes: nearest, linear and cubic interpolation, with PyTorch's coordinates."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes
+from tg_shape import sint
+
+from ..array.ingest import value_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_SPATIAL = {"linear": None, "bilinear": 2, "trilinear": 3, "bicubic": 2, "nearest": None, "nearest-exact": None}
+_CUBIC = -0.75  # the slope of the cubic convolution kernel that PyTorch and OpenCV use
+
+
+def sizes_and_ratios(
+    shape: tuple[sint, ...], size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None, mode: str
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """The new sizes of the last axes, and how many old elements lie in one new element along each.
+
+    Raises:
+      ValueError: there is no such mode; or not exactly one of ``size`` and ``scale_factor``; or they do not fit.
+    """
+    if mode not in _SPATIAL:
+        raise ValueError(f"interpolate: mode {mode!r}; there are {', '.join(_SPATIAL)}")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate: give size or scale_factor, one of the two")
+    given: Any = size if size is not None else scale_factor
+    axes = _SPATIAL[mode] or max(1, len(shape) - 2)
+    wanted = tuple(given) if isinstance(given, (tuple, list)) else (given,) * axes
+    if _SPATIAL[mode] not in (None, len(wanted)):
+        raise ValueError(f"interpolate: {mode} has {_SPATIAL[mode]} axes, got {given!r}")
+    if not 1 <= len(wanted) <= len(shape):
+        raise ValueError(f"interpolate: {given!r} for shape {shape}")
+    old = [value_of(dim, shape) for dim in shape[len(shape) - len(wanted) :]]
+    if size is not None:
+        if any(not isinstance(s, int) or isinstance(s, bool) or s < 1 for s in wanted):
+            raise ValueError(f"interpolate: size {size!r} for shape {shape}")
+        return wanted, tuple(o / n for o, n in zip(old, wanted, strict=True))
+    if any(not isinstance(s, (int, float)) or not 0 < s < math.inf for s in wanted):
+        raise ValueError(f"interpolate: scale_factor {scale_factor!r}")
+    new = tuple(math.floor(o * s) for o, s in zip(old, wanted, strict=True))
+    if any(n < 1 for n in new):
+        raise ValueError(f"interpolate: scale_factor {scale_factor!r} leaves nothing of shape {shape}")
+    return new, tuple(1 / s for s in wanted)
+
+
+def resampled(x: Any, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> Any:
+    """An axis with ``new`` elements, ``ratio`` old ones to one of them; floats but for the nearest element."""
+    old = value_of(x.shape[axis], x.shape)
+    wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+    i = x._iota(new, dtypes.int32, x.device).cast(wide)
+    if mode.startswith("nearest"):
+        at = i * ratio if mode == "nearest" else (i + 0.5) * ratio
+        return _rows(x, axis, _below(at).clip(0, old - 1))
+    at = i * ((old - 1) / max(new - 1, 1)) if align_corners else (i + 0.5) * ratio - 0.5
+    if mode != "bicubic":
+        at = at.clip(0, old - 1)
+    first = _below(at)
+    part = (at - first.cast(wide)).reshape((-1, *(1,) * (x.ndim - 1 - axis))).cast(x.dtype)
+    if mode != "bicubic":
+        a, b = (_rows(x, axis, (first + k).clip(0, old - 1)) for k in (0, 1))
+        return a + (b - a) * part
+    out = None
+    for k, weight in zip(range(-1, 3), _cubic_weights(part), strict=True):
+        term = _rows(x, axis, (first + k).clip(0, old - 1)) * weight
+        out = term if out is None else out + term
+    return out
+
+
+def _below(at: Any) -> Any:
+    """The whole numbers next below, in memory, for all who use them.
+
+    WebGPU's drivers may round a place that several kernels compute to either side of a whole number: an index and its
+    fraction would disagree by one.
+    """
+    return at.floor().cast(dtypes.int32).contiguous()
+
+
+def _cubic_weights(t: Any) -> list[Any]:
+    """Weights of the four elements around a place that lies ``t`` behind the second."""
+    a = _CUBIC
+
+    def near(d: Any) -> Any:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: Any) -> Any:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _rows(x: Any, axis: int, index: Any) -> Any:
+    return x[(*(slice(None),) * axis, index)]
