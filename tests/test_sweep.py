@@ -18,7 +18,7 @@ from tools.sweep.programs import PROGRAMS, SIDE, Case, drawn, neighbours
 
 from tg_codegen import ActionError
 from tg_codegen.machine.target import Target
-from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.nest import Kind, Nest
 from tg_codegen.plan.actions import LoopAction, Split
 from tg_codegen.plan.cpu_heuristic import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions
@@ -111,14 +111,14 @@ def test_a_planner_that_fails_on_primes_is_found(
 
 @pytest.mark.fallbacks
 def test_a_plan_beyond_a_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda nest, target: [Split("i0", 512, "LOCAL")])
+    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda nest, target: [Split("i0", 512, Kind.LOCAL)])
     found = Found()
     planned(Case.parse("matmul/NN/float32/1000x9x8"), MACHINES["WGSL"], found)
     assert "512 work-items; it runs at most 256" in str(found.failures[0])
 
 
 def test_too_many_accumulators_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    actions = [Split("i1", 4, "VECTOR"), Split("i0", 5, "UPCAST"), Split("i1", 4, "UPCAST")]
+    actions = [Split("i1", 4, Kind.VECTOR), Split("i0", 5, Kind.UPCAST), Split("i1", 4, Kind.UPCAST)]
     monkeypatch.setattr("tg_codegen.compile.heuristic", lambda nest, target: actions)
     found = Found()
     planned(Case.parse("matmul/NN/float32/100x100x100"), MACHINES["LLVM-128x1"], found)

@@ -16,6 +16,7 @@ from tg_codegen.fallback import fallbacks
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.machine.limits import MAX_STACK_BYTES, broken_limits
 from tg_codegen.nest.kernel import Kernel
+from tg_codegen.nest.nest import Kind
 from tg_codegen.plan.actions import Action, Mark, Share, Split
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
@@ -71,7 +72,7 @@ def test_a_planner_that_fails(
 def test_it_is_told_with_the_kernel_the_actions_and_the_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plans(monkeypatch, Split("i0", 2, "UPCAST"), Split("i9", 2, "VECTOR"))
+    plans(monkeypatch, Split("i0", 2, Kind.UPCAST), Split("i9", 2, Kind.VECTOR))
     with Context(FALLBACK=1, DEBUG=1):
         spec = compile_ast(row_sums(), LLVMRenderer())
     assert runs(spec)
@@ -102,9 +103,9 @@ def test_the_error_is_raised_where_that_is_asked_for(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.fallbacks
 @pytest.mark.parametrize(("actions", "problem"), [
-    ([Split("i0", 64, "LOCAL")], "a work-group of 64 x 1 x 1 = 64 work-items; it runs at most 16"),
-    ([Mark("i0", "GLOBAL")], "80 work-groups along x; it runs at most 8"),
-    ([Split("i0", 16, "LOCAL"), Split("i0", 5, "LOOP"), Mark("i0", "GLOBAL"), Share(0, "-")], "shared bytes"),
+    ([Split("i0", 64, Kind.LOCAL)], "a work-group of 64 x 1 x 1 = 64 work-items; it runs at most 16"),
+    ([Mark("i0", Kind.GLOBAL)], "80 work-groups along x; it runs at most 8"),
+    ([Split("i0", 16, Kind.LOCAL), Split("i0", 5, Kind.LOOP), Mark("i0", Kind.GLOBAL), Share(0, None)], "shared bytes"),
 ])  # fmt: skip
 def test_a_plan_beyond_the_machines_limits(
     actions: list[Action], problem: str, monkeypatch: pytest.MonkeyPatch

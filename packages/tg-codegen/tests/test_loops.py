@@ -413,8 +413,8 @@ def test_actions(name: str, text: str, target: Target) -> None:
 def test_all_cuts_of_a_small_matmul() -> None:
     made = matmul(5, 6, 7)
     for factor in (2, 3, 4, 5):
-        for kind in ("UPCAST", "VECTOR"):
-            for other in ("UNROLL", "SPREAD", "LANES", "REDUCE"):
+        for kind in (Kind.UPCAST, Kind.VECTOR):
+            for other in (Kind.UNROLL, Kind.SPREAD, Kind.LANES, Kind.REDUCE):
                 actions: list[LoopAction] = [Split("i0", factor, kind), Split("r0", factor, other)]
                 check(apply(lower(made.ast), actions), made, CPU)
 
@@ -422,11 +422,13 @@ def test_all_cuts_of_a_small_matmul() -> None:
 def some_gpu_action(nest: Nest, choose: random.Random) -> LoopAction:
     axis = choose.choice(nest.axes)
     reduce = nest.roots[axis.root].reduce
-    factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, "-"])
-    cut = ("REDUCE", "UNROLL", "LANES", "GROUP") if reduce else ("LOCAL", "LOCAL", "UPCAST", "VECTOR", "LOOP")
+    factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, None])
+    cut = [Kind.LOCAL, Kind.LOCAL, Kind.UPCAST, Kind.VECTOR, Kind.LOOP]
+    if reduce:
+        cut = [Kind.REDUCE, Kind.UNROLL, Kind.LANES, Kind.GROUP]
     return choose.choice([
         *[Split(axis.name, factor, choose.choice(cut))] * 6,
-        Mark(axis.name, "GROUP" if reduce else choose.choice(["GLOBAL", "LOCAL"])),
+        Mark(axis.name, Kind.GROUP if reduce else choose.choice([Kind.GLOBAL, Kind.LOCAL])),
         Share(choose.randrange(2), place), Share(choose.randrange(2), place),
     ])  # fmt: skip
 
@@ -452,9 +454,10 @@ def items_of(nest: Nest) -> int:
 def some_action(nest: Nest, choose: random.Random) -> LoopAction:
     axis = choose.choice(nest.axes)
     reduce = nest.roots[axis.root].reduce
-    factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, "-"])
-    cut = ("REDUCE", "UNROLL", "SPREAD", "LANES") if reduce else ("LOOP", "UPCAST", "VECTOR")
-    whole = ("UNROLL", "SPREAD") if reduce else ("UPCAST", "THREAD")
+    factor, place = choose.choice([2, 3, 4, 5, 8]), choose.choice([axis.name, None])
+    cut, whole = [Kind.LOOP, Kind.UPCAST, Kind.VECTOR], [Kind.UPCAST, Kind.THREAD]
+    if reduce:
+        cut, whole = [Kind.REDUCE, Kind.UNROLL, Kind.SPREAD, Kind.LANES], [Kind.UNROLL, Kind.SPREAD]
     return choose.choice([
         *[Split(axis.name, factor, choose.choice(cut))] * 6,
         Outermost(axis.name), Mark(axis.name, choose.choice(whole)),
@@ -479,17 +482,17 @@ def test_any_actions_that_fit_are_right(seed: int) -> None:
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (Split("i9", 4, "UPCAST"), "no loop 'i9'; the kernel has i0, i1, r0"),
-        (Split("i0", 1, "UPCAST"), "factor must be at least 2"),
-        (Split("i0", 4, "LANES"), "not a reduction"),
-        (Split("r0", 4, "VECTOR"), "is a reduction"),
-        (Split("i0", 100, "UPCAST"), "only 7 iterations"),
-        (Pack(7, "-"), "has 3 loads"),
+        (Split("i9", 4, Kind.UPCAST), "no loop 'i9'; the kernel has i0, i1, r0"),
+        (Split("i0", 1, Kind.UPCAST), "factor must be at least 2"),
+        (Split("i0", 4, Kind.LANES), "not a reduction"),
+        (Split("r0", 4, Kind.VECTOR), "is a reduction"),
+        (Split("i0", 100, Kind.UPCAST), "only 7 iterations"),
+        (Pack(7, None), "has 3 loads"),
         (Pack(1, "i0"), "does not depend on i0"),
-        (Partial(1, "-"), "has 1 reductions"),
+        (Partial(1, None), "has 1 reductions"),
         (Partial(0, "i9"), "no loop 'i9'"),
         (Outermost("x"), "no loop"),
-        (Mark("r0", "THREAD"), "is a reduction"),
+        (Mark("r0", Kind.THREAD), "is a reduction"),
         (Share(0, "r0"), "no work-items"),
         (Share(3, "r0"), "has 3 loads"),
     ],
@@ -506,10 +509,10 @@ def test_partial_results_have_one_register_each() -> None:
 
 
 def test_an_inner_loop_has_no_partial_iteration() -> None:
-    nest = Split("i0", 4, "LOOP").apply(lower(matmul(7, 18, 11).ast))
+    nest = Split("i0", 4, Kind.LOOP).apply(lower(matmul(7, 18, 11).ast))
     with pytest.raises(ActionError, match="3 does not divide the 4 iterations of an inner loop"):
-        Split("i0.1", 3, "UPCAST").apply(nest)
-    Split("i0.1", 2, "UPCAST").apply(nest)
+        Split("i0.1", 3, Kind.UPCAST).apply(nest)
+    Split("i0.1", 2, Kind.UPCAST).apply(nest)
 
 
 def test_actions_that_are_not() -> None:
@@ -580,7 +583,7 @@ def test_elements_apart_are_read_as_the_vectors_that_hold_them(step: int, lanes:
     ast = A.sink((A.store(0, ST((24,)), A.alu(Ops.ADD, a, a)),), buffers(24, 24 * step))
     made = case(ast, {1: x}, {0: 2 * x[:, 0]})
     target = Target(vector_bytes=4 * lanes)
-    nest = apply(lower(made.ast), [Split("i0", lanes, "VECTOR")])
+    nest = apply(lower(made.ast), [Split("i0", lanes, Kind.VECTOR)])
     check(nest, made, target)
     reads = [u for u in emit_nest(nest, target).toposort() if u.op is UOps.LOAD]
     assert {u.dtype.count for u in reads} == ({lanes} if step <= 4 else {1})

@@ -9,6 +9,7 @@ import pytest
 
 from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret, parse
 from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Kind
 from tg_codegen.nest.parts import stated
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
@@ -151,7 +152,7 @@ def test_a_program_on_a_gpu() -> None:
 
 
 def test_actions_are_applied_as_given() -> None:
-    spec = compile_ast(row_sums(), CPU, actions=[Split("i0", 4, "UPCAST")], name="mine")
+    spec = compile_ast(row_sums(), CPU, actions=[Split("i0", 4, Kind.UPCAST)], name="mine")
     assert spec.actions == ("split(i0, 4, UPCAST)",)
     assert spec.name == "mine"
     assert compile_ast(row_sums(), CPU, actions=()).actions == ()

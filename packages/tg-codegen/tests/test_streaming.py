@@ -12,6 +12,7 @@ from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import STREAM, UOps
 from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Kind
 from tg_codegen.plan.actions import Foresee, Prefetch, Split, Stream, apply
 from tg_codegen.plan.streaming import SUMMED_ROWS, lines_held, sums_by_rows
 from tg_codegen.plan.vocabulary import parse_loop
@@ -141,7 +142,7 @@ def test_the_order_of_the_text() -> None:
 
 
 def test_every_language_has_a_form() -> None:
-    actions = [Split("i0", 4, "VECTOR"), Stream(0), Prefetch(0, 256)]
+    actions = [Split("i0", 4, Kind.VECTOR), Stream(0), Prefetch(0, 256)]
     for name, renderer in RENDERERS.items():
         spec = compile_ast(elementwise(4096), renderer(), actions=actions)  # type: ignore[call-arg]
         assert spec.src, name
@@ -404,5 +405,5 @@ def test_a_search_is_no_slower_than_a_kernel_in_parts() -> None:
 
 
 def test_actions_from_outside_keep_nothing() -> None:
-    spec = compile_ast(softmax(8, 64), LLVMRenderer(SMALL), actions=[Split("i0", 2, "UPCAST")])
+    spec = compile_ast(softmax(8, 64), LLVMRenderer(SMALL), actions=[Split("i0", 2, Kind.UPCAST)])
     assert not any(u.op is UOps.SCRATCH for u in spec.uops)

@@ -38,8 +38,15 @@ class Action:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def __str__(self) -> str:
-        parts = ", ".join(str(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        parts = ", ".join(word(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
         return f"{self.title()}({parts})"
+
+
+def word(argument: str | int | Kind | None) -> str:
+    """An argument of an action as text: a name, a number, a kind of loop, or ``-`` for no loop."""
+    if argument is None:
+        return "-"
+    return argument.name if isinstance(argument, Kind) else str(argument)
 
 
 class KernelAction(Action, ABC):
@@ -121,15 +128,13 @@ def find(nest: Nest, name: str, action: Action) -> Axis:
         raise ActionError(f"{action}: {error.args[0]}") from None
 
 
-def kind_for(nest: Nest, axis: Axis, action: Split | Mark) -> Kind:
-    """The kind that ``action`` gives to ``axis``, or to a part of it.
+def require_kind(nest: Nest, axis: Axis, action: Split | Mark) -> None:
+    """Refuses to give a loop, or a part of it, a kind that does not fit.
 
     Raises:
-      ActionError: there is no such kind, it is not for such a loop, or other loops exclude it.
+      ActionError: the kind is not for such a loop, or other loops exclude it.
     """
-    kind = Kind.__members__.get(action.kind)
-    if kind is None:
-        raise ActionError(f"{action}: {action.kind} is no kind of loop; these are: {', '.join(Kind.__members__)}")
+    kind = action.kind
     reduce = nest.roots[axis.root].reduce
     if (kind in REDUCING) is not reduce:
         raise ActionError(f"{action}: {axis.name} is {'a' if reduce else 'not a'} reduction")
@@ -145,7 +150,6 @@ def kind_for(nest: Nest, axis: Axis, action: Split | Mark) -> Kind:
             beside = [a for a in others if a.kind in ALONE and a.root in node.arg[1]]
             if axis.root in node.arg[1] and beside:
                 raise ActionError(f"{action}: {beside[0].name} of the same reduction is {beside[0].kind.name} already")
-    return kind
 
 
 def require_one_thread(kernel: Kernel, action: Split | Mark) -> None:
@@ -156,7 +160,7 @@ def require_one_thread(kernel: Kernel, action: Split | Mark) -> None:
     Raises:
       ActionError: the action does so.
     """
-    if action.kind == Kind.THREAD.name and (kernel.scratch or any(a.kind is Kind.THREAD for a in kernel.shared)):
+    if action.kind is Kind.THREAD and (kernel.scratch or any(a.kind is Kind.THREAD for a in kernel.shared)):
         raise ActionError(f"{action}: the parts run in one thread, for they share what they keep or a divided loop")
 
 
@@ -174,18 +178,18 @@ class Split(LoopAction):
 
     axis: str
     factor: int
-    kind: str
+    kind: Kind
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
-        kind = kind_for(nest, axis, self)
+        require_kind(nest, axis, self)
         if self.factor < 2:
             raise ActionError(f"{self}: the factor must be at least 2")
         if isinstance(axis.extent, int) and self.factor > axis.extent:
             raise ActionError(f"{self}: {self.axis} has only {axis.extent} iterations")
         if nest.of_root(axis.root)[0] is not axis and (not isinstance(axis.extent, int) or axis.extent % self.factor):
             raise ActionError(f"{self}: {self.factor} does not divide the {axis.extent} iterations of an inner loop")
-        return nest.split(axis, self.factor, kind)
+        return nest.split(axis, self.factor, self.kind)
 
     def in_part(self, kernel: Kernel, number: int) -> Kernel:
         require_one_thread(kernel, self)
@@ -197,25 +201,25 @@ class Mark(LoopAction):
     """Changes what becomes of the whole of ``axis``: unrolls a small loop, or spreads one over threads."""
 
     axis: str
-    kind: str
+    kind: Kind
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
-        kind = kind_for(nest, axis, self)
-        if kind not in (Kind.THREAD, Kind.GLOBAL) and not isinstance(axis.extent, int):
+        require_kind(nest, axis, self)
+        if self.kind not in (Kind.THREAD, Kind.GLOBAL) and not isinstance(axis.extent, int):
             raise ActionError(f"{self}: {self.axis} has the symbolic extent {axis.extent}")
-        return replace(nest, axes=tuple(replace(a, kind=kind) if a is axis else a for a in nest.axes))
+        return replace(nest, axes=tuple(replace(a, kind=self.kind) if a is axis else a for a in nest.axes))
 
     def on(self, kernel: Kernel) -> Kernel:
         """The kernel with one of its shared loops, or one of its only part, changed."""
         if all(a.name != self.axis for a in kernel.shared):
             return LoopAction.on(self, kernel)
-        if self.kind != Kind.THREAD.name:
+        if self.kind is not Kind.THREAD:
             raise ActionError(f"{self}: a loop around all parts is serial, or divided among the threads (THREAD)")
         if kernel.threaded:
             raise ActionError(f"{self}: another loop is divided among the threads already")
-        kind = Kind.THREAD
-        return replace(kernel, shared=tuple(replace(a, kind=kind) if a.name == self.axis else a for a in kernel.shared))
+        shared = tuple(replace(a, kind=self.kind) if a.name == self.axis else a for a in kernel.shared)
+        return replace(kernel, shared=shared)
 
     def in_part(self, kernel: Kernel, number: int) -> Kernel:
         require_one_thread(kernel, self)
@@ -238,10 +242,10 @@ class Outermost(LoopAction):
 
 @dataclass(frozen=True, slots=True)
 class Pack(LoopAction):
-    """Keeps the ``number``-th load in scratch memory, filled inside the loop ``axis`` (``-``: at the top)."""
+    """Keeps the ``number``-th load in scratch memory, filled inside the loop ``axis`` (``None``: at the top)."""
 
     number: int
-    axis: str
+    axis: str | None
 
     def apply(self, nest: Nest) -> Nest:
         return staged(nest, numbered_load(nest, self.number, self), self.axis, self)
@@ -252,7 +256,7 @@ class Share(LoopAction):
     """Keeps the ``number``-th load in memory of the work-group, filled by its items inside the loop ``axis``."""
 
     number: int
-    axis: str
+    axis: str | None
 
     def apply(self, nest: Nest) -> Nest:
         load = numbered_load(nest, self.number, self)
@@ -266,7 +270,7 @@ class Convert(LoopAction):
     """Keeps what the ``number``-th load is converted to in scratch memory, filled inside the loop ``axis``."""
 
     number: int
-    axis: str
+    axis: str | None
 
     def apply(self, nest: Nest) -> Nest:
         load = numbered_load(nest, self.number, self)
@@ -278,13 +282,13 @@ class Convert(LoopAction):
 
 @dataclass(frozen=True, slots=True)
 class Partial(LoopAction):
-    """Keeps partial results of the ``number``-th reduction in scratch, inside the loop ``axis`` (``-``: at the top).
+    """Keeps partial results of the ``number``-th reduction in scratch, inside the loop ``axis`` (``None``: at the top).
 
     Its outermost serial loop then runs outside of the output loops inside ``axis``.
     """
 
     number: int
-    axis: str
+    axis: str | None
 
     def apply(self, nest: Nest) -> Nest:
         reductions = reductions_of(nest)
@@ -365,18 +369,17 @@ class Foresee(LoopAction):
         return replace(nest, foreseen=(self.axis, self.distance))
 
 
-def staged(nest: Nest, node: Node, axis: str, action: Action, shared: bool = False) -> Nest:
-    """The nest with ``node`` kept in scratch inside the loop ``axis``.
+def staged(nest: Nest, node: Node, axis: str | None, action: Action, shared: bool = False) -> Nest:
+    """The nest with ``node`` kept in scratch inside the loop ``axis`` (``None``: at the top).
 
     Raises:
       ActionError: it is kept already, or does not depend on the loop, so that it may be wanted outside of it.
     """
-    if axis != "-" and find(nest, axis, action).root not in node.free:
+    if axis is not None and find(nest, axis, action).root not in node.free:
         raise ActionError(f"{action}: {node!r} does not depend on {axis}")
     if any(s.node is node for s in nest.stages):
         raise ActionError(f"{action}: {node!r} is kept in scratch already")
-    stage = Stage(node, None if axis == "-" else axis, shared)
-    return replace(nest, stages=(*nest.stages, stage))
+    return replace(nest, stages=(*nest.stages, Stage(node, axis, shared)))
 
 
 def numbered_load(nest: Nest, number: int, action: Action) -> Node:

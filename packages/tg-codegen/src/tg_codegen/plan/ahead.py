@@ -13,7 +13,7 @@ from math import inf
 from tg_shape import Variable, coefficient
 
 from ..machine.target import Target
-from ..nest.nest import Nest, Node, NodeOp
+from ..nest.nest import Kind, Nest, Node, NodeOp
 
 LEAST_ROW_BYTES = 256
 """Bytes of a row, at the least, of which it pays to fetch the next: four lines."""
@@ -95,5 +95,5 @@ def fetched_ahead(
 
 def contiguous(nest: Nest, load: Node) -> bool:
     """Whether the lanes of a load are neighbours in memory."""
-    lanes = [a for a in nest.axes if a.kind.name in ("VECTOR", "LANES") and a.root in load.free]
+    lanes = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.LANES) and a.root in load.free]
     return bool(lanes) and all(coefficient(load.arg[1], a.root) == 1 and a.stride == 1 for a in lanes)

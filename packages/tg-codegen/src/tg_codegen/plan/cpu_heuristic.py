@@ -12,7 +12,7 @@ from ..machine.memory import STRIDES
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
-from .actions import LoopAction, Mark, Outermost, Pack
+from .actions import LoopAction, Mark, Outermost, Pack, Split
 from .packing import Packer
 from .plan_cost import plan_cycles
 from .planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
@@ -88,7 +88,7 @@ class CPUPlanner(Packer):
         axis = enough[0] if enough else max(reached, key=lambda a: upper(a.extent))
         if axis is not serial[0] and not self.nest.stages:
             self.do(Outermost(axis.name))
-        self.do(Mark(axis.name, Kind.THREAD.name))
+        self.do(Mark(axis.name, Kind.THREAD))
 
     def elementwise(self) -> None:
         """No reduction: contiguous vectors, a few at a time."""
@@ -365,7 +365,7 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     """
     if target.matrices:
         actions = CPUPlanner(nest, target, matrices=True).planned()
-        if any(isinstance(a, Pack) for a in actions) and any(str(a).endswith("CONTRACT)") for a in actions):
+        if any(isinstance(a, Pack) for a in actions) and any(contracts(a) for a in actions):
             return actions
     first = CPUPlanner(nest, target)
     first.planned()
@@ -383,6 +383,11 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
         if plan_cycles(even.nest, target) < EVENER * plan_cycles(best.nest, target):
             best = even
     return best.actions
+
+
+def contracts(action: LoopAction) -> bool:
+    """Whether an action gives the terms of a reduction to a matrix instruction."""
+    return isinstance(action, Split | Mark) and action.kind is Kind.CONTRACT
 
 
 def names(actions: Iterable[LoopAction]) -> tuple[str, ...]:

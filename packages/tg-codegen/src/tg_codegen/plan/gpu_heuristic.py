@@ -86,8 +86,8 @@ class GPUPlanner(Planner):
         loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in self.outputs]
         for axis in sorted(loops, key=lambda a: -upper(a.extent))[:3]:
             if axis.name == loops[-1].name and upper(axis.extent) > TEXEL_ITEMS:
-                self.do(Split(axis.name, TEXEL_ITEMS, Kind.LOCAL.name))
-            self.do(Mark(axis.name, Kind.GLOBAL.name))
+                self.do(Split(axis.name, TEXEL_ITEMS, Kind.LOCAL))
+            self.do(Mark(axis.name, Kind.GLOBAL))
 
     # what is common
 
@@ -99,9 +99,9 @@ class GPUPlanner(Planner):
         if kind in REORDERING and self.ordered(root):
             return
         if isinstance(axis.extent, int) and axis.extent <= factor:
-            self.do(Mark(axis.name, kind.name))
+            self.do(Mark(axis.name, kind))
         elif isinstance(axis.extent, int) or kind in (Kind.LOCAL, Kind.GROUP):
-            self.do(Split(axis.name, factor, kind.name))
+            self.do(Split(axis.name, factor, kind))
 
     def even(self, root: Variable, most: int) -> int:
         """The greatest power of two, at most ``most``, that divides what is left of a dimension."""
@@ -139,7 +139,7 @@ class GPUPlanner(Planner):
                 continue  # the group that has the reduction's result writes all that needs it
             symbolic += not isinstance(axis.extent, int)
             if isinstance(axis.extent, int) or symbolic <= 2:
-                self.do(Mark(axis.name, Kind.GLOBAL.name))
+                self.do(Mark(axis.name, Kind.GLOBAL))
 
     def plain(self) -> bool:
         """Whether another loop of work-items has a dimension of the launch."""
@@ -193,7 +193,7 @@ class GPUPlanner(Planner):
         self.part(best.var, side, Kind.LOCAL)
         self.part(other.var, each, Kind.UPCAST)
         self.part(other.var, deep // each, Kind.LOCAL)
-        self.do(Share(loads_of(self.nest).index(load), "-"))
+        self.do(Share(loads_of(self.nest).index(load), None))
         self.tiled = True
         return True
 
@@ -313,9 +313,10 @@ class GPUPlanner(Planner):
         length = max(1, min(extent, deep // inner if inner <= deep else 1))
         while True:
             even = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
-            where = "-" if even == extent else serial[0].name
-            cut: list[LoopAction] = [Split(where, even, Kind.REDUCE.name)] if 1 < even < extent else []
-            kept = [n for n in loads if self.worth_sharing(n, None if where == "-" else serial[0].root)]
+            walk = None if even == extent else serial[0]
+            where = walk.name if walk is not None else None
+            cut: list[LoopAction] = [Split(walk.name, even, Kind.REDUCE)] if walk is not None and even > 1 else []
+            kept = [n for n in loads if self.worth_sharing(n, walk.root if walk is not None else None)]
             if self.fits(apply(self.nest, cut), kept, where):
                 break
             if length == 1:
@@ -329,11 +330,11 @@ class GPUPlanner(Planner):
         reused = any(a.kind is Kind.LOCAL and a.root not in load.free for a in self.nest.axes)
         return reused and (walk is None or walk in load.free) and all(s.node is not load for s in self.nest.stages)
 
-    def fits(self, nest: Nest, loads: Sequence[Node], where: str) -> bool:
-        """Whether a group can share loads in the loop ``where``, and its items copy them."""
+    def fits(self, nest: Nest, loads: Sequence[Node], where: str | None) -> bool:
+        """Whether a group can share loads in the loop ``where`` (``None``: at the top), and its items copy them."""
         count, nbytes = prod(int(n) for n in items(nest).sizes), 0
         for load in loads:
-            found = planned_layout(nest, self.target, load, None if where == "-" else where)
+            found = planned_layout(nest, self.target, load, where)
             nbytes += found.size * load.dtype.itemsize
             if found.vectors > count * MOST_COPIES:
                 return False

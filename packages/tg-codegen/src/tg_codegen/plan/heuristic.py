@@ -55,7 +55,7 @@ def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     long = (a for a in kernel.shared if upper(a.extent) >= target.threads)
     axis = next(long, None) if target.threads > 1 else None
     if axis is not None:
-        yield Mark(axis.name, Kind.THREAD.name)
+        yield Mark(axis.name, Kind.THREAD)
 
 
 def loops(kernel: Kernel, target: Target) -> Iterator[KernelAction]:

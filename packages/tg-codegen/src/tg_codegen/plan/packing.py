@@ -113,7 +113,7 @@ class Packer(Planner):
             first = [*around, *serial][0]
             if self.threaded and not self.enough(first):
                 self.one_part_each([a for a in serial if a not in around], upper(first.extent))
-            self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else "-"))
+            self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else None))
             return
 
     def pack_rows(self, rows: Root, reduced: Root) -> None:
@@ -224,7 +224,7 @@ class Packer(Planner):
         reduction = self.reductions[0]
         steps = self.outer(next(r.var for r in self.nest.roots.values() if r.reduce))
         if pieces.length > 1:
-            self.do(Split(steps.name, pieces.length, Kind.REDUCE.name))
+            self.do(Split(steps.name, pieces.length, Kind.REDUCE))
         packed = next((n for n in vectors if steps.root in n.free and self.scattered(n, lanes)), None)
         together = [] if packed is None else self.overlapped(packed)
         axis, across = self.outer(rows.var), self.outer(lanes.var)
@@ -248,20 +248,20 @@ class Packer(Planner):
         if blocks > count // 2:  # too few tiles for all threads to have several
             blocks = needed
         if axis.kind is Kind.LOOP and 1 < blocks <= count // 2:
-            self.do(Split(axis.name, min(fitting, -(-count // blocks)), Kind.LOOP.name))
+            self.do(Split(axis.name, min(fitting, -(-count // blocks)), Kind.LOOP))
         elif alone and threads > 1 and not by_tile:
             together = self.divided(together)
         inner = [] if by_tile else [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP][-1:]
         if pieces.panels > 1:
             if upper(across.extent) > pieces.panels:
-                self.do(Split(across.name, pieces.panels, Kind.LOOP.name))
+                self.do(Split(across.name, pieces.panels, Kind.LOOP))
             inner += [a.name for a in self.nest.axes if a.root is lanes.var and a.kind is Kind.LOOP][-1:]
         inner += [a.name for a in together]
         loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.name not in inner]
         around = [a.name for a in self.longest_first(loops)]
         for name in reversed(around):
             self.do(Outermost(name))
-        self.do(Partial(0, around[-1] if around else "-"))
+        self.do(Partial(0, around[-1] if around else None))
         if packed is not None:
             self.do(Pack(loads_of(self.nest).index(packed), steps.name))
 
@@ -286,7 +286,7 @@ class Packer(Planner):
         if most >= threads and not self.enough(axis):
             return
         if axis.extent > threads:
-            self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))
+            self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP))
         self.do(Outermost(axis.name))
 
     def divided(self, together: list[Axis]) -> list[Axis]:
@@ -300,7 +300,7 @@ class Packer(Planner):
             if isinstance(axis.extent, int) and self.enough(axis):
                 if axis.extent == threads:
                     return together[:number] + together[number + 1 :]
-                self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP.name))
+                self.do(Split(axis.name, -(-axis.extent // threads), Kind.LOOP))
                 inner = self.nest.of_root(axis.root)[1]
                 return [inner if a is axis else a for a in together]
         return together

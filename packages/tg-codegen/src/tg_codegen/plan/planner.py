@@ -118,9 +118,9 @@ class Planner(ABC):
         if isinstance(extent, int) and extent <= factor:
             if extent < 2 or (kind in (Kind.VECTOR, Kind.LANES) and extent & (extent - 1)):
                 return False
-            self.do(Mark(axis.name, kind.name))
+            self.do(Mark(axis.name, kind))
         else:
-            self.do(Split(axis.name, factor, kind.name))
+            self.do(Split(axis.name, factor, kind))
         return True
 
     def ordered(self, root: Variable) -> bool:
@@ -161,6 +161,6 @@ class Planner(ABC):
                 if copies * axis.extent > self.target.copies:
                     return
                 copies *= axis.extent
-                self.do(Mark(axis.name, Kind.UNROLL.name))
+                self.do(Mark(axis.name, Kind.UNROLL))
             elif axis.kind is Kind.REDUCE and self.ordered(root.var):
                 return  # what is around a loop that stays one would go inside of it

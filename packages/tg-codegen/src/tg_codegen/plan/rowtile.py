@@ -122,4 +122,4 @@ def cut(nest: Nest, row: Root, count: int, kind: Kind) -> list[LoopAction]:
     axis = nest.of_root(row.var)[0]
     if axis.kind is not Kind.LOOP:
         return []
-    return [Mark(axis.name, kind.name) if axis.extent == count else Split(axis.name, count, kind.name)]
+    return [Mark(axis.name, kind) if axis.extent == count else Split(axis.name, count, kind)]

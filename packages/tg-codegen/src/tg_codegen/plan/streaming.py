@@ -68,7 +68,7 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     most = max(1, target.cpu.tlb_pages // walk.stride)
     held = lines_held(jump, target) // walk.stride if jump else most
     length = min(most, max(held, LEAST_WALK))
-    return [Split(walk.name, length, Kind.LOOP.name), Outermost(walk.name)] if walk.extent > length else []
+    return [Split(walk.name, length, Kind.LOOP), Outermost(walk.name)] if walk.extent > length else []
 
 
 def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable) -> list[LoopAction]:
@@ -79,7 +79,7 @@ def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Vari
         axis = nest.axis(name)
         order.append(name)
         if axis.kind is Kind.LOOP and upper(axis.extent) > BLOCK_TILES:
-            actions.append(Split(name, BLOCK_TILES, Kind.LOOP.name))
+            actions.append(Split(name, BLOCK_TILES, Kind.LOOP))
             nest = actions[-1].apply(nest)
             order.append(nest.of_root(root)[1].name)
     outer = [name for name in order if name in (walk, beside)]
@@ -126,9 +126,9 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[LoopAction
         if coefficient(load.arg[1], lanes) != 1 or jump < target.line_bytes or not far or masked:
             return []
     if 2 * vectors <= target.registers:
-        return [Mark(across.name, Kind.UPCAST.name)]
+        return [Mark(across.name, Kind.UPCAST)]
     actions: list[LoopAction] = [
-        Split(across.name, SUMMED_ROWS, Kind.UPCAST.name), Split(walk.name, SUMMED_ROWS, Kind.UNROLL.name)]
+        Split(across.name, SUMMED_ROWS, Kind.UPCAST), Split(walk.name, SUMMED_ROWS, Kind.UNROLL)]
     around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
     count = -(-vectors // SUMMED_ROWS)
     most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // (SUMMED_ROWS * target.vector_bytes))
@@ -136,10 +136,10 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[LoopAction
         most = min(most, -(-count // target.threads))
     if most < count:
         if most > 1:
-            actions.append(Split(across.name, most, Kind.LOOP.name))
+            actions.append(Split(across.name, most, Kind.LOOP))
         around.append(across)
     actions += [Outermost(a.name) for a in reversed(around)]
-    return [*actions, Partial(0, around[-1].name if around else "-")]
+    return [*actions, Partial(0, around[-1].name if around else None)]
 
 
 def prefetches(nest: Nest, target: Target) -> list[LoopAction]:

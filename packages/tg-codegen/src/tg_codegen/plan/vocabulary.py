@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 
+from ..nest.nest import Kind
 from .actions import (
     Action,
     ActionError,
@@ -35,11 +37,31 @@ ACTIONS: dict[str, type[Action]] = {
 }  # fmt: skip
 
 
+def kind(word: str) -> Kind:
+    """The kind of loop with a name.
+
+    Raises:
+      ActionError: there is none.
+    """
+    found = Kind.__members__.get(word)
+    if found is None:
+        raise ActionError(f"{word} is no kind of loop; these are: {', '.join(Kind.__members__)}")
+    return found
+
+
+READERS: dict[str, Callable[[str], str | int | Kind | None]] = {
+    "int": int, "str": str, "Kind": kind, "str | None": lambda word: None if word == "-" else word,
+}
+"""How the argument of an action is read, by the type of its field."""
+
+
 def parse(text: str) -> Action:
     """The action that ``text`` prints.
 
-    >>> str(parse("split(i0, 4, UPCAST)"))
-    'split(i0, 4, UPCAST)'
+    >>> parse("split(i0, 4, UPCAST)").kind
+    <Kind.UPCAST: 5>
+    >>> str(parse("pack(1, -)"))
+    'pack(1, -)'
     >>> parse("2: mark(r0, UNROLL)").number
     2
 
@@ -54,9 +76,11 @@ def parse(text: str) -> Action:
     words = [word.strip() for word in rest.removesuffix(")").split(",")] if rest != ")" else []
     if cls is None or not rest.endswith(")") or len(words) != len(fields(cls)):  # type: ignore[arg-type]
         raise ActionError(f"not an action: {text!r}; these are: {', '.join(ACTIONS)}")
-    types = [f.type for f in fields(cls)]  # type: ignore[arg-type]
+    types = [str(f.type) for f in fields(cls)]  # type: ignore[arg-type]
     try:
-        return cls(*(int(word) if kind == "int" else word for word, kind in zip(words, types, strict=True)))
+        return cls(*(READERS[of](word) for word, of in zip(words, types, strict=True)))
+    except ActionError as error:
+        raise ActionError(f"{text}: {error}") from None
     except ValueError:
         raise ActionError(f"not an action: {text!r}: one of its arguments is to be a number") from None
 

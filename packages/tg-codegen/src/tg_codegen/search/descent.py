@@ -56,7 +56,7 @@ def descent(kernel: Kernel, start: tuple[KernelAction, ...], renderer: Renderer)
     for number, part in enumerate(parted.every_part):
         longest = LONGEST_MODELLED // len(parted.every_part)
         inside += (In(number, action) for action in best_loops(by_itself(part), alone, longest))
-    marks = (Mark(axis.name, Kind.THREAD.name) for axis in parted.shared if renderer.target.threads > 1)
+    marks = (Mark(axis.name, Kind.THREAD) for axis in parted.shared if renderer.target.threads > 1)
     around: list[tuple[KernelAction, ...]] = [(), *((mark,) for mark in marks)]
     lists = [(*start, *threads, *inside) for threads in around]
     best = min(lists, key=lambda actions: cost(kernel, actions, renderer))

@@ -52,7 +52,7 @@ def instructions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     if kernel.untouched:
         yield from parting(kernel, target)
     if target.threads > 1:
-        yield from (Mark(axis.name, Kind.THREAD.name) for axis in kernel.shared)
+        yield from (Mark(axis.name, Kind.THREAD) for axis in kernel.shared)
     for number, part in enumerate(kernel.every_part):
         for action in on_loops(part, target):
             yield action if kernel.single else In(number, action)
@@ -76,23 +76,23 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
             continue
         if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
             kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
-            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
+            yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
         if axis.kind is Kind.LOOP:
-            yield Mark(axis.name, Kind.GLOBAL.name if gpu else Kind.THREAD.name)
+            yield Mark(axis.name, Kind.GLOBAL if gpu else Kind.THREAD)
             if gpu:
                 yield Outermost(axis.name)
         if axis.kind is Kind.REDUCE:
             kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
             if target.strict:
                 kinds = (Kind.UNROLL,)
-            yield from (Split(axis.name, factor, kind.name) for kind in kinds for factor in factors(axis.extent, kind))
+            yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
             deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
-            yield from (Split(axis.name, k, Kind.CONTRACT.name) for k in deep)
+            yield from (Split(axis.name, k, Kind.CONTRACT) for k in deep)
             if isinstance(axis.extent, int) and axis.extent <= SMALL:
-                yield Mark(axis.name, Kind.UNROLL.name)
+                yield Mark(axis.name, Kind.UNROLL)
             piece = SHARED_PIECE if gpu else PIECE
             if isinstance(axis.extent, int) and axis.extent >= 2 * piece:
-                yield Split(axis.name, piece, Kind.REDUCE.name)
+                yield Split(axis.name, piece, Kind.REDUCE)
             if gpu and target.shared_bytes:
                 yield from (Share(number, axis.name) for number in range(len(loads_of(nest))))
 
@@ -133,7 +133,7 @@ def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
         if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and axis.extent >= 2 * PIECE:
             for number, node in enumerate(reductions_of(nest)):
                 if axis.root in node.arg[1]:
-                    yield Split(axis.name, PIECE, Kind.REDUCE.name), Partial(number, "-")
+                    yield Split(axis.name, PIECE, Kind.REDUCE), Partial(number, None)
 
 
 def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ def otherwise(action: KernelAction) -> Iterator[KernelAction]:
         yield from (In(action.number, other) for other in otherwise(action.action) if isinstance(other, LoopAction))
     elif isinstance(action, Split):
         near = {action.factor * 2, action.factor // 2, action.factor + 1, action.factor - 1}
-        lanes = Kind[action.kind] in (Kind.VECTOR, Kind.LANES, Kind.ROWS)
+        lanes = action.kind in (Kind.VECTOR, Kind.LANES, Kind.ROWS)
         yield from (replace(action, factor=n) for n in sorted(near) if n > 1 and (not lanes or n & (n - 1) == 0))
     elif isinstance(action, RowBlocks):
         yield from (RowBlocks(rows) for rows in (action.rows * 2, action.rows // 2) if rows)
