@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tg_runtime.cpu.arch import CPUArch
-from tg_runtime.cpu.host import core_count
+from tg_runtime.host.arch import CPUArch
+from tg_runtime.host.processor import core_count
 
 from .case import Case
 from .libraries.with_numpy import Numpy

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tg_codegen import Target
-from tg_runtime.cpu.arch import CPUArch
+from tg_runtime.host.arch import CPUArch
 
 from .limits import PREFETCH, ROUNDS, Bench, Loop, copy_loop, fma_loop, read_loop
 

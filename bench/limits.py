@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tg_runtime.cpu.arch import CPUArch
-from tg_runtime.cpu.host import core_count, features
-from tg_runtime.cpu.llvm import LLVMCompiler
-from tg_runtime.cpu.memory import HostAllocator, HostMemory
-from tg_runtime.cpu.program import CPUProgram
+from tg_runtime.backends.cpu.program import CPUProgram
+from tg_runtime.compilers.llvm import LLVMCompiler
+from tg_runtime.host.arch import CPUArch
+from tg_runtime.host.processor import core_count, features
+from tg_runtime.memory.host import HostAllocator, HostMemory
 
 from .case import Case, Unsupported
 from .workload import Workload

@@ -34,8 +34,9 @@ PASSES = {
     "scheduling and fusion": ("tg_lazy.scheduler.schedule:schedule", "tg_lazy.scheduler.schedule:recognise"),
     "forming kernels": ("tg_lazy.scheduler.schedule:form", "tg_lazy.scheduler.schedule:form_rows"),
     "keys, cache on disk": (
-        "tg_lazy.ast.nodes:LazyOp.key", "tg_runtime.diskcache:digest", "tg_runtime.diskcache:get",
-        "tg_runtime.diskcache:put", "tg_runtime.speccache:dump", "tg_runtime.speccache:generator_identity",
+        "tg_lazy.ast.nodes:LazyOp.key", "tg_runtime.cache.diskcache:digest", "tg_runtime.cache.diskcache:get",
+        "tg_runtime.cache.diskcache:put", "tg_runtime.kernels.speccache:dump",
+        "tg_runtime.kernels.speccache:generator_identity",
     ),
     "lowering to loops": ("tg_codegen.nest.lower:lower",),
     "planning": (
@@ -46,11 +47,11 @@ PASSES = {
     "rewriting": ("tg_codegen.rewrite.rules.pipeline:full_rewrite",),
     "linearising": ("tg_codegen.linear.linearize:linearize",),
     "rendering": ("tg_codegen.render.llvm:LLVMRenderer.render",),
-    "starting LLVM": ("tg_runtime.cpu.llvm:_binding", "tg_runtime.cpu.llvm:host"),
-    "LLVM": ("tg_runtime.cpu.llvm:LLVMCompiler.compile",),
-    "loading": ("tg_runtime.runner:CompiledRunner.__init__",),
+    "starting LLVM": ("tg_runtime.compilers.llvm:_binding", "tg_runtime.compilers.llvm:host"),
+    "LLVM": ("tg_runtime.compilers.llvm:LLVMCompiler.compile",),
+    "loading": ("tg_runtime.kernels.runner:CompiledRunner.__init__",),
     "planning memory, recording": ("tg_frontend.jit.record:Record.__init__",),
-    RUNNING: ("tg_runtime.runner:CompiledRunner.__call__", "tg_runtime.cpu.graph:CPUGraph.__call__"),
+    RUNNING: ("tg_runtime.kernels.runner:CompiledRunner.__call__", "tg_runtime.backends.cpu.graph:CPUGraph.__call__"),
 }  # fmt: skip
 """What is called where a pass begins. What is in none of them is the frontend's."""
 
@@ -120,7 +121,7 @@ def main() -> int:
     from tg_runtime import GlobalCounters
 
     case = open_library(OURS, 1).open(WORKLOADS[sys.argv[1]])
-    importlib.import_module("tg_runtime.generate")  # so that whoever refers to an entry is there
+    importlib.import_module("tg_runtime.kernels.generate")  # so that whoever refers to an entry is there
     meter = Meter()
     for name, entries in PASSES.items():
         for entry in entries:

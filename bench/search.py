@@ -13,10 +13,11 @@ from typing import Any
 
 from tg_codegen import ProgramSpec, compile_ast
 from tg_lazy import LazyOp, Ops
-from tg_runtime import Buffer, Device, beam
-from tg_runtime.compiled import Compiled
-from tg_runtime.cpu.host import core_count
-from tg_runtime.runner import CompiledRunner
+from tg_runtime import Buffer, Device
+from tg_runtime.device.compiled import Compiled
+from tg_runtime.host.processor import core_count
+from tg_runtime.kernels import beam
+from tg_runtime.kernels.runner import CompiledRunner
 from tinytg import Tensor
 
 from .libraries import OURS, open_library

@@ -9,11 +9,11 @@ import array
 
 from tg_dtype import dtypes
 from tg_runtime import Buffer, Device
-from tg_runtime.cpu.clang import ClangCompiler
-from tg_runtime.cpu.llvm import LLVMCompiler
-from tg_runtime.cpu.llvm import available as llvm_available
-from tg_runtime.cpu.program import CPUProgram
-from tg_runtime.cpu.tools import c_compiler
+from tg_runtime.backends.cpu.program import CPUProgram
+from tg_runtime.compilers.clang import ClangCompiler
+from tg_runtime.compilers.llvm import LLVMCompiler
+from tg_runtime.compilers.llvm import available as llvm_available
+from tg_runtime.host.tools import c_compiler
 
 C_SOURCE = """
 void saxpy(float *y, const float *x, int n, int core) {

@@ -54,11 +54,18 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
         ("standard-library", "tg-codegen", "planted.py", "import numpy\n", "tg_codegen.planted -> numpy"),
         ("standard-library", "tg-lazy", "planted.py", "import llvmlite.ir\n", "tg_lazy.planted -> llvmlite"),
         (
-            "drivers",
+            "devices",
             "tg-runtime",
-            "opencl/planted.py",
-            "import tg_runtime.cuda.api\n",
-            "tg_runtime.opencl.planted -> tg_runtime.cuda.api",
+            "backends/opencl/planted.py",
+            "import tg_runtime.backends.cpu.pool\n",
+            "tg_runtime.backends.opencl.planted -> tg_runtime.backends.cpu.pool",
+        ),
+        (
+            "runtime",
+            "tg-runtime",
+            "memory/planted.py",
+            "from ..execution.engine import realize\n",
+            "tg_runtime.memory.planted -> tg_runtime.execution.engine",
         ),
         (
             "rooms",
@@ -101,10 +108,11 @@ def test_an_import_in_the_wrong_direction(
 
 
 def test_a_device_that_leans_on_another(tree: Path, run: Run) -> None:
-    null = tree / "packages/tg-runtime/src/tg_runtime/devices/null.py"
-    null.write_text(null.read_text(encoding="utf-8") + "\nimport tg_runtime.devices.disk\n", encoding="utf-8")
+    null = tree / "packages/tg-runtime/src/tg_runtime/backends/null/device.py"
+    null.write_text(null.read_text(encoding="utf-8") + "\nimport tg_runtime.backends.disk.device\n", encoding="utf-8")
     done = lint_imports(run, tree, "devices")
-    assert done.returncode == 1 and "tg_runtime.devices.null -> tg_runtime.devices.disk" in done.stdout, done.stdout
+    found = "tg_runtime.backends.null.device -> tg_runtime.backends.disk.device" in done.stdout
+    assert done.returncode == 1 and found, done.stdout
 
 
 def test_a_part_of_the_emitter_that_imports_what_it_should_ask_for(tree: Path, run: Run) -> None:
@@ -172,7 +180,7 @@ def test_a_package_outside_the_contract(tree: Path, run: Run) -> None:
 
 
 def test_a_contract_about_nothing(tree: Path, run: Run) -> None:
-    edit(tree / ".importlinter", "    tg_runtime.devices.*\n", "    tg_runtime.apparatus.*\n")
+    edit(tree / ".importlinter", "    tg_runtime.backends.*\n", "    tg_runtime.apparatus.*\n")
     done = run(tree, "python", "-m", "tools.architecture")
     assert done.returncode == 1
     assert "tg_runtime.apparatus.* matches no module" in done.stdout

@@ -36,8 +36,9 @@ def test_the_page_has_every_setting(repository: Path) -> None:
 def test_the_page_has_the_defaults(repository: Path) -> None:
     page = (repository / "docs" / "settings.md").read_text(encoding="utf-8")
     program = """
-import importlib, pkgutil, tinytg, tg_codegen.fallback, tg_hcq.core.compiled, tg_runtime.cpu.host, tg_runtime.cpu.memory
-import tg_runtime.cpu.pool
+import importlib, pkgutil, tinytg, tg_codegen.fallback, tg_hcq.core.compiled
+import tg_runtime.host.processor, tg_runtime.memory.host
+import tg_runtime.backends.cpu.pool
 from tg_lazy import ContextVar
 print({name: setting.value for name, setting in ContextVar.registry.items() if isinstance(setting.value, int)})
 """

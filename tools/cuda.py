@@ -1,4 +1,4 @@
-"""Write the bindings of ``tg_runtime.cuda``: the driver API of NVIDIA's ``cuda.h``.
+"""Write the bindings of ``tg_runtime.backends.cuda``: the driver API of NVIDIA's ``cuda.h``.
 
     pip install ctypesgen==1.1.1 nvidia-cuda-runtime==13.5.37 && python -m tools.cuda
     python -m tools.cuda /usr/local/cuda/include/cuda.h     # of another header
@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "packages/tg-runtime/src/tg_runtime/cuda/bindings.py"
+TARGET = Path(__file__).parents[1] / "packages/tg-runtime/src/tg_runtime/headers/cuda/bindings.py"
 FUNCTIONS = """
     cuInit cuDriverGetVersion cuGetErrorName cuDeviceGetCount cuDeviceGet cuDeviceGetName cuDeviceGetAttribute
     cuDeviceTotalMem_v2 cuDeviceCanAccessPeer cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent
@@ -202,7 +202,7 @@ def write(header: Header) -> str:
 
 def find_header() -> Path:
     """The header of the wheel, or of a toolkit."""
-    from tg_runtime.cuda.libraries import folders
+    from tg_runtime.backends.cuda.libraries import folders
 
     for folder in folders():
         path = Path(folder) / "include" / "cuda.h"

@@ -1,4 +1,4 @@
-"""Write the bindings of ``tg_runtime.webgpu``: of Dawn's ``webgpu.h`` or of wgpu-native's.
+"""Write the bindings of ``tg_runtime.backends.webgpu``: of Dawn's ``webgpu.h`` or of wgpu-native's.
 
     pip install dawn-python==0.3.0 && python -m tools.webgpu dawn
     pip install wgpu==0.32.0 ctypesgen==1.1.1 && python -m tools.webgpu wgpu
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-FOLDER = Path(__file__).parents[1] / "packages/tg-runtime/src/tg_runtime/webgpu"
+FOLDER = Path(__file__).parents[1] / "packages/tg-runtime/src/tg_runtime/backends/webgpu"
 COMMON = """
     CreateInstance InstanceProcessEvents AdapterGetInfo AdapterGetLimits AdapterHasFeature AdapterRelease
     DeviceCreateBindGroup DeviceCreateBindGroupLayout DeviceCreateBuffer DeviceCreateCommandEncoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
 from tg_runtime import Buffer, Device, GlobalCounters, lower
-from tg_runtime.counters import human
+from tg_runtime.telemetry.counters import human
 
 SIZE = 1 << 20
 

@@ -9,7 +9,7 @@ from array import array
 
 from tg_dtype import dtypes
 from tg_runtime import Buffer, Device
-from tg_runtime.devices.shm import ShmDevice
+from tg_runtime.backends.shm.device import ShmDevice
 
 
 def child(name: str) -> None:

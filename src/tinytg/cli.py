@@ -7,9 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, cachecontent, diskcache, parse_dev
-from tg_runtime.cachefolder import unusable
-from tg_runtime.counters import human
+from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, parse_dev
+from tg_runtime.cache import content as cachecontent
+from tg_runtime.cache import diskcache
+from tg_runtime.cache.folder import unusable
+from tg_runtime.telemetry.counters import human
 
 _HEAD = ("device", "interface", "renderers", "arch", "memory", "offered by", "state")
 

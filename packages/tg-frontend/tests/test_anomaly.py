@@ -15,7 +15,8 @@ import pytest
 from tg_frontend import Tensor, TinyJit, detect_anomaly, nn, set_detect_anomaly
 from tg_lazy import ANOMALY, Context, LazyBuffer
 from tg_lazy.cost import LIMITS, Limits
-from tg_runtime import AnomalyError, Device, engine
+from tg_runtime import AnomalyError, Device
+from tg_runtime.execution import engine
 from tg_shape import Variable
 
 HERE = __file__
@@ -392,7 +393,7 @@ def test_nothing_is_looked_at_while_it_is_off(monkeypatch: pytest.MonkeyPatch, b
     def unwanted(*given: object) -> None:
         raise AssertionError("looked at")
 
-    monkeypatch.setattr("tg_runtime.engine.watched", unwanted)
+    monkeypatch.setattr("tg_runtime.execution.engine.watched", unwanted)
     monkeypatch.setattr("tg_frontend.jit.steps.watched", unwanted)
     jitted = TinyJit(lambda x: x.log())
     for _ in range(4):

@@ -121,8 +121,8 @@ def test_blobs_that_are_refused(arguments: dict[str, Any], message: str) -> None
 def test_a_cl_mem_is_a_blob() -> None:
     if "CL" not in Device.available():
         pytest.skip("the device CL is not available here")
-    from tg_runtime.devices.cl import CLDevice
-    from tg_runtime.opencl.memory import BufferMemory
+    from tg_runtime.backends.opencl.device import CLDevice
+    from tg_runtime.backends.opencl.memory import BufferMemory
 
     device = Device["CL"]
     assert isinstance(device, CLDevice)
@@ -142,8 +142,8 @@ def test_an_image_is_a_blob(half: bool) -> None:
     """Its channels are read and written as float32, in place, whatever they are stored as."""
     if "CL" not in Device.available():
         pytest.skip("the device CL is not available here")
-    from tg_runtime.devices.cl import CLDevice
-    from tg_runtime.opencl.image import ImageMemory
+    from tg_runtime.backends.opencl.device import CLDevice
+    from tg_runtime.backends.opencl.image import ImageMemory
 
     device = Device["CL"]
     assert isinstance(device, CLDevice)

@@ -19,7 +19,7 @@ from tg_frontend import Tensor
 from tg_frontend.interchange import dlpack
 from tg_lazy import Context
 from tg_runtime import Buffer, Device
-from tg_runtime.devices.cuda import CUDADevice
+from tg_runtime.backends.cuda.device import CUDADevice
 
 CUDA, READ = 2, dlpack.READ_ONLY
 

@@ -62,7 +62,7 @@ def test_many_threads_save_to_one_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unnamed", [True, False])
 def test_permissions_and_links_stay(tmp_path: Path, unnamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not unnamed:
-        monkeypatch.setattr("tg_runtime.drafts._UNNAMED", 0)
+        monkeypatch.setattr("tg_runtime.memory.drafts._UNNAMED", 0)
     real, link = tmp_path / "real", tmp_path / "folder" / "link"
     link.parent.mkdir()
     link.symlink_to("../real")
@@ -150,10 +150,10 @@ def test_no_room_for_a_file_that_is_written_in_place(tmp_path: Path, before: byt
 SAVES = """
 import os, sys
 import numpy as np
-import tg_runtime.drafts
+import tg_runtime.memory.drafts
 from tg_frontend import Tensor, nn
 if sys.argv[2] == "named":
-    tg_runtime.drafts._UNNAMED = 0
+    tg_runtime.memory.drafts._UNNAMED = 0
 x = Tensor(np.zeros(1 << 20, np.float32)).realize()
 print("ready", flush=True)
 while True:
@@ -178,9 +178,9 @@ def test_a_killed_save_leaves_nothing(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_draft_that_is_being_written_is_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tg_runtime.drafts import replacing
+    from tg_runtime.memory.drafts import replacing
 
-    monkeypatch.setattr("tg_runtime.drafts._UNNAMED", 0)
+    monkeypatch.setattr("tg_runtime.memory.drafts._UNNAMED", 0)
     with replacing(str(tmp_path / "a"), "a test") as file:
         file.write(b"first")
         save(tmp_path / "b", 1.0)

@@ -11,9 +11,9 @@ import pytest
 
 from tg_hcq import PatchTable
 from tg_hcq.core import patch
-from tg_runtime.cpu.clang import ClangCompiler
-from tg_runtime.cpu.execmem import ExecutableMemory
-from tg_runtime.cpu.tools import c_compiler
+from tg_runtime.compilers.clang import ClangCompiler
+from tg_runtime.host.execmem import ExecutableMemory
+from tg_runtime.host.tools import c_compiler
 from tg_shape import Variable
 
 SIGNATURE = """

@@ -71,7 +71,7 @@ def test_copies_have_a_track_of_their_own(tmp_path: Path) -> None:
 
 def test_a_launch_that_was_never_submitted_is_lost(tmp_path: Path) -> None:
     from tg_hcq.core.profiling import timed
-    from tg_runtime.profiler import Launch
+    from tg_runtime.telemetry.profiler import Launch
 
     device = HostQueueDevice("HOSTQ:7")
     try:

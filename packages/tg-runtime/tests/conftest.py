@@ -13,10 +13,10 @@ import pytest
 
 from tg_codegen.render.c.msl_host import install
 from tg_lazy import Context
-from tg_runtime.cpu.tools import find_tool
-from tg_runtime.devices.metal import MetalDevice
-from tg_runtime.metal import api
-from tg_runtime.registry import Device
+from tg_runtime.backends.metal import api
+from tg_runtime.backends.metal.device import MetalDevice
+from tg_runtime.device.registry import Device
+from tg_runtime.host.tools import find_tool
 
 
 @pytest.fixture

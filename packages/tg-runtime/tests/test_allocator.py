@@ -13,8 +13,8 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Buffer, BufferOptions, Device, GlobalCounters, LRUAllocator, OutOfMemory
-from tg_runtime.cpu.arena import Arena, _Piece
-from tg_runtime.cpu.memory import HostAllocator, HostMemory
+from tg_runtime.memory.arena import Arena, _Piece
+from tg_runtime.memory.host import HostAllocator, HostMemory
 
 
 class Block:
@@ -210,7 +210,7 @@ def test_guarded_memory_stops_an_overrun() -> None:
     import sys
 
     code = (
-        "import ctypes, sys; from tg_runtime.cpu.memory import HostMemory\n"
+        "import ctypes, sys; from tg_runtime.memory.host import HostMemory\n"
         "block = HostMemory.guarded(4096)\n"
         "ctypes.memset(block.address, 1, 4096); print('inside', flush=True)\n"
         "ctypes.memset(block.address, 1, 4097); print('outside')"

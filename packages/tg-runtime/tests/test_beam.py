@@ -20,9 +20,11 @@ from tg_codegen.nest.nest import Nest
 from tg_codegen.plan.actions import ActionError, KernelAction, LoopAction
 from tg_dtype import DType, dtypes
 from tg_lazy import Context, LazyOp, Ops, ast
-from tg_runtime import BEAM, Buffer, CompiledRunner, Device, beam, comparison, diskcache, get_runner, speccache
-from tg_runtime.comparison import Comparison, WrongResult, difference, pattern, rounding
-from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime import BEAM, Buffer, CompiledRunner, Device, get_runner
+from tg_runtime.backends.cpu.pool import ir_compiler
+from tg_runtime.cache import diskcache
+from tg_runtime.kernels import beam, comparison, speccache
+from tg_runtime.kernels.comparison import Comparison, WrongResult, difference, pattern, rounding
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker, Variable
 

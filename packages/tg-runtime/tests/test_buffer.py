@@ -9,7 +9,7 @@ import pytest
 from tg_dtype import DType, dtypes
 from tg_lazy import Storage
 from tg_runtime import Buffer, Device, buffer_of
-from tg_runtime.allocator import DEFAULT_OPTIONS
+from tg_runtime.device.allocator import DEFAULT_OPTIONS
 
 DEVICES = ["CPU", "NUMPY"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tg_runtime.cpu import caches
-from tg_runtime.cpu.arch import MACHINES, CPUArch, this_machine
-from tg_runtime.cpu.caches import Caches, from_sysctl, from_sysfs
+from tg_runtime.host import caches
+from tg_runtime.host.arch import MACHINES, CPUArch, this_machine
+from tg_runtime.host.caches import Caches, from_sysctl, from_sysfs
 
 USUAL = Caches(l1_bytes=1000, l1_ways=2, l2_bytes=5000, l2_ways=3, last_bytes=7, line_bytes=11)
 ZEN5 = {

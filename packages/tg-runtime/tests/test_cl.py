@@ -16,12 +16,12 @@ from tg_codegen.conformance import Case, cases
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_dtype import DType, dtypes
 from tg_runtime import Buffer, CompileError, DevEntry, Device, DeviceError, DeviceUnavailable, OutOfMemory
-from tg_runtime.allocator import BufferOptions
-from tg_runtime.devices.cl import CLDevice
-from tg_runtime.opencl import api
-from tg_runtime.opencl.allocator import CLAllocator
-from tg_runtime.opencl.memory import BufferMemory
-from tg_runtime.opencl.program import CLCompiler, CLProgram
+from tg_runtime.backends.opencl import api
+from tg_runtime.backends.opencl.allocator import CLAllocator
+from tg_runtime.backends.opencl.device import CLDevice
+from tg_runtime.backends.opencl.memory import BufferMemory
+from tg_runtime.backends.opencl.program import CLCompiler, CLProgram
+from tg_runtime.device.allocator import BufferOptions
 from tg_runtime.testing import DeviceConformance
 
 _PROBLEM = api.problem()
@@ -268,7 +268,7 @@ def test_what_an_entry_may_say() -> None:
 def problem_with(**variables: str) -> str:
     """What the table of devices says of CL in a process with these variables, and whether a driver was started."""
     code = (
-        "from tg_runtime import Device; from tg_runtime.opencl.discovery import physical_devices as p; "
+        "from tg_runtime import Device; from tg_runtime.backends.opencl.discovery import physical_devices as p; "
         "print(next(r.problem for r in Device.table() if r.name == 'CL'), p.cache_info().misses)"
     )
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("OCL_ICD", "OPENCL"))}

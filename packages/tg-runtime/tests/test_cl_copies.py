@@ -14,16 +14,16 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_runtime import DevEntry, DeviceError, DeviceUnavailable
-from tg_runtime.allocator import BufferOptions
-from tg_runtime.devices import cl as device_module
-from tg_runtime.devices.cl import CLDevice
-from tg_runtime.opencl import api
-from tg_runtime.opencl.allocator import CLAllocator
-from tg_runtime.opencl.discovery import physical_devices
-from tg_runtime.opencl.memory import BufferMemory, CLMemory
-from tg_runtime.opencl.program import CLCompiler, CLProgram
-from tg_runtime.opencl.queue import ended
-from tg_runtime.opencl.staging import CHUNK_BYTES
+from tg_runtime.backends.opencl import api
+from tg_runtime.backends.opencl import device as device_module
+from tg_runtime.backends.opencl.allocator import CLAllocator
+from tg_runtime.backends.opencl.device import CLDevice
+from tg_runtime.backends.opencl.discovery import physical_devices
+from tg_runtime.backends.opencl.memory import BufferMemory, CLMemory
+from tg_runtime.backends.opencl.program import CLCompiler, CLProgram
+from tg_runtime.backends.opencl.queue import ended
+from tg_runtime.backends.opencl.staging import CHUNK_BYTES
+from tg_runtime.device.allocator import BufferOptions
 
 _PROBLEM = api.problem()
 pytestmark = pytest.mark.skipif(_PROBLEM is not None, reason=f"OpenCL: {_PROBLEM}")
@@ -255,7 +255,7 @@ def test_an_old_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_images_know_their_shape(cl: CLDevice) -> None:
     """One that is larger than the device's, or somebody else's of another shape, is refused."""
-    from tg_runtime.opencl.image import ImageMemory
+    from tg_runtime.backends.opencl.image import ImageMemory
 
     allocator = allocator_of(cl)
     if not cl.physical.images:

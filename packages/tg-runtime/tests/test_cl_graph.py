@@ -13,10 +13,10 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import Context, Ops, ast
 from tg_runtime import Buffer, DevEntry, Device, DeviceError, ExecItem, get_runner, profile
-from tg_runtime.devices.cl import CLDevice
-from tg_runtime.opencl import api
-from tg_runtime.opencl.graph import CLGraph
-from tg_runtime.opencl.program import tell_times
+from tg_runtime.backends.opencl import api
+from tg_runtime.backends.opencl.device import CLDevice
+from tg_runtime.backends.opencl.graph import CLGraph
+from tg_runtime.backends.opencl.program import tell_times
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker, Variable
 

@@ -22,20 +22,20 @@ from tg_runtime import (
     Compiler,
     Device,
     ExecItem,
-    diskcache,
     get_runner,
     parse_dev,
     realize,
-    speccache,
 )
-from tg_runtime import compiler as compiler_module
-from tg_runtime.compiler import keep_source
-from tg_runtime.cpu import clang, llvm
-from tg_runtime.cpu.arch import CPUArch
-from tg_runtime.cpu.program import CPUProgram
-from tg_runtime.cpu.tools import c_compiler, find_tool
+from tg_runtime.backends.cpu.program import CPUProgram
+from tg_runtime.cache import diskcache
+from tg_runtime.compilers import clang, llvm
+from tg_runtime.device import compiler as compiler_module
+from tg_runtime.device.compiler import keep_source
 from tg_runtime.errors import DevSyntaxError
-from tg_runtime.generate import make_spec
+from tg_runtime.host.arch import CPUArch
+from tg_runtime.host.tools import c_compiler, find_tool
+from tg_runtime.kernels import speccache
+from tg_runtime.kernels.generate import make_spec
 from tg_runtime.testing.kernels import kernel
 from tg_shape import ShapeTracker
 
@@ -291,7 +291,7 @@ def test_llvm_keeps_nothing_of_a_kernel() -> None:
 
 def test_a_compiler_gives_back_what_it_took(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed: list[int] = []
-    monkeypatch.setattr("tg_runtime.libc.trim", lambda: trimmed.append(1))
+    monkeypatch.setattr("tg_runtime.host.libc.trim", lambda: trimmed.append(1))
     compiler = Counting("rest")
     for number, source in enumerate(("a", "b")):
         compiler.compile_cached(source)
@@ -384,7 +384,7 @@ def test_what_llvm_does_not_know(text: str, message: str, capfd: pytest.CaptureF
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
 def test_what_the_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tg_runtime.cpu.arch.features", lambda: frozenset({"avx", "avx2", "fma", "f16c"}))
+    monkeypatch.setattr("tg_runtime.host.arch.features", lambda: frozenset({"avx", "avx2", "fma", "f16c"}))
     assert CPUArch.parse("znver2,avx2,-avx512f").lacking() == []
     assert CPUArch.parse("native,avx512f").lacking() == ["avx512f"]
     assert CPUArch.parse("znver5").lacking() == ["avx512f"]

@@ -14,13 +14,13 @@ from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, Ops
 from tg_lazy import ast as A
-from tg_runtime.compiler import Compiler
-from tg_runtime.cpu import llvm
-from tg_runtime.cpu.clang import ClangCompiler
-from tg_runtime.cpu.llvm import LLVMCompiler
-from tg_runtime.cpu.memory import HostAllocator
-from tg_runtime.cpu.program import CPUProgram
-from tg_runtime.cpu.tools import c_compiler
+from tg_runtime.backends.cpu.program import CPUProgram
+from tg_runtime.compilers import llvm
+from tg_runtime.compilers.clang import ClangCompiler
+from tg_runtime.compilers.llvm import LLVMCompiler
+from tg_runtime.device.compiler import Compiler
+from tg_runtime.host.tools import c_compiler
+from tg_runtime.memory.host import HostAllocator
 from tg_shape import ShapeTracker
 
 N = 10000

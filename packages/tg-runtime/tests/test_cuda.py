@@ -23,24 +23,24 @@ from tg_codegen.plan.vocabulary import parse
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, LazyOp, Ops, Storage, ast
 from tg_runtime import CompileError, DeviceError, DeviceUnavailable, OutOfMemory, realize
-from tg_runtime.allocator import BufferOptions
-from tg_runtime.buffer import Buffer, buffer_of
-from tg_runtime.cuda import api
-from tg_runtime.cuda.api import Driver
-from tg_runtime.cuda.context import Context as CUDAContext
-from tg_runtime.cuda.graph import CUDAGraph
-from tg_runtime.cuda.memory import CUDAAllocator, CUDAMemory
-from tg_runtime.cuda.mock import MockDriver, mock
-from tg_runtime.cuda.mock_work import Stream
-from tg_runtime.cuda.order import MOST_MARKS
-from tg_runtime.cuda.program import Arguments, CUDAProgram
-from tg_runtime.dev import DevEntry
-from tg_runtime.devices.cuda import CUDADevice
-from tg_runtime.engine import ExecItem
-from tg_runtime.kernels import get_runner
-from tg_runtime.profiler import profile
-from tg_runtime.registry import Device
-from tg_runtime.runner import CompiledRunner
+from tg_runtime.backends.cuda.context import Context as CUDAContext
+from tg_runtime.backends.cuda.device import CUDADevice
+from tg_runtime.backends.cuda.graph import CUDAGraph
+from tg_runtime.backends.cuda.memory import CUDAAllocator, CUDAMemory
+from tg_runtime.backends.cuda.order import MOST_MARKS
+from tg_runtime.backends.cuda.program import Arguments, CUDAProgram
+from tg_runtime.device.allocator import BufferOptions
+from tg_runtime.device.dev import DevEntry
+from tg_runtime.device.registry import Device
+from tg_runtime.emulators.cuda_driver.driver import MockDriver, mock
+from tg_runtime.emulators.cuda_driver.work import Stream
+from tg_runtime.execution.engine import ExecItem
+from tg_runtime.headers.cuda import api
+from tg_runtime.headers.cuda.api import Driver
+from tg_runtime.kernels.programs import get_runner
+from tg_runtime.kernels.runner import CompiledRunner
+from tg_runtime.memory.buffer import Buffer, buffer_of
+from tg_runtime.telemetry.profiler import profile
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.kernels import buffer_with, kernel, pack, unpack
 from tg_shape import ShapeTracker, Variable

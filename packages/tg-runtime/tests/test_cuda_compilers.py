@@ -21,15 +21,15 @@ from tg_codegen.render.c.cuda import CUDARenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast
-from tg_runtime.cuda import assembler, nvrtc
-from tg_runtime.cuda.assembler import JitLinkCompiler, PTXCompiler
-from tg_runtime.cuda.disassembly import ELF_MAGIC
-from tg_runtime.cuda.libraries import include_folders, tool
-from tg_runtime.cuda.nvrtc import NVRTCCompiler
-from tg_runtime.devices.cuda import choose_compiler
+from tg_runtime.backends.cuda import assembler, nvrtc
+from tg_runtime.backends.cuda.assembler import JitLinkCompiler, PTXCompiler
+from tg_runtime.backends.cuda.device import choose_compiler
+from tg_runtime.backends.cuda.disassembly import ELF_MAGIC
+from tg_runtime.backends.cuda.libraries import include_folders, tool
+from tg_runtime.backends.cuda.nvrtc import NVRTCCompiler
+from tg_runtime.emulators.ptx import Program
+from tg_runtime.emulators.ptx.machine import MISSING, available
 from tg_runtime.errors import CompileError
-from tg_runtime.ptx import Program
-from tg_runtime.ptx.machine import MISSING, available
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.kernels import kernel
 from tg_shape import ShapeTracker

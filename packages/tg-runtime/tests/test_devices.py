@@ -21,15 +21,15 @@ from tg_runtime import (
     DevSyntaxError,
     GlobalCounters,
     buffer_of,
-    diskcache,
     get_runner,
     realize,
 )
-from tg_runtime.beam import result_key
-from tg_runtime.cpu import llvm
-from tg_runtime.cpu.pool import ir_compiler
-from tg_runtime.devices.cpu import CPUDevice
-from tg_runtime.devices.shm import ShmDevice
+from tg_runtime.backends.cpu.device import CPUDevice
+from tg_runtime.backends.cpu.pool import ir_compiler
+from tg_runtime.backends.shm.device import ShmDevice
+from tg_runtime.cache import diskcache
+from tg_runtime.compilers import llvm
+from tg_runtime.kernels.beam import result_key
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker
 
@@ -287,7 +287,7 @@ def test_processes_share_memory() -> None:
         allocator.copyin(block, memoryview(b"abcd"))
         program = f"""
 from tg_runtime import DevEntry
-from tg_runtime.devices.shm import ShmDevice
+from tg_runtime.backends.shm.device import ShmDevice
 memory = ShmDevice("SHM:{name}", DevEntry("SHM")).allocator
 block = memory.alloc(4)
 print(bytes(memory.as_buffer(block, 4)))

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tg_lazy import Context
-from tg_runtime import cachecontent, cachefolder, diskcache
+from tg_runtime.cache import content as cachecontent
+from tg_runtime.cache import diskcache
+from tg_runtime.cache import folder as cachefolder
 
 KEY = diskcache.digest("some", b"thing")
 
@@ -214,7 +216,7 @@ def test_the_limit_is_for_all_tables(cache_folder: Path) -> None:
 
 WRITER = """
 import sys
-from tg_runtime import cachecontent, diskcache
+from tg_runtime.cache import content as cachecontent, diskcache
 me = sys.argv[1].encode() * 50_000
 print(flush=True)
 sys.stdin.readline()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tg_runtime.drafts import replacing
+from tg_runtime.memory.drafts import replacing
 
 
 @pytest.mark.parametrize("folder", ["", "inner", "inner/deep"])

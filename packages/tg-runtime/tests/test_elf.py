@@ -9,9 +9,9 @@ import struct
 
 import pytest
 
-from tg_runtime import elf, relocation
-from tg_runtime.cpu import llvm
-from tg_runtime.cpu.execmem import ExecutableMemory
+from tg_runtime.compilers import llvm
+from tg_runtime.host import elf, relocation
+from tg_runtime.host.execmem import ExecutableMemory
 
 pytestmark = [
     pytest.mark.skipif(not llvm.available(), reason="llvmlite is not installed"),

@@ -35,7 +35,7 @@ from tg_runtime import (
     run_schedule,
     update_stats,
 )
-from tg_runtime.interrupts import Uninterrupted
+from tg_runtime.host.interrupts import Uninterrupted
 from tg_runtime.testing.kernels import buffer_with, unpack
 from tg_shape import Variable
 
@@ -186,7 +186,7 @@ def test_debug_levels(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def _has_llvm() -> bool:
-    from tg_runtime.cpu import llvm
+    from tg_runtime.compilers import llvm
 
     return llvm.available()
 

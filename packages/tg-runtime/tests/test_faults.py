@@ -14,12 +14,12 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
 from tg_runtime import CompileError, DevEntry, Device, OutOfMemory, buffer_of, realize
-from tg_runtime.cpu import fault
-from tg_runtime.cpu.clang import ClangCompiler
-from tg_runtime.cpu.llvm import LLVMCompiler, available
-from tg_runtime.cpu.pool import ir_compiler
-from tg_runtime.cpu.tools import c_compiler
-from tg_runtime.devices.cl import CLDevice
+from tg_runtime.backends.cpu import fault
+from tg_runtime.backends.cpu.pool import ir_compiler
+from tg_runtime.backends.opencl.device import CLDevice
+from tg_runtime.compilers.clang import ClangCompiler
+from tg_runtime.compilers.llvm import LLVMCompiler, available
+from tg_runtime.host.tools import c_compiler
 
 needs_compiler = pytest.mark.skipif(ir_compiler() is None, reason="neither llvmlite nor clang is here")
 needs_clang = pytest.mark.skipif(c_compiler() is None, reason="clang is not here")
@@ -59,7 +59,7 @@ def test_out_of_memory_tells_who_holds_what() -> None:
 
 LITTLE_MEMORY = """
 import resource, sys
-from tg_runtime.cpu.llvm import LLVMCompiler
+from tg_runtime.compilers.llvm import LLVMCompiler
 lines, compiler = int(sys.argv[2]), LLVMCompiler()
 sums = "".join(f"  %s{n+1} = fadd <8 x float> %s{n}, %a\\n" for n in range(lines))
 head = "define void @f(ptr %p, <8 x float> %a, <8 x float> %s0) {\\n"
@@ -114,8 +114,8 @@ def test_the_line_of_a_rejected_llvm_source(cache_folder: Path) -> None:
 WILD = """
 import faulthandler, sys
 from tg_runtime import Device
-from tg_runtime.cpu.clang import ClangCompiler
-from tg_runtime.cpu.program import CPUProgram
+from tg_runtime.compilers.clang import ClangCompiler
+from tg_runtime.backends.cpu.program import CPUProgram
 if sys.argv[2] == "traced":
     faulthandler.enable()
 source = "void wild(int *p, int core) { if (core == CORE) p[1LL << 40] = 1; }".replace("CORE", sys.argv[1])
@@ -146,8 +146,8 @@ def test_a_kernel_that_faults_is_named(core: int, how: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="signals are handled on Linux")
 def test_a_fault_elsewhere_is_not_ours() -> None:
     done = program(
-        "import ctypes\nfrom tg_runtime import Device\nfrom tg_runtime.cpu.program import CPUProgram\n"
-        "from tg_runtime.cpu.clang import ClangCompiler\n"
+        "import ctypes\nfrom tg_runtime import Device\nfrom tg_runtime.backends.cpu.program import CPUProgram\n"
+        "from tg_runtime.compilers.clang import ClangCompiler\n"
         "kernel = CPUProgram('tame', ClangCompiler().compile('void tame(void) {}'))\nkernel()\nctypes.string_at(0)\n"
     )
     _, told = done.communicate(timeout=100)
@@ -245,8 +245,8 @@ def test_processes_share_a_device(device: str) -> None:
 
 DEEP = """
 from tg_runtime import Device
-from tg_runtime.cpu.pool import ir_compiler
-from tg_runtime.cpu.program import CPUProgram
+from tg_runtime.backends.cpu.pool import ir_compiler
+from tg_runtime.backends.cpu.program import CPUProgram
 ir = '''define void @deep(ptr %p, i64 %x) "probe-stack"="inline-asm" {
   %a = alloca [1000000000 x i8]
   %q = getelementptr i8, ptr %a, i64 %x
@@ -260,8 +260,8 @@ CPUProgram("deep", ir_compiler().compile(ir))(Device["CPU"].allocator.alloc(4), 
 DEEP_IN_A_WORKER = """
 import platform
 from tg_runtime import Device
-from tg_runtime.cpu.pool import ir_compiler
-from tg_runtime.cpu.program import CPUProgram
+from tg_runtime.backends.cpu.pool import ir_compiler
+from tg_runtime.backends.cpu.program import CPUProgram
 process, thread = {'x86_64': (39, 186), 'aarch64': (172, 178)}[platform.machine()]
 call = 'call i64 @syscall(i64 %d, i64 0, i64 0, i64 0, i64 0, i64 0, i64 0)'
 ir = '''declare i64 @syscall(i64, i64, i64, i64, i64, i64, i64)

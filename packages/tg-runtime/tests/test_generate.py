@@ -25,18 +25,17 @@ from tg_runtime import (
     GlobalCounters,
     LRUAllocator,
     buffer_of,
-    cachecontent,
-    diskcache,
-    generate,
-    kernels,
-    progress,
     realize,
-    speccache,
 )
-from tg_runtime.cpu.pool import ir_compiler
-from tg_runtime.generate import make_spec
-from tg_runtime.kernels import get_runner
-from tg_runtime.prefetch import prefetch
+from tg_runtime.backends.cpu.pool import ir_compiler
+from tg_runtime.cache import content as cachecontent
+from tg_runtime.cache import diskcache
+from tg_runtime.kernels import generate, speccache
+from tg_runtime.kernels import programs as kernels
+from tg_runtime.kernels.compile_ahead import prefetch
+from tg_runtime.kernels.generate import make_spec
+from tg_runtime.kernels.programs import get_runner
+from tg_runtime.telemetry import progress
 from tg_runtime.testing.kernels import kernel
 from tg_shape import ShapeTracker, Variable
 

@@ -7,8 +7,8 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_runtime import Buffer, Device, DeviceError, ExecItem, GlobalCounters, get_runner
-from tg_runtime.cpu.graph import CPUGraph
-from tg_runtime.cpu.pool import ir_compiler
+from tg_runtime.backends.cpu.graph import CPUGraph
+from tg_runtime.backends.cpu.pool import ir_compiler
 from tg_runtime.testing.kernels import kernel
 from tg_shape import ShapeTracker, Variable
 

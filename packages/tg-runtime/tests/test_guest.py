@@ -16,11 +16,12 @@ from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import dtypes
 from tg_lazy import Context
-from tg_runtime import Device, DeviceError, DeviceUnavailable, elf, parse_dev
-from tg_runtime.compiled import Compiled
-from tg_runtime.cpu import llvm
-from tg_runtime.cpu.arch import MACHINES, CPUArch
-from tg_runtime.cpu.guest import Guest, GuestProgram, missing
+from tg_runtime import Device, DeviceError, DeviceUnavailable, parse_dev
+from tg_runtime.compilers import llvm
+from tg_runtime.device.compiled import Compiled
+from tg_runtime.emulators.qemu.guest import Guest, GuestProgram, missing
+from tg_runtime.host import elf
+from tg_runtime.host.arch import MACHINES, CPUArch
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.arithmetic import Casts, Elementwise, Reductions
 
@@ -201,7 +202,7 @@ def test_what_the_guest_does_not_see_is_copied() -> None:
         lib = device.compiler.compile("define void @f(ptr %o) { store i32 7, ptr %o ret void }")
         assert device.runtime is not None
         program = device.runtime("f", lib)
-        from tg_runtime.cpu.memory import HostMemory
+        from tg_runtime.memory.host import HostMemory
 
         block = HostMemory.allocate(4)
         assert program(block, wait=True) >= 0.0  # type: ignore[operator]
@@ -240,9 +241,11 @@ def test_nothing_grows() -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tg_runtime.cpu.guest.find_tool", lambda *names: None)
+    monkeypatch.setattr("tg_runtime.emulators.qemu.guest.find_tool", lambda *names: None)
     assert "apt install qemu-user-static" in (missing(MACHINES["aarch64"]) or "")
-    monkeypatch.setattr("tg_runtime.cpu.guest.find_tool", lambda *names: names[0] if "qemu" in names[0] else None)
+    monkeypatch.setattr(
+        "tg_runtime.emulators.qemu.guest.find_tool", lambda *names: names[0] if "qemu" in names[0] else None
+    )
     assert "apt install gcc-riscv64-linux-gnu" in (missing(MACHINES["riscv64"]) or "")
 
 

@@ -17,7 +17,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, DeviceError, realize
-from tg_runtime.interrupts import Uninterrupted
+from tg_runtime.host.interrupts import Uninterrupted
 
 
 class Told(Exception):

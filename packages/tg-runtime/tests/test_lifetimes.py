@@ -21,7 +21,7 @@ from tg_runtime import (
     capture,
     realize,
 )
-from tg_runtime.lifetimes import Life, needed, place
+from tg_runtime.execution.lifetimes import Life, needed, place
 from tg_runtime.testing.kernels import buffer_with, unpack
 
 SIZE = 1 << 14

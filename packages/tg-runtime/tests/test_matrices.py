@@ -13,7 +13,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
 from tg_runtime import Buffer, Compiled, CompiledRunner, Device
-from tg_runtime.cpu.arch import CPUArch
+from tg_runtime.host.arch import CPUArch
 from tg_shape import ShapeTracker
 
 BOTH = ["vdpbf16ps", "vpdpbusd", "vpdpbusd.turned", "vpdpwssd"]

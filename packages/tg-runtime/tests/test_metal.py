@@ -17,17 +17,17 @@ from tg_codegen import compile_ast
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops, Storage, ast
 from tg_runtime import CompileError, DeviceError, DeviceUnavailable, OutOfMemory, realize
-from tg_runtime.allocator import BufferOptions
-from tg_runtime.buffer import Buffer, buffer_of
-from tg_runtime.dev import DevEntry
-from tg_runtime.devices.metal import MetalDevice
-from tg_runtime.engine import ExecItem
-from tg_runtime.kernels import get_runner
-from tg_runtime.metal import api
-from tg_runtime.metal.memory import MetalAllocator, MetalMemory
-from tg_runtime.metal.program import MetalProgram
-from tg_runtime.registry import Device
-from tg_runtime.runner import CompiledRunner
+from tg_runtime.backends.metal import api
+from tg_runtime.backends.metal.device import MetalDevice
+from tg_runtime.backends.metal.memory import MetalAllocator, MetalMemory
+from tg_runtime.backends.metal.program import MetalProgram
+from tg_runtime.device.allocator import BufferOptions
+from tg_runtime.device.dev import DevEntry
+from tg_runtime.device.registry import Device
+from tg_runtime.execution.engine import ExecItem
+from tg_runtime.kernels.programs import get_runner
+from tg_runtime.kernels.runner import CompiledRunner
+from tg_runtime.memory.buffer import Buffer, buffer_of
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.arithmetic import Casts, Elementwise, Reductions
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack

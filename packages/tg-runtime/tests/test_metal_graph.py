@@ -13,12 +13,12 @@ from tg_dtype import dtypes
 from tg_lazy import Ops, ast
 from tg_lazy.cost import LIMITS
 from tg_runtime import DeviceError, profile
-from tg_runtime.buffer import Buffer
-from tg_runtime.devices.metal import MetalDevice
-from tg_runtime.engine import ExecItem
-from tg_runtime.kernels import get_runner
-from tg_runtime.metal.graph import MetalGraph
-from tg_runtime.registry import Device
+from tg_runtime.backends.metal.device import MetalDevice
+from tg_runtime.backends.metal.graph import MetalGraph
+from tg_runtime.device.registry import Device
+from tg_runtime.execution.engine import ExecItem
+from tg_runtime.kernels.programs import get_runner
+from tg_runtime.memory.buffer import Buffer
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker, Variable
 

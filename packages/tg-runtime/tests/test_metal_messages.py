@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tg_runtime import DeviceError
-from tg_runtime.metal import api
-from tg_runtime.metal.objc import ObjC, Range, Size, Version, shape
+from tg_runtime.backends.metal import api
+from tg_runtime.backends.metal.objc import ObjC, Range, Size, Version, shape
 
 CLASSES = (
     "NSArray", "NSString", "NSError", "NSProcessInfo", "MTLDevice", "MTLBuffer", "MTLCompileOptions", "MTLLibrary",

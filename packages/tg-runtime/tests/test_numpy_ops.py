@@ -12,7 +12,7 @@ from tg_dtype import ConstType, DType, cast_scalar, dtypes, truncate
 np = pytest.importorskip("numpy", reason="numpy is not installed")
 
 from tg_lazy import ALU, SPEC, Ops, ast  # noqa: E402 - only where numpy is
-from tg_runtime import numpy_ops  # noqa: E402
+from tg_runtime.backends.numpy import ops as numpy_ops  # noqa: E402
 from tg_runtime.testing.kernels import run, same  # noqa: E402
 from tg_shape import ShapeTracker, View  # noqa: E402
 

@@ -24,7 +24,7 @@ GROUPS = (
 
 PLANTED = """
 from tg_runtime import Device
-from tg_runtime.opencl.program import CLCompiler, CLProgram
+from tg_runtime.backends.opencl.program import CLCompiler, CLProgram
 cl = Device["CL"]
 def load(name, source):
     return CLProgram(cl.queue, name, CLCompiler(cl.queue).compile(source))

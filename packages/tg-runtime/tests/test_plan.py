@@ -21,7 +21,7 @@ from tg_runtime import (
     capture,
     realize,
 )
-from tg_runtime.plan import Plan
+from tg_runtime.execution.bound_schedule import Plan
 from tg_runtime.testing.kernels import buffer_with, unpack
 
 
@@ -78,7 +78,7 @@ def test_the_second_time_is_a_plan(plans: list[int], monkeypatch: pytest.MonkeyP
         x = lazy([1.0 + k, 2.0, 3.0])
         y = square(x)
         if k:
-            monkeypatch.setattr(sys.modules["tg_runtime.engine"], "schedule", None)
+            monkeypatch.setattr(sys.modules["tg_runtime.execution.engine"], "schedule", None)
         realize([y])
         assert values(y) == [(1.0 + k) ** 2, 4.0, 9.0] and y.srcs == ()
     assert plans == [1, 1, 1]

@@ -15,10 +15,11 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import Context
 from tg_runtime import Buffer, DeviceError
-from tg_runtime.cpu import host, native
-from tg_runtime.cpu.host import core_count
-from tg_runtime.cpu.pool import Pool, ir_compiler, pool
-from tg_runtime.cpu.program import CPUProgram
+from tg_runtime.backends.cpu import native
+from tg_runtime.backends.cpu.pool import Pool, ir_compiler, pool
+from tg_runtime.backends.cpu.program import CPUProgram
+from tg_runtime.host import processor as host
+from tg_runtime.host.processor import core_count
 
 pytestmark = pytest.mark.skipif(
     not native.supported() or ir_compiler() is None, reason="the worker pool wants Linux, and llvmlite or clang"
@@ -176,7 +177,7 @@ def test_fork_while_another_thread_launches() -> None:
 
 def test_process_ends_with_its_workers() -> None:
     code = (
-        "from tg_runtime.cpu.pool import pool\n"
+        "from tg_runtime.backends.cpu.pool import pool\n"
         "one = pool(); one.start(); print(len(one._workers))\n"
         "import atexit; atexit.register(lambda: print('left'))"
     )
@@ -190,7 +191,7 @@ def test_process_ends_with_its_workers() -> None:
 
 def test_workers_do_not_take_signals() -> None:
     code = (
-        "import signal, os, time\nfrom tg_runtime.cpu.pool import pool\n"
+        "import signal, os, time\nfrom tg_runtime.backends.cpu.pool import pool\n"
         "pool().start()\n"
         "try:\n  os.kill(os.getpid(), signal.SIGINT); time.sleep(5); print('slept')\n"
         "except KeyboardInterrupt:\n  print('interrupted')"
@@ -239,7 +240,7 @@ def test_core_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_affinity_is_respected() -> None:
     code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-    code += "from tg_runtime.cpu.host import core_count; print(core_count())"
+    code += "from tg_runtime.host.processor import core_count; print(core_count())"
     environment = {k: v for k, v in os.environ.items() if k not in ("CPU_COUNT", "OMP_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "1\n"
@@ -267,7 +268,7 @@ def test_core_count_where_there_is_no_affinity(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: cpus)
-    monkeypatch.setattr("tg_runtime.cpu.host._quota", lambda: None)
+    monkeypatch.setattr("tg_runtime.host.processor._quota", lambda: None)
     with Context(CPU_COUNT=0):
         assert core_count() == want
 

@@ -16,18 +16,8 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage
-from tg_runtime import (
-    PROFILE,
-    Buffer,
-    Device,
-    DeviceUnavailable,
-    ExecItem,
-    capture,
-    parse_dev,
-    profile,
-    profiler,
-    realize,
-)
+from tg_runtime import PROFILE, Buffer, Device, DeviceUnavailable, ExecItem, capture, parse_dev, profile, realize
+from tg_runtime.telemetry import profiler
 from tg_runtime.testing.trace import check_nesting, spans
 
 

@@ -16,11 +16,11 @@ from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.render.ptx import PTXRenderer
 from tg_dtype import AddrSpace, dtypes, to_bits
 from tg_lazy import Ops
+from tg_runtime.emulators.ptx import Kernel, MisalignedAddress, Program, PTXSyntaxError, PTXUnsupported, parse
+from tg_runtime.emulators.ptx.liveness import live_after
+from tg_runtime.emulators.ptx.machine import MISSING, available
+from tg_runtime.emulators.ptx.syntax import Address, Immediate, Instruction, Label, Register, Symbol, Vector
 from tg_runtime.errors import DeviceError
-from tg_runtime.ptx import Kernel, MisalignedAddress, Program, PTXSyntaxError, PTXUnsupported, parse
-from tg_runtime.ptx.liveness import live_after
-from tg_runtime.ptx.machine import MISSING, available
-from tg_runtime.ptx.syntax import Address, Immediate, Instruction, Label, Register, Symbol, Vector
 
 needs_llvm = pytest.mark.skipif(not available(), reason=MISSING)
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from tg_runtime import Context, DevEntry, Device, DeviceError, DeviceUnavailable, DevSyntaxError, UnknownDevice
-from tg_runtime.devices.numpy_device import NumpyDevice
-from tg_runtime.registry import Registry
+from tg_runtime.backends.numpy.device import NumpyDevice
+from tg_runtime.device.registry import Registry
 
 
 class Elsewhere(NumpyDevice):
@@ -243,8 +243,8 @@ def test_unknown_renderer_and_interface() -> None:
 
 
 def test_cpu_without_compilers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tg_runtime.cpu import llvm
-    from tg_runtime.devices import cpu
+    from tg_runtime.backends.cpu import device as cpu
+    from tg_runtime.compilers import llvm
 
     monkeypatch.setattr(llvm, "available", lambda: False)
     monkeypatch.setattr(cpu, "c_compiler", lambda: None)
@@ -257,7 +257,7 @@ def test_cpu_without_compilers_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 def test_cpu_falls_back_to_clang_and_needs_no_numpy() -> None:
-    from tg_runtime.cpu.tools import c_compiler
+    from tg_runtime.host.tools import c_compiler
 
     if c_compiler() is None:
         pytest.skip("no clang on the PATH")
@@ -282,7 +282,7 @@ def test_import_loads_no_device_and_nothing_heavy() -> None:
     heavy = ("numpy", "llvmlite", "ctypes", "importlib.metadata", "asyncio", "subprocess", "tempfile", "json")
     code = (
         "import sys; before = set(sys.modules); import tg_runtime; new = set(sys.modules) - before;"
-        f"print([m for m in {heavy!r} if m in new], [m for m in new if m.startswith('tg_runtime.devices')])"
+        f"print([m for m in {heavy!r} if m in new], [m for m in new if m.startswith('tg_runtime.backends')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] []"

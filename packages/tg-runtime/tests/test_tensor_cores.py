@@ -18,12 +18,12 @@ from tg_dtype import DType, dtypes, to_bits, truncate
 from tg_lazy import BufferArg, Context, LazyOp, Ops
 from tg_lazy import ast as A
 from tg_runtime import Buffer, Compiled, CompiledRunner, Device
-from tg_runtime.cuda import assembler, nvrtc
-from tg_runtime.cuda.assembler import JitLinkCompiler
-from tg_runtime.cuda.disassembly import disassemble
-from tg_runtime.cuda.libraries import include_folders, tool
-from tg_runtime.cuda.nvrtc import NVRTCCompiler
-from tg_runtime.ptx.machine import MISSING, available
+from tg_runtime.backends.cuda import assembler, nvrtc
+from tg_runtime.backends.cuda.assembler import JitLinkCompiler
+from tg_runtime.backends.cuda.disassembly import disassemble
+from tg_runtime.backends.cuda.libraries import include_folders, tool
+from tg_runtime.backends.cuda.nvrtc import NVRTCCompiler
+from tg_runtime.emulators.ptx.machine import MISSING, available
 from tg_shape import ShapeTracker
 
 ST = ShapeTracker.from_shape

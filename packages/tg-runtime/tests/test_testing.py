@@ -16,7 +16,8 @@ import pytest
 
 from tg_dtype import DType, dtypes, truncate
 from tg_lazy import ALU, Context, Ops
-from tg_runtime import Device, numpy_ops
+from tg_runtime import Device
+from tg_runtime.backends.numpy import ops as numpy_ops
 from tg_runtime.testing import DeviceConformance
 from tg_runtime.testing.base import Absent, Group
 from tg_runtime.testing.conformance import groups

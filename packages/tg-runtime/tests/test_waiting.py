@@ -15,19 +15,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from tg_runtime.cuda import api
-from tg_runtime.cuda.api import Driver
-from tg_runtime.cuda.context import Context
-from tg_runtime.cuda.memory import CUDAAllocator
-from tg_runtime.cuda.mock import MockDriver
-from tg_runtime.cuda.mock_work import Launch
-from tg_runtime.cuda.program import CUDAProgram
-from tg_runtime.dev import DevEntry
-from tg_runtime.devices.cl import CLDevice
-from tg_runtime.devices.cuda import CUDADevice
-from tg_runtime.opencl import api as opencl
-from tg_runtime.opencl.program import CLCompiler, CLProgram
-from tg_runtime.waiting import wait_until
+from tg_runtime.backends.cuda.context import Context
+from tg_runtime.backends.cuda.device import CUDADevice
+from tg_runtime.backends.cuda.memory import CUDAAllocator
+from tg_runtime.backends.cuda.program import CUDAProgram
+from tg_runtime.backends.opencl import api as opencl
+from tg_runtime.backends.opencl.device import CLDevice
+from tg_runtime.backends.opencl.program import CLCompiler, CLProgram
+from tg_runtime.device.dev import DevEntry
+from tg_runtime.device.waiting import wait_until
+from tg_runtime.emulators.cuda_driver.driver import MockDriver
+from tg_runtime.emulators.cuda_driver.work import Launch
+from tg_runtime.headers.cuda import api
+from tg_runtime.headers.cuda.api import Driver
 
 _PROBLEM = CUDADevice.unavailable(DevEntry("CUDA", renderer="PTX", iface="MOCK"))
 needs_mock = pytest.mark.skipif(_PROBLEM is not None, reason=_PROBLEM or "available")
@@ -177,10 +177,10 @@ def test_opencl(how: str, arch: str) -> None:
 
 PRESSED = """
 import os, signal
-from tg_runtime.dev import DevEntry
-from tg_runtime.devices.cl import CLDevice
-from tg_runtime.interrupts import Uninterrupted
-from tg_runtime.opencl.program import CLCompiler, CLProgram
+from tg_runtime.device.dev import DevEntry
+from tg_runtime.backends.opencl.device import CLDevice
+from tg_runtime.host.interrupts import Uninterrupted
+from tg_runtime.backends.opencl.program import CLCompiler, CLProgram
 device = CLDevice("CL", DevEntry("CL"))
 lib = CLCompiler(device.queue).compile("__kernel void one(__global int* out) { out[0] = 1; }")
 CLProgram(device.queue, "one", lib)(device.allocator.alloc(4), wait=True)

@@ -11,8 +11,8 @@ import pytest
 from tg_dtype import DType, dtypes
 from tg_lazy import Context, Ops, ast
 from tg_runtime import AnomalyError, Buffer, Device, get_runner
+from tg_runtime.anomaly.watch import Watch
 from tg_runtime.testing.kernels import buffer_with, kernel
-from tg_runtime.watch import Watch
 from tg_shape import ShapeTracker
 
 f32 = dtypes.float32

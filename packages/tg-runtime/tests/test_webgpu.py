@@ -21,13 +21,13 @@ from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops
 from tg_lazy.cost import LIMITS, Limits
 from tg_runtime import CompileError, DevEntry, DeviceError, DeviceUnavailable, OutOfMemory
-from tg_runtime.allocator import BufferOptions
-from tg_runtime.devices.webgpu import WebGPUDevice, target
+from tg_runtime.backends.webgpu import dawn, library
+from tg_runtime.backends.webgpu.device import WebGPUDevice, target
+from tg_runtime.backends.webgpu.driver import DRIVERS
+from tg_runtime.backends.webgpu.memory import WebGPUAllocator, WebGPUMemory
+from tg_runtime.backends.webgpu.program import WebGPUProgram, WGSLCompiler
+from tg_runtime.device.allocator import BufferOptions
 from tg_runtime.testing import DeviceConformance
-from tg_runtime.webgpu import dawn, library
-from tg_runtime.webgpu.driver import DRIVERS
-from tg_runtime.webgpu.memory import WebGPUAllocator, WebGPUMemory
-from tg_runtime.webgpu.program import WebGPUProgram, WGSLCompiler
 
 LIBRARIES = tuple(DRIVERS)
 ADD_N = """struct Args { n: i32, m: i32 }
@@ -469,7 +469,7 @@ def test_after_a_fork(gpu: Bench) -> None:
     code = (
         "import os, warnings; warnings.simplefilter('ignore')\n"
         "from tg_runtime import DevEntry, DeviceError\n"
-        "from tg_runtime.devices.webgpu import WebGPUDevice\n"
+        "from tg_runtime.backends.webgpu.device import WebGPUDevice\n"
         f"device = WebGPUDevice('WEBGPU', DevEntry('WEBGPU', iface={gpu.queue.driver.kind!r}))\n"
         "block = device.allocator.alloc(64)\n"
         "child = os.fork()\n"
@@ -495,7 +495,7 @@ def test_no_adapter(gpu: Bench) -> None:
     if sys.platform != "linux":
         pytest.skip("the adapter is not Vulkan's on this system")
     code = (
-        "from tg_runtime import DevEntry\nfrom tg_runtime.devices.webgpu import WebGPUDevice\n"
+        "from tg_runtime import DevEntry\nfrom tg_runtime.backends.webgpu.device import WebGPUDevice\n"
         f"try: WebGPUDevice('WEBGPU', DevEntry('WEBGPU', iface={gpu.queue.driver.kind!r}))\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -542,7 +542,7 @@ def test_facts() -> None:
 
 def test_listing_opens_nothing() -> None:
     code = (
-        "import sys; from tg_runtime import Device; from tg_runtime.webgpu import library; "
+        "import sys; from tg_runtime import Device; from tg_runtime.backends.webgpu import library; "
         "print(len(Device.table()) > 1, library.load.cache_info().misses, 'pydawn' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

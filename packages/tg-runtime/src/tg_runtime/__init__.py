@@ -2,14 +2,14 @@
 
 from tg_lazy import Context
 
-from .allocator import Allocator, BufferOptions, LRUAllocator
-from .anomaly import watched
-from .buffer import Buffer, buffer_of
-from .compiled import Compiled, DeviceFacts, Interpreted, Program
-from .compiler import Compiler, rejected
-from .counters import GlobalCounters, update_stats
-from .dev import DEV, DevEntry, parse_dev
-from .engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule, uncaptured
+from .anomaly.mode import watched
+from .device.allocator import Allocator, BufferOptions, LRUAllocator
+from .device.compiled import Compiled, DeviceFacts, Interpreted, Program
+from .device.compiler import Compiler, rejected
+from .device.dev import DEV, DevEntry, parse_dev
+from .device.limits import runs_at_all
+from .device.registry import Device
+from .device.sharing import Sharing
 from .errors import (
     AnomalyError,
     CompileError,
@@ -19,12 +19,10 @@ from .errors import (
     OutOfMemory,
     UnknownDevice,
 )
-from .kernels import get_runner
-from .lifetimes import Usage, arrange
-from .limits import runs_at_all
-from .profiler import PROFILE, PROFILE_FILE, profile
-from .registry import Device
-from .runner import (
+from .execution.engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule, uncaptured
+from .execution.lifetimes import Usage, arrange
+from .kernels.programs import get_runner
+from .kernels.runner import (
     BufferCopy,
     BufferXfer,
     CompiledRunner,
@@ -34,8 +32,10 @@ from .runner import (
     Runner,
     ViewOp,
 )
-from .settings import BEAM, NOOPT
-from .sharing import Sharing
+from .kernels.settings import BEAM, NOOPT
+from .memory.buffer import Buffer, buffer_of
+from .telemetry.counters import GlobalCounters, update_stats
+from .telemetry.profiler import PROFILE, PROFILE_FILE, profile
 
 __all__ = [
     "BEAM",

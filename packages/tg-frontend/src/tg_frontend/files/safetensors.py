@@ -12,8 +12,8 @@ import os
 from tg_dtype import DType, interop
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, Device
-from tg_runtime.drafts import replacing, target_of
-from tg_runtime.files import FileMemory, OpenFile
+from tg_runtime.memory.drafts import replacing, target_of
+from tg_runtime.memory.files import FileMemory, OpenFile
 from tg_shape import prod, sint
 
 from ..host import transfer

@@ -7,15 +7,7 @@ from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage
 from tg_lazy.graph.lazybuffer import LEAVES
-from tg_runtime import (
-    Buffer,
-    BufferCopy,
-    CompiledRunner,
-    ExecItem,
-    InterpretedRunner,
-    buffer_of,
-    uncaptured,
-)
+from tg_runtime import Buffer, BufferCopy, CompiledRunner, ExecItem, InterpretedRunner, buffer_of, uncaptured
 
 from ..memory.home import Bits
 from ..memory.realization import live, reachable, realize_all

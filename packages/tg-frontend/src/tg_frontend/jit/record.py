@@ -10,7 +10,7 @@ from weakref import ref
 from tg_lazy import ANOMALY, DEBUG, LazyBuffer, Ops, Storage
 from tg_lazy.ast.reach import check_reach
 from tg_runtime import PROFILE, Buffer, Device, buffer_of
-from tg_runtime.interrupts import Uninterrupted
+from tg_runtime.host.interrupts import Uninterrupted
 from tg_shape import Variable
 
 from ..autograd.differentiation import MODE

@@ -5,26 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tg_lazy import ANOMALY, DEBUG, ContextVar
-from tg_runtime import (
-    Buffer,
-    CompiledRunner,
-    Device,
-    DeviceError,
-    EmptyOp,
-    ExecItem,
-    Usage,
-    ViewOp,
-    arrange,
-    watched,
-)
-from tg_runtime.counters import human
+from tg_runtime import Buffer, CompiledRunner, Device, DeviceError, EmptyOp, ExecItem, Usage, ViewOp, arrange, watched
+from tg_runtime.telemetry.counters import human
 
 from .made import written_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tg_runtime.runner import Runner
+    from tg_runtime.kernels.runner import Runner
     from tg_shape import Variable
 
     Source = tuple[int, int, int]

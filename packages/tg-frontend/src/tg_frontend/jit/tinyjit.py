@@ -16,7 +16,7 @@ from weakref import WeakSet, ref
 from tg_lazy import DEBUG, LazyBuffer, Ops, Storage
 from tg_lazy.graph.lazybuffer import LEAVES
 from tg_runtime import Usage, capture, capturing
-from tg_runtime.buffer import spoiled
+from tg_runtime.memory.buffer import spoiled
 
 from ..autograd.differentiation import MODE
 from ..memory.realization import ASSIGNS, Moves, finish_assigns, realize_all, unfinished_assigns

@@ -8,7 +8,7 @@ from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
 from tg_runtime import realize
-from tg_runtime.interrupts import Uninterrupted
+from tg_runtime.host.interrupts import Uninterrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Final
 from tg_codegen import Renderer
 from tg_lazy import ContextVar
 from tg_runtime import Compiled, Compiler, DeviceError, Program
-from tg_runtime.profiler import DeviceClock
+from tg_runtime.telemetry.profiler import DeviceClock
 
 from .allocator import HOST_OPTIONS, HCQAllocator
 from .buffer import HCQBuffer

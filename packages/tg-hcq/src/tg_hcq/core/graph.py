@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 
 from tg_runtime import PROFILE, Buffer, CompiledRunner, DeviceError, ExecItem, Runner
-from tg_runtime.profiler import Launch
+from tg_runtime.telemetry.profiler import Launch
 from tg_shape import Variable
 
 from .allocator import HOST_OPTIONS

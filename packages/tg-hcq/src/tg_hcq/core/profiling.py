@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from typing import Protocol
 
 from tg_runtime import DeviceError
-from tg_runtime.profiler import PROFILE, DeviceClock, Launch, Value, launch
+from tg_runtime.telemetry.profiler import PROFILE, DeviceClock, Launch, Value, launch
 
 from .queue import HWQueue
 from .signal import HCQSignal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import dtypes
-from tg_runtime.limits import runs_at_all
+from tg_runtime.device.limits import runs_at_all
 from tg_shape import sint
 
 from .args import ArgsLayout, HCQArgsState

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tg_runtime import DeviceError
-from tg_runtime.interrupts import Uninterrupted
-from tg_runtime.locks import fork_safe_lock
+from tg_runtime.host.interrupts import Uninterrupted
+from tg_runtime.host.locks import fork_safe_lock
 from tg_shape import Variable
 
 from .queue import HWQueue, QueueDevice

@@ -19,8 +19,8 @@ from typing import ClassVar, Literal
 from tg_codegen import Renderer
 from tg_dtype import DType, dtypes
 from tg_runtime import BufferOptions, Compiler, DevEntry, DeviceError, DeviceFacts
-from tg_runtime.cpu.execmem import ExecutableMemory
-from tg_runtime.devices.cpu import CPUDevice
+from tg_runtime.backends.cpu.device import CPUDevice
+from tg_runtime.host.execmem import ExecutableMemory
 from tg_shape import sint
 
 from ..core.allocator import HOST_OPTIONS, HCQAllocator

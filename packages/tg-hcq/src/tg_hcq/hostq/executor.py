@@ -32,8 +32,8 @@ from enum import IntEnum
 from typing import Final
 
 from tg_runtime import DeviceError
-from tg_runtime.interrupts import Uninterrupted
-from tg_runtime.locks import fork_safe_lock
+from tg_runtime.host.interrupts import Uninterrupted
+from tg_runtime.host.locks import fork_safe_lock
 
 from ..core.errors import DeviceFault, DeviceTimeout
 from ..core.fileio import MMIO

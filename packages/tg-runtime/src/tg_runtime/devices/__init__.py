@@ -1,1 +1,1 @@
-"""Built-in devices, each offered by an entry point in the group ``tg.devices``."""
+"""Where devices were, for installations that have not read the new entry points."""

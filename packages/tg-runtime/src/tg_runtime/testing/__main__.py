@@ -11,9 +11,9 @@ import argparse
 import json
 import sys
 
-from ..compiled import Interpreted
+from ..device.compiled import Interpreted
+from ..device.registry import Device
 from ..errors import DeviceError
-from ..registry import Device
 from .report import FAILED, outcomes
 
 

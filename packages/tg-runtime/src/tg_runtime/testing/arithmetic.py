@@ -9,9 +9,9 @@ from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, trun
 from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, ast, result_dtype
 from tg_shape import ShapeTracker
 
-from ..buffer import Buffer
-from ..engine import ExecItem
-from ..kernels import get_runner
+from ..execution.engine import ExecItem
+from ..kernels.programs import get_runner
+from ..memory.buffer import Buffer
 from .base import Group
 from .kernels import buffer_with, kernel, positions, run
 

@@ -11,9 +11,9 @@ from unittest import SkipTest
 from tg_dtype import ConstType, DType, dtypes, truncate
 from tg_lazy import Context, LazyBuffer, Storage
 
-from ..buffer import buffer_of
-from ..compiled import Compiled
-from ..registry import Device
+from ..device.compiled import Compiled
+from ..device.registry import Device
+from ..memory.buffer import buffer_of
 from .kernels import buffer_with, same, unpack
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 127.0, 1000.0, -65504.0, math.inf, -math.inf, math.nan)

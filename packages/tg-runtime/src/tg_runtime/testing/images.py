@@ -6,9 +6,9 @@ from tg_dtype import ConstType, ImageDType, dtypes, truncate
 from tg_lazy import LazyBuffer, LazyOp, Ops, Storage, ast
 from tg_shape import ShapeTracker
 
-from ..buffer import Buffer
-from ..engine import ExecItem, realize
-from ..kernels import get_runner
+from ..execution.engine import ExecItem, realize
+from ..kernels.programs import get_runner
+from ..memory.buffer import Buffer
 from .base import Group
 from .kernels import buffer_with, pack, unpack
 

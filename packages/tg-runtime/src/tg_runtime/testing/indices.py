@@ -6,10 +6,10 @@ from tg_dtype import dtypes
 from tg_lazy import LazyOp, ast
 from tg_shape import ShapeTracker
 
-from ..allocator import BufferOptions
-from ..buffer import Buffer
-from ..engine import ExecItem
-from ..kernels import get_runner
+from ..device.allocator import BufferOptions
+from ..execution.engine import ExecItem
+from ..kernels.programs import get_runner
+from ..memory.buffer import Buffer
 from .base import Absent, Group
 from .kernels import unpack
 

@@ -10,10 +10,10 @@ from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits
 from tg_lazy import LazyOp, ast
 from tg_shape import ShapeTracker, Variable, sint
 
-from ..buffer import Buffer
-from ..engine import ExecItem
-from ..kernels import get_runner
-from ..registry import Device
+from ..device.registry import Device
+from ..execution.engine import ExecItem
+from ..kernels.programs import get_runner
+from ..memory.buffer import Buffer
 
 
 def pack(values: Sequence[ConstType], dtype: DType) -> memoryview:

@@ -11,11 +11,11 @@ from tg_dtype import AddrSpace, ConstType, dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker, Variable
 
-from ..buffer import Buffer
-from ..engine import ExecItem
 from ..errors import CompileError, DeviceError, OutOfMemory
-from ..kernels import get_runner
-from ..runner import CompiledRunner
+from ..execution.engine import ExecItem
+from ..kernels.programs import get_runner
+from ..kernels.runner import CompiledRunner
+from ..memory.buffer import Buffer
 from .base import Group
 from .kernels import buffer_with, kernel, unpack
 

@@ -6,10 +6,10 @@ from tg_dtype import dtypes
 from tg_lazy import Ops, ast
 from tg_shape import ShapeTracker
 
-from ..buffer import Buffer
-from ..engine import ExecItem, realize
-from ..kernels import get_runner
-from ..registry import Device
+from ..device.registry import Device
+from ..execution.engine import ExecItem, realize
+from ..kernels.programs import get_runner
+from ..memory.buffer import Buffer
 from .base import Group
 from .kernels import buffer_with, kernel, pack, unpack
 

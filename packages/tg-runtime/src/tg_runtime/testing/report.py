@@ -10,9 +10,9 @@ from typing import NamedTuple
 from tg_dtype import DType, dtypes
 from tg_lazy import Context
 
-from ..compiled import Compiled
-from ..dev import parse_dev
-from ..registry import Device
+from ..device.compiled import Compiled
+from ..device.dev import parse_dev
+from ..device.registry import Device
 from .base import Absent, Group
 from .conformance import DeviceConformance, groups
 

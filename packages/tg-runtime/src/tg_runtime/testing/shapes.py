@@ -9,9 +9,9 @@ from tg_dtype import ConstType, dtypes, truncate
 from tg_lazy import Ops, ast
 from tg_shape import ShapeTracker, Variable
 
-from ..engine import ExecItem, realize
-from ..kernels import get_runner
-from ..registry import Device
+from ..device.registry import Device
+from ..execution.engine import ExecItem, realize
+from ..kernels.programs import get_runner
 from .base import Group
 from .kernels import buffer_with, kernel, positions, run, unpack
 

@@ -8,9 +8,9 @@ from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker
 
-from ..buffer import Buffer
-from ..engine import ExecItem
-from ..runner import CompiledRunner
+from ..execution.engine import ExecItem
+from ..kernels.runner import CompiledRunner
+from ..memory.buffer import Buffer
 from .base import Group
 from .kernels import buffer_with, kernel, unpack
 

@@ -1,0 +1,1 @@
+"""DISK: a file as memory."""

@@ -1,0 +1,1 @@
+"""Metal through the Objective-C runtime: messages, memory, queue, programs, graphs."""

@@ -1,0 +1,1 @@
+"""NULL: compiles for any target, runs nothing."""

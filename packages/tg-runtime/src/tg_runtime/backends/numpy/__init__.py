@@ -1,0 +1,1 @@
+"""NUMPY: kernel ASTs executed op by op with numpy."""

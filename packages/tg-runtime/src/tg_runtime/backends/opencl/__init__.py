@@ -1,0 +1,1 @@
+"""OpenCL through the ICD loader: bindings, discovery, memory and programs."""

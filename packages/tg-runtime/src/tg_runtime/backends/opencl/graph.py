@@ -1,0 +1,282 @@
+"""CLGraph: a list of ExecItems as kernels whose arguments are set once, queued as a whole.
+
+Where the driver has ``cl_khr_command_buffer``, a sequence that comes again with the same memory is recorded as one
+command, at its second time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+
+from tg_shape import Variable
+
+from ...errors import DeviceError
+from ...execution.engine import ExecItem
+from ...kernels.runner import CompiledRunner, Runner, Vars
+from ...memory.buffer import Buffer
+from ...telemetry.profiler import PROFILE, launch
+from . import api
+from .memory import CLMemory
+from .program import CLProgram, tell_times
+
+_MOST_RECORDS = 4
+
+
+class _Node:
+    """A launch: a kernel object of its own, so that its arguments stay, and what a replay changes of them.
+
+    Attributes:
+      inputs: for each argument that follows an input: its index, the input's number, the part's first byte and size.
+    """
+
+    def __init__(self, item: ExecItem, runner: CompiledRunner, program: CLProgram) -> None:
+        self.item, self.runner, self.program = item, runner, program
+        self.inputs: list[tuple[int, int, int, int]] = []
+        self.bound: dict[int, CLMemory] = {}
+        self.values: list[int | None] = [None] * len(runner.vars)
+        self.group = (ctypes.c_size_t * 3)(*runner.local_size)
+        self.items = (ctypes.c_size_t * 3)()
+        if not runner.symbolic:
+            self.resize(runner.launch_size({}))
+        self.kernel = program.another_kernel()
+
+    def resize(self, groups: tuple[int, int, int]) -> None:
+        """Sets the number of work-groups."""
+        self.items[:] = [g * n for g, n in zip(groups, self.runner.local_size, strict=True)]
+
+    def bind(self, place: int, memory: CLMemory) -> None:
+        """Makes memory an argument, unless it is already."""
+        if self.bound.get(place) is memory:
+            return
+        queue = self.program.queue
+        code = memory.bind(queue, self.kernel, place)
+        if code:
+            raise queue.failed(code, f"kernel {self.runner.name}: argument {place}")
+        self.bound[place] = memory
+
+    def update(self, var_vals: Vars) -> None:
+        """Puts in the values of the variables."""
+        first = len(self.item.bufs)
+        for number, var in enumerate(self.runner.vars):
+            value = var_vals[var]
+            if self.values[number] != value:
+                argument = ctypes.c_int32(value)
+                code = api.library().clSetKernelArg(self.kernel, first + number, 4, ctypes.byref(argument))
+                if code:
+                    raise self.program.queue.failed(code, f"kernel {self.runner.name}: the value {value} of {var.name}")
+                self.values[number] = value
+        if self.runner.symbolic:
+            self.resize(self.runner.launch_size(var_vals))
+
+    def __del__(self) -> None:
+        if getattr(self, "kernel", 0):
+            self.program.release_kernel(self.kernel)
+
+
+class CLGraph(Runner):
+    """Kernels in order, queued with the arguments that are set already.
+
+    Args:
+      items: what to run; each a CompiledRunner of one OpenCL device, its buffers allocated or inputs.
+      inputs: buffers that each replay replaces; a view of one follows it.
+      var_vals: the values of the variables now; only their names matter.
+
+    Raises:
+      DeviceError: an item is no kernel of the device, or works on a part of a buffer that begins where no sub-buffer
+        may.
+    """
+
+    self_timed = True
+
+    def __init__(
+        self, items: Sequence[ExecItem], inputs: Sequence[Buffer] = (), var_vals: Mapping[Variable, int] | None = None
+    ) -> None:
+        self.items, self.inputs = list(items), list(inputs)
+        device = self.items[0].prg.device if self.items else "CL"
+        super().__init__(f"graph of {len(self.items)} kernels", device)
+        numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
+        self.kept: list[Buffer] = []
+        self._constants: dict[int, CLMemory] = {}
+        self.nodes = [self._node(item, numbers) for item in self.items]
+        self.vars = list(dict.fromkeys(var for node in self.nodes for var in node.runner.vars))
+        for item in self.items:
+            self.op_estimate = self.op_estimate + item.prg.op_estimate
+            self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
+        self.num_kernels = len(self.items)
+        self._parts: dict[tuple[int, int, int, int], CLMemory] = {}
+        self._records: dict[tuple[object, ...], _Record | None] = {}
+        self._lock = threading.Lock()
+
+    def _node(self, item: ExecItem, numbers: dict[int, int]) -> _Node:
+        runner = item.prg
+        if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, CLProgram):
+            raise DeviceError(f"{runner!r} is no kernel of an OpenCL device: it cannot be part of an OpenCL graph")
+        if runner.device != self.device:
+            raise DeviceError(f"{runner!r} does not run on {self.device}, whose graph this is")
+        node = _Node(item, runner, runner.program)
+        for place, buffer in enumerate(item.bufs):
+            if buffer is None:
+                raise DeviceError(f"{runner!r} misses a buffer")
+            number = numbers.get(id(buffer), numbers.get(id(buffer.base)))
+            if number is not None:
+                offset = buffer.offset - self.inputs[number].offset if buffer is not self.inputs[number] else -1
+                node.inputs.append((place, number, offset, buffer.nbytes))
+                continue
+            self.kept.append(buffer)
+            memory: CLMemory = buffer.ensure_allocated().opaque
+            if memory.must_detach(node.program.queue):
+                raise DeviceError(f"{runner!r} works on a part of a buffer that begins where no sub-buffer may")
+            node.bind(place, memory)
+            self._constants[id(memory.root)] = memory.root
+        return node
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Queues all kernels with ``bufs`` for ``inputs``.
+
+        Raises:
+          ValueError: another number of buffers than ``inputs``.
+          DeviceError: the driver refuses, or the device was lost.
+        """
+        if len(bufs) != len(self.inputs):
+            raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
+        if not self.nodes:
+            return 0.0 if wait else None
+        memories: list[CLMemory] = [buffer.opaque for buffer in bufs]
+        with self._lock:
+            arguments = [[self._part(memories, input_) for input_ in node.inputs] for node in self.nodes]
+            queue = self.nodes[0].program.queue
+            if PROFILE.value or any(memory.must_detach(queue) for of in arguments for memory in of):
+                return self._one_by_one(arguments, var_vals, wait)
+            for node, of in zip(self.nodes, arguments, strict=True):
+                for (place, *_), memory in zip(node.inputs, of, strict=True):
+                    node.bind(place, memory)
+                node.update(var_vals)
+            record = None if wait else self._record(memories, var_vals)
+            seconds = None
+            if record is None:
+                seconds = self._enqueue(wait)
+            else:
+                record.enqueue(self.name)
+            number = queue.queued()
+            for memory in (*self._constants.values(), *(memory.root for memory in memories)):
+                memory.used = max(memory.used, number)
+        return seconds
+
+    def _part(self, memories: Sequence[CLMemory], input_: tuple[int, int, int, int]) -> CLMemory:
+        """The memory of an argument: an input's, or a part of it, which is kept for when it comes again."""
+        _, number, offset, nbytes = input_
+        memory = memories[number]
+        if offset < 0:
+            return memory
+        key = id(memory), memory.generation, offset, nbytes
+        found = self._parts.get(key)
+        if found is None or found.parent is not memory:
+            if len(self._parts) > 64:
+                self._parts.clear()
+            found = self._parts[key] = memory.range(self.nodes[0].program.queue, nbytes, offset)
+        return found
+
+    def _enqueue(self, wait: bool) -> float | None:
+        cl, queue = api.library(), self.nodes[0].program.queue
+        handle = queue.handle
+        first, last = ctypes.c_void_p(), ctypes.c_void_p()
+        for node in self.nodes:
+            event = None
+            if wait and node is self.nodes[0]:
+                event = ctypes.byref(first)
+            elif wait and node is self.nodes[-1]:
+                event = ctypes.byref(last)
+            code = cl.clEnqueueNDRangeKernel(handle, node.kernel, 3, None, node.items, node.group, 0, None, event)
+            if code:
+                raise queue.failed(code, f"{self.name}: launch of {node.runner.name}")
+        if not wait:
+            cl.clFlush(handle)
+            return None
+        begin, end = tell_times(queue, first, f"{self.name}: its first kernel")
+        if last.value:
+            _, end = tell_times(queue, last, f"{self.name}: its last kernel")
+        return (end - begin) * 1e-9
+
+    def _one_by_one(self, arguments: list[list[CLMemory]], var_vals: Vars, wait: bool) -> float | None:
+        """The same without the graph: the times of each kernel are told, and parts may begin anywhere."""
+        told = launch() if PROFILE.value else None
+        seconds = 0.0
+        for node, of in zip(self.nodes, arguments, strict=True):
+            memory: list[CLMemory] = [buffer.opaque for buffer in node.item.bufs if buffer is not None]
+            for (place, *_), input_ in zip(node.inputs, of, strict=True):
+                memory[place] = input_
+            runner = node.runner
+            seconds += node.program(
+                *memory,
+                global_size=runner.launch_size(var_vals),
+                local_size=runner.local_size,
+                vals=[var_vals[var] for var in runner.vars],
+                wait=wait,
+                part=None if told is None else (runner.name, node.item.profile_args(var_vals)),
+            ) or 0.0  # fmt: skip
+        return seconds if wait else None
+
+    def _record(self, memories: list[CLMemory], var_vals: Vars) -> _Record | None:
+        """What stands for this sequence as one command: from the second time that it comes on."""
+        queue = self.nodes[0].program.queue
+        if not queue.physical.records:
+            return None
+        blocks = [*memories, *self._constants.values()]
+        key = (*((id(m), m.generation) for m in blocks), *(var_vals[var] for var in self.vars))
+        if key not in self._records:
+            if len(self._records) >= _MOST_RECORDS:
+                del self._records[next(iter(self._records))]
+            self._records[key] = None
+            return None
+        found = self._records[key]
+        if found is None:
+            found = self._records[key] = _Record(self.nodes, blocks)
+        return found
+
+
+class _Record:
+    """A sequence as a command of the driver.
+
+    Args:
+      nodes: its launches, their arguments bound.
+      blocks: the memory that it uses, kept so that no other takes its identity.
+    """
+
+    def __init__(self, nodes: Sequence[_Node], blocks: Sequence[CLMemory]) -> None:
+        self.queue, self.blocks = nodes[0].program.queue, list(blocks)
+        self.cl = api.command_buffers(self.queue.physical.platform_handle)
+        status, queues = ctypes.c_int32(), (ctypes.c_void_p * 1)(self.queue.handle)
+        self.handle: int = self.cl.clCreateCommandBufferKHR(1, queues, None, ctypes.byref(status))
+        api.check(status.value, "a command buffer")
+        for node in nodes:
+            code = self.cl.clCommandNDRangeKernelKHR(
+                self.handle, None, None, node.kernel, 3, None, node.items, node.group, 0, None, None, None
+            )
+            api.check(code, f"recording {node.runner.name}")
+        api.check(self.cl.clFinalizeCommandBufferKHR(self.handle), "closing a command buffer")
+        self._event: ctypes.c_void_p | None = None
+
+    def enqueue(self, what: str) -> None:
+        """Queues the sequence, once its last run is done: it may not be queued twice at once."""
+        if self._event is not None:
+            self.queue.wait(self._event)
+        event = ctypes.c_void_p()
+        self._wait()
+        code = self.cl.clEnqueueCommandBufferKHR(0, None, self.handle, 0, None, ctypes.byref(event))
+        if code:
+            raise self.queue.failed(code, what)
+        self._event = event
+        api.library().clFlush(self.queue.handle)
+
+    def _wait(self) -> None:
+        event, self._event = self._event, None
+        if event is not None:
+            api.library().clWaitForEvents(1, ctypes.byref(event))
+            api.library().clReleaseEvent(event)
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", 0) and self.queue.alive:
+            self._wait()
+            self.cl.clReleaseCommandBufferKHR(self.handle)

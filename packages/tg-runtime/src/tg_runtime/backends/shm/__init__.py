@@ -1,0 +1,1 @@
+"""SHM: memory that processes share."""

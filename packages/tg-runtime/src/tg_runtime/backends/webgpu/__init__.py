@@ -1,0 +1,1 @@
+"""WebGPU through Dawn or wgpu-native: bindings, the driver, memory and programs."""

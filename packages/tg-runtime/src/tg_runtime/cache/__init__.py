@@ -1,0 +1,1 @@
+"""The cache on disk: its folder, its entries, what it consists of."""

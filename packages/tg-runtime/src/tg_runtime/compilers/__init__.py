@@ -1,0 +1,1 @@
+"""Compilers for the host's processor and its relatives: LLVM in process, clang and gcc on the PATH."""

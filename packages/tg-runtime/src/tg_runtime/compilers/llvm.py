@@ -1,0 +1,234 @@
+"""LLVM IR text to an object file, in process, through llvmlite."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import mmap
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from ..device.compiler import Compiler, rejected
+from ..errors import DevSyntaxError
+from ..host.arch import CPUArch
+from ..host.processor import cpu_identity
+from ..host.tools import find_tool
+
+_TUNED_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
+_VECTOR = re.compile(r"<\d+ x ")
+_UNKNOWN = re.compile(r"'\+?(\S+)' is not a recognized (processor|feature)")
+_listening = threading.Lock()
+# LLVM ends the process when it gets no memory: what it may take for a kernel, and malloc may reserve.
+_LEAST_BYTES, _BYTES_PER_CHARACTER = 64 << 20, 256
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """What LLVM writes to the standard error in the block, once it is left: there is no other way to be told."""
+    said: list[str] = []
+    with _listening, tempfile.TemporaryFile() as file:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        try:
+            os.dup2(file.fileno(), 2)
+            yield said
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            said.append(file.read().decode(errors="replace"))
+
+
+@functools.cache
+def version(distribution: str) -> str:
+    """The version of an installed distribution."""
+    from importlib.metadata import version as look_up
+
+    return look_up(distribution)
+
+
+MISSING = "llvmlite is not installed (pip install 'tg-runtime[llvm]')"
+
+
+def available() -> bool:
+    """Whether llvmlite can be imported; it is not imported."""
+    return find_spec("llvmlite") is not None
+
+
+@functools.cache
+def _binding() -> Any:
+    binding = importlib.import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@functools.cache
+def host() -> tuple[str, str, str]:
+    """The host's triple, CPU name and features, as LLVM writes them."""
+    binding = _binding()
+    features = binding.get_host_cpu_features()
+    return binding.get_process_triple(), binding.get_host_cpu_name(), features.flatten()
+
+
+class LLVMCompiler(Compiler):
+    """Compiles LLVM IR for the host, or for another machine.
+
+    Args:
+      arch: the processor; the host's with all its features if omitted.
+      triple: another machine to compile for than ``arch`` says.
+      level: how hard LLVM tries, 0 to 3.
+      tuned: the text comes from our renderer, so where it is written in vectors, its loops are as they should be:
+        four passes then give what the whole pipeline gives, in a tenth of its time.
+    """
+
+    def __init__(self, arch: CPUArch | None = None, triple: str = "", level: int = 2, tuned: bool = False) -> None:
+        self.arch, self.level, self.tuned = arch or CPUArch(), level, tuned
+        self.triple = triple = triple or (self.arch.kind.triple if self.arch.machine else "")
+        # asking LLVM for the host's name would cost its loading, even where the binary is on disk already
+        native = "" if triple or self.arch.cpu else cpu_identity()
+        chosen = f"{triple}:{self.arch.cpu}:{','.join(self.arch.features)}:{native}"
+        passes = ",".join(_TUNED_PASSES) if tuned else ""
+        super().__init__(f"llvm:{version('llvmlite')}:{level}:{passes}:{chosen}")
+
+    @functools.cached_property
+    def machine(self) -> Any:
+        """The target machine.
+
+        Raises:
+          DevSyntaxError: LLVM does not know the processor, or one of the extensions.
+        """
+        binding = _binding()
+        triple, cpu, features = host()
+        if self.triple:
+            binding.initialize_all_targets()
+            binding.initialize_all_asmprinters()
+            triple, cpu, features = self.triple, self.arch.cpu, ""
+        elif self.arch.cpu:
+            cpu, features = self.arch.cpu, ""
+        fixed = "-relax" if triple.startswith("riscv") else ""  # the loader relaxes nothing
+        features = ",".join(part for part in (features, *self.arch.for_llvm(), fixed) if part)
+        target = binding.Target.from_triple(triple)
+        chosen = {"cpu": cpu, "features": features, "opt": self.level, "reloc": "pic", "codemodel": "small"}
+        if self.arch == CPUArch():
+            return target.create_target_machine(**chosen)
+        with _complaints() as said:
+            machine = target.create_target_machine(**chosen)
+        unknown = sorted(set(_UNKNOWN.findall("".join(said))))
+        if unknown:
+            what = " and no ".join(f"{kind} {name}" for name, kind in unknown)
+            raise DevSyntaxError(f"CPU arch: LLVM knows no {what} for {triple}")
+        return machine
+
+    def check(self) -> None:
+        """Looks whether the processor is known; this loads LLVM.
+
+        Raises:
+          DevSyntaxError: LLVM does not know it, or one of the extensions.
+        """
+        _ = self.machine
+
+    def module(self, src: str) -> Any:
+        """The optimised module.
+
+        LLVM's own vectors may end in ``llvm.masked.store``, of which LLVM 22 writes some past what is wanted (see
+        :mod:`tg_codegen.render.llvm.memory`): where it would use any that the text does not, it makes no vectors of
+        loops.
+
+        Raises:
+          CompileError: LLVM rejects the text, or masks stores nevertheless.
+          MemoryError: there is too little for LLVM, which would end the process.
+        """
+        _require_memory(_LEAST_BYTES + _BYTES_PER_CHARACTER * len(src))
+        module = self._optimised(src, vectors=True)
+        if _masks(module) and "@llvm.masked.store" not in src:
+            module = self._optimised(src, vectors=False)
+            if _masks(module):
+                raise rejected("LLVM", "it masks stores, which it may widen", src, ".ll")
+        return module
+
+    def _optimised(self, src: str, vectors: bool) -> Any:
+        binding = _binding()
+        try:
+            # a context of its own, which goes with it: one for all would keep every type and constant there ever was
+            module = binding.parse_assembly(src, binding.create_context())
+            module.verify()
+        except RuntimeError as error:
+            raise rejected("LLVM IR", str(error), src, ".ll") from None
+        module.triple = self.machine.triple
+        module.data_layout = str(self.machine.target_data)
+        options = binding.create_pipeline_tuning_options(speed_level=self.level)
+        options.loop_vectorization &= vectors
+        builder = binding.create_pass_builder(self.machine, options)
+        if self.tuned and _VECTOR.search(src):
+            passes = binding.create_new_function_pass_manager()
+            for name in _TUNED_PASSES:
+                getattr(passes, f"add_{name}_pass")()
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+        else:
+            builder.getModulePassManager().run(module, builder)
+        return module
+
+    def compile(self, src: str) -> bytes:
+        """The object file of LLVM IR text.
+
+        Raises:
+          CompileError: LLVM rejects the text; it is kept in a file that the message names.
+          MemoryError: as of :meth:`module`.
+        """
+        module = self.module(src)
+        lib: bytes = self.machine.emit_object(module)
+        return lib
+
+    def assembly(self, src: str) -> str:
+        """The assembly text of LLVM IR text."""
+        text: str = self.machine.emit_assembly(self.module(src))
+        return text
+
+    def disassemble(self, lib: bytes) -> str:
+        """The object as assembly, by the binutils or LLVM tool that is on the machine."""
+        return disassemble(lib)
+
+
+def _require_memory(nbytes: int) -> None:
+    """Does nothing while the process could get so much memory, which it tries.
+
+    Raises:
+      MemoryError: a limit (``ulimit -v``) or the system refuses.
+    """
+    try:
+        if hasattr(mmap, "MAP_PRIVATE"):
+            mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+        else:
+            mmap.mmap(-1, nbytes).close()
+    except OSError as error:
+        mib = -(-nbytes >> 20)
+        raise MemoryError(
+            f"compiling a kernel with LLVM may need {mib} MiB, which this process cannot have ({error.strerror})"
+        ) from None
+
+
+def _masks(module: Any) -> bool:
+    return any(function.name.startswith("llvm.masked.store") for function in module.functions)
+
+
+def disassemble(lib: bytes) -> str:
+    """An object file as assembly text, or a line that says why there is none."""
+    tool = find_tool("objdump", "llvm-objdump")
+    if tool is None:
+        return "no disassembly: neither objdump nor llvm-objdump is on the PATH"
+    with tempfile.NamedTemporaryFile(suffix=".o") as file:
+        file.write(lib)
+        file.flush()
+        done = subprocess.run([tool, "-d", "--no-show-raw-insn", file.name], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else f"no disassembly: {done.stderr.strip()}"

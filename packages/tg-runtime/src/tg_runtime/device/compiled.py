@@ -1,0 +1,165 @@
+"""Compiled and Interpreted: what a device is to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from tg_lazy import LazyOp
+from tg_shape import Variable
+
+from .allocator import Allocator
+from .compiler import Compiler
+from .dev import DevEntry
+
+if TYPE_CHECKING:
+    from tg_codegen import Renderer
+
+    from .sharing import Sharing
+
+
+class Program(Protocol):
+    """A program loaded on a device."""
+
+    def __call__(
+        self,
+        *bufs: Any,
+        global_size: tuple[int, int, int] = (1, 1, 1),
+        local_size: tuple[int, int, int] = (1, 1, 1),
+        vals: Sequence[int] = (),
+        wait: bool = False,
+    ) -> float | None:
+        """Launches it on the allocator's opaque ``bufs``; with ``wait``, returns the seconds that it ran."""
+
+
+class DeviceFacts(NamedTuple):
+    """What a table of devices says of one.
+
+    Attributes:
+      arch: what it compiles for, or runs on.
+      memory: bytes that it has; None if nobody knows, or it has none.
+      interfaces: names that can stand for IFACE in ``DEV``, the default first; each with why it is unavailable, or
+        None.
+    """
+
+    arch: str = ""
+    memory: int | None = None
+    interfaces: Mapping[str, str | None] = {}
+
+
+class Compiled:
+    """A device that runs compiled programs. A device class is constructed as ``Class(name, entry)``.
+
+    Attributes:
+      device: canonical name, ``CPU`` or ``CPU:1``.
+      allocator: its memory.
+      renderer: how kernels are written for it; None for a device that holds memory only.
+      compiler: turns the renderer's text into what ``runtime`` loads.
+      runtime: ``runtime(name, binary) -> Program``.
+      graph: class that condenses a list of ExecItems into one launch; None if there is none.
+      sharing: how other libraries use its memory where that is not the host's; None if they cannot.
+      graph_from: of the class: the fewest kernels that are sooner launched as a graph than one by one.
+      executes: of the class: whether its launches compute anything.
+      self_timed: of the class: whether its programs tell the profiler when they ran (see
+        :func:`~tg_runtime.telemetry.profiler.launch`); those of other devices are waited for while a profile is
+        recorded.
+      named_memory: of the class: whether text after the name says which memory it is (``DISK:/path``); after the name
+        of another device there is a number.
+      numbered: of the class: whether a machine may have several, among which the numbers of a ``DEV`` entry choose.
+      architectures: of the class: whether a ``DEV`` entry may have an ARCH.
+    """
+
+    graph_from: ClassVar[int] = 2
+    executes: ClassVar[bool] = True
+    self_timed: ClassVar[bool] = False
+    named_memory: ClassVar[bool] = False
+    numbered: ClassVar[bool] = False
+    architectures: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        device: str,
+        allocator: Allocator[Any],
+        renderer: Renderer | None,
+        compiler: Compiler | None,
+        runtime: Callable[..., Program] | None,
+        graph: Callable[..., Any] | None = None,
+    ) -> None:
+        self.device, self.allocator = device, allocator
+        self.renderer, self.compiler, self.runtime, self.graph = renderer, compiler, runtime, graph
+        self.sharing: Sharing | None = None
+        self.programs: dict[object, Any] = {}
+
+    def synchronize(self) -> None:
+        """Waits until everything that was queued on the device is done."""
+
+    @property
+    def key(self) -> str:
+        """Distinguishes configurations that compile differently."""
+        renderer = "" if self.renderer is None else self.renderer.key
+        return f"{type(self).__name__}|{renderer}|{'' if self.compiler is None else self.compiler.cachekey}"
+
+    @classmethod
+    def unavailable(cls, entry: DevEntry) -> str | None:
+        """Why a device of this class cannot be opened on this machine, with what to do about it; None if it can.
+
+        Looks for files and libraries only: nothing is opened.
+        """
+        return None
+
+    @classmethod
+    def meaningless(cls, entry: DevEntry) -> str | None:
+        """What of a ``DEV`` entry no device of this class can heed; None if there is nothing of that kind."""
+        found: tuple[tuple[str, str, Mapping[str, str | None]], ...] = (
+            ("renderer", entry.renderer, cls.renderers() if entry.renderer else {}),
+            ("interface", entry.iface, cls.facts(entry).interfaces if entry.iface else {}),
+        )
+        for what, name, known in found:
+            if name and name not in known:
+                there = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else "it has none"
+                return f"it has no {what} {name}; {there}"
+        if entry.arch and not cls.architectures:
+            return f"it has no ARCH, so {entry.arch!r} means nothing"
+        if any(entry.indices) and not cls.numbered:
+            return f"there is one such device, so the numbers {','.join(map(str, entry.indices))} choose nothing"
+        return None
+
+    @classmethod
+    def renderers(cls) -> Mapping[str, str | None]:
+        """The renderers that can be named in ``DEV``, the default first; each with why it is unavailable, or None."""
+        return {}
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """What is known of the device without opening it."""
+        return DeviceFacts()
+
+    def opened_facts(self) -> DeviceFacts:
+        """What is known of it now that it is open."""
+        known = self.facts(DevEntry(self.device.partition(":")[0]))
+        return known._replace(memory=self.allocator.limit or known.memory)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.device}>"
+
+
+class Interpreted(Compiled):
+    """A device that executes kernel ASTs op by op, with no program.
+
+    Attributes:
+      fxn_for_op: the function of each op.
+    """
+
+    def __init__(self, device: str, allocator: Allocator[Any], fxn_for_op: Mapping[Any, Callable[..., Any]]) -> None:
+        super().__init__(device, allocator, None, None, None)
+        self.fxn_for_op = fxn_for_op
+
+    def interpret(self, ast: LazyOp) -> Callable[[Sequence[Any], Mapping[Variable, int]], None]:
+        """A function that executes ``ast`` on the allocator's opaque buffers.
+
+        Raises:
+          DeviceError: the device interprets no ASTs.
+        """
+        from ..errors import DeviceError
+
+        raise DeviceError(f"{self.device} cannot interpret {ast!r}")

@@ -1,0 +1,3 @@
+"""See :mod:`tg_runtime.backends.opencl.device`."""
+
+from ...backends.opencl.device import CLDevice as CLDevice

@@ -1,0 +1,3 @@
+"""See :mod:`tg_runtime.backends.cpu.device`."""
+
+from ...backends.cpu.device import CPUDevice as CPUDevice

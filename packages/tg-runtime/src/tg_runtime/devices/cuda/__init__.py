@@ -1,0 +1,3 @@
+"""See :mod:`tg_runtime.backends.cuda.device`."""
+
+from ...backends.cuda.device import CUDADevice as CUDADevice

@@ -1,0 +1,3 @@
+"""See :mod:`tg_runtime.backends.disk.device`."""
+
+from ...backends.disk.device import DiskDevice as DiskDevice

@@ -1,0 +1,3 @@
+"""See :mod:`tg_runtime.backends.metal.device`."""
+
+from ...backends.metal.device import MetalDevice as MetalDevice

@@ -1,0 +1,3 @@
+"""See :mod:`tg_runtime.backends.null.device`."""
+
+from ...backends.null.device import NullDevice as NullDevice

@@ -1,0 +1,3 @@
+"""See :mod:`tg_runtime.backends.shm.device`."""
+
+from ...backends.shm.device import ShmDevice as ShmDevice

@@ -1,0 +1,1 @@
+"""Kernels of another processor, run by QEMU's user mode."""

@@ -1,0 +1,1 @@
+"""Schedules run: prepared for repetition, executed step by step or recorded, their memory arranged."""

@@ -1,0 +1,165 @@
+"""BEAM search on a real device: candidates are timed on buffers of their own, and the winner is kept on disk.
+
+Each candidate first has to compute what the plain kernel computes (:mod:`tg_runtime.kernels.comparison`); where
+that would take long, what the planned one computes, which would run without a search. What is kept is for this kernel,
+code generator, compiler and machine alone; its actions are applied anew, so that they have to be legal.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Callable
+
+from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
+from tg_codegen.search.beam import NEAR
+from tg_codegen.search.cycles import cycles
+from tg_lazy import DEBUG, LazyOp
+
+from ..cache import diskcache
+from ..device.compiled import Compiled
+from ..errors import DeviceError
+from ..memory.buffer import Buffer
+from ..telemetry.progress import Progress
+from . import speccache
+from .comparison import Comparison, WrongResult
+from .runner import CompiledRunner
+
+_RUNS = 5
+_TURNS = 9  # of what was found and what is planned, at the end
+_MOST_S = 0.5  # after which a program, however slow, is not run again
+_FAR = 3.0  # times the best one's time: the first run of a program may be slow, but not so slow
+_MOST_CYCLES = 3e8  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
+
+
+def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> ProgramSpec:
+    """The fastest program that a search of this width finds; from the disk if it was found before.
+
+    Raises:
+      DeviceError: the device runs no kernels.
+    """
+    if device.compiler is None or device.runtime is None:
+        raise DeviceError(f"{device.device} runs no kernels: it cannot be searched on")
+    key = result_key(device, renderer, ast, width)
+    known = diskcache.get("beam", key)
+    if known is not None:
+        try:
+            return compile_ast(ast, renderer, actions=[parse(line) for line in known.decode().splitlines()])
+        except Exception:
+            diskcache.delete("beam", key)  # no actions, or not for this kernel
+    try:
+        with Progress("BEAM", 0) as progress:
+            spec = searched(device, renderer, ast, width, progress=_Report(progress))
+    except Exception as error:  # too little memory for the buffers of a search, say
+        if DEBUG.value >= 1:
+            print(f"BEAM: the kernel is as planned, for the search failed: {type(error).__name__}: {error}")
+        return compile_ast(ast, renderer)
+    diskcache.put("beam", key, "\n".join(spec.actions).encode())
+    return spec
+
+
+def searched(
+    device: Compiled, renderer: Renderer, ast: LazyOp, width: int, *, planned: bool = True,
+    progress: Callable[[Step], None] | None = None,
+) -> ProgramSpec:  # fmt: skip
+    """What a search on a device finds now.
+
+    Args:
+      device: where programs are measured.
+      renderer: the language and machine.
+      ast: the kernel.
+      width: how many lists of actions each round goes on from.
+      planned: whether the search begins with the heuristic's list; without it, with the plain kernel alone.
+      progress: told before every program that is measured, and at the end of a round.
+
+    Raises:
+      RuntimeError: no program could be measured.
+    """
+    assert device.compiler is not None
+    measure = _Measure(device, renderer, ast)
+    found = beam_search(
+        ast, renderer, measure, width, planned=planned, progress=progress, prepare=measure.prepare,
+        workers=device.compiler.parallel)
+    return measure.faster(found, compile_ast(ast, renderer)) if planned else found
+
+
+def result_key(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> str:
+    """Under what a search's result is kept: all that decides what is legal, right and fast."""
+    machine = f"{platform.machine()} {device.opened_facts().arch}"
+    return diskcache.digest(
+        ast.key, renderer.key, device.key, machine, speccache.generator_identity(), str(width))
+
+
+def reference(ast: LazyOp, renderer: Renderer) -> ProgramSpec:
+    """The program whose results are right: the plain kernel, or the planned one where the plain one takes seconds."""
+    plain = compile_ast(ast, renderer, actions=())
+    return plain if cycles(plain, renderer.target) <= _MOST_CYCLES else compile_ast(ast, renderer)
+
+
+class _Report:
+    """Shows how far a search is; the rounds are printed where ``DEBUG`` asks for it."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def __call__(self, step: Step) -> None:
+        self.progress.total = step.tried + step.left
+        self.progress.tell(step.tried)
+        if DEBUG.value >= 2 and not step.left:
+            best = f"the best takes {step.best_s * 1e6:.1f} us"
+            print(f"BEAM round {step.round}: {step.tried} programs tried, {step.dropped} dropped, {best}")
+
+
+class _Measure:
+    """Times programs for one AST on scratch buffers, if they compute what they should."""
+
+    def __init__(self, device: Compiled, renderer: Renderer, ast: LazyOp) -> None:
+        self.device = device
+        arguments = [arg for arg in ast.arg if not arg.internal]
+        self.buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in arguments]
+        self.values = {v: (v.vmin + v.vmax) // 2 for v in ast.variables()}
+        self.best = math.inf
+        self.ready: dict[str, bytes] = {}
+        self.comparison: Comparison | None = None
+        if device.executes:
+            right = CompiledRunner(reference(ast, renderer), device, cached=False)
+            self.comparison = Comparison(ast, self.buffers, lambda values: right(self.buffers, values, wait=True))
+
+    def faster(self, found: ProgramSpec, planned: ProgramSpec) -> ProgramSpec:
+        """The faster one of two programs that run in turns: of many that were tried, the best was also lucky."""
+        if found.src == planned.src:
+            return found
+        runners = [CompiledRunner(spec, self.device, cached=False) for spec in (found, planned)]
+        times: list[list[float]] = [[], []]
+        for _ in range(_TURNS):
+            for runner, taken in zip(runners, times, strict=True):
+                seconds = runner(self.buffers, self.values, wait=True)
+                taken.append(math.inf if seconds is None else seconds)
+        mine, theirs = map(min, times)
+        return planned if theirs < mine else found
+
+    def prepare(self, spec: ProgramSpec) -> None:
+        """Compiles a program, in a thread."""
+        assert self.device.compiler is not None
+        self.ready[spec.src] = self.device.compiler.compile(spec.src)
+
+    def __call__(self, spec: ProgramSpec) -> float:
+        runner = CompiledRunner(spec, self.device, cached=False, lib=self.ready.pop(spec.src, None))
+        end, fastest = time.monotonic() + _MOST_S, math.inf
+        for _ in range(_RUNS):
+            seconds = runner(self.buffers, self.values, wait=True)
+            fastest = min(fastest, math.inf if seconds is None else seconds)
+            if fastest > _FAR * self.best or time.monotonic() > end:
+                break
+        if fastest > NEAR * self.best:  # it is not compared: the search goes on from none so slow
+            return math.inf
+        if self.comparison is not None:
+            try:
+                self.comparison.check(lambda values: runner(self.buffers, values, wait=True))
+            except WrongResult as error:
+                if DEBUG.value >= 1:
+                    print(f"BEAM: wrong, and not used: {'; '.join(spec.actions)}: {error}")
+                raise
+        self.best = min(self.best, fastest)
+        return fastest

@@ -1,0 +1,71 @@
+"""From a kernel's AST to its runner on a device, through the cache of what was made before."""
+
+from __future__ import annotations
+
+import time
+
+from tg_lazy import DEBUG, LazyOp
+
+from ..device.compiled import Compiled, Interpreted
+from ..errors import CompileError
+from ..telemetry.counters import GlobalCounters
+from ..telemetry.profiler import span
+from .runner import CompiledRunner, InterpretedRunner, Runner
+from .settings import generation
+
+CAPACITY = 1 << 14
+"""Most runners that a device keeps; one that is in use elsewhere stays alive without that."""
+
+
+def runner_key(ast: LazyOp) -> tuple[object, ...]:
+    """What distinguishes the runners of one device. ASTs are interned, so identity stands for their digest."""
+    return ast, generation()
+
+
+def get_runner(device: Compiled, ast: LazyOp) -> Runner:
+    """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT``, ``BEAM`` and ``STRICT``.
+
+    Raises:
+      CompileError: the device's compiler rejects the kernel.
+      DeviceError: the device runs no kernels.
+    """
+    key = runner_key(ast)
+    found: Runner | None = device.programs.get(key)
+    if found is None:
+        start = time.perf_counter()
+        found = _make_runner(device, ast)
+        keep(device, key, found)
+        GlobalCounters.compile_time_s += time.perf_counter() - start
+        GlobalCounters.compile_count += 1
+    return found
+
+
+def keep(device: Compiled, key: object, runner: Runner) -> None:
+    """Puts a runner where :func:`get_runner` finds it; the oldest goes where there are too many."""
+    programs = device.programs
+    while len(programs) >= CAPACITY:
+        del programs[next(iter(programs))]
+    programs[key] = runner
+
+
+def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
+    if DEBUG.value >= 5:
+        print(ast.render())
+    if isinstance(device, Interpreted):
+        return InterpretedRunner(ast, device)
+    # the code generator is as much to import as everything else here, and who only interprets never needs it
+    from .generate import forget_spec, make_spec
+
+    with span("render"):
+        spec = make_spec(device, ast)
+    if DEBUG.value >= 3:
+        print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
+    if DEBUG.value >= 6:
+        print("\n".join(repr(u) for u in spec.uops))
+    try:
+        return CompiledRunner(spec, device, ast=ast)
+    except CompileError:
+        # perhaps it is from the disk, and not as it was generated
+        if not forget_spec(device, ast) or (again := make_spec(device, ast)).src == spec.src:
+            raise
+        return CompiledRunner(again, device, ast=ast)

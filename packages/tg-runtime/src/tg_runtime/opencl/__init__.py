@@ -1,1 +1,0 @@
-"""OpenCL through the ICD loader: bindings, discovery, memory and programs. The device is ``devices.cl``."""

@@ -1,1 +1,0 @@
-"""WebGPU through Dawn or wgpu-native: bindings, the driver, memory and programs. The device is ``devices.webgpu``."""
