@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="only property tests, with new examples; --hypothesis-seed=N repeats them",
     )
+    parser.addoption(
+        "--sample",
+        type=int,
+        default=1,
+        metavar="N",
+        help="one test in N, always the same ones: their names choose them; files of Markdown all run",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -154,6 +162,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ordinary = [item for item in items if not hasattr(getattr(item, "obj", None), "hypothesis")]
         config.hook.pytest_deselected(items=ordinary)
         items[:] = [item for item in items if item not in set(ordinary)]
+    if (one_in := config.getoption("--sample")) > 1:
+        left_out = {item for item in items if not _in_sample(item, one_in)}
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _in_sample(item: pytest.Item, one_in: int) -> bool:
+    return isinstance(item, MarkdownProgram) or zlib.crc32(item.nodeid.encode()) % one_in == 0
 
 
 @pytest.hookimpl(trylast=True)

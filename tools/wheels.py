@@ -1,4 +1,4 @@
-"""Build every wheel, then install them from ``dist`` alone into a fresh environment and use them.
+"""Build every wheel, then install them from ``dist`` alone into fresh environments, one for each Python, and use them.
 
     python -m tools.wheels [DIST]
 
@@ -19,6 +19,7 @@ import zipfile
 from pathlib import Path
 
 from tools.installer import uv
+from tools.pythons import find, wanted
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -87,12 +88,12 @@ def third_parties() -> list[str]:
     return sorted({line for line in lines if not line.startswith(ours)})
 
 
-def install(dist: Path) -> None:
-    """Install ``tinytg`` from ``dist`` alone, in an environment of its own, and run a program there."""
+def install(dist: Path, interpreter: Path) -> None:
+    """Install ``tinytg`` from ``dist`` alone, in an environment of an interpreter's own, and run a program there."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     with tempfile.TemporaryDirectory(prefix="tinytg-wheels-") as scratch:
         place = Path(scratch)
-        run(uv(), "venv", "--quiet", "--python", sys.executable, place / "env", cwd=place)
+        run(uv(), "venv", "--quiet", "--python", interpreter, place / "env", cwd=place)
         python = place / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
         target: list[str | Path] = ["--quiet", "--python", python]
         run(uv(), "pip", "install", *target, *third_parties(), cwd=place)
@@ -101,14 +102,35 @@ def install(dist: Path) -> None:
         run(python.with_name("tinytg"), "--version", cwd=place)
 
 
-def main(arguments: list[str]) -> int:
-    dist = Path(arguments[0] if arguments else ROOT / "dist").resolve()
+def build_checked(dist: Path) -> None:
+    """Build an sdist and a wheel of every distribution into ``dist``, and look into each wheel.
+
+    Raises:
+        ValueError: if a distribution has no wheel, or a wheel misses a file or holds one too many.
+    """
     wheels = build(dist)
     if len(wheels) != len(homes()):
         raise ValueError(f"{len(homes())} packages, but {len(wheels)} wheels: {[wheel.name for wheel in wheels]}")
     for wheel in wheels:
         check_contents(wheel)
-    install(dist)
+
+
+def install_everywhere(dist: Path) -> list[str]:
+    """Install from ``dist`` on every wanted Python; returns a line for each: where it passed, or why it was skipped."""
+    report = []
+    for python in map(find, wanted()):
+        if python.path is None:
+            report.append(f"Python {python.version}: skipped, {python.missing}")
+        else:
+            install(dist, python.path)
+            report.append(f"Python {python.version}: installed and used")
+    return report
+
+
+def main(arguments: list[str]) -> int:
+    dist = Path(arguments[0] if arguments else ROOT / "dist").resolve()
+    build_checked(dist)
+    print(*install_everywhere(dist), sep="\n")
     return 0
 
 
