@@ -32,7 +32,7 @@ PASSES = {
         "tg_lazy.scheduler.template:remember",
     ),
     "scheduling and fusion": ("tg_lazy.scheduler.schedule:schedule", "tg_lazy.scheduler.schedule:recognise"),
-    "forming kernels": ("tg_lazy.scheduler.schedule:form", "tg_lazy.scheduler.schedule:form_rows"),
+    "forming kernels": ("tg_lazy.kernel.steps:build_kernel", "tg_lazy.kernel.steps:build_row_kernel"),
     "keys, cache on disk": (
         "tg_lazy.ast.nodes:LazyOp.key", "tg_runtime.cache.diskcache:digest", "tg_runtime.cache.diskcache:get",
         "tg_runtime.cache.diskcache:put", "tg_runtime.kernels.speccache:dump",

@@ -18,8 +18,8 @@ from bench.workloads import WORKLOADS
 from tg_codegen.ir.uop import UOp
 from tg_frontend.memory.realization import LIVE
 from tg_lazy import LazyOp
+from tg_lazy.graph.label import _labels
 from tg_lazy.graph.lazybuffer import _nodes
-from tg_lazy.graph.row import _rows
 from tg_lazy.scheduler import template
 from tg_runtime import Device, DeviceError, GlobalCounters
 from tg_shape import Interned
@@ -70,7 +70,7 @@ def resident_bytes() -> int:
 
 def sizes() -> list[int]:
     """How large every table is that lives as long as the process."""
-    tables: list[Interned[Any]] = [_nodes, _rows, _expressions, LazyOp._interned, UOp._interned]
+    tables: list[Interned[Any]] = [_nodes, _labels, _expressions, LazyOp._interned, UOp._interned]
     for table in tables:
         table.sweep()
     LIVE.sweep()

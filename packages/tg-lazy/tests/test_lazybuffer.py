@@ -30,7 +30,7 @@ def test_equal_graphs_are_one_object() -> None:
     a, b = memory((2, 3)), memory((2, 3))
     assert one(a).permute((1, 0)) is one(a).permute((1, 0))
     assert one(a) is not one(b)
-    assert one(a).row is one(b).row is not a.alu(Ops.SUB, a.const_like(1)).row
+    assert one(a).label is one(b).label is not a.alu(Ops.SUB, a.const_like(1)).label
     assert LazyBuffer.const(0.0, f32, (2,), "CPU") is not LazyBuffer.const(-0.0, f32, (2,), "CPU")
     assert LazyBuffer.const(1, i32, (), "CPU") is not LazyBuffer.const(1, dtypes.int64, (), "CPU")
     nan = float("nan")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tg_lazy import Ops
-from tg_lazy.fusion.node_facts import Facts
+from tg_lazy.fusion.node_facts import NodeFacts
 from tg_lazy.subgraph.graph import Graph
 
 
@@ -17,7 +17,7 @@ def test_what_is_read_is_the_sum_of_the_operands(machine: Any) -> None:
     out = both.alu(Ops.MUL, both.alu(Ops.MAX, a))
     graph = Graph()
     graph.reach([out], "output")
-    facts = Facts(graph)
+    facts = NodeFacts(graph)
     reads = {node.op: facts.reads[node.index] for node in graph.nodes}
     graph.release()
     assert reads[Ops.ADD] == 48 and reads[Ops.MAX] == 72 and reads[Ops.MUL] == 24, "an output is read as memory"

@@ -10,9 +10,9 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, LazyOp, Ops, Storage, explain, schedule
-from tg_lazy.form.kernel import frames_of
 from tg_lazy.fusion.step import Space, Step
-from tg_lazy.subgraph.graph import Node
+from tg_lazy.kernel.frames import frames_of
+from tg_lazy.subgraph.node import Node
 from tg_shape import Variable
 
 f32, i32 = dtypes.float32, dtypes.int32

@@ -38,7 +38,7 @@ def test_a_reader_after_the_write_is_noticed(machine: Any, monkeypatch: pytest.M
         self.steps.reverse()
 
     monkeypatch.setattr(Ordering, "run", turned)
-    monkeypatch.setattr(MODULE, "sparing", lambda runs, ordering: runs)
+    monkeypatch.setattr(MODULE, "lower_peak", lambda runs, ordering: runs)
     monkeypatch.setattr(Merging, "run", lambda self: None)
     with pytest.raises(RuntimeError, match="has overwritten"):
         schedule([new, old])
@@ -65,7 +65,7 @@ def test_memory_that_nothing_wrote_is_noticed(machine: Any, monkeypatch: pytest.
         self.steps.reverse()
 
     monkeypatch.setattr(Ordering, "_sort", turned)
-    monkeypatch.setattr(MODULE, "sparing", lambda runs, ordering: runs)
+    monkeypatch.setattr(MODULE, "lower_peak", lambda runs, ordering: runs)
     monkeypatch.setattr(Merging, "run", lambda self: None)
     with pytest.raises(RuntimeError, match="which nothing has written yet"):
         schedule([two])

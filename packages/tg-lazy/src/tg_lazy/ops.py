@@ -322,6 +322,10 @@ COMMUTATIVE = group(Trait.COMMUTATIVE)
 REDUCIBLE = group(Trait.REDUCIBLE)
 TRANSCENDENTAL = group(Trait.TRANSCENDENTAL)
 KERNEL = group(Trait.KERNEL)
+MEMORY = group(Trait.BUFFER)
+"""Bases that own memory, now or once they are realised."""
+LEAVES = group(Trait.LEAF | Trait.KERNEL)
+"""Bases that need neither memory nor operands."""
 
 
 def identity(op: Ops, dtype: DType) -> ConstType:

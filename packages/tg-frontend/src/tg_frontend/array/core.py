@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, DType, dtypes, interop
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.graph.lazybuffer import MEMORY, is_row_major
+from tg_lazy.ops import MEMORY
+from tg_lazy.trackers import is_row_major
 from tg_runtime import Device, capturing
 from tg_shape import Variable, prod, sint
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tg_dtype import can_safe_cast
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.graph.lazybuffer import graph_lock, writes_once
+from tg_lazy.graph.lazybuffer import graph_lock
+from tg_lazy.trackers import writes_once
 from tg_shape import prod, sint
 
 from ..autograd.differentiation import MODE, Switch, differentiate, free, open_leaves, operands_first

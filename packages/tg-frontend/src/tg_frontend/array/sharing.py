@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.graph.lazybuffer import LEAVES, graph_lock, writes_once
+from tg_lazy.graph.lazybuffer import graph_lock
+from tg_lazy.ops import LEAVES
+from tg_lazy.trackers import writes_once
 from tg_shape import View
 
 from ..autograd.functions import Function, Seen

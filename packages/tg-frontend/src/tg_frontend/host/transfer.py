@@ -6,7 +6,8 @@ import struct
 
 from tg_dtype import ConstType, DType, float_format, interop, to_bits, truncate
 from tg_lazy import LazyBuffer, Storage
-from tg_lazy.graph.lazybuffer import MEMORY, writes_once
+from tg_lazy.ops import MEMORY
+from tg_lazy.trackers import writes_once
 from tg_runtime import Buffer, BufferOptions, Device, Interpreted, buffer_of, realize
 from tg_shape import prod
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from tg_lazy import LazyBuffer, Storage
-from tg_lazy.graph.lazybuffer import LEAVES, MEMORY
+from tg_lazy.ops import LEAVES, MEMORY
 from tg_runtime import Buffer, buffer_of
 from tg_shape import Bind, ShapeTracker, Variable
 

@@ -11,7 +11,7 @@ from operator import attrgetter, call, is_, is_not
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
-from tg_lazy.graph.lazybuffer import LEAVES
+from tg_lazy.ops import LEAVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage
-from tg_lazy.graph.lazybuffer import LEAVES
+from tg_lazy.ops import LEAVES
 from tg_runtime import Buffer, BufferCopy, CompiledRunner, ExecItem, InterpretedRunner, buffer_of, uncaptured
 
 from ..memory.home import Bits

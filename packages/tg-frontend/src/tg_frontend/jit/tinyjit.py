@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet, ref
 
 from tg_lazy import DEBUG, LazyBuffer, Ops, Storage
-from tg_lazy.graph.lazybuffer import LEAVES
+from tg_lazy.ops import LEAVES
 from tg_runtime import Usage, capture, capturing
 from tg_runtime.memory.buffer import spoiled
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.graph.lazybuffer import LEAVES, byte_range
+from tg_lazy.graph.lazybuffer import byte_range
+from tg_lazy.ops import LEAVES
 from tg_runtime import BufferCopy, ExecItem, buffer_of, capturing
 from tg_runtime.host.interrupts import Uninterrupted
 from tg_shape import prod

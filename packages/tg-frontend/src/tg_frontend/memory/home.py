@@ -12,8 +12,10 @@ from weakref import ref
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.graph.lazybuffer import LEAVES, MEMORY, contiguous, graph_lock
+from tg_lazy.graph.lazybuffer import graph_lock
 from tg_lazy.graph.storage import Readers
+from tg_lazy.ops import LEAVES, MEMORY
+from tg_lazy.trackers import contiguous
 from tg_shape import ShapeTracker, sint
 
 from ..host import transfer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import DType, dtypes, sum_acc_dtype, sum_dtype
 from tg_lazy import Ops
-from tg_lazy.graph.lazybuffer import max_size
+from tg_lazy.trackers import max_size
 from tg_shape import prod, sint
 
 from ..array.core import DTypeLike

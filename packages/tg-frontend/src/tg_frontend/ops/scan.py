@@ -6,7 +6,7 @@ import math
 
 from tg_dtype import ConstType, dtypes, sum_dtype
 from tg_lazy import Ops
-from tg_lazy.graph.lazybuffer import max_size
+from tg_lazy.trackers import max_size
 
 from ..array.core import DTypeLike
 from ..autograd.functions import Function, Max, Prod, Sum

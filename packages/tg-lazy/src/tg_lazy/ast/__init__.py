@@ -1,7 +1,7 @@
 """Kernel ASTs: what one kernel computes. The forms are in :mod:`tg_lazy.ast.nodes`.
 
-This room knows neither the lazy graph nor the scheduler: :mod:`tg_lazy.form` makes ASTs, and a code generator takes
-them.
+This room knows neither the lazy graph nor the scheduler: :mod:`tg_lazy.kernel` makes ASTs, and a code generator
+takes them.
 """
 
 from .nodes import (

@@ -14,6 +14,7 @@ from tg_dtype import ConstType, DType, bitcast_scalar, can_safe_cast, cast_scala
 from tg_shape import ShapeTracker, View
 
 from ..ops import SPEC, Ops
+from ..trackers import hidden, masked
 from . import nodes as ast
 from .nodes import LazyOp
 
@@ -217,16 +218,6 @@ def bitcast(x: LazyOp, dtype: DType) -> LazyOp:
     """The bits of ``x`` taken as ``dtype``."""
     out = ast.bitcast(x, dtype)
     return out if out is x else folded(out)
-
-
-def hidden(st: ShapeTracker) -> bool:
-    """Whether every index is padding."""
-    return any(v.mask is not None and any(a == b for a, b in v.mask) for v in st.views)
-
-
-def masked(st: ShapeTracker) -> bool:
-    """Whether some index may be padding."""
-    return any(v.mask is not None for v in st.views)
 
 
 def splat(x: LazyOp, st: ShapeTracker) -> LazyOp:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from tg_shape import ShapeTracker, prod
 
-from ..ast.fold import masked
 from ..cost import limits_of
-from ..form.kernel import over
-from ..graph.lazybuffer import LEAVES, MEMORY, max_size
-from ..ops import Ops
-from ..subgraph.graph import Edge, Graph, Node, seen_shape
-from .node_facts import Facts
+from ..ops import LEAVES, MEMORY, Ops
+from ..subgraph.graph import Graph
+from ..subgraph.node import Edge, Node, seen_shape
+from ..trackers import injective, max_size, over
+from .node_facts import NodeFacts
 from .step import ELSEWHERE, ROW, Space, Step, Use, aligned, is_kernel
 
 
@@ -31,7 +30,7 @@ class Fusion:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         require(graph)
-        self.facts = Facts(graph)
+        self.facts = NodeFacts(graph)
         self.uses: list[dict[Use, None] | None] = [None] * len(graph.nodes)
         self.steps: list[Step] = []
         self.chosen: set[Node] = set()
@@ -171,7 +170,7 @@ class Fusion:
         count = self._work(node)
         heavy = self.facts.contracts(node)
         if st is not None:
-            if space is not step.space or step.reductions or not _injective(st):
+            if space is not step.space or step.reductions or not injective(st):
                 return f"a reduction seen through a view that does not walk its {node.size} results row by row"
         elif len(step.reductions) >= limits.stages:
             return f"a kernel holds at most {limits.stages} reductions"
@@ -204,7 +203,7 @@ class Fusion:
             (space, st), = uses
             if facts.contracts(finished) and (
                 space is not space.step.space or space.step.contraction is not None
-                or not (st is None or _injective(st))
+                or not (st is None or injective(st))
             ):  # fmt: skip
                 return "it ends the epilogue of a contraction"
         elif len(uses) == 1 and next(iter(uses))[1] is None:
@@ -236,14 +235,6 @@ def _place(step: Step, space: Space, st: ShapeTracker | None) -> ShapeTracker | 
     if space is step.space:
         return st
     return ROW if st is None and space.reduction is None and space.rows is step.space.rows else ELSEWHERE
-
-
-def _injective(st: ShapeTracker) -> bool:
-    """Whether ``st`` surely shows no element twice and no padding: a permutation, a part, a reversal."""
-    if len(st.views) != 1 or masked(st):
-        return False
-    view = st.views[0]
-    return all(stride != 0 or dim == 1 for dim, stride in zip(view.shape, view.strides, strict=True))
 
 
 def require(graph: Graph) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tg_shape import prod
 
-from ..ast.fold import masked
 from ..cost import FLOPS, limits_of
-from ..graph.lazybuffer import LEAVES, max_size
-from ..ops import Ops
-from ..subgraph.graph import Graph, Node, seen_shape
+from ..ops import LEAVES, Ops
+from ..subgraph.graph import Graph
+from ..subgraph.node import Node, seen_shape
+from ..trackers import masked, max_size
 from .step import aligned
 
 
-class Facts:
+class NodeFacts:
     """Tables over a graph's nodes, by index; what has to be memory has its reason (:func:`.fusion.require`).
 
     Attributes:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from tg_shape import ShapeTracker, prod, sint, upper
 
-from ..graph.lazybuffer import Shape, max_size
 from ..ops import Ops
-from ..subgraph.graph import Edge, Node, seen_shape
+from ..subgraph.node import Edge, Node, seen_shape
+from ..trackers import Shape, max_size
 
 Use = tuple["Space", ShapeTracker | None]
 """Where a node is evaluated: the loops, and how their indices map to the node's elements (None: one by one)."""

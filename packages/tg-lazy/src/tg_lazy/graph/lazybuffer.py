@@ -20,21 +20,16 @@ from typing import Any
 from weakref import ref
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve, sint, upper
+from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve, sint
 
-from ..ops import ALU, REDUCIBLE, Ops, identity, result_dtype
+from ..ops import ALU, LEAVES, MEMORY, REDUCIBLE, Ops, identity, result_dtype
+from ..trackers import Shape, contiguous, masked, max_size, repeated, repeats, row_major_offset, writes_once
+from .label import Label, find_label, label_of
+from .operands import check_alike, check_assigned, check_inside, describe, reduced
 from .origin import caller, detailed
-from .row import Row, find_row, row_of
 from .storage import Readers, Storage
 
-MEMORY = frozenset({Ops.BUFFER, Ops.EMPTY, Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.CUSTOM, Ops.BUFFER_VIEW})
-"""Bases that own memory, now or once they are realised."""
-LEAVES = frozenset({Ops.CONST, Ops.IOTA, Ops.SYM})
-"""Bases that need neither memory nor operands."""
-
-Shape = tuple[sint, ...]
-
-# By identity of row and operands. A node holds them: while it is alive, these numbers mean nothing else.
+# By identity of label and operands. A node holds them: while it is alive, these numbers mean nothing else.
 _nodes: Interned[LazyBuffer] = Interned()
 _node_table, _find_node = _nodes.table, _nodes.find
 graph_lock = RLock()
@@ -47,27 +42,6 @@ _serials = count()
 # an Enum's members take long to look up
 _ASSIGN, _BUFFER, _REDUCE, _VIEW = Ops.ASSIGN, Ops.BUFFER, Ops.REDUCE, Ops.VIEW
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
-
-
-@lru_cache(maxsize=4096)
-def contiguous(shape: Shape) -> ShapeTracker:
-    """The tracker of a row-major buffer of ``shape``."""
-    return ShapeTracker.from_shape(shape)
-
-
-@lru_cache(maxsize=4096)
-def repeated(shape: Shape) -> ShapeTracker:
-    """The tracker that shows one element at every index of ``shape``."""
-    return ShapeTracker((View(shape, (0,) * len(shape)),)) if shape else contiguous(())
-
-
-@lru_cache(maxsize=4096)
-def max_size(shape: Shape) -> int:
-    """The greatest number of elements of a shape."""
-    size = 1
-    for dim in shape:
-        size *= upper(dim)
-    return size
 
 
 def tell_methods() -> None:
@@ -93,7 +67,7 @@ class LazyBuffer:
       ended: whether a later version of this memory was made, for owners who must tell. Nothing in the graph looks here.
       holders: owners who hold this node for its value, not for the memory; None if there are none. Who writes the
         memory in place lets them copy the value before.
-      row: what it computes, without on which operands; of memory that is there, see :meth:`memory_row`.
+      label: what it computes, apart from its operands; of memory that is there, see :meth:`memory_label`.
 
     Example:
       >>> from tg_dtype import dtypes
@@ -105,7 +79,7 @@ class LazyBuffer:
 
     __slots__ = (
         "__weakref__", "_key", "_storage", "arg", "device", "dtype", "ended", "holders", "op", "origin", "readers",
-        "row", "shape", "shared", "srcs", "st", "stale",
+        "label", "shape", "shared", "srcs", "st", "stale",
     )  # fmt: skip
 
     op: Ops
@@ -118,7 +92,7 @@ class LazyBuffer:
     origin: tuple[str, int]
     shared: bool
     stale: tuple[str, int] | None
-    row: Row | None
+    label: Label | None
     ended: bool
     holders: Readers[Any] | None
     readers: Readers[LazyBuffer]
@@ -151,19 +125,19 @@ class LazyBuffer:
         else:
             content = (op, device, dtype, st, type(arg), arg, *[s.st for s in srcs])
         with graph_lock:
-            found_row = find_row(content)
-            row = None if found_row is None else found_row()
-            if row is None:
-                row = row_of(content)
+            weak_label = find_label(content)
+            label = None if weak_label is None else weak_label()
+            if label is None:
+                label = label_of(content)
             key: tuple[object, ...] | None = None
             if op not in MEMORY:
                 # numbers alone: a tuple that the garbage collector need not look at
                 if count == 1:
-                    key = (id(row), id(srcs[0]))
+                    key = (id(label), id(srcs[0]))
                 elif count == 2:
-                    key = (id(row), id(srcs[0]), id(srcs[1]))
+                    key = (id(label), id(srcs[0]), id(srcs[1]))
                 else:
-                    key = (id(row), *[id(s) for s in srcs])
+                    key = (id(label), *[id(s) for s in srcs])
                 known = _find_node(key)
                 if known is not None:
                     found = known()
@@ -182,7 +156,7 @@ class LazyBuffer:
             self.shared = self.ended = False
             self.stale = self._storage = self.holders = None
             self._key = key
-            self.row = row
+            self.label = label
             weak = ref(self)
             if op is not _VIEW:
                 self.readers = Readers()
@@ -247,7 +221,7 @@ class LazyBuffer:
         self.op, self.device, self.dtype, self.st = _BUFFER, storage.device, storage.dtype.element, st
         self.srcs, self.arg, self.shape, self.origin = (), None, st.shape, origin
         self.shared = self.ended = False
-        self.stale = self.holders = self._key = self.row = None
+        self.stale = self.holders = self._key = self.label = None
         self._storage, self.readers = storage, storage.readers
         return self
 
@@ -266,16 +240,16 @@ class LazyBuffer:
         """The node whose buffer is seen; itself for a base."""
         return self.srcs[0] if self.op is _VIEW else self
 
-    def memory_row(self) -> Row:
-        """The row of a node whose value is in memory: its type and size, and whether it is a part of other memory."""
-        row = self.row
-        if row is None:
+    def memory_label(self) -> Label:
+        """The label of a node whose value is in memory: its type and size, and whether it is a part of other memory."""
+        label = self.label
+        if label is None:
             storage = self.storage
             assert storage is not None, f"{self!r} is not realised"
             content = (_BUFFER, self.device, self.dtype, self.st, storage.size, storage.root is not storage)
             with graph_lock:
-                row = self.row = row_of(content)
-        return row
+                label = self.label = label_of(content)
+        return label
 
     @property
     def size(self) -> sint:
@@ -325,12 +299,9 @@ class LazyBuffer:
                 srcs = (self, *others)
                 dtype = _dtype_of(op, *[s.dtype for s in srcs])
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}; operands: {_describe(srcs)}") from None
-        for other in others:
-            if other.shape != shape:
-                raise ValueError(f"{op.name}: operands differ in shape: {_describe(srcs)}")
-            if other.device != device:
-                raise ValueError(f"{op.name}: operands are on different devices: {', '.join(s.device for s in srcs)}")
+            raise type(error)(f"{error}; operands: {describe(srcs)}") from None
+        if others:
+            check_alike(op, srcs)
         # a base is row-major
         st = self.st if self.op is not _VIEW else contiguous(shape)
         return LazyBuffer._new(op, device, dtype, st, srcs)
@@ -347,7 +318,7 @@ class LazyBuffer:
         if base.op is Ops.CONST:
             return LazyBuffer.const(base.arg, dtype, (), self.device)._seen(self.st)
         # Converted before it is repeated: the smaller side is the cheaper one.
-        if base is not self and _repeats(self.st, base.size):
+        if base is not self and repeats(self.st, base.size):
             return base.cast(dtype)._seen(self.st)
         return LazyBuffer._new(Ops.CAST, self.device, dtype, contiguous(self.shape), (self,))
 
@@ -379,7 +350,7 @@ class LazyBuffer:
         """
         if op not in REDUCIBLE:
             raise ValueError(f"{op.name} cannot reduce; shape {self.shape}, dtype {self.dtype.name}")
-        shape, wanted, empty = _reduced(op, self.shape, tuple(axes))
+        shape, wanted, empty = reduced(op, self.shape, tuple(axes))
         if empty:
             return LazyBuffer.const(identity(op, self.dtype), self.dtype, shape, self.device)
         if not wanted:
@@ -401,7 +372,7 @@ class LazyBuffer:
             raise ValueError(f"GATHER: data on {self.device}, index on {index.device}")
         if isinstance(self.size, int) and self.size == 0:
             return LazyBuffer.const(0, self.dtype, index.shape, self.device)
-        source = self.contiguous() if self.base.op in LEAVES or _masked(self.st) else self
+        source = self.contiguous() if self.base.op in LEAVES or masked(self.st) else self
         source = source.reshape((self.size,))
         return LazyBuffer._new(Ops.GATHER, self.device, self.dtype, contiguous(index.shape), (source, index))
 
@@ -456,13 +427,7 @@ class LazyBuffer:
           ValueError: shapes or devices differ, or the target shows an element twice or shows padding.
           TypeError: the dtypes differ.
         """
-        if value.shape != self.shape:
-            raise ValueError(f"ASSIGN: a value of shape {value.shape} to a target of shape {self.shape}")
-        if value.dtype is not self.dtype:
-            dtypes_ = f"a value of {value.dtype.name} to a target of {self.dtype.name}"
-            raise TypeError(f"ASSIGN: {dtypes_}, shape {self.shape}")
-        if value.device != self.device:
-            raise ValueError(f"ASSIGN: a value on {value.device} to a target on {self.device}, shape {self.shape}")
+        check_assigned(self, value)
         if self.base.op in LEAVES:
             return value.clone()
         if not writes_once(self.st):
@@ -513,13 +478,7 @@ class LazyBuffer:
         Raises:
           ValueError: the view has a mask or symbols, or leaves the base.
         """
-        numbers = (*view.shape, *view.strides, view.offset, self.base.size)
-        if view.mask is not None or not all(isinstance(number, int) for number in numbers):
-            raise ValueError(f"seen_through: {view!r} on {self.base!r}: a mask or a symbol")
-        ends = [(int(dim) - 1) * int(stride) for dim, stride in zip(view.shape, view.strides, strict=True)]
-        low, high = (int(view.offset) + sum(pick(end, 0) for end in ends) for pick in (min, max))
-        if view.size != 0 and not 0 <= low <= high < int(self.base.size):
-            raise ValueError(f"seen_through: {view!r} leaves the {self.base.size} elements of {self.base!r}")
+        check_inside(view, self.base.size, self.base)
         return self._seen(ShapeTracker((view,)))
 
     # -- movement ----------------------------------------------------------------------------------------------------
@@ -604,32 +563,13 @@ class LazyBuffer:
             if self.readers:
                 storage.readers.update(self.readers)
             # no calls from here on: a signal's handler cannot raise in between
-            self.op, self.srcs, self.arg, self._key, self.stale, self.row = _BUFFER, (), None, None, None, None
+            self.op, self.srcs, self.arg, self._key, self.stale, self.label = _BUFFER, (), None, None, None, None
             self._storage = storage
             self.readers = storage.readers
             if self.holders is not None:
                 known = storage.root.holders
                 storage.root.holders = self.holders if known is None else Readers({**known, **self.holders})
                 self.holders = None
-
-
-@lru_cache(maxsize=4096)
-def _reduced(op: Ops, shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...], bool]:
-    """Of a reduction: the shape of the result, the axes with more than one element, and whether one has none.
-
-    Raises:
-      ValueError: an axis is out of range or given twice.
-    """
-    rank = len(shape)
-    if any(not -rank <= axis < rank for axis in axes):
-        raise ValueError(f"REDUCE {op.name}: axes {axes} do not fit the shape {shape}")
-    wanted = sorted(axis % rank for axis in axes)
-    if len(set(wanted)) != len(wanted):
-        raise ValueError(f"REDUCE {op.name}: an axis is given twice in {axes}, shape {shape}")
-    sizes = [shape[axis] for axis in wanted]
-    empty = any(isinstance(size, int) and size == 0 for size in sizes)
-    done = tuple(axis for axis in wanted if not (isinstance(shape[axis], int) and shape[axis] == 1))
-    return tuple(1 if i in wanted else dim for i, dim in enumerate(shape)), done, empty
 
 
 @lru_cache(maxsize=1024)
@@ -641,60 +581,8 @@ def _constant(
     return base._seen(repeated(shape))
 
 
-def _describe(srcs: Sequence[LazyBuffer]) -> str:
-    return ", ".join(f"{s.shape} {s.dtype.name}" for s in srcs)
-
-
-def _masked(st: ShapeTracker) -> bool:
-    return any(view.mask is not None for view in st.views)
-
-
-@lru_cache(maxsize=4096)
-def writes_once(st: ShapeTracker) -> bool:
-    """Whether a store through ``st`` surely writes each position at most once and only real ones."""
-    if isinstance(st.size, int) and st.size == 0:
-        return True
-    if len(st.views) != 1 or st.views[0].mask is not None:
-        return False
-    # each axis steps over all that the axes with smaller steps reach
-    reach: sint = 1
-    steps = [(abs(stride) if isinstance(stride, int) else stride, dim)
-             for dim, stride in zip(st.views[0].shape, st.views[0].strides, strict=True)
-             if not (isinstance(dim, int) and dim <= 1)]  # fmt: skip
-    if any(not isinstance(step, int) for step, _ in steps):
-        return all(not isinstance(step, int) or step != 0 for step, _ in steps)
-    for step, dim in sorted(steps, key=lambda pair: int(pair[0])):
-        if step < reach:
-            return False
-        reach = reach + (dim - 1) * step if isinstance(dim, int) else reach + (dim.vmax - 1) * step
-    return True
-
-
-@lru_cache(maxsize=4096)
-def is_row_major(view: View) -> bool:
-    """Whether the elements of a view without a mask lie one after another, beginning anywhere."""
-    return View(view.shape, view.strides) is View(view.shape)
-
-
-def _repeats(st: ShapeTracker, size: sint) -> bool:
-    """Whether ``st`` shows more elements than there are."""
-    return not _masked(st) and resolve(st.size > size, False)
-
-
 def byte_range(node: LazyBuffer) -> int | None:
     """Where a node that is a row-major range of memory begins in it, in bytes; None if it is no such range."""
     if node.base.op not in MEMORY:
         return None
     return row_major_offset(node.st, node.dtype)
-
-
-def row_major_offset(st: ShapeTracker, dtype: DType) -> int | None:
-    """Where the range of memory that ``st`` shows row-major begins, in bytes; None if it shows no exact one."""
-    if len(st.views) != 1 or any(not isinstance(dim, int) for dim in st.shape):
-        return None
-    view = st.views[0]
-    if view.mask is not None or not isinstance(view.offset, int):
-        return None
-    if not is_row_major(view):
-        return None
-    return view.offset * dtype.itemsize

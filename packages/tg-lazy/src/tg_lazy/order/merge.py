@@ -8,11 +8,10 @@ the order, or can be made so without a cycle.
 from __future__ import annotations
 
 from ..cost import limits_of
-from ..form.kernel import target_of
 from ..fusion.step import ELSEWHERE, ROW, Step, stored_through
-from ..graph.lazybuffer import max_size
 from ..ops import Ops
-from ..subgraph.graph import Node, seen_shape
+from ..subgraph.node import Node, seen_shape, target_of
+from ..trackers import max_size
 from .order import Ordering, in_place
 
 Signature = tuple[object, ...]

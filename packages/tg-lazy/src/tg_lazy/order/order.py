@@ -12,7 +12,8 @@ from heapq import heapify, heappop, heappush
 from ..fusion.step import Step, is_kernel, stored_through
 from ..graph.storage import Storage
 from ..ops import Ops
-from ..subgraph.graph import Graph, Node
+from ..subgraph.graph import Graph
+from ..subgraph.node import Node
 
 
 def allocate(graph: Graph) -> None:

@@ -74,7 +74,7 @@ class _Memory:
         return self.taken[number] <= given and (given > 0 or not self.stays[number])
 
 
-def sparing(runs: Sequence[Run], ordering: Ordering) -> list[Run]:
+def lower_peak(runs: Sequence[Run], ordering: Ordering) -> list[Run]:
     """Runs of steps, each one kernel or several that stay together, in an order that is as valid and takes less memory.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..fusion.step import Step, is_kernel
 from ..graph.storage import Storage
 from ..ops import Ops
-from ..subgraph.graph import Node
+from ..subgraph.node import Node
 from .order import in_place
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from tg_shape import ShapeTracker, sint
 
 from ..ast.nodes import LazyOp
-from ..form.kernel import Former
-from ..graph.lazybuffer import LEAVES, tell_methods
+from ..graph.lazybuffer import tell_methods
 from ..graph.origin import Origin
-from ..ops import Ops
+from ..kernel.builder import KernelBuilder
+from ..ops import LEAVES, Ops
 from ..settings.context import ContextVar
 
 ANOMALY: ContextVar[int] = ContextVar("ANOMALY", 0, tell_methods)
@@ -42,12 +42,12 @@ class Parts(Origin):
     parts: dict[LazyOp, Part]
 
     @staticmethod
-    def of(origin: tuple[str, int], formers: Sequence[Former]) -> Parts:
+    def of(origin: tuple[str, int], builders: Sequence[KernelBuilder]) -> Parts:
         """What a kernel's AST was formed of."""
         made = Parts(origin)
         made.parts = {}
-        for former in formers:
-            for (node, seen), formed in former.memo.items():
+        for builder in builders:
+            for (node, seen), formed in builder.memo.items():
                 if node.op in LEAVES or node.op is Ops.BUFFER:
                     continue
                 made.parts.setdefault(formed, Part(node.origin, node.shape, seen))

@@ -1,4 +1,4 @@
-"""From a graph to steps: which nodes share a kernel, and in which order the kernels run."""
+"""The way from outputs to schedule items, through every room below."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from tg_shape import Variable
 
-from ..ast.nodes import BufferArg, LazyOp
-from ..ast.nodes import sink as sink_of
+from ..ast.nodes import LazyOp
 from ..cost import limits_of
-from ..form.kernel import Former, frames_of
 from ..fusion.fusion import Fusion
 from ..fusion.step import Step
-from ..graph.lazybuffer import LEAVES, LazyBuffer, graph_lock
+from ..graph.lazybuffer import LazyBuffer, graph_lock
 from ..graph.origin import Origin
-from ..graph.storage import Storage
-from ..ops import Ops
-from ..order.chain import chains, has_rows
+from ..kernel.builder import KernelBuilder
+from ..kernel.rows import has_rows
+from ..kernel.steps import build_kernel, build_row_kernel
+from ..ops import LEAVES, Ops
 from ..order.merge import Merging
 from ..order.order import Ordering, allocate
-from ..order.peak_memory import sparing
+from ..order.peak_memory import lower_peak
+from ..order.row_chains import chains
 from ..order.verify import verify
 from ..settings.collector import Uncollected
 from ..subgraph.graph import Graph
@@ -124,7 +124,7 @@ class _Plan:
         ordering = Ordering(self.graph, self.fusion.steps)
         ordering.run()
         Merging(ordering).run()
-        runs = sparing(chains(ordering, self.fusion.chosen), ordering)
+        runs = lower_peak(chains(ordering, self.fusion.chosen), ordering)
         verify([step for run in runs for step in run])
         return [found for run in runs for found in run_items(run)]
 
@@ -132,33 +132,18 @@ class _Plan:
 def run_items(run: Sequence[Step]) -> list[ScheduleItem]:
     """The schedule items of steps that may share a kernel in blocks of rows: one, or one for each."""
     if len(run) > 1:
-        sink, bufs, formers = form_rows(run)
+        sink, bufs, builders = build_row_kernel(run)
         if has_rows(sink, limits_of(run[0].roots[0].device)):
             last = item(run[-1])
-            return [ScheduleItem(sink, bufs, last.reason, _origin(run[-1], formers), last.commits,
+            return [ScheduleItem(sink, bufs, last.reason, _origin(run[-1], builders), last.commits,
                                  sum(step.computed for step in run))]
     return [item(step) for step in run]
 
 
-def _origin(step: Step, formers: Sequence[Former]) -> Origin:
+def _origin(step: Step, builders: Sequence[KernelBuilder]) -> Origin:
     """Where the first output of a kernel comes from; in anomaly mode where each of its operations does."""
     origin = step.roots[0].origin
-    return Parts.of(origin, formers) if ANOMALY.value else Origin(origin)
-
-
-def form_rows(run: Sequence[Step]) -> tuple[LazyOp, tuple[Storage, ...], list[Former]]:
-    """The AST of steps that share a kernel in blocks of rows: what one hands to the next is internal."""
-    inside = [root.storage for step in run[:-1] for root in step.roots]
-    inputs = [step.swaps.get(node, node).storage for step in run for node in step.inputs]
-    storages = dict.fromkeys([root.storage for root in run[-1].roots] + [s for s in inputs if s not in inside] + inside)
-    slots = {storage: slot for slot, storage in enumerate(s for s in storages if s is not None)}
-    stores: list[LazyOp] = []
-    formers = [Former(step.roots, step.swaps) for step in run]
-    for step, former in zip(run, formers, strict=True):
-        former.slots = slots
-        stores += former.form(frames_of(step.roots, step.space.shape, step.finished)).src
-    arguments = tuple(BufferArg(s.dtype, s.size, s in inside) for s in slots)
-    return sink_of(tuple(stores), arguments), tuple(s for s in slots if s not in inside), formers
+    return Parts.of(origin, builders) if ANOMALY.value else Origin(origin)
 
 
 def item(step: Step) -> ScheduleItem:
@@ -174,23 +159,5 @@ def item(step: Step) -> ScheduleItem:
         bufs = tuple(storage for storage in (root.storage, *srcs) if storage is not None)
         arg = root.arg if op is not Ops.EMPTY else None
         return ScheduleItem(LazyOp(op, root.dtype, root.shape, (), arg), bufs, reason, Origin(root.origin), commits)
-    ast, former = form(step)
-    return ScheduleItem(ast, tuple(former.slots), reason, _origin(step, [former]), commits, step.computed)
-
-
-def form(step: Step) -> tuple[LazyOp, Former]:
-    """A kernel's AST and memory: over the loops of the reduction that it finishes, if that keeps reads simple."""
-    former = Former(step.roots, step.swaps)
-    sink = former.form(frames_of(step.roots, step.space.shape, step.finished))
-    if step.finished is not None and _views(sink) > len(former.slots):
-        plain = Former(step.roots, step.swaps)
-        other = plain.form(frames_of(step.roots, step.space.shape, None))
-        if _views(other) < _views(sink):
-            return other, plain
-    return sink, former
-
-
-def _views(sink: LazyOp) -> int:
-    return sum(len(n.arg[1].views) for n in sink.toposort() if n.op in (Ops.LOAD, Ops.STORE))
-
-
+    ast, builder = build_kernel(step)
+    return ScheduleItem(ast, tuple(builder.slots), reason, _origin(step, [builder]), commits, step.computed)

@@ -15,9 +15,9 @@ from tg_dtype import DType
 
 from ..ast.nodes import LazyOp
 from ..cost import LIMITS, Limits
+from ..graph.label import Label
 from ..graph.lazybuffer import LazyBuffer
 from ..graph.origin import Origin
-from ..graph.row import Row
 from ..graph.storage import Storage
 from ..ops import Ops
 from ..settings.context import STRICT
@@ -46,12 +46,12 @@ class Structure:
       held: unrealised nodes inside that depend on memory that is overwritten, and are held by somebody.
     """
 
-    __slots__ = ("_places", "assigns", "held", "key", "nodes", "readers", "rows")
+    __slots__ = ("_places", "assigns", "held", "key", "nodes", "readers", "entries")
 
     def __init__(self) -> None:
         self.nodes: list[LazyBuffer] = []
-        self.rows: list[Row | int] = []
-        self.key: tuple[Row | int, ...] = ()
+        self.entries: list[Label | int] = []
+        self.key: tuple[Label | int, ...] = ()
         self.assigns: list[int] = []
         self.readers: list[LazyBuffer] = []
         self.held: set[LazyBuffer] = set()
@@ -59,7 +59,7 @@ class Structure:
 
     def walk(self, roots: Iterable[LazyBuffer]) -> bool:
         """Adds bases and what they depend on; whether that can be remembered."""
-        places, nodes, rows = self._places, self.nodes, self.rows
+        places, nodes, entries = self._places, self.nodes, self.entries
         place, same = places.get, places.setdefault
         for root in roots:
             stack = [root]
@@ -69,7 +69,7 @@ class Structure:
                     stack.pop()
                     continue
                 ready = len(stack)
-                row: list[Row | int] = []
+                own: list[Label | int] = []
                 for src in lazy.srcs:
                     if src.op is _VIEW:
                         src = src.srcs[0]
@@ -82,12 +82,12 @@ class Structure:
                         nodes.append(src)
                         storage = src._storage
                         if storage is None:
-                            rows.append(src.row)  # type: ignore[arg-type]
+                            entries.append(src.label)  # type: ignore[arg-type]
                         else:  # which memory, and of which other memory it is a part
-                            rows += (src.row or src.memory_row(), same(storage, number))
+                            entries += (src.label or src.memory_label(), same(storage, number))
                             if storage._root is not None:
-                                rows.append(same(storage._root, number))
-                    row.append(number)
+                                entries.append(same(storage._root, number))
+                    own.append(number)
                 if len(stack) > ready:
                     continue
                 stack.pop()
@@ -97,14 +97,14 @@ class Structure:
                 if lazy.op is _ASSIGN:
                     self.assigns.append(number)
                 nodes.append(lazy)
-                rows.append(lazy.row)  # type: ignore[arg-type]
-                rows += row
-            rows.append(places[root])
+                entries.append(lazy.label)  # type: ignore[arg-type]
+                entries += own
+            entries.append(places[root])
         return True
 
     def find_hazards(self, bases: Sequence[LazyBuffer]) -> bool:
         """Adds what a graph that assigns depends on beside its nodes; whether that can be remembered."""
-        nodes, rows = self.nodes, self.rows
+        nodes, entries = self.nodes, self.entries
         seen: set[LazyBuffer] = set()
         while True:
             ended = [lazy for lazy in hazards.overwritten(nodes) if lazy not in seen]
@@ -112,19 +112,19 @@ class Structure:
             more = [reader for lazy in ended for reader in hazards.outside(lazy, self._places)]
             if not more:
                 break
-            rows.append(~len(more))
+            entries.append(~len(more))
             self.readers += more
             if not self.walk(more):
                 return False
         # the number of an ASSIGN tells its place among those of its memory
         self.assigns.sort(key=lambda n: nodes[n].arg)
-        rows += self.assigns
+        entries += self.assigns
         roots = {*bases, *self.readers}
         dirty = hazards.tainted(nodes, seen, roots)
         if dirty:
             extra = hazards.held_from_outside(nodes, 3)  # self.nodes, self._places and `dirty`
             self.held = {lazy for lazy in dirty if lazy in extra}
-            rows += [~self._places[lazy] for lazy in dirty if lazy in extra]
+            entries += [~self._places[lazy] for lazy in dirty if lazy in extra]
         return True
 
 
@@ -177,7 +177,7 @@ class Template:
         return items
 
 
-_templates: dict[tuple[Row | int, ...], Template] = {}
+_templates: dict[tuple[Label | int, ...], Template] = {}
 _limits: dict[str, Limits] = {}
 """The limits under which these schedules were made."""
 
@@ -187,8 +187,8 @@ def structure(bases: Sequence[LazyBuffer]) -> Structure | None:
     found = Structure()
     if not found.walk(bases) or (found.assigns and not found.find_hazards(bases)):
         return None
-    found.rows.append(STRICT.value)
-    found.key = tuple(found.rows)
+    found.entries.append(STRICT.value)
+    found.key = tuple(found.entries)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What one schedule is made of: the part of the lazy graph behind some outputs, in an order, symbols unbound.
+"""The part of the lazy graph behind some outputs, in an order in which operands come first, symbols unbound.
 
-Reductions too large for one kernel are already in two here, and the readers of memory that is overwritten belong to it.
+A large reduction to few outputs is already in two here, and readers of memory that is overwritten belong to it.
 """

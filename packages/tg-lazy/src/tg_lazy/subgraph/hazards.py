@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from tg_shape import upper
 
-from ..graph.lazybuffer import LEAVES, MEMORY, LazyBuffer
-from ..ops import Ops
+from ..graph.lazybuffer import LazyBuffer
+from ..ops import LEAVES, MEMORY, Ops
 from .graph import Graph
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from tg_dtype import dtypes
 from tg_lazy import ALU, LazyOp, Ops, ast
-from tg_lazy.graph.lazybuffer import contiguous
 from tg_lazy.scheduler.anomaly import Part
+from tg_lazy.trackers import contiguous
 from tg_shape import ShapeTracker, prod, sym_eval
 
 from ..kernels.runner import Vars

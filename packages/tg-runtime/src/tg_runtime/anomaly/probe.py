@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tg_dtype import dtypes
 from tg_dtype.limits import float_format
 from tg_lazy import BufferArg, Context, LazyOp, Ops, ast
-from tg_lazy.graph.lazybuffer import contiguous
+from tg_lazy.trackers import contiguous
 from tg_shape import ShapeTracker, prod, sint
 
 from ..device.registry import Device

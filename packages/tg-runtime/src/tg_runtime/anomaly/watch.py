@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from tg_dtype import dtypes
 from tg_lazy import ANOMALY, BufferArg, LazyOp, Ops, ast
-from tg_lazy.graph.lazybuffer import contiguous
 from tg_lazy.graph.origin import UNKNOWN, Told
 from tg_lazy.scheduler.anomaly import Parts
+from tg_lazy.trackers import contiguous
 from tg_shape import prod
 
 from ..errors import AnomalyError

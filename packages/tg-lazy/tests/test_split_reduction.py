@@ -9,7 +9,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_lazy.subgraph.parts import in_parts
+from tg_lazy.subgraph.split_reduction import in_parts
 from tg_shape import ShapeTracker
 
 

@@ -7,9 +7,13 @@ may meet an element twice overlap. A product of numbers is cut evenly or not at 
 from __future__ import annotations
 
 from tg_dtype import DType, dtypes
-from tg_shape import ShapeTracker, View
+from tg_shape import Expr, ShapeTracker, View
 
+from ..cost import limits_of
 from ..ops import SPEC, Ops, Trait
+from ..settings.context import STRICT
+from ..trackers import contiguous, max_size
+from .node import Node, seen_shape
 
 VECTORS = 16
 """Elements of which the parts are a multiple where they may be padded and are long: all of them begin alike."""
@@ -55,3 +59,42 @@ def in_parts(st: ShapeTracker, axis: int, op: Ops, dtype: DType, most: int) -> S
         return st.reshape(cut)
     along = list(View(shape).strides)
     return ShapeTracker((*st.views, View(cut, (*along[:axis], (length - overlap) * along[axis], *along[axis:]))))
+
+
+def split(node: Node) -> Node | None:
+    """Makes a large reduction to few outputs one of the results of its parts, which can be computed side by side.
+
+    Args:
+      node: a REDUCE, which changes if it is split.
+
+    Returns:
+      The reduction of the parts, which has to stand before ``node``; None where a split does not pay.
+    """
+    source, st = node.srcs[0]
+    shape = seen_shape(node.srcs[0])
+    op, axes = node.arg
+    limits = limits_of(node.device)
+    count = max_size(shape) // max(node.size, 1)
+    if STRICT.value and dtypes.is_float(node.dtype) and op is not Ops.MAX:
+        return None
+    if count < limits.split_elements or node.size > limits.split_outputs:
+        return None
+    if any(isinstance(dim, Expr) for dim in shape):
+        return None
+    for axis in axes:
+        size = shape[axis]
+        assert isinstance(size, int)
+        cut = in_parts(st or contiguous(shape), axis, op, node.dtype, min(limits.split_parts, max(size, 1)))
+        parts = cut.shape[axis]
+        assert isinstance(parts, int)
+        if parts < limits.split_fewest or count // parts < limits.split_parts:
+            continue
+        inner = tuple(a + (a >= axis) for a in axes)
+        kept = tuple(1 if a in inner else dim for a, dim in enumerate(cut.shape))
+        part = Node(Ops.REDUCE, node.device, node.dtype, kept, ((source, cut),), (op, inner), node.origin)
+        part.reason = f"{count} elements to each of {node.size} outputs: reduced in {parts} parts first"
+        whole = tuple(parts if a == axis else dim for a, dim in enumerate(node.shape))
+        node.srcs = ((part, contiguous(whole)),)
+        node.arg = (op, (axis,))
+        return part
+    return None

@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import dtypes
-from tg_shape import ShapeTracker, sint
+from tg_shape import ShapeTracker
 
 from .. import ast
 from ..ast import fold
 from ..ast.nodes import BufferArg, LazyOp
-from ..graph.lazybuffer import Shape, contiguous, max_size
 from ..graph.storage import Storage
 from ..ops import ALU, Ops
-from ..subgraph.graph import Edge, Node, seen_shape
+from ..subgraph.node import Edge, Node, seen_shape, target_of
+from ..trackers import contiguous, masked, over
 
 Seen = tuple[Node, ShapeTracker | None]
 
 
-def over(lower: ShapeTracker | None, upper: ShapeTracker | None) -> ShapeTracker | None:
-    """``upper`` on top of ``lower``; None is the identity."""
-    if upper is None:
-        return lower
-    return upper if lower is None else lower + upper
-
-
-class Former:
+class KernelBuilder:
     """Builds one kernel's AST.
 
     A masked view is pushed through an op too: where the op does not give 0 for operands that are 0, a select puts the
@@ -41,8 +34,8 @@ class Former:
         self.slots: dict[Storage, int] = {}
         self.memo: dict[Seen, LazyOp] = {}
 
-    def form(self, frames: Sequence[ShapeTracker | None]) -> LazyOp:
-        """The SINK.
+    def build(self, frames: Sequence[ShapeTracker | None]) -> LazyOp:
+        """The kernel: its SINK.
 
         Args:
           frames: for each root how the kernel's loops map to its elements; None: as they are.
@@ -83,7 +76,7 @@ class Former:
                 if need not in memo:
                     stack.append((need, None))
             if len(stack) == ready:
-                memo[top] = self.build(*top, [memo[need] for need in needs])
+                memo[top] = self.build_node(*top, [memo[need] for need in needs])
                 stack.pop()
         return memo[node, st]
 
@@ -105,7 +98,7 @@ class Former:
         srcs = node.srcs[1:] if node.op is Ops.GATHER else node.srcs
         return [(src, over(own, st)) for src, own in srcs]
 
-    def build(self, node: Node, st: ShapeTracker | None, src: list[LazyOp]) -> LazyOp:
+    def build_node(self, node: Node, st: ShapeTracker | None, src: list[LazyOp]) -> LazyOp:
         """``node`` seen through ``st``, its operands being there."""
         op, shape = node.op, node.shape if st is None else st.shape
         if not self.computed(node):
@@ -128,7 +121,7 @@ class Former:
         if op is Ops.BITCAST:
             return fold.bitcast(src[0], node.dtype)
         assert op in ALU, node
-        if st is None or not fold.masked(st):
+        if st is None or not masked(st):
             return fold.alu(op, *src)
         plain = [plain_constant(edge) for edge in node.srcs]
         if None not in plain:
@@ -145,7 +138,7 @@ class Former:
 
     def select(self, x: LazyOp, st: ShapeTracker | None) -> LazyOp:
         """``x``, whose operands are seen through ``st``, with 0 where ``st`` shows padding."""
-        if st is None or not fold.masked(st):
+        if st is None or not masked(st):
             return x
         return fold.alu(Ops.WHERE, valid(st), x, ast.const(0, x.dtype, x.shape))
 
@@ -158,50 +151,6 @@ def valid(st: ShapeTracker) -> LazyOp:
 def plain_constant(edge: Edge) -> LazyOp | None:
     """The CONST of one element that an operand is everywhere; None if it is no constant, or a padded one."""
     node, own = edge
-    if node.op is not Ops.CONST or (own is not None and fold.masked(own)):
+    if node.op is not Ops.CONST or (own is not None and masked(own)):
         return None
     return ast.const(node.arg, node.dtype)
-
-
-def target_of(root: Node) -> Edge:
-    """What an output is stored to: itself, or the part of the memory that an ASSIGN names."""
-    return root.srcs[0] if root.op is Ops.ASSIGN else (root, None)
-
-
-def frames_of(roots: Sequence[Node], shape: Shape, finished: Edge | None) -> list[ShapeTracker | None]:
-    """Over which loops a kernel is formed: those of its outputs, or those of the reduction that they finish.
-
-    Args:
-      roots: the outputs: one element each iteration, or one each row.
-      shape: the loops.
-      finished: a reduction of which the outputs see each result once, and how; None if there is no such.
-
-    Returns:
-      For each root how the loops map to its elements; None: one by one, over its own shape.
-    """
-    loops = shape
-    frame: ShapeTracker | None = None
-    if finished is not None:
-        reduction, seen = finished
-        frame = (seen or contiguous(shape)).invert(reduction.shape)
-        if frame is not None:
-            loops = reduction.shape
-    out: list[ShapeTracker | None] = []
-    for root in roots:
-        own = seen_shape(target_of(root))
-        if max_size(own) != max_size(shape):
-            rows = row_shape(shape, max_size(own))
-            out.append(None if own == rows else contiguous(own).reshape(rows))
-        elif frame is None or (frame.contiguous and own == loops):
-            out.append(None if own == loops else contiguous(own).reshape(loops))
-        else:
-            out.append(frame)
-    return out
-
-
-def row_shape(shape: Shape, rows: int) -> Shape:
-    """The outer dimensions of ``shape`` that have ``rows`` elements together, the others 1."""
-    out: list[sint] = []
-    for dim in shape:
-        out.append(dim if max_size(tuple(out)) < rows else 1)
-    return tuple(out)

@@ -12,7 +12,7 @@ from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, ScheduleItem, ast, schedule
 from tg_lazy.ast import BufferArg
 from tg_lazy.cost import LIMITS, Limits
-from tg_lazy.order.chain import _depth, has_rows
+from tg_lazy.kernel.rows import _depth, has_rows
 from tg_shape import ShapeTracker, View
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -1,0 +1,104 @@
+"""Questions about ShapeTrackers that the graph, the scheduler and kernel ASTs all ask."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tg_dtype import DType
+from tg_shape import ShapeTracker, View, resolve, sint, upper
+
+Shape = tuple[sint, ...]
+
+
+@lru_cache(maxsize=4096)
+def contiguous(shape: Shape) -> ShapeTracker:
+    """The tracker of a row-major buffer of ``shape``."""
+    return ShapeTracker.from_shape(shape)
+
+
+@lru_cache(maxsize=4096)
+def repeated(shape: Shape) -> ShapeTracker:
+    """The tracker that shows one element at every index of ``shape``."""
+    return ShapeTracker((View(shape, (0,) * len(shape)),)) if shape else contiguous(())
+
+
+@lru_cache(maxsize=4096)
+def max_size(shape: Shape) -> int:
+    """The greatest number of elements of a shape.
+
+    >>> max_size((2, 3))
+    6
+    """
+    size = 1
+    for dim in shape:
+        size *= upper(dim)
+    return size
+
+
+def over(lower: ShapeTracker | None, upper: ShapeTracker | None) -> ShapeTracker | None:
+    """``upper`` on top of ``lower``; None is the identity."""
+    if upper is None:
+        return lower
+    return upper if lower is None else lower + upper
+
+
+def masked(st: ShapeTracker) -> bool:
+    """Whether some index may be padding."""
+    return any(view.mask is not None for view in st.views)
+
+
+def hidden(st: ShapeTracker) -> bool:
+    """Whether every index is padding."""
+    return any(view.mask is not None and any(a == b for a, b in view.mask) for view in st.views)
+
+
+def repeats(st: ShapeTracker, size: sint) -> bool:
+    """Whether ``st`` shows more than ``size`` elements, none of them padding."""
+    return not masked(st) and resolve(st.size > size, False)
+
+
+def injective(st: ShapeTracker) -> bool:
+    """Whether ``st`` surely shows no element twice and no padding: a permutation, a part, a reversal."""
+    if len(st.views) != 1 or masked(st):
+        return False
+    view = st.views[0]
+    return all(stride != 0 or dim == 1 for dim, stride in zip(view.shape, view.strides, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def writes_once(st: ShapeTracker) -> bool:
+    """Whether a store through ``st`` surely writes each position at most once and only real ones."""
+    if isinstance(st.size, int) and st.size == 0:
+        return True
+    if len(st.views) != 1 or st.views[0].mask is not None:
+        return False
+    # each axis steps over all that the axes with smaller steps reach
+    reach: sint = 1
+    steps = [(abs(stride) if isinstance(stride, int) else stride, dim)
+             for dim, stride in zip(st.views[0].shape, st.views[0].strides, strict=True)
+             if not (isinstance(dim, int) and dim <= 1)]  # fmt: skip
+    if any(not isinstance(step, int) for step, _ in steps):
+        return all(not isinstance(step, int) or step != 0 for step, _ in steps)
+    for step, dim in sorted(steps, key=lambda pair: int(pair[0])):
+        if step < reach:
+            return False
+        reach = reach + (dim - 1) * step if isinstance(dim, int) else reach + (dim.vmax - 1) * step
+    return True
+
+
+@lru_cache(maxsize=4096)
+def is_row_major(view: View) -> bool:
+    """Whether the elements of a view without a mask lie one after another, beginning anywhere."""
+    return View(view.shape, view.strides) is View(view.shape)
+
+
+def row_major_offset(st: ShapeTracker, dtype: DType) -> int | None:
+    """Where the range of memory that ``st`` shows row-major begins, in bytes; None if it shows no exact one."""
+    if len(st.views) != 1 or any(not isinstance(dim, int) for dim in st.shape):
+        return None
+    view = st.views[0]
+    if view.mask is not None or not isinstance(view.offset, int):
+        return None
+    if not is_row_major(view):
+        return None
+    return view.offset * dtype.itemsize
