@@ -49,7 +49,7 @@ def main() -> None:
     for language, renderer in renderers:
         program = compile_ast(kernel, renderer, actions=() if plain else None, name="weighted_row_sums")
         launch = f"{program.threads} threads"
-        if renderer.target.kind == "gpu":
+        if renderer.target.grid:
             launch = f"{program.global_size} groups of {program.local_size}"
         print(f"==== {language}: {launch}; {program.estimates.flops} flops; {', '.join(program.actions) or 'plain'}")
         print(program.src)

@@ -417,7 +417,7 @@ def check(seed: int) -> tuple[Finding | None, tuple[str, ...]]:
     want = result(made, compile_ast(made.ast, TARGETS[target], actions=()).uops)
     kernel, taken = stated(lower(made.ast)), list[str]()
     for _ in range(draw.randint(1, 12)):
-        text = some_action(kernel, draw, TARGETS[target].target.kind == "gpu")
+        text = some_action(kernel, draw, TARGETS[target].target.grid)
         try:
             action = parse(text)
             assert isinstance(action, KernelAction)

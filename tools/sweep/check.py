@@ -96,12 +96,12 @@ def problems(spec: ProgramSpec, machine: Machine) -> Iterator[str]:
     except ValueError as error:
         yield f"{type(error).__name__}: {error}"
     yield from broken_limits(spec, machine.renderer)
-    arguments = len(spec.buffers) + (len(spec.vars) if target.kind == "gpu" else 0)
+    arguments = len(spec.buffers) + (len(spec.vars) if target.grid else 0)
     if arguments > target.max_params:
         yield f"{arguments} arguments; the machine takes {target.max_params}"
     if len(spec.uops) > MAX_UOPS:
         yield f"{len(spec.uops)} nodes: no compiler likes kernels beyond {MAX_UOPS}"
-    taken = accumulators(spec.uops, max(target.vector_bytes, WIDEST_SCALAR) if target.kind == "cpu" else 4)
+    taken = accumulators(spec.uops, 4 if target.grid else max(target.vector_bytes, WIDEST_SCALAR))
     if taken > target.registers:
         yield f"{taken} registers are accumulators of one loop; there are {target.registers}"
 

@@ -52,6 +52,16 @@ def test_one_name_is_one_number() -> None:
     assert not twice, f"one name in two modules: {twice}"
 
 
+def test_no_pass_asks_for_the_kind_of_a_device() -> None:
+    """What differs between devices is a property of the target: ``grid``, ``counter``, costs."""
+    folder = Path(tg_codegen.__file__).parent
+    asking = [
+        str(path.relative_to(folder)) for room in (*ROOMS[1:], "linear") for path in (folder / room).rglob("*.py")
+        if any(isinstance(node, ast.Constant) and node.value in ("cpu", "gpu")
+               for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))]
+    assert not asking
+
+
 def test_planners_ask_the_target() -> None:
     """A machine that is told to differ does: its costs are read from its target alone."""
     wide = Target(cpu=replace(CPUCosts(), units=4, latency=3))

@@ -183,7 +183,7 @@ def every_case() -> list[tuple[str, Case]]:
         if backend == "gcc":  # our C is written for clang: a sample shows that gcc takes it too
             of_each = ("alu_", "cast_", "tails_")
             chosen = [case for case in chosen if not case.name.startswith(of_each) or case.name in SAMPLE]
-        if renderer.target.kind == "cpu":
+        if not renderer.target.grid:
             chosen.append(thread_case())
         if backend in ("llvm", "clang"):
             of_three = [case for case in cases(renderer, lanes=3) if case.name in ("gated_lanes", "lanes", "argmax")]

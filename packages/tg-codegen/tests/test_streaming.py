@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tg_codegen import ActionError, Target, beam_search, compile_ast, interpret
 from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import STREAM, UOps
+from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind
 from tg_codegen.plan.actions import Foresee, Prefetch, Split, Stream, apply
@@ -360,6 +362,25 @@ def test_rows_at_computed_places(width: int, threads: int) -> None:
         interpret(spec.uops, buffers, {"core_id": core} if spec.threads > 1 else {})
     want = np.where(places[:, None] < rows, table[np.minimum(places, rows - 1)], 0)
     np.testing.assert_array_equal(np.frombuffer(out, np.float32).reshape(count, width), want)
+
+
+def row_distances(n: int, k: int, m: int) -> LazyOp:
+    x, y = A.load(1, F32, ST((n, 1, k)).expand((n, m, k))), A.load(2, F32, ST((1, m, k)).expand((n, m, k)))
+    apart = A.alu(Ops.SUB, x, y)
+    term = A.alu(Ops.ADD, A.alu(Ops.MUL, A.alu(Ops.MUL, apart, apart), y), x)
+    value = A.reduce(term, Ops.ADD, (2,))
+    return A.sink((A.store(0, ST((n, m, 1)), value),), tuple(BufferArg(F32, size) for size in (n * m, n * k, m * k)))
+
+
+@pytest.mark.parametrize("ast", [
+    centred(64, 192), chosen_rows(50, 100, 64), turned(130, 2050), row_distances(3, 600, 500),
+    A.sink((A.store(0, ST((1,)), A.reduce(A.load(1, F32, ST((9000,))), Ops.ADD, (0,))),),
+           (BufferArg(F32, 1), BufferArg(F32, 9000))),
+], ids=["rows walked again", "rows of a table", "transposition", "tiles of rows", "one run"])  # fmt: skip
+def test_a_machine_that_does_not_fetch_ahead(ast: LazyOp) -> None:
+    none = replace(CPUCosts(), tile_ahead_bytes=0, row_ahead_bytes=0, run_ahead_bytes=0)
+    assert any(u.op is UOps.PREFETCH for u in kernel(ast).uops)
+    assert not any(u.op is UOps.PREFETCH for u in kernel(ast, replace(SMALL, cpu=none)).uops)
 
 
 def test_a_table_in_the_cache_and_single_elements_are_not_foreseen() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tg_dtype import AddrSpace, DType, ImageDType
+from tg_dtype import DType, ImageDType
 from tg_lazy import LazyOp
 from tg_lazy.ast import BufferArg
 from tg_shape import Variable
@@ -21,7 +21,7 @@ from .ir.errors import EmitError
 from .ir.program import BufferParam, ProgramSpec
 from .ir.uop import UOp, UOps
 from .linear.linearize import linearize
-from .machine.limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, scratch_bytes
+from .machine.limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, stack_bytes
 from .machine.renderer import Renderer
 from .machine.target import Target
 from .nest.estimate import estimate
@@ -92,8 +92,7 @@ def with_less(spec: ProgramSpec, target: Target) -> Target | None:
     """The target as a planner is to see it for a kernel that came out too large; None where it is not, or must be."""
     if len(spec.uops) > MAX_UOPS and target.copies > 1:
         return replace(target, copies=target.copies // 2)
-    stack = scratch_bytes(spec, AddrSpace.REG) if target.kind == "cpu" else 0
-    if stack > MAX_STACK_BYTES and target.scratch_bytes > LEAST_SCRATCH_BYTES:
+    if stack_bytes(spec, target) > MAX_STACK_BYTES and target.scratch_bytes > LEAST_SCRATCH_BYTES:
         return replace(target, scratch_bytes=target.scratch_bytes // 2)
     return None
 
@@ -121,7 +120,7 @@ def render_kernel(
         kernel = applied(kernel, loops)
         sink = emit(kernel, renderer.target)
         if pipelined:
-            walks += pipeline_rows.proposed(sink, renderer.target)
+            walks += pipeline_rows.proposed(sink)
         for action in walks:
             sink = action.apply(sink)
         uops = with_every_param(linearize(full_rewrite(sink, renderer)), kernel.whole, renderer)

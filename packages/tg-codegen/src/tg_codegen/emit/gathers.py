@@ -20,8 +20,7 @@ class Gathers:
 
     def __init__(self, whole: Whole) -> None:
         self.whole = whole
-        # GPUs hide the way to memory by other work, and not all have the instruction
-        self.foreseen = whole.nest.foreseen if whole.target.kind == "cpu" else None
+        self.foreseen = whole.nest.foreseen
 
     def value(self, node: Node, index: UOp, env: Env, context: Context) -> UOp:
         """A GATHER, whose index was computed."""

@@ -27,7 +27,7 @@ def emit(kernel: Kernel, target: Target) -> UOp:
       EmitError: the loops do not fit together (two vector loops in one value, a symbolic loop unrolled …), or the
         machine has none of their kind.
     """
-    foreign = PARALLEL if target.kind == "cpu" else {Kind.THREAD}
+    foreign = {Kind.THREAD} if target.grid else PARALLEL
     for axis in (*kernel.shared, *(a for part in kernel.every_part for a in part.axes)):
         if axis.kind in foreign:
             raise EmitError(f"{axis.name} is {axis.kind.name}, of which a {target.kind.upper()} has none")

@@ -34,7 +34,7 @@ class Symbols:
     """
 
     def __init__(self, target: Target) -> None:
-        self.index = dtypes.int64 if target.kind == "cpu" else dtypes.int32
+        self.index = target.counter
         self.threads = target.threads
         self.leaves: dict[Expr, UOp] = {}
         self.build = IndexBuilder(self.leaves)

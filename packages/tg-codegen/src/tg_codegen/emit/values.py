@@ -24,8 +24,7 @@ class Values:
         nest, target = whole.nest, whole.target
         self.gathers = Gathers(whole)
         self.fused = fusable(nest) if target.fused_multiply_add and not target.strict else frozenset()
-        # GPUs hide the way to memory by other work, and not all have the instruction
-        self.ahead = dict(nest.ahead) if target.kind == "cpu" else {}
+        self.ahead = dict(nest.ahead)
         self._orders: dict[Node, list[Node]] = {}
 
     def order(self, node: Node) -> list[Node]:

@@ -77,13 +77,13 @@ class CPUCosts:
         1024, "pages", "whose addresses the second-level TLB holds",
         "Intel: 1024 on Haswell, 1536 on Skylake; AMD: 2048 on Zen 2; Arm: 1280 on Cortex-A76")  # fmt: skip
     tile_ahead_bytes: int = number(
-        4096, "bytes", "fetched so far before a tile of rows needs them",
+        4096, "bytes", "fetched so far before a tile of rows needs them; 0 where no instruction fetches ahead",
         "latency times bandwidth: 100 ns at 40 GB/s; probe `prefetch`")  # fmt: skip
     row_ahead_bytes: int = number(
-        8192, "bytes", "fetched so far before a row needs them that is walked several times",
+        8192, "bytes", "fetched so far before a row needs them that is walked several times; 0 as above",
         "probe `prefetch`: twice that, as nothing else is read meanwhile")  # fmt: skip
     run_ahead_bytes: int = number(
-        16384, "bytes", "fetched so far ahead in a run of memory",
+        16384, "bytes", "fetched so far ahead in a run of memory; 0 as above",
         "four pages, as hardware prefetchers stop where one ends (Intel, “Hardware Prefetch”); probe `prefetch`",
     )  # fmt: skip
 

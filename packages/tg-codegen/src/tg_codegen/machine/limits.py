@@ -11,6 +11,7 @@ from tg_shape import upper
 from ..ir.program import ProgramSpec
 from ..ir.uop import UOp, UOps
 from .renderer import Renderer
+from .target import Target
 
 _SCRATCH = UOps.SCRATCH  # an Enum's members take long to look up
 MAX_UOPS = 12_000
@@ -32,17 +33,22 @@ def broken_limits(spec: ProgramSpec, renderer: Renderer) -> list[str]:
     if target.local_max and items > target.local_max:
         shape = " x ".join(map(str, spec.local_size))
         found.append(f"a work-group of {shape} = {items} work-items; it runs at most {target.local_max}")
-    if target.kind == "gpu" and not renderer.numbers_groups:
+    if target.grid and not renderer.numbers_groups:
         for name, size, most in zip("xyz", spec.global_size, target.global_max, strict=True):
             if upper(size) > most:
                 found.append(f"{upper(size)} work-groups along {name}; it runs at most {most}")
-    shared = scratch_bytes(spec, AddrSpace.LOCAL) if target.kind == "gpu" else 0
+    shared = scratch_bytes(spec, AddrSpace.LOCAL) if target.grid else 0
     if shared > target.shared_bytes:
         found.append(f"its work-groups share {shared} bytes of local memory; it has {target.shared_bytes}")
-    stack = scratch_bytes(spec, AddrSpace.REG) if target.kind == "cpu" else 0
+    stack = stack_bytes(spec, target)
     if stack > MAX_STACK_BYTES:
         found.append(f"{stack} bytes of scratch on a thread's stack; at most {MAX_STACK_BYTES} are put there")
     return found
+
+
+def stack_bytes(spec: ProgramSpec, target: Target) -> int:
+    """Bytes of scratch on the stack of a thread; work-items have no stack of ours: their compiler finds the place."""
+    return 0 if target.grid else scratch_bytes(spec, AddrSpace.REG)
 
 
 def scratch_bytes(spec: ProgramSpec, space: AddrSpace) -> int:

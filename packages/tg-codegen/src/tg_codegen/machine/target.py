@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+from tg_dtype import DType, dtypes
 
 from ..ir.matrix import MatrixInstruction
 from .costs import CPUCosts
@@ -46,7 +49,7 @@ class Target:
       gpu: the same of a GPU.
     """
 
-    kind: str = "cpu"
+    kind: Literal["cpu", "gpu"] = "cpu"
     vector_bytes: int = 16
     registers: int = 16
     threads: int = 1
@@ -68,6 +71,23 @@ class Target:
     scales: bool = False
     cpu: CPUCosts = field(default=CPUCosts())
     gpu: GPUCosts = field(default=GPUCosts())
+
+    @property
+    def grid(self) -> bool:
+        """Whether a kernel is a grid of work-items, whose groups share memory; else its threads loop.
+
+        >>> Target(kind="gpu").grid, Target(threads=8).grid
+        (True, False)
+        """
+        return self.kind == "gpu"
+
+    @property
+    def counter(self) -> DType:
+        """The dtype of loop counters: as wide as an address where that costs nothing, half as wide in work-items.
+
+        A work-item has registers of 32 bits and takes two instructions to add 64 (CUDA, "Arithmetic Instructions").
+        """
+        return dtypes.int32 if self.grid else dtypes.int64
 
     @property
     def period_bytes(self) -> int:

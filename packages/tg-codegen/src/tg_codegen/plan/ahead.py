@@ -73,7 +73,7 @@ def fetched_ahead(
       the number of the nest, the load and by how many elements ahead of it.
     """
     found: dict[int, list[Walk]] = {}
-    for walk in walks(parts, row):
+    for walk in walks(parts, row) if target.cpu.row_ahead_bytes else ():
         if not parts[walk.part].buffers[walk.load.arg[0]].internal:
             found.setdefault(walk.load.arg[0], []).append(walk)
     chosen = []

@@ -26,7 +26,7 @@ Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 def heuristic(kernel: Kernel, target: Target) -> list[KernelAction]:
     """Actions for a kernel on a target; an error from a planner has a note of the actions so far."""
     actions: list[KernelAction] = []
-    for propose in PROPOSALS[target.kind]:
+    for propose in FOR_WORK_ITEMS if target.grid else FOR_THREADS:
         with noting(actions):
             for action in propose(kernel, target):
                 actions.append(action)
@@ -47,7 +47,7 @@ def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:
 
 def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for the loops of one nest on a target."""
-    return GPUPlanner(nest, target).planned() if target.kind == "gpu" else cpu_loops(nest, target)
+    return GPUPlanner(nest, target).planned() if target.grid else cpu_loops(nest, target)
 
 
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
@@ -82,10 +82,9 @@ def rows_ahead(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
             yield In(number, Prefetch(loads_of(kernel.parts[number]).index(load), distance))
 
 
-PROPOSALS: dict[str, tuple[Proposals, ...]] = {
-    "cpu": (
-        reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed, threads_around, loops, rows_ahead,
-    ),
-    "gpu": (loops,),
-}
-"""What is proposed for a kind of machine, in this order: a GPU's work-groups have no scratch in which parts share."""
+FOR_THREADS: tuple[Proposals, ...] = (
+    reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed, threads_around, loops, rows_ahead,
+)  # fmt: skip
+"""What is proposed for a kernel that threads run, in this order."""
+FOR_WORK_ITEMS: tuple[Proposals, ...] = (loops,)
+"""The same for a grid of work-items: from part to part they have no scratch in common."""

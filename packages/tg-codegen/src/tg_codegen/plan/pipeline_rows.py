@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.uop import UOp
-from ..machine.target import Target
 from ..rewrite.pipelining import delayed, hides_memory, joined
 from .actions import ActionError, StructureAction
 
@@ -35,11 +34,9 @@ class DelayStores(StructureAction):
         return found
 
 
-def proposed(sink: UOp, target: Target) -> list[StructureAction]:
-    """The actions that gain on a CPU: whenever walks can be joined, and where stores wait for memory."""
+def proposed(sink: UOp) -> list[StructureAction]:
+    """The actions that gain: whenever walks can be joined, and where stores wait for memory."""
     actions: list[StructureAction] = []
-    if target.kind != "cpu":
-        return actions
     both = joined(sink)
     if both is not sink:
         actions.append(JoinWalks())

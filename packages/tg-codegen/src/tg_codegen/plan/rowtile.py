@@ -96,7 +96,7 @@ def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Lo
     for number, load in enumerate(loads_of(nest)):
         distance = (coefficient(load.arg[1], row.var) or 0) * outer.stride
         large = footprint(nest, load) > target.l1_bytes and outer.kind is Kind.LOOP
-        if large and distance > 0 and coefficient(load.arg[1], lanes) == 1:
+        if target.cpu.tile_ahead_bytes and large and distance > 0 and coefficient(load.arg[1], lanes) == 1:
             tiles = -(-target.cpu.tile_ahead_bytes // (distance * load.dtype.itemsize))
             found.setdefault(load.arg[0], Prefetch(number, distance * tiles))
     return list(found.values())

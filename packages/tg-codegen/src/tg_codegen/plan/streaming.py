@@ -63,7 +63,7 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     if walk.kind is not Kind.LOOP or not isinstance(walk.extent, int):
         return []
     if any(exceeds(nest, store.slot, target) for store in nest.stores):
-        return in_squares(nest, walk.name, beside.name, lanes, copies)
+        return in_squares(nest, walk.name, beside.name, lanes, copies, target)
     jump = max((abs(coefficient(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
     most = max(1, target.cpu.tlb_pages // walk.stride)
     held = lines_held(jump, target) // walk.stride if jump else most
@@ -71,7 +71,9 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
     return [Split(walk.name, length, Kind.LOOP), Outermost(walk.name)] if walk.extent > length else []
 
 
-def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable) -> list[LoopAction]:
+def in_squares(
+    nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable, target: Target
+) -> list[LoopAction]:
     """Square blocks of tiles, the tiles beside first, and what comes next on their rows fetched ahead."""
     actions: list[LoopAction] = []
     order: list[str] = []
@@ -87,7 +89,7 @@ def in_squares(nest: Nest, walk: str, beside: str, lanes: Variable, copies: Vari
     actions += [Outermost(name) for name in reversed([*outer, *inner]) if nest.axis(name).kind is Kind.LOOP]
     for number, load in enumerate(loads_of(nest)):
         across = coefficient(load.arg[1], copies) == 1 and coefficient(load.arg[1], lanes) not in (0, 1)
-        if across and not nest.buffers[load.arg[0]].internal:
+        if target.cpu.tile_ahead_bytes and across and not nest.buffers[load.arg[0]].internal:
             actions.append(Prefetch(number, TILES_AHEAD * upper(nest.of_root(copies)[-1].extent)))
     return actions
 
@@ -158,7 +160,7 @@ def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
     The machine foresees no further than the page that it reads: where each begins, it would be waited for. Where as
     much is written as is read, that is waited for instead.
     """
-    if target.kind != "cpu" or nest.stages or nest.ahead or not reductions_of(nest):
+    if not target.cpu.run_ahead_bytes or nest.stages or nest.ahead or not reductions_of(nest):
         return []
     found: dict[int, LoopAction] = {}
     for number, load in enumerate(loads_of(nest)):
@@ -180,7 +182,7 @@ def foresees(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches the rows of a table that come next: where they are, no machine foresees."""
     row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
     lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR), None)
-    if row is None or lanes is None or row.root is lanes.root or target.kind != "cpu":
+    if row is None or lanes is None or row.root is lanes.root or not target.cpu.row_ahead_bytes:
         return []
     for node in nest.nodes():
         if node.op is not NodeOp.GATHER or not {row.root, lanes.root} <= node.free:

@@ -232,7 +232,7 @@ class _Search:
         kernel = applied(self.kernel, loops)
         yield from ((*loops, more, *walks) for more in instructions(kernel, self.renderer.target))
         yield from ((*found, *walks) for found in alterations(loops))
-        if self.renderer.target.kind == "cpu":
+        if not self.renderer.target.grid:
             yield from ((*loops, *found) for found in overlaps(walks))
 
     def around_caches(self, actions: Actions) -> Iterator[Actions]:

@@ -60,7 +60,7 @@ def instructions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     """Actions that change what the parts of a kernel are."""
-    if target.kind == "cpu":
+    if not target.grid:
         if kernel.single:
             yield ReuseRowValues()
             yield SplitConcat()
@@ -70,7 +70,7 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
-    gpu = target.kind == "gpu"
+    gpu = target.grid
     for axis in nest.axes:
         if len(nest.of_root(axis.root)) >= DEEPEST:
             continue
@@ -99,7 +99,7 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
 
 def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
     """Actions whose gain is in the caches, one or some that need each other: only a measure can judge them."""
-    if target.kind == "cpu":
+    if not target.grid:
         for number, part in enumerate(kernel.every_part):
             for actions in (*((action,) for action in of_memory(part)), *together(part)):
                 yield actions if kernel.single else tuple(In(number, action) for action in actions)
