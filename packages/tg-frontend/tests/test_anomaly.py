@@ -393,7 +393,7 @@ def test_nothing_is_looked_at_while_it_is_off(monkeypatch: pytest.MonkeyPatch, b
     def unwanted(*given: object) -> None:
         raise AssertionError("looked at")
 
-    monkeypatch.setattr("tg_runtime.execution.engine.watched", unwanted)
+    monkeypatch.setattr("tg_runtime.execution.run.watched", unwanted)
     monkeypatch.setattr("tg_frontend.jit.steps.watched", unwanted)
     jitted = TinyJit(lambda x: x.log())
     for _ in range(4):

@@ -34,7 +34,7 @@ from tg_runtime.device.dev import DevEntry
 from tg_runtime.device.registry import Device
 from tg_runtime.emulators.cuda_driver.driver import MockDriver, mock
 from tg_runtime.emulators.cuda_driver.work import Stream
-from tg_runtime.execution.engine import ExecItem
+from tg_runtime.execution.item import ExecItem
 from tg_runtime.headers.cuda import api
 from tg_runtime.headers.cuda.api import Driver
 from tg_runtime.kernels.programs import get_runner

@@ -32,7 +32,7 @@ from tg_runtime.cache import content as cachecontent
 from tg_runtime.cache import diskcache
 from tg_runtime.kernels import generate, speccache
 from tg_runtime.kernels import programs as kernels
-from tg_runtime.kernels.compile_ahead import prefetch
+from tg_runtime.kernels.compile_ahead import compile_ahead
 from tg_runtime.kernels.generate import make_spec
 from tg_runtime.kernels.programs import get_runner
 from tg_runtime.telemetry import progress
@@ -190,7 +190,7 @@ class Slow(Compiler):
         return src.encode()
 
 
-def test_prefetch_makes_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_ahead_makes_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Context(DEV="NULL", CCACHE=0):
         device = Device["NULL"]
         compiler = Slow()
@@ -198,13 +198,13 @@ def test_prefetch_makes_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(device, "programs", {})
         present = get_runner(device, square(5))
         GlobalCounters.reset()
-        prefetch([(device, square(size)) for size in (5, 6, 7, 7, 8)])
+        compile_ahead([(device, square(size)) for size in (5, 6, 7, 7, 8)])
         assert compiler.seen == 4
         assert GlobalCounters.compile_count == 3
         assert get_runner(device, square(5)) is present
         get_runner(device, square(7))
         assert compiler.seen == 4
-        prefetch([(device, square(9))])
+        compile_ahead([(device, square(9))])
         assert compiler.seen == 4  # one alone gains nothing
 
 
@@ -247,7 +247,7 @@ def test_compilers_have_their_turn_soon(monkeypatch: pytest.MonkeyPatch) -> None
         device = Device["NULL"]
         monkeypatch.setattr(device, "compiler", Watching())
         monkeypatch.setattr(device, "programs", {})
-        prefetch([(device, square(size)) for size in (80, 81)])
+        compile_ahead([(device, square(size)) for size in (80, 81)])
     assert len(turns) == 2 and max(turns) < before / 2
     assert sys.getswitchinterval() == before and gc.isenabled()
 
@@ -276,7 +276,7 @@ def test_an_interrupt_stops_the_compilers(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(generate, "make_spec", interrupted)
         before = threading.active_count()
         with pytest.raises(KeyboardInterrupt):
-            prefetch([(device, square(size)) for size in range(30, 50)])
+            compile_ahead([(device, square(size)) for size in range(30, 50)])
         assert threading.active_count() == before
         assert len(asked) == 6 and compiler.seen == 1 and not device.programs
 
@@ -297,9 +297,9 @@ def test_what_a_batch_leaves_is_given_back(monkeypatch: pytest.MonkeyPatch) -> N
         gc.collect()
         UOp.sweep()
         before = len(UOp._interned)
-        prefetch([(device, square(size)) for size in (70, 71)])
+        compile_ahead([(device, square(size)) for size in (70, 71)])
         assert compiler.rested == 1 and len(device.programs) == 2
-        prefetch([(device, square(size)) for size in (70, 71)])
+        compile_ahead([(device, square(size)) for size in (70, 71)])
         assert compiler.rested == 1, "there was nothing to make"
 
 
@@ -352,13 +352,13 @@ def test_progress_is_told_on_terminals_after_a_while(
                     if real and not after_s else "")
 
 
-def test_prefetch_leaves_failures_to_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_ahead_leaves_failures_to_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     with Context(DEV="NULL", CCACHE=0):
         device = Device["NULL"]
         bad = make_spec(device, square(17)).name
         monkeypatch.setattr(device, "compiler", Slow(f"@{bad}("))
         monkeypatch.setattr(device, "programs", {})
-        prefetch([(device, square(size)) for size in (16, 17, 1800)])
+        compile_ahead([(device, square(size)) for size in (16, 17, 1800)])
         assert len(device.programs) == 2
         with pytest.raises(CompileError):
             get_runner(device, square(17))

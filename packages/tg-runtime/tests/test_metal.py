@@ -24,7 +24,7 @@ from tg_runtime.backends.metal.program import MetalProgram
 from tg_runtime.device.allocator import BufferOptions
 from tg_runtime.device.dev import DevEntry
 from tg_runtime.device.registry import Device
-from tg_runtime.execution.engine import ExecItem
+from tg_runtime.execution.item import ExecItem
 from tg_runtime.kernels.programs import get_runner
 from tg_runtime.kernels.runner import CompiledRunner
 from tg_runtime.memory.buffer import Buffer, buffer_of

@@ -16,7 +16,7 @@ from tg_runtime import DeviceError, profile
 from tg_runtime.backends.metal.device import MetalDevice
 from tg_runtime.backends.metal.graph import MetalGraph
 from tg_runtime.device.registry import Device
-from tg_runtime.execution.engine import ExecItem
+from tg_runtime.execution.item import ExecItem
 from tg_runtime.kernels.programs import get_runner
 from tg_runtime.memory.buffer import Buffer
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack

@@ -19,21 +19,19 @@ from .errors import (
     OutOfMemory,
     UnknownDevice,
 )
-from .execution.engine import ExecItem, capture, capturing, lower, lower_schedule, realize, run_schedule, uncaptured
+from .execution.capture import capture, capturing, uncaptured
+from .execution.engine import realize
+from .execution.item import ExecItem
 from .execution.lifetimes import Usage, arrange
+from .execution.lower import lower, lower_schedule
+from .execution.run import run_schedule
 from .kernels.programs import get_runner
-from .kernels.runner import (
-    BufferCopy,
-    BufferXfer,
-    CompiledRunner,
-    CustomOp,
-    EmptyOp,
-    InterpretedRunner,
-    Runner,
-    ViewOp,
-)
+from .kernels.runner import CompiledRunner, InterpretedRunner
 from .kernels.settings import BEAM, NOOPT
 from .memory.buffer import Buffer, buffer_of
+from .steps.other import CustomOp, EmptyOp, ViewOp
+from .steps.runner import Runner
+from .steps.transfer import BufferCopy, BufferXfer
 from .telemetry.counters import GlobalCounters, update_stats
 from .telemetry.profiler import PROFILE, PROFILE_FILE, profile
 

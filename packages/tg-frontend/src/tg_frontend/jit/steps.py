@@ -13,7 +13,7 @@ from .made import written_by
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tg_runtime.kernels.runner import Runner
+    from tg_runtime.steps.runner import Runner
     from tg_shape import Variable
 
     Source = tuple[int, int, int]

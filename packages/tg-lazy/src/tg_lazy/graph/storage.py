@@ -77,6 +77,10 @@ class Storage:
         """Size in bytes."""
         return self.size * self.dtype.itemsize
 
+    def place(self, payload: object) -> None:
+        """Tells where the elements are; for whoever owns the memory, once it is asked for."""
+        self.payload = payload
+
     def __repr__(self) -> str:
         state = "allocated" if self.payload is not None else "not allocated"
         return f"<Storage {self.uid} {self.device} {self.size} x {self.dtype.name}, {state}>"

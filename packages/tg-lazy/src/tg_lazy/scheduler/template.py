@@ -146,16 +146,14 @@ class Template:
       steps: in execution order.
       new: the memory that they need beside what is there: device, size, dtype, and of which other memory it is a part.
       size: how many nodes the graph has.
-      prepared: what a runtime made of it, to execute it sooner the next time.
     """
 
-    __slots__ = ("new", "prepared", "size", "steps")
+    __slots__ = ("__weakref__", "new", "size", "steps")
 
     def __init__(
         self, steps: tuple[_Step, ...], new: tuple[tuple[str, int, DType, int | None], ...], size: int
     ) -> None:
         self.steps, self.new, self.size = steps, new, size
-        self.prepared: object | None = None
 
     def items(self, nodes: Sequence[LazyBuffer]) -> list[ScheduleItem]:
         """The schedule of a graph of this structure with these nodes."""

@@ -16,8 +16,8 @@ from tg_lazy.scheduler.anomaly import Part
 from tg_lazy.trackers import contiguous
 from tg_shape import ShapeTracker, prod, sym_eval
 
-from ..kernels.runner import Vars
 from ..memory.buffer import Buffer
+from ..steps.runner import Vars
 from .probe import MEMORY, Probe, only, unflat
 
 _MOST_LOADS = 6

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..kernels.runner import CustomOp, Runner, Vars
 from ..memory.buffer import Buffer
+from ..steps.other import CustomOp
+from ..steps.runner import Runner, Vars
 
 if TYPE_CHECKING:
     from .watch import Watch

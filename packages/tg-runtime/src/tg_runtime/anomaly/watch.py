@@ -21,8 +21,8 @@ from tg_lazy.trackers import contiguous
 from tg_shape import prod
 
 from ..errors import AnomalyError
-from ..kernels.runner import Vars
 from ..memory.buffer import Buffer
+from ..steps.runner import Vars
 from .culprit import Found, Walk
 from .probe import MEMORY, Probe, unflat
 

@@ -1,7 +1,7 @@
-"""Plans: schedules that are remembered, together with the programs that their kernels became.
+"""Bound schedules: schedules that are remembered, bound to the programs that their kernels became.
 
 The way of a small graph that was computed before: its structure is looked up, memory is taken for what is new, and the
-programs are launched. Nothing else is made on that way. Plans are for kernels alone, none of which overwrites what it
+programs are launched. Nothing else is made on that way. It is for kernels alone, none of which overwrites what it
 reads; everything else, and everything that is recorded, printed or profiled, goes the long way of schedule items.
 """
 
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
+from weakref import finalize
 
 from tg_dtype import DType
-from tg_lazy import LazyBuffer, Ops, Storage
+from tg_lazy import LazyBuffer, LazyOp, Ops, Storage
 from tg_lazy.scheduler.item import describe
 from tg_lazy.scheduler.template import Template
 
 from ..device.allocator import Allocator
 from ..device.dev import DEV
 from ..device.registry import Device
-from ..kernels.compile_ahead import prefetch
+from ..kernels.compile_ahead import compile_ahead
 from ..kernels.programs import get_runner
 from ..kernels.runner import CompiledRunner
 from ..kernels.settings import generation
@@ -30,22 +31,26 @@ _address = attrgetter("address")
 
 
 class _Launch:
-    """A kernel of a plan: its program, and its memory as numbers of places.
+    """A kernel of a bound schedule: its program, and its memory as numbers of places.
 
     Attributes:
+      ast: the kernel, to say which one failed.
       fresh: the places that it is the first to use.
       done: the places that it is the last to use.
       commits: the nodes that it realises, by number, and where.
-      origin: which of the nodes that the plan realises has the line that is told if it fails.
+      origin: which of the nodes that are realised has the line that is told if it fails.
       direct: takes addresses, where the program can be called with these, and nothing else.
     """
 
     __slots__ = (
-        "bufs", "commits", "direct", "done", "fresh", "global_size", "local_size", "mem", "ops", "origin", "runner"
+        "ast", "bufs", "commits", "direct", "done", "fresh", "global_size", "local_size", "mem", "ops", "origin",
+        "runner",
     )  # fmt: skip
 
-    def __init__(self, runner: CompiledRunner, bufs: tuple[int, ...], commits: tuple[tuple[int, int], ...]) -> None:
-        self.runner, self.bufs, self.commits = runner, bufs, commits
+    def __init__(
+        self, ast: LazyOp, runner: CompiledRunner, bufs: tuple[int, ...], commits: tuple[tuple[int, int], ...]
+    ) -> None:
+        self.ast, self.runner, self.bufs, self.commits = ast, runner, bufs, commits
         self.global_size, self.local_size = runner.launch_size({}), runner.local_size
         ops, mem = runner.op_estimate, runner.mem_estimate
         assert isinstance(ops, int) and isinstance(mem, int)
@@ -58,19 +63,23 @@ class _Launch:
         self.origin = 0
 
 
-class Plan:
+class BoundSchedule:
     """A schedule that is ready to be executed on any memory.
+
+    It holds nothing of the template but its ASTs, so that it can go when the template does.
+
+    Attributes:
+      settings: under which its programs were made (:func:`in_force`).
 
     Args:
       template: the schedule.
       runners: of its kernels, in order.
     """
 
-    __slots__ = ("_committed", "_launches", "_new", "_settings", "_template", "_there")
+    __slots__ = ("_committed", "_launches", "_new", "_there", "settings")
 
     def __init__(self, template: Template, runners: Iterable[CompiledRunner]) -> None:
-        self._template = template
-        self._settings = _settings()
+        self.settings = in_force()
         self._there: list[int] = []
         self._committed: list[int] = []
         self._launches: list[_Launch] = []
@@ -89,7 +98,7 @@ class Plan:
             bufs = tuple(places[n] for n in step.bufs)
             commits = tuple((len(self._committed) + i, bufs[slot]) for i, (_, slot) in enumerate(step.commits))
             self._committed += [n for n, _ in step.commits]
-            launch = _Launch(runner, bufs, commits)
+            launch = _Launch(step.ast, runner, bufs, commits)
             launch.fresh = tuple(dict.fromkeys(n for n in bufs if n >= len(self._there) and n not in last))
             last.update(dict.fromkeys(bufs, launch))
             self._launches.append(launch)
@@ -97,11 +106,6 @@ class Plan:
         for launch in reversed(self._launches):
             launch.done = tuple(n for n in dict.fromkeys(launch.bufs) if last[n] is launch)
             origin = launch.origin = launch.commits[0][0] if launch.commits else origin  # else of what it is for
-
-    @property
-    def stands(self) -> bool:
-        """Whether the programs are those that would be made now."""
-        return self._settings == _settings()
 
     def run(self, nodes: list[LazyBuffer]) -> None:
         """Computes a graph whose structure is that of the template.
@@ -132,9 +136,8 @@ class Plan:
                 else:
                     launch.runner.program(*opaques, global_size=launch.global_size, local_size=launch.local_size)
             except Exception as error:
-                step = self._template.steps[self._launches.index(launch)]
                 file, line = realised[launch.origin].origin
-                error.add_note(f"in the step {describe(step.ast)}, which stems from {file}:{line}")
+                error.add_note(f"in the step {describe(launch.ast)}, which stems from {file}:{line}")
                 raise
             GlobalCounters.kernel_count += 1
             GlobalCounters.global_ops += launch.ops
@@ -146,32 +149,39 @@ class Plan:
                 storages[n] = None
 
 
-def _settings() -> tuple[object, ...]:
+def in_force() -> tuple[object, ...]:
+    """The settings that decide which programs a schedule becomes."""
     return generation(), DEV.value
 
 
-def plan_of(template: Template) -> Plan | None:
-    """The plan of a schedule, made when it is first asked for; None if it is none for plans, or cannot be made now."""
-    plan = template.prepared
-    if isinstance(plan, Plan) and plan.stands:
-        return plan
-    if plan is False:
+_bound: dict[int, BoundSchedule | None] = {}
+"""What templates were bound to, by their identity; None for those that take the long way. They go together."""
+
+
+def bound_schedule(template: Template) -> BoundSchedule | None:
+    """What a schedule is bound to, made when it is first asked for; None if it takes the long way."""
+    known: BoundSchedule | Literal[False] | None = _bound.get(id(template), False)
+    if known is None:
         return None
+    if known and known.settings == in_force():
+        return known
     try:
-        made = _prepare(template)
+        made = _bind(template)
     except Exception:  # it comes again on the long way, which tells the user's line
         return None
-    template.prepared = False if made is None else made
+    if id(template) not in _bound:
+        finalize(template, _bound.pop, id(template)).atexit = False
+    _bound[id(template)] = made
     return made
 
 
-def _prepare(template: Template) -> Plan | None:
+def _bind(template: Template) -> BoundSchedule | None:
     if any(root is not None for *_, root in template.new):
         return None
     if any(step.ast.op is not Ops.SINK or step.bufs[0] >= 0 for step in template.steps):
         return None
     kernels = [(Device[template.new[~step.bufs[0]][0]], step.ast) for step in template.steps]
-    prefetch(kernels)
+    compile_ahead(kernels)
     runners = []
     for device, ast in kernels:
         runner = get_runner(device, ast)
@@ -181,4 +191,4 @@ def _prepare(template: Template) -> Plan | None:
             return None
         runner.first_run = False
         runners.append(runner)
-    return Plan(template, runners)
+    return BoundSchedule(template, runners)

@@ -20,11 +20,12 @@ from tg_lazy.ast.reuse import in_place, replaceable
 
 from ..device.allocator import LRUAllocator
 from ..device.registry import Device
-from ..kernels.compile_ahead import prefetch
+from ..kernels.compile_ahead import compile_ahead
 from ..kernels.programs import get_runner
-from ..kernels.runner import BufferCopy, CompiledRunner
+from ..kernels.runner import CompiledRunner
 from ..memory.buffer import Buffer
-from .engine import ExecItem
+from ..steps.transfer import BufferCopy
+from .item import ExecItem
 
 _ALIGNMENT = 64
 _MOST_BY_SIZE = 1000
@@ -282,7 +283,7 @@ def _arrange(items: list[ExecItem], ended: Container[int], device: str) -> Usage
         return Usage()
     lives, replacements = found.sparing(place(list(found.of.values())))
     kernels = {number: _in_place(items[number], taken) for number, taken in replacements.items()}
-    prefetch((Device[device], ast) for ast in kernels.values())
+    compile_ahead((Device[device], ast) for ast in kernels.values())
     for number, taken in replacements.items():
         bufs = [buffer for n, buffer in enumerate(items[number].bufs) if n not in taken]
         items[number] = ExecItem(get_runner(Device[device], kernels[number]), bufs, items[number].told_origin)

@@ -31,7 +31,7 @@ _TURN_S = 0.0002
 """How long a thread waits that comes back from native code, before whoever runs Python has to let it."""
 
 
-def prefetch(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
+def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
     """Makes the runners that are missing, where there is more than one.
 
     A kernel that fails is left out: whoever asks for it gets the error. Does nothing where the order of what is printed

@@ -1,17 +1,23 @@
-"""From a kernel's AST to its runner on a device, through the cache of what was made before."""
+"""From a kernel's AST to its runner on a device: one that was made before, or a new one.
+
+A new kernel is rendered by the code generator, taken from the disk, or found by a search; its runner compiles and loads
+what came of that. Nothing on that way calls back.
+"""
 
 from __future__ import annotations
 
 import time
 
+from tg_dtype import ImageDType
 from tg_lazy import DEBUG, LazyOp
 
 from ..device.compiled import Compiled, Interpreted
 from ..errors import CompileError
+from ..steps.runner import Runner
 from ..telemetry.counters import GlobalCounters
 from ..telemetry.profiler import span
-from .runner import CompiledRunner, InterpretedRunner, Runner
-from .settings import generation
+from .runner import CompiledRunner, InterpretedRunner
+from .settings import BEAM, NOOPT, generation
 
 CAPACITY = 1 << 14
 """Most runners that a device keeps; one that is in use elsewhere stays alive without that."""
@@ -48,16 +54,26 @@ def keep(device: Compiled, key: object, runner: Runner) -> None:
     programs[key] = runner
 
 
+def _searched(ast: LazyOp) -> bool:
+    """Whether the settings ask for a search; kernels on images are not searched."""
+    return bool(BEAM.value) and not NOOPT.value and not any(isinstance(arg.dtype, ImageDType) for arg in ast.arg)
+
+
 def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
     if DEBUG.value >= 5:
         print(ast.render())
     if isinstance(device, Interpreted):
         return InterpretedRunner(ast, device)
     # the code generator is as much to import as everything else here, and who only interprets never needs it
-    from .generate import forget_spec, make_spec
+    from .generate import forget_spec, make_spec, renderer_of, without_uops
 
     with span("render"):
-        spec = make_spec(device, ast)
+        if _searched(ast):
+            from .beam import search
+
+            spec = without_uops(search(device, renderer_of(device), ast, BEAM.value))
+        else:
+            spec = make_spec(device, ast)
     if DEBUG.value >= 3:
         print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:

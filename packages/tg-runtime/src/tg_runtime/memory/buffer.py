@@ -367,6 +367,7 @@ def buffer_of(storage: Storage) -> Buffer:
     """The buffer behind a Storage, made on first use and kept in its ``payload``."""
     found = storage.payload
     if found is None:
-        found = storage.payload = Buffer(storage.device, storage.size, storage.dtype)
+        found = Buffer(storage.device, storage.size, storage.dtype)
+        storage.place(found)
     assert isinstance(found, Buffer), f"{storage!r} holds a {type(found).__name__}"
     return found

@@ -9,7 +9,7 @@ from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, trun
 from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, ast, result_dtype
 from tg_shape import ShapeTracker
 
-from ..execution.engine import ExecItem
+from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from ..memory.buffer import Buffer
 from .base import Group

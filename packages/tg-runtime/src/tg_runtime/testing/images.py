@@ -6,7 +6,8 @@ from tg_dtype import ConstType, ImageDType, dtypes, truncate
 from tg_lazy import LazyBuffer, LazyOp, Ops, Storage, ast
 from tg_shape import ShapeTracker
 
-from ..execution.engine import ExecItem, realize
+from ..execution.engine import realize
+from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from ..memory.buffer import Buffer
 from .base import Group

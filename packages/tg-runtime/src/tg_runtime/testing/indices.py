@@ -7,7 +7,7 @@ from tg_lazy import LazyOp, ast
 from tg_shape import ShapeTracker
 
 from ..device.allocator import BufferOptions
-from ..execution.engine import ExecItem
+from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from ..memory.buffer import Buffer
 from .base import Absent, Group

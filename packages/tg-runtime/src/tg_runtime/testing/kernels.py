@@ -11,7 +11,7 @@ from tg_lazy import LazyOp, ast
 from tg_shape import ShapeTracker, Variable, sint
 
 from ..device.registry import Device
-from ..execution.engine import ExecItem
+from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from ..memory.buffer import Buffer
 

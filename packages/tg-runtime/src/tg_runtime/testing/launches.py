@@ -12,7 +12,7 @@ from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker, Variable
 
 from ..errors import CompileError, DeviceError, OutOfMemory
-from ..execution.engine import ExecItem
+from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from ..kernels.runner import CompiledRunner
 from ..memory.buffer import Buffer

@@ -7,7 +7,8 @@ from tg_lazy import Ops, ast
 from tg_shape import ShapeTracker
 
 from ..device.registry import Device
-from ..execution.engine import ExecItem, realize
+from ..execution.engine import realize
+from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from ..memory.buffer import Buffer
 from .base import Group

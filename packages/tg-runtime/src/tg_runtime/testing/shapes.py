@@ -10,7 +10,8 @@ from tg_lazy import Ops, ast
 from tg_shape import ShapeTracker, Variable
 
 from ..device.registry import Device
-from ..execution.engine import ExecItem, realize
+from ..execution.engine import realize
+from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from .base import Group
 from .kernels import buffer_with, kernel, positions, run, unpack

@@ -8,7 +8,7 @@ from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker
 
-from ..execution.engine import ExecItem
+from ..execution.item import ExecItem
 from ..kernels.runner import CompiledRunner
 from ..memory.buffer import Buffer
 from .base import Group

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from tg_shape import Variable
 
 from ...errors import DeviceError
-from ...execution.engine import ExecItem
-from ...kernels.runner import CompiledRunner, Runner, Vars
+from ...execution.item import ExecItem
+from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
+from ...steps.runner import Runner, Vars
 from ...telemetry.profiler import PROFILE, launch
 from .native import ENTRY_WORDS, PATCH_WORDS
 from .pool import Pool, pool

@@ -9,10 +9,11 @@ from time import perf_counter_ns
 from tg_shape import Variable
 
 from ...errors import DeviceError
-from ...execution.engine import ExecItem
+from ...execution.item import ExecItem
 from ...headers.cuda.api import KernelNodeParams
-from ...kernels.runner import CompiledRunner, Runner, Vars
+from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
+from ...steps.runner import Runner, Vars
 from ...telemetry.profiler import PROFILE, launch
 from .program import Arguments, CUDAProgram
 

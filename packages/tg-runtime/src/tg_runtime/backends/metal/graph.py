@@ -9,9 +9,10 @@ from contextlib import nullcontext
 from tg_shape import Variable
 
 from ...errors import DeviceError
-from ...execution.engine import ExecItem
-from ...kernels.runner import CompiledRunner, Runner, Vars
+from ...execution.item import ExecItem
+from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
+from ...steps.runner import Runner, Vars
 from ...telemetry.profiler import PROFILE, Launch, launch
 from . import api
 from .memory import MetalMemory

@@ -1,7 +1,8 @@
-"""Plans: the short way of a graph that was computed before."""
+"""Bound schedules: the short way of a graph that was computed before."""
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -21,7 +22,8 @@ from tg_runtime import (
     capture,
     realize,
 )
-from tg_runtime.execution.bound_schedule import Plan
+from tg_runtime.execution import bound_schedule
+from tg_runtime.execution.bound_schedule import BoundSchedule
 from tg_runtime.testing.kernels import buffer_with, unpack
 
 
@@ -49,15 +51,15 @@ def values(x: LazyBuffer) -> list[float]:
 
 
 @pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many launches each plan had that was run."""
-    found, real = [], Plan.run
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many launches each bound schedule had that was run."""
+    found, real = [], BoundSchedule.run
 
-    def counted(self: Plan, nodes: list[LazyBuffer]) -> None:
+    def counted(self: BoundSchedule, nodes: list[LazyBuffer]) -> None:
         found.append(len(self._launches))
         real(self, nodes)
 
-    monkeypatch.setattr(Plan, "run", counted)
+    monkeypatch.setattr(BoundSchedule, "run", counted)
     return found
 
 
@@ -73,7 +75,7 @@ def chain(size: int, steps: int) -> LazyBuffer:
     return x
 
 
-def test_the_second_time_is_a_plan(plans: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_time_is_bound(runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     for k in range(4):
         x = lazy([1.0 + k, 2.0, 3.0])
         y = square(x)
@@ -81,16 +83,16 @@ def test_the_second_time_is_a_plan(plans: list[int], monkeypatch: pytest.MonkeyP
             monkeypatch.setattr(sys.modules["tg_runtime.execution.engine"], "schedule", None)
         realize([y])
         assert values(y) == [(1.0 + k) ** 2, 4.0, 9.0] and y.srcs == ()
-    assert plans == [1, 1, 1]
+    assert runs == [1, 1, 1]
 
 
-def test_it_counts_as_the_long_way_does(plans: list[int]) -> None:
+def test_it_counts_as_the_long_way_does(runs: list[int]) -> None:
     counts = []
     for _ in range(3):
         GlobalCounters.reset()
         realize([chain(64, 3)])
         counts.append((GlobalCounters.kernel_count, GlobalCounters.global_ops, GlobalCounters.global_mem))
-    assert counts[0] == counts[1] == counts[2] and counts[0][0] > 1 and plans == [counts[0][0]] * 2
+    assert counts[0] == counts[1] == counts[2] and counts[0][0] > 1 and runs == [counts[0][0]] * 2
 
 
 def test_steady_work_allocates_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +113,7 @@ def test_steady_work_allocates_nothing_new(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("collected")
-def test_memory_between_kernels_is_freed_as_they_run(plans: list[int]) -> None:
+def test_memory_between_kernels_is_freed_as_they_run(runs: list[int]) -> None:
     size, steps = 1 << 16, 12
     for again in (False, True):
         before = GlobalCounters.mem_used
@@ -121,10 +123,10 @@ def test_memory_between_kernels_is_freed_as_they_run(plans: list[int]) -> None:
         assert GlobalCounters.mem_peak - before <= 3 * 4 * size, again
         assert GlobalCounters.mem_used - before == 4 * size
         del out
-    assert len(plans) == 1 and plans[0] > 2
+    assert len(runs) == 1 and runs[0] > 2
 
 
-def test_what_is_recorded_or_printed_goes_the_long_way(plans: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_recorded_or_printed_goes_the_long_way(runs: list[int], capsys: pytest.CaptureFixture[str]) -> None:
     x = lazy([1.0, 2.0])
     realize([square(x)])
     items: list[ExecItem] = []
@@ -133,10 +135,10 @@ def test_what_is_recorded_or_printed_goes_the_long_way(plans: list[int], capsys:
     assert len(items) == 1
     with Context(DEBUG=1):
         realize([square(x)])
-    assert "realized 1 steps" in capsys.readouterr().out and not plans
+    assert "realized 1 steps" in capsys.readouterr().out and not runs
 
 
-def test_settings_that_change_the_program_are_looked_at(plans: list[int]) -> None:
+def test_settings_that_change_the_program_are_looked_at(runs: list[int]) -> None:
     device = Device["CPU"]
     x = lazy([1.0, 2.0])
     for _ in range(2):
@@ -147,19 +149,19 @@ def test_settings_that_change_the_program_are_looked_at(plans: list[int]) -> Non
             y = square(x)
             realize([y])
             assert values(y) == [1.0, 4.0]
-    assert len(device.programs) == before + 1 and len(plans) == 3
+    assert len(device.programs) == before + 1 and len(runs) == 3
 
 
-def test_what_overwrites_its_input_is_none(plans: list[int]) -> None:
+def test_what_overwrites_its_input_is_none(runs: list[int]) -> None:
     x = lazy([1.0, 2.0])
     for k in range(3):
         new = x.assign(x.alu(Ops.ADD, x.const_like(1)))
         realize([new])
         assert values(x) == [2.0 + k, 3.0 + k]
-    assert not plans
+    assert not runs
 
 
-def test_a_failure_names_the_users_line_and_can_be_repeated(plans: list[int]) -> None:
+def test_a_failure_names_the_users_line_and_can_be_repeated(runs: list[int]) -> None:
     allocator = Device["CPU"].allocator
     size = 123_456
 
@@ -177,13 +179,13 @@ def test_a_failure_names_the_users_line_and_can_be_repeated(plans: list[int]) ->
             realize([y])
     finally:
         allocator.limit = limit
-    assert plans == [1] and any(f"{__file__}:" in note for note in caught.value.__notes__)
+    assert runs == [1] and any(f"{__file__}:" in note for note in caught.value.__notes__)
     realize([y])
     assert values(y)[:3] == [0, 2, 4]
 
 
 def test_a_kernel_that_does_not_compile_is_told_with_the_users_line(
-    plans: list[int], monkeypatch: pytest.MonkeyPatch
+    runs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = lazy([1.0, 2.0])
     schedule([square(x).alu(Ops.EXP2)])
@@ -199,12 +201,22 @@ def test_a_kernel_that_does_not_compile_is_told_with_the_users_line(
         y = square(x).alu(Ops.EXP2)
         realize([y])
         assert values(y) == [2.0, 16.0]
-    assert plans == [1, 1]
+    assert runs == [1, 1]
 
 
-def test_interpreted_devices_have_none(plans: list[int]) -> None:
+def test_it_goes_with_its_template(runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_schedule, "_bound", bound := {})
+    for _ in range(3):
+        realize([chain(16, 2)])
+    assert len(runs) == 2 and len(bound) == 1
+    template._templates.clear()
+    gc.collect()
+    assert not bound
+
+
+def test_interpreted_devices_have_none(runs: list[int]) -> None:
     for _ in range(3):
         y = square(lazy([3.0], "NUMPY"))
         realize([y])
         assert values(y) == [9.0]
-    assert not plans
+    assert not runs
