@@ -3,8 +3,8 @@
 :class:`Program` takes a text and has its kernels; the modules below it can be used one by one.
 """
 
+from .errors import PTXUnsupported
 from .machine import Kernel, MisalignedAddress, Program
 from .parser import PTXSyntaxError, parse
-from .translate import PTXUnsupported
 
 __all__ = ["Kernel", "MisalignedAddress", "PTXSyntaxError", "PTXUnsupported", "Program", "parse"]

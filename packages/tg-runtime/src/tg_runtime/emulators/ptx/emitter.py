@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .kinds import PTXType, overload
+
 _WORDS = {"half": "i16", "float": "i32", "double": "i64"}
 
 
@@ -10,11 +12,13 @@ class Emitter:
 
     Attributes:
       body: its lines.
+      allocas: what its first block reserves.
       declarations: of the intrinsics in use; shared by the functions of a module.
     """
 
     def __init__(self, declarations: dict[str, None]) -> None:
         self.body: list[str] = []
+        self.allocas: list[str] = []
         self.declarations = declarations
         self.serial = 0
 
@@ -113,3 +117,44 @@ class Emitter:
         small = self.emit(f"fcmp olt float {self.absolute(value, 'float')}, 0x3810000000000000")  # 2**-126
         zero = self.call("llvm.copysign.f32", "float", ("float", "0.0"), ("float", value))
         return self.emit(f"select i1 {small}, float {zero}, float {value}")
+
+    def unary(self, name: str, kind: PTXType, a: str) -> str:
+        """A call of an intrinsic of one operand, in the overload of its type."""
+        return self.call(f"{name}.{overload(kind.llvm)}", kind.llvm, (kind.llvm, a))
+
+    def binary(self, name: str, kind: PTXType, a: str, b: str) -> str:
+        """A call of an intrinsic of two operands of one type."""
+        return self.call(f"{name}.{overload(kind.llvm)}", kind.llvm, (kind.llvm, a), (kind.llvm, b))
+
+    def recast(self, value: str, have: str, want: str, signed: bool) -> str:
+        """Bits of one LLVM type as another; integers grow by their sign."""
+        if want in ("float", "double"):
+            word = "i32" if want == "float" else "i64"
+            if have != word:
+                value = self.recast(value, have, word, signed)
+            return self.emit(f"bitcast {word} {value} to {want}")
+        if have in ("float", "double"):
+            word = "i32" if have == "float" else "i64"
+            value, have = self.emit(f"bitcast {have} {value} to {word}"), word
+            if have == want:
+                return value
+        instruction = "trunc" if int(have[1:]) > int(want[1:]) else "sext" if signed else "zext"
+        return self.emit(f"{instruction} {have} {value} to {want}")
+
+    def unpack(self, value: str, half: str) -> str:
+        """Two 16-bit floats in an i32, as a vector of floats; the low half first."""
+        found = "poison"
+        for lane in range(2):
+            bits = self.emit(f"trunc i32 {value if lane == 0 else self.emit(f'lshr i32 {value}, 16')} to i16")
+            number = self.half_to_float(bits) if half == "f16" else self.bfloat_to_float(bits)
+            found = self.emit(f"insertelement <2 x float> {found}, float {number}, i32 {lane}")
+        return found
+
+    def joined(self, low: str, high: str) -> str:
+        """Two words as one of 64 bits."""
+        low, high = (self.emit(f"zext i32 {v} to i64") for v in (low, high))
+        return self.emit(f"or i64 {low}, {self.emit(f'shl i64 {high}, 32')}")
+
+    def splat(self, number: str, kind: PTXType) -> str:
+        """A number in every lane of a type."""
+        return f"splat (float {number})" if kind.llvm.startswith("<") else number

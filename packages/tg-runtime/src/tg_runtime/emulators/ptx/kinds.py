@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .syntax import Instruction
+
+_ROUNDING = frozenset({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi"})
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
 _LLVM_FLOATS = {"f16": "float", "bf16": "float", "tf32": "float", "f32": "float", "f64": "double"}
@@ -72,3 +75,13 @@ def ptx_type(name: str) -> PTXType:
 def overload(llvm: str) -> str:
     """How an LLVM type is written in the name of an intrinsic."""
     return _OVERLOADS.get(llvm, llvm)
+
+
+def kind_of(i: Instruction) -> PTXType:
+    """The type that an instruction states last."""
+    return ptx_type(i.modifiers[-1])
+
+
+def rounding(i: Instruction, default: str = "rn") -> str:
+    """The rounding that an instruction states."""
+    return next((m for m in i.modifiers if m in _ROUNDING), default)

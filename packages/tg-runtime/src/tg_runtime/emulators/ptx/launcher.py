@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .translate import BARRIER, EXIT, FRAME_MASK, MISALIGNED, RUNNING, STUCK, TRAP, WARP
+from .convention import BARRIER, EXIT, FRAME_MASK, MISALIGNED, RUNNING, STUCK, TRAP, WARP
 
 # What a status may become once every thread of a block waits or has ended. A lane of a warp goes on when all lanes that
 # it waits for are there; a barrier opens when nobody waits for a warp any more.

@@ -10,12 +10,12 @@ from typing import Any
 
 from ...errors import DeviceError
 from ...host.execmem import ExecutableMemory
+from .convention import EXIT, FRAME_SIZE, MISALIGNED, STUCK, align_up, identifier, offsets
+from .errors import PTXUnsupported
 from .launcher import RELEASE, launcher
 from .parser import parse
 from .syntax import Function, Module, Variable
-from .tensor import Tensor
-from .translate import EXIT, MISALIGNED, STUCK, PTXUnsupported, align_up, identifier, offsets
-from .warp import FRAME_SIZE
+from .translate import Translation
 
 MISSING = "llvmlite is not installed (pip install 'tg-runtime[llvm]')"
 _VERDICTS = {STUCK: "its threads wait for others that never come: a barrier that not all of them reach"}
@@ -151,17 +151,17 @@ def _translate(module: Module) -> tuple[str, list[tuple[Function, int, int]]]:
         if function.body is None:
             continue
         helpers: dict[str, str] = {}
-        translation = Tensor(module, function, declarations, helpers)
+        translation = Translation(module, function, declarations, helpers)
         # Helpers know the size of a frame: each function has its own.
         text = "".join([translation.text(), *helpers.values()])
         for name in helpers:
             text = text.replace(f"@{name}(", f"@{identifier(f'{function.name}.{name}')}(")
-        parts.append(text.replace(FRAME_SIZE, str(translation.frame_bytes)))
+        parts.append(text.replace(FRAME_SIZE, str(translation.waits.frame_bytes)))
         if function.entry:
             thread, entry = (identifier(name) for name in (f"{function.name}.thread", _entry_name(function)))
-            parts.append(launcher(entry, thread, translation.frame_bytes))
-            made.append((function, translation.shared_bytes, translation.frame_bytes))
-            waits = waits or bool(translation.waits)
+            parts.append(launcher(entry, thread, translation.waits.frame_bytes))
+            made.append((function, translation.storage.shared_bytes, translation.waits.frame_bytes))
+            waits = waits or bool(translation.waits.count)
     declarations["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
     if waits:
         parts.append(RELEASE)
