@@ -2,12 +2,16 @@
 that no plan of a kernel fails unnoticed.
 
 Python blocks of a Markdown file run as one program from top to bottom, in the order in which a reader meets them;
-a block marked ``python no-test`` is left out.
+a block marked ``python no-test`` is left out. A block of another kind right after one of them is what it prints, where
+``...`` stands for anything.
 """
 
 from __future__ import annotations
 
+import contextlib
+import doctest
 import gc
+import io
 import os
 import re
 import sys
@@ -15,7 +19,7 @@ import tempfile
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hypothesis
 import pytest
@@ -37,18 +41,50 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
         os.environ["PYTHONPYCACHEPREFIX"] = _FOLDERS[-1].name
     os.environ["FALLBACK"] = "0"  # a plan that fails is an error here, in the programs that tests start as well
 
-_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```(?!python|sh\b)\w+\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+_PRINTED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Block(NamedTuple):
+    """A Python block of a Markdown file.
+
+    Attributes:
+      line: the lines of the file before it.
+      code: the program.
+      printed: what it prints; None where the page does not show that.
+    """
+
+    line: int
+    code: str
+    printed: str | None
 
 
 class MarkdownProgram(pytest.Item):
     """The Python blocks of one file, at the lines where they stand."""
 
-    def __init__(self, *, program: str, **arguments: object) -> None:
+    def __init__(self, *, blocks: list[Block], **arguments: object) -> None:
         super().__init__(**arguments)  # type: ignore[arg-type]
-        self.program = program
+        self.blocks = blocks
 
     def runtest(self) -> None:
-        exec(compile(self.program, str(self.path), "exec"), {"__name__": "__main__"})
+        names: dict[str, object] = {"__name__": "__main__"}
+        for block in self.blocks:
+            program = compile("\n" * block.line + block.code, str(self.path), "exec")
+            printed = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(printed):
+                    exec(program, names)
+            finally:
+                print(printed.getvalue(), end="")
+            if block.printed is not None:
+                self._compare(block, printed.getvalue())
+
+    def _compare(self, block: Block, printed: str) -> None:
+        checker, shown = doctest.OutputChecker(), block.printed or ""
+        if not checker.check_output(shown, printed, _PRINTED):
+            example = doctest.Example(block.code, shown)
+            difference = checker.output_difference(example, printed, _PRINTED | doctest.REPORT_UDIFF)
+            pytest.fail(f"{self.path.name}:{block.line}: the block prints something else\n{difference}", pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, f"{self.path.name}: Python blocks"
@@ -57,11 +93,9 @@ class MarkdownProgram(pytest.Item):
 class MarkdownFile(pytest.File):
     def collect(self) -> Iterator[MarkdownProgram]:
         text = self.path.read_text(encoding="utf-8")
-        program = ""
-        for block in _BLOCK.finditer(text):
-            program += "\n" * (text.count("\n", 0, block.start(1)) - program.count("\n")) + block[1]
-        if program:
-            yield MarkdownProgram.from_parent(self, name="python", program=program)
+        blocks = [Block(text.count("\n", 0, found.start(1)), found[1], found[2]) for found in _BLOCK.finditer(text)]
+        if blocks:
+            yield MarkdownProgram.from_parent(self, name="python", blocks=blocks)
 
 
 def pytest_configure(config: pytest.Config) -> None:
