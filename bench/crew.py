@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .libraries import MACHINE
+from .turns import MACHINE
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("absent", "unsupported", "failed")

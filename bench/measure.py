@@ -15,7 +15,7 @@ import numpy as np
 
 from .case import Array
 from .crew import Crew, WorkerDied
-from .libraries import MACHINE
+from .turns import MACHINE
 from .workload import Workload
 
 Say = Callable[[str], None]

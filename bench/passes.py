@@ -120,7 +120,7 @@ def main() -> int:
     import tg_runtime
     from tg_runtime import GlobalCounters
 
-    case = open_library(OURS, 1).open(WORKLOADS[sys.argv[1]])
+    case = WORKLOADS[sys.argv[1]].build(open_library(OURS, 1))
     importlib.import_module("tg_runtime.kernels.generate")  # so that whoever refers to an entry is there
     meter = Meter()
     for name, entries in PASSES.items():

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .case import Case, Unsupported
-from .libraries import Library, Opener, open_library
+from .turns import LibraryTurn, Turn, open_turn
 
 RUNS = 5
 BATCH_S = 100e-6
@@ -90,17 +90,17 @@ class Worker:
 
     def __init__(self, library: str, threads: int) -> None:
         self.name, self.threads = library, threads
-        self.library: Opener | None = None
+        self.turn: Turn | None = None
         self.case: Case | None = None
 
     def hello(self) -> dict[str, Any]:
         """Imports the library."""
         seconds = timed(self._import)
-        assert self.library is not None
-        return {"version": self.library.version, "import_s": seconds}
+        assert self.turn is not None
+        return {"version": self.turn.version, "import_s": seconds}
 
     def _import(self) -> None:
-        self.library = open_library(self.name, self.threads)
+        self.turn = open_turn(self.name, self.threads)
 
     def open(self, workload: str, results: str = "") -> dict[str, Any]:
         """Builds a workload and runs it a few times.
@@ -117,13 +117,13 @@ class Worker:
         from .workloads import WORKLOADS
 
         self.close()
-        if self.library is None:
+        if self.turn is None:
             self._import()
-        assert self.library is not None
+        assert self.turn is not None
         forget_peak()
         before = peak_bytes()
         start = time.perf_counter()
-        case = self.library.open(WORKLOADS[workload])
+        case = self.turn.open(WORKLOADS[workload])
         built = time.perf_counter() - start
         seconds: list[float] = []
         kept: list[Any] = []
@@ -153,9 +153,9 @@ class Worker:
         from .workloads import WORKLOADS
 
         imported = timed(self._import)
-        assert self.library is not None
+        assert self.turn is not None
         start = time.perf_counter()
-        case = self.library.open(WORKLOADS[workload])
+        case = self.turn.open(WORKLOADS[workload])
         built = time.perf_counter() - start
         used = time.process_time()
         first = timed(case.run)
@@ -179,9 +179,9 @@ class Worker:
         from .workloads import WORKLOADS
 
         self._import()
-        assert self.library is not None
+        assert self.turn is not None
         imported = resident_bytes()
-        case = self.library.open(WORKLOADS[workload])
+        case = self.turn.open(WORKLOADS[workload])
         sizes, seconds, end = [], 0.0, time.perf_counter() + most_s
         for done in range(1, steps[-1] + 1):
             seconds = timed(case.run)
@@ -198,15 +198,15 @@ class Worker:
         from .workloads import WORKLOADS
 
         self._import()
-        library = self.library
-        assert isinstance(library, Library)
+        turn = self.turn
+        assert isinstance(turn, LibraryTurn)
 
         def run() -> None:
-            case = library.open(WORKLOADS[workload])
+            case = turn.open(WORKLOADS[workload])
             for _ in range(RUNS):
                 case.run()
 
-        return {"tensors_bytes": library.tensors(run)}
+        return {"tensors_bytes": turn.library.tensors(run)}
 
     def time(self, seconds: float) -> dict[str, Any]:
         """Runs the open workload for about ``seconds``.

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).resolve().parents[1]
-_PARTS = ("packages", "src", "tools", "docs", "examples", "tests", "conftest.py", "pyproject.toml", ".importlinter")
+_PARTS = (
+    "packages", "src", "tools", "bench", "docs", "examples", "tests", "conftest.py", "pyproject.toml", ".importlinter",
+)  # fmt: skip
 _FILES = ("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -95,6 +95,27 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
             "from ..nest.nest import Nest\n",
             "tg_codegen.render.planted -> tg_codegen.nest.nest",
         ),
+        (
+            "lazy",
+            "tg-lazy",
+            "graph/planted.py",
+            "from ..fusion.step import Step\n",
+            "tg_lazy.graph.planted -> tg_lazy.fusion.step",
+        ),
+        (
+            "lazy",
+            "tg-lazy",
+            "order/planted.py",
+            "from ..kernel.frames import frames_of\n",
+            "tg_lazy.order.planted -> tg_lazy.kernel.frames",
+        ),
+        (
+            "hcq",
+            "tg-hcq",
+            "core/planted.py",
+            "from ..hostq.memory import HostMemory\n",
+            "tg_hcq.core.planted -> tg_hcq.hostq.memory",
+        ),
         ("numpy", "tg-hcq", "planted.py", "import numpy\n", "tg_hcq.planted -> numpy"),
         ("llvmlite", "tg-frontend", "planted.py", "import llvmlite\n", "tg_frontend.planted -> llvmlite"),
     ],
@@ -122,10 +143,29 @@ def test_a_part_of_the_emitter_that_imports_what_it_should_ask_for(tree: Path, r
     assert done.returncode == 1 and "tg_codegen.emit.values -> tg_codegen.emit.stages" in done.stdout, done.stdout
 
 
-def test_a_module_in_no_room(tree: Path, run: Run) -> None:
-    plant(tree, "tg-codegen", "planted.py", "")
-    done = lint_imports(run, tree, "rooms")
-    assert done.returncode == 1 and "tg_codegen.planted" in done.stdout, done.stdout
+def test_a_translator_of_ptx_that_imports_another(tree: Path, run: Run) -> None:
+    bits = tree / "packages/tg-runtime/src/tg_runtime/emulators/ptx/bits.py"
+    bits.write_text(bits.read_text(encoding="utf-8") + "\nfrom .sums import Sums\n", encoding="utf-8")
+    done = lint_imports(run, tree, "ptx")
+    found = "tg_runtime.emulators.ptx.bits -> tg_runtime.emulators.ptx.sums" in done.stdout
+    assert done.returncode == 1 and found, done.stdout
+
+
+def test_a_library_of_the_benchmark_that_knows_workloads(tree: Path, run: Run) -> None:
+    """Both ways: nobody below the benchmark imports it, and in it nobody imports what stands above."""
+    base = tree / "bench/libraries/base.py"
+    base.write_text(base.read_text(encoding="utf-8") + "\nfrom ..workload import Workload\n", encoding="utf-8")
+    plant(tree, "tg-dtype", "planted.py", "import bench.case\n")
+    done = lint_imports(run, tree, "bench", "layers")
+    assert done.returncode == 1 and "bench.libraries.base -> bench.workload" in done.stdout, done.stdout
+    assert "tg_dtype.planted -> bench.case" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(("package", "contract"), [("tg-codegen", "rooms"), ("tg-lazy", "lazy"), ("tg-hcq", "hcq")])
+def test_a_module_in_no_room(tree: Path, run: Run, package: str, contract: str) -> None:
+    plant(tree, package, "planted.py", "")
+    done = lint_imports(run, tree, contract)
+    assert done.returncode == 1 and f"{package.replace('-', '_')}.planted" in done.stdout, done.stdout
 
 
 def test_a_cycle(tree: Path, run: Run) -> None:

@@ -9,8 +9,8 @@ It prints one line a violation and exits with 1 when there is any. It stands on 
 nothing of this repository: another project copies the file as it is. The checks are:
 
 * ``contract``: every package is among the ``root_packages`` and in a ``layers`` contract, every module and wildcard
-  that a contract names matches something, and the modules that one package offers under one entry-point group are
-  independent of one another by contract;
+  that a contract names matches something, in a package or in a folder of programs at the root, and the modules that
+  one package offers under one entry-point group are independent of one another by contract;
 * ``folders``: no folder that holds Python files lacks ``__init__.py``, and every package carries ``py.typed``;
 * ``declared``: every import of a sibling or of a third party is declared by the package that makes it, at the same
   version where it is a sibling; what ``import <package>`` itself imports is a hard dependency, what is imported later
@@ -159,12 +159,11 @@ def _pattern(expression: str) -> re.Pattern[str]:
     return re.compile(r"\.".join(parts.get(part, re.escape(part)) for part in expression.split(".")))
 
 
-def _modules(package: Package) -> dict[str, Path]:
-    """Every module of a package by its dotted name."""
-    source = package.root / "src"
+def _modules(source: Path) -> dict[str, Path]:
+    """Every module in the folder of an import package, by its dotted name."""
     names = {}
-    for path in sorted(package.source.rglob("*.py")):
-        parts = path.relative_to(source).with_suffix("").parts
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source.parent).with_suffix("").parts
         names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return names
 
@@ -195,7 +194,10 @@ def check_contract(root: Path, packages: list[Package]) -> Iterator[str]:
         yield f"{path.name}: missing"
         return
     contracts = read_contracts(path)
-    known = {name for package in packages for name in _modules(package)}
+    known = {name for package in packages for name in _modules(package.source)}
+    for name in contracts.roots:  # programs beside the packages, which nobody installs
+        if (root / name / "__init__.py").is_file():
+            known |= _modules(root / name).keys()
     for package in packages:
         if package.module not in contracts.roots:
             yield f"{path.name}: {package.module} is not among the root_packages"
@@ -283,7 +285,7 @@ def check_declared(root: Path, packages: list[Package], distributions: dict[str,
     """Violations of "what a package imports, it declares"."""
     siblings = {package.module: package for package in packages}
     for package in packages:
-        paths = _modules(package)
+        paths = _modules(package.source)
         imports = {name: list(imports_of(path, name)) for name, path in paths.items()}
         at_once = _loaded_at_once(package.module, imports)
         imported = set()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from .base import Library, Opener
+from .base import Library
 
 OURS = "tinytg"
-MACHINE = "machine"
-"""What takes turns with the libraries, and reaches the machine's limit."""
 
 MODULES = {
     "tinytg": ("with_tinytg", "TinyTG"),
@@ -29,18 +27,15 @@ IMPORTS = {
 """The module that must be there for a library."""
 
 
-def open_library(name: str, threads: int) -> Opener:
-    """Imports a library, or :data:`MACHINE`, and prepares it.
+def open_library(name: str, threads: int) -> Library:
+    """Imports a library and prepares it.
 
     Raises:
       ImportError: it is not installed.
     """
-    if name == MACHINE:
-        machine: Opener = import_module("bench.limits").Machine(threads)
-        return machine
     module, cls = MODULES[name]
-    made: Opener = getattr(import_module(f"bench.libraries.{module}"), cls)(threads)
+    made: Library = getattr(import_module(f"bench.libraries.{module}"), cls)(threads)
     return made
 
 
-__all__ = ["DEFAULT", "IMPORTS", "MACHINE", "MODULES", "OURS", "Library", "Opener", "open_library"]
+__all__ = ["DEFAULT", "IMPORTS", "MODULES", "OURS", "Library", "open_library"]

@@ -8,34 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from ..case import Array, Case, Unsupported
-
-if TYPE_CHECKING:
-    from ..workload import Workload
 
 Tensor = Any
 Params = dict[str, Tensor]
 Loss = Callable[["Library", Params, Tensor, Tensor], Tensor]
 Step = Callable[["Library", Params, list[Tensor], Tensor, Any], tuple[Tensor, list[Tensor]]]
-
-
-class Opener(Protocol):
-    """What can take a turn: a library, or the machine's limit.
-
-    Attributes:
-      version: of the library.
-    """
-
-    version: str
-
-    def open(self, workload: Workload) -> Case:
-        """A workload, ready to run.
-
-        Raises:
-          Unsupported: it cannot be expressed; the message says what is lacking.
-        """
 
 
 class Library(ABC):
@@ -56,14 +36,6 @@ class Library(ABC):
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-
-    def open(self, workload: Workload) -> Case:
-        """A workload, ready to run.
-
-        Raises:
-          Unsupported: it cannot be expressed; the message says what is lacking.
-        """
-        return workload.build(self)
 
     # what a library must have
 
