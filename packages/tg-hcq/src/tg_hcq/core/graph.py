@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 
-from tg_runtime import PROFILE, Buffer, CompiledRunner, DeviceError, ExecItem, Runner
+from tg_runtime import PROFILE, Buffer, DeviceError, ExecItem
+from tg_runtime.execution.graph import Argument, KernelGraph
 from tg_runtime.telemetry.profiler import Launch
 from tg_shape import Variable
 
@@ -16,7 +17,7 @@ from .program import HCQProgram
 _ADDRESS_MAX = 2**64 - 1
 
 
-class HCQGraph(Runner):
+class HCQGraph(KernelGraph[HCQProgram]):
     """Kernels of one device, in order, in one submission.
 
     The words and the arguments of all launches lie in device memory. A replay computes the addresses of the inputs and
@@ -36,21 +37,15 @@ class HCQGraph(Runner):
     def __init__(
         self, items: Sequence[ExecItem], inputs: Sequence[Buffer] = (), var_vals: Mapping[Variable, int] | None = None
     ) -> None:
-        self.items, self.inputs = list(items), list(inputs)
-        programs = [_program(item.prg) for item in self.items]
-        if not programs:
+        super().__init__(items, inputs, HCQProgram, "a queue-driven device")
+        if not self.programs:
             raise DeviceError("a graph of no kernels")
-        self._device = device = programs[0].device
+        self._device = device = self.programs[0].device
         self._addresses = [Variable(f"input{i}", 0, _ADDRESS_MAX) for i in range(len(self.inputs))]
-        numbers = {id(buffer): i for i, buffer in enumerate(self.inputs)}
-        kept: list[object] = []
         launches = []
-        for item, program in zip(self.items, programs, strict=True):
-            assert isinstance(item.prg, CompiledRunner)
-            if program.device is not device:
-                raise DeviceError(f"{item.prg!r} cannot be part of a graph on {device.device}")
-            bufs = [self._argument(item.prg, buffer, numbers, kept) for buffer in item.bufs]
-            launches.append((item.prg, program, bufs, program.layout_of(len(bufs), len(item.prg.vars))))
+        for item, runner, program in zip(self.items, self.runners, self.programs, strict=True):
+            bufs = [self._argument(argument) for argument in self.arguments(item)]
+            launches.append((runner, program, bufs, program.layout_of(len(bufs), len(runner.vars))))
         sizes = [-(-layout.nbytes // 64) * 64 for *_, layout in launches]
         self._arguments = device.allocator.alloc(sum(sizes), HOST_OPTIONS)
         self._queue = device.compute_queue()
@@ -60,13 +55,8 @@ class HCQGraph(Runner):
                 args = program.fill_args(bufs, runner.vars, self._arguments.offset(start, layout.nbytes))
                 queue.exec(program, args, runner.global_size, runner.local_size).memory_barrier()
                 start += size
-        self._queue.keep(*kept)
+        self._queue.keep(*self.kept)
         self._queue.bind(device)
-        super().__init__(f"graph of {len(self.items)} kernels", device.device)
-        for item in self.items:
-            self.op_estimate = self.op_estimate + item.prg.op_estimate
-            self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
-        self.num_kernels = len(self.items)
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Mapping[Variable, int], wait: bool = False) -> float | None:
         """Runs all kernels with ``bufs`` for ``inputs``.
@@ -76,7 +66,7 @@ class HCQGraph(Runner):
             DeviceFault: if the device is stopped.
         """
         if len(bufs) != len(self.inputs):
-            raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
+            raise self.wrong_count(bufs)
         values = dict(var_vals)
         for variable, buffer in zip(self._addresses, bufs, strict=True):
             values[variable] = buffer.opaque.address
@@ -98,20 +88,9 @@ class HCQGraph(Runner):
 
     def _one_by_one(self, bufs: Sequence[Buffer], var_vals: Mapping[Variable, int], wait: bool) -> float | None:
         """Runs the kernels by a submission each, so that the times of each are known."""
-        numbers = {id(buffer): i for i, buffer in enumerate(self.inputs)}
         device, began = self._device, perf_counter_ns()
         for item in self.items:
-            ready = []
-            for buffer in item.bufs:
-                assert buffer is not None
-                number = numbers.get(id(buffer), numbers.get(id(buffer.base)))
-                if number is None:
-                    ready.append(buffer.ensure_allocated())
-                elif buffer is self.inputs[number]:
-                    ready.append(bufs[number])
-                else:
-                    offset = buffer.offset - self.inputs[number].offset
-                    ready.append(bufs[number].view(buffer.size, buffer.dtype, offset))
+            ready = self.replaced(item, bufs)
             with Launch(item.prg.name, device.device, item.profile_args(var_vals)):
                 item.prg(ready, var_vals)
         if not wait:
@@ -119,26 +98,13 @@ class HCQGraph(Runner):
         device.synchronize()
         return (perf_counter_ns() - began) * 1e-9
 
-    def _argument(
-        self, runner: Runner, buffer: Buffer | None, numbers: Mapping[int, int], kept: list[object]
-    ) -> HCQBuffer:
-        if buffer is None:
-            raise DeviceError(f"{runner!r} misses a buffer")
-        number = numbers.get(id(buffer), numbers.get(id(buffer.base)))
-        if number is None:
-            kept.append(buffer)
-            opaque: HCQBuffer = buffer.ensure_allocated().opaque
+    def _argument(self, argument: Argument) -> HCQBuffer:
+        if argument.input is None:
+            opaque: HCQBuffer = self.keep(argument.buffer).opaque
             return opaque
-        offset = buffer.offset - self.inputs[number].offset if buffer is not self.inputs[number] else 0
-        return HCQBuffer(self._addresses[number] + offset, buffer.nbytes)
+        return HCQBuffer(self._addresses[argument.input] + argument.offset, argument.buffer.nbytes)
 
     def __del__(self) -> None:
         arguments = self.__dict__.pop("_arguments", None)
         if arguments is not None:
             self._device.allocator.retire(arguments, HOST_OPTIONS)
-
-
-def _program(runner: Runner) -> HCQProgram:
-    if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, HCQProgram):
-        raise DeviceError(f"{runner!r} is no kernel of a queue-driven device: it cannot be part of a graph")
-    return runner.program

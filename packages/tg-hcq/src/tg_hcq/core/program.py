@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import dtypes
-from tg_runtime.device.limits import runs_at_all
+from tg_runtime.device.launch import Launch, LoadedProgram
 from tg_shape import sint
 
 from .args import ArgsLayout, HCQArgsState
@@ -14,7 +14,7 @@ from .compiled import HCQCompiled
 from .profiling import timed
 
 
-class HCQProgram:
+class HCQProgram(LoadedProgram[HCQBuffer]):
     """A kernel and the layout of its arguments. What makes it run is the subclass's, and its queue's.
 
     Attributes:
@@ -45,25 +45,11 @@ class HCQProgram:
         except ValueError as error:
             raise ValueError(f"{self.name} on {self.device.device}: {error}") from None
 
-    def __call__(
-        self,
-        *bufs: HCQBuffer,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int | float] = (),
-        wait: bool = False,
-    ) -> float | None:
+    def launch(self, bufs: Sequence[HCQBuffer], how: Launch) -> float | None:
         """Launches the kernel after everything that was submitted before.
 
-        Args:
-            *bufs: the buffers, in the order of the kernel's arguments.
-            global_size: work-groups along x, y, z.
-            local_size: work-items in a group along x, y, z.
-            vals: the scalars.
-            wait: whether to wait for the end.
-
         Returns:
-            with ``wait``, the seconds it ran by the device's clock; else None.
+            where it is waited for, the seconds it ran by the device's clock; else None.
 
         Raises:
             ValueError: if the arguments are not those of the layout; nothing is submitted then.
@@ -71,15 +57,16 @@ class HCQProgram:
             DeviceFault: if the device is stopped, or stops while it is waited for.
         """
         device = self.device
-        if not runs_at_all(f"{device.device}: {self.name}", global_size, local_size):
-            return 0.0 if wait else None
+        groups, items, vals, wait = how
+        if not how.runs(f"{device.device}: {self.name}"):
+            return how.idle
         start, stop = (device.new_signal(), device.new_signal()) if wait else (None, None)
         with device.submission() as queue:
             args = self.fill_args(bufs, vals)
             if start is not None:
                 queue.timestamp(start)
             with timed(device, queue, "compute queue"):
-                queue.exec(self, args, global_size, local_size)
+                queue.exec(self, args, groups, items)
             if stop is not None:
                 queue.timestamp(stop)
         if start is None or stop is None:

@@ -19,6 +19,7 @@ from tg_lazy.scheduler.template import Template
 
 from ..device.allocator import Allocator
 from ..device.dev import DEV
+from ..device.limits import ONE
 from ..device.registry import Device
 from ..kernels.compile_ahead import compile_ahead
 from ..kernels.programs import get_runner
@@ -30,11 +31,13 @@ from ..telemetry.counters import GlobalCounters
 _address = attrgetter("address")
 
 
-class _Launch:
+class _Kernel:
     """A kernel of a bound schedule: its program, and its memory as numbers of places.
 
     Attributes:
-      ast: the kernel, to say which one failed.
+      ast: what it computes, to say which one failed.
+      program: launches its program.
+      how: its sizes.
       fresh: the places that it is the first to use.
       done: the places that it is the last to use.
       commits: the nodes that it realises, by number, and where.
@@ -43,19 +46,18 @@ class _Launch:
     """
 
     __slots__ = (
-        "ast", "bufs", "commits", "direct", "done", "fresh", "global_size", "local_size", "mem", "ops", "origin",
-        "runner",
+        "ast", "bufs", "commits", "direct", "done", "fresh", "how", "mem", "ops", "origin", "program",
     )  # fmt: skip
 
     def __init__(
         self, ast: LazyOp, runner: CompiledRunner, bufs: tuple[int, ...], commits: tuple[tuple[int, int], ...]
     ) -> None:
-        self.ast, self.runner, self.bufs, self.commits = ast, runner, bufs, commits
-        self.global_size, self.local_size = runner.launch_size({}), runner.local_size
+        self.ast, self.bufs, self.commits = ast, bufs, commits
+        self.program, self.how = runner.launch, runner.how({})
         ops, mem = runner.op_estimate, runner.mem_estimate
         assert isinstance(ops, int) and isinstance(mem, int)
         self.ops, self.mem = ops, mem
-        simple = self.global_size == self.local_size == (1, 1, 1)
+        simple = self.how.groups == self.how.items == ONE
         direct: Callable[[int], Callable[..., object]] | None = getattr(runner.program, "direct", None)
         self.direct = direct(len(bufs)) if simple and direct is not None else None
         self.fresh: tuple[int, ...] = ()
@@ -82,7 +84,7 @@ class BoundSchedule:
         self.settings = in_force()
         self._there: list[int] = []
         self._committed: list[int] = []
-        self._launches: list[_Launch] = []
+        self._launches: list[_Kernel] = []
         places: dict[int, int] = {}  # the number of memory in the template; places of what is there come first
         for step in template.steps:
             for n in step.bufs:
@@ -93,12 +95,12 @@ class BoundSchedule:
         for device, size, dtype, _ in template.new:
             places[~len(self._new)] = len(places)
             self._new.append((Device[device].allocator, device, size, dtype))
-        last: dict[int, _Launch] = {}
+        last: dict[int, _Kernel] = {}
         for step, runner in zip(template.steps, runners, strict=True):
             bufs = tuple(places[n] for n in step.bufs)
             commits = tuple((len(self._committed) + i, bufs[slot]) for i, (_, slot) in enumerate(step.commits))
             self._committed += [n for n, _ in step.commits]
-            launch = _Launch(step.ast, runner, bufs, commits)
+            launch = _Kernel(step.ast, runner, bufs, commits)
             launch.fresh = tuple(dict.fromkeys(n for n in bufs if n >= len(self._there) and n not in last))
             last.update(dict.fromkeys(bufs, launch))
             self._launches.append(launch)
@@ -134,7 +136,7 @@ class BoundSchedule:
                 if launch.direct is not None:
                     launch.direct(*map(_address, opaques))
                 else:
-                    launch.runner.program(*opaques, global_size=launch.global_size, local_size=launch.local_size)
+                    launch.program(opaques, launch.how)
             except Exception as error:
                 file, line = realised[launch.origin].origin
                 error.add_note(f"in the step {describe(launch.ast)}, which stems from {file}:{line}")

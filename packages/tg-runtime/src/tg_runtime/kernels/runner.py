@@ -11,6 +11,7 @@ from tg_lazy.ast.reach import doubts
 from tg_shape import Expr, sint, sym_eval
 
 from ..device.compiled import Compiled, Interpreted
+from ..device.launch import Launch, launcher
 from ..device.limits import check_limits
 from ..errors import DeviceError
 from ..memory.buffer import Buffer
@@ -28,6 +29,7 @@ class CompiledRunner(Runner):
     Attributes:
       spec: the kernel.
       program: the loaded program.
+      launch: what launches it.
       ast: what it was generated from; None if nobody told.
 
     Args:
@@ -79,6 +81,9 @@ class CompiledRunner(Runner):
         self.global_size: tuple[sint, sint, sint] = (spec.threads, 1, 1) if spec.threads > 1 else spec.global_size
         self.local_size = spec.local_size
         self.symbolic = any(isinstance(g, Expr) for g in self.global_size)
+        self.launch = launcher(self.program)
+        # what no variable changes is made once
+        self._always = None if self.symbolic or self.vars else Launch(self.launch_size({}), self.local_size)
 
     def launch_size(self, var_vals: Vars) -> tuple[int, int, int]:
         """Work-groups along x, y, z for these values of the variables."""
@@ -89,13 +94,13 @@ class CompiledRunner(Runner):
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Launches the kernel."""
-        return self.program(
-            *[b.opaque for b in bufs],
-            global_size=self.launch_size(var_vals),
-            local_size=self.local_size,
-            vals=[var_vals[v] for v in self.vars] if self.vars else (),
-            wait=wait,
-        )
+        return self.launch([b.opaque for b in bufs], self.how(var_vals, wait))
+
+    def how(self, var_vals: Vars, wait: bool = False) -> Launch:
+        """Sizes and values of a launch with these values of the variables."""
+        if not wait and self._always is not None:
+            return self._always
+        return Launch(self.launch_size(var_vals), self.local_size, [var_vals[v] for v in self.vars], wait)
 
 
 class InterpretedRunner(Runner):

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from tg_shape import Variable
 
 from ...errors import DeviceError
+from ...execution.graph import KernelGraph
 from ...execution.item import ExecItem
-from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
-from ...steps.runner import Runner, Vars
+from ...steps.runner import Vars
 from ...telemetry.profiler import PROFILE, launch
 from .native import ENTRY_WORDS, PATCH_WORDS
 from .pool import Pool, pool
@@ -22,7 +22,7 @@ from .program import CPUProgram
 _WORD = 0xFFFFFFFFFFFFFFFF
 
 
-class CPUGraph(Runner):
+class CPUGraph(KernelGraph[CPUProgram]):
     """Kernels in order, as plain data that native code walks.
 
     The arguments of all launches lie in one array. What a replay changes (addresses of the inputs, values of the
@@ -43,42 +43,30 @@ class CPUGraph(Runner):
     def __init__(
         self, items: Sequence[ExecItem], inputs: Sequence[Buffer] = (), var_vals: Mapping[Variable, int] | None = None
     ) -> None:
+        super().__init__(items, inputs, CPUProgram, "the CPU")
         native = pool()
         if native is None:
             raise DeviceError("CPU graphs want the worker pool, which needs llvmlite or clang")
         self.pool = native
-        self.items = list(items)
-        self.inputs = list(inputs)
-        self.vars: list[Variable] = []
-        numbers = {id(buffer): i for i, buffer in enumerate(self.inputs)}
-        places: dict[Variable, int] = {}
+        if len(self.items) == 1:
+            self.name = self.runners[0].name
+        places = {var: len(self.inputs) + number for number, var in enumerate(self.vars)}
         arguments, patches, launches = array("Q"), array("Q"), []
-        self.kept: list[object] = []
-        for item in self.items:
-            runner = item.prg
-            if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, CPUProgram):
-                raise DeviceError(f"{runner!r} is no kernel of the CPU: it cannot be part of a CPU graph")
+        for item, runner, program in zip(self.items, self.runners, self.programs, strict=True):
             if runner.symbolic:
                 raise DeviceError(f"{runner!r} has as many threads as a variable says: it cannot be part of a graph")
             first = len(arguments)
-            for buffer in item.bufs:
-                if buffer is None:
-                    raise DeviceError(f"{runner!r} misses a buffer")
-                number = numbers.get(id(buffer), numbers.get(id(buffer.base)))
+            for _, buffer, number, offset, _ in self.arguments(item):
                 if number is not None:
-                    offset = buffer.offset - self.inputs[number].offset if buffer is not self.inputs[number] else 0
                     patches.extend((len(arguments), number, offset & _WORD))
                     arguments.append(0)
                 else:
-                    self.kept.append(buffer)
-                    arguments.append(buffer.ensure_allocated().opaque.address)
+                    arguments.append(self.keep(buffer).opaque.address)
             for var in runner.vars:
-                place = places.setdefault(var, len(self.inputs) + len(places))
-                patches.extend((len(arguments), place, 0))
+                patches.extend((len(arguments), places[var], 0))
                 arguments.append(0)
             threads = runner.launch_size({})[0]
-            launches.append((self.pool.thunk(len(arguments) - first), runner.program.address, first, threads))
-        self.vars = list(places)
+            launches.append((self.pool.thunk(len(arguments) - first), program.address, first, threads))
         self._arguments, self._patches = _words(arguments), _words(patches)
         base = ctypes.addressof(self._arguments)
         table = array("Q")
@@ -94,13 +82,6 @@ class CPUGraph(Runner):
         )  # fmt: skip
         self._call = ctypes.addressof(self._replay)
         self._threaded = any(launch[3] > 1 for launch in launches)
-        device = self.items[0].prg.device if self.items else "CPU"
-        name = self.items[0].prg.name if len(self.items) == 1 else f"graph of {len(self.items)} kernels"
-        super().__init__(name, device)
-        for item in self.items:
-            self.op_estimate = self.op_estimate + item.prg.op_estimate
-            self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
-        self.num_kernels = len(self.items)
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Runs all kernels with ``bufs`` for ``inputs``.
@@ -109,7 +90,7 @@ class CPUGraph(Runner):
           ValueError: another number of buffers than ``inputs``.
         """
         if len(bufs) != len(self.inputs):
-            raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
+            raise self.wrong_count(bufs)
         values = self._values
         for place, buffer in enumerate(bufs):
             values[place] = (buffer._opaque or buffer.opaque).address

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from ...device.limits import MAX_THREADS, ONE, threads_of
+from ...device.launch import Launch, LoadedProgram
+from ...device.limits import MAX_THREADS, ONE
 from ...host.execmem import ExecutableMemory
 from ...memory.host import HostMemory
 from .fault import fault_table
@@ -16,7 +17,7 @@ from .pool import Pool, ir_compiler, pool
 _WORD = 0xFFFFFFFFFFFFFFFF
 
 
-class CPUProgram:
+class CPUProgram(LoadedProgram[HostMemory]):
     """A function of an object file, in memory that can be executed.
 
     It is called with the addresses of the buffers, then the variables, then, where it runs on several threads, the
@@ -74,34 +75,18 @@ class CPUProgram:
             found = self._by_arity[arity] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arity)(self.address)
         return found
 
-    def __call__(
-        self,
-        *bufs: HostMemory,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int] = (),
-        wait: bool = False,
-    ) -> float | None:
-        """Runs the function to its end.
-
-        Args:
-          bufs: memory of the CPU's allocator.
-          global_size: the number of threads, then ones.
-          local_size: ones.
-          vals: values of the variables.
-          wait: measure.
-
-        Returns:
-          Seconds, if ``wait``.
+    def launch(self, bufs: Sequence[HostMemory], how: Launch) -> float | None:
+        """Runs the function to its end, on as many threads as there are groups along x.
 
         Raises:
           DeviceError: there are too many threads, or other sizes than ones.
         """
+        groups, items, vals, wait = how
         threads = 1
-        if global_size != ONE or local_size != ONE:
-            threads = threads_of(f"CPU: kernel {self.name}", global_size, local_size, MAX_THREADS)
+        if groups != ONE or items != ONE:
+            threads = how.threads(f"CPU: kernel {self.name}", MAX_THREADS)
             if threads == 0:
-                return 0.0 if wait else None
+                return how.idle
         words = [b.address for b in bufs]
         if vals:
             words += [v & _WORD for v in vals]

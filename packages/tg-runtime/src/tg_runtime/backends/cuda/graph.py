@@ -9,11 +9,12 @@ from time import perf_counter_ns
 from tg_shape import Variable
 
 from ...errors import DeviceError
+from ...execution.graph import KernelGraph
 from ...execution.item import ExecItem
 from ...headers.cuda.api import KernelNodeParams
 from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
-from ...steps.runner import Runner, Vars
+from ...steps.runner import Vars
 from ...telemetry.profiler import PROFILE, launch
 from .program import Arguments, CUDAProgram
 
@@ -55,7 +56,7 @@ class _Node:
         self.params.gridDimX, self.params.gridDimY, self.params.gridDimZ = grid
 
 
-class CUDAGraph(Runner):
+class CUDAGraph(KernelGraph[CUDAProgram]):
     """Kernels that the driver launches as a whole, each after those whose memory it shares.
 
     The graph is instantiated at the first replay. Later ones change those kernels alone whose arguments or sizes are
@@ -73,40 +74,21 @@ class CUDAGraph(Runner):
     def __init__(
         self, items: Sequence[ExecItem], inputs: Sequence[Buffer] = (), var_vals: Mapping[Variable, int] | None = None
     ) -> None:
-        self.items, self.inputs = list(items), list(inputs)
-        device = self.items[0].prg.device if self.items else "CUDA"
-        super().__init__(f"graph of {len(self.items)} kernels", device)
-        numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
-        self.kept: list[Buffer] = []
-        self.nodes = [self._node(item, numbers) for item in self.items]
-        self.blocks = list({id(b): b for b in (buffer.opaque.block for buffer in self.kept)}.values())
-        self.edges = list(_edges(self.items, set(numbers)))
-        self.vars = list(dict.fromkeys(var for node in self.nodes for var in node.runner.vars))
-        for item in self.items:
-            self.op_estimate = self.op_estimate + item.prg.op_estimate
-            self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
-        self.num_kernels = len(self.items)
+        super().__init__(items, inputs, CUDAProgram, "a CUDA device")
+        self.nodes = [self._node(*of) for of in zip(self.items, self.runners, self.programs, strict=True)]
+        self._kept_blocks = list({id(b): b for b in (buffer.opaque.block for buffer in self.kept)}.values())
+        self.edges = list(self._edges())
         self._graph = self._executable = 0
         self._moments: tuple[int, int] | None = None
 
-    def _node(self, item: ExecItem, numbers: dict[int, int]) -> _Node:
-        runner = item.prg
-        if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, CUDAProgram):
-            raise DeviceError(f"{runner!r} is no kernel of a CUDA device: it cannot be part of a CUDA graph")
-        if runner.device != self.device:
-            raise DeviceError(f"{runner!r} does not run on {self.device}, whose graph this is")
-        node = _Node(item, runner, runner.program)
-        for place, buffer in enumerate(item.bufs):
-            if buffer is None:
-                raise DeviceError(f"{runner!r} misses a buffer")
-            number = numbers.get(id(buffer), numbers.get(id(buffer.base)))
+    def _node(self, item: ExecItem, runner: CompiledRunner, program: CUDAProgram) -> _Node:
+        node = _Node(item, runner, program)
+        for place, buffer, number, offset, _ in self.arguments(item):
             if number is not None:
-                offset = buffer.offset - self.inputs[number].offset if buffer is not self.inputs[number] else 0
                 node.inputs.append((place, number, offset))
                 continue
-            self.kept.append(buffer)
-            address = buffer.ensure_allocated().opaque.address
-            if node.program.vectors and address % 16:
+            address = self.keep(buffer).opaque.address
+            if program.vectors and address % 16:
                 raise DeviceError(f"{runner!r} works on a part of a buffer that begins at no multiple of 16 bytes")
             node.arguments.addresses[place] = address
         if not runner.symbolic:
@@ -121,7 +103,7 @@ class CUDAGraph(Runner):
           CUDAError: the driver refuses.
         """
         if len(bufs) != len(self.inputs):
-            raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
+            raise self.wrong_count(bufs)
         if not self.nodes:
             return 0.0 if wait else None
         empty = any(0 in node.runner.launch_size(var_vals) for node in self.nodes)
@@ -130,7 +112,7 @@ class CUDAGraph(Runner):
         context = self.nodes[0].program.context
         driver = context.driver
         context.enter()
-        blocks = [*self.blocks, *(buffer.opaque.block for buffer in bufs)]
+        blocks = [*self._kept_blocks, *(buffer.opaque.block for buffer in bufs)]
         context.order.before_kernel(blocks)
         changed = [node for node in self.nodes if node.update(bufs, var_vals)]
         if not self._executable:
@@ -153,6 +135,27 @@ class CUDAGraph(Runner):
         driver.check(driver.cuEventElapsedTime(ctypes.byref(milliseconds), *self._moments), f"timing the {self.name}")
         return milliseconds.value * 1e-3
 
+    def _edges(self) -> Iterator[list[int]]:
+        """For each item those before it that it must follow: whoever wrote what it uses, or used what it writes."""
+        writer: dict[int, int] = {}
+        readers: dict[int, list[int]] = {}
+        for number, (item, runner) in enumerate(zip(self.items, self.runners, strict=True)):
+            written = set(runner.spec.outs)
+            before: set[int] = set()
+            uses = [(block, place in written) for place, block in enumerate(self.blocks(item))]
+            for block, writes in uses:
+                if block in writer:
+                    before.add(writer[block])
+                if writes:
+                    before.update(readers.get(block, ()))
+            for block, writes in uses:
+                if writes:
+                    writer[block], readers[block] = number, []
+                else:
+                    readers.setdefault(block, []).append(number)
+            before.discard(number)
+            yield sorted(before)
+
     def _aligned(self, bufs: Sequence[Buffer]) -> bool:
         return not any(
             (bufs[number].opaque.address + offset) % 16
@@ -166,29 +169,15 @@ class CUDAGraph(Runner):
         told = launch() if PROFILE.value else None
         context = self.nodes[0].program.context
         seconds = 0.0
-        for item, node in zip(self.items, self.nodes, strict=True):
-            allocator = bufs[0].allocator if bufs else None
-            memory = [buffer.opaque for buffer in item.bufs if buffer is not None]
-            for place, number, offset in node.inputs:
-                assert allocator is not None
-                original = item.bufs[place]
-                assert original is not None
-                memory[place] = allocator.offset(bufs[number].opaque, original.nbytes, offset)
-            values = [var_vals[var] for var in node.runner.vars]
-            size = node.runner.launch_size(var_vals)
+        for item, runner in zip(self.items, self.runners, strict=True):
+            ready = self.replaced(item, bufs)
             start = perf_counter_ns()
-            taken = node.program(
-                *memory,
-                global_size=size,
-                local_size=node.runner.local_size,
-                vals=values,
-                wait=wait or told is not None,
-            ) or 0.0  # fmt: skip
+            taken = runner(ready, var_vals, wait or told is not None) or 0.0
             seconds += taken
             if told is not None:
                 end = perf_counter_ns()
-                name, args = node.runner.name, item.profile_args(var_vals)
-                told.on_device(node.runner.queue, max(end - int(taken * 1e9), start), end, name=name, args=args)
+                name, args = runner.name, item.profile_args(var_vals)
+                told.on_device(runner.queue, max(end - int(taken * 1e9), start), end, name=name, args=args)
         context.enter()
         return seconds if wait else None
 
@@ -216,33 +205,3 @@ class CUDAGraph(Runner):
         context.driver.cuGraphDestroy(self._graph)
         for event in self._moments or ():
             context.driver.cuEventDestroy_v2(event)
-
-
-def _edges(items: Sequence[ExecItem], inputs: set[int]) -> Iterator[list[int]]:
-    """For each item those before it that it must follow: whoever wrote what it uses, or used what it writes.
-
-    Whole blocks count, not parts; and all inputs as one, since a replay may be given the same buffer twice.
-    """
-    writer: dict[int, int] = {}
-    readers: dict[int, list[int]] = {}
-    for number, item in enumerate(items):
-        assert isinstance(item.prg, CompiledRunner)
-        written = set(item.prg.spec.outs)
-        before: set[int] = set()
-        blocks = [
-            (0 if not inputs.isdisjoint((id(buffer), id(buffer.base))) else id(buffer.base), place in written)
-            for place, buffer in enumerate(item.bufs)
-            if buffer is not None
-        ]
-        for block, writes in blocks:
-            if block in writer:
-                before.add(writer[block])
-            if writes:
-                before.update(readers.get(block, ()))
-        for block, writes in blocks:
-            if writes:
-                writer[block], readers[block] = number, []
-            else:
-                readers.setdefault(block, []).append(number)
-        before.discard(number)
-        yield sorted(before)

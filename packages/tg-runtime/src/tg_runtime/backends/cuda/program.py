@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tg_codegen.render import dynamic
 
 from ...device.compiler import rejected
-from ...device.limits import runs_at_all
+from ...device.launch import Launch, LoadedProgram
 from ...errors import DeviceError
 from ...headers.cuda import api
 from ...host.locks import fork_safe_lock
@@ -20,7 +20,7 @@ _LOG_BYTES = 16384
 _ALIGNMENT = 16  # bytes at multiples of which vectors of a kernel may have to begin
 
 
-class CUDAProgram:
+class CUDAProgram(LoadedProgram[CUDAMemory]):
     """A kernel.
 
     Args:
@@ -81,38 +81,22 @@ class CUDAProgram:
         self._arguments: dict[tuple[int, int], Arguments] = {}
         self._moments: tuple[int, int] | None = None
 
-    def __call__(
-        self,
-        *bufs: CUDAMemory,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int] = (),
-        wait: bool = False,
-    ) -> float | None:
+    def launch(self, bufs: Sequence[CUDAMemory], how: Launch) -> float | None:
         """Queues the kernel.
 
-        Args:
-          bufs: memory of the device's allocator.
-          global_size: blocks along x, y, z.
-          local_size: threads of a block along x, y, z.
-          vals: values of the variables, int32.
-          wait: wait for the end, and measure.
-
-        Returns:
-          Seconds that the kernel ran, if ``wait``.
-
         Raises:
-          CUDAError: the launch is refused, or, if ``wait``, the kernel failed.
-          DeviceError: it takes another number of arguments.
+          CUDAError: the launch is refused, or, if it is waited for, the kernel failed.
+          DeviceError: it takes another number of arguments, or the sizes are none.
         """
+        vals, wait = how.vals, how.wait
         given = len(bufs) + len(vals)
         if self.parameters not in (None, given):
             raise DeviceError(f"CUDA: kernel {self.name} takes {self.parameters} arguments, got {given}")
-        if not runs_at_all(f"CUDA: kernel {self.name}", global_size, local_size):
-            return 0.0 if wait else None
+        if not how.runs(f"CUDA: kernel {self.name}"):
+            return how.idle
         moved = [b for b in bufs if b.address % _ALIGNMENT] if self.vectors else []
         if moved:
-            return self._aligned(moved, bufs, global_size, local_size, vals, wait)
+            return self._aligned(moved, bufs, how)
         context, driver, order = self.context, self.context.driver, self.context.order
         blocks = [b.block for b in bufs]
         with self._lock:
@@ -127,10 +111,10 @@ class CUDAProgram:
                     self._moments = context.event(timed=True), context.event(timed=True)
                 context.record(self._moments[0])
             code = driver.cuLaunchKernel(
-                self.function, *global_size, *local_size, self.dynamic_bytes, context.stream, arguments.pointers, None
+                self.function, *how.groups, *how.items, self.dynamic_bytes, context.stream, arguments.pointers, None
             )
             if code:
-                self._refused(code, global_size, local_size)
+                self._refused(code, how.groups, how.items)
             order.after_kernel(blocks)
             if not wait or self._moments is None:
                 return None
@@ -167,15 +151,7 @@ class CUDAProgram:
         driver.check(driver.cuEventElapsedTime(ctypes.byref(milliseconds), start, end), f"timing on {context.name}")
         return milliseconds.value * 1e-3
 
-    def _aligned(
-        self,
-        moved: Sequence[CUDAMemory],
-        bufs: Sequence[CUDAMemory],
-        global_size: tuple[int, int, int],
-        local_size: tuple[int, int, int],
-        vals: Sequence[int],
-        wait: bool,
-    ) -> float | None:
+    def _aligned(self, moved: Sequence[CUDAMemory], bufs: Sequence[CUDAMemory], how: Launch) -> float | None:
         """Vectors must lie at multiples of their size: parts that begin elsewhere are replaced by copies."""
         context, driver = self.context, self.context.driver
         context.enter()
@@ -191,7 +167,7 @@ class CUDAProgram:
             for (address, nbytes), copy in copies.items():
                 self._copy(copy.address, address, nbytes)
             chosen = [copies.get((b.address, b.nbytes), b) for b in bufs]
-            seconds = self(*chosen, global_size=global_size, local_size=local_size, vals=vals, wait=wait)
+            seconds = self.launch(chosen, how)
             for (address, nbytes), copy in copies.items():
                 self._copy(address, copy.address, nbytes)
             context.order.after_kernel([part.block for part in moved])

@@ -9,10 +9,11 @@ from contextlib import nullcontext
 from tg_shape import Variable
 
 from ...errors import DeviceError
+from ...execution.graph import KernelGraph
 from ...execution.item import ExecItem
 from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
-from ...steps.runner import Runner, Vars
+from ...steps.runner import Vars
 from ...telemetry.profiler import PROFILE, Launch, launch
 from . import api
 from .memory import MetalMemory
@@ -36,7 +37,7 @@ class _Command:
         self.barrier = False
 
 
-class MetalGraph(Runner):
+class MetalGraph(KernelGraph[MetalProgram]):
     """Kernels in an indirect command buffer, each behind a barrier if it uses what one before it writes.
 
     It is encoded at the first replay. Later ones encode anew those arguments alone that are others than before, which
@@ -54,61 +55,36 @@ class MetalGraph(Runner):
     def __init__(
         self, items: Sequence[ExecItem], inputs: Sequence[Buffer] = (), var_vals: Mapping[Variable, int] | None = None
     ) -> None:
-        self.items, self.inputs = list(items), list(inputs)
-        device = self.items[0].prg.device if self.items else "METAL"
-        super().__init__(f"graph of {len(self.items)} kernels", device)
+        super().__init__(items, inputs, MetalProgram, "a Metal device")
         if len(self.items) > _MOST_COMMANDS:
             raise DeviceError(f"{self.name}: an indirect command buffer has at most {_MOST_COMMANDS}")
-        numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
-        self.kept: list[Buffer] = []
-        self.commands = [self._command(item, numbers) for item in self.items]
-        self._set_barriers(set(numbers))
-        self.vars = list(dict.fromkeys(var for command in self.commands for var in command.runner.vars))
+        self.commands = [self._command(*of) for of in zip(self.items, self.runners, self.programs, strict=True)]
+        self._set_barriers()
         self._value_bytes = 0
         for command in self.commands:
             if command.runner.vars:
                 command.values = self._value_bytes
                 self._value_bytes += -(-4 * len(command.runner.vars) // api.CONSTANT_ALIGNMENT) * api.CONSTANT_ALIGNMENT
-        for item in self.items:
-            self.op_estimate = self.op_estimate + item.prg.op_estimate
-            self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
-        self.num_kernels = len(self.items)
         self._handle = 0
         self._values: MetalMemory | None = None
         self._last = 0  # the command buffer of the last replay
 
-    def _command(self, item: ExecItem, numbers: dict[int, int]) -> _Command:
-        runner = item.prg
-        if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, MetalProgram):
-            raise DeviceError(f"{runner!r} is no kernel of a Metal device: it cannot be part of a graph of one")
-        if runner.device != self.device:
-            raise DeviceError(f"{runner!r} does not run on {self.device}, whose graph this is")
-        command = _Command(runner, runner.program, len(item.bufs))
-        for place, buffer in enumerate(item.bufs):
-            if buffer is None:
-                raise DeviceError(f"{runner!r} misses a buffer")
-            number = numbers.get(id(buffer), numbers.get(id(buffer.base)))
+    def _command(self, item: ExecItem, runner: CompiledRunner, program: MetalProgram) -> _Command:
+        command = _Command(runner, program, len(item.bufs))
+        for place, buffer, number, offset, _ in self.arguments(item):
             if number is not None:
-                offset = buffer.offset - self.inputs[number].offset if buffer is not self.inputs[number] else 0
                 command.inputs.append((place, number, offset))
-                continue
-            self.kept.append(buffer)
-            memory = buffer.ensure_allocated().opaque
-            command.wanted[place] = memory.handle, memory.begin
+            else:
+                memory = self.keep(buffer).opaque
+                command.wanted[place] = memory.handle, memory.begin
         return command
 
-    def _set_barriers(self, inputs: set[int]) -> None:
-        """A barrier before each kernel that has to do with what one since the last barrier did.
-
-        Whole blocks count, not parts; and all inputs as one, since a replay may be given the same buffer twice.
-        """
+    def _set_barriers(self) -> None:
+        """A barrier before each kernel that has to do with what one since the last barrier did."""
         read: set[int] = set()
         written: set[int] = set()
         for command, item in zip(self.commands, self.items, strict=True):
-            blocks = [
-                0 if not inputs.isdisjoint((id(buffer), id(buffer.base))) else id(buffer.base)
-                for buffer in item.bufs if buffer is not None
-            ]  # fmt: skip
+            blocks = self.blocks(item)
             changes = {blocks[slot] for slot in command.runner.spec.outs}
             if not written.isdisjoint(blocks) or not read.isdisjoint(changes):
                 command.barrier = True
@@ -124,7 +100,7 @@ class MetalGraph(Runner):
           MetalError: Metal refuses, or, if ``wait``, a kernel failed.
         """
         if len(bufs) != len(self.inputs):
-            raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
+            raise self.wrong_count(bufs)
         if not self.commands:
             return 0.0 if wait else None
         queue = self.commands[0].program.queue
@@ -133,7 +109,7 @@ class MetalGraph(Runner):
             queue.context.enter()
             sizes = [command.runner.launch_size(var_vals) for command in self.commands]
             if PROFILE.value or any(0 in size for size in sizes):
-                return self._one_by_one(memories, var_vals, wait)
+                return self._one_by_one(bufs, var_vals, wait)
             self._prepare()
             self._change(memories, sizes, var_vals)
             if not wait:
@@ -143,26 +119,16 @@ class MetalGraph(Runner):
         start, end = queue.times(handle)
         return end - start
 
-    def _one_by_one(self, memories: Sequence[MetalMemory], var_vals: Vars, wait: bool) -> float | None:
+    def _one_by_one(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool) -> float | None:
         """The same without the indirect command buffer: where a kernel has nothing to do, and to time each of them."""
         told = launch() if PROFILE.value else None
         seconds = 0.0
-        for item, command in zip(self.items, self.commands, strict=True):
-            arguments = [buffer.opaque for buffer in item.bufs if buffer is not None]
-            for place, number, offset in command.inputs:
-                whole = memories[number]
-                arguments[place] = MetalMemory(
-                    whole.context, whole.handle, whole.address + offset, whole.nbytes - offset, whole.begin + offset,
-                    whole.block,
-                )  # fmt: skip
-            runner = command.runner
+        for item, runner in zip(self.items, self.runners, strict=True):
+            ready = self.replaced(item, bufs)
             part = nullcontext() if told is None else Launch(
                 runner.name, runner.device, item.profile_args(var_vals), runner.queue)
             with part:
-                taken = command.program(
-                    *arguments, global_size=runner.launch_size(var_vals), local_size=runner.local_size,
-                    vals=[var_vals[var] for var in runner.vars], wait=wait or told is not None,
-                )  # fmt: skip
+                taken = runner(ready, var_vals, wait or told is not None)
             seconds += taken or 0.0
         if told is not None:
             told.later(lambda: None)  # its kernels have told their times

@@ -13,9 +13,10 @@ from time import perf_counter_ns
 from tg_codegen.render.c.msl import function_name
 
 from ...device.compiler import Compiler, rejected
-from ...device.limits import runs_at_all
+from ...device.launch import Launch, LoadedProgram
 from ...host.locks import fork_safe_lock
-from ...telemetry.profiler import PROFILE, Launch, launch
+from ...telemetry.profiler import PROFILE, launch
+from ...telemetry.profiler import Launch as Told
 from . import api
 from .context import Context
 from .memory import MetalMemory
@@ -95,7 +96,7 @@ class MetalCompiler(Compiler):
                 self.context.objc.send(handle, "release")
 
 
-class MetalProgram:
+class MetalProgram(LoadedProgram[MetalMemory]):
     """A kernel of a library.
 
     Args:
@@ -139,38 +140,22 @@ class MetalProgram:
         self.arguments = signature[1].count("[[buffer(") if signature else None
         self.max_threads = int(objc.send(self.pipeline, "maxTotalThreadsPerThreadgroup"))
 
-    def __call__(
-        self,
-        *bufs: MetalMemory,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int] = (),
-        wait: bool = False,
-    ) -> float | None:
+    def launch(self, bufs: Sequence[MetalMemory], how: Launch) -> float | None:
         """Records the kernel.
 
-        Args:
-          bufs: memory of the device's allocator.
-          global_size: threadgroups along x, y, z.
-          local_size: threads of a threadgroup along x, y, z.
-          vals: values of the variables, int32.
-          wait: wait for the end, and measure.
-
-        Returns:
-          Seconds that the kernel ran, if ``wait``.
-
         Raises:
-          MetalError: a threadgroup is too large, the kernel takes other arguments, or, if ``wait``, it failed.
+          MetalError: a threadgroup is too large, the kernel takes other arguments, or, if it is waited for, it failed.
         """
-        if 0 not in local_size and not runs_at_all(f"Metal: kernel {self.name}", global_size, local_size):
-            return 0.0 if wait else None
-        self.check(global_size, local_size)
+        vals, wait = how.vals, how.wait
+        if 0 not in how.items and not how.runs(f"Metal: kernel {self.name}"):
+            return how.idle
+        self.check(how.groups, how.items)
         if self.arguments is not None and len(bufs) + bool(vals) != self.arguments:
             raise api.MetalError(
                 f"Metal: kernel {self.name} takes {self.arguments} buffers, its variables being one; "
                 f"got {len(bufs)} and {len(vals)} variables"
             )
-        record = partial(self._record, bufs, global_size, local_size, vals)
+        record = partial(self._record, bufs, how)
         told = launch() if PROFILE.value else None
         if told is None and not wait:
             record()
@@ -209,10 +194,8 @@ class MetalProgram:
             found = self._sizes[size] = Size(*size)
         return found
 
-    def _record(
-        self, bufs: Sequence[MetalMemory], groups: tuple[int, int, int], threads: tuple[int, int, int],
-        vals: Sequence[int],
-    ) -> None:  # fmt: skip
+    def _record(self, bufs: Sequence[MetalMemory], how: Launch) -> None:
+        groups, threads, vals, _ = how
         queue, send = self.queue, self.objc.send
         with queue.lock, self.objc.pool():
             encoder = queue.encoder()
@@ -227,7 +210,7 @@ class MetalProgram:
             send(encoder, "dispatchThreadgroups:threadsPerThreadgroup:", self.size(groups), self.size(threads))
             queue.recorded(self.name)
 
-    def _tell(self, told: Launch, handle: int, before: int) -> None:
+    def _tell(self, told: Told, handle: int, before: int) -> None:
         """Has the profiler ask for the times of a launch."""
         queue = self.queue
 

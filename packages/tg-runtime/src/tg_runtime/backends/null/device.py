@@ -18,7 +18,7 @@ from ...device.allocator import Allocator, BufferOptions
 from ...device.compiled import Compiled
 from ...device.compiler import Compiler
 from ...device.dev import DevEntry
-from ...device.limits import runs_at_all
+from ...device.launch import Launch, LoadedProgram
 from ...errors import DeviceUnavailable, DevSyntaxError
 from ...host.arch import CPUArch
 
@@ -61,7 +61,7 @@ class NullCompiler(Compiler):
         return lib.decode()
 
 
-class NullProgram:
+class NullProgram(LoadedProgram[NullMemory]):
     """A program that does nothing.
 
     Attributes:
@@ -71,21 +71,14 @@ class NullProgram:
     def __init__(self, name: str, lib: bytes) -> None:
         self.name, self.lib = name, lib
 
-    def __call__(
-        self,
-        *bufs: NullMemory,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int] = (),
-        wait: bool = False,
-    ) -> float | None:
+    def launch(self, bufs: Sequence[NullMemory], how: Launch) -> float | None:
         """Does nothing, in no time.
 
         Raises:
           DeviceError: the sizes are none.
         """
-        runs_at_all(f"NULL: kernel {self.name}", global_size, local_size)
-        return 0.0 if wait else None
+        how.runs(f"NULL: kernel {self.name}")
+        return how.idle
 
 
 class NullDevice(Compiled):

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from tg_shape import Variable
 
 from ...errors import DeviceError
+from ...execution.graph import KernelGraph
 from ...execution.item import ExecItem
 from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
-from ...steps.runner import Runner, Vars
+from ...steps.runner import Vars
 from ...telemetry.profiler import PROFILE, launch
 from . import api
 from .memory import CLMemory
@@ -29,7 +30,8 @@ class _Node:
     """A launch: a kernel object of its own, so that its arguments stay, and what a replay changes of them.
 
     Attributes:
-      inputs: for each argument that follows an input: its index, the input's number, the part's first byte and size.
+      inputs: for each argument that follows an input: its index, the input's number, the part's first byte and size;
+        the byte is -1 for the input itself.
     """
 
     def __init__(self, item: ExecItem, runner: CompiledRunner, program: CLProgram) -> None:
@@ -76,7 +78,7 @@ class _Node:
             self.program.release_kernel(self.kernel)
 
 
-class CLGraph(Runner):
+class CLGraph(KernelGraph[CLProgram]):
     """Kernels in order, queued with the arguments that are set already.
 
     Args:
@@ -94,40 +96,21 @@ class CLGraph(Runner):
     def __init__(
         self, items: Sequence[ExecItem], inputs: Sequence[Buffer] = (), var_vals: Mapping[Variable, int] | None = None
     ) -> None:
-        self.items, self.inputs = list(items), list(inputs)
-        device = self.items[0].prg.device if self.items else "CL"
-        super().__init__(f"graph of {len(self.items)} kernels", device)
-        numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
-        self.kept: list[Buffer] = []
+        super().__init__(items, inputs, CLProgram, "an OpenCL device")
         self._constants: dict[int, CLMemory] = {}
-        self.nodes = [self._node(item, numbers) for item in self.items]
-        self.vars = list(dict.fromkeys(var for node in self.nodes for var in node.runner.vars))
-        for item in self.items:
-            self.op_estimate = self.op_estimate + item.prg.op_estimate
-            self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
-        self.num_kernels = len(self.items)
+        self.nodes = [self._node(*of) for of in zip(self.items, self.runners, self.programs, strict=True)]
         self._parts: dict[tuple[int, int, int, int], CLMemory] = {}
         self._records: dict[tuple[object, ...], _Record | None] = {}
         self._lock = threading.Lock()
 
-    def _node(self, item: ExecItem, numbers: dict[int, int]) -> _Node:
-        runner = item.prg
-        if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, CLProgram):
-            raise DeviceError(f"{runner!r} is no kernel of an OpenCL device: it cannot be part of an OpenCL graph")
-        if runner.device != self.device:
-            raise DeviceError(f"{runner!r} does not run on {self.device}, whose graph this is")
-        node = _Node(item, runner, runner.program)
-        for place, buffer in enumerate(item.bufs):
-            if buffer is None:
-                raise DeviceError(f"{runner!r} misses a buffer")
-            number = numbers.get(id(buffer), numbers.get(id(buffer.base)))
+    def _node(self, item: ExecItem, runner: CompiledRunner, program: CLProgram) -> _Node:
+        node = _Node(item, runner, program)
+        for place, buffer, number, offset, whole in self.arguments(item):
             if number is not None:
-                offset = buffer.offset - self.inputs[number].offset if buffer is not self.inputs[number] else -1
-                node.inputs.append((place, number, offset, buffer.nbytes))
+                node.inputs.append((place, number, -1 if whole else offset, buffer.nbytes))
                 continue
-            self.kept.append(buffer)
-            memory: CLMemory = buffer.ensure_allocated().opaque
-            if memory.must_detach(node.program.queue):
+            memory: CLMemory = self.keep(buffer).opaque
+            if memory.must_detach(program.queue):
                 raise DeviceError(f"{runner!r} works on a part of a buffer that begins where no sub-buffer may")
             node.bind(place, memory)
             self._constants[id(memory.root)] = memory.root
@@ -141,7 +124,7 @@ class CLGraph(Runner):
           DeviceError: the driver refuses, or the device was lost.
         """
         if len(bufs) != len(self.inputs):
-            raise ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
+            raise self.wrong_count(bufs)
         if not self.nodes:
             return 0.0 if wait else None
         memories: list[CLMemory] = [buffer.opaque for buffer in bufs]
@@ -208,15 +191,8 @@ class CLGraph(Runner):
             memory: list[CLMemory] = [buffer.opaque for buffer in node.item.bufs if buffer is not None]
             for (place, *_), input_ in zip(node.inputs, of, strict=True):
                 memory[place] = input_
-            runner = node.runner
-            seconds += node.program(
-                *memory,
-                global_size=runner.launch_size(var_vals),
-                local_size=runner.local_size,
-                vals=[var_vals[var] for var in runner.vars],
-                wait=wait,
-                part=None if told is None else (runner.name, node.item.profile_args(var_vals)),
-            ) or 0.0  # fmt: skip
+            part = None if told is None else (node.runner.name, node.item.profile_args(var_vals))
+            seconds += node.program.launch(memory, node.runner.how(var_vals, wait), part) or 0.0
         return seconds if wait else None
 
     def _record(self, memories: list[CLMemory], var_vals: Vars) -> _Record | None:

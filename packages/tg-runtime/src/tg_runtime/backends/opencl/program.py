@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 
 from ...device.compiler import Compiler, rejected
-from ...device.limits import runs_at_all
-from ...telemetry.profiler import PROFILE, Launch, Value, launch
+from ...device.launch import Launch, LoadedProgram
+from ...telemetry.profiler import PROFILE, Value, launch
+from ...telemetry.profiler import Launch as Told
 from . import api
 from .memory import CLMemory
 from .queue import Queue
@@ -61,7 +62,11 @@ class CLCompiler(Compiler):
             cl.clReleaseProgram(program)
 
 
-class CLProgram:
+Part = tuple[str, Mapping[str, Value]]
+"""Name and facts of a launch that is a part of a step."""
+
+
+class CLProgram(LoadedProgram[CLMemory]):
     """A kernel of a binary.
 
     Args:
@@ -90,37 +95,27 @@ class CLProgram:
         self.kernel = cl.clCreateKernel(self.program, name.encode(), ctypes.byref(status))
         api.check(status.value, f"the kernel {name}")
 
-    def __call__(
-        self,
-        *bufs: CLMemory,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int] = (),
-        wait: bool = False,
-        part: tuple[str, Mapping[str, Value]] | None = None,
-    ) -> float | None:
+    def launch(self, bufs: Sequence[CLMemory], how: Launch, part: Part | None = None) -> float | None:
         """Queues the kernel.
 
         Args:
           bufs: memory of the device's allocator.
-          global_size: work-groups along x, y, z.
-          local_size: work-items in a group along x, y, z.
-          vals: values of the variables, int32.
-          wait: wait for the end, and measure.
-          part: name and facts for a profile, where the launch is a part of the step that it shows.
+          how: sizes, values, and whether to wait.
+          part: what a profile shows of it, where the launch is a part of the step that is shown.
 
         Returns:
-          Seconds that the kernel ran, if ``wait``.
+          Seconds that the kernel ran, if it was waited for.
 
         Raises:
           CLError: the launch is refused.
           DeviceError: its sizes are none.
         """
-        if not runs_at_all(f"OpenCL: kernel {self.name}", global_size, local_size):
-            return 0.0 if wait else None
+        groups, per_group, vals, wait = how
+        if not how.runs(f"OpenCL: kernel {self.name}"):
+            return how.idle
         cl = api.library()
-        items = (ctypes.c_size_t * 3)(*(g * n for g, n in zip(global_size, local_size, strict=True)))
-        group = (ctypes.c_size_t * 3)(*local_size)
+        items = (ctypes.c_size_t * 3)(*(g * n for g, n in zip(groups, per_group, strict=True)))
+        group = (ctypes.c_size_t * 3)(*per_group)
         event = ctypes.c_void_p()
         told = launch() if PROFILE.value else None
         timed = wait or told is not None
@@ -136,7 +131,7 @@ class CLProgram:
                 self.queue.handle, self.kernel, 3, None, items, group, 0, None, ctypes.byref(event) if timed else None
             )
             after = perf_counter_ns() if timed else 0
-            self._check(code, f"launch of {global_size} groups of {local_size}")
+            self._check(code, f"launch of {groups} groups of {per_group}")
             for buf in bufs:
                 if buf.detached:
                     buf.attach(self.queue)
@@ -154,10 +149,7 @@ class CLProgram:
             return None
         return self._seconds(event)
 
-    def _tell(
-        self, told: Launch, event: ctypes.c_void_p, before: int, after: int,
-        part: tuple[str, Mapping[str, Value]] | None,
-    ) -> None:  # fmt: skip
+    def _tell(self, told: Told, event: ctypes.c_void_p, before: int, after: int, part: Part | None) -> None:
         """Has the profiler ask for the times of a launch, which the host queued between two moments."""
         cl, clock = api.library(), self.queue.clock
         handle = event.value

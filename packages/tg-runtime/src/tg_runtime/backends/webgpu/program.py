@@ -14,7 +14,7 @@ from ctypes import byref
 from typing import Any
 
 from ...device.compiler import Compiler, rejected
-from ...device.limits import runs_at_all
+from ...device.launch import Launch, LoadedProgram
 from .driver import WebGPUError
 from .memory import WebGPUMemory, words
 from .queue import Binding, Queue
@@ -50,7 +50,7 @@ class WGSLCompiler(Compiler):
         return src.encode()
 
 
-class WebGPUProgram:
+class WebGPUProgram(LoadedProgram[WebGPUMemory]):
     """A shader's one entry point as a compute pipeline.
 
     Args:
@@ -119,31 +119,15 @@ class WebGPUProgram:
                 library.wgpuShaderModuleRelease(shader)
                 library.wgpuPipelineLayoutRelease(whole)
 
-    def __call__(
-        self,
-        *bufs: WebGPUMemory,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int] = (),
-        wait: bool = False,
-    ) -> float | None:
-        """Queues the shader.
-
-        Args:
-          bufs: memory of the device's allocator.
-          global_size: workgroups along x, y, z.
-          local_size: told by the shader's ``@workgroup_size``.
-          vals: values of the variables, int32.
-          wait: wait for the end, and measure.
-
-        Returns:
-          Seconds that the shader ran, if ``wait``.
+    def launch(self, bufs: Sequence[WebGPUMemory], how: Launch) -> float | None:
+        """Queues the shader, which tells the size of its work-groups itself.
 
         Raises:
           WebGPUError: the launch is refused.
         """
-        if not runs_at_all(f"WebGPU: {self.name}", global_size, local_size):
-            return 0.0 if wait else None
+        groups, _, vals, wait = how
+        if not how.runs(f"WebGPU: {self.name}"):
+            return how.idle
         queue = self.queue
         told = bool(vals or self._packed or self._numbered)
         if len(bufs) != self._buffers or told != (self._uniform is not None):
@@ -152,21 +136,21 @@ class WebGPUProgram:
                 f"{'some' if self._uniform is not None else 'no'} values; got {len(bufs)} and {len(vals)}"
             )
         with queue.driver.lock:
-            launch = _Launch(queue, bufs)
+            ranges = _Ranges(queue, bufs)
             try:
-                bindings = [launch.range(slot, slot in self._writes) for slot in self._own]
-                bases = launch.pack(self._packed, self._writes) if self._packed else []
-                values = [*bases, *(global_size if self._numbered else ()), *vals]
-                bindings += launch.bound[len(bindings) :]
+                bindings = [ranges.range(slot, slot in self._writes) for slot in self._own]
+                bases = ranges.pack(self._packed, self._writes) if self._packed else []
+                values = [*bases, *(groups if self._numbered else ()), *vals]
+                bindings += ranges.bound[len(bindings) :]
                 if self._uniform is not None:
                     bindings.insert(self._uniform, (queue.arguments, 0, -(-4 * len(values) // 16) * 16))
                 group = queue.bind_group(self._layout, tuple(bindings))
-                seconds = queue.dispatch(self._pipeline, group, self._groups(global_size), values, wait)
-                launch.copy_back()
+                seconds = queue.dispatch(self._pipeline, group, self._groups(groups), values, wait)
+                ranges.copy_back()
             except WebGPUError as error:
-                raise WebGPUError(f"kernel {self.name}: launch of {global_size} workgroups: {error}") from None
+                raise WebGPUError(f"kernel {self.name}: launch of {groups} workgroups: {error}") from None
             finally:
-                launch.release()
+                ranges.release()
         return seconds
 
     def _groups(self, size: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -186,7 +170,7 @@ class WebGPUProgram:
             self.queue.release_layout(self._layout)
 
 
-class _Launch:
+class _Ranges:
     """The ranges of one launch; those that cannot be bound as they are, are copied and copied back.
 
     A range must begin at a multiple of the device's alignment, and no two of one launch may share bytes.

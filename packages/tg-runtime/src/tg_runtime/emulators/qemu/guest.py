@@ -16,7 +16,8 @@ import weakref
 from collections.abc import Sequence
 
 from ...cache import diskcache
-from ...device.limits import MAX_THREADS, threads_of
+from ...device.launch import Launch, LoadedProgram
+from ...device.limits import MAX_THREADS
 from ...errors import DeviceError, DeviceUnavailable
 from ...host import elf
 from ...host.arch import CPUArch, Machine
@@ -230,7 +231,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-class GuestProgram:
+class GuestProgram(LoadedProgram[HostMemory]):
     """A function of an object file, called in the guest.
 
     Args:
@@ -253,33 +254,16 @@ class GuestProgram:
             raise elf.ELFError(f"the object defines no {self.name}; it defines {', '.join(functions) or 'nothing'}")
         self._loaded = (self.guest.generation, address, nbytes, function)  # of the latter, its address
 
-    def __call__(
-        self,
-        *bufs: HostMemory,
-        global_size: tuple[int, int, int] = (1, 1, 1),
-        local_size: tuple[int, int, int] = (1, 1, 1),
-        vals: Sequence[int] = (),
-        wait: bool = False,
-    ) -> float | None:
-        """Runs the function to its end.
-
-        Args:
-          bufs: memory of the host; what the guest does not see is copied there and back.
-          global_size: the number of threads, which run one after the other, then ones.
-          local_size: ones.
-          vals: values of the variables.
-          wait: measure.
-
-        Returns:
-          Seconds, if ``wait``.
+    def launch(self, bufs: Sequence[HostMemory], how: Launch) -> float | None:
+        """Runs the function to its end; what the guest does not see of the memory is copied there and back.
 
         Raises:
-          DeviceError: the kernel ended the guest; the message names it. There are too many threads, or other sizes
-            than ones.
+          DeviceError: the kernel ended the guest; the message names it. There are too many threads, which run one after
+            the other, or other sizes than ones.
         """
-        threads = threads_of(f"CPU: kernel {self.name}", global_size, local_size, MAX_THREADS)
+        threads = how.threads(f"CPU: kernel {self.name}", MAX_THREADS)
         if threads == 0:
-            return 0.0 if wait else None
+            return how.idle
         guest = self.guest
         if not guest.alive(self._loaded[0]):
             self._load()
@@ -294,10 +278,10 @@ class GuestProgram:
                 address = guest.address(copy)
             assert address is not None
             words.append(address)
-        seconds = guest.call(f"kernel {self.name}", self._loaded[3], [*words, *vals], threads)
+        seconds = guest.call(f"kernel {self.name}", self._loaded[3], [*words, *how.vals], threads)
         for buf, copy in copies:
             ctypes.memmove(buf.address, copy.address, buf.nbytes)
-        return seconds if wait else None
+        return seconds if how.wait else None
 
     def __del__(self) -> None:
         if hasattr(self, "_loaded"):

@@ -1,0 +1,115 @@
+"""Graphs: kernels of one device, condensed into one launch. What those of all devices have in common is here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from ..errors import DeviceError
+from ..kernels.runner import CompiledRunner
+from ..memory.buffer import Buffer
+from ..steps.runner import Runner
+from .item import ExecItem
+
+P = TypeVar("P")
+"""The programs that a device loads."""
+
+
+class Argument(NamedTuple):
+    """A buffer that a kernel of a graph works on.
+
+    Attributes:
+      place: which argument of the kernel it is.
+      buffer: the buffer, as the graph was made with it.
+      input: the number of the input that it is or is a part of; None for memory that stays.
+      offset: where in the input it begins, in bytes.
+      whole: whether it is the input itself.
+    """
+
+    place: int
+    buffer: Buffer
+    input: int | None = None
+    offset: int = 0
+    whole: bool = False
+
+
+class KernelGraph(Runner, Generic[P]):
+    """Kernels in order, launched as a whole. A subclass makes of them what its driver replays.
+
+    Args:
+      items: what to run; each a CompiledRunner of one device, its buffers allocated or inputs.
+      inputs: buffers that each replay replaces; a view of one follows it.
+      program: what the device loads kernels as.
+      kind: a device of the kind, in words.
+
+    Attributes:
+      runners: of the items.
+      programs: of the runners.
+      vars: the variables whose values a replay takes.
+      kept: the buffers that stay, which live as long as the graph.
+
+    Raises:
+      DeviceError: an item is no kernel of such a device, or of another one than the first.
+    """
+
+    def __init__(self, items: Sequence[ExecItem], inputs: Sequence[Buffer], program: type[P], kind: str) -> None:
+        self.items, self.inputs = list(items), list(inputs)
+        super().__init__(f"graph of {len(self.items)} kernels", self.items[0].prg.device if self.items else kind)
+        self.runners: list[CompiledRunner] = []
+        self.programs: list[P] = []
+        for item in self.items:
+            runner = item.prg
+            if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, program):
+                raise DeviceError(f"{runner!r} is no kernel of {kind}: it cannot be part of a graph of one")
+            if runner.device != self.device:
+                raise DeviceError(f"{runner!r} cannot be part of a graph on {self.device}")
+            self.runners.append(runner)
+            self.programs.append(runner.program)
+            self.op_estimate = self.op_estimate + runner.op_estimate
+            self.mem_estimate = self.mem_estimate + runner.mem_estimate
+        self.num_kernels = len(self.items)
+        self.vars = list(dict.fromkeys(var for runner in self.runners for var in runner.vars))
+        self.kept: list[Buffer] = []
+        self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
+
+    def arguments(self, item: ExecItem) -> Iterator[Argument]:
+        """What an item works on.
+
+        Raises:
+          DeviceError: a buffer is missing.
+        """
+        for place, buffer in enumerate(item.bufs):
+            if buffer is None:
+                raise DeviceError(f"{item.prg!r} misses a buffer")
+            number = self._numbers.get(id(buffer), self._numbers.get(id(buffer.base)))
+            if number is None:
+                yield Argument(place, buffer)
+            elif buffer is self.inputs[number]:
+                yield Argument(place, buffer, number, 0, whole=True)
+            else:
+                yield Argument(place, buffer, number, buffer.offset - self.inputs[number].offset)
+
+    def keep(self, buffer: Buffer) -> Buffer:
+        """Allocates a buffer that stays, if nobody did, and holds it."""
+        self.kept.append(buffer)
+        return buffer.ensure_allocated()
+
+    def blocks(self, item: ExecItem) -> list[int]:
+        """The identity of the block behind each buffer of an item, to tell which kernels must wait for which.
+
+        Whole blocks count, not parts; and all inputs as one, since a replay may be given the same buffer twice.
+        """
+        return [0 if a.input is not None else id(a.buffer.base) for a in self.arguments(item)]
+
+    def replaced(self, item: ExecItem, bufs: Sequence[Buffer]) -> list[Buffer]:
+        """The buffers of an item in a replay with ``bufs`` for the inputs, to run it without the graph."""
+        return [
+            buffer if number is None
+            else bufs[number] if whole
+            else bufs[number].view(buffer.size, buffer.dtype, offset)
+            for _, buffer, number, offset, whole in self.arguments(item)
+        ]  # fmt: skip
+
+    def wrong_count(self, bufs: Sequence[Buffer]) -> ValueError:
+        """The error of a replay with another number of buffers than ``inputs``."""
+        return ValueError(f"{self.name} takes {len(self.inputs)} buffers, got {len(bufs)}")
