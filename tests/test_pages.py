@@ -36,7 +36,7 @@ def test_every_module_and_every_file_that_a_page_names_is_there(repository: Path
     pages = [*repository.glob("docs/**/*.md"), *repository.glob("packages/*/README.md"), *repository.glob("[RC]*.md")]
     missing = {}
     for page in pages:
-        if page.name == "CHANGELOG.md":  # it tells of what was
+        if page.name in ("CHANGELOG.md", "seed-names.md"):  # tells of what was; has a test of its own
             continue
         text = page.read_text(encoding="utf-8")
         names = [name for name in _NAME.findall(text) if not found(name)]

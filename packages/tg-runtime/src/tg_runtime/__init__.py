@@ -25,6 +25,7 @@ from .execution.item import ExecItem
 from .execution.lifetimes import Usage, arrange
 from .execution.lower import lower, lower_schedule
 from .execution.run import run_schedule
+from .kernels.aliases import CompiledASTRunner, InterpretedASTRunner, JITRunner
 from .kernels.programs import get_runner
 from .kernels.runner import CompiledRunner, InterpretedRunner
 from .kernels.settings import BEAM, NOOPT
@@ -49,6 +50,7 @@ __all__ = [
     "BufferXfer",
     "CompileError",
     "Compiled",
+    "CompiledASTRunner",
     "CompiledRunner",
     "Compiler",
     "Context",
@@ -63,7 +65,9 @@ __all__ = [
     "ExecItem",
     "GlobalCounters",
     "Interpreted",
+    "InterpretedASTRunner",
     "InterpretedRunner",
+    "JITRunner",
     "LRUAllocator",
     "OutOfMemory",
     "Program",

@@ -13,7 +13,7 @@ from .compiler import Compiler
 from .dev import DevEntry
 
 if TYPE_CHECKING:
-    from tg_codegen import Renderer
+    from tg_codegen import ProgramSpec, Renderer
 
     from .sharing import Sharing
 
@@ -30,6 +30,26 @@ class Program(Protocol):
         wait: bool = False,
     ) -> float | None:
         """Launches it on the allocator's opaque ``bufs``; with ``wait``, returns the seconds that it ran."""
+
+
+class Executable(Protocol):
+    """What executes a kernel on buffers."""
+
+    def exec(self, bufs: Sequence[Any], var_vals: Mapping[Variable, int] | None = None, /) -> float | None:
+        """Executes it, waits for it and returns the seconds it took."""
+
+
+class Kernels(Protocol):
+    """What makes kernels for devices. Devices know it by this alone: :mod:`tg_runtime.kernels.aliases` fills it in."""
+
+    def linearized(self, device: Compiled, ast: LazyOp) -> ProgramSpec:
+        """As :meth:`Compiled.get_linearizer`."""
+
+    def loaded(self, device: Compiled, kernel: ProgramSpec) -> Executable:
+        """As :meth:`Compiled.to_program`."""
+
+    def runner(self, device: Compiled, ast: LazyOp) -> Executable:
+        """As :meth:`Compiled.get_runner`."""
 
 
 class DeviceFacts(NamedTuple):
@@ -67,8 +87,10 @@ class Compiled:
         of another device there is a number.
       numbered: of the class: whether a machine may have several, among which the numbers of a ``DEV`` entry choose.
       architectures: of the class: whether a ``DEV`` entry may have an ARCH.
+      kernels: of the class: what makes kernels for every device.
     """
 
+    kernels: ClassVar[Kernels]
     graph_from: ClassVar[int] = 2
     executes: ClassVar[bool] = True
     self_timed: ClassVar[bool] = False
@@ -92,6 +114,23 @@ class Compiled:
 
     def synchronize(self) -> None:
         """Waits until everything that was queued on the device is done."""
+
+    def get_linearizer(self, ast: LazyOp) -> ProgramSpec:
+        """The kernel of ``ast``, optimised as the settings say, with its linear UOps and its source."""
+        return self.kernels.linearized(self, ast)
+
+    def to_program(self, kernel: ProgramSpec) -> Executable:
+        """Compiles and loads a kernel.
+
+        Raises:
+          CompileError: the device's compiler rejects it.
+          DeviceError: the device runs no programs.
+        """
+        return self.kernels.loaded(self, kernel)
+
+    def get_runner(self, ast: LazyOp) -> Executable:
+        """What executes ``ast``: made once for each AST and setting, as :func:`tg_runtime.get_runner`."""
+        return self.kernels.runner(self, ast)
 
     @property
     def key(self) -> str:
@@ -148,7 +187,10 @@ class Interpreted(Compiled):
 
     Attributes:
       fxn_for_op: the function of each op.
+      codegen: None: no code is generated for it.
     """
+
+    codegen: ClassVar[None] = None
 
     def __init__(self, device: str, allocator: Allocator[Any], fxn_for_op: Mapping[Any, Callable[..., Any]]) -> None:
         super().__init__(device, allocator, None, None, None)

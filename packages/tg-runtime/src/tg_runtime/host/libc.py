@@ -10,10 +10,20 @@ import os
 PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
 
 
+_HELPERS = "libgcc_s.so.1"
+
+
+class HelperLibrary:
+    """An attribute that is the compiler's library of helpers, opened when somebody asks for it."""
+
+    def __get__(self, instance: object, owner: type) -> ctypes.CDLL:
+        return ctypes.CDLL(_HELPERS)
+
+
 @functools.cache
 def libraries() -> tuple[ctypes.CDLL, ...]:
     """Where symbols are looked for: the process, the math library, and the compiler's helpers (half floats …)."""
-    names = [None, ctypes.util.find_library("m") if os.name == "posix" else None, "libgcc_s.so.1"]
+    names = [None, ctypes.util.find_library("m") if os.name == "posix" else None, _HELPERS]
     found = []
     for name in dict.fromkeys(names):
         try:

@@ -7,6 +7,7 @@ what came of that. Nothing on that way calls back.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from tg_dtype import ImageDType
 from tg_lazy import DEBUG, LazyOp
@@ -18,6 +19,9 @@ from ..telemetry.counters import GlobalCounters
 from ..telemetry.profiler import span
 from .runner import CompiledRunner, InterpretedRunner
 from .settings import BEAM, NOOPT, generation
+
+if TYPE_CHECKING:
+    from tg_codegen import ProgramSpec
 
 CAPACITY = 1 << 14
 """Most runners that a device keeps; one that is in use elsewhere stays alive without that."""
@@ -59,21 +63,31 @@ def _searched(ast: LazyOp) -> bool:
     return bool(BEAM.value) and not NOOPT.value and not any(isinstance(arg.dtype, ImageDType) for arg in ast.arg)
 
 
+def get_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
+    """The rendered kernel of ``ast``: what a search finds if the settings ask for one, else what the heuristic plans.
+
+    Raises:
+      DeviceError: the device runs no kernels, or not those with such work-groups.
+    """
+    from .generate import make_spec, renderer_of, without_uops
+
+    if not _searched(ast):
+        return make_spec(device, ast)
+    from .beam import search
+
+    return without_uops(search(device, renderer_of(device), ast, BEAM.value))
+
+
 def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
     if DEBUG.value >= 5:
         print(ast.render())
     if isinstance(device, Interpreted):
         return InterpretedRunner(ast, device)
     # the code generator is as much to import as everything else here, and who only interprets never needs it
-    from .generate import forget_spec, make_spec, renderer_of, without_uops
+    from .generate import forget_spec, make_spec
 
     with span("render"):
-        if _searched(ast):
-            from .beam import search
-
-            spec = without_uops(search(device, renderer_of(device), ast, BEAM.value))
-        else:
-            spec = make_spec(device, ast)
+        spec = get_spec(device, ast)
     if DEBUG.value >= 3:
         print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from ...device.launch import Launch, LoadedProgram
 from ...device.limits import MAX_THREADS, ONE
 from ...host.execmem import ExecutableMemory
+from ...host.libc import HelperLibrary
 from ...memory.host import HostMemory
 from .fault import fault_table
 from .pool import Pool, ir_compiler, pool
@@ -28,6 +29,7 @@ class CPUProgram(LoadedProgram[HostMemory]):
       lib: the object file.
 
     Attributes:
+      helper_handle: of the class, too: the compiler's library of helpers, such as ``__clear_cache``.
       mem: the executable memory.
       fxn: the function, as ctypes calls it.
 
@@ -45,6 +47,8 @@ class CPUProgram(LoadedProgram[HostMemory]):
         >>> bytes(cpu.allocator.as_buffer(block, 4))
         b'\\x07\\x00\\x00\\x00'
     """
+
+    helper_handle = HelperLibrary()
 
     def __init__(self, name: str, lib: bytes) -> None:
         self.name, self.lib = name, lib
