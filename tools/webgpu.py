@@ -1,13 +1,13 @@
-"""Write the bindings of ``tg_runtime.backends.webgpu``: of Dawn's ``webgpu.h`` or of wgpu-native's.
+"""Write the bindings of ``tg_runtime.backends.webgpu``, from Dawn's ``webgpu.h`` and wgpu-native's.
 
-    pip install dawn-python==0.3.0 && python -m tools.webgpu dawn
-    pip install wgpu==0.32.0 ctypesgen==1.1.1 && python -m tools.webgpu wgpu
-    python -m tools.webgpu --check dawn      # whether the file is what would be written
+    pip install dawn-python==0.3.0 wgpu==0.32.0 ctypesgen==1.1.1 && python -m tools.webgpu
+    python -m tools.webgpu --check      # whether the files are what would be written
 
-``webgpu.h`` is not one header: Dawn and wgpu-native have each a state of it of their own, with other structures and
-values. A full translation is some 6,000 lines: Dawn's wheel carries one, made by ctypeslib; wgpu's carries the header,
-which ctypesgen translates. What is written here is what we call and what that needs, with plain field types,
-annotated for type checkers. Sizes and offsets are compared with those of the full module.
+``webgpu.h`` is not one header: Dawn and wgpu-native each have a state of it of their own. What is the same in both is
+written to ``header.py``; what is not, to ``dawn.py`` and ``wgpu.py``. A full translation is some 6,000 lines: Dawn's
+wheel carries one, made by ctypeslib; wgpu's carries the header, which ctypesgen translates. What is written here is
+what we call and what that needs, with plain field types, annotated for type checkers. Sizes and offsets are compared
+with those of the full modules.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -52,6 +53,7 @@ CONSTANTS = """
     BackendType_OpenGL BackendType_OpenGLES
     FeatureLevel_Core Status_Success WaitStatus_Success WaitStatus_TimedOut
 """.split()
+SOURCES = {"dawn": "Dawn's webgpu.h (Chromium 133)", "wgpu": "webgpu.h and wgpu.h of wgpu-native 29"}
 FUNCTION: type = type(ctypes.CFUNCTYPE(None)(lambda: None)).__mro__[1]
 TEXTS = ("c_char_p", "LP_None", "String")
 # An int is an enumeration.
@@ -83,7 +85,6 @@ class Writer:
     def __init__(self, module: ModuleType) -> None:
         self.module = module
         self.classes: dict[str, str] = {}
-        self.used: set[str] = {"CDLL"}
 
     def kind(self, kind: object) -> str:
         """A ctypes type as source; writes the structures that it needs."""
@@ -94,23 +95,18 @@ class Writer:
             return self.structure(kind)
         if issubclass(kind, FUNCTION):
             parts: list[object] = [getattr(kind, "_restype_", None), *getattr(kind, "_argtypes_", ())]
-            return f"{self.use('CFUNCTYPE')}({', '.join(map(self.kind, parts))})"
+            return f"CFUNCTYPE({', '.join(map(self.kind, parts))})"
         if issubclass(kind, ctypes._Pointer):
             target: type = getattr(kind, "_type_", type(None))
             opaque = issubclass(target, ctypes.Structure) and not getattr(target, "_fields_", None)
             if opaque or issubclass(target, (ctypes._Pointer, FUNCTION, ctypes.c_char, type(None))):
-                return self.use("c_void_p")
+                return "c_void_p"
             if name_of(target).startswith("ChainedStruct") or target is ctypes.c_ubyte:  # the latter is a void *
-                return self.use("c_void_p")
-            return f"{self.use('POINTER')}({self.kind(target)})"
+                return "c_void_p"
+            return f"POINTER({self.kind(target)})"
         if kind.__name__ in TEXTS:
-            return self.use("c_void_p")
-        return self.use(SIMPLE[kind.__name__])
-
-    def use(self, name: str) -> str:
-        """A name of ctypes, to be imported."""
-        self.used.add(name)
-        return name
+            return "c_void_p"
+        return SIMPLE[kind.__name__]
 
     def structure(self, kind: type[ctypes.Structure]) -> str:
         """A structure's class; returns its name."""
@@ -126,7 +122,6 @@ class Writer:
         self.classes[name] = "\n".join(
             [f"class {name}(Structure):", *notes, "    _fields_ = [", *table, "    ]"]
         )
-        self.use("Structure")
         return name
 
     def offsets(self) -> dict[str, list[int]]:
@@ -148,30 +143,95 @@ def annotation(text: str) -> str:
     return "int" if text.startswith("c_") else "Any" if "(" in text else text
 
 
-def write(kind: str, module: ModuleType, source: str) -> str:
-    """The text of the bindings."""
+@dataclass
+class Bindings:
+    """What is written of one header: each part by name, its text.
+
+    Attributes:
+      constants: numbers.
+      classes: structures, each after those that it needs.
+      prototypes: functions.
+    """
+
+    constants: dict[str, str]
+    classes: dict[str, str]
+    prototypes: dict[str, str]
+
+    def parts(self) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+        """All of them."""
+        return self.constants, self.classes, self.prototypes
+
+    def common(self, other: Bindings) -> Bindings:
+        """What two headers say alike, in words and in what these mean."""
+        constants, classes, prototypes = (
+            {name: text for name, text in mine.items() if theirs.get(name) == text}
+            for mine, theirs in zip(self.parts(), other.parts(), strict=True)
+        )
+        apart = {*self.classes, *other.classes} - classes.keys()
+        while more := [name for name, text in classes.items() if not apart.isdisjoint(re.findall(r"\w+", text))]:
+            apart.update(more)
+            for name in more:
+                del classes[name]
+        own = {name: text for name, text in prototypes.items() if apart.isdisjoint(re.findall(r"\w+", text))}
+        return Bindings(constants, classes, own)
+
+    def without(self, common: Bindings) -> Bindings:
+        """The rest."""
+        return Bindings(*(
+            {name: text for name, text in mine.items() if name not in theirs}
+            for mine, theirs in zip(self.parts(), common.parts(), strict=True)
+        ))  # fmt: skip
+
+    def text(self, says: str, header: bool = False) -> str:
+        """The module."""
+        body = "\n".join([*self.constants.values(), *self.classes.values(), *self.prototypes.values()])
+        names = [name for name in dir(ctypes) if re.search(rf"\b{name}\b", body)]
+        lines = [f'"""{says} Written by ``tools.webgpu``."""', "", "# fmt: off"]
+        lines += ["# ruff: noqa: E501, F403, F405, RUF100", "from __future__ import annotations", ""]
+        if names:
+            lines += [f"from ctypes import {', '.join(sorted(names, key=isort))}"]
+        lines += ["from typing import Any", ""] if re.search(r"\bAny\b", body) else [""]
+        if not header:
+            lines += ["from .header import *", "from .header import SHARED", ""]
+        lines += [*self.constants.values(), "", *(f"\n{text}\n" for text in self.classes.values()), ""]
+        table = "dict[str, tuple[object, tuple[object, ...]]]"
+        if header:
+            lines += [f"SHARED: {table} = {{"]
+        else:
+            lines += [f"PROTOTYPES: {table} = {{", "    **SHARED,"]
+        return "\n".join([*lines, *self.prototypes.values(), "}", ""])
+
+
+def bindings(kind: str, module: ModuleType) -> tuple[Bindings, dict[str, list[int]]]:
+    """What is needed of a header, and how its structures are laid out in the full module."""
     writer = Writer(module)
-    functions = []
+    prototypes = {}
     for name in sorted([*COMMON, *FUNCTIONS[kind]]):
         function = getattr(module, f"wgpu{name}")
         arguments = [writer.kind(t) for t in function.argtypes]
         row = f"({writer.kind(function.restype)}, ({', '.join(arguments)}{',' if len(arguments) == 1 else ''}))"
-        functions.append(f'    "wgpu{name}": {row},')
+        prototypes[name] = f'    "wgpu{name}": {row},'
     for name in STRUCTURES[kind]:
         writer.structure(getattr(module, f"WGPU{name}"))
-    constants = [
-        f"{name} = {getattr(module, f'WGPU{name}')}" for name in CONSTANTS if hasattr(module, f"WGPU{name}")
-    ]
-    text = "\n".join([
-        f'"""Structures, values and functions of {source} that we use. Written by ``tools.webgpu {kind}``."""',
-        "", "# fmt: off", "# ruff: noqa: E501, RUF100", "from __future__ import annotations", "",
-        f"from ctypes import {', '.join(sorted(writer.used - {'CDLL'}, key=isort))}", "from typing import Any", "",
-        *constants, "",
-        *(f"\n{text}\n" for text in writer.classes.values()), "",
-        "PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {", *functions, "}", "",
-    ])  # fmt: skip
-    _compare(text, writer.offsets())
-    return text
+    constants = {
+        name: f"{name} = {getattr(module, f'WGPU{name}')}" for name in CONSTANTS if hasattr(module, f"WGPU{name}")
+    }
+    return Bindings(constants, writer.classes, prototypes), writer.offsets()
+
+
+def written() -> dict[str, str]:
+    """The text of each file."""
+    found: dict[str, Bindings] = {}
+    laid_out: dict[str, dict[str, list[int]]] = {}
+    for kind in SOURCES:
+        with full_module(kind) as module:
+            found[kind], laid_out[kind] = bindings(kind, module)
+    common = found["dawn"].common(found["wgpu"])
+    texts = {"header": common.text("What Dawn's webgpu.h and wgpu-native's say alike, of what we use.", header=True)}
+    for kind, source in SOURCES.items():
+        texts[kind] = found[kind].without(common).text(f"What {source} says otherwise, of what we use.")
+        _compare([texts["header"], texts[kind]], laid_out[kind])
+    return texts
 
 
 def isort(name: str) -> tuple[int, str]:
@@ -179,9 +239,10 @@ def isort(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
 
 
-def _compare(text: str, expected: dict[str, list[int]]) -> None:
+def _compare(texts: list[str], expected: dict[str, list[int]]) -> None:
     space: dict[str, type[ctypes.Structure]] = {}
-    exec(compile(text, "bindings", "exec"), space)
+    for text in texts:
+        exec(compile(re.sub(r"^from \.header .*$", "", text, flags=re.MULTILINE), "bindings", "exec"), space)
     for name, numbers in expected.items():
         kind = space[name]
         got = [ctypes.sizeof(kind), *(getattr(kind, field[0]).offset for field in kind._fields_)]
@@ -214,22 +275,20 @@ def full_module(kind: str) -> Iterator[ModuleType]:
 
 
 def main(arguments: list[str]) -> int:
-    check = "--check" in arguments
-    names = [a for a in arguments if a != "--check"]
-    if len(names) != 1 or names[0] not in FUNCTIONS:
+    check = arguments == ["--check"]
+    if arguments and not check:
         print(__doc__, file=sys.stderr)
         return 2
-    (kind,) = names
-    sources = {"dawn": "Dawn's webgpu.h (Chromium 133)", "wgpu": "webgpu.h and wgpu.h of wgpu-native 29"}
-    with full_module(kind) as module:
-        text = write(kind, module, sources[kind])
-    target = FOLDER / f"{kind}.py"
-    if check:
+    code = 0
+    for name, text in written().items():
+        target = FOLDER / f"{name}.py"
+        if not check:
+            target.write_text(text, encoding="utf-8")
+            continue
         same = target.is_file() and target.read_text(encoding="utf-8") == text
         print(f"{target}: {'as written' if same else 'differs'}")
-        return 0 if same else 1
-    target.write_text(text, encoding="utf-8")
-    return 0
+        code = code if same else 1
+    return code
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _ctypes
+import ast
 import functools
 import os
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -560,3 +562,22 @@ def test_a_library_of_another_kind(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
                 library.load("DAWN")
         finally:
             library.load.cache_clear()
+
+
+@pytest.mark.parametrize("delta", ["dawn", "wgpu"])
+def test_what_both_headers_say_is_written_once(delta: str) -> None:
+    def names(module: str) -> set[str]:
+        text = Path(dawn.__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+        body = [node for node in ast.parse(text).body if not isinstance(node, ast.ImportFrom)]
+        classes = [node.name for node in body if isinstance(node, ast.ClassDef)]
+        return {*classes, *(t.id for node in body if isinstance(node, ast.Assign) for t in node.targets)}  # type: ignore[attr-defined]
+
+    shared, own = names("header"), names(delta)
+    assert len(shared) > 40 and own and not shared & own
+
+
+@pytest.mark.skipif(find_spec("ctypesgen") is None, reason="ctypesgen is not installed")
+@pytest.mark.skipif(find_spec("pydawn") is None or find_spec("wgpu") is None, reason="Dawn and wgpu are not installed")
+def test_bindings_are_what_the_headers_say() -> None:
+    done = subprocess.run([sys.executable, "-m", "tools.webgpu", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,52 +1,19 @@
-"""Structures, values and functions of webgpu.h and wgpu.h of wgpu-native 29 that we use. Written by ``tools.webgpu wgpu``."""
+"""What webgpu.h and wgpu.h of wgpu-native 29 says otherwise, of what we use. Written by ``tools.webgpu``."""
 
 # fmt: off
-# ruff: noqa: E501, RUF100
+# ruff: noqa: E501, F403, F405, RUF100
 from __future__ import annotations
 
-from ctypes import CFUNCTYPE, POINTER, Structure, c_double, c_float, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_float, c_uint32, c_uint64, c_void_p
 from typing import Any
+
+from .header import *
+from .header import SHARED
 
 BufferBindingType_Storage = 3
 BufferBindingType_Uniform = 2
-BufferUsage_CopyDst = 8
-BufferUsage_CopySrc = 4
-BufferUsage_MapRead = 1
-BufferUsage_QueryResolve = 512
-BufferUsage_Storage = 128
-BufferUsage_Uniform = 64
-CallbackMode_AllowProcessEvents = 2
-CallbackMode_AllowSpontaneous = 3
-CallbackMode_WaitAnyOnly = 1
-DeviceLostReason_Destroyed = 2
-DeviceLostReason_Unknown = 1
-ErrorFilter_OutOfMemory = 2
-ErrorFilter_Validation = 1
-ErrorType_NoError = 1
 FeatureName_ShaderF16 = 11
 FeatureName_TimestampQuery = 9
-MapMode_Read = 1
-PowerPreference_HighPerformance = 2
-QueryType_Timestamp = 2
-SType_ShaderSourceWGSL = 2
-ShaderStage_Compute = 4
-AdapterType_CPU = 3
-BackendType_Null = 1
-BackendType_OpenGL = 7
-BackendType_OpenGLES = 8
-FeatureLevel_Core = 2
-Status_Success = 1
-WaitStatus_Success = 1
-WaitStatus_TimedOut = 2
-
-
-class StringView(Structure):
-    data: int | None
-    length: int
-    _fields_ = [
-        ("data", c_void_p),
-        ("length", c_uint64),
-    ]
 
 
 class AdapterInfo(Structure):
@@ -147,15 +114,6 @@ class Limits(Structure):
     ]
 
 
-class QueueDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
-    ]
-
-
 class DeviceLostCallbackInfo(Structure):
     nextInChain: int | None
     mode: int
@@ -220,13 +178,6 @@ class RequestDeviceCallbackInfo(Structure):
     ]
 
 
-class Future(Structure):
-    id: int
-    _fields_ = [
-        ("id", c_uint64),
-    ]
-
-
 class BufferMapCallbackInfo(Structure):
     nextInChain: int | None
     mode: int
@@ -266,15 +217,6 @@ class ComputePassDescriptor(Structure):
     ]
 
 
-class CommandBufferDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
-    ]
-
-
 class InstanceLimits(Structure):
     nextInChain: int | None
     timedWaitAnyMaxCount: int
@@ -294,88 +236,6 @@ class InstanceDescriptor(Structure):
         ("requiredFeatureCount", c_uint64),
         ("requiredFeatures", POINTER(c_uint32)),
         ("requiredLimits", POINTER(InstanceLimits)),
-    ]
-
-
-class BindGroupEntry(Structure):
-    nextInChain: int | None
-    binding: int
-    buffer: int | None
-    offset: int
-    size: int
-    sampler: int | None
-    textureView: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("binding", c_uint32),
-        ("buffer", c_void_p),
-        ("offset", c_uint64),
-        ("size", c_uint64),
-        ("sampler", c_void_p),
-        ("textureView", c_void_p),
-    ]
-
-
-class BindGroupDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    layout: int | None
-    entryCount: int
-    entries: Any
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
-        ("layout", c_void_p),
-        ("entryCount", c_uint64),
-        ("entries", POINTER(BindGroupEntry)),
-    ]
-
-
-class BufferBindingLayout(Structure):
-    nextInChain: int | None
-    type: int
-    hasDynamicOffset: int
-    minBindingSize: int
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("type", c_uint32),
-        ("hasDynamicOffset", c_uint32),
-        ("minBindingSize", c_uint64),
-    ]
-
-
-class SamplerBindingLayout(Structure):
-    nextInChain: int | None
-    type: int
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("type", c_uint32),
-    ]
-
-
-class TextureBindingLayout(Structure):
-    nextInChain: int | None
-    sampleType: int
-    viewDimension: int
-    multisampled: int
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("sampleType", c_uint32),
-        ("viewDimension", c_uint32),
-        ("multisampled", c_uint32),
-    ]
-
-
-class StorageTextureBindingLayout(Structure):
-    nextInChain: int | None
-    access: int
-    format: int
-    viewDimension: int
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("access", c_uint32),
-        ("format", c_uint32),
-        ("viewDimension", c_uint32),
     ]
 
 
@@ -413,69 +273,6 @@ class BindGroupLayoutDescriptor(Structure):
     ]
 
 
-class BufferDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    usage: int
-    size: int
-    mappedAtCreation: int
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
-        ("usage", c_uint64),
-        ("size", c_uint64),
-        ("mappedAtCreation", c_uint32),
-    ]
-
-
-class CommandEncoderDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
-    ]
-
-
-class ConstantEntry(Structure):
-    nextInChain: int | None
-    key: StringView
-    value: float
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("key", StringView),
-        ("value", c_double),
-    ]
-
-
-class ComputeState(Structure):
-    nextInChain: int | None
-    module: int | None
-    entryPoint: StringView
-    constantCount: int
-    constants: Any
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("module", c_void_p),
-        ("entryPoint", StringView),
-        ("constantCount", c_uint64),
-        ("constants", POINTER(ConstantEntry)),
-    ]
-
-
-class ComputePipelineDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    layout: int | None
-    compute: ComputeState
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
-        ("layout", c_void_p),
-        ("compute", ComputeState),
-    ]
-
-
 class PipelineLayoutDescriptor(Structure):
     nextInChain: int | None
     label: StringView
@@ -488,28 +285,6 @@ class PipelineLayoutDescriptor(Structure):
         ("bindGroupLayoutCount", c_uint64),
         ("bindGroupLayouts", c_void_p),
         ("immediateSize", c_uint32),
-    ]
-
-
-class QuerySetDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    type: int
-    count: int
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
-        ("type", c_uint32),
-        ("count", c_uint32),
-    ]
-
-
-class ShaderModuleDescriptor(Structure):
-    nextInChain: int | None
-    label: StringView
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("label", StringView),
     ]
 
 
@@ -575,72 +350,20 @@ class QueueWorkDoneCallbackInfo(Structure):
     ]
 
 
-class ChainedStruct(Structure):
-    next: int | None
-    sType: int
-    _fields_ = [
-        ("next", c_void_p),
-        ("sType", c_uint32),
-    ]
-
-
-class ShaderSourceWGSL(Structure):
-    chain: ChainedStruct
-    code: StringView
-    _fields_ = [
-        ("chain", ChainedStruct),
-        ("code", StringView),
-    ]
-
-
 PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
+    **SHARED,
     "wgpuAdapterGetInfo": (c_uint32, (c_void_p, POINTER(AdapterInfo))),
     "wgpuAdapterGetLimits": (c_uint32, (c_void_p, POINTER(Limits))),
-    "wgpuAdapterHasFeature": (c_uint32, (c_void_p, c_uint32)),
-    "wgpuAdapterRelease": (None, (c_void_p,)),
     "wgpuAdapterRequestDevice": (Future, (c_void_p, POINTER(DeviceDescriptor), RequestDeviceCallbackInfo)),
-    "wgpuBindGroupLayoutRelease": (None, (c_void_p,)),
-    "wgpuBindGroupRelease": (None, (c_void_p,)),
-    "wgpuBufferDestroy": (None, (c_void_p,)),
-    "wgpuBufferGetConstMappedRange": (c_void_p, (c_void_p, c_uint64, c_uint64)),
     "wgpuBufferMapAsync": (Future, (c_void_p, c_uint64, c_uint64, c_uint64, BufferMapCallbackInfo)),
-    "wgpuBufferRelease": (None, (c_void_p,)),
-    "wgpuBufferUnmap": (None, (c_void_p,)),
-    "wgpuCommandBufferRelease": (None, (c_void_p,)),
     "wgpuCommandEncoderBeginComputePass": (c_void_p, (c_void_p, POINTER(ComputePassDescriptor))),
-    "wgpuCommandEncoderCopyBufferToBuffer": (None, (c_void_p, c_void_p, c_uint64, c_void_p, c_uint64, c_uint64)),
-    "wgpuCommandEncoderFinish": (c_void_p, (c_void_p, POINTER(CommandBufferDescriptor))),
-    "wgpuCommandEncoderRelease": (None, (c_void_p,)),
-    "wgpuCommandEncoderResolveQuerySet": (None, (c_void_p, c_void_p, c_uint32, c_uint32, c_void_p, c_uint64)),
-    "wgpuComputePassEncoderDispatchWorkgroups": (None, (c_void_p, c_uint32, c_uint32, c_uint32)),
-    "wgpuComputePassEncoderEnd": (None, (c_void_p,)),
-    "wgpuComputePassEncoderRelease": (None, (c_void_p,)),
-    "wgpuComputePassEncoderSetBindGroup": (None, (c_void_p, c_uint32, c_void_p, c_uint64, POINTER(c_uint32))),
-    "wgpuComputePassEncoderSetPipeline": (None, (c_void_p, c_void_p)),
-    "wgpuComputePipelineRelease": (None, (c_void_p,)),
     "wgpuCreateInstance": (c_void_p, (POINTER(InstanceDescriptor),)),
-    "wgpuDeviceCreateBindGroup": (c_void_p, (c_void_p, POINTER(BindGroupDescriptor))),
     "wgpuDeviceCreateBindGroupLayout": (c_void_p, (c_void_p, POINTER(BindGroupLayoutDescriptor))),
-    "wgpuDeviceCreateBuffer": (c_void_p, (c_void_p, POINTER(BufferDescriptor))),
-    "wgpuDeviceCreateCommandEncoder": (c_void_p, (c_void_p, POINTER(CommandEncoderDescriptor))),
-    "wgpuDeviceCreateComputePipeline": (c_void_p, (c_void_p, POINTER(ComputePipelineDescriptor))),
     "wgpuDeviceCreatePipelineLayout": (c_void_p, (c_void_p, POINTER(PipelineLayoutDescriptor))),
-    "wgpuDeviceCreateQuerySet": (c_void_p, (c_void_p, POINTER(QuerySetDescriptor))),
-    "wgpuDeviceCreateShaderModule": (c_void_p, (c_void_p, POINTER(ShaderModuleDescriptor))),
-    "wgpuDeviceDestroy": (None, (c_void_p,)),
-    "wgpuDeviceGetQueue": (c_void_p, (c_void_p,)),
     "wgpuDevicePoll": (c_uint32, (c_void_p, c_uint32, POINTER(c_uint64))),
     "wgpuDevicePopErrorScope": (Future, (c_void_p, PopErrorScopeCallbackInfo)),
-    "wgpuDevicePushErrorScope": (None, (c_void_p, c_uint32)),
-    "wgpuDeviceRelease": (None, (c_void_p,)),
     "wgpuGetVersion": (c_uint32, ()),
-    "wgpuInstanceProcessEvents": (None, (c_void_p,)),
     "wgpuInstanceRequestAdapter": (Future, (c_void_p, POINTER(RequestAdapterOptions), RequestAdapterCallbackInfo)),
-    "wgpuPipelineLayoutRelease": (None, (c_void_p,)),
-    "wgpuQuerySetRelease": (None, (c_void_p,)),
     "wgpuQueueGetTimestampPeriod": (c_float, (c_void_p,)),
     "wgpuQueueOnSubmittedWorkDone": (Future, (c_void_p, QueueWorkDoneCallbackInfo)),
-    "wgpuQueueSubmit": (None, (c_void_p, c_uint64, c_void_p)),
-    "wgpuQueueWriteBuffer": (None, (c_void_p, c_void_p, c_uint64, c_void_p, c_uint64)),
-    "wgpuShaderModuleRelease": (None, (c_void_p,)),
 }
