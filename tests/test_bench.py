@@ -17,13 +17,15 @@ from pathlib import Path
 import bench
 import numpy as np
 import pytest
-from bench import case, earlier, footprint, guard, measure, page, picture, probes, record, table
+from bench import case, earlier, footprint, guard, measure, page, picture, probes, record, reductions, table
 from bench.crew import Crew, environment
 from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
 from bench.workloads import WORKLOADS, language
 
 from tg_lazy import Ops
+from tg_lazy.cost import LIMITS, Limits
+from tg_lazy.subgraph.split_reduction import most_parts
 from tinytg import Tensor, nn
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -269,3 +271,19 @@ def test_every_pass_has_its_time(repository: Path, tmp_path: Path) -> None:
     shown = record.Record(passes=[found, unknown], machine={"threads": 1})
     assert "differentiating" in table.text(shown) and "no such workload, pass by pass: FAILED" in table.text(shown)
     assert "### By pass" in page.page(shown) and "### By pass" not in page.page(record.Record())
+
+
+def test_reductions_are_measured_whole_and_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed as so many parts is scheduled as so many, and the limits are as before afterwards."""
+    probe, seen = reductions.Reductions("CPU", 1), []
+    before, scheduled = dict(LIMITS), most_parts
+
+    def watched(count: int, limits: Limits) -> int:
+        seen.append((count, scheduled(count, limits)))
+        return seen[-1][1]
+
+    monkeypatch.setattr("tg_lazy.subgraph.split_reduction.most_parts", watched)
+    (timed,) = probe.sums((1 << 16,))
+    assert set(timed.seconds) == {1, 8, 32, 128, 256} and timed.chosen == 256 and min(timed.seconds.values()) > 0
+    assert {parts for count, parts in seen if count == 1 << 16} == set(timed.seconds)
+    assert before == LIMITS

@@ -13,6 +13,7 @@ from tg_codegen import Target
 from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.machine.gpu import GPUCosts
 from tg_codegen.machine.numbers import numbers
+from tg_lazy.cost import Limits
 
 ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 ROOMS = ("machine", "nest", "plan", "search", "emit", "rewrite")
@@ -23,6 +24,12 @@ def test_numbers_have_units_and_sources(model: type) -> None:
     for number in numbers(model):
         assert number.unit and number.meaning and number.source, number.name
         assert isinstance(number.value, (int, float)) and number.value > 0
+
+
+def test_the_scheduler_splits_reductions_for_as_many_groups_as_a_gpu_holds() -> None:
+    """The layer below cannot import the model: its number is the model's all the same."""
+    gpu = GPUCosts()
+    assert Limits().split_parts == gpu.resident // gpu.group_items
 
 
 def test_a_number_without_a_source_is_refused() -> None:
