@@ -577,7 +577,9 @@ def test_what_both_headers_say_is_written_once(delta: str) -> None:
 
 
 @pytest.mark.skipif(find_spec("ctypesgen") is None, reason="ctypesgen is not installed")
-@pytest.mark.skipif(find_spec("pydawn") is None or find_spec("wgpu") is None, reason="Dawn and wgpu are not installed")
+@pytest.mark.skipif(
+    find_spec("pydawn") is None or find_spec("wgpu") is None, reason="WebGPU: no WebGPU library: both are compared"
+)
 def test_bindings_are_what_the_headers_say() -> None:
     done = subprocess.run([sys.executable, "-m", "tools.webgpu", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
