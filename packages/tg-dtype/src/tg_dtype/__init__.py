@@ -1,9 +1,9 @@
 """Types of numbers: dtypes, promotion, exact casting of constants, and the names others have for them.
 
 Example:
-    >>> from tg_dtype import dtypes, least_upper_dtype, truncate
-    >>> least_upper_dtype(dtypes.int32, dtypes.float16), truncate(1 / 3, dtypes.bfloat16)
-    (dtypes.float16, 0.333984375)
+  >>> from tg_dtype import dtypes, least_upper_dtype, truncate
+  >>> least_upper_dtype(dtypes.int32, dtypes.float16), truncate(1 / 3, dtypes.bfloat16)
+  (dtypes.float16, 0.333984375)
 """
 
 from __future__ import annotations

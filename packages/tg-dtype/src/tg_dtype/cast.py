@@ -27,16 +27,16 @@ def truncate(value: ConstType, dtype: DType) -> ConstType:
     """The exact Python value that is read back after ``value`` was stored as one lane of ``dtype``.
 
     Args:
-        value: any number; a float going into an integer type is converted first, as ``cast_scalar`` does.
-        dtype: type of the destination; a vector stands for its lane.
+      value: any number; a float going into an integer type is converted first, as ``cast_scalar`` does.
+      dtype: type of the destination; a vector stands for its lane.
 
     Raises:
-        TypeError: if ``dtype`` is void, a pointer or an image, or ``value`` is no number.
+      TypeError: if ``dtype`` is void, a pointer or an image, or ``value`` is no number.
 
     Example:
-        >>> from tg_dtype import dtypes, truncate
-        >>> truncate(300, dtypes.uint8), truncate(0.1, dtypes.float16), truncate(1e6, dtypes.float16)
-        (44, 0.0999755859375, inf)
+      >>> from tg_dtype import dtypes, truncate
+      >>> truncate(300, dtypes.uint8), truncate(0.1, dtypes.float16), truncate(1e6, dtypes.float16)
+      (44, 0.0999755859375, inf)
     """
     if not isinstance(value, (int, float)):
         raise TypeError(f"truncate: {type(value).__name__} {value!r} is not a bool, int or float")
@@ -57,14 +57,14 @@ def cast_scalar(value: ConstType, src: DType, dst: DType) -> ConstType:
     """The value of ``value``, held as ``src``, converted to ``dst`` by the rules of this module.
 
     Raises:
-        TypeError: if either type is void, a pointer or an image, or ``value`` is no number.
+      TypeError: if either type is void, a pointer or an image, or ``value`` is no number.
 
     Example:
-        >>> from tg_dtype import cast_scalar, dtypes
-        >>> cast_scalar(-1.9, dtypes.float32, dtypes.int32), cast_scalar(1e20, dtypes.float32, dtypes.int8)
-        (-1, 127)
-        >>> cast_scalar(-1, dtypes.int32, dtypes.uint16)
-        65535
+      >>> from tg_dtype import cast_scalar, dtypes
+      >>> cast_scalar(-1.9, dtypes.float32, dtypes.int32), cast_scalar(1e20, dtypes.float32, dtypes.int8)
+      (-1, 127)
+      >>> cast_scalar(-1, dtypes.int32, dtypes.uint16)
+      65535
     """
     return truncate(truncate(value, src), dst)
 
@@ -73,12 +73,12 @@ def bitcast_scalar(value: ConstType, src: DType, dst: DType) -> ConstType:
     """The value of the bits of ``value``, held as ``src``, read as ``dst``. NaN payloads survive.
 
     Raises:
-        TypeError: if the sizes of one lane differ, or either type holds no number.
+      TypeError: if the sizes of one lane differ, or either type holds no number.
 
     Example:
-        >>> from tg_dtype import bitcast_scalar, dtypes
-        >>> hex(bitcast_scalar(1.0, dtypes.float32, dtypes.uint32))
-        '0x3f800000'
+      >>> from tg_dtype import bitcast_scalar, dtypes
+      >>> hex(bitcast_scalar(1.0, dtypes.float32, dtypes.uint32))
+      '0x3f800000'
     """
     if src.scalar().itemsize != dst.scalar().itemsize:
         raise TypeError(f"bitcast: {src.name} and {dst.name} differ in size")
@@ -89,7 +89,7 @@ def to_bits(value: ConstType, dtype: DType) -> int:
     """The bit pattern, as an unsigned integer, of ``value`` stored as one lane of ``dtype``.
 
     Raises:
-        TypeError: if ``dtype`` holds no number.
+      TypeError: if ``dtype`` holds no number.
     """
     if dtype.kind == "float":
         return float_format(dtype).encode(value)
@@ -102,7 +102,7 @@ def from_bits(bits: int, dtype: DType) -> ConstType:
     A bool is true when any of its eight bits is set.
 
     Raises:
-        TypeError: if ``dtype`` holds no number.
+      TypeError: if ``dtype`` holds no number.
     """
     if dtype.kind == "float":
         return float_format(dtype).decode(bits)
@@ -113,12 +113,12 @@ def as_const(value: ConstType, dtype: DType) -> ConstType:
     """``value`` as a constant of ``dtype``: bool, int or float by its kind, and exactly what the type can hold.
 
     Raises:
-        TypeError: if ``dtype`` holds no number, or ``value`` is no number.
+      TypeError: if ``dtype`` holds no number, or ``value`` is no number.
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> dtypes.as_const(1, dtypes.float32), dtypes.as_const(2.7, dtypes.int32), dtypes.as_const(3, dtypes.bool)
-        (1.0, 2, True)
+      >>> from tg_dtype import dtypes
+      >>> dtypes.as_const(1, dtypes.float32), dtypes.as_const(2.7, dtypes.int32), dtypes.as_const(3, dtypes.bool)
+      (1.0, 2, True)
     """
     return truncate(value, dtype)
 

@@ -11,12 +11,12 @@ def from_py(value: object) -> DType:
     """The type of a Python number, or of (nested) lists and tuples of numbers; an empty list is ``default_float``.
 
     Raises:
-        TypeError: if something else than bool, int, float, list or tuple is met.
+      TypeError: if something else than bool, int, float, list or tuple is met.
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> dtypes.from_py([[1, 2], [3, True]])
-        dtypes.int32
+      >>> from tg_dtype import dtypes
+      >>> dtypes.from_py([[1, 2], [3, True]])
+      dtypes.int32
     """
     best = -1
     stack: list[object] = [value]
@@ -39,12 +39,12 @@ def from_name(name: str) -> DType:
     """The type that a name or alias means, vectors, pointers and images included.
 
     Raises:
-        ValueError: if no type has that name.
+      ValueError: if no type has that name.
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> dtypes.from_name("half"), dtypes.from_name("float32x4*@local")
-        (dtypes.float16, dtypes.float32.vec(4).ptr(-1, AddrSpace.LOCAL))
+      >>> from tg_dtype import dtypes
+      >>> dtypes.from_name("half"), dtypes.from_name("float32x4*@local")
+      (dtypes.float16, dtypes.float32.vec(4).ptr(-1, AddrSpace.LOCAL))
     """
     found = _NAMES.get(name)
     if found is not None:

@@ -33,18 +33,18 @@ class DType:
     """A scalar or vector type. Equal types are one object, so ``is`` and ``==`` agree and hashing is free.
 
     Attributes:
-        name: canonical name, e.g. ``"float32"`` or ``"float32x4"``; ``dtypes.from_name`` reads it back.
-        kind: ``"void"``, ``"bool"``, ``"int"`` (signed), ``"uint"`` or ``"float"``.
-        bits: width of one lane in bits (1 for bool).
-        itemsize: bytes of the whole value, all lanes included.
-        priority: total order used where one of two types must be named first; wider and floatier is higher.
-        count: number of lanes, 1 for a scalar.
-        fmt: character of the :mod:`struct` module for one lane, or None where it has none (bf16, fp8, void).
+      name: canonical name, e.g. ``"float32"`` or ``"float32x4"``; ``dtypes.from_name`` reads it back.
+      kind: ``"void"``, ``"bool"``, ``"int"`` (signed), ``"uint"`` or ``"float"``.
+      bits: width of one lane in bits (1 for bool).
+      itemsize: bytes of the whole value, all lanes included.
+      priority: total order used where one of two types must be named first; wider and floatier is higher.
+      count: number of lanes, 1 for a scalar.
+      fmt: character of the :mod:`struct` module for one lane, or None where it has none (bf16, fp8, void).
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> dtypes.float32.vec(4).itemsize, dtypes.float32.vec(4).scalar() is dtypes.float32
-        (16, True)
+      >>> from tg_dtype import dtypes
+      >>> dtypes.float32.vec(4).itemsize, dtypes.float32.vec(4).scalar() is dtypes.float32
+      (16, True)
     """
 
     __slots__ = ("__weakref__", "_scalar", "_vectors", "bits", "count", "fmt", "itemsize", "kind", "name", "priority")
@@ -94,8 +94,8 @@ class DType:
         """The vector of ``count`` lanes of this scalar; the scalar itself for 1.
 
         Raises:
-            ValueError: if ``count < 1``.
-            TypeError: if this is a vector already, a pointer, or void, and ``count > 1``.
+          ValueError: if ``count < 1``.
+          TypeError: if this is a vector already, a pointer, or void, and ``count > 1``.
         """
         if count == 1:
             return self
@@ -139,15 +139,15 @@ class PtrDType(DType):
     """A pointer to ``size`` elements of ``base`` in an address space; its own itemsize is that of an address.
 
     Attributes:
-        base: the type pointed at (a vector for vector access).
-        size: number of elements of ``base``, -1 when unknown.
-        space: the address space.
+      base: the type pointed at (a vector for vector access).
+      size: number of elements of ``base``, -1 when unknown.
+      space: the address space.
 
     Example:
-        >>> from tg_dtype import AddrSpace, dtypes
-        >>> p = dtypes.float32.ptr(16, AddrSpace.LOCAL)
-        >>> p.base, p.nbytes, p.name
-        (dtypes.float32, 64, 'float32*16@local')
+      >>> from tg_dtype import AddrSpace, dtypes
+      >>> p = dtypes.float32.ptr(16, AddrSpace.LOCAL)
+      >>> p.base, p.nbytes, p.name
+      (dtypes.float32, 64, 'float32*16@local')
     """
 
     __slots__ = ("_base", "size", "space")
@@ -160,7 +160,7 @@ class PtrDType(DType):
         """Return the interned pointer type.
 
         Raises:
-            ValueError: if ``size < -1``.
+          ValueError: if ``size < -1``.
         """
         key = (PtrDType, base, size, space)
         found = _pointers.get(key)
@@ -195,8 +195,8 @@ class ImageDType(PtrDType):
     Loads yield four float32 lanes whatever the storage is (``load_dtype``), because samplers convert.
 
     Attributes:
-        base: storage type of a channel: float16 (``imageh``) or float32 (``imagef``).
-        shape: (height, width, 4).
+      base: storage type of a channel: float16 (``imageh``) or float32 (``imagef``).
+      shape: (height, width, 4).
     """
 
     __slots__ = ("shape",)
@@ -207,8 +207,8 @@ class ImageDType(PtrDType):
         """Return the interned image type.
 
         Raises:
-            TypeError: if ``base`` is not scalar float16 or float32.
-            ValueError: if the shape is not (height, width, 4) with positive sides.
+          TypeError: if ``base`` is not scalar float16 or float32.
+          ValueError: if the shape is not (height, width, 4) with positive sides.
         """
         shape = tuple(shape)
         key = (ImageDType, base, shape)

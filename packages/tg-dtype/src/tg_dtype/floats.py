@@ -12,16 +12,16 @@ class FloatFormat:
     """A binary float of ``1 + exponent + mantissa`` bits with gradual underflow.
 
     Attributes:
-        exponent: exponent bits.
-        mantissa: stored mantissa bits.
-        has_inf: True for IEEE formats, where the top exponent holds infinities and NaNs. False for "fn" formats
-            (OCP 8-bit floating point, rev. 1.0, table 1: E4M3), where only the all-ones pattern is NaN.
+      exponent: exponent bits.
+      mantissa: stored mantissa bits.
+      has_inf: True for IEEE formats, where the top exponent holds infinities and NaNs. False for "fn" formats
+          (OCP 8-bit floating point, rev. 1.0, table 1: E4M3), where only the all-ones pattern is NaN.
 
     Example:
-        >>> from tg_dtype.floats import FloatFormat
-        >>> half = FloatFormat(5, 10)
-        >>> hex(half.encode(1.0)), half.decode(0x7BFF)
-        ('0x3c00', 65504.0)
+      >>> from tg_dtype.floats import FloatFormat
+      >>> half = FloatFormat(5, 10)
+      >>> hex(half.encode(1.0)), half.decode(0x7BFF)
+      ('0x3c00', 65504.0)
     """
 
     __slots__ = ("_inf", "_low", "_nan", "_sign", "_top", "bias", "exponent", "has_inf", "mantissa")

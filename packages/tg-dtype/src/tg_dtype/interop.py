@@ -56,9 +56,9 @@ def to_numpy_name(dtype: DType) -> str | None:
     """The name for ``numpy.dtype(...)``; None for types numpy has not (bfloat16, fp8, vectors, pointers).
 
     Example:
-        >>> from tg_dtype import dtypes, interop
-        >>> interop.to_numpy_name(dtypes.float32), interop.to_numpy_name(dtypes.bfloat16)
-        ('float32', None)
+      >>> from tg_dtype import dtypes, interop
+      >>> interop.to_numpy_name(dtypes.float32), interop.to_numpy_name(dtypes.bfloat16)
+      ('float32', None)
     """
     return _TO_NUMPY.get(dtype)
 
@@ -67,7 +67,7 @@ def from_numpy_name(name: str) -> DType:
     """The type of ``numpy.dtype.name``.
 
     Raises:
-        TypeError: if there is none of that name (complex, strings, objects, …).
+      TypeError: if there is none of that name (complex, strings, objects, …).
     """
     return _look_up(_FROM_NUMPY, name, "numpy")
 
@@ -81,7 +81,7 @@ def from_torch_name(name: str) -> DType:
     """The type of ``str(torch_dtype)``, with or without the prefix ``"torch."``.
 
     Raises:
-        TypeError: if there is none of that name.
+      TypeError: if there is none of that name.
     """
     return _look_up(_FROM_TORCH, name.removeprefix("torch."), "torch")
 
@@ -90,7 +90,7 @@ def from_torch_dtype(dtype: object) -> DType:
     """The type that a ``torch.dtype`` stands for; PyTorch is not imported.
 
     Raises:
-        TypeError: if it is no ``torch.dtype``, or one that we have not.
+      TypeError: if it is no ``torch.dtype``, or one that we have not.
     """
     text = str(dtype)
     if type(dtype).__name__ != "dtype" or not text.startswith("torch."):
@@ -107,7 +107,7 @@ def from_safetensors_name(name: str) -> DType:
     """The type of a ``dtype`` field in a safetensors header.
 
     Raises:
-        TypeError: if there is none of that name.
+      TypeError: if there is none of that name.
     """
     return _look_up(_FROM_SAFETENSORS, name, "safetensors")
 
@@ -116,12 +116,12 @@ def to_dlpack(dtype: DType) -> tuple[int, int, int]:
     """DLPack's (code, bits, lanes).
 
     Raises:
-        TypeError: if the type is void, a pointer or an image.
+      TypeError: if the type is void, a pointer or an image.
 
     Example:
-        >>> from tg_dtype import dtypes, interop
-        >>> interop.to_dlpack(dtypes.float32.vec(4))
-        (2, 32, 4)
+      >>> from tg_dtype import dtypes, interop
+      >>> interop.to_dlpack(dtypes.float32.vec(4))
+      (2, 32, 4)
     """
     code, bits = _look_up(_TO_DLPACK, dtype.scalar(), "DLPack")
     return code, bits, dtype.count
@@ -131,8 +131,8 @@ def from_dlpack(code: int, bits: int, lanes: int = 1) -> DType:
     """The type of DLPack's (code, bits, lanes).
 
     Raises:
-        TypeError: if there is none.
-        ValueError: if ``lanes < 1``.
+      TypeError: if there is none.
+      ValueError: if ``lanes < 1``.
     """
     return _look_up(_FROM_DLPACK, (code, bits), "DLPack").vec(lanes)
 

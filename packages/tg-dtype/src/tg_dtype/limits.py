@@ -41,7 +41,7 @@ def float_format(dtype: DType) -> FloatFormat:
     """The bit layout of a float type.
 
     Raises:
-        TypeError: if ``dtype`` is not a float.
+      TypeError: if ``dtype`` is not a float.
     """
     if dtype.kind != "float":
         raise TypeError(f"float_format: {dtype.name} is not a float")
@@ -52,12 +52,12 @@ def finfo(dtype: DType) -> tuple[int, int]:
     """(exponent bits, stored mantissa bits) of a float type.
 
     Raises:
-        TypeError: if ``dtype`` is not a float.
+      TypeError: if ``dtype`` is not a float.
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> dtypes.finfo(dtypes.bfloat16)
-        (8, 7)
+      >>> from tg_dtype import dtypes
+      >>> dtypes.finfo(dtypes.bfloat16)
+      (8, 7)
     """
     layout = float_format(dtype)
     return layout.exponent, layout.mantissa
@@ -67,7 +67,7 @@ def minimum(dtype: DType) -> ConstType:
     """The least value, and the identity of a running maximum: -inf for floats that have infinities.
 
     Raises:
-        TypeError: if ``dtype`` is void, a pointer or an image.
+      TypeError: if ``dtype`` is void, a pointer or an image.
     """
     if dtype.kind == "int":
         return -(1 << (dtype.bits - 1))
@@ -85,7 +85,7 @@ def maximum(dtype: DType) -> ConstType:
     """The greatest value; +inf for floats that have infinities.
 
     Raises:
-        TypeError: if ``dtype`` is void, a pointer or an image.
+      TypeError: if ``dtype`` is void, a pointer or an image.
     """
     if dtype.kind == "int":
         return (1 << (dtype.bits - 1)) - 1

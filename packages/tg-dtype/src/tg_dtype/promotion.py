@@ -64,18 +64,18 @@ def least_upper_dtype(*dtypes_: DType) -> DType:
     """The least type to which all operands convert; vectors of one length join lane by lane.
 
     Args:
-        *dtypes_: at least one type. Identical types give themselves, whatever they are.
+      *dtypes_: at least one type. Identical types give themselves, whatever they are.
 
     Raises:
-        TypeError: if void, a pointer or an image meets another type, or vectors of different lengths meet.
-        ValueError: if called with nothing.
+      TypeError: if void, a pointer or an image meets another type, or vectors of different lengths meet.
+      ValueError: if called with nothing.
 
     Example:
-        >>> from tg_dtype import dtypes, least_upper_dtype
-        >>> least_upper_dtype(dtypes.int8, dtypes.uint8), least_upper_dtype(dtypes.int64, dtypes.float16)
-        (dtypes.int16, dtypes.float16)
-        >>> least_upper_dtype(dtypes.float16, dtypes.bfloat16), least_upper_dtype(dtypes.int64, dtypes.uint64)
-        (dtypes.float32, dtypes.float32)
+      >>> from tg_dtype import dtypes, least_upper_dtype
+      >>> least_upper_dtype(dtypes.int8, dtypes.uint8), least_upper_dtype(dtypes.int64, dtypes.float16)
+      (dtypes.int16, dtypes.float16)
+      >>> least_upper_dtype(dtypes.float16, dtypes.bfloat16), least_upper_dtype(dtypes.int64, dtypes.uint64)
+      (dtypes.float32, dtypes.float32)
     """
     kinds = frozenset(dtypes_)
     if len(kinds) == 1:
@@ -95,7 +95,7 @@ def least_upper_float(dtype: DType) -> DType:
     """The float type in which a function such as ``exp`` of ``dtype`` is computed: itself, or ``default_float``.
 
     Raises:
-        TypeError: if ``dtype`` is void, a pointer or an image.
+      TypeError: if ``dtype`` is void, a pointer or an image.
     """
     if dtype.kind == "void":
         raise TypeError(f"{dtype.name} does not convert to a float")
@@ -106,12 +106,12 @@ def sum_acc_dtype(dtype: DType) -> DType:
     """The type of the accumulator of a sum: at least 32 bits, of the same kind; bool counts in ``default_int``.
 
     Raises:
-        TypeError: if ``dtype`` is void, a pointer or an image.
+      TypeError: if ``dtype`` is void, a pointer or an image.
 
     Example:
-        >>> from tg_dtype import dtypes, sum_acc_dtype
-        >>> sum_acc_dtype(dtypes.uint8), sum_acc_dtype(dtypes.bfloat16), sum_acc_dtype(dtypes.bool)
-        (dtypes.uint32, dtypes.float32, dtypes.int32)
+      >>> from tg_dtype import dtypes, sum_acc_dtype
+      >>> sum_acc_dtype(dtypes.uint8), sum_acc_dtype(dtypes.bfloat16), sum_acc_dtype(dtypes.bool)
+      (dtypes.uint32, dtypes.float32, dtypes.int32)
     """
     if dtype.kind == "void":
         raise TypeError(f"sum: {dtype.name} cannot be added up")
@@ -132,12 +132,12 @@ def sum_dtype(dtype: DType) -> DType:
     So sums of integers do not wrap, as in PyTorch and numpy; of uint64 there is no wider type.
 
     Raises:
-        TypeError: if ``dtype`` is void, a pointer or an image.
+      TypeError: if ``dtype`` is void, a pointer or an image.
 
     Example:
-        >>> from tg_dtype import dtypes, sum_dtype
-        >>> sum_dtype(dtypes.float16), sum_dtype(dtypes.int8), sum_dtype(dtypes.uint64)
-        (dtypes.float16, dtypes.int64, dtypes.uint64)
+      >>> from tg_dtype import dtypes, sum_dtype
+      >>> sum_dtype(dtypes.float16), sum_dtype(dtypes.int8), sum_dtype(dtypes.uint64)
+      (dtypes.float16, dtypes.int64, dtypes.uint64)
     """
     if dtype.kind == "void":
         raise TypeError(f"sum: {dtype.name} cannot be added up")
@@ -150,9 +150,9 @@ def can_safe_cast(src: DType, dst: DType) -> bool:
     """True when every value of ``src`` is a value of ``dst``, so that the cast can be undone.
 
     Example:
-        >>> from tg_dtype import can_safe_cast, dtypes
-        >>> can_safe_cast(dtypes.uint8, dtypes.float16), can_safe_cast(dtypes.int32, dtypes.float32)
-        (True, False)
+      >>> from tg_dtype import can_safe_cast, dtypes
+      >>> can_safe_cast(dtypes.uint8, dtypes.float16), can_safe_cast(dtypes.int32, dtypes.float32)
+      (True, False)
     """
     if src is dst:
         return True

@@ -335,7 +335,7 @@ def identity(op: Ops, dtype: DType) -> ConstType:
     (-128, 1.0)
 
     Raises:
-      ValueError: ``op`` cannot reduce.
+      ValueError: if ``op`` cannot reduce.
     """
     if op is Ops.ADD:
         return dtypes.as_const(0, dtype)
@@ -350,8 +350,8 @@ def result_dtype(op: Ops, *operands: DType) -> DType:
     """The dtype of an elementwise op applied to operands of these dtypes.
 
     Raises:
-      TypeError: the operands' dtypes do not fit the op; the message names the op and the dtypes.
-      ValueError: the number of operands is wrong, or the op states its dtype itself.
+      TypeError: if the operands' dtypes do not fit the op; the message names the op and the dtypes.
+      ValueError: if the number of operands is wrong, or the op states its dtype itself.
     """
     row = SPEC[op]
     if row.arity != len(operands):

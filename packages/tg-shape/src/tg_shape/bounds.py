@@ -17,12 +17,12 @@ def upper(x: sint) -> int:
     """The greatest value that ``x`` may take: its ``vmax``, or the integer itself.
 
     Args:
-        x: often the size of a symbolic dimension: memory is planned for the greatest.
+      x: often the size of a symbolic dimension: memory is planned for the greatest.
 
     Example:
-        >>> n = Variable("n", 1, 8)
-        >>> upper(n * 4), upper(5)
-        (32, 5)
+      >>> n = Variable("n", 1, 8)
+      >>> upper(n * 4), upper(5)
+      (32, 5)
     """
     return x if isinstance(x, int) else x.vmax
 
@@ -31,11 +31,11 @@ def is_nonnegative(e: sint) -> bool:
     """Whether ``e >= 0`` is proved. False means: not proved.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> n, m = Variable("n", 1, 100), Variable("m", 1, 100)
-        >>> i, j = Variable("i", 0, n - 1), Variable("j", 0, m - 1)
-        >>> is_nonnegative(n * m - 1 - (i * m + j))
-        True
+      >>> from tg_shape import Variable
+      >>> n, m = Variable("n", 1, 100), Variable("m", 1, 100)
+      >>> i, j = Variable("i", 0, n - 1), Variable("j", 0, m - 1)
+      >>> is_nonnegative(n * m - 1 - (i * m + j))
+      True
     """
     for _ in range(_ROUNDS):
         if isinstance(e, int):

@@ -105,7 +105,7 @@ def as_sint(x: object) -> sint:
     """``x`` as an ``int`` or an `Expr`.
 
     Raises:
-        TypeError: if ``x`` is neither an expression nor an integer (a float, a string, None).
+      TypeError: if ``x`` is neither an expression nor an integer (a float, a string, None).
     """
     if isinstance(x, Expr) or type(x) is int:
         return x
@@ -128,11 +128,11 @@ class Expr:
     ``vmin <= value <= vmax``.
 
     Example:
-        >>> i, j = Variable("i", 0, 3), Variable("j", 0, 15)
-        >>> (i * 16 + j) // 16 is i, (i * 16 + j) % 16 is j
-        (True, True)
-        >>> (i * 16 + j).vmax, i // 4
-        (63, 0)
+      >>> i, j = Variable("i", 0, 3), Variable("j", 0, 15)
+      >>> (i * 16 + j) // 16 is i, (i * 16 + j) % 16 is j
+      (True, True)
+      >>> (i * 16 + j).vmax, i // 4
+      (63, 0)
     """
 
     __slots__ = (
@@ -287,7 +287,7 @@ class Expr:
         earlier simplification may have relied; tighter bounds simplify further.
 
         Args:
-            mapping: nodes (usually variables) to expressions or integers.
+          mapping: nodes (usually variables) to expressions or integers.
         """
         return ENGINE.substitute(self, mapping)
 
@@ -299,10 +299,10 @@ class Expr:
         """The value for given variables.
 
         Args:
-            values: variables, or their names, to integers. A bound variable needs no entry.
+          values: variables, or their names, to integers. A bound variable needs no entry.
 
         Raises:
-            KeyError: if a variable has no value; the message names it.
+          KeyError: if a variable has no value; the message names it.
         """
         return ENGINE.evaluate(self, values)
 
@@ -319,7 +319,7 @@ class Expr:
         """The variable and the value of a bound variable.
 
         Raises:
-            TypeError: if this is not a `Bind`.
+          TypeError: if this is not a `Bind`.
         """
         raise TypeError(f"{self.render()} is not a bound variable")
 
@@ -331,13 +331,13 @@ class Variable(Expr):
     """A named integer between two bounds, both inclusive.
 
     Args:
-        name: identifies the variable (with the bounds) and names it in generated code.
-        vmin: smallest value.
-        vmax: largest value. It may be an expression: ``Variable("i", 0, n - 1)`` runs over a symbolic dimension, and
-            ``i < n`` is decided.
+      name: identifies the variable (with the bounds) and names it in generated code.
+      vmin: smallest value.
+      vmax: largest value. It may be an expression: ``Variable("i", 0, n - 1)`` runs over a symbolic dimension, and
+          ``i < n`` is decided.
 
     Raises:
-        ValueError: if ``vmin > vmax``.
+      ValueError: if ``vmin > vmax``.
     """
 
     __slots__ = ("name", "upper")
@@ -376,7 +376,7 @@ class Variable(Expr):
         """The variable with a value for this run.
 
         Raises:
-            ValueError: if the value is outside the bounds.
+          ValueError: if the value is outside the bounds.
         """
         value = _as_index(value)
         if not self.vmin <= value <= self.vmax:
@@ -451,8 +451,8 @@ def topological(root: Expr, finished: Callable[[Expr], bool] | None = None) -> l
     """Every node under ``root``, each once, arguments before users (:func:`tg_shape.toposort`), the last ones first.
 
     Args:
-        root: where to begin.
-        finished: nodes for which it is true are left out, with what only they reach.
+      root: where to begin.
+      finished: nodes for which it is true are left out, with what only they reach.
     """
 
     def operands(node: Expr) -> list[Expr]:

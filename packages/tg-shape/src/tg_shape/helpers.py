@@ -20,10 +20,10 @@ def smax(*xs: sint) -> sint:
     """The largest, symbolic where it must be.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> n = Variable("n", 1, 8)
-        >>> smax(n, 0), smax(n, 4), smax(n, 9)
-        (n, max(n, 4), 9)
+      >>> from tg_shape import Variable
+      >>> n = Variable("n", 1, 8)
+      >>> smax(n, 0), smax(n, 4), smax(n, 9)
+      (n, max(n, 4), 9)
     """
     return ENGINE.maximum(xs)
 
@@ -42,10 +42,10 @@ def resolve(condition: sint | bool, default: bool = True) -> bool:
     """The truth of a condition if its bounds decide it, else ``default``.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> n = Variable("n", 1, 8)
-        >>> resolve(n < 9), resolve(n < 1), resolve(n < 4, default=False)
-        (True, False, False)
+      >>> from tg_shape import Variable
+      >>> n = Variable("n", 1, 8)
+      >>> resolve(n < 9), resolve(n < 1), resolve(n < 4, default=False)
+      (True, False, False)
     """
     if isinstance(condition, int):
         return bool(condition)
@@ -63,10 +63,10 @@ def bound_value(x: sint) -> int | None:
     """The value of ``x`` where every variable in it is bound to one; None where one is not.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> n = Variable("n", 1, 8)
-        >>> bound_value(n.bind(3) + 1), bound_value(n + 1)
-        (4, None)
+      >>> from tg_shape import Variable
+      >>> n = Variable("n", 1, 8)
+      >>> bound_value(n.bind(3) + 1), bound_value(n + 1)
+      (4, None)
     """
     if isinstance(x, int):
         return x

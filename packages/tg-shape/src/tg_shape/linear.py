@@ -114,10 +114,10 @@ def linear_terms(e: sint) -> tuple[list[tuple[Expr, int]], int]:
     """``e`` as a sum: atoms (variables, quotients, remainders, products…) with integer coefficients, and the constant.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
-        >>> linear_terms(i * 4 + j // 2 + 7)
-        ([(i, 4), (j//2, 1)], 7)
+      >>> from tg_shape import Variable
+      >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
+      >>> linear_terms(i * 4 + j // 2 + 7)
+      ([(i, 4), (j//2, 1)], 7)
     """
     pairs, const = terms_of(e)
     return list(pairs), const
@@ -127,18 +127,18 @@ def coefficient(e: sint, var: Expr) -> int | None:
     """By how much ``e`` grows with ``var``: its integer coefficient.
 
     Args:
-        e: an index or a size; an integer has no variables.
-        var: usually a loop's variable, whose coefficient is the stride of the accesses at index ``e``.
+      e: an index or a size; an integer has no variables.
+      var: usually a loop's variable, whose coefficient is the stride of the accesses at index ``e``.
 
     Returns:
-        0 if ``var`` does not occur, None if ``e`` is not linear in it.
+      0 if ``var`` does not occur, None if ``e`` is not linear in it.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
-        >>> index = i * 4 + j // 2
-        >>> coefficient(index, i), coefficient(index, j), coefficient(5, i)
-        (4, None, 0)
+      >>> from tg_shape import Variable
+      >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
+      >>> index = i * 4 + j // 2
+      >>> coefficient(index, i), coefficient(index, j), coefficient(5, i)
+      (4, None, 0)
     """
     found = 0
     for atom, c in terms_of(e)[0]:

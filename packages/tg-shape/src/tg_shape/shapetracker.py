@@ -26,15 +26,15 @@ class ShapeTracker:
     interned by their map: chains of movements that are found to do the same to a buffer give the same object.
 
     Args:
-        views: the lowest first; at least one.
+      views: the lowest first; at least one.
 
     Raises:
-        ValueError: if there is no view.
+      ValueError: if there is no view.
 
     Example:
-        >>> st = ShapeTracker.from_shape((2, 3)).permute((1, 0)).reshape((6,))
-        >>> len(st.views), [st.index([i])[0] for i in range(6)]
-        (2, [0, 3, 1, 4, 2, 5])
+      >>> st = ShapeTracker.from_shape((2, 3)).permute((1, 0)).reshape((6,))
+      >>> len(st.views), [st.index([i])[0] for i in range(6)]
+      (2, [0, 3, 1, 4, 2, 5])
     """
 
     __slots__ = ("__weakref__", "_function", "numeric", "shape", "views")
@@ -60,7 +60,7 @@ class ShapeTracker:
         """The contiguous tracker of a shape.
 
         Raises:
-            ValueError: if a size is negative.
+          ValueError: if a size is negative.
         """
         return ShapeTracker((View(shape),))
 
@@ -89,7 +89,7 @@ class ShapeTracker:
         """The same elements, in row-major order, in another shape.
 
         Raises:
-            ValueError: if the numbers of elements differ or a size is negative.
+          ValueError: if the numbers of elements differ or a size is negative.
         """
         return _moved(self, "reshape", tuple(shape))
 
@@ -97,7 +97,7 @@ class ShapeTracker:
         """Dimension ``i`` of the result is dimension ``order[i]``.
 
         Raises:
-            ValueError: if ``order`` is not a permutation of the dimensions.
+          ValueError: if ``order`` is not a permutation of the dimensions.
         """
         return _moved(self, "permute", tuple(order))
 
@@ -105,7 +105,7 @@ class ShapeTracker:
         """Dimensions of size 1 repeated to the sizes of ``shape``; the others must agree.
 
         Raises:
-            ValueError: if a size other than 1 would change, or the number of dimensions differs.
+          ValueError: if a size other than 1 would change, or the number of dimensions differs.
         """
         return _moved(self, "expand", tuple(shape))
 
@@ -113,7 +113,7 @@ class ShapeTracker:
         """``widths[i] = (before, after)`` invalid indexes added to each dimension.
 
         Raises:
-            ValueError: if a width is negative or their number is not the number of dimensions.
+          ValueError: if a width is negative or their number is not the number of dimensions.
         """
         return _moved(self, "pad", tuple(map(tuple, widths)))
 
@@ -121,7 +121,7 @@ class ShapeTracker:
         """The part ``bounds[i] = (begin, end)`` of each dimension.
 
         Raises:
-            ValueError: if a range is not within its dimension, or their number is not the number of dimensions.
+          ValueError: if a range is not within its dimension, or their number is not the number of dimensions.
         """
         return _moved(self, "shrink", tuple(map(tuple, bounds)))
 
@@ -129,7 +129,7 @@ class ShapeTracker:
         """The given dimensions reversed. Negative axes count from the end.
 
         Raises:
-            ValueError: if an axis is out of range or given twice.
+          ValueError: if an axis is out of range or given twice.
         """
         return _moved(self, "flip", tuple(axes))
 
@@ -137,7 +137,7 @@ class ShapeTracker:
         """Every ``steps[i]``-th index of each dimension; a negative step begins at the end, as in a Python slice.
 
         Raises:
-            ValueError: if a step is 0 or their number is not the number of dimensions.
+          ValueError: if a step is 0 or their number is not the number of dimensions.
         """
         return _moved(self, "stride", tuple(steps))
 
@@ -157,13 +157,13 @@ class ShapeTracker:
         applied to ``t``. It exists where every element of the buffer is seen at exactly one valid index.
 
         Returns:
-            The inverse, of shape ``out_shape``, or None: the map is expanded, cut or overlapping, or no chain of
-            movements is found that undoes it.
+          The inverse, of shape ``out_shape``, or None: the map is expanded, cut or overlapping, or no chain of
+          movements is found that undoes it.
 
         Example:
-            >>> st = ShapeTracker.from_shape((2, 3)).permute((1, 0)).pad(((0, 1), (0, 0)))
-            >>> st.shape, (st + st.invert((2, 3))).contiguous
-            ((4, 2), True)
+          >>> st = ShapeTracker.from_shape((2, 3)).permute((1, 0)).pad(((0, 1), (0, 0)))
+          >>> st.shape, (st + st.invert((2, 3))).contiguous
+          ((4, 2), True)
         """
         return _inverted(self, tuple(as_sint(s) for s in out_shape))
 
@@ -173,10 +173,10 @@ class ShapeTracker:
         Where the validity is 0 the position means nothing and may be out of range.
 
         Args:
-            idxs: one integer or expression a dimension, each within the dimension.
+          idxs: one integer or expression a dimension, each within the dimension.
 
         Raises:
-            ValueError: if their number is not the number of dimensions.
+          ValueError: if their number is not the number of dimensions.
         """
         if len(idxs) != len(self.shape):
             raise ValueError(f"index: shape {self.shape} needs {len(self.shape)} indexes, got {len(idxs)}")
@@ -194,7 +194,7 @@ class ShapeTracker:
         """The distance in the buffer of a step along each dimension; None where it is not one number.
 
         Args:
-            ignore_valid: give the distance also for dimensions on which the validity depends.
+          ignore_valid: give the distance also for dimensions on which the validity depends.
         """
         return _real_strides(self, ignore_valid)
 
@@ -202,7 +202,7 @@ class ShapeTracker:
         """Whether the validity depends on the index of a dimension.
 
         Raises:
-            IndexError: if there is no such dimension.
+          IndexError: if there is no such dimension.
         """
         valid = self.function[1]
         x = loop_variables(self.shape)[axis]
@@ -226,7 +226,7 @@ class ShapeTracker:
         """The tracker with bound variables replaced by the variables, and their values.
 
         Raises:
-            ValueError: if one variable is bound to two values.
+          ValueError: if one variable is bound to two values.
         """
         values: dict[Variable, int] = {}
         if self.numeric:
@@ -239,10 +239,10 @@ class ShapeTracker:
         Variables without a value stay as they are.
 
         Example:
-            >>> n = Variable("n", 1, 8)
-            >>> st = ShapeTracker.from_shape((n.bind(3), 2)).bind({n: 5})
-            >>> st.unbind()[1][n]
-            5
+          >>> n = Variable("n", 1, 8)
+          >>> st = ShapeTracker.from_shape((n.bind(3), 2)).bind({n: 5})
+          >>> st.unbind()[1][n]
+          5
         """
         if self.numeric:
             return self
@@ -255,9 +255,9 @@ class ShapeTracker:
         """The tracker with variables replaced by numbers. Variables without a value stay as they are.
 
         Example:
-            >>> n = Variable("n", 1, 8)
-            >>> ShapeTracker.from_shape((n, 2)).at({n: 5}).shape
-            (5, 2)
+          >>> n = Variable("n", 1, 8)
+          >>> ShapeTracker.from_shape((n, 2)).at({n: 5}).shape
+          (5, 2)
         """
         return self if self.numeric else ShapeTracker([_substituted(view, values) for view in self.views])
 

@@ -4,12 +4,12 @@ One node after another, separated by semicolons: an op and its arguments, a numb
 for an earlier node. ``var n 1 10`` is a variable with its bounds.
 
 Example:
-    >>> from tg_shape import Variable
-    >>> n = Variable("n", 1, 10)
-    >>> dumps(n * 4 + 1)
-    'var n 1 10;mul #0 4;add #1 1'
-    >>> loads(dumps(n * 4 + 1)) is n * 4 + 1
-    True
+  >>> from tg_shape import Variable
+  >>> n = Variable("n", 1, 10)
+  >>> dumps(n * 4 + 1)
+  'var n 1 10;mul #0 4;add #1 1'
+  >>> loads(dumps(n * 4 + 1)) is n * 4 + 1
+  True
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def dumps(e: sint) -> str:
     """The text of an integer or an expression.
 
     Raises:
-      ValueError: a variable has a symbolic bound, or a name that is no identifier.
+      ValueError: if a variable has a symbolic bound, or a name that is no identifier.
     """
     if isinstance(e, int):
         return str(e)
@@ -43,7 +43,7 @@ def loads(text: str) -> sint:
     """What :func:`dumps` made a text of.
 
     Raises:
-      ValueError: the text is in another form.
+      ValueError: if the text is in another form.
     """
     built: list[sint] = []
     try:

@@ -14,12 +14,12 @@ def toposort(roots: Iterable[T], operands: Callable[[T], Sequence[T]]) -> list[T
     Iterative, so that depth does not matter.
 
     Args:
-        roots: where to begin.
-        operands: the nodes to visit before a node. A walk that ends at some nodes gives none for them.
+      roots: where to begin.
+      operands: the nodes to visit before a node. A walk that ends at some nodes gives none for them.
 
     Example:
-        >>> toposort([12], lambda n: [d for d in (2, 3, 4) if n % d == 0 and n != d])
-        [2, 3, 4, 12]
+      >>> toposort([12], lambda n: [d for d in (2, 3, 4) if n % d == 0 and n != d])
+      [2, 3, 4, 12]
     """
     order: dict[T, None] = {}
     stack: list[T | None] = [*roots]

@@ -28,20 +28,20 @@ class View:
     - a view with no elements has strides 0, offset 0, and no mask.
 
     Args:
-        shape: sizes, ``int`` or symbolic, each at least 0.
-        strides: positions a step moves, one a dimension; contiguous if None.
-        offset: position of index ``(0, ..., 0)``.
-        mask: valid half-open range of each dimension, or None.
+      shape: sizes, ``int`` or symbolic, each at least 0.
+      strides: positions a step moves, one a dimension; contiguous if None.
+      offset: position of index ``(0, ..., 0)``.
+      mask: valid half-open range of each dimension, or None.
 
     Raises:
-        ValueError: if a size is negative, or the lengths differ.
+      ValueError: if a size is negative, or the lengths differ.
 
     Example:
-        >>> v = View((2, 3))
-        >>> v.strides, v.contiguous
-        ((3, 1), True)
-        >>> View((1, 3), (7, 1)) is View((1, 3))
-        True
+      >>> v = View((2, 3))
+      >>> v.strides, v.contiguous
+      ((3, 1), True)
+      >>> View((1, 3), (7, 1)) is View((1, 3))
+      True
     """
 
     __slots__ = ("shape", "strides", "offset", "mask", "contiguous", "size", "__weakref__")
@@ -86,7 +86,7 @@ class View:
         """Position and validity (0/1) of an index.
 
         Args:
-            idxs: one index a dimension, each within the dimension.
+          idxs: one index a dimension, each within the dimension.
         """
         return _index(self, tuple([x if type(x) is int else as_sint(x) for x in idxs]))
 
@@ -103,7 +103,7 @@ class View:
         """The least and the greatest position of a valid index, None if there is no valid index.
 
         Args:
-            values: of the variables, all of them.
+          values: of the variables, all of them.
 
         >>> View((4, 4), (4, -1), 3).reach(), View((4,), (1,), -1, ((1, 3),)).reach()
         ((0, 15), (0, 1))

@@ -169,13 +169,13 @@ def unbind(x: sint) -> tuple[sint, dict[Variable, int]]:
     """``x`` with bound variables replaced by the variables, and their values.
 
     Raises:
-        ValueError: if one variable is bound to two values.
+      ValueError: if one variable is bound to two values.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> n = Variable("n", 1, 10)
-        >>> unbind(n.bind(3) * 4 + 1)
-        (n*4 + 1, {n: 3})
+      >>> from tg_shape import Variable
+      >>> n = Variable("n", 1, 10)
+      >>> unbind(n.bind(3) * 4 + 1)
+      (n*4 + 1, {n: 3})
     """
     if isinstance(x, int):
         return x, {}

@@ -29,9 +29,9 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
     last, so filling one overlaps with the device's copying of another.
 
     Attributes:
-        peer_group: devices of one group can address one another's memory.
-        staging_slots: number of slots.
-        staging_nbytes: size of each.
+      peer_group: devices of one group can address one another's memory.
+      staging_slots: number of slots.
+      staging_nbytes: size of each.
     """
 
     supports_offset = True
@@ -60,10 +60,10 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """Says in which order copies happen, and on which queue; without one the host copies what it sees.
 
         Args:
-            timeline: the order.
-            compute_queue: makes a queue for work that is no copy.
-            copy_queue: makes a queue for copies; None if there is none.
-            profiled: the device whose copies profiles show.
+          timeline: the order.
+          compute_queue: makes a queue for work that is no copy.
+          copy_queue: makes a queue for copies; None if there is none.
+          profiled: the device whose copies profiles show.
         """
         self._timeline, self._compute_queue, self._copy_queue = timeline, compute_queue, copy_queue
         self._profiled = profiled
@@ -101,10 +101,10 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """Frees what :meth:`alloc` gave, once the device is done with it; it is not kept for other requests.
 
         Args:
-            opaque: the memory.
-            options: those it was allocated with.
-            done: whether the device is done; if None, everything submitted by now must be.
-            keep: kept alive until then.
+          opaque: the memory.
+          options: those it was allocated with.
+          done: whether the device is done; if None, everything submitted by now must be.
+          keep: kept alive until then.
         """
         self.account(-opaque.nbytes, -1)
         self._retired.append((done or self.timeline.here(), opaque, options, keep))
@@ -129,7 +129,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """The order in which copies happen.
 
         Raises:
-            DeviceError: if the allocator belongs to no device yet.
+          DeviceError: if the allocator belongs to no device yet.
         """
         if self._timeline is None:
             raise DeviceError(f"{self.device}: the allocator is not attached to a device")
@@ -139,8 +139,8 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """Copies host memory to the device; ``src`` may be changed when this returns.
 
         Raises:
-            ValueError: if ``src`` is larger than ``dest``.
-            DeviceFault: if the device is stopped.
+          ValueError: if ``src`` is larger than ``dest``.
+          DeviceFault: if the device is stopped.
         """
         data = _bytes_of(src, dest, "copyin")
         self.timeline.require()
@@ -164,8 +164,8 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """Copies device memory to the host, after the work submitted before.
 
         Raises:
-            ValueError: if ``dest`` is larger than ``src``.
-            DeviceFault: if the device is stopped.
+          ValueError: if ``dest`` is larger than ``src``.
+          DeviceFault: if the device is stopped.
         """
         data = _bytes_of(dest, src, "copyout")
         if self._copy_queue is None:

@@ -14,17 +14,17 @@ class ArgsLayout:
     """Where each argument of a kernel lies.
 
     Attributes:
-        buffers: number of buffers; each is an address of 8 bytes, the first one after the prefix.
-        scalars: dtypes of the scalars that follow, each aligned to its own size.
-        prefix: 32-bit words that come before everything.
-        offsets: byte offset of each scalar.
-        nbytes: size of the block, a multiple of 8.
+      buffers: number of buffers; each is an address of 8 bytes, the first one after the prefix.
+      scalars: dtypes of the scalars that follow, each aligned to its own size.
+      prefix: 32-bit words that come before everything.
+      offsets: byte offset of each scalar.
+      nbytes: size of the block, a multiple of 8.
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> layout = ArgsLayout(2, (dtypes.uint8, dtypes.int32, dtypes.float64))
-        >>> layout.offsets, layout.nbytes
-        ((16, 20, 24), 32)
+      >>> from tg_dtype import dtypes
+      >>> layout = ArgsLayout(2, (dtypes.uint8, dtypes.int32, dtypes.float64))
+      >>> layout.offsets, layout.nbytes
+      ((16, 20, 24), 32)
     """
 
     __slots__ = ("buffers", "nbytes", "offsets", "prefix", "scalars")
@@ -33,7 +33,7 @@ class ArgsLayout:
         """Lays the block out.
 
         Raises:
-            ValueError: if a scalar's dtype is a vector or has no values.
+          ValueError: if a scalar's dtype is a vector or has no values.
         """
         self.buffers, self.scalars, self.prefix = buffers, tuple(scalars), tuple(prefix)
         at = self.buffers_at + 8 * buffers
@@ -60,10 +60,10 @@ class HCQArgsState:
     every submission.
 
     Attributes:
-        memory: the block.
-        layout: where each argument lies in it.
-        bufs: the buffers, kept alive with the block.
-        symbolic: (byte offset, size in bytes, value) of what is to be patched.
+      memory: the block.
+      layout: where each argument lies in it.
+      bufs: the buffers, kept alive with the block.
+      symbolic: (byte offset, size in bytes, value) of what is to be patched.
     """
 
     __slots__ = ("bufs", "layout", "memory", "symbolic")
@@ -74,8 +74,8 @@ class HCQArgsState:
         """Fills ``memory``.
 
         Raises:
-            ValueError: if the number of buffers or scalars is not the layout's, the block is too small, or an
-                integer does not fit its dtype.
+          ValueError: if the number of buffers or scalars is not the layout's, the block is too small, or an
+              integer does not fit its dtype.
         """
         if len(bufs) != layout.buffers or len(vals) != len(layout.scalars):
             raise ValueError(

@@ -14,12 +14,12 @@ class HCQBuffer:
     """A range of a device's address space.
 
     Attributes:
-        address: where the device finds it; an expression for a buffer that a replay will name.
-        nbytes: size.
-        view: the same memory as the host sees it, or None where the host cannot.
-        meta: what the allocator needs to free it.
-        base: the buffer that owns the memory, where this is a part of one.
-        mappings: names of the devices that can address it.
+      address: where the device finds it; an expression for a buffer that a replay will name.
+      nbytes: size.
+      view: the same memory as the host sees it, or None where the host cannot.
+      meta: what the allocator needs to free it.
+      base: the buffer that owns the memory, where this is a part of one.
+      mappings: names of the devices that can address it.
     """
 
     __slots__ = ("__weakref__", "address", "_lent", "address", "base", "mappings", "meta", "nbytes", "view")
@@ -41,7 +41,7 @@ class HCQBuffer:
         """The part from byte ``start`` on; it keeps the whole alive.
 
         Raises:
-            ValueError: if the part reaches outside.
+          ValueError: if the part reaches outside.
         """
         size = self.nbytes - start if nbytes is None else nbytes
         if start < 0 or size < 0 or start + size > self.nbytes:
@@ -53,7 +53,7 @@ class HCQBuffer:
         """The memory as the host sees it.
 
         Raises:
-            ValueError: if the host cannot see it.
+          ValueError: if the host cannot see it.
         """
         if self.view is None:
             raise ValueError(f"{self!r} cannot be reached by the host")
@@ -63,7 +63,7 @@ class HCQBuffer:
         """The first ``nbytes`` bytes as the host sees them; the memory stays valid as long as the view lives.
 
         Raises:
-            ValueError: if the host cannot see them, or there are not so many.
+          ValueError: if the host cannot see them, or there are not so many.
         """
         view = self.host_view()
         if nbytes > view.nbytes:

@@ -32,14 +32,14 @@ class HCQCompiled(Compiled):
     A subclass constructs its allocator and its queues, and calls :meth:`fail` when the hardware reports a fault.
 
     Attributes:
-        timeline: the order of everything submitted.
-        kernargs: short-lived argument blocks.
-        ticks_per_us: the device's clock rate.
-        timeout_ms: how long a signal may stand still before it is given up; the setting ``HCQ_TIMEOUT_MS``.
-        error_state: what stopped the device; None while it runs.
-        generation: how often the device was reset.
-        clock: the device's clock as profiles know it.
-        clock_known: whether it was compared with the host's.
+      timeline: the order of everything submitted.
+      kernargs: short-lived argument blocks.
+      ticks_per_us: the device's clock rate.
+      timeout_ms: how long a signal may stand still before it is given up; the setting ``HCQ_TIMEOUT_MS``.
+      error_state: what stopped the device; None while it runs.
+      generation: how often the device was reset.
+      clock: the device's clock as profiles know it.
+      clock_known: whether it was compared with the host's.
     """
 
     self_timed = True
@@ -86,8 +86,8 @@ class HCQCompiled(Compiled):
         """Waits until everything that was submitted is done.
 
         Raises:
-            DeviceFault: if the device stopped on a command. It stays stopped, and every later call raises again.
-            DeviceTimeout: if it makes no progress for ``timeout_ms``; it counts as stopped from then on.
+          DeviceFault: if the device stopped on a command. It stays stopped, and every later call raises again.
+          DeviceTimeout: if it makes no progress for ``timeout_ms``; it counts as stopped from then on.
         """
         self.raise_error_state()
         try:

@@ -25,7 +25,7 @@ def memory_at(address: int, nbytes: int) -> memoryview:
     """The ``nbytes`` bytes at ``address``, writable. The caller keeps the memory alive.
 
     Raises:
-        ValueError: if ``nbytes`` is negative, or the address is null while there are bytes.
+      ValueError: if ``nbytes`` is negative, or the address is null while there are bytes.
     """
     if nbytes < 0 or (address == 0 and nbytes):
         raise ValueError(f"no view of {nbytes} bytes at address {address:#x}")
@@ -37,16 +37,16 @@ class MMIO:
     """Memory at an address, read and written in units of 1, 2, 4 or 8 bytes, each with one access.
 
     Attributes:
-        address: of the first byte.
-        nbytes: size in bytes.
-        fmt: ``"B"``, ``"H"``, ``"I"`` or ``"Q"``: unsigned, in the machine's byte order.
+      address: of the first byte.
+      nbytes: size in bytes.
+      fmt: ``"B"``, ``"H"``, ``"I"`` or ``"Q"``: unsigned, in the machine's byte order.
 
     Example:
-        >>> memory = bytearray(16)
-        >>> registers = MMIO.of(memory, "I")
-        >>> registers[1] = 0x12345678
-        >>> bytes(memory[4:8]), len(registers), hex(registers.view(4, 2, "H")[0])
-        (b'xV4\\x12', 4, '0x5678')
+      >>> memory = bytearray(16)
+      >>> registers = MMIO.of(memory, "I")
+      >>> registers[1] = 0x12345678
+      >>> bytes(memory[4:8]), len(registers), hex(registers.view(4, 2, "H")[0])
+      (b'xV4\\x12', 4, '0x5678')
     """
 
     __slots__ = ("_memory", "_owner", "address", "fmt", "nbytes")
@@ -55,7 +55,7 @@ class MMIO:
         """A view of ``nbytes`` bytes; ``owner`` is kept alive with it.
 
         Raises:
-            ValueError: if the format is unknown, or the address or size is no multiple of its unit.
+          ValueError: if the format is unknown, or the address or size is no multiple of its unit.
         """
         unit = _ITEMSIZE.get(fmt)
         if unit is None:
@@ -96,7 +96,7 @@ class MMIO:
         """The part from byte ``offset`` on, as another format where one is given.
 
         Raises:
-            ValueError: if the part reaches outside.
+          ValueError: if the part reaches outside.
         """
         size = self.nbytes - offset if nbytes is None else nbytes
         if offset < 0 or size < 0 or offset + size > self.nbytes:
@@ -115,20 +115,20 @@ class FileIO:
     """A file, device node or directory of the operating system.
 
     Attributes:
-        path: what was opened.
-        fd: the descriptor, -1 once closed.
+      path: what was opened.
+      fd: the descriptor, -1 once closed.
 
     Example:
-        >>> with FileIO("/dev/null", os.O_RDWR) as null:
-        ...     null.write(b"nothing"), null.read(4)
-        (7, b'')
+      >>> with FileIO("/dev/null", os.O_RDWR) as null:
+      ...     null.write(b"nothing"), null.read(4)
+      (7, b'')
     """
 
     def __init__(self, path: str, flags: int = os.O_RDONLY) -> None:
         """Opens ``path``.
 
         Raises:
-            OSError: if it cannot be opened.
+          OSError: if it cannot be opened.
         """
         self.path, self.fd = path, -1
         self.fd = self._open(path, flags)
@@ -140,10 +140,10 @@ class FileIO:
         """Calls ioctl; a ctypes argument is passed by address and changed in place.
 
         Returns:
-            what the call returned, never negative.
+          what the call returned, never negative.
 
         Raises:
-            OSError: if the call fails; the message holds the path and the request.
+          OSError: if the call fails; the message holds the path and the request.
         """
         from fcntl import ioctl  # not on every system
 
@@ -169,10 +169,10 @@ class FileIO:
         """Maps ``nbytes`` bytes of the file from ``offset`` on; ``address`` is a hint, or binding with MAP_FIXED.
 
         Returns:
-            the address of the mapping.
+          the address of the mapping.
 
         Raises:
-            OSError: if it cannot be mapped.
+          OSError: if it cannot be mapped.
         """
         return _mmap(address, nbytes, prot, flags, self.fd, offset, self.path)
 
@@ -181,7 +181,7 @@ class FileIO:
         """Maps ``nbytes`` bytes that belong to no file, zeroed; returns their address.
 
         Raises:
-            OSError: if there is no memory.
+          OSError: if there is no memory.
         """
         return _mmap(address, nbytes, prot, flags | _MAP_ANONYMOUS, -1, 0, "anonymous memory")
 
@@ -190,7 +190,7 @@ class FileIO:
         """Takes a mapping back.
 
         Raises:
-            OSError: if the range is none.
+          OSError: if the range is none.
         """
         if _libc().munmap(ctypes.c_void_p(address), ctypes.c_size_t(nbytes)) != 0:
             raise OSError(ctypes.get_errno(), f"munmap: {os.strerror(ctypes.get_errno())}", f"{address:#x}")
@@ -213,7 +213,7 @@ class FileIO:
         """The names in a directory, sorted.
 
         Raises:
-            OSError: if it is none.
+          OSError: if it is none.
         """
         return sorted(os.listdir(path))
 

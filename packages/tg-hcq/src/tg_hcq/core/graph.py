@@ -24,12 +24,12 @@ class HCQGraph(KernelGraph[HCQProgram]):
     the values of the variables once, patches what changed, and jumps.
 
     Args:
-        items: what to run; each a kernel of the device, its buffers allocated or inputs.
-        inputs: buffers that each replay replaces; a view of one follows it.
-        var_vals: the values of the variables now; only their names matter.
+      items: what to run; each a kernel of the device, its buffers allocated or inputs.
+      inputs: buffers that each replay replaces; a view of one follows it.
+      var_vals: the values of the variables now; only their names matter.
 
     Raises:
-        DeviceError: if an item is no kernel of a queue-driven device, or of another one than the first.
+      DeviceError: if an item is no kernel of a queue-driven device, or of another one than the first.
     """
 
     self_timed = True
@@ -62,8 +62,8 @@ class HCQGraph(KernelGraph[HCQProgram]):
         """Runs all kernels with ``bufs`` for ``inputs``.
 
         Raises:
-            ValueError: if there is another number of buffers than ``inputs``, or a variable without a value.
-            DeviceFault: if the device is stopped.
+          ValueError: if there is another number of buffers than ``inputs``, or a variable without a value.
+          DeviceFault: if the device is stopped.
         """
         if len(bufs) != len(self.inputs):
             raise self.wrong_count(bufs)

@@ -16,7 +16,7 @@ class KernargsRing:
     submission, put together under the timeline's lock.
 
     Attributes:
-        alignment: of every block, in bytes.
+      alignment: of every block, in bytes.
     """
 
     alignment = 64
@@ -31,8 +31,8 @@ class KernargsRing:
         """A block of ``nbytes`` bytes.
 
         Raises:
-            DeviceError: if it is larger than a segment.
-            DeviceTimeout: if the ring is full and the device makes no progress.
+          DeviceError: if it is larger than a segment.
+          DeviceTimeout: if the ring is full and the device makes no progress.
         """
         size = -(-max(nbytes, 1) // self.alignment) * self.alignment
         if size > self._segment_nbytes:

@@ -41,24 +41,24 @@ class PatchTable:
     """Symbolic values, and the places in memory that hold pieces of them.
 
     Attributes:
-        exprs: the distinct values, in order of first use.
-        values: what each is now, two's complement in 64 bits.
-        rows: (space, dword, shift, mask) for each place, grouped by value; a positive shift is to the right.
-        starts: rows of value i are ``starts[i]`` to ``starts[i + 1]``. Rows and starts are there once sealed.
+      exprs: the distinct values, in order of first use.
+      values: what each is now, two's complement in 64 bits.
+      rows: (space, dword, shift, mask) for each place, grouped by value; a positive shift is to the right.
+      starts: rows of value i are ``starts[i]`` to ``starts[i + 1]``. Rows and starts are there once sealed.
 
     Example:
-        >>> from tg_shape import Variable
-        >>> n = Variable("n", 0, 2**40)
-        >>> table, words = PatchTable(), array("I", [0xFF000000, 0, 0])
-        >>> table.add(n, 0, 1)
-        >>> table.add(n, 0, 2, shift=32)
-        >>> table.add(n % 8, 0, 0, width=3, low=4)
-        >>> table.seal()
-        >>> table.apply(table.resolve({n: 0x500000003}), [words])
-        >>> [hex(word) for word in words]
-        ['0xff000030', '0x3', '0x5']
-        >>> table.resolve({n: 0x500000003})
-        []
+      >>> from tg_shape import Variable
+      >>> n = Variable("n", 0, 2**40)
+      >>> table, words = PatchTable(), array("I", [0xFF000000, 0, 0])
+      >>> table.add(n, 0, 1)
+      >>> table.add(n, 0, 2, shift=32)
+      >>> table.add(n % 8, 0, 0, width=3, low=4)
+      >>> table.seal()
+      >>> table.apply(table.resolve({n: 0x500000003}), [words])
+      >>> [hex(word) for word in words]
+      ['0xff000030', '0x3', '0x5']
+      >>> table.resolve({n: 0x500000003})
+      []
     """
 
     def __init__(self) -> None:
@@ -77,15 +77,15 @@ class PatchTable:
         """Has bits ``shift`` to ``shift + width`` of ``value`` put at bit ``low`` of a dword.
 
         Args:
-            value: the value.
-            space: index of the memory that ``apply`` is given.
-            dword: index in that memory, in units of 4 bytes.
-            width: number of bits, 1 to 32.
-            low: where they go in the dword.
-            shift: where they come from in the value.
+          value: the value.
+          space: index of the memory that ``apply`` is given.
+          dword: index in that memory, in units of 4 bytes.
+          width: number of bits, 1 to 32.
+          low: where they go in the dword.
+          shift: where they come from in the value.
 
         Raises:
-            ValueError: if the field does not fit in a dword, or the table is sealed.
+          ValueError: if the field does not fit in a dword, or the table is sealed.
         """
         if self._known or len(self.starts):
             raise ValueError("the patch table is sealed")
@@ -123,7 +123,7 @@ class PatchTable:
         """Computes every value once and keeps it; returns the indices of those that changed, at first all of them.
 
         Raises:
-            ValueError: if a variable has no value or one outside of its bounds; nothing has changed then.
+          ValueError: if a variable has no value or one outside of its bounds; nothing has changed then.
         """
         fresh = array("Q")
         for expr in self.exprs:

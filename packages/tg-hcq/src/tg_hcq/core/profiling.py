@@ -66,11 +66,11 @@ def timed(
     """What the block appends to ``queue`` becomes a span of the device, while a profile is recorded.
 
     Args:
-        device: whose queue it is; nothing is recorded if None.
-        queue: the queue, not submitted yet.
-        track: name of the queue in the trace.
-        name: what to call it; the name of the step that is being executed if None.
-        args: what to show with it; that of the step if None.
+      device: whose queue it is; nothing is recorded if None.
+      queue: the queue, not submitted yet.
+      track: name of the queue in the trace.
+      name: what to call it; the name of the step that is being executed if None.
+      args: what to show with it; that of the step if None.
     """
     end = begin(device, queue, track, name, args)
     yield

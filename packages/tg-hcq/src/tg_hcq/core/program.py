@@ -18,9 +18,9 @@ class HCQProgram(LoadedProgram[HCQBuffer]):
     """A kernel and the layout of its arguments. What makes it run is the subclass's, and its queue's.
 
     Attributes:
-        device: where it is loaded.
-        name: the kernel's name.
-        layout: the layout of its argument block; None for buffers and then int32 scalars, as many as it is called with.
+      device: where it is loaded.
+      name: the kernel's name.
+      layout: the layout of its argument block; None for buffers and then int32 scalars, as many as it is called with.
     """
 
     def __init__(self, device: HCQCompiled, name: str, layout: ArgsLayout | None = None) -> None:
@@ -36,7 +36,7 @@ class HCQProgram(LoadedProgram[HCQBuffer]):
         """An argument block: in ``memory``, or in a short-lived one, for one submission under the timeline's lock.
 
         Raises:
-            ValueError: if the arguments are not those of the layout.
+          ValueError: if the arguments are not those of the layout.
         """
         layout = self.layout_of(len(bufs), len(vals))
         block = self.device.kernargs.alloc(layout.nbytes) if memory is None else memory
@@ -49,12 +49,12 @@ class HCQProgram(LoadedProgram[HCQBuffer]):
         """Launches the kernel after everything that was submitted before.
 
         Returns:
-            where it is waited for, the seconds it ran by the device's clock; else None.
+          where it is waited for, the seconds it ran by the device's clock; else None.
 
         Raises:
-            ValueError: if the arguments are not those of the layout; nothing is submitted then.
-            DeviceError: if a size is negative, or a group has no work-items.
-            DeviceFault: if the device is stopped, or stops while it is waited for.
+          ValueError: if the arguments are not those of the layout; nothing is submitted then.
+          DeviceError: if a size is negative, or a group has no work-items.
+          DeviceFault: if the device is stopped, or stops while it is waited for.
         """
         device = self.device
         groups, items, vals, wait = how

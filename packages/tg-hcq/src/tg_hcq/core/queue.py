@@ -43,7 +43,7 @@ class QueueDevice(SignalOwner, Protocol):
     """What a queue asks of the device that it is bound or submitted to.
 
     Attributes:
-        generation: how often the device was reset, which forgets what was submitted.
+      generation: how often the device was reset, which forgets what was submitted.
     """
 
     generation: int
@@ -141,7 +141,7 @@ class HWQueue(ABC):
         """Launches ``program``. Symbolic arguments are patched in ``args``' memory, which no other launch may use.
 
         Raises:
-            TypeError: if the program is of another kind of device.
+          TypeError: if the program is of another kind of device.
         """
         self._exec(program, args, global_size, local_size)
         if args.symbolic:
@@ -157,7 +157,7 @@ class HWQueue(ABC):
         """Appends 32-bit words.
 
         Raises:
-            ValueError: if the queue is sealed, or a value does not always fit in 32 bits.
+          ValueError: if the queue is sealed, or a value does not always fit in 32 bits.
         """
         self._check_open()
         for value in values:
@@ -175,7 +175,7 @@ class HWQueue(ABC):
         """Appends 64-bit values, each as two words, the low one first.
 
         Raises:
-            ValueError: if the queue is sealed, or a value does not always fit in 64 bits.
+          ValueError: if the queue is sealed, or a value does not always fit in 64 bits.
         """
         self._check_open()
         for value in values:
@@ -192,7 +192,7 @@ class HWQueue(ABC):
         """Sets bits ``low`` to ``low + width`` of a word that was appended before, counted from the queue's beginning.
 
         Raises:
-            ValueError: if the queue is sealed, or the value does not always fit.
+          ValueError: if the queue is sealed, or the value does not always fit.
         """
         self._check_open()
         least, most = (value.vmin, value.vmax) if isinstance(value, Expr) else (value, value)
@@ -234,8 +234,8 @@ class HWQueue(ABC):
         """Moves the words to memory of ``device``, to which alone the queue can be submitted from now on.
 
         Raises:
-            ValueError: if it was bound or submitted before.
-            OutOfMemory: if there is no memory for the words.
+          ValueError: if it was bound or submitted before.
+          OutOfMemory: if there is no memory for the words.
         """
         with self._lock:
             self._check_open()
@@ -250,13 +250,13 @@ class HWQueue(ABC):
         """Sends the commands to the hardware, with values for their variables.
 
         Args:
-            device: where to; the same one every time.
-            var_vals: a value for each variable in the queue.
+          device: where to; the same one every time.
+          var_vals: a value for each variable in the queue.
 
         Raises:
-            ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
-            DeviceFault: if the device is stopped.
-            DeviceTimeout: if the previous submission, whose words are to be patched, does not end.
+          ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
+          DeviceFault: if the device is stopped.
+          DeviceTimeout: if the previous submission, whose words are to be patched, does not end.
         """
         with self._lock:
             self._seal(device, fenced=len(self._patches) > 0)

@@ -38,8 +38,8 @@ class HCQSignal:
     The slot is 16 bytes: the value at 0, the device's clock at 8, both unsigned 64-bit.
 
     Attributes:
-        slot: the memory; the host must see it.
-        owner: the device whose memory it is.
+      slot: the memory; the host must see it.
+      owner: the device whose memory it is.
     """
 
     SIZE: Final = 16
@@ -75,12 +75,12 @@ class HCQSignal:
         """Returns once the signal is at least ``value``.
 
         Args:
-            value: what to wait for.
-            timeout_ms: give up when the signal has not moved for so long; the owner's ``timeout_ms`` if None.
+          value: what to wait for.
+          timeout_ms: give up when the signal has not moved for so long; the owner's ``timeout_ms`` if None.
 
         Raises:
-            DeviceTimeout: if it did not move for ``timeout_ms``.
-            DeviceFault: if the device is stopped.
+          DeviceTimeout: if it did not move for ``timeout_ms``.
+          DeviceFault: if the device is stopped.
         """
         for _ in range(_SPINS):
             if self._words[0] >= value:

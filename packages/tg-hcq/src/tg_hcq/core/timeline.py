@@ -31,10 +31,10 @@ class Timeline:
     What was opened before a fork is the parent's: in the child everything raises, before it takes a lock.
 
     Attributes:
-        signal: the signal now in use.
-        value: what the next submission will set it to.
-        limit: the greatest value.
-        lock: held while a submission is put together. Reentrant.
+      signal: the signal now in use.
+      value: what the next submission will set it to.
+      limit: the greatest value.
+      lock: held while a submission is put together. Reentrant.
     """
 
     def __init__(self, device: QueueDevice, limit: int = LIMIT) -> None:
@@ -56,7 +56,7 @@ class Timeline:
         """Does nothing in the process that opened the device.
 
         Raises:
-            DeviceError: if the process was forked since.
+          DeviceError: if the process was forked since.
         """
         if not self.ours:
             raise DeviceError(
@@ -71,8 +71,8 @@ class Timeline:
         An exception in the block submits nothing.
 
         Raises:
-            DeviceFault: if the device is stopped.
-            DeviceError: if the process was forked since it was opened; likewise wherever something is waited for.
+          DeviceFault: if the device is stopped.
+          DeviceError: if the process was forked since it was opened; likewise wherever something is waited for.
         """
         self.require()
         # no signal between the lock, or the doorbell, and what is noted of it
@@ -95,8 +95,8 @@ class Timeline:
         """Submits a recorded queue, after everything that was submitted before.
 
         Raises:
-            ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
-            DeviceFault: if the device is stopped.
+          ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
+          DeviceFault: if the device is stopped.
         """
         self.require()
         with Uninterrupted(), self.lock:
@@ -136,8 +136,8 @@ class Timeline:
         """Returns once everything up to a point is done.
 
         Raises:
-            DeviceTimeout: if the device makes no progress for ``timeout_ms``.
-            DeviceFault: if the device is stopped.
+          DeviceTimeout: if the device makes no progress for ``timeout_ms``.
+          DeviceFault: if the device is stopped.
         """
         self.require()
         with self.lock:
@@ -149,8 +149,8 @@ class Timeline:
         """Returns once everything submitted so far is done.
 
         Raises:
-            DeviceTimeout: if the device makes no progress for ``timeout_ms``.
-            DeviceFault: if the device is stopped.
+          DeviceTimeout: if the device makes no progress for ``timeout_ms``.
+          DeviceFault: if the device is stopped.
         """
         self.wait(self.point(), timeout_ms)
 

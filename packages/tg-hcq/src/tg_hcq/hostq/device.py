@@ -172,7 +172,7 @@ class HostQueueProgram(HCQProgram):
         """Loads the function at address ``entry``; ``keep`` is kept alive with it.
 
         Raises:
-            ValueError: if a scalar is of a dtype that C functions do not take.
+          ValueError: if a scalar is of a dtype that C functions do not take.
         """
         super().__init__(device, name, layout)
         for dtype in () if layout is None else layout.scalars:
@@ -223,7 +223,7 @@ class HostQueueProgram(HCQProgram):
         """Loads a function of an object file, as the CPU device's compilers make them.
 
         Raises:
-            ELFError: if the object is damaged, or does not define the function.
+          ELFError: if the object is damaged, or does not define the function.
         """
         memory = ExecutableMemory(lib)
         return cls(device, name, memory.function(name), keep=memory)
@@ -252,11 +252,11 @@ class HostQueueDevice(HCQCompiled):
         """Opens the device. Its threads start with the first submission.
 
         Args:
-            device: its name.
-            entry: how the setting ``DEV`` asks for it.
-            ring_words: size of each ring, in 32-bit words; at least 16.
-            timeline_limit: see :class:`~tg_hcq.core.timeline.Timeline`.
-            memory_limit: most bytes that buffers may hold; None for what the system has.
+          device: its name.
+          entry: how the setting ``DEV`` asks for it.
+          ring_words: size of each ring, in 32-bit words; at least 16.
+          timeline_limit: see :class:`~tg_hcq.core.timeline.Timeline`.
+          memory_limit: most bytes that buffers may hold; None for what the system has.
         """
         renderer, compiler = _code_generation(entry or DevEntry(device.partition(":")[0].upper()))
         self._ring_words = ring_words
@@ -317,8 +317,8 @@ class HostQueueDevice(HCQCompiled):
         """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content.
 
         Raises:
-            DeviceError: if the process was forked since the device was opened; or a kernel does not end: nothing can
-                stop a thread in the middle of a function, and the device stays stopped.
+          DeviceError: if the process was forked since the device was opened; or a kernel does not end: nothing can
+              stop a thread in the middle of a function, and the device stays stopped.
         """
         self.timeline.require()
         with self.timeline.lock:

@@ -111,8 +111,8 @@ class HostExecutor:
     The pointers count words since the beginning and never wrap; a word's place is its count modulo the ring's size.
 
     Attributes:
-        name: for messages.
-        executed: number of packets executed, by opcode.
+      name: for messages.
+      executed: number of packets executed, by opcode.
     """
 
     def __init__(self, name: str, memory: HostMemory, on_fault: Callable[[DeviceFault], None], ring_words: int) -> None:
@@ -150,10 +150,10 @@ class HostExecutor:
         """Puts words in the ring and rings the doorbell; waits while the ring is too full.
 
         Raises:
-            ValueError: if there are more words than the ring holds.
-            DeviceTimeout: if the ring does not empty.
-            DeviceFault: if the queue is stopped.
-            DeviceError: if the system gives no thread to execute it.
+          ValueError: if there are more words than the ring holds.
+          DeviceTimeout: if the ring does not empty.
+          DeviceFault: if the queue is stopped.
+          DeviceError: if the system gives no thread to execute it.
         """
         size, count = len(self._ring), len(words)
         if count > size:
@@ -182,7 +182,7 @@ class HostExecutor:
         """Ends the thread, between two packets. What is left in the ring is not executed.
 
         Returns:
-            Whether it has ended. One that is in the middle of a kernel is not waited for longer than two seconds.
+          Whether it has ended. One that is in the middle of a kernel is not waited for longer than two seconds.
         """
         with self._lock:
             self._stopping = True

@@ -16,12 +16,12 @@ class HostMemory:
     Memory that was allocated here stays until it is unmapped, as on a device, whoever drops the buffer.
 
     Example:
-        >>> memory = HostMemory()
-        >>> address = memory.allocate(100).address
-        >>> memory.view(address, 100)
-        <MMIO 100 bytes at ... as B>
-        >>> memory.view(address, 5000) is None
-        True
+      >>> memory = HostMemory()
+      >>> address = memory.allocate(100).address
+      >>> memory.view(address, 100)
+      <MMIO 100 bytes at ... as B>
+      >>> memory.view(address, 5000) is None
+      True
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class HostMemory:
         """Zeroed, page-aligned memory, mapped to the device.
 
         Raises:
-            MemoryError: if the system has none.
+          MemoryError: if the system has none.
         """
         size = -(-max(nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
         try:
@@ -60,7 +60,7 @@ class HostMemory:
         """Takes back one mapping of exactly this range.
 
         Raises:
-            ValueError: if there is none.
+          ValueError: if there is none.
         """
         with self._lock:
             at = bisect.bisect_left(self._ranges, (address,))

@@ -181,8 +181,8 @@ def gather(slot: int, dtype: DType, st: ShapeTracker, index: LazyOp) -> LazyOp:
     """Reads buffer ``slot``, seen as ``st`` of shape (n,), at ``index``.
 
     Raises:
-      TypeError: the index is not an integer.
-      ValueError: ``st`` is not one-dimensional.
+      TypeError: if the index is not an integer.
+      ValueError: if ``st`` is not one-dimensional.
     """
     if not dtypes.is_int(index.dtype):
         raise TypeError(f"gather takes an integer index, got {index.dtype.name}")
@@ -202,8 +202,8 @@ def alu(op: Ops, *src: LazyOp) -> LazyOp:
     """An elementwise op.
 
     Raises:
-      ValueError: the shapes differ, or the number of operands is wrong.
-      TypeError: the dtypes do not fit.
+      ValueError: if the shapes differ, or the number of operands is wrong.
+      TypeError: if the dtypes do not fit.
     """
     dtype = _dtype_of(op, *[s.dtype for s in src])
     shape = src[0].shape
@@ -222,7 +222,7 @@ def bitcast(x: LazyOp, dtype: DType) -> LazyOp:
     """The bits of ``x`` taken as ``dtype``.
 
     Raises:
-      TypeError: the item sizes differ.
+      TypeError: if the item sizes differ.
     """
     if x.dtype.itemsize != dtype.itemsize:
         raise TypeError(f"bitcast needs equal item sizes, got {x.dtype.name} -> {dtype.name}")
@@ -233,7 +233,7 @@ def reduce(x: LazyOp, op: Ops, axes: tuple[int, ...]) -> LazyOp:
     """``x`` combined by ``op`` along ``axes``, which stay with size 1.
 
     Raises:
-      ValueError: ``op`` cannot reduce, or an axis is out of range.
+      ValueError: if ``op`` cannot reduce, or an axis is out of range.
     """
     if op not in REDUCIBLE:
         raise ValueError(f"{op.name} cannot reduce")
@@ -249,7 +249,7 @@ def store(slot: int, st: ShapeTracker, value: LazyOp) -> LazyOp:
     """Writes ``value`` to buffer ``slot`` through ``st``.
 
     Raises:
-      ValueError: the shapes differ.
+      ValueError: if the shapes differ.
     """
     if st.shape != value.shape:
         raise ValueError(f"STORE of shape {value.shape} through a view of shape {st.shape}")

@@ -58,7 +58,7 @@ def check_reach(what: str, views: Iterable[Doubt], values: Mapping[Variable, int
     """Does nothing where the values of the variables leave every view inside of its buffer.
 
     Raises:
-      IndexError: they do not; ``what`` begins the message.
+      IndexError: if they do not; ``what`` begins the message.
     """
     for doubt in views:
         reach = _inside(doubt, values)

@@ -191,7 +191,7 @@ class LazyBuffer:
         """The integers 0 to n-1 (shape (n,)).
 
         Raises:
-          TypeError: ``dtype`` is not an integer dtype.
+          TypeError: if ``dtype`` is not an integer dtype.
         """
         if not dtypes.is_int(dtype):
             raise TypeError(f"IOTA counts in integers, not in {dtype.name}")
@@ -207,7 +207,7 @@ class LazyBuffer:
         """Memory that exists, seen as ``shape`` (flat if it is not given).
 
         Raises:
-          ValueError: ``shape`` needs more elements than the storage has.
+          ValueError: if ``shape`` needs more elements than the storage has.
         """
         shape = (storage.size,) if shape is None else tuple(shape)
         if max_size(shape) > storage.size:
@@ -281,8 +281,8 @@ class LazyBuffer:
         """An elementwise op with this node as first operand.
 
         Raises:
-          ValueError: the operands' shapes or devices differ, or their number is wrong.
-          TypeError: the dtypes do not fit the op.
+          ValueError: if the operands' shapes or devices differ, or their number is wrong.
+          TypeError: if the dtypes do not fit the op.
         """
         if op not in ALU:
             raise ValueError(f"{op.name} is not an elementwise op")
@@ -326,7 +326,7 @@ class LazyBuffer:
         """The bits of the elements taken as ``dtype``. With another item size the last dimension changes accordingly.
 
         Raises:
-          ValueError: the last dimension does not divide.
+          ValueError: if the last dimension does not divide.
         """
         if dtype is self.dtype:
             return self
@@ -346,7 +346,7 @@ class LazyBuffer:
         """The values combined along ``axes``, which stay with size 1. Narrow floats are added up in float32.
 
         Raises:
-          ValueError: ``op`` cannot reduce, or an axis is out of range or given twice.
+          ValueError: if ``op`` cannot reduce, or an axis is out of range or given twice.
         """
         if op not in REDUCIBLE:
             raise ValueError(f"{op.name} cannot reduce; shape {self.shape}, dtype {self.dtype.name}")
@@ -363,8 +363,8 @@ class LazyBuffer:
         """``out[i] = self.flat[index[i]]``, 0 where the index is not in ``0 <= index < size``; shape of ``index``.
 
         Raises:
-          TypeError: the index is not an integer.
-          ValueError: the devices differ.
+          TypeError: if the index is not an integer.
+          ValueError: if the devices differ.
         """
         if not dtypes.is_int(index.dtype):
             raise TypeError(f"GATHER takes an integer index, got {index.dtype.name} of shape {index.shape}")
@@ -424,8 +424,8 @@ class LazyBuffer:
           A node of this shape; its ``base`` is the new version of the whole memory.
 
         Raises:
-          ValueError: shapes or devices differ, or the target shows an element twice or shows padding.
-          TypeError: the dtypes differ.
+          ValueError: if shapes or devices differ, or the target shows an element twice or shows padding.
+          TypeError: if the dtypes differ.
         """
         check_assigned(self, value)
         if self.base.op in LEAVES:
@@ -449,7 +449,7 @@ class LazyBuffer:
         """``base`` seen as this node sees its own base.
 
         Raises:
-          ValueError: the two bases differ in shape.
+          ValueError: if the two bases differ in shape.
         """
         if base.base.shape != self.base.shape:
             raise ValueError(f"rebase: from a base of shape {self.base.shape} to one of shape {base.base.shape}")
@@ -459,7 +459,7 @@ class LazyBuffer:
         """This view of memory with the variables of its shape bound to other values.
 
         Raises:
-          ValueError: the node is not realised.
+          ValueError: if the node is not realised.
         """
         st, whole = self.st.bind(values), self.base.st.bind(values)
         if st is self.st and whole is self.base.st:
@@ -476,7 +476,7 @@ class LazyBuffer:
         """The base of this node seen through a view with strides of any kind, all of it numbers.
 
         Raises:
-          ValueError: the view has a mask or symbols, or leaves the base.
+          ValueError: if the view has a mask or symbols, or leaves the base.
         """
         check_inside(view, self.base.size, self.base)
         return self._seen(ShapeTracker((view,)))
@@ -494,7 +494,7 @@ class LazyBuffer:
         """The same elements in another shape.
 
         Raises:
-          ValueError: the numbers of elements differ.
+          ValueError: if the numbers of elements differ.
         """
         return self._seen(self.st.reshape(shape))
 
@@ -502,7 +502,7 @@ class LazyBuffer:
         """Dimension ``i`` of the result is dimension ``order[i]``.
 
         Raises:
-          ValueError: ``order`` is no permutation of the dimensions.
+          ValueError: if ``order`` is no permutation of the dimensions.
         """
         return self._seen(self.st.permute(order))
 
@@ -510,7 +510,7 @@ class LazyBuffer:
         """Dimensions of size 1 repeated.
 
         Raises:
-          ValueError: another dimension would change.
+          ValueError: if another dimension would change.
         """
         return self._seen(self.st.expand(shape))
 
@@ -518,7 +518,7 @@ class LazyBuffer:
         """Zeros before and after each dimension.
 
         Raises:
-          ValueError: a width is negative or their number is wrong.
+          ValueError: if a width is negative or their number is wrong.
         """
         return self._seen(self.st.pad(widths))
 
@@ -526,7 +526,7 @@ class LazyBuffer:
         """A range of each dimension.
 
         Raises:
-          ValueError: a range lies outside.
+          ValueError: if a range lies outside.
         """
         return self._seen(self.st.shrink(bounds))
 
@@ -534,7 +534,7 @@ class LazyBuffer:
         """The given dimensions reversed.
 
         Raises:
-          ValueError: an axis is out of range.
+          ValueError: if an axis is out of range.
         """
         return self._seen(self.st.flip(axes))
 
@@ -542,7 +542,7 @@ class LazyBuffer:
         """Every n-th element of each dimension; from the end for a negative step.
 
         Raises:
-          ValueError: a step is 0 or their number is wrong.
+          ValueError: if a step is 0 or their number is wrong.
         """
         return self._seen(self.st.stride(steps))
 

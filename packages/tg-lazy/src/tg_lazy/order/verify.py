@@ -15,8 +15,8 @@ def verify(steps: Iterable[Step]) -> None:
     """Walks steps in execution order and follows which version of each memory there is.
 
     Raises:
-      RuntimeError: a step reads memory that nothing has written yet, or another version than the one that is there, or
-        overwrites what it has yet to read. That is a defect of the scheduler, never of the user's program.
+      RuntimeError: if a step reads memory that nothing has written yet, or another version than the one that is there,
+        or overwrites what it has yet to read. That is a defect of the scheduler, never of the user's program.
     """
     there: dict[Storage, Node] = {}
     for step in steps:

@@ -37,8 +37,8 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
     What is realised is each output's base. A base that is a constant, or in memory already, takes no step.
 
     Raises:
-      ValueError: a symbolic variable is bound to two values.
-      RuntimeError: a node reads memory that was overwritten since it was made, while nothing kept it from that.
+      ValueError: if a symbolic variable is bound to two values.
+      RuntimeError: if a node reads memory that was overwritten since it was made, while nothing kept it from that.
     """
     with graph_lock:
         bases = _unrealised(outputs)

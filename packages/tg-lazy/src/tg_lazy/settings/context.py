@@ -116,7 +116,7 @@ class Context(Scope):
     2
 
     Raises:
-      KeyError: a name is not a setting (the message lists those that are).
+      KeyError: if a name is not a setting (the message lists those that are).
     """
 
     __slots__ = ("_values",)

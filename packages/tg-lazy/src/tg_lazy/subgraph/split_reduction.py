@@ -34,12 +34,12 @@ def in_parts(st: ShapeTracker, axis: int, op: Ops, dtype: DType, most: int) -> S
       most: greatest number of parts.
 
     Example:
-        >>> for op in (Ops.ADD, Ops.MAX, Ops.MUL):
-        ...     found = in_parts(ShapeTracker.from_shape((1889,)), 0, op, dtypes.float32, 256)
-        ...     print(found.shape)
-        (237, 8)
-        (236, 9)
-        (1, 1889)
+      >>> for op in (Ops.ADD, Ops.MAX, Ops.MUL):
+      ...     found = in_parts(ShapeTracker.from_shape((1889,)), 0, op, dtypes.float32, 256)
+      ...     print(found.shape)
+      (237, 8)
+      (236, 9)
+      (1, 1889)
     """
     shape = st.shape
     size = shape[axis]

@@ -27,7 +27,7 @@ def conj(args: tuple[sint, ...]) -> sint:
     """``1`` where every argument is 1.
 
     Raises:
-        ValueError: if an argument can be anything but 0 and 1.
+      ValueError: if an argument can be anything but 0 and 1.
     """
     _checked("and", args)
     flat: dict[Expr, None] = {}
@@ -58,7 +58,7 @@ def disj(args: tuple[sint, ...]) -> sint:
     """``1`` where some argument is 1.
 
     Raises:
-        ValueError: if an argument can be anything but 0 and 1.
+      ValueError: if an argument can be anything but 0 and 1.
     """
     _checked("or", args)
     flat: dict[Expr, None] = {}
@@ -93,7 +93,7 @@ def invert(a: sint) -> sint:
     """``1 - a`` for a boolean.
 
     Raises:
-        ValueError: if ``a`` can be anything but 0 and 1.
+      ValueError: if ``a`` can be anything but 0 and 1.
     """
     _checked("not", (a,))
     if isinstance(a, int):

@@ -34,7 +34,7 @@ def floordiv(num: sint, den: sint) -> sint:
     """``num // den``, rounding down.
 
     Raises:
-        ZeroDivisionError: if ``den`` is 0.
+      ZeroDivisionError: if ``den`` is 0.
     """
     if isinstance(den, int):
         if den == 0:
@@ -66,7 +66,7 @@ def mod(num: sint, den: sint) -> sint:
     """``num % den``, with the sign of ``den``.
 
     Raises:
-        ZeroDivisionError: if ``den`` is 0.
+      ZeroDivisionError: if ``den`` is 0.
     """
     if isinstance(den, int):
         if den == 0:

@@ -13,7 +13,7 @@ def maximum(args: tuple[sint, ...]) -> sint:
     """The largest of the arguments.
 
     Raises:
-        ValueError: if there is none.
+      ValueError: if there is none.
     """
     return _extreme("max", args)
 
@@ -23,7 +23,7 @@ def minimum(args: tuple[sint, ...]) -> sint:
     """The smallest of the arguments.
 
     Raises:
-        ValueError: if there is none.
+      ValueError: if there is none.
     """
     return _extreme("min", args)
 

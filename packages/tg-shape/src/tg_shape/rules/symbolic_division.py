@@ -15,8 +15,8 @@ def split_symbolic(num: sint, den: Expr) -> tuple[sint, sint, sint, sint, sint]:
     """``(Q, g, N, d, R)`` with ``num = den*Q + g*N + R``, ``0 <= R < g``, ``den = g*d``; ``N`` is 0 if all is divided.
 
     Args:
-        num: the numerator.
-        den: the divisor, ``den.vmin >= 0``; it is not 0.
+      num: the numerator.
+      den: the divisor, ``den.vmin >= 0``; it is not 0.
     """
     fitted = _fit(0, num, den)
     if fitted is None:
