@@ -17,6 +17,7 @@ from pathlib import Path
 
 from . import earlier, footprint, guard, probes
 from .crew import ROOT, Crew, environment
+from .isa import HELD
 from .libraries import DEFAULT, IMPORTS, MODULES, OURS
 from .measure import QUICK, Effort, measure
 from .page import page
@@ -124,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
     record = Record.load(path) if options.add and path.exists() else Record(effort="quick" if quick else "full")
     effort = QUICK if quick else Effort()
     with tempfile.TemporaryDirectory(prefix="tinytg-bench-") as scratch:
-        crew = Crew(options.threads or cores(), options.peers_python, Path(scratch))
+        crew = Crew(options.threads or cores(), options.peers_python, Path(scratch), isa=options.isa)
         try:
             effort = dataclasses.replace(effort, shown=options.shown)
             fill(record, crew, workloads, wanted, libraries, effort, lambda: record.save(path))
@@ -154,7 +155,7 @@ def fill(
     record.machine |= {
         "processor": processor(), "cores": os.cpu_count(), "threads": crew.threads, "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}", "load_before": probes.load(),
-        "shown": effort.shown,
+        "shown": effort.shown, "isa": crew.isa,
     }  # fmt: skip
     every = list(dict.fromkeys([*libraries, *(n for w in workloads for n in w.libraries if not quick)]))
     record.libraries |= detect(every, crew)
@@ -276,6 +277,9 @@ def parser() -> argparse.ArgumentParser:
         "--peers-python", metavar="PATH", default=os.environ.get("PEERS_PYTHON") or sys.executable,
         help="the interpreter that has torch, jax and tinygrad (or PEERS_PYTHON); by default this one",
     )  # fmt: skip
+    runs.add_argument(
+        "--isa", choices=sorted(HELD), default="", help="hold every library to an older instruction set"
+    )
     runs.add_argument("--json", metavar="PATH", help="where the figures go; the picture goes beside them")
     runs.add_argument("--add", action="store_true", help="keep what that file has, and replace what is measured now")
     runs.add_argument("--no-cold", action="store_true", help="no cold starts, no compile times, no memory")

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .isa import HELD
 from .turns import MACHINE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +30,9 @@ def sources(root: Path) -> list[str]:
     return [str(path) for path in (*sorted(root.glob("packages/*/src")), root / "src", root)]
 
 
-def environment(threads: int, cache: Path, extra_path: Path | None = None, tree: Path = ROOT) -> dict[str, str]:
+def environment(
+    threads: int, cache: Path, extra_path: Path | None = None, tree: Path = ROOT, isa: str = ""
+) -> dict[str, str]:
     """What a worker's environment is: that many threads for every library, and all caches on disk under ``cache``.
 
     Args:
@@ -37,6 +40,7 @@ def environment(threads: int, cache: Path, extra_path: Path | None = None, tree:
       cache: the folder of all caches.
       extra_path: a folder to look for programs in first.
       tree: the checkout whose packages are imported; the bench itself is always this one.
+      isa: the instruction set that libraries are held to, of :data:`bench.isa.HELD`; the machine's own if empty.
     """
     env = dict(os.environ)
     for name in ("CACHEDIR", "CACHEDB", "DEBUG", "CCACHE"):
@@ -55,7 +59,7 @@ def environment(threads: int, cache: Path, extra_path: Path | None = None, tree:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
         "DEV": "CPU",
-    }
+    } | HELD.get(isa, {})
     if extra_path is not None:
         env["PATH"] = f"{extra_path}{os.pathsep}{env.get('PATH', '')}"
     return env
@@ -173,12 +177,14 @@ class Crew:
       peers_python: the interpreter that has the other libraries.
       scratch: a folder for caches and logs.
       trees: for members called ``LIBRARY@NAME``, the checkout of this repository that each imports.
+      isa: the instruction set that every member is held to; the machine's own if empty.
     """
 
     def __init__(
-        self, threads: int, peers_python: str, scratch: Path, trees: Mapping[str, Path] | None = None
+        self, threads: int, peers_python: str, scratch: Path, trees: Mapping[str, Path] | None = None,
+        isa: str = "",
     ) -> None:
-        self.threads, self.peers_python, self.scratch = threads, peers_python, scratch
+        self.threads, self.peers_python, self.scratch, self.isa = threads, peers_python, scratch, isa
         self.trees = dict(trees or {})
         self.extra_path = clang_folder(scratch)
         self.members: dict[str, Member] = {}
@@ -191,7 +197,7 @@ class Crew:
     def launch(self, library: str, cache: Path, settings: Mapping[str, str] | None = None) -> Member:
         """A new worker with its caches under ``cache``, and with settings in its environment."""
         tree = self.trees.get(library, ROOT)
-        env = environment(self.threads, cache, self.extra_path, tree) | dict(settings or {})
+        env = environment(self.threads, cache, self.extra_path, tree, self.isa) | dict(settings or {})
         log = self.scratch / f"{library}.log"
         return Member(self.python(library), library, self.threads, env, log)
 

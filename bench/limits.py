@@ -11,6 +11,7 @@ cache that by chance keeps what was read. The table of limits has the best of se
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -20,8 +21,9 @@ import numpy as np
 
 from tg_runtime.backends.cpu.program import CPUProgram
 from tg_runtime.compilers.llvm import LLVMCompiler
+from tg_runtime.device.dev import parse_dev
 from tg_runtime.host.arch import CPUArch
-from tg_runtime.host.processor import core_count, features
+from tg_runtime.host.processor import core_count
 from tg_runtime.memory.host import HostAllocator, HostMemory
 
 from .case import Case, Unsupported
@@ -221,10 +223,11 @@ class Bench:
 
     def __init__(self, nbytes: int, seconds: float, clock: Callable[[], float]) -> None:
         self.threads, self.seconds, self.clock = core_count(), seconds, clock
-        target = CPUArch().target(self.threads)
+        self.arch = arch = next((CPUArch.parse(entry.arch) for entry in parse_dev(os.environ.get("DEV", ""))), CPUArch())
+        target = arch.target(self.threads)
         self.lanes = target.vector_bytes // 4
         self.accumulators = 24 if target.registers >= 32 else 12
-        self.compiler = LLVMCompiler()
+        self.compiler = LLVMCompiler(arch)
         self.allocator = HostAllocator("CPU")
         chunk = self.threads * UNROLL * self.lanes * 4
         self.nbytes = nbytes // chunk * chunk
@@ -265,7 +268,7 @@ class Bench:
 
     def bf16(self, threads: int, times: int = 1) -> Run | None:
         """Dot products of bfloat16 in registers, ``times`` :data:`ROUNDS`; None where there is no such instruction."""
-        if "avx512_bf16" not in features():
+        if not self.arch.has("avx512bf16"):
             return None
         loop, count = bf16_loop(self.accumulators), ROUNDS * times * threads
         declarations = (

@@ -38,7 +38,7 @@ def run_python(code: list[str], crew: Crew, cache: Path, timeout_s: float) -> An
       RuntimeError: it fails.
     """
     done = subprocess.run(
-        [sys.executable, *code], env=environment(crew.threads, cache), cwd=crew.scratch, capture_output=True,
+        [sys.executable, *code], env=environment(crew.threads, cache, isa=crew.isa), cwd=crew.scratch, capture_output=True,
         text=True, timeout=timeout_s, check=False,
     )  # fmt: skip
     if done.returncode:
