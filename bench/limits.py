@@ -223,7 +223,8 @@ class Bench:
 
     def __init__(self, nbytes: int, seconds: float, clock: Callable[[], float]) -> None:
         self.threads, self.seconds, self.clock = core_count(), seconds, clock
-        self.arch = arch = next((CPUArch.parse(entry.arch) for entry in parse_dev(os.environ.get("DEV", ""))), CPUArch())
+        entries = parse_dev(os.environ.get("DEV", ""))
+        self.arch = arch = CPUArch.parse(entries[0].arch) if entries else CPUArch()
         target = arch.target(self.threads)
         self.lanes = target.vector_bytes // 4
         self.accumulators = 24 if target.registers >= 32 else 12

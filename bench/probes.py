@@ -38,8 +38,8 @@ def run_python(code: list[str], crew: Crew, cache: Path, timeout_s: float) -> An
       RuntimeError: it fails.
     """
     done = subprocess.run(
-        [sys.executable, *code], env=environment(crew.threads, cache, isa=crew.isa), cwd=crew.scratch, capture_output=True,
-        text=True, timeout=timeout_s, check=False,
+        [sys.executable, *code], env=environment(crew.threads, cache, isa=crew.isa), cwd=crew.scratch,
+        capture_output=True, text=True, timeout=timeout_s, check=False,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")

@@ -20,6 +20,7 @@ from tg_codegen.machine.target import SCRATCH_BYTES
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest, NodeOp
 from tg_codegen.plan.actions import apply
+from tg_codegen.plan.cpu_heuristic import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
@@ -108,7 +109,7 @@ def test_a_long_reduction_beside_columns_that_are_one_tile(
 ) -> None:
     """All columns are in registers: there is no loop over them that could be cut in panels."""
     nest = lower(product(256, columns, depth, left_turned, right_turned))
-    actions = loop_actions(nest, LARGE)
+    actions = CPUPlanner(nest, LARGE).planned()
     emit_nest(apply(nest, actions), LARGE)
     if left_turned and not right_turned:
         assert any(str(action).startswith("partial(0") for action in actions)

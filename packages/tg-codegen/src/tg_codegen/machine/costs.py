@@ -69,6 +69,9 @@ class CPUCosts:
         "a scalar load and an insertion; an extraction and a scalar store")  # fmt: skip
     combined_lanes: float = number(
         4.0, "instructions", "the lanes of an accumulator that become one number", "log2(16) shuffles with additions")
+    iteration: float = number(
+        2.0, "cycles", "of a loop beside its body: counting, comparing, and the next addresses",
+        "Fog: ADD, CMP and a taken branch, one a cycle on most cores from Haswell to Zen 3")  # fmt: skip
     thread_work: int = number(
         1 << 15, "operations", "of a kernel, below which waking threads costs more than it saves",
         "waking a thread takes 5 to 10 microseconds, in which a core does 2 operations a cycle; probe `threads`",

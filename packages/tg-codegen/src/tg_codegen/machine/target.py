@@ -39,6 +39,7 @@ class Target:
       local_max: most work-items in a work-group, 0 if there are no work-groups.
       global_max: most work-groups along each dimension.
       fused_multiply_add: whether a*b+c is one instruction.
+      folds: whether a multiply-add may read one of its operands from memory.
       max_params: most arguments of a kernel.
       scales: whether multiplying by a power of two, with one rounding, is an instruction.
       strict: keep the order in which reductions of floats are stated, and round every product.
@@ -63,6 +64,7 @@ class Target:
     local_max: int = 0
     global_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     fused_multiply_add: bool = True
+    folds: bool = False
     max_params: int = 1024
     matrices: tuple[MatrixInstruction, ...] = ()
     copies: int = COPIES

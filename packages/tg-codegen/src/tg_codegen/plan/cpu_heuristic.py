@@ -16,11 +16,12 @@ from .actions import LoopAction, Mark, Outermost, Pack, Split
 from .packing import Packer
 from .plan_cost import plan_cycles
 from .planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
-from .registers import FEW_ROWS, RegisterTile, best_tile
+from .registers import FEW_ROWS, RegisterTile, Window, best_tile
 from .rowtile import evenly, rows_at_once
 from .streaming import (
     TRANSPOSED_VECTORS,
     VECTORS_BESIDE,
+    exceeds,
     foresees,
     prefetches,
     runs_ahead,
@@ -45,7 +46,7 @@ LANELESS = 0.5
 """Instructions a term that lanes along a reduction cost where another reduction of the kernel has none."""
 ALIKE = 1.5
 """Times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed."""
-SURE = 0.6
+SURE = 0.7
 """Of the cycles of the first plan, at the most, for another to be chosen: the estimate may err as well."""
 
 
@@ -111,12 +112,23 @@ class CPUPlanner(Packer):
                 for load in self.loads)
         ]
         if across:
-            self.cut(across[0].var, min(self.width(across[0]), TRANSPOSED_VECTORS), Kind.UPCAST)
+            self.transposed_tile(best, across[0])
             self.do_all(walk_across(self.nest, best.var, across[0].var, self.target))
         elif len(self.nest.nodes()) <= 24:
             extent = self.outer(best.var).extent
             whole = (n for n in (4, 3, 2) if isinstance(extent, int) and extent >= 2 * n and extent % n == 0)
             self.cut(best.var, 4 if upper(extent) >= 64 else next(whole, 1), Kind.UPCAST)
+
+    def transposed_tile(self, lanes: Root, across: Root) -> None:
+        """Cuts a tile that is transposed in registers: where memory is the limit, of whole lines on either side."""
+        rows, vectors = self.width(across), 1
+        if any(exceeds(self.nest, store.slot, self.target) for store in self.nest.stores):
+            itemsize = max(self.nest.buffers[s.slot].dtype.itemsize for s in self.nest.stores)
+            line = self.target.line_bytes // itemsize
+            rows, vectors = max(rows, min(line, power_below(upper(across.extent)))), line // self.width(lanes)
+        self.cut(across.var, min(rows, TRANSPOSED_VECTORS), Kind.UPCAST)
+        if vectors > 1:
+            self.cut(lanes.var, vectors, Kind.UPCAST)
 
     def reduce(self) -> None:
         """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""
@@ -237,10 +249,12 @@ class CPUPlanner(Packer):
                 tile = best_tile(
                     upper(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
                     window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
-                    turned=self.turned(rows, lanes, inner), copies=self.target.copies,
-                    in_flight=self.target.cpu.in_flight)
+                    turned=self.turned(rows, lanes, inner), lanes=self.width(lanes), copies=self.target.copies,
+                    in_flight=self.target.cpu.in_flight, folds=self.target.folds)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
+                if instruction is None and self.pack_both(rows, lanes, tile, body):
+                    return
                 pieces = self.pieces(rows, lanes, tile, body)
                 if pieces is None:
                     self.pack(lanes, vectors)
@@ -264,7 +278,7 @@ class CPUPlanner(Packer):
                 many = min(self.width(root), FEW_ROWS, power_below(max(1, left)))
                 if many > 1 and self.cut(root.var, many, Kind.UPCAST):
                     left //= many
-        self.unroll_small(tile.rows * tile.vectors)
+        self.unroll_small(tile.rows * tile.vectors, tile.vectors)
 
     def every_row(self, strided: Node, reusing: list[Root], vectors: int) -> bool:
         """Puts all rows of several short dimensions in one tile; False where they do not fit.
@@ -289,17 +303,23 @@ class CPUPlanner(Packer):
         apart = [by for s in self.nest.stores if (by := coefficient(s.index, lanes.var)) not in (0, 1)]
         if not apart or not self.near(rows):
             return 0
-        if any(by is None or by * self.reductions[0].dtype.itemsize % self.target.period_bytes == 0 for by in apart):
+        period, itemsize = self.target.period_bytes, self.reductions[0].dtype.itemsize
+        crowded = self.width(lanes) > self.target.l1_ways
+        if any(by is None or (crowded and by * itemsize % period == 0) for by in apart):
             return 1
         return terms if terms < LONG_REDUCTION else 0
 
-    def shared_window(self, rows: Root, body: list[Node]) -> int:
-        """How many iterations of the innermost reduced dimension read the same scalars for several rows."""
+    def shared_window(self, rows: Root, body: list[Node]) -> Window:
+        """The iterations of the innermost reduced dimension that read the same scalars for several rows."""
         last = [r for r in self.nest.roots.values() if r.reduce][-1]
         if not isinstance(last.extent, int) or last.extent > UNROLL_MAX:
-            return 1
-        pairs = [{near, far} for n in body for near, far, _ in overlapping(n, self.nest)]
-        return last.extent if {rows.var, last.var} in pairs else 1
+            return Window()
+        for near, far, factor in (pair for n in body for pair in overlapping(n, self.nest)):
+            if (near, far) == (rows.var, last.var):
+                return Window(last.extent, term=factor)
+            if (near, far) == (last.var, rows.var):
+                return Window(last.extent, row=factor)
+        return Window()
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
         """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.

@@ -26,6 +26,10 @@ READS_PER_THREAD = 256
 """Panels read at least this often amortise packing them once per thread."""
 FAR_L2 = 8
 """Second-level caches: an operand larger than so many comes slowly where it is walked across."""
+ROW_PANELS = 8
+"""Panels, at the least, that a packed block of rows serves: then it costs less than lines of the second-level cache."""
+BLOCK_LINES = 3
+"""Cache lines side by side that a block of rows is packed from, for their misses to overlap."""
 SHORT_PIECE = 64
 """Iterations after which adding to partial results in memory costs little."""
 
@@ -162,13 +166,17 @@ class Packer(Planner):
             return None
         l2 = self.target.l2_bytes
         wide = tile.vectors * self.width(lanes) * max(n.dtype.itemsize for n in body)
+        beside = 0
+        if not any(self.scattered(n, lanes) for n in body if lanes.var in n.free):  # not packed: whole lines are read
+            wide = -(-wide // self.target.line_bytes) * self.target.line_bytes
+            beside = tile.rows * max(n.dtype.itemsize for n in body)
         across = [n for n in body if lanes.var not in n.free and coefficient(n.arg[1], rows.var) == 1]
         held, far = extent, False
         for load in across:
             jump = abs(coefficient(load.arg[1], walked[0].var) or 0) * load.dtype.itemsize
             held = min(held, lines_held(jump, self.target))
             far |= prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR_L2 * l2
-        if extent * wide <= l2 // 2 and held == extent and not far:
+        if extent * (wide + beside) <= l2 // 2 and held == extent and not far:
             return None
         panels = min(GROUP_PANELS, upper(self.serial(lanes.var)) // self.target.threads) if across else 1
         panels = max(1, panels)
@@ -194,6 +202,53 @@ class Packer(Planner):
             return None
         length = max(1, self.piece_bytes // (one * tile.vectors))
         return Pieces(even_piece(steps.extent, length), 1) if length < steps.extent else None
+
+    def pack_both(self, rows: Root, lanes: Root, tile: RegisterTile, body: list[Node]) -> bool:
+        """Packs both operands, each for several tiles, where the rows' neighbours fall on the same sets of the cache.
+
+        They come from the second-level cache then, a line for every term of a tile: a small tile waits for them. It is
+        the order of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.
+
+        Returns:
+          whether it did: it does not where too few panels would share a packed block of rows.
+        """
+        walked = [r for r in self.nest.roots.values() if r.reduce]
+        steps, axis, across = self.outer(walked[0].var), self.outer(rows.var), self.outer(lanes.var)
+        serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and upper(a.extent) > 1]
+        if len(self.reductions) != 1 or len(walked) != 1 or steps.kind is not Kind.REDUCE:
+            return False
+        if {a.name for a in serial} != {axis.name, across.name}:
+            return False
+        terms, blocks, count = steps.extent, axis.extent, across.extent
+        if not isinstance(terms, int) or not isinstance(blocks, int) or not isinstance(count, int):
+            return False
+        near = [n for n in body if lanes.var not in n.free and coefficient(n.arg[1], rows.var) == 1]
+        vectors = [n for n in body if lanes.var in n.free and rows.var not in n.free]
+        if len(near) != 1 or len(vectors) != 1:
+            return False
+        jump = abs(coefficient(near[0].arg[1], walked[0].var) or 0) * near[0].dtype.itemsize
+        wide = tile.vectors * self.width(lanes) * vectors[0].dtype.itemsize
+        room = min(self.target.l2_bytes, self.panel_most)
+        length = even_piece(terms, max(1, min(terms, power_below(max(1, room // (ROW_PANELS * wide))))))
+        shares = self.target.threads * -(-count // (self.target.threads * min(2 * ROW_PANELS, room // (wide * length))))
+        panels = -(-count // shares)  # as many parts as divide evenly among threads
+        tiles = -(-BLOCK_LINES * self.target.line_bytes // (tile.rows * near[0].dtype.itemsize))
+        results = blocks * tile.rows * panels * wide if length < terms else 0
+        if lines_held(jump, self.target) >= terms or panels < ROW_PANELS or blocks <= tiles:
+            return False
+        if results > self.target.partial_bytes or tiles * tile.rows * length * near[0].dtype.itemsize > room:
+            return False
+        if length < terms:
+            self.do(Split(steps.name, length, Kind.REDUCE))
+        self.do(Split(axis.name, tiles, Kind.LOOP))
+        if panels < count:
+            self.do(Split(across.name, panels, Kind.LOOP))
+        self.do(Outermost(across.name))
+        if length < terms:
+            self.do(Partial(0, across.name))
+        self.do(Pack(loads_of(self.nest).index(vectors[0]), steps.name if length < terms else across.name))
+        self.do(Pack(loads_of(self.nest).index(near[0]), axis.name))
+        return True
 
     def window_tile(self, rows: Root, lanes: Root, vectors: list[Node]) -> WindowTile | None:
         """A tile in which a vector is read once for several results and terms: its window moves along the reduction."""

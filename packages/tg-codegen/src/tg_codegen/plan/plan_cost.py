@@ -24,6 +24,8 @@ from .planner import busiest, power_below
 
 HALVES_UNTIL = 4
 """Bytes of floats that are computed with as they are; smaller ones are converted, which takes a cycle."""
+Bound = tuple[list[int], int, bool]
+"""A condition on some dimensions: their factors, what their sum is less than, and whether it must be equal instead."""
 COUNTED = 1024
 """Places of a window over a padded dimension, at the most, of which it is counted how many are inside."""
 
@@ -46,7 +48,9 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     takes = copies * costs.load
     for load in (n for n in node.toposort() if n.op is NodeOp.LOAD):
         converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < HALVES_UNTIL
-        takes += (_price(nest, load, lanes, target) + converted * costs.conversion) * _distinct(nest, load, tile)
+        takes += (_price(nest, load, node, lanes, target) + converted * costs.conversion) * _distinct(nest, load, tile)
+    if axes[-1].kind is Kind.REDUCE:
+        takes += costs.iteration
     takes = max(takes, costs.latency * prod(upper(a.extent) for a in tile if a.kind is Kind.UNROLL))
     points = float(prod(upper(nest.roots[root].extent) for root in roots))
     if lanes is not None:
@@ -65,14 +69,8 @@ def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
              for mask in conditions(load.arg[2])}
     groups: dict[tuple[Variable, ...], list[tuple[list[int], int, bool]]] = {}
     for mask in masks & needed(node):
-        if mask.op not in ("lt", "eq") or not isinstance(mask.args[1], int) or not isinstance(mask.args[0], Expr):
-            continue
-        terms, constant = linear_terms(mask.args[0])
-        roots = tuple(sorted({root for root, _ in terms if root in nest.roots}, key=Expr.render))
-        unrolled = all(a.kind in UNROLLED for root in roots for a in nest.of_root(root))
-        if len(roots) == len(terms) and (lanes is None or lanes.root not in roots) and (unrolled or mask.op == "lt"):
-            factors = dict(terms)
-            bound = [factors[root] for root in roots], mask.args[1] - constant, mask.op == "eq"
+        roots, bound = _trimmed(nest, mask, lanes) or ((), None)
+        if bound is not None:
             groups.setdefault(roots, []).append(bound)
     share = 1.0
     for roots, bounds in groups.items():
@@ -83,7 +81,20 @@ def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
     return share
 
 
-def _holds(bound: tuple[list[int], int, bool], place: tuple[int, ...]) -> bool:
+def _trimmed(nest: Nest, mask: Expr, lanes: Axis | None) -> tuple[tuple[Variable, ...], Bound] | None:
+    """The dimensions of a condition that loops are trimmed to, and it as a bound; None where it stays in the loops."""
+    if mask.op not in ("lt", "eq") or not isinstance(mask.args[1], int) or not isinstance(mask.args[0], Expr):
+        return None
+    terms, constant = linear_terms(mask.args[0])
+    roots = tuple(sorted({root for root, _ in terms if root in nest.roots}, key=Expr.render))
+    unrolled = all(a.kind in UNROLLED for root in roots for a in nest.of_root(root))
+    if len(roots) != len(terms) or (lanes is not None and lanes.root in roots) or not (unrolled or mask.op == "lt"):
+        return None
+    factors = dict(terms)
+    return roots, ([factors[root] for root in roots], mask.args[1] - constant, mask.op == "eq")
+
+
+def _holds(bound: Bound, place: tuple[int, ...]) -> bool:
     """Whether a condition holds at a place."""
     factors, room, equal = bound
     at: int = sum(map(mul, factors, place))
@@ -107,11 +118,13 @@ def _share(axes: list[Axis], target: Target) -> float:
     return busiest(divided, target.threads)
 
 
-def _price(nest: Nest, load: Node, lanes: Axis | None, target: Target) -> float:
-    """Cycles of a vector of a load; of an element that all lanes share."""
+def _price(nest: Nest, load: Node, node: Node, lanes: Axis | None, target: Target) -> float:
+    """Cycles of a vector of a load in a reduction; of an element that all lanes share."""
     if any(stage.node is load for stage in nest.stages):
         return target.cpu.load
-    read = target.cpu.load if isinstance(load.arg[2], int) else target.cpu.masked_load
+    masks = set(conditions(load.arg[2]))
+    whole = masks <= needed(node) and all(_trimmed(nest, mask, lanes) for mask in masks)
+    read = target.cpu.load if whole else target.cpu.masked_load
     if lanes is None or lanes.root not in load.free:
         return read
     by = coefficient(load.arg[1], lanes.root)

@@ -149,8 +149,15 @@ class Planner(ABC):
         """Whether neighbours along ``root`` are neighbours in the outputs."""
         return any(coefficient(s.index, root.var) == 1 for s in self.nest.stores)
 
-    def unroll_small(self, copies: int) -> None:
-        """Unrolls short reduction loops, as a convolution's window."""
+    def unroll_small(self, copies: int, vectors: int = 0) -> None:
+        """Unrolls short reduction loops, as a convolution's window.
+
+        Args:
+          copies: how many there are already of a multiplication.
+          vectors: that a term of the reduction reads. A second loop is unrolled only if those of all terms stay in
+            registers: compilers read early whatever they see, and spill it.
+        """
+        beside, terms = self.target.registers - copies - 1, 1
         for root in reversed([r for r in self.nest.roots.values() if r.reduce]):
             axis = self.outer(root.var)
             if any(root.var in n.free for n in self.reductions):
@@ -158,9 +165,10 @@ class Planner(ABC):
             if any(stage.axis == axis.name for stage in self.nest.stages):
                 return  # what is kept for one iteration would be kept for all
             if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
-                if copies * axis.extent > self.target.copies:
+                if copies * axis.extent > self.target.copies or (terms > 1 and vectors * terms * axis.extent > beside):
                     return
                 copies *= axis.extent
+                terms *= axis.extent
                 self.do(Mark(axis.name, Kind.UNROLL))
             elif axis.kind is Kind.REDUCE and self.ordered(root.var):
                 return  # what is around a loop that stays one would go inside of it

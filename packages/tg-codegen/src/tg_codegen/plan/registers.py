@@ -12,8 +12,8 @@ FEW_ROWS = 8
 """Rows of a tile where each is more code, or needs more registers, than a scalar."""
 MANY_ROWS = 14
 """Rows of a tile, at the most: 28 accumulators of two vectors each, of 32 registers."""
-LANE_STORES = 16
-"""Stores, of one lane each, that a transposed tile takes for every power of two of which its rows are the sum."""
+SLACK = 1.5
+"""Times the accumulators that just hide a latency: with so few, whatever else delays a sum is not hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,28 @@ class RegisterTile:
     vectors: int
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Terms of a reduction in which rows read the same scalars: for term t, row r reads that at ``r * row + t * term``.
+
+    Example:
+        >>> Window(3).reach(8)
+        10
+    """
+
+    terms: int = 1
+    row: int = 1
+    term: int = 1
+
+    def reach(self, rows: int) -> int:
+        """About how many scalars some rows read for all terms."""
+        return (rows - 1) * self.row + (self.terms - 1) * self.term + 1
+
+
 def best_tile(
-    rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS, window: int = 1,
-    masked: bool = False, turned: int = 0, copies: int = COPIES, in_flight: int = CPUCosts().in_flight,
+    rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS,
+    window: Window = Window(), masked: bool = False, turned: int = 0, lanes: int = 16, copies: int = COPIES,
+    in_flight: int = CPUCosts().in_flight, folds: bool = False,
 ) -> RegisterTile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
@@ -37,30 +56,44 @@ def best_tile(
       widest: how many vectors a tile may have.
       most: how many rows a tile may have.
       window: iterations of a reduction that are unrolled if that makes few copies, and in which rows read the same
-        scalars: then all of its vectors are kept.
+        scalars. Its vectors are kept where they fit, or else read again with every row.
       masked: the scalars of the rows are masked; an unrolled window knows where.
-      turned: terms of the reduction, where it counts beside them that rows are transposed to be stored; else 0.
+      turned: terms of the reduction, where it counts beside them that rows are transposed to be stored, which for
+        each lane takes a store of every power of two of which the rows are the sum; else 0.
+      lanes: of a vector.
       copies: few copies, of one multiplication.
       in_flight: how many accumulators hide the latency of an addition.
+      folds: a multiply-add may read an operand from memory, which then needs no register.
     """
     def unrolled(tile: RegisterTile) -> int:
-        return window if tile.rows * tile.vectors * window <= copies else 1
+        return window.terms if tile.rows * tile.vectors * window.terms <= copies else 1
+
+    def kept(tile: RegisterTile) -> bool:
+        """Whether the vectors of an unrolled window stay in registers."""
+        return tile.rows * tile.vectors + tile.vectors * unrolled(tile) + 1 <= registers
 
     def fits(tile: RegisterTile) -> bool:
         if tile.rows * tile.vectors > copies or (masked and tile.rows > FEW_ROWS and unrolled(tile) == 1):
             return False
-        return tile.rows * tile.vectors + tile.vectors * unrolled(tile) + 1 <= registers
+        beside = 1 if folds and unrolled(tile) > 1 else tile.vectors
+        return kept(tile) or tile.rows * tile.vectors + beside + 1 <= registers
+
+    def loads(tile: RegisterTile) -> float:
+        """Reads for each multiply-add; vectors count twice, for they come from a farther cache."""
+        terms = unrolled(tile)
+        scalars = tile.rows if terms == 1 else min(tile.rows, window.reach(tile.rows) / terms)
+        again = 1 if kept(tile) else terms
+        return (scalars + 2 * tile.vectors * again) / (tile.rows * tile.vectors)
 
     def cost(tile: RegisterTile) -> tuple[float, int]:
         waste = 1.0
         for n, t in ((rows, tile.rows), (vectors, tile.vectors)):
             count = -(-n // t)
             waste *= count * t / n * (1 + 1 / count if n % t else 1)  # a partial tile is a copy of the code
-        loads = (tile.rows + 2 * tile.vectors) / (tile.rows * tile.vectors)  # vectors come from a farther cache
-        latency = max(1.0, in_flight / (tile.rows * tile.vectors))
-        if turned:  # for each lane a store of every power of two of which the rows are the sum
-            waste *= 1 + 2 * LANE_STORES * tile.rows.bit_count() / (tile.rows * turned)
-        return (1 + loads) * waste * latency, -tile.rows * tile.vectors
+        latency = max(1.0, SLACK * in_flight / (tile.rows * tile.vectors))
+        if turned:
+            waste *= 1 + 2 * lanes * tile.rows.bit_count() / (tile.rows * turned)
+        return (1 + loads(tile)) * waste * latency, -tile.rows * tile.vectors
 
     options = (
         RegisterTile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)

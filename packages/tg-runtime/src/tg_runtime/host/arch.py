@@ -200,6 +200,7 @@ class CPUArch(NamedTuple):
             last_bytes=caches.last_bytes,
             line_bytes=caches.line_bytes,
             fused_multiply_add=not kind.fused or self.has(kind.fused),
+            folds=kind.name == "x86_64",
             scales=kind.name == "x86_64" and self.has("avx512f"),
             matrices=tuple(m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)),
         )
