@@ -175,8 +175,10 @@ def test_walks_across(shape: tuple[int, int]) -> None:
     spec = compile_ast(turned(n, m), LLVMRenderer(target))
     actions = [str(action) for action in spec.actions]
     large = (n, m) != (33, 17)
-    assert ("split(i0, 8, LOOP)" in actions, "split(i1, 8, LOOP)" in actions) == (large, large), "square blocks"
-    assert ("prefetch(0, 8)" in actions) is large, "two tiles of four elements further on the rows that are read"
+    assert ("split(i1, 4, UPCAST)" in actions) is large, "a tile writes whole lines"
+    squares = n > 8 * 16, m > 8 * 16
+    assert ("split(i0, 8, LOOP)" in actions, "split(i1, 8, LOOP)" in actions) == squares, "square blocks of tiles"
+    assert ("prefetch(0, 32)" in actions) is large, "two tiles of a line further on the rows that are read"
     loads, told = (sum(u.op is op for u in spec.uops) for op in (UOps.LOAD, UOps.PREFETCH))
     assert told == loads if n % 4 == m % 4 == 0 else (told > 0) is large, "each row of a tile is told once"
     if n * m < 1 << 18:
