@@ -228,7 +228,8 @@ def report(options: argparse.Namespace) -> int:
         raise SystemExit(f"{path} is not there: `python -m bench --json {path}` makes it")
     record = Record.load(path)
     stale = []
-    for target, content in ((PAGE, page(record)), (PICTURE, svg(record))):
+    held = [Record.load(found) for found in (RESULTS / f"{isa}.json" for isa in HELD) if found.exists()]
+    for target, content in ((PAGE, page(record, held)), (PICTURE, svg(record))):
         if target.exists() and target.read_text(encoding="utf-8") == content:
             continue
         stale.append(str(target.relative_to(ROOT)))

@@ -10,7 +10,7 @@ from . import footprint
 from .libraries import OURS
 from .measure import Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
-from .record import Record, best_peer, judge, measured, number, share, time_text
+from .record import Record, best_peer, measured, number, share, time_text, verdicts
 from .table import cell, cold_lines, first_run, libraries_of, pass_lines
 from .workloads import WORKLOADS
 
@@ -89,7 +89,13 @@ def _table(record: Record) -> list[str]:
         "such thing. GFLOP/s, GB/s and tokens/s: more is better; ms and µs: less is better. Bytes are what a perfect "
         "program would move: every input read once, the output written once.", "",
     ]  # fmt: skip
-    libraries = libraries_of(record)
+    return [*lines, *_groups(record)]
+
+
+def _groups(record: Record) -> list[str]:
+    """A table for each group of workloads."""
+    lines: list[str] = []
+    libraries, isa = libraries_of(record), record.machine.get("isa", "")
     for group in dict.fromkeys(row.group for row in record.rows):
         rows = []
         for row in record.rows:
@@ -98,10 +104,7 @@ def _table(record: Record) -> list[str]:
             workload = WORKLOADS[row.name]
             ours, peer = measured(row, OURS), best_peer(row)
             reached = share(workload, row.limit, ours) if ours else None
-            goal = "<br>".join(
-                f"{v.wanted} {_SIGN[v.met]}"
-                for v in (judge(goal, workload, row.limit, ours) for goal in workload.goals)
-            )
+            goal = "<br>".join(f"{v.wanted} {_SIGN[v.met]}" for v in verdicts(row, isa))
             rows.append([
                 row.name, row.unit.replace("us", "µs"), *(cell(workload, row.results.get(n)) for n in libraries),
                 f"{number(peer[1].seconds / ours)} × {peer[0]}" if ours and peer and peer[1].seconds else "",
@@ -241,14 +244,12 @@ def _beside_torch(row: Row) -> float | None:
 def _missed(record: Record) -> list[str]:
     reasons, items = notes(), []
     for row in record.rows:
-        workload, ours = WORKLOADS[row.name], measured(row, OURS)
         outcome = row.results.get(OURS)
         if outcome is not None and outcome.status != "ok":
             text = f"{outcome.status}: {outcome.reason}".replace("\n", " ")
             items.append(f"- **{row.name}**: {text}. {reasons.get(row.name, '')}".rstrip())
             continue
-        verdicts = [judge(goal, workload, row.limit, ours) for goal in workload.goals]
-        missed = [f"{v.got} instead of {v.wanted}" for v in verdicts if v.met is False]
+        missed = [f"{v.got} instead of {v.wanted}" for v in verdicts(row) if v.met is False]
         ratio = _beside_torch(row)
         if row.name in record.footprint or row.name in record.steps:
             missed += footprint.missed(record, row.name)
@@ -271,12 +272,34 @@ def _missed(record: Record) -> list[str]:
     return ["## What is missing", "", "Goals that are not reached, and why, as far as it was measured.", "", *items, ""]
 
 
-def page(record: Record) -> str:
-    """The page as Markdown."""
+def _held(record: Record) -> list[str]:
+    """Every library held to an older instruction set."""
+    record.rows = [row for row in record.rows if row.name in WORKLOADS]
+    isa = record.machine["isa"]
+    missed = [
+        f"- **{row.name}**: {v.got} instead of {v.wanted}." for row in record.rows for v in verdicts(row, isa)
+        if v.met is False
+    ]  # fmt: skip
+    return [
+        f"## Held to {isa.upper()}", "",
+        f"The same machine on {record.date}, every library told to use no instructions beyond {isa.upper()} by the "
+        f"variables that it reads (`bench/isa.py`); `python -m bench run --isa {isa}` repeats it. The limit is that of "
+        "these instructions.", "",
+        *_groups(record), *(["Goals that are not reached:", "", *missed, ""] if missed else []),
+    ]  # fmt: skip
+
+
+def page(record: Record, held: Sequence[Record] = ()) -> str:
+    """The page as Markdown.
+
+    Args:
+      record: the run on the machine as it is.
+      held: runs in which libraries were held to older instruction sets.
+    """
     known = [row for row in record.rows if row.name in WORKLOADS]
     record.rows = known
     lines = [
         *_intro(record), *_limits(record), *_table(record), *_warm_up(record), *_passes(record), *_growth(record),
-        *_memory(record), *_missed(record),
+        *_memory(record), *(line for older in held for line in _held(older)), *_missed(record),
     ]  # fmt: skip
     return "\n".join(lines).rstrip() + "\n"

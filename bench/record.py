@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .isa import goals
 from .libraries import OURS
 from .measure import Outcome, Row
 from .workload import Goal, Workload
@@ -106,8 +107,29 @@ def share(workload: Workload, limit: float | None, seconds: float) -> float | No
     return workload.work / seconds / limit if limit else None
 
 
-def judge(goal: Goal, workload: Workload, limit: float | None, seconds: float | None) -> Verdict:
-    """Whether a goal is met."""
+def verdicts(row: Row, isa: str = "") -> list[Verdict]:
+    """What became of a row's goals."""
+    workload = WORKLOADS[row.name]
+    ours, torch = measured(row, OURS), measured(row, "torch")
+    return [judge(goal, workload, row.limit, ours, torch) for goal in goals(workload, isa)]
+
+
+def judge(
+    goal: Goal, workload: Workload, limit: float | None, seconds: float | None, torch: float | None = None
+) -> Verdict:
+    """Whether a goal is met.
+
+    Args:
+      goal: what is to be reached.
+      workload: by what.
+      limit: the machine's, operations or bytes a second.
+      seconds: what it takes.
+      torch: what it takes PyTorch.
+    """
+    if goal.kind == "torch":
+        times = torch / seconds if torch and seconds else None
+        met = None if times is None else times >= goal.value
+        return Verdict(f"≥ {number(goal.value)} × torch", number(times), met)
     if goal.kind == "share":
         wanted = f"≥ {goal.value:.0%} of {workload.limit}"
         part = share(workload, limit, seconds) if seconds else None

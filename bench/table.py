@@ -8,7 +8,7 @@ from . import footprint
 from .libraries import OURS
 from .measure import Outcome, Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
-from .record import Record, best_peer, judge, measured, number, share, time_text
+from .record import Record, best_peer, measured, number, share, time_text, verdicts
 from .workload import Workload
 from .workloads import WORKLOADS
 
@@ -44,7 +44,7 @@ def libraries_of(record: Record) -> list[str]:
     return list(dict.fromkeys(name for row in record.rows for name in row.results))
 
 
-def line(row: Row, libraries: Sequence[str]) -> list[str]:
+def line(row: Row, libraries: Sequence[str], isa: str = "") -> list[str]:
     """The cells of a workload."""
     workload = WORKLOADS[row.name]
     ours, peer = measured(row, OURS), best_peer(row)
@@ -54,8 +54,7 @@ def line(row: Row, libraries: Sequence[str]) -> list[str]:
         part = "" if reached is None else f"{reached:.0%} {workload.limit}"
         if peer is not None and peer[1].seconds:
             ratio = f"{number(peer[1].seconds / ours)} x {peer[0]}"
-    verdicts = [judge(goal, workload, row.limit, ours) for goal in workload.goals]
-    goals = ", ".join(f"{v.wanted} {_MARK[v.met]}" for v in verdicts)
+    goals = ", ".join(f"{v.wanted} {_MARK[v.met]}" for v in verdicts(row, isa))
     return [row.name, row.unit, *(cell(workload, row.results.get(name)) for name in libraries), ratio, part, goals]
 
 
@@ -115,7 +114,8 @@ def text(record: Record) -> str:
     if record.rows:
         libraries = libraries_of(record)
         head = ["workload", "unit", *libraries, "against best peer", "of limit", "goals"]
-        parts.append(aligned([head, *(line(row, libraries) for row in record.rows)]))
+        isa = record.machine.get("isa", "")
+        parts.append(aligned([head, *(line(row, libraries, isa) for row in record.rows)]))
     if record.imports:
         found = record.imports
         met = _MARK[found["cpu_s"] <= IMPORT_GOAL_S and not found["heavy"]]

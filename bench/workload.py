@@ -17,13 +17,13 @@ class Goal:
     """A figure to reach.
 
     Attributes:
-      kind: ``seconds`` (of a unit of work, at most), ``rate`` (in the workload's unit, at least), or ``share`` (of the
-        machine's limit, at least).
+      kind: ``seconds`` (of a unit of work, at most), ``rate`` (in the workload's unit, at least), ``share`` (of the
+        machine's limit, at least), or ``torch`` (times PyTorch's speed, at least).
       value: the figure.
       since: ``first``, what the first version must do, or ``aim``, what the work on performance is to reach.
     """
 
-    kind: Literal["seconds", "rate", "share"]
+    kind: Literal["seconds", "rate", "share", "torch"]
     value: float
     since: Literal["first", "aim"] = "aim"
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from bench import case, earlier, footprint, guard, measure, page, picture, probes, record, reductions, table
 from bench.crew import Crew, environment
+from bench.isa import HELD
 from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
 from bench.workloads import WORKLOADS, language
@@ -26,6 +27,8 @@ from bench.workloads import WORKLOADS, language
 from tg_lazy import Ops
 from tg_lazy.cost import LIMITS, Limits
 from tg_lazy.subgraph.split_reduction import most_parts
+from tg_runtime.device.dev import parse_dev
+from tg_runtime.host.arch import CPUArch
 from tinytg import Tensor, nn
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -191,6 +194,22 @@ def test_the_picture_shows_every_library(repository: Path) -> None:
     drawn = picture.svg(record.Record(rows=[row], limits={"fma": 500e9}))
     assert all(colour in drawn for n, colour in picture.COLOURS.items() if n in row.results)
     assert "2.00 of the speed of numpy" in drawn
+
+
+def test_a_held_instruction_set_has_goals_beside_torch() -> None:
+    row = measure.Row("sgemm 1024", "matrix products", "GFLOP/s", limit=250e9)
+    row.results = {n: measure.Outcome("ok", seconds=2.0**31 / r) for n, r in (("tinytg", 210e9), ("torch", 220e9))}
+    assert [(v.wanted, v.met) for v in record.verdicts(row, "avx2")] == [("≥ 1 × torch", False), ("≥ 80% of fma", True)]
+    held = record.Record(rows=[row], machine={"isa": "avx2"})
+    shown = page.page(record.Record(), [held])
+    assert "## Held to AVX2" in shown and "- **sgemm 1024**: 0.955 instead of ≥ 1 × torch." in shown
+
+
+@pytest.mark.parametrize("isa", sorted(HELD))
+def test_a_worker_is_held_to_an_instruction_set(isa: str, tmp_path: Path) -> None:
+    settings = environment(1, tmp_path, isa=isa)
+    assert settings.items() >= HELD[isa].items() and environment(1, tmp_path)["DEV"] == "CPU"
+    assert CPUArch.parse(parse_dev(HELD[isa]["DEV"])[0].arch).target(1).vector_bytes == 32
 
 
 def test_the_page_is_up_to_date(repository: Path, run: Run) -> None:
