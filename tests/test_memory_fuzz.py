@@ -6,7 +6,7 @@ import pytest
 
 import tg_frontend.memory.home
 from tests.fuzz import memory
-from tg_frontend.array.core import Core
+from tg_frontend.array.base import Base
 from tg_lazy import Context
 from tg_lazy.order.order import Ordering
 
@@ -25,12 +25,12 @@ def _found() -> memory.Finding:
 
 
 def test_views_that_do_not_share_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Core, "_show", lambda self, out, function: out._part())
+    monkeypatch.setattr(Base, "_show", lambda self, out, function: out._part())
     assert len(_found().lines) <= 4
 
 
 def test_results_that_share_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Core, "_share_with", lambda self, operands: None)
+    monkeypatch.setattr(Base, "_share_with", lambda self, operands: None)
     assert len(_found().lines) <= 6
 
 

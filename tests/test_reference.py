@@ -50,6 +50,31 @@ def test_everything_public_is_in_the_reference_once_with_an_example() -> None:
     assert problems(_pages(), _public()) == []
 
 
+def unrendered(kind: type, extensions: list[str]) -> list[str]:
+    """The public methods and properties of a class that a page would show as bare attributes, or without their text."""
+    griffe = pytest.importorskip("griffe")
+    root = PAGES.parent.parent
+    loader = griffe.GriffeLoader(
+        search_paths=[root / "src", *(root / "packages").glob("*/src")],
+        extensions=griffe.load_extensions(*(root / path for path in extensions)),
+    )
+    shown = loader.load("tinytg")
+    loader.resolve_aliases(external=True)
+    members = shown[kind.__name__].all_members
+    names = [name for name in dir(kind) if not name.startswith("_") and getattr(kind, name).__doc__ is not None]
+    plain = [name for name in names if name not in ("grad", "training")]
+    return [
+        name for name in plain
+        if name not in members or members[name].docstring is None
+        or not (members[name].is_function or "property" in members[name].labels)
+    ]  # fmt: skip
+
+
+def test_every_method_of_tensor_is_shown_with_its_signature_and_text() -> None:
+    assert unrendered(tinytg.Tensor, ["tools/docstrings.py"]) == []
+    assert len(unrendered(tinytg.Tensor, [])) > 200  # what would be lost without the extension
+
+
 def test_the_table_of_subjects_leads_to_every_method_in_the_order_of_its_page() -> None:
     pages = _pages()
     rows = re.findall(r"^\| \[[^]]+\]\((\w+\.md)\) \| (.*) \|$", pages["tensor.md"], re.MULTILINE)

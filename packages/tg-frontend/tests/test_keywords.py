@@ -130,7 +130,7 @@ def test_an_error_is_the_same_object_with_its_cause() -> None:
 
 
 def test_signatures_and_docstrings_stay() -> None:
-    assert str(inspect.signature(Tensor.mean)).startswith("(self, axis")
+    assert str(inspect.signature(Tensor.mean)).startswith("(x: 'B', axis")
     assert "mean" in str(Tensor.mean.__doc__)
     assert Tensor.mean.__qualname__ == "Tensor.mean"
 

@@ -7,7 +7,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_frontend import Tensor, TinyJit
-from tg_frontend.ops.random import threefry
+from tg_frontend.ops.streams import threefry
 from tg_lazy import LazyBuffer
 
 # Random123's kat_vectors, threefry2x32 with 20 rounds: counter, key, result

@@ -68,6 +68,7 @@ _CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = 
 
 _VARIADIC = ("shape", "size", "sizes", "dims", "dim", "axes", "axis", "repeats", "tensors", "operands")
 _SELF = ("input", "tensors", "a")
+_TENSORS = ("A", "B", "Self", "Tensor")  # annotations
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool, int)}
 _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
 _CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
@@ -142,17 +143,18 @@ class _Signature:
 
     def mistyped(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Which argument is of another type than the signature says."""
-        if self.star is not None and self.function.__annotations__.get(self.star) in ("Self", "Tensor"):
+        if self.star is not None and self.function.__annotations__.get(self.star) in _TENSORS:
             for value in args[self.positional :]:
                 if not hasattr(value, "lazydata"):
                     return f"{self.star} are tensors, got {_shown(value)}"
-        given = {**dict(zip(self.function.__code__.co_varnames, args[: self.positional], strict=False)), **kwargs}
+        names = self.function.__code__.co_varnames[self.bound : self.positional]
+        given = {**dict(zip(names, args[self.bound :], strict=False)), **kwargs}
         for name, value in given.items():
             annotation = str(self.function.__annotations__.get(name, ""))
             wanted = annotation.removesuffix(" | None")
             if value is None and wanted != annotation:
                 continue
-            if wanted in ("Self", "Tensor"):
+            if wanted in _TENSORS:
                 if not hasattr(value, "lazydata"):
                     return f"{name} is a tensor, got {_shown(value)}"
             elif wanted in _TYPES and not hasattr(value, "vmin") and not isinstance(value, _TYPES[wanted]):

@@ -1,19 +1,20 @@
-"""Tensor: the class that a person uses, the top of the tower."""
+"""Tensor: the class that a person uses. Its table of contents: every operation, by subject.
+
+To add an operation, write a function of an :class:`~tg_frontend.array.Array` in the module of its subject in
+``tg_frontend.ops``, and a line here; its arguments, docstring and examples come with it.
+"""
 
 from __future__ import annotations
 
-from tg_dtype import dtypes
-
-from .interchange.sharing import Interchange as _Top
+from . import ops
+from .array import Array, casts
+from .constructor import constructor
+from .interchange import exchange
 from .keywords import public
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
 
 
 @public
-class Tensor(_Top):
+class Tensor(Array):
     """A multi-dimensional array whose elements are computed when they are asked for.
 
     Args:
@@ -43,36 +44,188 @@ class Tensor(_Top):
 
     __slots__ = ()
 
-    # Named like Python's types, so that nothing below may be annotated with those.
+    # *** creation ***
 
-    def float(self) -> Self:
-        """Cast to float32."""
-        return self.cast(dtypes.float32)
+    empty = constructor(ops.creation.empty)
+    full = constructor(ops.creation.full)
+    zeros = constructor(ops.creation.zeros)
+    ones = constructor(ops.creation.ones)
+    arange = constructor(ops.creation.arange)
+    linspace = constructor(ops.creation.linspace)
+    eye = constructor(ops.creation.eye)
+    full_like = ops.creation.full_like
+    const_like = ops.creation.const_like
+    zeros_like = ops.creation.zeros_like
+    ones_like = ops.creation.ones_like
+    empty_like = ops.creation.empty_like
+    meshgrid = ops.creation.meshgrid
+    one_hot = ops.gather_scatter.one_hot
 
-    def half(self) -> Self:
-        """Cast to float16."""
-        return self.cast(dtypes.float16)
+    # *** random numbers ***
 
-    def bfloat16(self) -> Self:
-        """Cast to bfloat16."""
-        return self.cast(dtypes.bfloat16)
+    manual_seed = staticmethod(ops.random.manual_seed)
+    get_rng_state = constructor(ops.random.get_rng_state)
+    set_rng_state = staticmethod(ops.random.set_rng_state)
+    rand = constructor(ops.random.rand)
+    uniform = constructor(ops.random.uniform)
+    randn = constructor(ops.random.randn)
+    normal = constructor(ops.random.normal)
+    randint = constructor(ops.random.randint)
+    rand_like = ops.random.rand_like
+    randn_like = ops.random.randn_like
+    scaled_uniform = constructor(ops.initialization.scaled_uniform)
+    glorot_uniform = constructor(ops.initialization.glorot_uniform)
+    kaiming_uniform = constructor(ops.initialization.kaiming_uniform)
+    kaiming_normal = constructor(ops.initialization.kaiming_normal)
+    randperm = constructor(ops.sampling.randperm)
+    multinomial = ops.sampling.multinomial
+    dropout = ops.sampling.dropout
 
-    def double(self) -> Self:
-        """Cast to float64."""
-        return self.cast(dtypes.float64)
+    # *** movement ***
 
-    def int(self) -> Self:
-        """Cast to int32."""
-        return self.cast(dtypes.int32)
+    repeat = ops.repetition.repeat
+    repeat_interleave = ops.repetition.repeat_interleave
+    roll = ops.repetition.roll
+    rearrange = ops.rearrange.rearrange
+    unfold = ops.windows.unfold
+    diagonal = ops.diagonal.diagonal
+    diag = ops.diagonal.diag
+    tril = ops.diagonal.tril
+    triu = ops.diagonal.triu
 
-    def long(self) -> Self:
-        """Cast to int64."""
-        return self.cast(dtypes.int64)
+    # *** indexing and selection ***
 
-    def short(self) -> Self:
-        """Cast to int16."""
-        return self.cast(dtypes.int16)
+    __getitem__ = ops.indexing.__getitem__
+    __iter__ = ops.indexing.__iter__
+    __setitem__ = ops.index_writing.__setitem__
+    gather = ops.gather_scatter.gather
+    scatter = ops.gather_scatter.scatter
+    scatter_reduce = ops.gather_scatter.scatter_reduce
+    masked_select = ops.selection.masked_select
+    nonzero = ops.selection.nonzero
 
-    def bool(self) -> Self:
-        """Cast to bool: whether an element is not 0."""
-        return self.cast(dtypes.bool)
+    # *** elementary functions ***
+
+    sign = ops.elementary.sign
+    square = ops.elementary.square
+    sqrt = ops.elementary.sqrt
+    rsqrt = ops.elementary.rsqrt
+    exp = ops.elementary.exp
+    exp2 = ops.elementary.exp2
+    log = ops.elementary.log
+    log2 = ops.elementary.log2
+    log10 = ops.elementary.log10
+    expm1 = ops.elementary.expm1
+    log1p = ops.elementary.log1p
+    sin = ops.elementary.sin
+    cos = ops.elementary.cos
+    tan = ops.elementary.tan
+    asin = ops.elementary.asin
+    acos = ops.elementary.acos
+    atan = ops.elementary.atan
+    atan2 = ops.elementary.atan2
+    sinh = ops.elementary.sinh
+    cosh = ops.elementary.cosh
+    tanh = ops.elementary.tanh
+    asinh = ops.elementary.asinh
+    acosh = ops.elementary.acosh
+    atanh = ops.elementary.atanh
+    erf = ops.special.erf
+    erfc = ops.special.erfc
+    clip = ops.elementwise.clip
+    clamp = ops.elementwise.clamp
+    lerp = ops.elementwise.lerp
+    copysign = ops.elementwise.copysign
+    logaddexp = ops.elementwise.logaddexp
+    ceil = ops.rounding.ceil
+    round = ops.rounding.round
+    __round__ = ops.rounding.__round__
+    isnan = ops.predicates.isnan
+    isinf = ops.predicates.isinf
+    isfinite = ops.predicates.isfinite
+    isclose = ops.predicates.isclose
+    allclose = ops.predicates.allclose
+
+    # *** reductions, scans, sorting ***
+
+    var = ops.statistics.var
+    var_mean = ops.statistics.var_mean
+    std = ops.statistics.std
+    std_mean = ops.statistics.std_mean
+    softmax = ops.softmax.softmax
+    log_softmax = ops.softmax.log_softmax
+    softmin = ops.softmax.softmin
+    logsumexp = ops.softmax.logsumexp
+    cumsum = ops.scan.cumsum
+    cumprod = ops.scan.cumprod
+    cummax = ops.scan.cummax
+    cummin = ops.scan.cummin
+    logcumsumexp = ops.scan.logcumsumexp
+    sort = ops.sorting.sort
+    argsort = ops.sorting.argsort
+    topk = ops.sorting.topk
+
+    # *** products ***
+
+    dot = ops.linear.dot
+    matmul = ops.linear.matmul
+    __matmul__ = ops.linear.__matmul__
+    __rmatmul__ = ops.linear.__rmatmul__
+    __imatmul__ = ops.linear.__imatmul__
+    linear = ops.linear.linear
+    sequential = ops.linear.sequential
+    einsum = constructor(ops.einsum.einsum)
+
+    # *** networks ***
+
+    relu = ops.activation.relu
+    relu6 = ops.activation.relu6
+    sigmoid = ops.activation.sigmoid
+    logsigmoid = ops.activation.logsigmoid
+    hardsigmoid = ops.activation.hardsigmoid
+    hardswish = ops.activation.hardswish
+    hardtanh = ops.activation.hardtanh
+    leaky_relu = ops.activation.leaky_relu
+    elu = ops.activation.elu
+    celu = ops.activation.celu
+    selu = ops.activation.selu
+    gelu = ops.activation.gelu
+    quick_gelu = ops.activation.quick_gelu
+    silu = ops.activation.silu
+    swish = ops.activation.swish
+    mish = ops.activation.mish
+    softplus = ops.activation.softplus
+    softsign = ops.activation.softsign
+    layernorm = ops.normalization.layernorm
+    batchnorm = ops.normalization.batchnorm
+    normalize = ops.normalization.normalize
+    scaled_dot_product_attention = ops.attention.scaled_dot_product_attention
+    conv2d = ops.convolution.conv2d
+    conv_transpose2d = ops.convolution.conv_transpose2d
+    avg_pool2d = ops.pooling.avg_pool2d
+    max_pool2d = ops.pooling.max_pool2d
+    max_unpool2d = ops.pooling.max_unpool2d
+    interpolate = ops.interpolation.interpolate
+    binary_crossentropy = ops.loss.binary_crossentropy
+    binary_crossentropy_logits = ops.loss.binary_crossentropy_logits
+    sparse_categorical_crossentropy = ops.loss.sparse_categorical_crossentropy
+    cross_entropy = ops.loss.cross_entropy
+    nll_loss = ops.loss.nll_loss
+
+    # *** other libraries ***
+
+    from_blob = constructor(exchange.from_blob)
+    from_dlpack = constructor(exchange.from_dlpack)
+    __dlpack__ = exchange.__dlpack__
+    __dlpack_device__ = exchange.__dlpack_device__
+
+    # *** casts, named like Python's types: nothing below may be annotated with those ***
+
+    float = casts.float
+    half = casts.half
+    bfloat16 = casts.bfloat16
+    double = casts.double
+    int = casts.int
+    long = casts.long
+    short = casts.short
+    bool = casts.bool

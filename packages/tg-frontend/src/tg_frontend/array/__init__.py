@@ -1,1 +1,6 @@
-"""The core of Tensor: what it holds, arithmetic, movement."""
+"""The closed core of Tensor: what it holds, movement, arithmetic, reductions; each subject a module of functions."""
+
+from .array import A, Array
+from .base import DTypeLike
+
+__all__ = ["A", "Array", "DTypeLike"]

@@ -8,7 +8,6 @@ from tg_runtime import Device, capturing
 from tg_shape import Expr, sint, sym_eval, unbind
 
 from ..host import coerce, transfer
-from .sharing import Sharing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +57,9 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         return _from_bytes(memoryview(data), device, dtype)
     if data is None:
         return LazyBuffer.const(0, dtype or dtypes.default_float, (0,), device)
-    if not isinstance(data, Sharing) and coerce.is_arraylike(data):
+    if not hasattr(type(data), "lazydata") and coerce.is_arraylike(data):
         return ingest(coerce.as_array(data), device, dtype, device_is_default)
-    if isinstance(data, Sharing):
+    if hasattr(type(data), "lazydata"):
         raise TypeError("Tensor: data is a tensor already; use .to(), .cast() or .detach()")
     raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array"
                     + (" (of this, use Tensor.from_dlpack)" if hasattr(data, "__dlpack__") else ""))

@@ -16,6 +16,7 @@ from tg_runtime.memory.drafts import replacing, target_of
 from tg_runtime.memory.files import FileMemory, OpenFile
 from tg_shape import prod, sint
 
+from ..array.reading import host_memory
 from ..host import transfer
 from ..tensor import Tensor
 
@@ -236,4 +237,4 @@ def safe_save(
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
         for tensor in whole:
-            file.write(transfer.download(tensor._host(), tensor._ints()))
+            file.write(transfer.download(host_memory(tensor), tensor._ints()))

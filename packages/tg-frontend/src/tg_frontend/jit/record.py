@@ -13,9 +13,10 @@ from tg_runtime import PROFILE, Buffer, Device, buffer_of
 from tg_runtime.host.interrupts import Uninterrupted
 from tg_shape import Variable
 
+from ..array.writing import store
 from ..autograd.differentiation import MODE
 from ..memory.realization import finish_assigns, live, overwrite
-from ..ops.random import renew
+from ..ops.streams import renew
 from ..tensor import Tensor
 from .call import Call, Expected, JitError, OtherMemory
 from .grads import Grads
@@ -180,7 +181,7 @@ class Record:
         """Puts what was written to copies of parts of memory into these."""
         copied = [one for one in (call.tensors[position] for position in self.written) if one.copied]
         for one in copied:
-            one.tensor._store(Tensor._wrap(one.lazy))
+            store(one.tensor, Tensor._wrap(one.lazy))
         if copied:
             finish_assigns()
 

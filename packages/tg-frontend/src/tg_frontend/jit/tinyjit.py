@@ -20,7 +20,7 @@ from tg_runtime.memory.buffer import spoiled
 
 from ..autograd.differentiation import MODE
 from ..memory.realization import ASSIGNS, Moves, finish_assigns, realize_all, unfinished_assigns
-from ..ops.random import RECORDING
+from ..ops.streams import RECORDING
 from ..tensor import Tensor
 from .call import Call, JitError, OtherMemory
 from .made import Made

@@ -11,7 +11,7 @@ from ..autograd.differentiation import MODE, Switch, differentiate, is_leaf, ope
 from ..autograd.functions import Function, Grads
 from ..memory.home import Clock
 from ..memory.realization import live, realize_all
-from ..ops.random import DRAWING
+from ..ops.streams import DRAWING
 from ..tensor import Tensor
 
 TYPE_CHECKING = False

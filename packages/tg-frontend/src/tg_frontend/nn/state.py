@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..array.writing import adopt
 from ..files.safetensors import safe_load, safe_load_metadata, safe_save
 from ..host.coerce import as_array, is_arraylike
 from ..tensor import Tensor
@@ -109,7 +110,7 @@ def load_state_dict(
         if old.is_realized and old._owns():
             old.assign(value)
         else:
-            old._adopt(value)
+            adopt(old, value)
         if verbose:
             print(f"{name}: {old.shape} {old.dtype.name}")
         if consume and isinstance(state_dict, dict):

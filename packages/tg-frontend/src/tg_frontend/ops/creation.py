@@ -8,17 +8,18 @@ from tg_dtype import ConstType, DType, dtypes, sum_acc_dtype
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, ceildiv, prod, sint
 
-from ..array.core import DTypeLike
+from ..array.array import A
+from ..array.axes import iota
+from ..array.base import DTypeLike
 from ..array.ingest import placed
-from ..array.positions import counting_dtype
+from ..array.movement import stretch
 from ..array.shapes import args_to_tuple
 from ..host import coerce, transfer
 from ..host.coerce import to_dtype
-from .transcendental import Transcendental
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
 
 
 def checked_shape(shape: tuple[Any, ...], what: str) -> tuple[sint, ...]:
@@ -34,287 +35,251 @@ def checked_shape(shape: tuple[Any, ...], what: str) -> tuple[sint, ...]:
     return sizes
 
 
-class Creation(Transcendental):
-    """Constructors. ``device`` and ``dtype`` are the defaults unless given; so is ``requires_grad``."""
+def empty(
+    cls: type[A],
+    *shape: Any,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """Memory with undefined content.
 
-    __slots__ = ()
+    Raises:
+      ValueError: a size is negative.
+    """
+    sizes = checked_shape(shape, "empty")
+    kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+    return cls(LazyBuffer.empty(sizes, kind, placed(device)), requires_grad=requires_grad)
 
-    @classmethod
-    def empty(
-        cls, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
-    ) -> Self:
-        """Memory with undefined content.
 
-        Raises:
-          ValueError: a size is negative.
-        """
-        sizes = checked_shape(shape, "empty")
-        kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
-        return cls(LazyBuffer.empty(sizes, kind, placed(device)), requires_grad=requires_grad)
+def full(
+    cls: type[A],
+    shape: Any,
+    fill_value: ConstType | Expr,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """One value everywhere; it takes no memory until it is assigned to or made contiguous.
 
-    @classmethod
-    def full(
-        cls,
-        shape: Any,
-        fill_value: ConstType | Expr,
-        device: str | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool | None = None,
-    ) -> Self:
-        """One value everywhere; it takes no memory until it is assigned to or made contiguous.
+    Raises:
+      ValueError: a size is negative.
+      TypeError: the value is no number.
+    """
+    sizes = checked_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), "full")
+    if isinstance(fill_value, Expr):
+        value = cls(fill_value, device=device, dtype=dtype)
+        out = stretch(value.reshape((1,) * len(sizes)), sizes)
+        return _as_leaf(out, requires_grad)
+    if transfer.is_array(fill_value) and getattr(fill_value, "ndim", 1) == 0:
+        fill_value = fill_value.item()  # type: ignore[union-attr]
+    if not isinstance(fill_value, (bool, int, float)):
+        raise TypeError(f"full: the value is a {type(fill_value).__name__}; it must be bool, int or float")
+    kind = to_dtype(dtype) if dtype is not None else coerce.dtype_of(fill_value)
+    coerce.check_fits(fill_value, kind, "full")
+    return cls(LazyBuffer.const(fill_value, kind, sizes, placed(device)), requires_grad=requires_grad)
 
-        Raises:
-          ValueError: a size is negative.
-          TypeError: the value is no number.
-        """
-        sizes = checked_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), "full")
-        if isinstance(fill_value, Expr):
-            value = cls(fill_value, device=device, dtype=dtype)
-            out = value.reshape((1,) * len(sizes))._stretch(sizes)
-            return out._as_leaf(requires_grad)
-        if transfer.is_array(fill_value) and getattr(fill_value, "ndim", 1) == 0:
-            fill_value = fill_value.item()  # type: ignore[union-attr]
-        if not isinstance(fill_value, (bool, int, float)):
-            raise TypeError(f"full: the value is a {type(fill_value).__name__}; it must be bool, int or float")
-        kind = to_dtype(dtype) if dtype is not None else coerce.dtype_of(fill_value)
-        coerce.check_fits(fill_value, kind, "full")
-        return cls(LazyBuffer.const(fill_value, kind, sizes, placed(device)), requires_grad=requires_grad)
 
-    @classmethod
-    def _filled(
-        cls,
-        shape: tuple[sint, ...],
-        value: int,
-        device: str | None,
-        dtype: DTypeLike | None,
-        requires_grad: bool | None,
-    ) -> Self:
-        """As :meth:`full`, of a number that every dtype has."""
-        kind = to_dtype(dtype or dtypes.default_float)
-        return cls(LazyBuffer.const(value, kind, shape, placed(device)), requires_grad=requires_grad)
+def _filled(
+    cls: type[A],
+    shape: tuple[sint, ...],
+    value: int,
+    device: str | None,
+    dtype: DTypeLike | None,
+    requires_grad: bool | None,
+) -> A:
+    """As :meth:`full`, of a number that every dtype has."""
+    kind = to_dtype(dtype or dtypes.default_float)
+    return cls(LazyBuffer.const(value, kind, shape, placed(device)), requires_grad=requires_grad)
 
-    @classmethod
-    def zeros(
-        cls, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
-    ) -> Self:
-        """Zeros."""
-        return cls._filled(checked_shape(shape, "zeros"), 0, device, dtype, requires_grad)
 
-    @classmethod
-    def ones(
-        cls, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
-    ) -> Self:
-        """Ones."""
-        return cls._filled(checked_shape(shape, "ones"), 1, device, dtype, requires_grad)
+def zeros(
+    cls: type[A],
+    *shape: Any,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """Zeros."""
+    return _filled(cls, checked_shape(shape, "zeros"), 0, device, dtype, requires_grad)
 
-    def _as_leaf(self, requires_grad: bool | None) -> Self:
-        """This tensor, made by this module, as if it had been given: what it was computed from does not matter."""
-        out = self._wrap(self.lazydata, None)
-        return out if requires_grad is None else out.requires_grad_(requires_grad)
 
-    @classmethod
-    def _iota(cls, n: sint, dtype: DType, device: str) -> Self:
-        return cls._wrap(LazyBuffer.iota(n, dtype, device))
+def ones(
+    cls: type[A],
+    *shape: Any,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """Ones."""
+    return _filled(cls, checked_shape(shape, "ones"), 1, device, dtype, requires_grad)
 
-    @classmethod
-    def arange(
-        cls,
-        start: Any,
-        stop: Any = None,
-        step: Any = 1,
-        device: str | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool | None = None,
-    ) -> Self:
-        """``start``, ``start + step``, … below ``stop`` (above it for a negative step). One bound means 0 to it.
 
-        It takes no memory. Integers beyond ``dtypes.default_int`` are int64.
+def _as_leaf(x: A, requires_grad: bool | None) -> A:
+    """This tensor, made by this module, as if it had been given: what it was computed from does not matter."""
+    out = x._wrap(x.lazydata, None)
+    return out if requires_grad is None else out.requires_grad_(requires_grad)
 
-        Raises:
-          ValueError: the step is 0.
 
-        Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor.arange(5, 0, -2, device="NUMPY").tolist()
-            [5, 3, 1]
-        """
-        first, last = (0, start) if stop is None else (start, stop)
-        for value in (first, last, step):
-            if not isinstance(value, (int, float, Expr)) or isinstance(value, bool):
-                raise TypeError(f"arange: bounds and step are numbers, got {value!r} of type {type(value).__name__}")
-        if step == 0:
-            raise ValueError("arange: the step is 0")
-        floats = any(isinstance(value, float) for value in (first, last, step))
-        kind = to_dtype(dtype) if dtype is not None else dtypes.default_float if floats else dtypes.default_int
-        if floats:
-            count: sint = max(0, math.ceil((last - first) / step))
-        else:
-            count = ceildiv(last - first, step)
-            count = max(0, count) if isinstance(count, int) else count
-        name = placed(device)
-        if not floats and isinstance(first, int) and kind.kind != "float":
-            ends = (first, first + (count - 1) * step) if isinstance(count, int) and count else ()
-            if dtype is None and any(not dtypes.min(kind) <= value <= dtypes.max(kind) for value in ends):
-                kind = dtypes.int64
-            for value in ends:
-                if kind.kind != "bool" and not dtypes.min(kind) <= value <= dtypes.max(kind):
-                    raise OverflowError(f"arange: {value} is no {kind.name}")
-        counting = dtypes.int64 if floats or kind.itemsize > 4 else dtypes.int32
-        out = cls._iota(count, counting, name)
-        if kind.kind == "float":
-            # Computed in at least 32 bits, rounded once.
-            wide = sum_acc_dtype(kind)
-            out = out.cast(wide)
-        if step != 1:
-            out = out.mul(step)
-        if not (isinstance(first, (int, float)) and first == 0):
-            out = out.add(first)
-        out = out.cast(kind)
-        return out._as_leaf(requires_grad)
+def arange(
+    cls: type[A],
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """``start``, ``start + step``, … below ``stop`` (above it for a negative step). One bound means 0 to it.
 
-    @classmethod
-    def linspace(
-        cls,
-        start: ConstType,
-        stop: ConstType,
-        steps: int,
-        device: str | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool | None = None,
-    ) -> Self:
-        """``steps`` values in equal distances from ``start`` to ``stop``, both included.
+    It takes no memory. Integers beyond ``dtypes.default_int`` are int64.
 
-        Raises:
-          ValueError: ``steps`` is negative, or the dtype is bool.
-        """
-        if not isinstance(steps, int) or steps < 0:
-            raise ValueError(f"linspace: {steps!r} is not a number of steps")
-        kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
-        if kind.kind == "bool":
-            raise ValueError("linspace: steps between two bools are not bools; give another dtype")
-        wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.default_float
-        i = cls._iota(steps, dtypes.int32, placed(device)).cast(wide)
-        out = (i * ((stop - start) / max(steps - 1, 1)) + start).cast(kind)
-        return out._as_leaf(requires_grad)
+    Raises:
+      ValueError: the step is 0.
 
-    @classmethod
-    def eye(
-        cls,
-        n: int,
-        m: int | None = None,
-        device: str | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool | None = None,
-    ) -> Self:
-        """Ones on the diagonal of an n x m (n x n) matrix of zeros.
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.arange(5, 0, -2, device="NUMPY").tolist()
+        [5, 3, 1]
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    for value in (first, last, step):
+        if not isinstance(value, (int, float, Expr)) or isinstance(value, bool):
+            raise TypeError(f"arange: bounds and step are numbers, got {value!r} of type {type(value).__name__}")
+    if step == 0:
+        raise ValueError("arange: the step is 0")
+    floats = any(isinstance(value, float) for value in (first, last, step))
+    kind = to_dtype(dtype) if dtype is not None else dtypes.default_float if floats else dtypes.default_int
+    if floats:
+        count: sint = max(0, math.ceil((last - first) / step))
+    else:
+        count = ceildiv(last - first, step)
+        count = max(0, count) if isinstance(count, int) else count
+    name = placed(device)
+    if not floats and isinstance(first, int) and kind.kind != "float":
+        ends = (first, first + (count - 1) * step) if isinstance(count, int) and count else ()
+        if dtype is None and any(not dtypes.min(kind) <= value <= dtypes.max(kind) for value in ends):
+            kind = dtypes.int64
+        for value in ends:
+            if kind.kind != "bool" and not dtypes.min(kind) <= value <= dtypes.max(kind):
+                raise OverflowError(f"arange: {value} is no {kind.name}")
+    counting = dtypes.int64 if floats or kind.itemsize > 4 else dtypes.int32
+    out = iota(cls, count, counting, name)
+    if kind.kind == "float":
+        # Computed in at least 32 bits, rounded once.
+        wide = sum_acc_dtype(kind)
+        out = out.cast(wide)
+    if step != 1:
+        out = out.mul(step)
+    if not (isinstance(first, (int, float)) and first == 0):
+        out = out.add(first)
+    out = out.cast(kind)
+    return _as_leaf(out, requires_grad)
 
-        Raises:
-          ValueError: a size is negative.
-        """
-        rows, columns = checked_shape((n, n if m is None else m), "eye")
-        name = placed(device)
-        i, j = cls._iota(rows, dtypes.int32, name), cls._iota(columns, dtypes.int32, name)
-        kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
-        out = i.unsqueeze(1).eq(j).cast(kind)
-        return out._as_leaf(requires_grad)
 
-    def _like(self, device: str | None, dtype: DTypeLike | None) -> tuple[str, DType]:
-        return self.device if device is None else device, self.dtype if dtype is None else to_dtype(dtype)
+def linspace(
+    cls: type[A],
+    start: ConstType,
+    stop: ConstType,
+    steps: int,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """``steps`` values in equal distances from ``start`` to ``stop``, both included.
 
-    def full_like(
-        self, fill_value: ConstType, device: str | None = None, dtype: DTypeLike | None = None,
-        requires_grad: bool | None = None,
-    ) -> Self:  # fmt: skip
-        """One value in this tensor's shape, dtype and device, unless others are given."""
-        name, kind = self._like(device, dtype)
-        return type(self).full(self.shape, fill_value, name, kind, requires_grad)
+    Raises:
+      ValueError: ``steps`` is negative, or the dtype is bool.
+    """
+    if not isinstance(steps, int) or steps < 0:
+        raise ValueError(f"linspace: {steps!r} is not a number of steps")
+    kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+    if kind.kind == "bool":
+        raise ValueError("linspace: steps between two bools are not bools; give another dtype")
+    wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.default_float
+    i = iota(cls, steps, dtypes.int32, placed(device)).cast(wide)
+    out = (i * ((stop - start) / max(steps - 1, 1)) + start).cast(kind)
+    return _as_leaf(out, requires_grad)
 
-    def const_like(self, value: ConstType) -> Self:
-        """One value in this tensor's shape, dtype and device."""
-        return self.full_like(value)
 
-    def zeros_like(
-        self, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
-    ) -> Self:
-        """Zeros in this tensor's shape, dtype and device, unless others are given."""
-        return self.full_like(0, device, dtype, requires_grad)
+def eye(
+    cls: type[A],
+    n: int,
+    m: int | None = None,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """Ones on the diagonal of an n x m (n x n) matrix of zeros.
 
-    def ones_like(
-        self, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
-    ) -> Self:
-        """Ones in this tensor's shape, dtype and device, unless others are given."""
-        return self.full_like(1, device, dtype, requires_grad)
+    Raises:
+      ValueError: a size is negative.
+    """
+    rows, columns = checked_shape((n, n if m is None else m), "eye")
+    name = placed(device)
+    i, j = iota(cls, rows, dtypes.int32, name), iota(cls, columns, dtypes.int32, name)
+    kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+    out = i.unsqueeze(1).eq(j).cast(kind)
+    return _as_leaf(out, requires_grad)
 
-    def empty_like(
-        self, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
-    ) -> Self:
-        """Undefined content in this tensor's shape, dtype and device, unless others are given."""
-        name, kind = self._like(device, dtype)
-        return type(self).empty(*self.shape, device=name, dtype=kind, requires_grad=requires_grad)
 
-    def _counter(self, axis: int) -> Self:
-        """The index along ``axis``, in a shape that broadcasts with this tensor's."""
-        shape = tuple(dim if i == axis else 1 for i, dim in enumerate(self.shape))
-        return self._iota(self.shape[axis], counting_dtype(self.shape[axis]), self.device).reshape(shape)
+def placed_like(x: A, device: str | None, dtype: DTypeLike | None) -> tuple[str, DType]:
+    return x.device if device is None else device, x.dtype if dtype is None else to_dtype(dtype)
 
-    def _triangle(self, diagonal: int, lower: bool, what: str) -> Self:
-        if self.ndim < 2:
-            raise ValueError(f"{what}: a tensor of shape {self.shape} has no rows and columns")
-        row, column = self._counter(self.ndim - 2), self._counter(self.ndim - 1)
-        above = column > row + diagonal if lower else column < row + diagonal
-        return above.where(self.zeros_like(), self)
 
-    def tril(self, diagonal: int = 0) -> Self:
-        """The lower triangle of the last two axes, the rest 0; ``diagonal`` is the last one kept.
+def full_like(
+    x: A, fill_value: ConstType, device: str | None = None, dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:  # fmt: skip
+    """One value in this tensor's shape, dtype and device, unless others are given."""
+    name, kind = placed_like(x, device, dtype)
+    return full(type(x), x.shape, fill_value, name, kind, requires_grad)
 
-        Raises:
-          ValueError: there are fewer than two axes.
-        """
-        return self._triangle(diagonal, True, "tril")
 
-    def triu(self, diagonal: int = 0) -> Self:
-        """The upper triangle of the last two axes, the rest 0; ``diagonal`` is the first one kept.
+def const_like(x: A, value: ConstType) -> A:
+    """One value in this tensor's shape, dtype and device."""
+    return full_like(x, value)
 
-        Raises:
-          ValueError: there are fewer than two axes.
-        """
-        return self._triangle(diagonal, False, "triu")
 
-    def diag(self, diagonal: int = 0) -> Self:
-        """A square matrix with this vector on a diagonal, or that diagonal of a matrix.
+def zeros_like(
+    x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+) -> A:
+    """Zeros in this tensor's shape, dtype and device, unless others are given."""
+    return full_like(x, 0, device, dtype, requires_grad)
 
-        Args:
-          diagonal: how far above the main diagonal; below, if negative.
 
-        Raises:
-          ValueError: it is neither a vector nor a matrix.
-        """
-        if self.ndim == 2:
-            return self.diagonal(diagonal)._copied()
-        if self.ndim != 1:
-            raise ValueError(f"diag: a vector or a matrix is wanted, got shape {self.shape}")
-        above, left = max(0, -diagonal), max(0, diagonal)
-        i = self._counter(0)
-        square = i.unsqueeze(1).eq(i).where(self.unsqueeze(1), 0)
-        return square.pad(((above, left), (left, above)))
+def ones_like(
+    x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+) -> A:
+    """Ones in this tensor's shape, dtype and device, unless others are given."""
+    return full_like(x, 1, device, dtype, requires_grad)
 
-    def meshgrid(self, *others: Self, indexing: str = "ij") -> tuple[Self, ...]:
-        """The grid of vectors: one tensor a vector, of shape (len a, len b, …), constant along the other axes.
 
-        Raises:
-          ValueError: ``indexing`` is neither "ij" nor "xy", or an operand is no vector.
-        """
-        if indexing not in ("ij", "xy"):
-            raise ValueError(f"meshgrid: indexing {indexing!r}; there are 'ij' and 'xy'")
-        vectors = [self, *others]
-        if any(vector.ndim > 1 for vector in vectors):
-            raise ValueError(f"meshgrid: vectors are wanted, got shapes {[v.shape for v in vectors]}")
-        sizes = tuple(prod(vector.shape) for vector in vectors)
-        places = list(range(len(vectors)))
-        if indexing == "xy" and len(vectors) > 1:
-            places[:2] = [1, 0]
-        shape = tuple(sizes[places.index(axis)] for axis in range(len(vectors)))
-        return tuple(
-            vector.reshape(tuple(-1 if axis == place else 1 for axis in range(len(vectors)))).expand(shape)
-            for vector, place in zip(vectors, places, strict=True)
-        )
+def empty_like(
+    x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+) -> A:
+    """Undefined content in this tensor's shape, dtype and device, unless others are given."""
+    name, kind = placed_like(x, device, dtype)
+    return empty(type(x), *x.shape, device=name, dtype=kind, requires_grad=requires_grad)
+
+
+def meshgrid(x: A, *others: A, indexing: str = "ij") -> tuple[A, ...]:
+    """The grid of vectors: one tensor a vector, of shape (len a, len b, …), constant along the other axes.
+
+    Raises:
+      ValueError: ``indexing`` is neither "ij" nor "xy", or an operand is no vector.
+    """
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f"meshgrid: indexing {indexing!r}; there are 'ij' and 'xy'")
+    vectors = [x, *others]
+    if any(vector.ndim > 1 for vector in vectors):
+        raise ValueError(f"meshgrid: vectors are wanted, got shapes {[v.shape for v in vectors]}")
+    sizes = tuple(prod(vector.shape) for vector in vectors)
+    places = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) > 1:
+        places[:2] = [1, 0]
+    shape = tuple(sizes[places.index(axis)] for axis in range(len(vectors)))
+    return tuple(
+        vector.reshape(tuple(-1 if axis == place else 1 for axis in range(len(vectors)))).expand(shape)
+        for vector, place in zip(vectors, places, strict=True)
+    )

@@ -10,14 +10,22 @@ import math
 
 from tg_dtype import dtypes
 
+from ..array.array import A
+from ..array.axes import counter
 from ..array.ingest import value_of
+from ..array.movement import stretch
+from ..array.operands import as_tensor
 from ..array.positions import check_known, signed
 from ..host import transfer
-from .random import Random
+from .activation import logsigmoid
+from .creation import ones_like
+from .elementary import log
+from .softmax import log_softmax
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
+
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -29,172 +37,177 @@ def _checked(what: str, reduction: str, label_smoothing: float = 0.0) -> None:
         raise ValueError(f"{what}: label_smoothing {label_smoothing!r} is not between 0 and 1")
 
 
-class Loss(Random):
-    """Losses. ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``."""
+def _reduced(x: A, reduction: str) -> A:
+    return x.mean() if reduction == "mean" else x.sum() if reduction == "sum" else x
 
-    __slots__ = ()
 
-    def _reduced(self, reduction: str) -> Self:
-        return self.mean() if reduction == "mean" else self.sum() if reduction == "sum" else self
+def _same_shape(x: A, target: A, what: str) -> A:
+    target = as_tensor(x, target, what)
+    if target.shape != x.shape:
+        raise ValueError(f"{what}: shapes {x.shape} and {target.shape} differ")
+    return target
 
-    def _same_shape(self, target: Self, what: str) -> Self:
-        target = self._tensor(target, what)
-        if target.shape != self.shape:
-            raise ValueError(f"{what}: shapes {self.shape} and {target.shape} differ")
-        return target
 
-    def binary_crossentropy(self, Y: Self, reduction: str = "mean") -> Self:
-        """-Y log(x) - (1 - Y) log(1 - x) of probabilities x.
+def binary_crossentropy(x: A, Y: A, reduction: str = "mean") -> A:
+    """-Y log(x) - (1 - Y) log(1 - x) of probabilities x.
 
-        Raises:
-          ValueError: the shapes differ, or there is no such reduction.
-        """
-        _checked("binary_crossentropy", reduction)
-        y = self._same_shape(Y, "binary_crossentropy")
-        return (-(y * self.log()) - (1 - y) * (1 - self).log())._reduced(reduction)
+    Raises:
+      ValueError: the shapes differ, or there is no such reduction.
+    """
+    _checked("binary_crossentropy", reduction)
+    y = _same_shape(x, Y, "binary_crossentropy")
+    return _reduced(-(y * log(x)) - (1 - y) * log(1 - x), reduction)
 
-    def binary_crossentropy_logits(self, Y: Self, reduction: str = "mean", pos_weight: Self | None = None) -> Self:
-        """:meth:`binary_crossentropy` of sigmoid(x), without overflow.
 
-        Args:
-          pos_weight: weight of the positive cases, broadcast.
+def binary_crossentropy_logits(x: A, Y: A, reduction: str = "mean", pos_weight: A | None = None) -> A:
+    """:meth:`binary_crossentropy` of sigmoid(x), without overflow.
 
-        Raises:
-          ValueError: the shapes differ, or there is no such reduction.
-        """
-        _checked("binary_crossentropy_logits", reduction)
-        y = self._same_shape(Y, "binary_crossentropy_logits")
-        positive = y if pos_weight is None else y * pos_weight
-        return -(positive * self.logsigmoid() + (1 - y) * (-self).logsigmoid())._reduced(reduction)
+    Args:
+      pos_weight: weight of the positive cases, broadcast.
 
-    def _picked(self, classes: Self, axis: int, what: str) -> Self:
-        """The element of each row along ``axis`` that a tensor of class numbers names; NaN where there is no class."""
-        rest = self.shape[:axis] + self.shape[axis + 1 :]
-        if not dtypes.is_int(classes.dtype):
-            raise TypeError(f"{what}: classes are integers, got a tensor of {classes.dtype.name}")
-        if classes.shape != rest:
-            hint = f": the axis of classes is {axis}; .transpose({axis}, -1) the scores, or .flatten both"
-            raise ValueError(
-                f"{what}: classes of shape {classes.shape} for scores of shape {self.shape}, not {rest}"
-                + (hint if classes.shape == self.shape[:-1] else "")
-            )
-        if classes.device != self.device:
-            raise ValueError(f"{what}: classes on {classes.device} for scores on {self.device}; use .to()")
-        at = signed(classes, self.shape[axis])
-        hit = self._counter(axis).eq(at.unsqueeze(axis))
-        outside = (at < 0) | (at >= self.shape[axis])
-        return outside.where(math.nan, hit.where(self, 0).sum(axis))
+    Raises:
+      ValueError: the shapes differ, or there is no such reduction.
+    """
+    _checked("binary_crossentropy_logits", reduction)
+    y = _same_shape(x, Y, "binary_crossentropy_logits")
+    positive = y if pos_weight is None else y * pos_weight
+    return -_reduced(positive * logsigmoid(x) + (1 - y) * logsigmoid(-x), reduction)
 
-    def _classes(self, Y: Any, axis: int, ignore_index: int | None, what: str) -> tuple[Self, Self | None]:
-        """Class numbers, of any integer type, and which of them count (None: all); what does not is class 0 then.
 
-        Raises:
-          IndexError: one that the host knows, since it came in an array, is out of range.
-        """
-        classes = self._tensor(Y, what)
-        n = self.shape[axis]
-        if transfer.is_array(Y) and dtypes.is_int(classes.dtype):
-            check_known((int(c) for c in Y.flat if c != ignore_index and not 0 <= c < n), 0, what, f"{n} classes")
-        if ignore_index is None or not dtypes.is_int(classes.dtype):
-            return classes, None
-        numbers = signed(classes, n)
-        counted = numbers.ne(ignore_index)
-        return counted.where(numbers, 0), counted
+def _picked(x: A, classes: A, axis: int, what: str) -> A:
+    """The element of each row along ``axis`` that a tensor of class numbers names; NaN where there is no class."""
+    rest = x.shape[:axis] + x.shape[axis + 1 :]
+    if not dtypes.is_int(classes.dtype):
+        raise TypeError(f"{what}: classes are integers, got a tensor of {classes.dtype.name}")
+    if classes.shape != rest:
+        hint = f": the axis of classes is {axis}; .transpose({axis}, -1) the scores, or .flatten both"
+        raise ValueError(
+            f"{what}: classes of shape {classes.shape} for scores of shape {x.shape}, not {rest}"
+            + (hint if classes.shape == x.shape[:-1] else "")
+        )
+    if classes.device != x.device:
+        raise ValueError(f"{what}: classes on {classes.device} for scores on {x.device}; use .to()")
+    at = signed(classes, x.shape[axis])
+    hit = counter(x, axis).eq(at.unsqueeze(axis))
+    outside = (at < 0) | (at >= x.shape[axis])
+    return outside.where(math.nan, hit.where(x, 0).sum(axis))
 
-    def _weighted(self, weight: Self, reduction: str) -> Self:
-        """This loss, its mean being over weights."""
-        if reduction == "mean":
-            return (self * weight).sum() / weight.sum()
-        return (self * weight)._reduced(reduction)
 
-    def sparse_categorical_crossentropy(
-        self, Y: Self, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
-    ) -> Self:
-        """-log softmax(x)[Y], the classes lying along the last axis.
+def _classes(x: A, Y: Any, axis: int, ignore_index: int | None, what: str) -> tuple[A, A | None]:
+    """Class numbers, of any integer type, and which of them count (None: all); what does not is class 0 then.
 
-        Args:
-          Y: class numbers, of this tensor's shape without the last axis.
-          ignore_index: class number that does not count.
-          label_smoothing: share of the target that is spread over all classes.
+    Raises:
+      IndexError: one that the host knows, since it came in an array, is out of range.
+    """
+    classes = as_tensor(x, Y, what)
+    n = x.shape[axis]
+    if transfer.is_array(Y) and dtypes.is_int(classes.dtype):
+        check_known((int(c) for c in Y.flat if c != ignore_index and not 0 <= c < n), 0, what, f"{n} classes")
+    if ignore_index is None or not dtypes.is_int(classes.dtype):
+        return classes, None
+    numbers = signed(classes, n)
+    counted = numbers.ne(ignore_index)
+    return counted.where(numbers, 0), counted
 
-        Raises:
-          ValueError: the shapes do not fit, or there is no such reduction.
-          TypeError: the classes are no integers.
-        """
-        what = "sparse_categorical_crossentropy"
-        _checked(what, reduction, label_smoothing)
-        if self.ndim == 0:
-            raise ValueError(f"{what}: scores of shape () have no classes")
-        return self._class_loss(Y, self.ndim - 1, ignore_index, label_smoothing, reduction, what)
 
-    def _class_loss(
-        self, Y: Any, axis: int, ignore_index: int | None, label_smoothing: float, reduction: str, what: str
-    ) -> Self:
-        classes, counted = self._classes(Y, axis, ignore_index, what)
-        logs = self.log_softmax(axis)
-        loss = -logs._picked(classes, axis, what)
-        if label_smoothing:
-            loss = loss * (1 - label_smoothing) - logs.mean(axis) * label_smoothing
-        return loss._reduced(reduction) if counted is None else loss._weighted(counted.cast(loss.dtype), reduction)
+def _weighted(x: A, weight: A, reduction: str) -> A:
+    """This loss, its mean being over weights."""
+    if reduction == "mean":
+        return (x * weight).sum() / weight.sum()
+    return _reduced(x * weight, reduction)
 
-    def cross_entropy(
-        self, Y: Self, reduction: str = "mean", label_smoothing: float = 0.0, ignore_index: int | None = -100
-    ) -> Self:
-        """-sum(Y log softmax(x)), the classes lying along axis 1 (or the only axis).
 
-        Args:
-          Y: class numbers, of this tensor's shape without the class axis; or probabilities, of this tensor's shape.
-          label_smoothing: share of the target that is spread over all classes.
-          ignore_index: class number that does not count; None: all do.
+def sparse_categorical_crossentropy(
+    x: A, Y: A, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+) -> A:
+    """-log softmax(x)[Y], the classes lying along the last axis.
 
-        Raises:
-          ValueError: the shapes do not fit, or there is no such reduction.
-        """
-        what = "cross_entropy"
-        _checked(what, reduction, label_smoothing)
-        if self.ndim == 0:
-            raise ValueError(f"{what}: scores of shape () have no classes")
-        axis, y = min(1, self.ndim - 1), self._tensor(Y, what)
-        if y.ndim != self.ndim:
-            return self._class_loss(Y, axis, ignore_index, label_smoothing, reduction, what)
-        if y.shape != self.shape or ignore_index not in (None, -100):
-            raise ValueError(
-                f"{what}: probabilities of shape {y.shape} for scores of shape {self.shape}"
-                + ("" if ignore_index in (None, -100) else ": ignore_index is for class numbers")
-            )
-        target = y
-        if label_smoothing:
-            target = y * (1 - label_smoothing) + label_smoothing / value_of(self.shape[axis], self.shape)
-        return (-(target * self.log_softmax(axis)).sum(axis))._reduced(reduction)
+    Args:
+      Y: class numbers, of this tensor's shape without the last axis.
+      ignore_index: class number that does not count.
+      label_smoothing: share of the target that is spread over all classes.
 
-    def nll_loss(
-        self, Y: Self, weight: Self | None = None, ignore_index: int | None = -100, reduction: str = "mean"
-    ) -> Self:
-        """-x[Y] of logarithms of probabilities x, the classes lying along axis 1 (or the only axis).
+    Raises:
+      ValueError: the shapes do not fit, or there is no such reduction.
+      TypeError: the classes are no integers.
+    """
+    what = "sparse_categorical_crossentropy"
+    _checked(what, reduction, label_smoothing)
+    if x.ndim == 0:
+        raise ValueError(f"{what}: scores of shape () have no classes")
+    return _class_loss(x, Y, x.ndim - 1, ignore_index, label_smoothing, reduction, what)
 
-        Args:
-          Y: class numbers, of this tensor's shape without the class axis.
-          weight: weight of each class; the mean is over weights.
-          ignore_index: class number that does not count.
 
-        Raises:
-          ValueError: the shapes do not fit, or there is no such reduction.
-        """
-        what = "nll_loss"
-        _checked(what, reduction)
-        if self.ndim == 0:
-            raise ValueError(f"{what}: scores of shape () have no classes")
-        axis = min(1, self.ndim - 1)
-        y, counted = self._classes(Y, axis, ignore_index, what)
-        loss = -self._picked(y, axis, what)
-        if weight is None and counted is None:
-            return loss._reduced(reduction)
-        weights = loss.detach().ones_like()
-        if weight is not None:
-            if weight.shape != (self.shape[axis],):
-                raise ValueError(f"{what}: weight of shape {weight.shape} for {self.shape[axis]} classes")
-            rows = weight.reshape(tuple(-1 if i == axis else 1 for i in range(self.ndim)))
-            weights = rows._stretch(self.shape)._picked(y, axis, what)
-        if counted is not None:
-            weights = weights * counted.cast(weights.dtype)
-        return loss._weighted(weights, reduction)
+def _class_loss(
+    x: A, Y: Any, axis: int, ignore_index: int | None, label_smoothing: float, reduction: str, what: str
+) -> A:
+    classes, counted = _classes(x, Y, axis, ignore_index, what)
+    logs = log_softmax(x, axis)
+    loss = -_picked(logs, classes, axis, what)
+    if label_smoothing:
+        loss = loss * (1 - label_smoothing) - logs.mean(axis) * label_smoothing
+    return _reduced(loss, reduction) if counted is None else _weighted(loss, counted.cast(loss.dtype), reduction)
+
+
+def cross_entropy(
+    x: A, Y: A, reduction: str = "mean", label_smoothing: float = 0.0, ignore_index: int | None = -100
+) -> A:
+    """-sum(Y log softmax(x)), the classes lying along axis 1 (or the only axis).
+
+    Args:
+      Y: class numbers, of this tensor's shape without the class axis; or probabilities, of this tensor's shape.
+      label_smoothing: share of the target that is spread over all classes.
+      ignore_index: class number that does not count; None: all do.
+
+    Raises:
+      ValueError: the shapes do not fit, or there is no such reduction.
+    """
+    what = "cross_entropy"
+    _checked(what, reduction, label_smoothing)
+    if x.ndim == 0:
+        raise ValueError(f"{what}: scores of shape () have no classes")
+    axis, y = min(1, x.ndim - 1), as_tensor(x, Y, what)
+    if y.ndim != x.ndim:
+        return _class_loss(x, Y, axis, ignore_index, label_smoothing, reduction, what)
+    if y.shape != x.shape or ignore_index not in (None, -100):
+        raise ValueError(
+            f"{what}: probabilities of shape {y.shape} for scores of shape {x.shape}"
+            + ("" if ignore_index in (None, -100) else ": ignore_index is for class numbers")
+        )
+    target = y
+    if label_smoothing:
+        target = y * (1 - label_smoothing) + label_smoothing / value_of(x.shape[axis], x.shape)
+    return _reduced(-(target * log_softmax(x, axis)).sum(axis), reduction)
+
+
+def nll_loss(
+    x: A, Y: A, weight: A | None = None, ignore_index: int | None = -100, reduction: str = "mean"
+) -> A:
+    """-x[Y] of logarithms of probabilities x, the classes lying along axis 1 (or the only axis).
+
+    Args:
+      Y: class numbers, of this tensor's shape without the class axis.
+      weight: weight of each class; the mean is over weights.
+      ignore_index: class number that does not count.
+
+    Raises:
+      ValueError: the shapes do not fit, or there is no such reduction.
+    """
+    what = "nll_loss"
+    _checked(what, reduction)
+    if x.ndim == 0:
+        raise ValueError(f"{what}: scores of shape () have no classes")
+    axis = min(1, x.ndim - 1)
+    y, counted = _classes(x, Y, axis, ignore_index, what)
+    loss = -_picked(x, y, axis, what)
+    if weight is None and counted is None:
+        return _reduced(loss, reduction)
+    weights = ones_like(loss.detach())
+    if weight is not None:
+        if weight.shape != (x.shape[axis],):
+            raise ValueError(f"{what}: weight of shape {weight.shape} for {x.shape[axis]} classes")
+        rows = weight.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim)))
+        weights = _picked(stretch(rows, x.shape), y, axis, what)
+    if counted is not None:
+        weights = weights * counted.cast(weights.dtype)
+    return _weighted(loss, weights, reduction)

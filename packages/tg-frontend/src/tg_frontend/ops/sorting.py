@@ -9,84 +9,82 @@ from __future__ import annotations
 from tg_dtype import dtypes
 from tg_shape import sint
 
+from ..array.array import A
+from ..array.axes import iota
 from ..array.ingest import sure_of
-from .neural import Neural
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
+from .creation import zeros_like
+from .gather_scatter import gather
+from .predicates import isnan
 
 
-class Sorting(Neural):
-    """Sorting along an axis. Equal elements keep their order; NaN counts as the greatest."""
+def _ordered(x: A, axis: int, descending: bool, count: sint) -> A:
+    """The positions of the first ``count`` elements in order."""
+    x = x.detach()
+    n = x.shape[axis]
+    mine = x.unsqueeze(axis + 1)  # (…, i, 1, …)
+    other = x.unsqueeze(axis)  # (…, 1, j, …)
+    low, high = (mine, other) if descending else (other, mine)
+    first = low < high
+    same = mine.eq(other)
+    if x.dtype.kind == "float":
+        first = first | (isnan(high) & ~isnan(low))
+        same = same | (isnan(mine) & isnan(other))
+    tail = (1,) * (x.ndim - 1 - axis)
+    i = iota(type(x), n, dtypes.int32, x.device)
+    earlier = i.reshape((1, n, *tail)) < i.reshape((n, 1, *tail))
+    rank = (first | (same & earlier)).sum(axis + 1, dtype=dtypes.int32)
+    place = iota(type(x), count, dtypes.int32, x.device).reshape((count, 1, *tail))
+    hit = rank.unsqueeze(axis).eq(place)
+    return hit.where(i.reshape((1, n, *tail)), 0).sum(axis + 1, dtype=dtypes.int32)
 
-    __slots__ = ()
 
-    def _ordered(self, axis: int, descending: bool, count: sint) -> Self:
-        """The positions of the first ``count`` elements in order."""
-        x = self.detach()
-        n = x.shape[axis]
-        mine = x.unsqueeze(axis + 1)  # (…, i, 1, …)
-        other = x.unsqueeze(axis)  # (…, 1, j, …)
-        low, high = (mine, other) if descending else (other, mine)
-        first = low < high
-        same = mine.eq(other)
-        if x.dtype.kind == "float":
-            first = first | (high.isnan() & ~low.isnan())
-            same = same | (mine.isnan() & other.isnan())
-        tail = (1,) * (x.ndim - 1 - axis)
-        i = x._iota(n, dtypes.int32, x.device)
-        earlier = i.reshape((1, n, *tail)) < i.reshape((n, 1, *tail))
-        rank = (first | (same & earlier)).sum(axis + 1, dtype=dtypes.int32)
-        place = x._iota(count, dtypes.int32, x.device).reshape((count, 1, *tail))
-        hit = rank.unsqueeze(axis).eq(place)
-        return hit.where(i.reshape((1, n, *tail)), 0).sum(axis + 1, dtype=dtypes.int32)
+def sort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[A, A]:
+    """The elements in order along an axis, and where they were (int32). Equal ones always keep their order.
 
-    def sort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Self, Self]:
-        """The elements in order along an axis, and where they were (int32). Equal ones always keep their order.
+    Args:
+      stable: for those who come from elsewhere: the order is stable in either case.
 
-        Args:
-          stable: for those who come from elsewhere: the order is stable in either case.
+    Raises:
+      IndexError: the axis is out of range.
 
-        Raises:
-          IndexError: the axis is out of range.
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> values, where = Tensor([3, 1, 2], device="NUMPY").sort()
+        >>> values.tolist(), where.tolist()
+        ([1, 2, 3], [1, 2, 0])
+    """
+    axis = x._axis(dim, "sort")
+    if x.ndim == 0 or x.numel() == 0:
+        return x, zeros_like(x, dtype=dtypes.int32)
+    at = _ordered(x, axis, descending, x.shape[axis])
+    return gather(x, axis, at), at
 
-        Example:
-            >>> from tg_frontend import Tensor
-            >>> values, where = Tensor([3, 1, 2], device="NUMPY").sort()
-            >>> values.tolist(), where.tolist()
-            ([1, 2, 3], [1, 2, 0])
-        """
-        axis = self._axis(dim, "sort")
-        if self.ndim == 0 or self.numel() == 0:
-            return self, self.zeros_like(dtype=dtypes.int32)
-        at = self._ordered(axis, descending, self.shape[axis])
-        return self.gather(axis, at), at
 
-    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Self:
-        """Where the elements in order are along an axis (int32); ``stable`` is as of :meth:`sort`.
+def argsort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> A:
+    """Where the elements in order are along an axis (int32); ``stable`` is as of :meth:`sort`.
 
-        Raises:
-          IndexError: the axis is out of range.
-        """
-        return self.sort(dim, descending)[1]
+    Raises:
+      IndexError: the axis is out of range.
+    """
+    return sort(x, dim, descending)[1]
 
-    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:
-        """The ``k`` largest (or smallest) elements along an axis, in order, and where they are (int32).
 
-        Args:
-          sorted_: for those who come from elsewhere: the result is in order in either case.
+def topk(x: A, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[A, A]:
+    """The ``k`` largest (or smallest) elements along an axis, in order, and where they are (int32).
 
-        Raises:
-          ValueError: the axis has fewer than ``k`` elements.
-          IndexError: the axis is out of range.
-        """
-        axis = self._axis(dim, "topk")
-        n = sure_of(self.shape[axis], k, self.shape) if self.ndim and isinstance(k, int) else 1
-        if not isinstance(k, int) or k < 0 or (isinstance(n, int) and k > n):
-            raise ValueError(f"topk: {k!r} of {n} elements along axis {dim} of shape {self.shape}")
-        if self.ndim == 0 or k == 0:
-            out = self if self.ndim == 0 else self.shrink([(0, 0) if i == axis else None for i in range(self.ndim)])
-            return out, out.zeros_like(dtype=dtypes.int32)
-        at = self._ordered(axis, largest, k)
-        return self.gather(axis, at), at
+    Args:
+      sorted_: for those who come from elsewhere: the result is in order in either case.
+
+    Raises:
+      ValueError: the axis has fewer than ``k`` elements.
+      IndexError: the axis is out of range.
+    """
+    axis = x._axis(dim, "topk")
+    n = sure_of(x.shape[axis], k, x.shape) if x.ndim and isinstance(k, int) else 1
+    if not isinstance(k, int) or k < 0 or (isinstance(n, int) and k > n):
+        raise ValueError(f"topk: {k!r} of {n} elements along axis {dim} of shape {x.shape}")
+    if x.ndim == 0 or k == 0:
+        out = x if x.ndim == 0 else x.shrink([(0, 0) if i == axis else None for i in range(x.ndim)])
+        return out, zeros_like(out, dtype=dtypes.int32)
+    at = _ordered(x, axis, largest, k)
+    return gather(x, axis, at), at

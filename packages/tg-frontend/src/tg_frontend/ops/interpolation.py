@@ -7,7 +7,14 @@ import math
 from tg_dtype import dtypes
 from tg_shape import sint
 
+from ..array.array import A
+from ..array.axes import iota
+from ..array.casts import floating
+from ..array.computing import copied
 from ..array.ingest import value_of
+from . import rounding
+from .elementwise import clip
+from .indexing import getitem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +25,45 @@ _SPATIAL = {"linear": None, "bilinear": 2, "trilinear": 3, "bicubic": 2, "neares
 _CUBIC = -0.75  # the slope of the cubic convolution kernel that PyTorch and OpenCV use
 
 
-def sizes_and_ratios(
+def interpolate(
+    x: A,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "linear",
+    align_corners: bool | None = None,
+) -> A:
+    """The last axes resampled to ``size``, or by a factor. Integers are interpolated as floats and rounded.
+
+    Args:
+      size: the new sizes of the last axes; one number for all but the first two.
+      scale_factor: or by how much they grow, one number or one an axis; sizes are rounded down.
+      mode: ``"nearest"`` (also ``"nearest-exact"``), ``"linear"`` along every resampled axis (also ``"bilinear"``
+        of two and ``"trilinear"`` of three), or ``"bicubic"``, as PyTorch has them. PyTorch's default is nearest.
+      align_corners: of all but nearest: whether the first and last elements keep their places.
+
+    Raises:
+      ValueError: there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[[1.0, 3.0]]], device="NUMPY").interpolate(scale_factor=2).tolist()
+        [[[1.0, 1.5, 2.5, 3.0]]]
+    """
+    sizes, ratios = _sizes_and_ratios(x.shape, size, scale_factor, mode)
+    if align_corners is not None and mode.startswith("nearest") and align_corners:
+        raise ValueError(f"interpolate: align_corners is not for mode {mode!r}")
+    out = x if mode.startswith("nearest") else floating(x)
+    out = out if mode.startswith("nearest") or out.dtype.itemsize >= 4 else out.cast(dtypes.float32)
+    for axis, (new, ratio) in enumerate(zip(sizes, ratios, strict=True), start=x.ndim - len(sizes)):
+        out = _resampled(out, axis, new, ratio, mode, bool(align_corners))
+    if out is x:
+        return copied(x)
+    if out.dtype is x.dtype:
+        return out
+    return out.cast(x.dtype) if x.dtype.kind == "float" else rounding.round(out).cast(x.dtype)
+
+
+def _sizes_and_ratios(
     shape: tuple[sint, ...], size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None, mode: str
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The new sizes of the last axes, and how many old elements lie in one new element along each.
@@ -50,30 +95,30 @@ def sizes_and_ratios(
     return new, tuple(1 / s for s in wanted)
 
 
-def resampled(x: Any, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> Any:
+def _resampled(x: A, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> A:
     """An axis with ``new`` elements, ``ratio`` old ones to one of them; floats but for the nearest element."""
     old = value_of(x.shape[axis], x.shape)
     wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
-    i = x._iota(new, dtypes.int32, x.device).cast(wide)
+    i = iota(type(x), new, dtypes.int32, x.device).cast(wide)
     if mode.startswith("nearest"):
         at = i * ratio if mode == "nearest" else (i + 0.5) * ratio
-        return _rows(x, axis, _below(at).clip(0, old - 1))
+        return _rows(x, axis, clip(_below(at), 0, old - 1))
     at = i * ((old - 1) / max(new - 1, 1)) if align_corners else (i + 0.5) * ratio - 0.5
     if mode != "bicubic":
-        at = at.clip(0, old - 1)
+        at = clip(at, 0, old - 1)
     first = _below(at)
     part = (at - first.cast(wide)).reshape((-1, *(1,) * (x.ndim - 1 - axis))).cast(x.dtype)
     if mode != "bicubic":
-        a, b = (_rows(x, axis, (first + k).clip(0, old - 1)) for k in (0, 1))
+        a, b = (_rows(x, axis, clip(first + k, 0, old - 1)) for k in (0, 1))
         return a + (b - a) * part
-    out = None
-    for k, weight in zip(range(-1, 3), _cubic_weights(part), strict=True):
-        term = _rows(x, axis, (first + k).clip(0, old - 1)) * weight
-        out = term if out is None else out + term
-    return out
+    terms = [
+        _rows(x, axis, clip(first + k, 0, old - 1)) * weight
+        for k, weight in zip(range(-1, 3), _cubic_weights(part), strict=True)
+    ]
+    return terms[0] + terms[1] + terms[2] + terms[3]
 
 
-def _below(at: Any) -> Any:
+def _below(at: A) -> A:
     """The whole numbers next below, in memory, for all who use them.
 
     WebGPU's drivers may round a place that several kernels compute to either side of a whole number: an index and its
@@ -82,18 +127,18 @@ def _below(at: Any) -> Any:
     return at.floor().cast(dtypes.int32).contiguous()
 
 
-def _cubic_weights(t: Any) -> list[Any]:
+def _cubic_weights(t: A) -> list[A]:
     """Weights of the four elements around a place that lies ``t`` behind the second."""
     a = _CUBIC
 
-    def near(d: Any) -> Any:
+    def near(d: A) -> A:
         return ((a + 2) * d - (a + 3)) * d * d + 1
 
-    def far(d: Any) -> Any:
+    def far(d: A) -> A:
         return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _rows(x: Any, axis: int, index: Any) -> Any:
-    return x[(*(slice(None),) * axis, index)]
+def _rows(x: A, axis: int, index: A) -> A:
+    return getitem(x, (*(slice(None),) * axis, index))

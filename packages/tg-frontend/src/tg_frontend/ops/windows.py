@@ -10,6 +10,7 @@ from tg_dtype import sum_acc_dtype
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import ceildiv, sint, smax
 
+from ..array.array import A
 from ..autograd.functions import Function, Grads
 
 TYPE_CHECKING = False
@@ -165,3 +166,30 @@ def _ints(dims: list[sint]) -> Ints:
 def _contract(a: LazyBuffer, b: LazyBuffer, axes: Ints) -> LazyBuffer:
     wide = sum_acc_dtype(a.dtype)
     return a.cast(wide).alu(Ops.MUL, b.cast(wide)).reduce(Ops.ADD, axes).cast(a.dtype)
+
+
+def unfold(x: A, dim: int, size: sint, step: int) -> A:
+    """Windows of ``size`` every ``step`` elements along an axis; the window is the new last axis.
+
+    Raises:
+      ValueError: no window fits, or a number is not positive.
+    """
+    axis = x._axis(dim, "unfold")
+    if x.ndim == 0:  # one element is an axis of one, as PyTorch has it
+        return unfold(x.reshape((1,)), 0, size, step).reshape((-1,))
+    length = x.shape[axis]
+    if not isinstance(size, int) or size < 0 or step < 1:
+        raise ValueError(f"unfold: windows of {size} every {step}: at least 0 and 1 are wanted")
+    if isinstance(length, int) and size > length:
+        raise ValueError(f"unfold: a window of {size} is larger than axis {dim} of shape {x.shape}")
+    if size == 0:
+        bounds = [(0, 0) if i == axis else None for i in range(x.ndim)]
+        return x.shrink(bounds).reshape((*x.shape[:axis], length // step + 1, *x.shape[axis + 1 :], 0))
+    order = [i for i in range(x.ndim) if i != axis]
+    moved = windows(x.permute(*order, axis), (size,), (step,), (1,))
+    back = list(range(x.ndim - 1))
+    back.insert(axis, x.ndim - 1)
+    return x._show_strided(
+        moved.permute(*back, x.ndim),
+        lambda s: (*(n * step if i == axis else n for i, n in enumerate(s)), s[axis]), lambda s: 0,
+    )  # fmt: skip

@@ -1,0 +1,352 @@
+"""Array: the core of Tensor, from storage over movement and arithmetic to reductions."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+
+from . import (
+    arithmetic,
+    bits,
+    casts,
+    comparison,
+    computing,
+    division,
+    gradients,
+    joining,
+    movement,
+    power,
+    printing,
+    reading,
+    reduction,
+    selection,
+    writing,
+)
+from .base import Base
+from .ingest import value_of
+from .ufuncs import apply_ufunc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+class Array(Base):
+    """What operations are made of.
+
+    Each method is a function of the module whose name stands before it. Operations in ``tg_frontend.ops`` call these as
+    methods, and one another as functions.
+    """
+
+    __slots__ = ()
+
+    # *** storage ***
+
+    schedule_with_vars = computing.schedule_with_vars
+    schedule = computing.schedule
+    realize = computing.realize
+    contiguous = computing.contiguous
+    clone = computing.clone
+    contiguous_backward = computing.contiguous_backward
+    assign = writing.assign
+    replace = writing.replace
+    data = reading.data
+    numpy = reading.numpy
+    tolist = reading.tolist
+    item = reading.item
+    __array__ = reading.__array__
+    __reduce__ = reading.__reduce__
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether the elements (of the whole that this is a view of) are in memory."""
+        return self.lazydata.base.is_realized
+
+    # *** gradients ***
+
+    no_grad = classmethod(gradients.no_grad)
+    train = classmethod(gradients.train)
+    requires_grad_ = gradients.requires_grad_
+    detach = gradients.detach
+    backward = gradients.backward
+    gradient = gradients.gradient
+
+    # *** conversion ***
+
+    cast = casts.cast
+    bitcast = casts.bitcast
+    to = casts.to
+    to_ = casts.to_
+
+    # *** movement ***
+
+    reshape = movement.reshape
+    view = movement.view
+    expand = movement.expand
+    permute = movement.permute
+    transpose = movement.transpose
+    flip = movement.flip
+    shrink = movement.shrink
+    shrink_to = movement.shrink_to
+    pad = movement.pad
+    pad_to = movement.pad_to
+    squeeze = movement.squeeze
+    unsqueeze = movement.unsqueeze
+    flatten = movement.flatten
+    unflatten = movement.unflatten
+    cat = joining.cat
+    stack = joining.stack
+    split = joining.split
+    chunk = joining.chunk
+    unbind = joining.unbind
+
+    @property
+    def T(self) -> Self:
+        """The axes in reverse order."""
+        return movement.permute(self, *range(self.ndim - 1, -1, -1))
+
+    # *** arithmetic ***
+
+    add = arithmetic.add
+    sub = arithmetic.sub
+    mul = arithmetic.mul
+    neg = arithmetic.neg
+    abs = arithmetic.abs
+    reciprocal = arithmetic.reciprocal
+    div = division.div
+    idiv = division.idiv
+    mod = division.mod
+    fmod = division.fmod
+    remainder = division.remainder
+    floor_divide = division.floor_divide
+    divmod = division.divmod
+    trunc = division.trunc
+    floor = division.floor
+    pow = power.pow
+    where = selection.where
+    masked_fill = selection.masked_fill
+    maximum = selection.maximum
+    minimum = selection.minimum
+    eq = comparison.eq
+    ne = comparison.ne
+    bitwise_and = bits.bitwise_and
+    bitwise_or = bits.bitwise_or
+    bitwise_xor = bits.bitwise_xor
+    bitwise_not = bits.bitwise_not
+    logical_not = bits.logical_not
+    lshift = bits.lshift
+    rshift = bits.rshift
+
+    # *** reductions ***
+
+    sum = reduction.sum
+    prod = reduction.prod
+    max = reduction.max
+    min = reduction.min
+    any = reduction.any
+    all = reduction.all
+    mean = reduction.mean
+    argmax = reduction.argmax
+    argmin = reduction.argmin
+
+    # *** operators: the functions themselves, so that one costs no call more. They take ``reverse``, too, which
+    # in-place operators do not: hence their ignores. ***
+
+    __add__ = arithmetic.add
+    __sub__ = arithmetic.sub
+    __mul__ = arithmetic.mul
+    __truediv__ = division.div
+    __mod__ = division.mod
+    __pow__ = power.pow
+    __and__ = bits.bitwise_and
+    __or__ = bits.bitwise_or
+    __xor__ = bits.bitwise_xor
+    __lshift__ = bits.lshift
+    __rshift__ = bits.rshift
+
+    def __neg__(self) -> Self:
+        return self.neg()
+
+    def __invert__(self) -> Self:
+        return self.bitwise_not()
+
+    def __abs__(self) -> Self:
+        return self.abs()
+
+    def __floordiv__(self, x: Any) -> Self:
+        return self.div(x, rounding_mode="floor")
+
+    def __divmod__(self, x: Any) -> tuple[Self, Self]:
+        return self.divmod(x)
+
+    def __rdivmod__(self, x: Any) -> tuple[Self, Self]:
+        return self.divmod(x, True)
+
+    def __radd__(self, x: Any) -> Self:
+        return self.add(x, True)
+
+    def __rsub__(self, x: Any) -> Self:
+        return self.sub(x, True)
+
+    def __rmul__(self, x: Any) -> Self:
+        return self.mul(x, True)
+
+    def __rtruediv__(self, x: Any) -> Self:
+        return self.div(x, True)
+
+    def __rfloordiv__(self, x: Any) -> Self:
+        return self.div(x, True, rounding_mode="floor")
+
+    def __rmod__(self, x: Any) -> Self:
+        return self.mod(x, True)
+
+    def __rpow__(self, x: Any) -> Self:
+        return self.pow(x, True)
+
+    def __rand__(self, x: Any) -> Self:
+        return self.bitwise_and(x, True)
+
+    def __ror__(self, x: Any) -> Self:
+        return self.bitwise_or(x, True)
+
+    def __rxor__(self, x: Any) -> Self:
+        return self.bitwise_xor(x, True)
+
+    def __rlshift__(self, x: Any) -> Self:
+        return self.lshift(x, True)
+
+    def __rrshift__(self, x: Any) -> Self:
+        return self.rshift(x, True)
+
+    def __lt__(self, x: Any) -> Self:
+        return comparison.compare(self, Ops.CMPLT, x, "lt")
+
+    def __gt__(self, x: Any) -> Self:
+        return comparison.compare(self, Ops.CMPLT, x, "gt", reverse=True)
+
+    def __ge__(self, x: Any) -> Self:
+        return comparison.at_least(self, x, "ge", reverse=False)
+
+    def __le__(self, x: Any) -> Self:
+        return comparison.at_least(self, x, "le", reverse=True)
+
+    def __eq__(self, x: Any) -> Self:  # type: ignore[override]
+        return self.eq(x)
+
+    def __ne__(self, x: Any) -> Self:  # type: ignore[override]
+        return self.ne(x)
+
+    __hash__ = Base.__hash__
+
+    def __iadd__(self, x: Any) -> Self:  # type: ignore[misc]
+        return writing.in_place(self, self.add(x), "+=")
+
+    def __isub__(self, x: Any) -> Self:  # type: ignore[misc]
+        return writing.in_place(self, self.sub(x), "-=")
+
+    def __imul__(self, x: Any) -> Self:  # type: ignore[misc]
+        kept, x = writing.kept_for(self, x)
+        return writing.in_place(self, kept.mul(x), "*=")
+
+    def __itruediv__(self, x: Any) -> Self:  # type: ignore[misc]
+        kept, x = writing.kept_for(self, x)
+        return writing.in_place(self, kept.div(x), "/=")
+
+    def __ifloordiv__(self, x: Any) -> Self:
+        return writing.in_place(self, self.div(x, rounding_mode="floor"), "//=")
+
+    def __imod__(self, x: Any) -> Self:  # type: ignore[misc]
+        kept, x = writing.kept_for(self, x)
+        return writing.in_place(self, kept.mod(x), "%=")
+
+    def __ipow__(self, x: Any) -> Self:  # type: ignore[misc]
+        kept, x = writing.kept_for(self, x, always=True)
+        return writing.in_place(self, kept.pow(x), "**=")
+
+    def __iand__(self, x: Any) -> Self:  # type: ignore[misc]
+        return writing.in_place(self, self.bitwise_and(x), "&=")
+
+    def __ior__(self, x: Any) -> Self:  # type: ignore[misc]
+        return writing.in_place(self, self.bitwise_or(x), "|=")
+
+    def __ixor__(self, x: Any) -> Self:  # type: ignore[misc]
+        return writing.in_place(self, self.bitwise_xor(x), "^=")
+
+    def __ilshift__(self, x: Any) -> Self:  # type: ignore[misc]
+        return writing.in_place(self, self.lshift(x), "<<=")
+
+    def __irshift__(self, x: Any) -> Self:  # type: ignore[misc]
+        return writing.in_place(self, self.rshift(x), ">>=")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """For numpy: ``array + tensor`` is a tensor, ``np.sin(tensor)`` an array."""
+        return apply_ufunc(ufunc, method, inputs, kwargs)
+
+    # *** one element as a number, the text ***
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len: a tensor of shape () has no length")
+        return value_of(self.shape[0], self.shape)
+
+    def __bool__(self) -> bool:
+        """Whether the only element is not 0: it is computed now.
+
+        Raises:
+          TypeError: there is not exactly one element.
+        """
+        if self.numel() != 1:
+            raise TypeError(
+                f"bool: a tensor of shape {self.shape} has no truth value; use .any() or .all(), or compare with None"
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        """For ``range(t)``, ``list[t]``, ``bin(t)``: the only element, of an integer dtype.
+
+        Raises:
+          TypeError: there is not exactly one element, or it is no integer.
+        """
+        if self.numel() != 1 or not dtypes.is_int(self.dtype):
+            raise TypeError(
+                f"index: a tensor of shape {self.shape} and {self.dtype.name} is no integer; "
+                "only one element of an integer dtype is"
+            )
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """For ``memoryview(tensor)``, since Python 3.12: see :meth:`data`."""
+        return self.data()
+
+    def __repr__(self) -> str:
+        return printing.text_of(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return printing.html_of(self)
+
+    def __format__(self, spec: str) -> str:
+        """The text; of a single element the number in the given format, as ``f"{loss:.3f}"``.
+
+        Raises:
+          TypeError: a format is given for more than one element.
+        """
+        if not spec:
+            return repr(self)
+        if self.numel() != 1:
+            raise TypeError(f"format: {spec!r} formats a number, not a tensor of shape {self.shape}; use .tolist()")
+        return format(self.item(), spec)
+
+
+A = TypeVar("A", bound=Array)

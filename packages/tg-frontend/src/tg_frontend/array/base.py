@@ -1,0 +1,356 @@
+"""What a tensor holds: its node and its memory, among those that share it, and where it comes from.
+
+The rest of the core are functions of this; :class:`~tg_frontend.array.Array` binds them as methods.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from tg_dtype import DType, dtypes
+from tg_lazy import LazyBuffer, Ops
+from tg_lazy.graph.lazybuffer import graph_lock
+from tg_lazy.ops import LEAVES
+from tg_lazy.trackers import writes_once
+from tg_shape import View, prod, sint
+
+from ..autograd.differentiation import MODE
+from ..autograd.functions import Function, Seen
+from ..host import transfer
+from ..host.coerce import to_dtype
+from ..memory.home import Clock, Memory, proxy
+from ..memory.realization import Moves, enlist
+from .ingest import ingest, placed, value_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, ClassVar, Self
+
+DTypeLike = DType | str | type
+_VIEW = Ops.VIEW
+
+
+class Base:
+    """What a tensor holds, and how functions are applied to it."""
+
+    # _home: the memory, once a view shares it or it was written; _place: how a view sees the memory, while _lazy, whose
+    # base is only where the value comes from, does not tell; _cut: no gradient flows to the memory
+    __slots__ = ("__weakref__", "_ctx", "_cut", "_home", "_lazy", "_parameter", "_place", "_wants_grad", "grad")
+
+    _lazy: LazyBuffer
+    _wants_grad: bool | None
+    _parameter: bool  # set where a layer made this to be learnt, and nowhere else
+    grad: Self | None
+    _ctx: Function | None
+    _home: Memory | None
+    _place: LazyBuffer | None
+    _cut: bool
+
+    training: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        data: Any = None,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> None:
+        """Makes a tensor of ``data``: see the class."""
+        wanted = None if dtype is None else to_dtype(dtype)
+        self._lazy = ingest(data, placed(device), wanted, device is None)
+        self.grad = self._ctx = self._home = self._place = None
+        self._cut = False
+        if requires_grad is not None:
+            self._check_wish(requires_grad)
+        self._wants_grad = requires_grad
+        enlist(self)
+
+    @classmethod
+    def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
+        self = object.__new__(cls)
+        self._lazy, self._wants_grad = lazy, requires_grad
+        self.grad = self._ctx = self._home = self._place = None
+        self._cut = False
+        enlist(self)
+        return self
+
+    @classmethod
+    def _value(cls, lazy: LazyBuffer) -> Self:
+        """A tensor of this value, which may be that of other tensors: it shares no memory with them."""
+        out = cls._wrap(lazy)
+        out._part()
+        return out
+
+    def _apply(self, function: Function, *others: Self) -> Self:
+        """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
+        out: Self = object.__new__(type(self))
+        out.grad = out._ctx = out._home = out._place = None
+        out._cut = False
+        one = self._lazy if self._home is None else self.lazydata
+        mine = self._wants_grad  # which a write with a gradient changes when the newest version is looked at
+        parents: tuple[Self, ...]
+        wants: tuple[bool, ...]
+        if len(others) == 1:
+            other = others[0]
+            two = other._lazy if other._home is None else other.lazydata
+            theirs = other._wants_grad
+            out._lazy = lazy = function.forward(one, two)
+            if lazy.op is _VIEW or lazy is one or lazy is two:
+                out._share_with((one, two))
+            parents, wants, open_ = (self, other), (mine is True, theirs is True), mine is None or theirs is None
+        elif others:
+            lazies = (one, *[other.lazydata for other in others])
+            out._lazy = lazy = function.forward(*lazies)
+            if lazy.op is _VIEW or lazy in lazies:
+                out._share_with(lazies)
+            every = (mine, *[other._wants_grad for other in others])
+            parents, wants, open_ = (self, *others), tuple([wish is True for wish in every]), None in every
+        else:
+            out._lazy = lazy = function.forward(one)
+            if function.view:
+                self._show(out, function)
+            elif lazy.op is _VIEW or lazy is one or (one.op is _VIEW and lazy is one.srcs[0]):  # flipped back
+                out._share_with((one,))
+            parents, wants, open_ = (self,), (mine is True,), mine is None
+        needs = True in wants
+        if (needs or open_) and lazy.dtype.kind == "float" and MODE.recording:
+            function.parents = parents
+            function.needs = wants
+            function.wanted = needs
+            function.stamp = Clock.now
+            out._ctx, out._wants_grad = function, True if needs else None
+            for parent in parents:
+                context = parent._ctx
+                if context is not None and not context.wanted:
+                    parent._let_go_of_inputs()
+        else:
+            out._wants_grad = None if open_ and not needs else False
+        enlist(out)
+        return out
+
+    def _let_go(self) -> None:
+        """Forgets where the tensor comes from, unless a gradient is required: a chain must not keep all its links."""
+        if self._ctx is not None and not self._ctx.wanted:
+            self._ctx = None
+
+    def _let_go_of_inputs(self) -> None:
+        """Forgets where the tensor comes from if it was computed, and is no view of what it comes from."""
+        if self._ctx is None or MODE.repeating:  # what is computed again is of a graph that is being gone through
+            return
+        base = self.lazydata.base
+        parents: Any = self._ctx.parents
+        if base.is_realized and all(parent.lazydata.base is not base for parent in parents):
+            self._ctx = None
+
+    # *** its node and its memory ***
+
+    @property
+    def lazydata(self) -> LazyBuffer:
+        """The graph of this tensor; of memory that was assigned to, also through a view, the newest version."""
+        lazy, home = self._lazy, self._home
+        if home is not None and home.base is not (lazy.srcs[0] if lazy.op is _VIEW else lazy):
+            return self._follow(home)
+        return lazy
+
+    @lazydata.setter
+    def lazydata(self, lazy: LazyBuffer) -> None:
+        self._lazy, self._home, self._place = lazy, None, None
+        Moves.number += 1
+
+    def _part(self) -> None:
+        """Parts this new tensor from those that have the same node."""
+        self._home, self._place = Memory.apart(self._lazy), proxy(self._lazy.shape)
+
+    def _share_with(self, operands: Sequence[LazyBuffer]) -> None:
+        """Parts this new result from operands, if it is seen in a node of theirs, and from a smaller node of its own.
+
+        Repeated elements are converted before they are repeated, for example: what was computed is no memory of these.
+        """
+        lazy = self._lazy
+        base = lazy.base
+        if any(operand.base is base for operand in operands) or not (base.op in LEAVES or writes_once(lazy.st)):
+            self._part()
+
+    def _memory(self) -> Memory:
+        """The memory of this tensor and its views."""
+        home = self._home
+        if home is None:
+            with graph_lock:
+                home = self._home
+                if home is None:
+                    lazy = self._lazy
+                    home = Memory.of(lazy)
+                    if not home.direct:
+                        self._place = proxy(lazy.shape)
+                    self._home = home
+        return home
+
+    def _owns(self) -> bool:
+        """Whether the memory is there, and may be written where it is."""
+        home = self._home
+        return (home is None or home.direct) and transfer.is_own(self.lazydata)
+
+    def _lend(self) -> None:
+        """Sees to it that the memory is this tensor's alone, which is about to be handed out to be written."""
+        home = self._home
+        if (home is not None and not home.direct) or self.lazydata.base.shared:
+            self._memory().settle()
+
+    def _show(self, out: Self, function: Function) -> None:
+        """Makes ``out``, which ``function`` gave, a view of this tensor's memory; or not, if it cannot be one."""
+        home, place = self._home or self._memory(), self._place
+        if place is not None:
+            place = function.forward(place)
+        if len((place or out._lazy).st.views) > 1:
+            out._part()
+        else:
+            out._home, out._place, out._cut = home, place, self._cut
+
+    def _show_strided(
+        self, out: Self, strides: Callable[[tuple[int, ...]], tuple[int, ...]], offset: Callable[[tuple[int, ...]], int]
+    ) -> Self:
+        """Makes ``out``, of elements of this tensor, a view of its memory.
+
+        Args:
+          strides: from this tensor's strides to those of ``out``.
+          offset: from this tensor's strides to how far the first element of ``out`` is from that of this tensor.
+        """
+        home = self._memory()
+        seen = self._place or self.lazydata
+        view = seen.st.views[-1]
+        if len(seen.st.views) > 1 or view.mask is not None or not seen.st.numeric:
+            out._part()
+            return out
+        steps: Any = view.strides
+        out._home, out._cut = home, self._cut
+        out._place = seen.seen_through(View(out._lazy.shape, strides(steps), view.offset + offset(steps)))
+        return out
+
+    def _follow(self, home: Memory) -> LazyBuffer:
+        """Looks at the newest version of the memory."""
+        with graph_lock:
+            st, base = (self._place or self._lazy).st, home.base
+            self._lazy, self._place = base.seen(st), None
+        node = home.node
+        if node is not None and not self._cut:
+            before = object.__new__(type(self))  # of which nothing but the graph is wanted
+            before._lazy = LazyBuffer.const(0, self._lazy.dtype, self._lazy.shape, self._lazy.device)
+            before.grad = before._home = before._place = None
+            before._ctx, before._wants_grad, before._cut = self._ctx, self._wants_grad, False
+            function = Seen(st)
+            function.forward(node.lazydata)
+            function.parents, function.wanted, function.needs, function.stamp = (node,), True, (True,), home.written
+            function.before, function.since = before, home.written
+            self._ctx, self._wants_grad = function, True
+        return self._lazy
+
+    # *** what it is ***
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """Whether ``backward`` gives this tensor a ``grad``; None leaves it open. Set to True, it is a leaf.
+
+        Raises:
+          TypeError: set to True, and the elements are not floats.
+          RuntimeError: set to another value than True on what was computed from tensors that require a gradient.
+        """
+        return self._wants_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool | None) -> None:
+        self._check_wish(value)
+        if self._ctx is not None and self._ctx.wanted:
+            if not value:
+                raise RuntimeError(
+                    f"requires_grad: a tensor of shape {self.shape} was computed from what requires a gradient; "
+                    "detach() gives one that does not"
+                )
+            return
+        self._let_go()
+        self._wants_grad = value
+
+    @property
+    def shape(self) -> tuple[sint, ...]:
+        """Sizes of the axes; symbolic ones are expressions."""
+        return self._lazy.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Type of the elements."""
+        return self._lazy.dtype
+
+    @property
+    def device(self) -> str:
+        """Canonical name of the device that holds or will hold the elements."""
+        return self._lazy.device
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._lazy.shape)
+
+    def _check_wish(self, requires_grad: object) -> None:
+        if requires_grad is not None and requires_grad not in (True, False):
+            raise TypeError(f"requires_grad: True, False or None, got {requires_grad!r}")
+        if requires_grad and self._lazy.dtype.kind != "float":
+            raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
+
+    def numel(self) -> sint:
+        """Number of elements."""
+        return prod(self._lazy.shape)
+
+    def size(self, dim: int | None = None) -> sint | tuple[sint, ...]:
+        """The shape, or the size of one axis.
+
+        Raises:
+          IndexError: the axis is out of range.
+        """
+        if dim is not None and self.ndim == 0:
+            raise IndexError("size: a tensor of shape () has no axes")
+        return self.shape if dim is None else self.shape[self._axis(dim, "size")]
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def nbytes(self) -> sint:
+        """Bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floats."""
+        return dtypes.is_float(self.dtype)
+
+    def _axis(self, axis: int, what: str, extra: int = 0) -> int:
+        """A non-negative axis; ``extra`` counts axes that the result will have more than the operand.
+
+        Raises:
+          TypeError: it is not an integer.
+          IndexError: it is out of range.
+        """
+        ndim = len(self._lazy.shape) + extra
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise TypeError(f"{what}: an axis is an integer, got {axis!r}")
+        limit = ndim or 1
+        if not -limit <= axis < limit:
+            raise IndexError(f"{what}: axis {axis} is out of range for shape {self.shape} ({-limit} to {limit - 1})")
+        return axis + limit if axis < 0 else axis
+
+    def _ints(self) -> tuple[int, ...]:
+        """The shape, where every size is a number.
+
+        Raises:
+          ValueError: a size is symbolic and bound to no value.
+        """
+        shape = self._lazy.shape
+        for dim in shape:
+            if type(dim) is not int:
+                return tuple(value_of(dim, shape) for dim in shape)
+        return shape  # type: ignore[return-value]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+B = TypeVar("B", bound=Base)

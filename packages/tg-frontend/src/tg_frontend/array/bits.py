@@ -1,0 +1,63 @@
+"""Operations on bits."""
+
+from __future__ import annotations
+
+from tg_lazy import Ops
+
+from .base import B
+from .comparison import eq
+from .operands import alu, check_kind, pair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _bits(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
+    a, b = pair(t, x, what, reverse)
+    check_kind(a, what, "bool", "int", "uint")
+    return alu(a, op, b)
+
+
+def bitwise_and(t: B, x: Any, reverse: bool = False) -> B:
+    """t & x, of integers or bools."""
+    return _bits(t, Ops.AND, x, "bitwise_and", reverse)
+
+
+def bitwise_or(t: B, x: Any, reverse: bool = False) -> B:
+    """t | x, of integers or bools."""
+    return _bits(t, Ops.OR, x, "bitwise_or", reverse)
+
+
+def bitwise_xor(t: B, x: Any, reverse: bool = False) -> B:
+    """t ^ x, of integers or bools."""
+    return _bits(t, Ops.XOR, x, "bitwise_xor", reverse)
+
+
+def bitwise_not(x: B) -> B:
+    """Every bit inverted; of bools, not."""
+    check_kind(x, "bitwise_not", "bool", "int", "uint")
+    return alu(x, Ops.NOT)
+
+
+def logical_not(x: B) -> B:
+    """Where x is 0."""
+    return alu(x, Ops.NOT) if x.dtype.kind == "bool" else eq(x, 0)
+
+
+def _shift(t: B, op: Ops, x: Any, what: str, reverse: bool) -> B:
+    a, b = pair(t, x, what, reverse)
+    check_kind(a, what, "int", "uint")
+    if isinstance(x, int) and not reverse and not 0 <= x < a.dtype.bits:
+        raise ValueError(f"{what}: {x} places in a tensor of {a.dtype.name}; 0 to {a.dtype.bits - 1} are possible")
+    return alu(a, op, b)
+
+
+def lshift(t: B, x: Any, reverse: bool = False) -> B:
+    """t << x. Amounts in a tensor outside 0 to bits - 1 give anything."""
+    return _shift(t, Ops.SHL, x, "lshift", reverse)
+
+
+def rshift(t: B, x: Any, reverse: bool = False) -> B:
+    """t >> x, keeping the sign. Amounts in a tensor outside 0 to bits - 1 give anything."""
+    return _shift(t, Ops.SHR, x, "rshift", reverse)

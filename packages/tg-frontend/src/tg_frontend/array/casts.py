@@ -1,0 +1,165 @@
+"""Conversion: other dtypes, other devices."""
+
+from __future__ import annotations
+
+from tg_dtype import dtypes, least_upper_float
+from tg_runtime import Device
+
+from ..autograd.differentiation import MODE
+from ..autograd.functions import Cast, Copy
+from ..host import coerce
+from ..host.coerce import to_dtype
+from ..memory.home import Bits
+from .base import B, Base, DTypeLike
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def cast(x: B, dtype: DTypeLike) -> B:
+    """The elements converted to ``dtype``: from float to integer truncated toward zero and saturated.
+
+    Raises:
+      TypeError: ``dtype`` is no type of elements.
+    """
+    wanted = to_dtype(dtype)
+    if wanted is x.dtype:
+        return x
+    if wanted.kind == "void" or wanted.count != 1:
+        raise TypeError(f"cast: {x.dtype.name} to {wanted.name}: elements are scalars")
+    return x._apply(Cast(wanted))
+
+
+def bitcast(x: B, dtype: DTypeLike) -> B:
+    """The bits of the elements taken as ``dtype``. Where the sizes differ, the last axis grows or shrinks.
+
+    Raises:
+      TypeError: ``dtype`` is no type of elements; or a gradient would be wanted, and there is none.
+      ValueError: the last axis does not hold a whole number of the new elements.
+    """
+    wanted, lazy = to_dtype(dtype), x.lazydata
+    if wanted is x.dtype:
+        return x
+    if wanted.kind == "void" or wanted.count != 1:
+        raise TypeError(f"bitcast: {x.dtype.name} to {wanted.name}: elements are scalars")
+    if x.requires_grad and MODE.recording:
+        raise TypeError(f"bitcast: {x.dtype.name} to {wanted.name} has no gradient; detach() first")
+    old, new = x.dtype.itemsize, wanted.itemsize
+    if old != new and (not lazy.shape or lazy.shape[-1] * old % new != 0):
+        raise ValueError(
+            f"bitcast: {x.dtype.name} ({old} bytes) of shape {x.shape} to {wanted.name} ({new} bytes): "
+            "the last axis is no whole number of them"
+        )
+    home = x._memory()
+    seen = (x._place or x.lazydata).st
+    if not home.direct:  # bits are taken of memory
+        home.settle()
+    bits = Bits(home, seen, wanted)
+    out = x._wrap(bits.root)
+    out._home = bits
+    return out
+
+
+def to(x: B, device: Any = None, dtype: DTypeLike | None = None) -> B:
+    """The tensor on another device, in another dtype, or both; itself if nothing changes.
+
+    Args:
+      device: a device's name; or a dtype, alone, as ``t.to("float16")`` or ``t.to(np.float16)``; or a tensor, whose
+        device and dtype are meant. None is the tensor's own device if a dtype is given, else the default one.
+      dtype: a dtype, or what stands for one.
+
+    Raises:
+      UnknownDevice: no package offers such a device; the message lists what there is.
+      DeviceUnavailable: this machine lacks what the device needs.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.5, 2.5], device="NUMPY").to("int32")
+        Tensor([1, 2], device='NUMPY')
+    """
+    if isinstance(device, Base):
+        return to(x, device.device, device.dtype)
+    if coerce.names_dtype(device):
+        if dtype is not None:
+            raise TypeError(f"to: two dtypes, {device!r} and {dtype!r}; a device comes first")
+        device, dtype = None, device
+    out = x if dtype is None else cast(x, dtype)
+    if device is None and dtype is not None:
+        return out
+    if not (device is None or isinstance(device, str)):
+        raise TypeError(f"to: a device is a name, got {device!r}; a dtype is one of Tensor's, numpy's or PyTorch's")
+    name = Device.canonicalize(device)
+    if name == x.device:
+        return out
+    Device[name]  # one that is not there is told now, not when something is computed
+    return out._apply(Copy(name))
+
+
+def to_(x: B, device: str | None) -> B:
+    """Moves this tensor, and its gradient, to another device. Returns it.
+
+    Raises:
+      UnknownDevice: no package offers such a device; the message lists what there is.
+      DeviceUnavailable: this machine lacks what the device needs.
+    """
+    name = Device.canonicalize(device)
+    if name != x.device:
+        Device[name]
+        x.lazydata = x.lazydata.copy_to(name)
+        if x.grad is not None:
+            x.grad = to(x.grad, name)
+    return x
+
+
+def floating(x: B) -> B:
+    return cast(x, least_upper_float(x.dtype))
+
+
+def wide(x: B, compute: Callable[[B], B]) -> B:
+    x = floating(x)
+    return compute(x) if x.dtype.itemsize >= 4 else cast(compute(cast(x, dtypes.float32)), x.dtype)
+
+
+# Named like Python's types, so that nothing below may be annotated with those.
+
+
+def float(x: B) -> B:
+    """Cast to float32."""
+    return cast(x, dtypes.float32)
+
+
+def half(x: B) -> B:
+    """Cast to float16."""
+    return cast(x, dtypes.float16)
+
+
+def bfloat16(x: B) -> B:
+    """Cast to bfloat16."""
+    return cast(x, dtypes.bfloat16)
+
+
+def double(x: B) -> B:
+    """Cast to float64."""
+    return cast(x, dtypes.float64)
+
+
+def int(x: B) -> B:
+    """Cast to int32."""
+    return cast(x, dtypes.int32)
+
+
+def long(x: B) -> B:
+    """Cast to int64."""
+    return cast(x, dtypes.int64)
+
+
+def short(x: B) -> B:
+    """Cast to int16."""
+    return cast(x, dtypes.int16)
+
+
+def bool(x: B) -> B:
+    """Cast to bool: whether an element is not 0."""
+    return cast(x, dtypes.bool)

@@ -1,0 +1,34 @@
+"""Comparisons."""
+
+from __future__ import annotations
+
+from tg_lazy import Ops
+
+from .base import B
+from .operands import alu, pair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
+    a, b = pair(t, x, what, reverse)
+    return alu(a, op, b)
+
+
+def eq(t: B, x: Any) -> B:
+    """Where t == x."""
+    return compare(t, Ops.CMPEQ, x, "eq")
+
+
+def ne(t: B, x: Any) -> B:
+    """Where t != x."""
+    return compare(t, Ops.CMPNE, x, "ne")
+
+
+def at_least(t: B, x: Any, what: str, reverse: bool) -> B:
+    a, b = pair(t, x, what, reverse)
+    if a.dtype.kind == "float":  # a NaN is not at least anything
+        return alu(alu(b, Ops.CMPLT, a), Ops.OR, alu(a, Ops.CMPEQ, b))
+    return alu(alu(a, Ops.CMPLT, b), Ops.NOT)

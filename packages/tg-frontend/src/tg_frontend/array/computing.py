@@ -1,0 +1,71 @@
+"""Computing tensors, and their elements in memory of their own."""
+
+from __future__ import annotations
+
+from tg_lazy.ops import MEMORY
+from tg_lazy.trackers import is_row_major
+from tg_shape import Variable
+
+from ..autograd.functions import Contiguous, ContiguousBackward, Same
+from ..memory.realization import realize_all, schedule_all
+from .base import B
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tg_lazy import ScheduleItem
+
+
+def schedule_with_vars(x: B, *others: B) -> tuple[list[ScheduleItem], dict[Variable, int]]:
+    """The kernels that would compute this tensor and ``others``, and the values of variables. Runs nothing."""
+    return schedule_all([tensor.lazydata for tensor in (x, *others)])
+
+
+def schedule(x: B, *others: B) -> list[ScheduleItem]:
+    """The kernels that would compute this tensor and ``others``. Runs nothing."""
+    return schedule_with_vars(x, *others)[0]
+
+
+def realize(x: B, *others: B) -> B:
+    """Computes this tensor and ``others`` now, and returns this tensor.
+
+    Those that leave ``requires_grad`` open are leaves from now on.
+
+    Raises:
+      MemoryError: there is not enough memory; the message says how much was asked and is held.
+    """
+    wanted = []
+    for tensor in (x, *others):
+        if tensor._ctx is not None:
+            tensor._let_go()
+        wanted.append(tensor.lazydata)
+    realize_all(wanted)
+    return x
+
+
+def contiguous(x: B) -> B:
+    """The same elements in memory, row-major: this tensor, if it lies like that already; else a copy.
+
+    A tensor that is no view lies row-major, and so does a range of one. Memory is asked for when it is realised.
+    """
+    home = x._memory()
+    view = (x._place or x.lazydata).st.views[-1]
+    if view.mask is None and is_row_major(view):
+        if not home.direct or home.base.op not in MEMORY:
+            home.settle()
+        return x
+    return x._apply(Contiguous())
+
+
+def copied(x: B) -> B:
+    """The same elements as a tensor that shares no memory with this one. The gradient flows."""
+    return x._apply(Same())
+
+
+def clone(x: B) -> B:
+    """The same elements in new memory: what is assigned to one does not show in the other. The gradient flows."""
+    return x._apply(Contiguous(fresh=True))
+
+
+def contiguous_backward(x: B) -> B:
+    """The tensor itself; its gradient is put in memory before it flows on."""
+    return x._apply(ContiguousBackward())

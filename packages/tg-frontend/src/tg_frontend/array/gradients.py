@@ -1,0 +1,156 @@
+"""Gradients of a tensor."""
+
+from __future__ import annotations
+
+from tg_lazy import LazyBuffer
+
+from ..autograd.differentiation import MODE, Switch, differentiate, free, open_leaves, operands_first
+from .base import B
+from .writing import accumulate
+
+
+def no_grad(cls: type[object]) -> Switch:
+    """A ``with`` block (or decorator) in which nothing is recorded for gradients, in this thread.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> w = Tensor([1.0], requires_grad=True, device="NUMPY")
+        >>> with Tensor.no_grad():
+        ...     (w * 2).requires_grad
+        False
+    """
+    return Switch(MODE, "recording", False)
+
+
+def train(cls: type[object], mode: bool = True) -> Switch:
+    """A ``with`` block (or decorator) in which :attr:`training` is ``mode``: dropout drops, BatchNorm learns."""
+    return Switch(cls, "training", mode)
+
+
+def requires_grad_(x: B, requires_grad: bool = True) -> B:
+    """Says whether ``backward`` is to give this tensor a ``grad``. Returns it.
+
+    Raises:
+      TypeError: the elements are not floats.
+      RuntimeError: False, of what was computed from tensors that require a gradient.
+    """
+    x.requires_grad = requires_grad
+    return x
+
+
+def detach(x: B) -> B:
+    """The same elements, cut off from the graph: no gradient flows through. They share their memory."""
+    out = x._wrap(x.lazydata)
+    out._home, out._place, out._cut = x._memory(), x._place, True
+    return out
+
+
+def _seed(x: B, gradient: B | None, what: str) -> B:
+    _ = x.lazydata  # and with it the graph of the newest version
+    if x.requires_grad is False:
+        raise RuntimeError(
+            f"{what}: this tensor of shape {x.shape} depends on nothing that requires a gradient; "
+            "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
+        )
+    if gradient is None:
+        if x.shape != () and x.numel() != 1:
+            raise ValueError(f"{what}: a tensor of shape {x.shape} needs a gradient argument of that shape")
+        return x._wrap(x.lazydata.const(1, x.dtype, x.shape, x.device))
+    if gradient.shape != x.shape or gradient.device != x.device:
+        raise ValueError(
+            f"{what}: the gradient has shape {gradient.shape} on {gradient.device}, "
+            f"the tensor {x.shape} on {x.device}"
+        )
+    return x._wrap(gradient.lazydata.cast(x.dtype))
+
+
+def backward(x: B, gradient: B | None = None, retain_graph: bool = False) -> B:
+    """Adds to ``grad`` of every leaf that requires one the gradient of this tensor. Returns this tensor.
+
+    A ``grad`` that is there is added to in place, as PyTorch does: who holds it sees the sum.
+
+    Where no tensor says that it requires a gradient, the parameters of layers get one. The graph is freed, so that
+    intermediate results may go, unless ``retain_graph``.
+
+    Args:
+      gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
+
+    Raises:
+      RuntimeError: nothing requires a gradient, or the graph was freed already.
+      ValueError: ``gradient`` is missing or has another shape.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([1.0, 2.0], requires_grad=True, device="NUMPY")
+        >>> _ = (x * x).sum().backward()
+        >>> x.grad.tolist()
+        [2.0, 4.0]
+    """
+    targets: list[B] | None = None
+    if x.requires_grad is None:
+        # nothing requires a gradient, but parameters of layers want one, unless they were told otherwise
+        targets = [leaf for leaf in open_leaves(x) if getattr(leaf, "_parameter", False)]  # type: ignore[misc]
+        if not targets:
+            raise RuntimeError(
+                f"backward: this tensor of shape {x.shape} depends on nothing that requires a gradient; "
+                "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
+            )
+    seed = _seed(x, gradient, "backward")
+    order = operands_first(x, targets is not None)
+    found = differentiate(x, seed.lazydata, targets, order)
+    reached = MODE.reached
+    for leaf, grad in found:
+        assert isinstance(leaf, type(x))
+        if reached is not None:
+            reached(leaf)
+        if leaf.grad is None:
+            leaf.grad = x._value(grad)
+        else:
+            accumulate(leaf.grad, grad)
+    if not retain_graph:
+        if targets is None:
+            free(order)
+        x._let_go()
+    return x
+
+
+def gradient(
+    x: B, *targets: B, gradient: B | None = None, materialize_grads: bool = False
+) -> list[B]:
+    """The gradient of this tensor at ``targets``, which may be intermediate results. Frees and changes nothing.
+
+    Targets need not require a gradient; they must not refuse one (``requires_grad=False``). From a tensor that
+    leaves it open and is realised, no gradient flows to what it was computed from.
+
+    Args:
+      gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
+      materialize_grads: at a target on which this tensor does not depend the gradient is zeros, not an error.
+
+    Raises:
+      RuntimeError: a target refuses a gradient, or this tensor does not depend on it (see ``materialize_grads``).
+      ValueError: ``gradient`` is missing or has another shape.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor(3.0, device="NUMPY")
+        >>> y = x * x
+        >>> [g.item() for g in (y * y).gradient(x, y)]
+        [108.0, 18.0]
+    """
+    seed = _seed(x, gradient, "gradient")
+    for position, target in enumerate(targets):
+        if target.requires_grad is False or target.dtype.kind != "float":
+            raise RuntimeError(
+                f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
+            )
+    order = operands_first(x, True)
+    found = {id(node): grad for node, grad in differentiate(x, seed.lazydata, targets, order)}
+    for position, target in enumerate(targets):
+        if id(target) not in found:
+            if not materialize_grads:
+                raise RuntimeError(
+                    f"gradient: nothing depends on target {position}, of shape {target.shape}; "
+                    "with materialize_grads=True its gradient is zeros"
+                )
+            found[id(target)] = LazyBuffer.const(0, target.dtype, target.shape, target.device)
+    return [x._value(found[id(target)]) for target in targets]

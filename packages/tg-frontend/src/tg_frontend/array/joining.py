@@ -1,0 +1,124 @@
+"""Tensors one after another, and taken apart."""
+
+from __future__ import annotations
+
+from tg_dtype import least_upper_dtype
+
+from ..autograd.functions import Cat
+from .base import B, Base
+from .casts import cast
+from .computing import copied
+from .ingest import value_of
+from .movement import reshape, shrink, unsqueeze
+from .operands import as_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def _listed(tensors: Any, others: Any, what: str) -> Any:
+    """The tensors of ``Tensor.cat([a, b])``, where the list came as ``self``; a position may follow it.
+
+    Raises:
+      ValueError: it is empty, or more than the list was given.
+      TypeError: it holds something else.
+    """
+    if not tensors or others:
+        raise ValueError(f"{what}: one list of at least one tensor is wanted; the axis is dim=…")
+    for tensor in tensors:
+        if not isinstance(tensor, Base):
+            raise TypeError(f"{what}: the list holds a {type(tensor).__name__}, which is no tensor")
+    return tensors
+
+
+def cat(x: B, *others: Any, dim: int = 0) -> B:
+    """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``, or a list.
+
+    Raises:
+      ValueError: sizes other than that of the axis, or devices, differ.
+    """
+    if isinstance(x, (list, tuple)):
+        tensors = _listed(x, others, "cat")
+        out: B = cat(tensors[0], *tensors[1:], dim=dim)
+        return out
+    axis = x._axis(dim, "cat")
+    parts: list[B] = [x, *(as_tensor(x, other, "cat") for other in others)]
+    for part in parts:
+        same = part.ndim == x.ndim and all(
+            i == axis or a == b for i, (a, b) in enumerate(zip(part.shape, x.shape, strict=True))
+        )
+        if not same or x.ndim == 0:
+            shapes = " and ".join(str(p.shape) for p in parts)
+            raise ValueError(f"cat: the shapes {shapes} do not join along axis {dim}")
+        if part.device != x.device:
+            raise ValueError(f"cat: tensors on {x.device} and {part.device}; use .to()")
+    dtype = least_upper_dtype(*(part.dtype for part in parts))
+    first, *rest = (cast(part, dtype) for part in parts)
+    return first._apply(Cat(axis), *rest) if rest else copied(first)
+
+
+def stack(x: B, *others: Any, dim: int = 0) -> B:
+    """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``, or a list.
+
+    Raises:
+      ValueError: the shapes or devices differ.
+    """
+    if isinstance(x, (list, tuple)):
+        tensors = _listed(x, others, "stack")
+        out: B = stack(tensors[0], *tensors[1:], dim=dim)
+        return out
+    for other in others:
+        if as_tensor(x, other, "stack").shape != x.shape:
+            raise ValueError(f"stack: the shapes {x.shape} and {other.shape} differ")
+    axis = x._axis(dim, "stack", extra=1)
+    return cat(unsqueeze(x, axis), *(unsqueeze(other, axis) for other in others), dim=axis)
+
+
+def split(x: B, sizes: int | Sequence[int], dim: int = 0) -> tuple[B, ...]:
+    """Parts of the given sizes along an axis; an integer gives parts of that size, the last one perhaps smaller.
+
+    Raises:
+      ValueError: the sizes do not add up to the axis.
+    """
+    axis = x._axis(dim, "split")
+    if x.ndim == 0:
+        raise ValueError("split: a tensor of shape () has no axis to split")
+    length = value_of(x.shape[axis], x.shape)
+    if isinstance(sizes, int):
+        if sizes <= 0:
+            raise ValueError(f"split: parts of {sizes} elements")
+        sizes = [min(sizes, length - start) for start in range(0, max(length, 1), sizes)]
+    if sum(sizes) != length or any(s < 0 for s in sizes):
+        raise ValueError(f"split: {tuple(sizes)} do not add up to axis {dim} of shape {x.shape}")
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(shrink(x, [(start, start + size) if i == axis else None for i in range(x.ndim)]))
+        start += size
+    return tuple(parts)
+
+
+def chunk(x: B, chunks: int, dim: int = 0) -> list[B]:
+    """At most ``chunks`` parts of equal size along an axis, the last one perhaps smaller."""
+    axis = x._axis(dim, "chunk")
+    if x.ndim == 0:
+        raise ValueError("chunk: a tensor of shape () has no axis to split")
+    if not isinstance(chunks, int) or chunks <= 0:
+        raise ValueError(f"chunk: {chunks!r} is not a number of parts")
+    return list(split(x, max(1, -(-value_of(x.shape[axis], x.shape) // chunks)), dim))
+
+
+def unbind(x: B, dim: int = 0) -> tuple[B, ...]:
+    """The parts along an axis, without it, as views: ``x, y = t.unbind(-1)``.
+
+    Raises:
+      ValueError: a tensor of shape () has no axis.
+    """
+    axis = x._axis(dim, "unbind")
+    if x.ndim == 0:
+        raise ValueError("unbind: a tensor of shape () has no axis to take apart")
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    length = value_of(x.shape[axis], x.shape)
+    parts = [shrink(x, [(n, n + 1) if i == axis else None for i in range(x.ndim)]) for n in range(length)]
+    return tuple(reshape(part, shape) for part in parts)

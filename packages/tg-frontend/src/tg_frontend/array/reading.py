@@ -1,0 +1,117 @@
+"""Elements of a tensor on the host: memory, arrays, lists, numbers."""
+
+from __future__ import annotations
+
+from tg_dtype import ConstType, dtypes, interop
+from tg_lazy import LazyBuffer
+from tg_runtime import capturing
+
+from ..host import transfer
+from ..memory import disk
+from ..memory.realization import realize_all
+from .base import B
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+
+def host_memory(x: B) -> LazyBuffer:
+    """This tensor's elements, realised and row-major.
+
+    Raises:
+      ValueError: the shape is symbolic and bound to no value.
+    """
+    if capturing():
+        raise RuntimeError(
+            f"a tensor of shape {x.shape} was read inside of a function while TinyJit records it; "
+            "a replay would not read it again: return it instead"
+        )
+    x._ints()  # a size that is bound to no value must be named before anything is computed
+    lazy = x.lazydata
+    if not (lazy.base.is_realized and lazy.st.contiguous):
+        x._let_go()
+        if transfer.runs_nothing(lazy.device):
+            lazy = lazy.copy_to(disk.HOST)
+        lazy = lazy.contiguous()
+        realize_all([lazy])
+    return lazy
+
+
+def data(x: B) -> memoryview:
+    """The elements as a memoryview of this shape (of bytes, flat, where Python has no such format).
+
+    It shares the device's memory where the host can address that: take what you need before computing on.
+    """
+    x._lend()
+    lazy = host_memory(x)
+    flat = transfer.download(lazy, x._ints())
+    code, shape = lazy.dtype.fmt, x._ints()
+    if code is None or code == "e":
+        return flat
+    return transfer.shaped(flat, code, shape)
+
+
+def numpy(x: B) -> NDArray[Any]:
+    """The elements as a numpy array of its own; float32 for the floats that numpy has not.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]], device="NUMPY").numpy().tolist()
+        [[1, 2], [3, 4]]
+    """
+    if x.dtype.kind == "float" and x.dtype.fmt is None:
+        return numpy(x._wrap(x.lazydata.cast(dtypes.float32)))
+    lazy = host_memory(x)
+    return transfer.as_array(transfer.download(lazy, x._ints()), lazy.dtype, x._ints()).copy()
+
+
+def __array__(x: B, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    """For ``numpy.asarray``: the memory itself where numpy can use it (see ``__dlpack__``), else a copy.
+
+    ``numpy.array``, which asks for ``copy=True``, gets a copy.
+
+    Raises:
+      ValueError: ``copy=False``, and the device's memory or the dtype is none that numpy can use.
+    """
+    name = interop.to_numpy_name(x.dtype)
+    shared = name is not None and transfer.is_addressable(x.device) and (dtype is None or name == str(dtype))
+    if copy is True or (copy is None and not shared):
+        out = numpy(x)
+        return out if dtype is None else out.astype(dtype)
+    x._lend()
+    lazy = host_memory(x)
+    if not shared:
+        raise ValueError(f"__array__: a tensor of {x.dtype.name} on {x.device} as {dtype or name} is a copy")
+    return transfer.as_array(transfer.download(lazy, x._ints()), lazy.dtype, x._ints())
+
+
+def nested(x: B) -> Any:
+    lazy = host_memory(x)
+    return transfer.nest(transfer.unpack(transfer.download(lazy, x._ints()), lazy.dtype), x._ints())
+
+
+def tolist(x: B) -> Any:
+    """The elements as nested lists; a number for the shape ()."""
+    return nested(x)
+
+
+def item(x: B) -> ConstType:
+    """The only element as a Python number.
+
+    Raises:
+      ValueError: there is not exactly one.
+    """
+    if x.numel() != 1:
+        raise ValueError(f"item: a tensor of shape {x.shape} has not exactly one element")
+    values = x.lazydata.reshape(())
+    return nested(type(x)._wrap(values))  # type: ignore[no-any-return]
+
+
+def __reduce__(x: B) -> tuple[Any, ...]:
+    """For pickle and copy: the elements, computed now; not the graph that they came from."""
+    elements = bytes(transfer.download(host_memory(x), x._ints()))
+    leaf = None if x._ctx is not None else x.requires_grad
+    return transfer.restored, (type(x), elements, x.dtype, x._ints(), x.device, leaf)

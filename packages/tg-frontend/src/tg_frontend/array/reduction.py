@@ -1,0 +1,163 @@
+"""Reductions: many elements to one, along axes. ``axis=None`` means all; ``keepdim`` keeps axes of size 1."""
+
+from __future__ import annotations
+
+from tg_dtype import DType, dtypes, sum_acc_dtype, sum_dtype
+from tg_lazy import Ops
+from tg_lazy.trackers import max_size
+from tg_shape import prod as size_of
+from tg_shape import sint
+
+from ..autograd.functions import Max, Neg, Prod, Sum
+from ..host.coerce import to_dtype
+from .arithmetic import sub
+from .axes import axes_of, check_nonempty, counter, kept
+from .base import B, DTypeLike
+from .bits import bitwise_or, logical_not
+from .casts import cast, floating
+from .comparison import eq, ne
+from .division import div
+from .gradients import detach
+from .movement import flatten, reshape
+from .operands import alu
+from .selection import where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Axes = int | Sequence[int] | None
+
+
+def sum(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> B:
+    """The sum. Narrow floats are accumulated in float32 and rounded once; integers and bools give int64.
+
+    Args:
+      dtype: accumulate and return in this dtype instead.
+
+    Raises:
+      IndexError: an axis is out of range.
+      ValueError: an axis is given twice.
+    """
+    axes = axes_of(x, axis, "sum")
+    if dtype is not None:
+        return kept(cast(x, to_dtype(dtype))._apply(Sum(axes)), axes, keepdim)
+    return kept(cast(cast(x, _accumulator(x, axes))._apply(Sum(axes)), sum_dtype(x.dtype)), axes, keepdim)
+
+
+def _accumulator(x: B, axes: tuple[int, ...]) -> DType:
+    """What a sum along axes is accumulated in: of integers 32 bits where so few of them cannot exceed these."""
+    narrow = sum_acc_dtype(x.dtype)
+    if narrow.kind == "float":
+        return narrow
+    count, most = max_size(tuple(x.shape[axis] for axis in axes)), int(dtypes.max(x.dtype)) + 1
+    return narrow if count * most <= int(dtypes.max(narrow)) else sum_dtype(x.dtype)
+
+
+def prod(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> B:
+    """The product, accumulated as :meth:`sum` is.
+
+    Raises:
+      IndexError: an axis is out of range.
+      ValueError: an axis is given twice.
+    """
+    axes = axes_of(x, axis, "prod")
+    if dtype is not None:
+        return kept(cast(x, to_dtype(dtype))._apply(Prod(axes)), axes, keepdim)
+    kind = sum_dtype(x.dtype)
+    accumulator = sum_acc_dtype(kind) if kind.kind == "float" else kind
+    return kept(cast(cast(x, accumulator)._apply(Prod(axes)), kind), axes, keepdim)
+
+
+def max(x: B, axis: Axes = None, keepdim: bool = False) -> B:
+    """The maximum; NaN if there is one. Ties share the gradient evenly.
+
+    Raises:
+      ValueError: there is nothing to choose from, or an axis is given twice.
+      IndexError: an axis is out of range.
+    """
+    axes = axes_of(x, axis, "max")
+    check_nonempty(x, axes, "max")
+    return kept(x._apply(Max(axes)), axes, keepdim)
+
+
+def min(x: B, axis: Axes = None, keepdim: bool = False) -> B:
+    """The minimum; NaN if there is one. Ties share the gradient evenly.
+
+    Raises:
+      ValueError: there is nothing to choose from, or an axis is given twice.
+      IndexError: an axis is out of range.
+    """
+    axes = axes_of(x, axis, "min")
+    check_nonempty(x, axes, "min")
+    if x.dtype.kind == "float":
+        return kept(x._apply(Neg())._apply(Max(axes))._apply(Neg()), axes, keepdim)
+    # ~x reverses the order of integers and of bools, and none is lost
+    return kept(alu(alu(x, Ops.NOT)._apply(Max(axes)), Ops.NOT), axes, keepdim)
+
+
+def any(x: B, axis: Axes = None, keepdim: bool = False) -> B:
+    """Whether some element is not 0."""
+    axes = axes_of(x, axis, "any")
+    return kept(cast(x, dtypes.bool)._apply(Max(axes)), axes, keepdim)
+
+
+def all(x: B, axis: Axes = None, keepdim: bool = False) -> B:
+    """Whether every element is not 0."""
+    return logical_not(any(logical_not(x), axis, keepdim))
+
+
+def _count(x: B, axes: tuple[int, ...]) -> sint:
+    return size_of(x.shape[axis] for axis in axes)
+
+
+def mean(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> B:
+    """The mean, of integers and bools as floats; NaN of nothing.
+
+    Args:
+      dtype: cast to this float dtype first.
+    """
+    axes = axes_of(x, axis, "mean")
+    floats = floating(x) if dtype is None else cast(x, dtype)
+    if floats.dtype.kind != "float":
+        raise TypeError(f"mean: a mean of {floats.dtype.name} is no {floats.dtype.name}; give a float dtype")
+    wide = cast(floats, sum_acc_dtype(floats.dtype))
+    return kept(cast(div(wide._apply(Sum(axes)), _count(x, axes)), floats.dtype), axes, keepdim)
+
+
+def argmax(x: B, axis: int | None = None, keepdim: bool = False) -> B:
+    """Where the maximum is (the first of them; a NaN counts as the maximum), as int32 (int64 where
+    an axis is too long for that); None: in the flat tensor.
+
+    Raises:
+      ValueError: there is nothing to choose from.
+      IndexError: the axis is out of range.
+    """
+    if axis is None:
+        flat = argmax(flatten(x), 0)
+        return reshape(flat, (1,) * x.ndim) if keepdim else flat
+    return _first_hit(x, x._axis(axis, "argmax"), keepdim, "argmax")
+
+
+def argmin(x: B, axis: int | None = None, keepdim: bool = False) -> B:
+    """Where the minimum is (the first of them; a NaN counts as the minimum), as int32 (int64 where
+    an axis is too long for that); None: in the flat tensor.
+
+    Raises:
+      ValueError: there is nothing to choose from.
+      IndexError: the axis is out of range.
+    """
+    turned = alu(x, Ops.NEG if x.dtype.kind == "float" else Ops.NOT)
+    return argmax(turned, axis, keepdim)
+
+
+def _first_hit(x: B, axis: int, keepdim: bool, what: str) -> B:
+    values = reshape(detach(x), (1,)) if x.ndim == 0 else detach(x)
+    check_nonempty(values, (axis,), what)
+    hit = eq(values, values._apply(Max((axis,))))
+    if values.dtype.kind == "float":
+        hit = bitwise_or(hit, ne(values, values))
+    n = values.shape[axis]
+    backward = sub(counter(values, axis), n, True)
+    found = sub(where(hit, backward, 0)._apply(Max((axis,))), n, True)
+    return reshape(found, ()) if x.ndim == 0 else kept(found, (axis,), keepdim)

@@ -1,0 +1,66 @@
+"""One of two elements."""
+
+from __future__ import annotations
+
+from tg_dtype import dtypes, least_upper_dtype
+from tg_lazy import Ops
+from tg_shape import Expr
+
+from ..autograd.functions import Maximum, Neg, Where
+from ..host import coerce
+from .base import B
+from .gradients import detach
+from .movement import stretch
+from .operands import alu, as_tensor, constant, pair
+from .shapes import broadcast_shape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def where(t: B, x: Any, y: Any) -> B:
+    """x where this tensor, of bools, is true, else y.
+
+    Raises:
+      TypeError: this is no tensor of bools.
+      ValueError: the shapes do not broadcast, or the devices differ.
+    """
+    if t.dtype.kind != "bool":
+        raise TypeError(
+            f"where: the condition is a tensor of bools, got {t.dtype.name}: condition.where(x, y); "
+            "compare first, as t != 0"
+        )
+    if isinstance(x, (bool, int, float, Expr)) and isinstance(y, (bool, int, float, Expr)):
+        kinds = [dtypes.default_int if isinstance(v, Expr) else coerce.dtype_of(v) for v in (x, y)]
+        dtype = least_upper_dtype(*kinds)
+        a, b = constant(t, x, dtype, "where"), constant(t, y, dtype, "where")
+    elif isinstance(x, (bool, int, float, Expr)):
+        b, a = pair(as_tensor(t, y, "where"), x, "where")
+    else:
+        a, b = pair(as_tensor(t, x, "where"), y, "where")
+    if a.device != t.device:
+        raise ValueError(f"where: operands on {t.device} and {a.device}; use .to()")
+    shape = broadcast_shape("where", t.shape, a.shape)
+    condition = t if t._wants_grad is False else detach(t)
+    return stretch(condition, shape)._apply(Where(), stretch(a, shape), stretch(b, shape))
+
+
+def masked_fill(x: B, mask: Any, value: Any) -> B:
+    """``value`` where the mask is true."""
+    return where(as_tensor(x, mask, "masked_fill"), value, x)
+
+
+def maximum(t: B, x: Any) -> B:
+    """The greater of t and x; NaN if either is. Ties split the gradient."""
+    a, b = pair(t, x, "maximum")
+    return a._apply(Maximum(), b)
+
+
+def minimum(t: B, x: Any) -> B:
+    """The smaller of t and x; NaN if either is. Ties split the gradient."""
+    a, b = pair(t, x, "minimum")
+    if a.dtype.kind == "float":
+        return a._apply(Neg())._apply(Maximum(), b._apply(Neg()))._apply(Neg())
+    # ~x reverses the order of integers and of bools, and none is lost
+    return alu(alu(alu(a, Ops.NOT), Ops.MAX, alu(b, Ops.NOT)), Ops.NOT)

@@ -1,0 +1,275 @@
+"""Writing to the memory of a tensor."""
+
+from __future__ import annotations
+
+from tg_dtype import can_safe_cast
+from tg_lazy import LazyBuffer, Ops
+from tg_lazy.graph.lazybuffer import graph_lock
+from tg_lazy.trackers import writes_once
+from tg_shape import prod, sint
+
+from ..autograd.differentiation import MODE
+from ..autograd.functions import Contiguous, Put
+from ..host import transfer
+from ..memory import disk
+from ..memory.realization import Moves
+from .base import B, Base
+from .casts import cast, to
+from .computing import clone
+from .movement import reshape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def assign(x: B, value: Any) -> B:
+    """Gives this tensor new elements, in the same memory. Returns it.
+
+    What was computed from the old elements keeps them; views of the same memory show the new ones, and what is
+    assigned to a view shows in the whole. The value is broadcast and cast, as PyTorch's ``copy_`` does. Memory that
+    must not be written (that of a loaded file, what a library lends read-only) is left alone: those who see it get
+    a copy. A file (DISK) and shared memory (SHM) are written at once, by a copy.
+
+    Args:
+      value: a tensor on the same device, or data for one; a number fills. To DISK and SHM, which run no kernels,
+        from any device.
+
+    Raises:
+      ValueError: the shapes do not broadcast, the devices differ; of a file, this is no contiguous range.
+      TypeError: the value is nothing that holds numbers.
+      RuntimeError: ``value`` requires a gradient: ``detach()`` it. Or several elements of this tensor are one
+        place in memory, as after ``expand``: ``clone()`` it first.
+      DeviceError: the file is read-only, or too short.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[1, 2], [3, 4]], device="NUMPY")
+        >>> _ = x[0].assign(7.9)
+        >>> x.tolist()
+        [[7, 7], [3, 4]]
+    """
+    copied = transfer.runs_nothing(x.device)
+    new = _from_anywhere(x, value, "assign") if copied else fitting(x, value, "assign")
+    if new.shape != x.shape:
+        new = _broadcast_to(new, x.shape, "assign")
+    if new.requires_grad and MODE.recording:
+        raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
+    if copied:
+        disk.write(x._memory(), x.lazydata, new.lazydata, "assign")
+    elif x.requires_grad and x._ctx is not None and MODE.recording:
+        take_over(x, new)
+    else:
+        store(x, new)
+    return x
+
+
+def replace(x: B, other: B) -> B:
+    """Makes this tensor another name of what ``other`` is: they share memory. Returns it.
+
+    Raises:
+      ValueError: the shapes differ.
+      TypeError: the dtypes differ.
+    """
+    if other.shape != x.shape:
+        raise ValueError(f"replace: a tensor of shape {other.shape} for one of shape {x.shape}")
+    if other.dtype is not x.dtype:
+        raise TypeError(f"replace: a tensor of {other.dtype.name} for one of {x.dtype.name}")
+    x._let_go()
+    home = other._memory()
+    x._lazy, x._home, x._place = other.lazydata, home, other._place
+    Moves.number += 1
+    return x
+
+
+def as_value(x: B, value: Any, what: str) -> B:
+    """``value`` as a tensor like this one: same device and dtype. It is cast only where nothing can be lost."""
+    if not isinstance(value, Base):
+        if isinstance(value, float) and x.dtype.kind != "float":
+            raise TypeError(f"{what}: a float into a tensor of {x.dtype.name}; cast one of them")
+        return type(x)(value, device=x.device, dtype=x.dtype)
+    if value.device != x.device:
+        raise ValueError(f"{what}: a value on {value.device} into a tensor on {x.device}; use .to()")
+    if not can_safe_cast(value.dtype, x.dtype):
+        raise TypeError(f"{what}: a value of {value.dtype.name} into a tensor of {x.dtype.name}; cast it")
+    new: B = cast(value, x.dtype)  # type: ignore[assignment]
+    return new
+
+
+def _broadcast_to(x: B, shape: tuple[sint, ...], what: str) -> B:
+    """This value in a shape that it broadcasts to.
+
+    Raises:
+      ValueError: it does not.
+    """
+    old = x.shape
+    fits = len(old) <= len(shape) and all(d in (1, n) for d, n in zip(old[::-1], shape[::-1], strict=False))
+    if not fits:
+        raise ValueError(f"{what}: a value of shape {old} into a tensor of shape {shape}")
+    return x._wrap(x.lazydata.reshape((1,) * (len(shape) - len(old)) + old).expand(shape))
+
+
+def fitting(x: B, value: Any, what: str) -> B:
+    """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and x.dtype.kind != "float":
+        if isinstance(value, float) or x.dtype.kind == "bool":
+            value = cast(type(x)(value, device=x.device), x.dtype)
+    elif isinstance(value, Base):
+        value = cast(value, x.dtype)
+    elif not isinstance(value, (bool, int, float)):
+        value = cast(type(x)(value, device=x.device), x.dtype)
+    return as_value(x, value, what)
+
+
+def _from_anywhere(x: B, value: Any, what: str) -> B:
+    """As :meth:`_as_value`, for a device that runs nothing: on the value's device, or on the host."""
+    if not isinstance(value, Base):
+        return x._wrap(as_value(_on_host(x), value, what).lazydata)
+    new: B = value  # type: ignore[assignment]
+    if not can_safe_cast(new.dtype, x.dtype):
+        raise TypeError(f"{what}: a value of {new.dtype.name} into a tensor of {x.dtype.name}; cast it")
+    if new.dtype is not x.dtype and transfer.runs_nothing(new.device):
+        new = to(new, disk.HOST)
+    return cast(new, x.dtype)
+
+
+def _on_host(x: B) -> B:
+    """A tensor of this one's dtype on the host."""
+    return x._wrap(LazyBuffer.const(0, x.dtype, (), disk.HOST))
+
+
+def store(x: B, new: B) -> None:
+    """Writes elements, of this tensor's shape and dtype, to its memory."""
+    x._let_go()
+    write(x, (), new.lazydata)
+
+
+def accumulate(x: B, value: LazyBuffer) -> None:
+    """Adds a value, of this tensor's shape and dtype, in place.
+
+    Raises:
+      RuntimeError: several elements of the tensor are one place in memory.
+    """
+    with graph_lock:
+        home = x._memory()
+        total = x.lazydata.alu(Ops.ADD, value)
+        st = (x._place or x.lazydata).st
+        if not writes_once(st):
+            raise RuntimeError(_several(x.shape))
+        if st.size != 0:
+            home.write(st, total, computed=True)
+
+
+def write(x: B, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:
+    """Writes a value to a part of this tensor.
+
+    Args:
+      steps: the part: bounds for ``shrink`` and steps for ``stride``; all of it if there are none.
+      value: of the shape of the part.
+
+    Raises:
+      RuntimeError: several elements of the tensor are one place in memory.
+    """
+    with graph_lock:
+        home = x._memory()
+        st = (x._place or x.lazydata).st
+        if not writes_once(st):
+            raise RuntimeError(_several(x.shape))
+        for bounds, strides in (steps,) if steps else ():
+            st = st.shrink(bounds).stride(strides)
+        if st.size != 0:
+            home.write(st, value)
+
+
+def take_over(x: B, new: B) -> None:
+    """Gives this tensor new elements, of its shape and dtype, through which a gradient flows if one is required.
+
+    Raises:
+      RuntimeError: this tensor is a leaf that requires a gradient, or a view of one.
+    """
+    if not MODE.recording or not (new.requires_grad or x.requires_grad):
+        store(x, new)
+        return
+    with graph_lock:
+        home, st = x._memory(), (x._place or x.lazydata).st
+        root = home.root
+        if not writes_once(st):
+            raise RuntimeError(_several(x.shape))
+        old = _as_root(x)
+        if old.requires_grad and old._ctx is None:
+            raise RuntimeError(
+                f"a leaf of shape {old.shape} that requires a gradient, or a view of it, is not written in place; "
+                "do it in Tensor.no_grad(), or compute a new tensor"
+            )
+        if new.requires_grad and new._ctx is not None and st.contiguous and prod(st.shape) == prod(root.shape):
+            made = new if new.shape == root.shape else reshape(new, root.shape)
+            if not made.lazydata.is_whole:
+                made = made._apply(Contiguous(fresh=True))
+        else:
+            made = old._apply(Put(st), new)
+        node = x._wrap(made.lazydata, True)
+        node._ctx = made._ctx
+        home.node = node
+        home.advance(node._lazy.base)
+        x._cut = False
+
+
+def _as_root(x: B) -> B:
+    """The whole memory as a tensor that computes with it, and knows where it comes from."""
+    home = x._memory()
+    if home.node is not None:
+        return home.node  # type: ignore[no-any-return]
+    tensor: B = x
+    while tensor._ctx is not None and tensor._ctx.view:
+        above: B = tensor._ctx.parents[0]  # type: ignore[assignment]
+        if above._home is not home:
+            break
+        tensor = above
+    whole = tensor.shape == home.root.shape
+    root = home.root if home.root.is_whole else home.root.clone()
+    out = x._wrap(root, tensor.requires_grad if whole else False)
+    out._ctx = tensor._ctx if whole else None
+    return out
+
+
+def adopt(x: B, other: B) -> None:
+    """Takes the elements of ``other``, which are copied when one of the two is written."""
+    x._let_go()
+    x._lazy = other.lazydata
+    x._part()
+    Moves.number += 1
+
+
+def in_place(x: B, result: B, what: str) -> B:
+    kinds = ("bool", "uint", "int", "float")
+    narrower = kinds.index(result.dtype.kind) > kinds.index(x.dtype.kind)
+    if result.shape != x.shape or (narrower and {result.dtype.kind, x.dtype.kind} != {"int", "uint"}):
+        raise ValueError(
+            f"{what}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
+            f"into {x.shape} and {x.dtype.name}"
+        )
+    take_over(x, cast(result, x.dtype))
+    return x
+
+
+def kept_for(x: B, other: Any, always: bool = False) -> tuple[B, Any]:
+    """The operands of what is to be written to this tensor: where a gradient is made of the old elements, a copy.
+
+    Args:
+      other: the other operand, whose gradient is made of them if it wants one.
+      always: whether the gradient of this one is, too.
+    """
+    if not (x.requires_grad and MODE.recording) or x._ctx is None:
+        return x, other
+    if not (always or (isinstance(other, Base) and other.requires_grad)):
+        return x, other
+    kept = clone(x)
+    return kept, kept if other is x else other
+
+
+def _several(shape: tuple[sint, ...]) -> str:
+    return (
+        f"assign: in this tensor of shape {shape} several elements are one place in memory, as expand and overlapping "
+        "windows have it; clone() it before it is written"
+    )

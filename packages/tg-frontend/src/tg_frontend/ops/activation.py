@@ -1,0 +1,121 @@
+"""Functions between layers."""
+
+from __future__ import annotations
+
+import math
+
+from ..array.array import A
+from ..array.casts import floating, wide
+from ..autograd.functions import Relu, Sigmoid, Softplus
+from .elementary import expm1, tanh
+from .elementwise import clip
+from .special import erf
+
+
+def relu(x: A) -> A:
+    """max(x, 0); the gradient at 0 is 0."""
+    return x._apply(Relu())
+
+
+def relu6(x: A) -> A:
+    """x between 0 and 6."""
+    return relu(x) - relu(x - 6)
+
+
+def sigmoid(x: A) -> A:
+    """1 / (1 + exp(-x))."""
+    return floating(x)._apply(Sigmoid())
+
+
+def logsigmoid(x: A) -> A:
+    """log(sigmoid(x)), accurate where that is tiny."""
+    return -softplus(-x)
+
+
+def hardsigmoid(x: A, alpha: float = 1 / 6, beta: float = 0.5) -> A:
+    """alpha * x + beta between 0 and 1."""
+    # the sum is exact near its zero; alpha has been rounded
+    line = (x + beta / alpha) * alpha if alpha else x * alpha + beta
+    return clip(line, 0, 1)
+
+
+def hardswish(x: A) -> A:
+    """x * relu6(x + 3) / 6."""
+    return x * relu6(x + 3) * (1 / 6)
+
+
+def hardtanh(x: A, min_val: float = -1, max_val: float = 1) -> A:
+    """x between two bounds."""
+    return clip(x, min_val, max_val)
+
+
+def leaky_relu(x: A, neg_slope: float = 0.01) -> A:
+    """x, times ``neg_slope`` below 0."""
+    x = floating(x)
+    return (x < 0).where(x * neg_slope, x)
+
+
+def elu(x: A, alpha: float = 1.0) -> A:
+    """x, and alpha * (exp(x) - 1) below 0."""
+    x = floating(x)
+    return (x > 0).where(x, expm1(x.minimum(0)) * alpha)
+
+
+def celu(x: A, alpha: float = 1.0) -> A:
+    """x, and alpha * (exp(x / alpha) - 1) below 0."""
+    x = floating(x)
+    return (x > 0).where(x, expm1(x.minimum(0) / alpha) * alpha)
+
+
+def selu(x: A, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> A:
+    """gamma * elu(x, alpha)."""
+    return elu(x, alpha) * gamma
+
+
+def gelu(x: A, approximate: str = "tanh") -> A:
+    """x times the normal distribution function of x.
+
+    Args:
+      approximate: ``"tanh"`` for the usual approximation, ``"none"`` for the error function.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    if approximate == "none":
+        return wide(x, lambda x: x * 0.5 * (erf(x * math.sqrt(0.5)) + 1))
+    if approximate != "tanh":
+        raise ValueError(f"gelu: approximate {approximate!r}; there are 'tanh' and 'none'")
+    # (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where tanh is near -1
+    return wide(x, lambda x: x * sigmoid(x * math.sqrt(8 / math.pi) * (x * x * 0.044715 + 1)))
+
+
+def quick_gelu(x: A) -> A:
+    """x * sigmoid(1.702 * x)."""
+    return wide(x, lambda x: x * sigmoid(x * 1.702))
+
+
+def silu(x: A) -> A:
+    """x * sigmoid(x)."""
+    return wide(x, lambda x: x * sigmoid(x))
+
+
+def swish(x: A) -> A:
+    """The same as :meth:`silu`."""
+    return silu(x)
+
+
+def mish(x: A) -> A:
+    """x * tanh(softplus(x))."""
+    return wide(x, lambda x: x * tanh(softplus(x)))
+
+
+def softplus(x: A, beta: float = 1.0) -> A:
+    """log(1 + exp(beta * x)) / beta, without overflow."""
+    if beta == 1:
+        return floating(x)._apply(Softplus())
+    return wide(x, lambda x: (x * beta)._apply(Softplus()) / beta)
+
+
+def softsign(x: A) -> A:
+    """x / (1 + abs(x))."""
+    return x / (x.abs() + 1)

@@ -1,0 +1,72 @@
+"""Attention."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import sum_acc_dtype
+
+from ..array.array import A
+from ..array.axes import counter
+from ..array.ingest import value_of
+from ..array.shapes import broadcast_shape
+from .linear import dot
+from .repetition import repeat_interleave
+from .sampling import dropout
+from .softmax import softmax
+
+
+def scaled_dot_product_attention(
+    x: A,
+    key: A,
+    value: A,
+    attn_mask: A | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    enable_gqa: bool = False,
+    scale: float | None = None,
+) -> A:
+    """softmax(query @ key.T * scale + mask) @ value, this tensor being the query.
+
+    Args:
+      key: shape (…, heads, S, E) for a query of (…, heads, L, E).
+      value: shape (…, heads, S, V).
+      attn_mask: broadcasts to (…, heads, L, S): added, or, of bools, what may be attended to.
+      dropout_p: share of weights that are dropped in training.
+      is_causal: each position attends only to itself and those before; excludes ``attn_mask``.
+      enable_gqa: key and value may have fewer heads, each for several query heads.
+      scale: 1 / sqrt(E) if not given.
+
+    Returns:
+      shape (…, heads, L, V).
+
+    Raises:
+      ValueError: the shapes do not fit, or both a mask and ``is_causal`` are given.
+    """
+    what = "scaled_dot_product_attention"
+    query, shapes = x, f"query {x.shape}, key {key.shape}, value {value.shape}"
+    flat = min(query.ndim, key.ndim, value.ndim) < 2
+    if flat or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"{what}: {shapes}: query and key share the last axis, key and value the one before")
+    if enable_gqa:
+        flat = min(query.ndim, key.ndim, value.ndim) < 3
+        if flat or query.shape[-3] % key.shape[-3] != 0 or key.shape[-3] != value.shape[-3]:
+            raise ValueError(f"{what}: {shapes}: the heads of the query must divide by those of key and value")
+        times = value_of(query.shape[-3], query.shape) // value_of(key.shape[-3], key.shape)
+        key, value = repeat_interleave(key, times, dim=-3), repeat_interleave(value, times, dim=-3)
+    factor = 1 / math.sqrt(value_of(query.shape[-1], query.shape)) if scale is None else scale
+    scores = dot(query, key.transpose(-2, -1), dtype=sum_acc_dtype(query.dtype)) * factor
+    if is_causal:
+        if attn_mask is not None:
+            raise ValueError(f"{what}: give attn_mask or is_causal, not both")
+        row, column = counter(scores, scores.ndim - 2), counter(scores, scores.ndim - 1)
+        scores = (column <= row).where(scores, -math.inf)
+    elif attn_mask is not None:
+        if broadcast_shape(what, attn_mask.shape, scores.shape) != scores.shape:
+            raise ValueError(f"{what}: a mask of shape {attn_mask.shape} for scores of shape {scores.shape}")
+        if attn_mask.dtype.kind == "bool":
+            scores = attn_mask.where(scores, -math.inf)
+        else:
+            scores = scores + attn_mask.cast(scores.dtype)
+    weights = softmax(scores, -1).cast(query.dtype)
+    return dot(dropout(weights, dropout_p), value)

@@ -1,0 +1,91 @@
+"""Diagonals and triangles of matrices."""
+
+from __future__ import annotations
+
+from tg_shape import sint
+
+from ..array.array import A
+from ..array.axes import counter
+from ..array.computing import copied
+from ..array.ingest import value_of
+from .creation import zeros_like
+
+
+def diagonal(x: A, offset: int = 0, dim1: int = 0, dim2: int = 1) -> A:
+    """The elements whose position along ``dim2`` is that along ``dim1`` plus ``offset``, as the last axis.
+
+    Raises:
+      ValueError: there are not two axes.
+      IndexError: an axis is out of range.
+    """
+    first, second = x._axis(dim1, "diagonal"), x._axis(dim2, "diagonal")
+    if x.ndim < 2 or first == second:
+        raise ValueError(f"diagonal: axes {dim1} and {dim2} of shape {x.shape}: two axes are wanted")
+    moved = x.permute(*(i for i in range(x.ndim) if i not in (first, second)), first, second)
+    *lead, rows, columns = moved.shape
+    start = (-offset, 0) if offset < 0 else (0, offset)
+    down, right = rows - start[0], columns - start[1]
+    more = down - right
+    n: sint = right if isinstance(more, int) and more > 0 else down
+    if isinstance(n, int) or not isinstance(more, int) or n.vmin < 0:  # else, whatever the value of the side is
+        high, wide = (value_of(dim, moved.shape) for dim in (rows, columns))
+        n = max(0, min(high - start[0], wide - start[1]))
+    if 0 in [dim for dim in (n, *lead) if isinstance(dim, int)]:
+        return moved.shrink([(0, 0)] * moved.ndim).reshape((0,)).reshape((*lead, n))
+    keep = [(0, dim) for dim in lead]
+    moved = moved.shrink([*keep, *((begin, begin + n) for begin in start)]).reshape((*lead, n * n))
+    moved = moved.pad([*((0, 0) for _ in lead), (0, n)]).reshape((*lead, n, n + 1))
+    out = moved.shrink([*keep, (0, n), (0, 1)]).reshape((*lead, n))
+    others = [i for i in range(x.ndim) if i not in (first, second)]
+    return x._show_strided(
+        out, lambda s: (*(s[i] for i in others), s[first] + s[second]),
+        lambda s: start[0] * s[first] + start[1] * s[second],
+    )  # fmt: skip
+
+
+_diagonal = diagonal  # where an argument has that name
+
+
+def diag(x: A, diagonal: int = 0) -> A:
+    """A square matrix with this vector on a diagonal, or that diagonal of a matrix.
+
+    Args:
+      diagonal: how far above the main diagonal; below, if negative.
+
+    Raises:
+      ValueError: it is neither a vector nor a matrix.
+    """
+    if x.ndim == 2:
+        return copied(_diagonal(x, diagonal))
+    if x.ndim != 1:
+        raise ValueError(f"diag: a vector or a matrix is wanted, got shape {x.shape}")
+    above, left = max(0, -diagonal), max(0, diagonal)
+    i = counter(x, 0)
+    square = i.unsqueeze(1).eq(i).where(x.unsqueeze(1), 0)
+    return square.pad(((above, left), (left, above)))
+
+
+def _triangle(x: A, diagonal: int, lower: bool, what: str) -> A:
+    if x.ndim < 2:
+        raise ValueError(f"{what}: a tensor of shape {x.shape} has no rows and columns")
+    row, column = counter(x, x.ndim - 2), counter(x, x.ndim - 1)
+    above = column > row + diagonal if lower else column < row + diagonal
+    return above.where(zeros_like(x), x)
+
+
+def tril(x: A, diagonal: int = 0) -> A:
+    """The lower triangle of the last two axes, the rest 0; ``diagonal`` is the last one kept.
+
+    Raises:
+      ValueError: there are fewer than two axes.
+    """
+    return _triangle(x, diagonal, True, "tril")
+
+
+def triu(x: A, diagonal: int = 0) -> A:
+    """The upper triangle of the last two axes, the rest 0; ``diagonal`` is the first one kept.
+
+    Raises:
+      ValueError: there are fewer than two axes.
+    """
+    return _triangle(x, diagonal, False, "triu")

@@ -1,0 +1,156 @@
+"""Functions of one number: roots, exponentials, trigonometry.
+
+They take any dtype; integers and bools are computed as ``dtypes.default_float``. Floats narrower than 32 bits are
+computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from tg_lazy import LazyBuffer, Ops
+
+from ..array.array import A
+from ..array.casts import floating, wide
+from ..array.operands import pair
+from ..autograd.functions import Atan2, Elementary, Sqrt, Step, splat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def elementary(x: A, op: Ops) -> A:
+    return floating(x)._apply(Elementary(op))
+
+
+def _sign(x: LazyBuffer) -> LazyBuffer:
+    zero, one = splat(x, 0), splat(x, 1)
+    below = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, one.alu(Ops.NEG), zero)
+    return zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, one, below)
+
+
+def sign(x: A) -> A:
+    """-1, 0 or 1; 0 for NaN. The gradient is 0."""
+    if x.dtype.kind in ("uint", "bool"):
+        return x.ne(0).cast(x.dtype)
+    return x._apply(Step(_sign))
+
+
+def square(x: A) -> A:
+    """x * x."""
+    return x.mul(x)
+
+
+def sqrt(x: A) -> A:
+    """The square root; NaN below 0."""
+    return floating(x)._apply(Sqrt())
+
+
+def rsqrt(x: A) -> A:
+    """1 over the square root."""
+    return wide(x, lambda x: sqrt(x).reciprocal())
+
+
+def exp(x: A) -> A:
+    """e ** x."""
+    return elementary(x, Ops.EXP)
+
+
+def exp2(x: A) -> A:
+    """2 ** x."""
+    return elementary(x, Ops.EXP2)
+
+
+def log(x: A) -> A:
+    """The logarithm, base e; -inf at 0, NaN below."""
+    return elementary(x, Ops.LOG)
+
+
+def log2(x: A) -> A:
+    """The logarithm, base 2; -inf at 0, NaN below."""
+    return elementary(x, Ops.LOG2)
+
+
+def log10(x: A) -> A:
+    """The logarithm, base 10; -inf at 0, NaN below."""
+    return elementary(x, Ops.LOG10)
+
+
+def expm1(x: A) -> A:
+    """e ** x - 1, accurate near 0."""
+    return elementary(x, Ops.EXPM1)
+
+
+def log1p(x: A) -> A:
+    """log(1 + x), accurate near 0; -inf at -1, NaN below."""
+    return elementary(x, Ops.LOG1P)
+
+
+def sin(x: A) -> A:
+    """The sine."""
+    return elementary(x, Ops.SIN)
+
+
+def cos(x: A) -> A:
+    """The cosine."""
+    return elementary(x, Ops.COS)
+
+
+def tan(x: A) -> A:
+    """The tangent."""
+    return elementary(x, Ops.TAN)
+
+
+def asin(x: A) -> A:
+    """The inverse of the sine, from -pi/2 to pi/2; NaN outside of -1 to 1."""
+    return elementary(x, Ops.ASIN)
+
+
+def acos(x: A) -> A:
+    """The inverse of the cosine, from 0 to pi; NaN outside of -1 to 1."""
+    return elementary(x, Ops.ACOS)
+
+
+def atan(x: A) -> A:
+    """The inverse of the tangent, from -pi/2 to pi/2."""
+    return elementary(x, Ops.ATAN)
+
+
+def atan2(x: A, other: Any) -> A:
+    """The angle of the point (other, x), from -pi to pi, signs of zeros included.
+
+    >>> from tg_frontend import Tensor
+    >>> Tensor([1.0, -1.0]).atan2(Tensor([-1.0, 0.0])).tolist()
+    [2.356194496154785, -1.5707963705062866]
+    """
+    y, x = pair(x, other, "atan2")
+    return floating(y)._apply(Atan2(), floating(x))
+
+
+def sinh(x: A) -> A:
+    """The hyperbolic sine."""
+    return elementary(x, Ops.SINH)
+
+
+def cosh(x: A) -> A:
+    """The hyperbolic cosine."""
+    return elementary(x, Ops.COSH)
+
+
+def tanh(x: A) -> A:
+    """The hyperbolic tangent."""
+    return elementary(x, Ops.TANH)
+
+
+def asinh(x: A) -> A:
+    """The inverse of the hyperbolic sine."""
+    return elementary(x, Ops.ASINH)
+
+
+def acosh(x: A) -> A:
+    """The inverse of the hyperbolic cosine; NaN below 1."""
+    return elementary(x, Ops.ACOSH)
+
+
+def atanh(x: A) -> A:
+    """The inverse of the hyperbolic tangent; NaN outside of -1 to 1."""
+    return elementary(x, Ops.ATANH)

@@ -1,0 +1,58 @@
+"""Functions of corresponding elements that are made of others: limits, mixtures, signs."""
+
+from __future__ import annotations
+
+from tg_lazy import LazyBuffer, Ops
+
+from ..array.array import A
+from ..array.casts import floating
+from ..array.operands import as_tensor, pair
+from ..autograd.functions import Step, splat
+from .elementary import exp, log1p
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _sign_bit(x: LazyBuffer) -> LazyBuffer:
+    """-1 where a float is negative or -0.0, else 1."""
+    zero, one = splat(x, 0), splat(x, 1)
+    minus_zero = x.alu(Ops.CMPEQ, zero).alu(Ops.AND, x.alu(Ops.RECIP).alu(Ops.CMPLT, zero))
+    return x.alu(Ops.CMPLT, zero).alu(Ops.OR, minus_zero).alu(Ops.WHERE, one.alu(Ops.NEG), one)
+
+
+def clip(x: A, min_: Any = None, max_: Any = None) -> A:
+    """The elements, not below ``min_`` and not above ``max_``.
+
+    Raises:
+      ValueError: neither bound is given.
+    """
+    if min_ is None and max_ is None:
+        raise ValueError("clip: at least one bound must be given")
+    out = x if min_ is None else (x < min_).where(min_, x)
+    return out if max_ is None else (out > max_).where(max_, out)
+
+
+def clamp(x: A, min_: Any = None, max_: Any = None) -> A:
+    """The same as :meth:`clip`."""
+    return clip(x, min_, max_)
+
+
+def lerp(x: A, end: Any, weight: Any) -> A:
+    """x + (end - x) * weight."""
+    return x + (as_tensor(x, end, "lerp") - x).mul(weight)
+
+
+def copysign(x: A, other: Any) -> A:
+    """The magnitude of x with the sign of other, also where other is a zero; a NaN counts as positive."""
+    a, b = pair(floating(x), other, "copysign")
+    return a.abs() * b._apply(Step(_sign_bit))
+
+
+def logaddexp(t: A, x: Any) -> A:
+    """log(e ** t + e ** x), without overflow."""
+    a, b = (floating(t) for t in pair(t, x, "logaddexp"))
+    same = a.eq(b)  # two infinities of one sign differ by NaN
+    apart = (same.where(0, a) - same.where(0, b)).abs()
+    return a.maximum(b) + log1p(exp(-apart))

@@ -1,0 +1,171 @@
+"""Maxima and means of windows."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes
+
+from ..array.array import A
+from ..array.axes import iota, kept
+from ..array.casts import floating
+from ..array.ingest import value_of
+from ..autograd.functions import Max
+from .convolution import check_windows_fit, paddings, per_axis
+from .creation import ones_like, zeros
+from .gather_scatter import scatter
+from .predicates import isnan
+from .windows import windows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Numbers = int | Sequence[int]
+
+
+def _pool_arguments(
+    x: A, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any, ceil_mode: bool, what: str
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], list[tuple[int, int]], list[tuple[int, int]]]:
+    n = 2 if isinstance(kernel_size, int) else len(kernel_size)
+    if x.ndim < n:
+        raise ValueError(f"{what}: input of shape {x.shape} for a kernel of {n} axes")
+    kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
+    steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
+    gaps = per_axis(dilation, n, f"{what}: dilation", 1)
+    pads = paddings(padding, n, what)
+    whole = list(pads)
+    if ceil_mode:
+        for i, size in enumerate(x._ints()[-n:]):
+            before, after = pads[i]
+            reach = gaps[i] * (kernel[i] - 1) + 1
+            count = -(-(size + before + after - reach) // steps[i]) + 1
+            if (count - 1) * steps[i] >= size + before:  # a window may not lie in the padding alone
+                count -= 1
+            whole[i] = (before, max(after, (count - 1) * steps[i] + reach - size - before))
+    spatial = tuple(d + b + a for d, (b, a) in zip(x.shape[-n:], whole, strict=True))
+    check_windows_fit(x, spatial, kernel, steps, gaps, what)
+    return kernel, steps, gaps, pads, whole
+
+
+def max_pool2d(
+    x: A,
+    kernel_size: Numbers = (2, 2),
+    stride: Numbers | None = None,
+    dilation: Numbers = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of the last axes. Padding never wins; ties share the gradient evenly.
+
+    Args:
+      kernel_size: one number for each of the last axes (two, if it is one number).
+      stride: distance of windows; the kernel size if not given.
+      ceil_mode: windows may hang over at the end.
+      return_indices: also tell where each maximum is (the first, of several; int32), counted through the last axes.
+
+    Returns:
+      The maxima; with ``return_indices`` they and the positions.
+
+    Raises:
+      ValueError: no window fits.
+    """
+    arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "max_pool2d")
+    kernel, steps, gaps, _, pads = arguments
+    n = len(kernel)
+    seen = x.pad([*((0, 0),) * (x.ndim - n), *pads], value=dtypes.min(x.dtype))
+    seen = windows(seen, kernel, steps, gaps)
+    axes = tuple(range(x.ndim, x.ndim + n))
+    out = seen._apply(Max(axes))
+    if not return_indices:
+        return kept(out, axes, False)
+    spatial = tuple(value_of(dim, x.shape) for dim in x.shape[-n:])
+    size = math.prod(spatial)
+    place = iota(type(x), size, dtypes.int32, x.device).reshape((*(1,) * (x.ndim - n), *spatial))
+    place = windows(place.pad([*((0, 0),) * (x.ndim - n), *pads], value=size), kernel, steps, gaps)
+    best = out.detach()
+    hit = seen.detach().eq(best) | isnan(best)
+    return kept(out, axes, False), hit.where(place, size).min(axes)
+
+
+def avg_pool2d(
+    x: A,
+    kernel_size: Numbers = (2, 2),
+    stride: Numbers | None = None,
+    dilation: Numbers = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> A:
+    """The mean of each window of the last axes.
+
+    Args:
+      kernel_size: one number for each of the last axes (two, if it is one number).
+      stride: distance of windows; the kernel size if not given.
+      ceil_mode: windows may hang over at the end; what hangs over is not counted.
+      count_include_pad: whether padding is counted.
+
+    Raises:
+      ValueError: no window fits.
+    """
+    arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "avg_pool2d")
+    kernel, steps, gaps, pads, whole = arguments
+    n = len(kernel)
+    lead = [(0, 0)] * (x.ndim - n)
+    axes = tuple(range(x.ndim, x.ndim + n))
+    x = floating(x)
+    total = windows(x.pad([*lead, *whole]), kernel, steps, gaps).sum(axes)
+    if whole == pads and (count_include_pad or all(p == (0, 0) for p in pads)):
+        return total / math.prod(kernel)
+    ones = ones_like(x.detach())
+    if count_include_pad:
+        ones = ones.pad([*lead, *pads], value=1)
+        ones = ones.pad([*lead, *((0, w[1] - p[1]) for w, p in zip(whole, pads, strict=True))])
+    else:
+        ones = ones.pad([*lead, *whole])
+    return total / windows(ones, kernel, steps, gaps).sum(axes)
+
+
+def max_unpool2d(
+    x: A,
+    indices: A,
+    kernel_size: Numbers = (2, 2),
+    stride: Numbers | None = None,
+    dilation: Numbers = 1,
+    padding: Any = 0,
+    output_size: Sequence[int] | None = None,
+) -> A:
+    """Puts maxima back where :meth:`max_pool2d` found them, zeros elsewhere; of several for one place the last.
+
+    Args:
+      indices: the positions, from ``max_pool2d(..., return_indices=True)``.
+      output_size: sizes of the last axes of the result; those that fit the windows if not given.
+
+    Raises:
+      ValueError: the shapes differ.
+      TypeError: the positions are no integers.
+    """
+    what = "max_unpool2d"
+    n = 2 if isinstance(kernel_size, int) else len(kernel_size)
+    if indices.shape != x.shape or x.ndim < n:
+        raise ValueError(f"{what}: maxima of shape {x.shape} with indices of shape {indices.shape}")
+    if not dtypes.is_int(indices.dtype):
+        raise TypeError(f"{what}: indices are integers, got a tensor of {indices.dtype.name}")
+    kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
+    steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
+    gaps = per_axis(dilation, n, f"{what}: dilation", 1)
+    *lead, counts = (*x.shape[:-n], [value_of(dim, x.shape) for dim in x.shape[-n:]])
+    if output_size is None:
+        spatial = tuple(
+            (c - 1) * s + d * (k - 1) + 1 - before - after
+            for c, s, d, k, (before, after) in zip(
+                counts, steps, gaps, kernel, paddings(padding, n, what), strict=True
+            )
+        )
+    else:
+        spatial = tuple(output_size)[-n:]
+    where_to = indices.detach().reshape((*lead, -1))
+    flat = zeros(type(x), *lead, math.prod(spatial), dtype=x.dtype, device=x.device)
+    return scatter(flat, -1, where_to, x.reshape((*lead, -1))).reshape((*lead, *spatial))

@@ -1,0 +1,48 @@
+"""Kinds of numbers, and closeness."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+
+from ..array.array import A
+from ..array.casts import floating
+from ..array.operands import alu, constant, pair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def isnan(x: A) -> A:
+    """Where a float is not a number."""
+    return alu(x, Ops.CMPNE, x)
+
+
+def isinf(x: A, detect_positive: bool = True, detect_negative: bool = True) -> A:
+    """Where a float is infinite, of the signs asked for."""
+    if x.dtype.kind != "float":
+        return constant(x, False, dtypes.bool, "isinf")
+    positive = x.eq(math.inf) if detect_positive else constant(x, False, dtypes.bool, "isinf")
+    return positive | x.eq(-math.inf) if detect_negative else positive
+
+
+def isfinite(x: A) -> A:
+    """Where a number is neither infinite nor NaN."""
+    return ~(isinf(x) | isnan(x))
+
+
+def isclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> A:
+    """Where abs(x - other) <= atol + rtol * abs(other), or both are the same infinity."""
+    a, b = pair(x.detach(), other, "isclose")
+    a, b = floating(a), floating(b.detach())
+    near: A = (a - b).abs() <= b.abs() * rtol + atol
+    same = (isfinite(a) & isfinite(b) & near) | a.eq(b)
+    return same | (isnan(a) & isnan(b)) if equal_nan else same
+
+
+def allclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether every element is close to the other, as :meth:`isclose` says. Computes it now."""
+    return bool(isclose(x, other, rtol, atol, equal_nan).all().item())

@@ -1,0 +1,65 @@
+"""Normalised exponentials."""
+
+from __future__ import annotations
+
+from ..array.array import A
+from ..array.axes import kept
+from ..array.base import DTypeLike
+from ..array.casts import floating
+from ..autograd.functions import Max
+from .elementary import exp, log
+from .predicates import isinf
+
+
+def _shifted(x: A, axis: int) -> tuple[A, A]:
+    """This tensor less its maximum along an axis, and the maximum; no gradient flows through the maximum."""
+    highest = x.detach()._apply(Max((axis,)))
+    highest = isinf(highest).where(0, highest)
+    return x - highest, highest
+
+
+def _softmax_axis(x: A, axis: int, what: str) -> tuple[A, int]:
+    place = x._axis(axis, what)
+    return floating(x.reshape((1,)) if x.ndim == 0 else x), place
+
+
+def softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
+    """exp(x) / sum(exp(x)) along an axis, without overflow.
+
+    Raises:
+      IndexError: the axis is out of range.
+    """
+    floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "softmax")
+    powers = exp(_shifted(floats, place)[0])
+    return (powers * powers.sum(place, keepdim=True).reciprocal()).reshape(x.shape)
+
+
+def log_softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
+    """The logarithm of :meth:`softmax`, accurate where that is tiny.
+
+    Raises:
+      IndexError: the axis is out of range.
+    """
+    floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "log_softmax")
+    shifted = _shifted(floats, place)[0]
+    return (shifted - log(exp(shifted).sum(place, keepdim=True))).reshape(x.shape)
+
+
+def softmin(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
+    """:meth:`softmax` of -x."""
+    return softmax(-x, axis, dtype)
+
+
+def logsumexp(x: A, axis: int | None = None, keepdim: bool = False) -> A:
+    """log(sum(exp(x))) along an axis (None: over everything), without overflow.
+
+    Raises:
+      IndexError: the axis is out of range.
+    """
+    if axis is None:
+        out = logsumexp(x.flatten(), 0)
+        return out.reshape((1,) * x.ndim) if keepdim else out
+    floats, place = _softmax_axis(x, axis, "logsumexp")
+    shifted, highest = _shifted(floats, place)
+    out = log(exp(shifted).sum(place, keepdim=True)) + highest
+    return out.reshape(()) if x.ndim == 0 else kept(out, (place,), keepdim)
