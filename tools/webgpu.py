@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "packages/tg-runtime/src/tg_runtime/backends/webgpu"
 COMMON = """
@@ -75,8 +76,8 @@ def load(path: Path) -> ModuleType:
 
 
 def name_of(structure: type) -> str:
-    """Our name of a structure."""
-    return re.sub(r"^(struct_)?(WGPU)?", "", structure.__name__)
+    """Our name of a structure. What Dawn calls ``…CallbackInfo2`` is ``…CallbackInfo`` in the newer header."""
+    return re.sub(r"^(struct_)?(WGPU)?|(?<=CallbackInfo)2$", "", structure.__name__)
 
 
 class Writer:
@@ -85,6 +86,7 @@ class Writer:
     def __init__(self, module: ModuleType) -> None:
         self.module = module
         self.classes: dict[str, str] = {}
+        self.kinds: dict[str, Any] = {}
 
     def kind(self, kind: object) -> str:
         """A ctypes type as source; writes the structures that it needs."""
@@ -94,8 +96,8 @@ class Writer:
         if issubclass(kind, ctypes.Structure):
             return self.structure(kind)
         if issubclass(kind, FUNCTION):
-            parts: list[object] = [getattr(kind, "_restype_", None), *getattr(kind, "_argtypes_", ())]
-            return f"CFUNCTYPE({', '.join(map(self.kind, parts))})"
+            arguments = ", ".join(map(self.kind, getattr(kind, "_argtypes_", ())))
+            return f"CFUNCTYPE(None, {arguments})"  # no callback returns anything; ctypesgen says c_void_p for void
         if issubclass(kind, ctypes._Pointer):
             target: type = getattr(kind, "_type_", type(None))
             opaque = issubclass(target, ctypes.Structure) and not getattr(target, "_fields_", None)
@@ -113,7 +115,7 @@ class Writer:
         name = name_of(kind)
         if name in self.classes:
             return name
-        self.classes[name] = ""
+        self.classes[name], self.kinds[name] = "", kind
         fields = [(f[0], f[1]) for f in getattr(kind, "_fields_", ()) if not f[0].startswith("PADDING_")]
         rows = [(field, self.kind(t)) for field, t in fields]
         del self.classes[name]  # those that it needs come before it
@@ -128,7 +130,7 @@ class Writer:
         """Size and offsets of every structure, as the full module has them."""
         found = {}
         for name in self.classes:
-            kind = getattr(self.module, f"struct_WGPU{name}", None) or getattr(self.module, f"WGPU{name}")
+            kind = self.kinds[name]
             fields = [f[0] for f in kind._fields_ if not f[0].startswith("PADDING_")]
             found[name] = [ctypes.sizeof(kind), *(getattr(kind, field).offset for field in fields)]
         return found

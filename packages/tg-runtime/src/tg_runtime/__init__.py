@@ -7,6 +7,7 @@ from .device.allocator import Allocator, BufferOptions, LRUAllocator
 from .device.compiled import Compiled, DeviceFacts, Interpreted, Program
 from .device.compiler import Compiler, rejected
 from .device.dev import DEV, DevEntry, parse_dev
+from .device.launch import Launch, LoadedProgram
 from .device.limits import runs_at_all
 from .device.registry import Device
 from .device.sharing import Sharing
@@ -69,6 +70,8 @@ __all__ = [
     "InterpretedRunner",
     "JITRunner",
     "LRUAllocator",
+    "Launch",
+    "LoadedProgram",
     "OutOfMemory",
     "Program",
     "Runner",

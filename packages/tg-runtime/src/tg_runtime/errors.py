@@ -1,4 +1,4 @@
-"""What can go wrong between a graph and a machine, in words for the person who typed."""
+"""Errors between a graph and a machine, in words for the user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class DeviceError(RuntimeError):
 
 
 class UnknownDevice(DeviceError):
-    """No installed package offers a device of that name. The message lists those that there are."""
+    """No installed package offers a device of that name. The message lists the devices that exist."""
 
 
 class DeviceUnavailable(DeviceError):

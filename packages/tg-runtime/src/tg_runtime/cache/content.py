@@ -1,4 +1,4 @@
-"""What the cache on disk consists of: how much there is of each kind, how it is kept within its limit, and emptied."""
+"""The content of the cache on disk: how much of each kind there is, how it is pruned, how it is emptied."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _STALE_S = 3600.0  # after which a file that is being written was left by a proc
 
 
 def entries(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:
-    """The files that the cache consists of, and what else has their names: the folder may be one with others in it."""
+    """The files of the cache, told by their names: the folder may hold others."""
     return ((name, status) for name, status in folder.files() if _OURS.fullmatch(name))
 
 
 def prune() -> None:
-    """Deletes what was not used for longest once there is more than ``CACHEMB`` MiB, until a quarter of that is free.
+    """Deletes the least recently used entries once there is more than ``CACHEMB`` MiB, until a quarter of that is free.
 
     What processes left half written when they ended goes, too.
     """

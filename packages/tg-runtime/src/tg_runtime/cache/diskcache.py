@@ -83,7 +83,7 @@ def _read(folder: Folder, name: str) -> bytes:
 
 
 def put(table: str, key: str, payload: bytes) -> bool:
-    """Stores an entry; False where it could not be, which is no error."""
+    """Stores an entry; False if that failed, which is not an error."""
     if not CCACHE.value:
         return False
     body = f"{table}/{key}\n".encode() + payload
@@ -120,7 +120,7 @@ def _create(folder: Folder, around: str, name: str) -> int:
 
 
 def keep(table: str, name: str, content: bytes) -> str | None:
-    """Writes a file that a person may want to look at; older ones go where there are many.
+    """Writes a file for a person to look at; the oldest are deleted when there are many.
 
     Args:
       table: the folder that it is in.

@@ -1,4 +1,4 @@
-"""The folder of the cache on disk: which one it is, and whether nobody but its owner can have written to it.
+"""The folder of the cache on disk: which one it is, and whether only its owner can write to it.
 
 What is in it is run: so it is used only if it is ours and nobody else may write there. Names are looked up in the
 opened folder, not by its path, which may lead elsewhere by then; files are opened without following links, and without
@@ -49,7 +49,7 @@ def _tell(path: str, why: str) -> None:
 
 
 def _warn(path: str, why: str) -> None:
-    """Tells of a folder that is ours and not used: without it each process compiles its kernels anew."""
+    """Warns that a folder of ours is not used: without it each process compiles its kernels anew."""
     if path not in _told:
         _told.add(path)
         warnings.warn(f"the cache {path} is not used: {why}", RuntimeWarning, stacklevel=2)
@@ -86,7 +86,7 @@ class Folder:
         return handle
 
     def make(self, name: str) -> None:
-        """Makes a folder, and those around it, for us alone."""
+        """Makes a folder and its parents, for their owner alone."""
         parts = name.split("/")
         for count in range(1, len(parts) + 1):
             try:
@@ -107,7 +107,7 @@ class Folder:
         return True
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """What is no folder, in it and below, with its status; links are not followed."""
+        """The files in it and below, with their status; links are not followed."""
         pending = [""]
         while pending:
             here = pending.pop()
@@ -198,7 +198,7 @@ def _descriptor(path: str, make: bool) -> int:
 
 
 def _make_all(path: str) -> None:
-    """Makes a folder and those around it, for us alone, whatever the process' mask is."""
+    """Makes a folder and its parents, for their owner alone, whatever the umask is."""
     missing = []
     while not os.path.lexists(path):
         missing.append(path)

@@ -32,7 +32,7 @@ _LEAST_BYTES, _BYTES_PER_CHARACTER = 64 << 20, 256
 
 @contextmanager
 def _complaints() -> Iterator[list[str]]:
-    """What LLVM writes to the standard error in the block, once it is left: there is no other way to be told."""
+    """What LLVM writes to the standard error in the block: it reports some errors nowhere else."""
     said: list[str] = []
     with _listening, tempfile.TemporaryFile() as file:
         sys.stderr.flush()
@@ -201,7 +201,7 @@ class LLVMCompiler(Compiler):
 
 
 def _require_memory(nbytes: int) -> None:
-    """Does nothing while the process could get so much memory, which it tries.
+    """Raises unless the process can get so much memory, which it tries.
 
     Raises:
       MemoryError: a limit (``ulimit -v``) or the system refuses.

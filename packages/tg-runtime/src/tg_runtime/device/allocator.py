@@ -26,7 +26,7 @@ _accounting = fork_safe_lock()
 
 
 class BufferOptions(NamedTuple):
-    """How memory is wanted. Equal whoever the owner is.
+    """What kind of memory is asked for. Equal whoever the owner is.
 
     Attributes:
       external_ptr: memory that somebody else owns; nothing is allocated. What it is depends on the device: an address
@@ -119,7 +119,7 @@ class Allocator(ABC, Generic[T]):
         return None
 
     def as_writable(self, opaque: T, nbytes: int) -> memoryview | None:
-        """As :meth:`as_buffer`, for somebody who will write all of it."""
+        """As :meth:`as_buffer`, for a caller who will overwrite all of it."""
         return self.as_buffer(opaque, nbytes)
 
     def export(self, opaque: T, nbytes: int) -> memoryview | None:
@@ -135,7 +135,7 @@ class Allocator(ABC, Generic[T]):
         raise TypeError(f"{self.device} has no sub-buffers (asked for {nbytes} bytes at {byte_offset})")
 
     def make_room(self) -> None:
-        """Gives back what is kept of the host's memory without use: a compiler is about to need some."""
+        """Releases unused host memory that is kept: a compiler is about to need some."""
 
     def transfer(self, dest: T, src: T, nbytes: int, source: Allocator[object]) -> bool:
         """Copies from another allocator's memory without passing through the host; False where it cannot."""
@@ -210,7 +210,7 @@ class Allocator(ABC, Generic[T]):
 
 
 class LRUAllocator(Allocator[T]):
-    """An allocator that keeps freed blocks for requests of the same size, and gives them all back when memory ends.
+    """An allocator that keeps freed blocks for requests of the same size, and releases them when memory runs out.
 
     The setting ``LRU=0`` turns the cache off.
 
@@ -235,7 +235,7 @@ class LRUAllocator(Allocator[T]):
         return (nbytes + self.granularity - 1) // self.granularity * self.granularity
 
     def recycle(self, opaque: T) -> T | None:
-        """What the cache keeps of a freed block, None if it may not be given to somebody else.
+        """What the cache keeps of a freed block; None if it may not be reused.
 
         An opaque that frees itself (``__del__``) must hand its memory to a new object here: when the collector breaks a
         cycle it finalizes a buffer and its opaque in any order, and an opaque that is revived is not finalized again.
@@ -243,7 +243,7 @@ class LRUAllocator(Allocator[T]):
         return opaque
 
     def revive(self, opaque: T) -> T:
-        """What is given out of a block that the cache kept."""
+        """The block that is handed out for one that the cache kept."""
         return opaque
 
     def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> T:

@@ -148,7 +148,7 @@ class Compiled:
 
     @classmethod
     def meaningless(cls, entry: DevEntry) -> str | None:
-        """What of a ``DEV`` entry no device of this class can heed; None if there is nothing of that kind."""
+        """The part of a ``DEV`` entry that no device of this class understands; None if there is none."""
         found: tuple[tuple[str, str, Mapping[str, str | None]], ...] = (
             ("renderer", entry.renderer, cls.renderers() if entry.renderer else {}),
             ("interface", entry.iface, cls.facts(entry).interfaces if entry.iface else {}),

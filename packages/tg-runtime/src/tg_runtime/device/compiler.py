@@ -34,7 +34,7 @@ class Compiler(ABC):
         """
 
     def rest(self) -> None:
-        """Gives back what compiling took and freed, which ``malloc`` keeps: no more kernels are to come at once."""
+        """Returns memory that compiling freed, and ``malloc`` keeps, to the system: a batch is done."""
         if self.compiled:
             from ..host.libc import trim  # brings ctypes
 
@@ -69,7 +69,7 @@ _PLACES = re.compile(r":(\d+):\d+|^(\d+):\d+: |\((\d+)\): |\bline (\d+)\b", re.M
 
 
 def rejected(what: str, detail: str, source: str, suffix: str) -> CompileError:
-    """A CompileError whose source is kept in a file; it names the file, and the line if the compiler's words do.
+    """A CompileError whose source is kept in a file. It names the file, and the line if the compiler did.
 
     Args:
       what: the compiler.

@@ -32,7 +32,7 @@ def table(holders: Iterable[object], used: int) -> list[str]:
 
 
 def node_of(holder: object) -> LazyBuffer | None:
-    """A node whose value a buffer holds, and of which it is known where it was made; None if nobody knows."""
+    """A node whose value a buffer holds, with the line that made it; None if no such node is known."""
     for storage in gc.get_referrers(holder):
         if isinstance(storage, Storage):
             for lazy in gc.get_referrers(storage):

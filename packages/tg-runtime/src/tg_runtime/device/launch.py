@@ -1,4 +1,4 @@
-"""Launches: how a loaded program is to run once, and the base of the programs that take one."""
+"""Launch: how a loaded program runs once; and the base of programs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Launch(NamedTuple):
 
 
 class LoadedProgram(ABC, Generic[M]):
-    """A program loaded on a device, which is called with memory and sizes, or handed a :class:`Launch`."""
+    """A program loaded on a device. It is called with memory and sizes, or given a :class:`Launch`."""
 
     @abstractmethod
     def launch(self, bufs: Sequence[M], how: Launch) -> float | None:

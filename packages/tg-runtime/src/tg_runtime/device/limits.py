@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_limits(spec: ProgramSpec, renderer: Renderer, device: str) -> None:
-    """Does nothing if the kernel fits the device (:func:`tg_codegen.machine.limits.broken_limits`).
+    """Raises unless the kernel fits the device (:func:`tg_codegen.machine.limits.broken_limits`).
 
     A kernel without UOps, from the disk for instance, was checked when it was made.
 

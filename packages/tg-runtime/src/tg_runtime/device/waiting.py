@@ -1,4 +1,4 @@
-"""Waiting for a device so that Ctrl-C is heard: by asking again and again, never inside of a driver."""
+"""Waiting for a device so that Ctrl-C works: by polling, never inside the driver."""
 
 from __future__ import annotations
 

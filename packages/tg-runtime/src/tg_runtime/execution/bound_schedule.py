@@ -110,7 +110,7 @@ class BoundSchedule:
             origin = launch.origin = launch.commits[0][0] if launch.commits else origin  # else of what it is for
 
     def run(self, nodes: list[LazyBuffer]) -> None:
-        """Computes a graph whose structure is that of the template.
+        """Computes a graph that has the structure of the template.
 
         Args:
           nodes: its nodes as the structure counts them; the list is emptied, to keep nothing longer than it is needed.

@@ -64,7 +64,7 @@ def uncaptured() -> Iterator[None]:
 
 
 def show(outputs: Sequence[LazyBuffer]) -> None:
-    """Lets whoever captures look at what is about to be realised."""
+    """Shows whoever captures what is about to be realised."""
     look = current.look
     if look is not None:
         with uncaptured():

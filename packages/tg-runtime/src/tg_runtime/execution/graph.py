@@ -1,4 +1,4 @@
-"""Graphs: kernels of one device, condensed into one launch. What those of all devices have in common is here."""
+"""KernelGraph: kernels of one device, condensed into one launch; the base of every device's graph."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _place_in_order(lives: Sequence[Life]) -> int:
 
 
 def _give_back(free: list[tuple[int, int]], offset: int, size: int, end: int) -> int:
-    """Adds a gap, joined with those that it touches; one at the end moves the end."""
+    """Adds a gap, merged with its neighbours; one at the end moves the end."""
     for gap in list(free):
         if gap[0] + gap[1] == offset:
             free.remove(gap)
@@ -310,7 +310,7 @@ def _in_place(item: ExecItem, taken: dict[int, int]) -> LazyOp:
 
 
 def _part(buffer: Buffer | None, lives: dict[Buffer, Life], arena: Buffer, parts: dict[int, Buffer]) -> Buffer | None:
-    """The part of the arena that stands for a buffer or a view of one; a buffer that is not there as it is."""
+    """The part of the arena that stands for a buffer or a view of one; any other buffer unchanged."""
     life = None if buffer is None else lives.get(buffer.base)
     if buffer is None or life is None:
         return buffer

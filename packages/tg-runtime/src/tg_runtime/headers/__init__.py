@@ -1,1 +1,1 @@
-"""What vendors' headers say, as tables: read by who drives a device and by the emulator that stands for it."""
+"""Facts from vendors' headers, as tables, for drivers of a device and for the emulators that stand in for it."""

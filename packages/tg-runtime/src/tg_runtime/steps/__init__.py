@@ -1,1 +1,1 @@
-"""What executes one step of a schedule on buffers: the base of all runners, and those of steps that are no kernels."""
+"""Runners execute one step of a schedule on buffers: their base, and the runners of steps other than kernels."""

@@ -1,4 +1,4 @@
-"""Steps that neither compute by a kernel nor copy: memory given to a buffer, and functions of the caller."""
+"""Steps other than kernels and copies: a buffer gets its memory, a function of the caller is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies between devices: by the shortest way that their allocators have."""
+"""Copies between devices, by the shortest way that their allocators have."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is told of the work that was done: counters, the profiler's trace, progress on the terminal."""
+"""Reports of the work that was done: counters, the profiler's trace, progress on the terminal."""

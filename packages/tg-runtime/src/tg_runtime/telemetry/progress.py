@@ -1,4 +1,4 @@
-"""A line on the terminal that tells how far long work has come."""
+"""A line on the terminal that shows the progress of long work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Progress:
         self._width = 0
 
     def tell(self, done: int) -> None:
-        """So much is done."""
+        """Updates how much is done."""
         if not self._terminal or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY_S

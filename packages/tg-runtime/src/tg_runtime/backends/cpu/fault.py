@@ -1,4 +1,4 @@
-"""Faults inside kernels: the name of the kernel is told before the process ends as it would have.
+"""Faults inside kernels: the process prints the name of the kernel before it dies.
 
 A handler of SIGSEGV, SIGBUS, SIGFPE and SIGILL looks up the interrupted instruction among the loaded kernels. It is
 native code and calls nothing but ``write`` and ``sigaction``; afterwards whoever handled the signal before gets it, as

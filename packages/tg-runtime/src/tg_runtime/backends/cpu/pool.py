@@ -67,7 +67,7 @@ class Pool:
         self._new_block()
 
     def _timed(self) -> float:
-        """How many turns of spinning there are in a microsecond, by the fastest of some tries: others may interrupt."""
+        """Iterations of the spin loop in a microsecond: the fastest of several tries, as others may interrupt."""
         tries = []
         for _ in range(5):
             start = time.perf_counter_ns()
@@ -85,7 +85,7 @@ class Pool:
         self.started = self.threads == 1
 
     def turns(self, microseconds: int) -> int:
-        """How many turns of spinning last that long."""
+        """Iterations of the spin loop that last that long."""
         return min(max(round(microseconds * self._turns_per_us), 0), 0xFFFFFFFF)
 
     def thunk(self, arity: int) -> int:

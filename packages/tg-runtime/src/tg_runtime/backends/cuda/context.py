@@ -66,7 +66,7 @@ class Context:
             self.driver.check(code, f"the context of {self.name}")
 
     def try_enter(self) -> bool:
-        """As :meth:`enter`, for giving things back: False where there is nothing to give back any more."""
+        """As :meth:`enter`, before resources are released: False if the context is gone, and they with it."""
         if self.ended or os.getpid() != self._process:
             return False
         return self.driver.cuCtxSetCurrent(self.handle) == api.SUCCESS
@@ -83,7 +83,7 @@ class Context:
         return found.value
 
     def target(self) -> Target:
-        """What the optimiser must know of the device."""
+        """The device as the code generator sees it."""
         x, y, z = (self.attribute(api.MAX_GRID_DIM_X + axis) for axis in range(3))
         return Target(
             kind="gpu",
@@ -130,7 +130,7 @@ class Context:
         self.driver.check(code, what)
 
     def follow(self, other: Context) -> None:
-        """What comes on this stream waits for what is on another's now."""
+        """Makes work queued from now on wait for what is queued on the other device."""
         other.enter()
         event = other.event()
         other.record(event)

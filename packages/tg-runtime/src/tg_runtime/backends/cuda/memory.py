@@ -172,7 +172,7 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
             driver.check(code, f"giving back {opaque.nbytes} bytes")
 
     def _let_go(self, opaque: CUDAMemory) -> None:
-        """Waits for our work on another's memory: its owner is free to give it to somebody else now."""
+        """Waits for our work on borrowed memory, which its owner may now reuse."""
         context = self.context
         for stream in (context.order.copies, context.stream):
             code = context.driver.cuStreamSynchronize(stream)
@@ -180,7 +180,7 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
                 context.driver.check(code, f"giving {opaque.nbytes} bytes back to their owner")
 
     def recycle(self, opaque: CUDAMemory) -> CUDAMemory | None:
-        """None of what others used: their work may not be done, and is waited for when the memory is given back."""
+        """None if others used the block: their work may still run, so it is waited for when the memory is freed."""
         return None if opaque.shared else opaque
 
     def copyin(self, dest: CUDAMemory, src: memoryview) -> None:

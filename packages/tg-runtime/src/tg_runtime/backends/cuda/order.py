@@ -34,7 +34,7 @@ class Block(Protocol):
 
 
 class Kernels(Protocol):
-    """The context, as far as it is needed: the stream of kernels, and its events."""
+    """What is needed of a context: the stream of kernels, and its events."""
 
     driver: Driver
     stream: int
@@ -107,7 +107,7 @@ class Order:
         block.arriving = True
 
     def forget(self, block: Block) -> None:
-        """Gives back what a block that is freed has of the driver's."""
+        """Releases the driver's events of a freed block."""
         if block.arrived:
             self.context.driver.cuEventDestroy_v2(block.arrived)
         block.arrived, block.arriving = 0, False

@@ -55,7 +55,7 @@ class Context:
         return int(self.objc.send(self.handle, "maxBufferLength"))
 
     def target(self) -> Target:
-        """What the optimiser must know of the device."""
+        """The device as the code generator sees it."""
         return Target(
             kind="gpu",
             vector_bytes=16,

@@ -80,7 +80,7 @@ class MetalGraph(KernelGraph[MetalProgram]):
         return command
 
     def _set_barriers(self) -> None:
-        """A barrier before each kernel that has to do with what one since the last barrier did."""
+        """Puts a barrier before each kernel that conflicts with one since the last barrier."""
         read: set[int] = set()
         written: set[int] = set()
         for command, item in zip(self.commands, self.items, strict=True):
@@ -178,7 +178,7 @@ class MetalGraph(KernelGraph[MetalProgram]):
     def _change(
         self, memories: Sequence[MetalMemory], sizes: Sequence[tuple[int, int, int]], var_vals: Vars
     ) -> None:
-        """Encodes what is other than at the last replay, once that is done."""
+        """Encodes what changed since the last replay, once that is done."""
         changed = []
         for number, (command, size) in enumerate(zip(self.commands, sizes, strict=True)):
             for place, source, offset in command.inputs:

@@ -67,7 +67,7 @@ class MetalMemory:
         return any(e() is not None for e in self._exports)
 
     def moved(self) -> MetalMemory:
-        """A new object that has this one's buffer, which is left without."""
+        """Moves the buffer to a new object; this one is left empty."""
         handle, self.handle = self.handle, _GIVEN_BACK
         found = MetalMemory(self.context, handle, self.address, self.nbytes, self.begin)
         found.used = self.used
@@ -165,7 +165,7 @@ class MetalAllocator(LRUAllocator[MetalMemory]):
         )
 
     def transfer(self, dest: MetalMemory, src: MetalMemory, nbytes: int, source: Allocator[object]) -> bool:
-        """Copies from memory of a Metal device: on the device if it is this one, else both being in the host's."""
+        """Copies from memory of a Metal device: on the device if it is this one, else on the host, which sees both."""
         if not isinstance(source, MetalAllocator):
             return False
         if source.queue is self.queue:

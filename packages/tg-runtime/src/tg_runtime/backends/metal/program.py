@@ -60,7 +60,7 @@ class MetalCompiler(Compiler):
         return text
 
     def take(self, lib: bytes) -> int:
-        """The ``MTLLibrary`` of a source, which is the caller's.
+        """The ``MTLLibrary`` of a source, which the caller releases.
 
         Raises:
           CompileError: Metal's compiler rejects it.
@@ -174,7 +174,7 @@ class MetalProgram(LoadedProgram[MetalMemory]):
         return end - start
 
     def check(self, groups: tuple[int, int, int], threads: tuple[int, int, int]) -> None:
-        """Does nothing for a launch that the device can do; Metal would end the process.
+        """Refuses a launch that the device cannot do; Metal would end the process.
 
         Raises:
           MetalError: it cannot.

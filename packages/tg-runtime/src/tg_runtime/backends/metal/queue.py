@@ -94,7 +94,7 @@ class Queue:
             self.objc.send(encoder, "release")
 
     def recorded(self, what: str, kept: object = None) -> None:
-        """Tells that a launch was recorded; commits what there is if that is better now than later."""
+        """Notes that a launch was recorded; commits if enough of them are, or if the device is idle."""
         self._what.append(what)
         if kept is not None:
             self._kept.append(kept)
@@ -186,7 +186,7 @@ class Queue:
         self.wait(number)
 
     def _collect(self) -> None:
-        """Lets go of the command buffers that are done."""
+        """Releases the command buffers that are done."""
         failure = ""
         while self._flying:
             first = self._flying[0]

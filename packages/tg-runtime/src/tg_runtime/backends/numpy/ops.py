@@ -61,7 +61,7 @@ def decode(bits: Array, dtype: DType) -> Array:
 
 
 def encode(values: Array, dtype: DType) -> Array:
-    """What is in memory for values, rounded to nearest even."""
+    """The bits of values in memory, rounded to nearest even."""
     if interop.to_numpy_name(dtype) is not None:
         return values
     x = np.ascontiguousarray(values, np.float32)
@@ -171,7 +171,7 @@ def _in_double(function: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _right_angles(angle: float) -> tuple[float, int]:
-    """An angle less the nearest multiple of a right one, and that multiple modulo 4."""
+    """An angle minus the nearest multiple of a right angle, and that multiple modulo 4."""
     words = two_over_pi(40)
     bits = sum(word << 32 * place for place, word in enumerate(reversed(words)))
     numerator, denominator = angle.as_integer_ratio()
@@ -182,7 +182,7 @@ def _right_angles(angle: float) -> tuple[float, int]:
 
 
 def _sine(angle: float, ahead: int) -> float:
-    """The sine of an angle and so many right ones."""
+    """The sine of an angle plus a number of right angles."""
     rest, count = _right_angles(angle)
     count += ahead
     found = math.cos(rest) if count & 1 else math.sin(rest)

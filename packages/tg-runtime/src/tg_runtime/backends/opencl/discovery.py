@@ -66,7 +66,7 @@ class PhysicalDevice:
         return bool(capabilities & api.SVM_FINE_GRAIN_BUFFER) and hasattr(api.library(), "clSVMAlloc")
 
     def target(self) -> Target:
-        """What the optimiser must know of it."""
+        """The device as the code generator sees it."""
         return Target(
             kind="gpu",
             vector_bytes=16,

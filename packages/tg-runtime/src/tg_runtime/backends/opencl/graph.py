@@ -50,7 +50,7 @@ class _Node:
         self.items[:] = [g * n for g, n in zip(groups, self.runner.local_size, strict=True)]
 
     def bind(self, place: int, memory: CLMemory) -> None:
-        """Makes memory an argument, unless it is already."""
+        """Sets memory as an argument, unless it is set already."""
         if self.bound.get(place) is memory:
             return
         queue = self.program.queue
@@ -149,7 +149,7 @@ class CLGraph(KernelGraph[CLProgram]):
         return seconds
 
     def _part(self, memories: Sequence[CLMemory], input_: tuple[int, int, int, int]) -> CLMemory:
-        """The memory of an argument: an input's, or a part of it, which is kept for when it comes again."""
+        """The memory of an argument: an input, or a part of one, which is cached."""
         _, number, offset, nbytes = input_
         memory = memories[number]
         if offset < 0:
@@ -196,7 +196,7 @@ class CLGraph(KernelGraph[CLProgram]):
         return seconds if wait else None
 
     def _record(self, memories: list[CLMemory], var_vals: Vars) -> _Record | None:
-        """What stands for this sequence as one command: from the second time that it comes on."""
+        """The sequence as one recorded command; None the first time that it comes with this memory."""
         queue = self.nodes[0].program.queue
         if not queue.physical.records:
             return None
@@ -236,7 +236,7 @@ class _Record:
         self._event: ctypes.c_void_p | None = None
 
     def enqueue(self, what: str) -> None:
-        """Queues the sequence, once its last run is done: it may not be queued twice at once."""
+        """Queues the sequence once its last run is done: it may not be queued twice at a time."""
         if self._event is not None:
             self.queue.wait(self._event)
         event = ctypes.c_void_p()

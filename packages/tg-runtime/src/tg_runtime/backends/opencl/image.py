@@ -68,7 +68,7 @@ class ImageMemory(CLMemory):
 
     @classmethod
     def adopt(cls, queue: Queue, handle: int, dtype: ImageDType) -> ImageMemory:
-        """An image of somebody else's, of which a reference is taken.
+        """An image that another library made; it is retained.
 
         Raises:
           ValueError: it belongs to another context, or is no image of this kind.

@@ -54,10 +54,10 @@ class CLMemory(ABC):
         """Makes it an argument of a kernel; returns the status."""
 
     def attach(self, queue: Queue) -> None:
-        """Queues what a launch on a detached range must be followed by.
+        """Queues the copy back that must follow a launch on a detached range.
 
         Raises:
-          DeviceError: it is no range that is ever detached.
+          DeviceError: memory of this kind is never detached.
         """
         raise DeviceError(f"{self!r} is never detached")
 
@@ -129,7 +129,7 @@ class BufferMemory(CLMemory):
 
     @classmethod
     def adopt(cls, queue: Queue, handle: int, nbytes: int) -> BufferMemory:
-        """A buffer of somebody else's, of which a reference is taken.
+        """A buffer that another library made; it is retained.
 
         Raises:
           CLError: it is no buffer.
@@ -228,10 +228,10 @@ class BufferMemory(CLMemory):
 
 
 def check_foreign(queue: Queue, handle: int, nbytes: int) -> None:
-    """Takes a reference to a ``cl_mem`` of somebody else's.
+    """Checks and retains a ``cl_mem`` that another library made.
 
     Raises:
-      CLError: it is none.
+      CLError: it is no ``cl_mem``.
       ValueError: it belongs to another context, or is smaller than ``nbytes``.
     """
     size = api.info_number("clGetMemObjectInfo", (handle,), api.MEM_SIZE)

@@ -186,7 +186,7 @@ class CLProgram(LoadedProgram[CLMemory]):
         return found
 
     def release_kernel(self, kernel: int) -> None:
-        """Gives back what :meth:`another_kernel` gave."""
+        """Releases what :meth:`another_kernel` returned."""
         if self.queue.alive:
             api.library().clReleaseKernel(kernel)
 

@@ -90,7 +90,7 @@ class Queue:
 
     @property
     def alive(self) -> bool:
-        """Whether there is still something that memory can be given back to."""
+        """Whether the context still exists, so that memory can be released."""
         return not self.lost and self._process == self._getpid()
 
     def why_lost(self) -> str:
@@ -103,7 +103,7 @@ class Queue:
         )
 
     def failed(self, code: int, what: str, waited: bool = False) -> DeviceError:
-        """The error for a status, of work that was to be queued or was waited for; the device may be lost by it."""
+        """The exception for an error status of queued or awaited work, which may mean that the device is lost."""
         error = api.CLError(what, code)
         if code in _LOST or (waited and code in _ENDED_BADLY):
             self.lost = (
@@ -114,7 +114,7 @@ class Queue:
         return error
 
     def queued(self) -> int:
-        """Counts what has just been queued; returns its number, which its memory must remember."""
+        """Counts a command that was just queued; returns its number, which its memory notes."""
         self.sequence += 1
         return self.sequence
 
@@ -137,7 +137,7 @@ class Queue:
         self.drain()
 
     def settle(self) -> None:
-        """As :meth:`finish`, before a call that would else wait inside of the driver, and that is told what failed.
+        """As :meth:`finish`, before a call that would otherwise wait inside the driver.
 
         Raises:
           DeviceError: the driver refuses.

@@ -137,34 +137,6 @@ class RequiredLimits(Structure):
     ]
 
 
-class DeviceLostCallbackInfo2(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(None, c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
-class UncapturedErrorCallbackInfo2(Structure):
-    nextInChain: int | None
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("callback", CFUNCTYPE(None, c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
 class DeviceDescriptor(Structure):
     nextInChain: int | None
     label: StringView
@@ -172,8 +144,8 @@ class DeviceDescriptor(Structure):
     requiredFeatures: Any
     requiredLimits: Any
     defaultQueue: QueueDescriptor
-    deviceLostCallbackInfo2: DeviceLostCallbackInfo2
-    uncapturedErrorCallbackInfo2: UncapturedErrorCallbackInfo2
+    deviceLostCallbackInfo2: DeviceLostCallbackInfo
+    uncapturedErrorCallbackInfo2: UncapturedErrorCallbackInfo
     _fields_ = [
         ("nextInChain", c_void_p),
         ("label", StringView),
@@ -181,38 +153,8 @@ class DeviceDescriptor(Structure):
         ("requiredFeatures", POINTER(c_uint32)),
         ("requiredLimits", POINTER(RequiredLimits)),
         ("defaultQueue", QueueDescriptor),
-        ("deviceLostCallbackInfo2", DeviceLostCallbackInfo2),
-        ("uncapturedErrorCallbackInfo2", UncapturedErrorCallbackInfo2),
-    ]
-
-
-class RequestDeviceCallbackInfo2(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(None, c_uint32, c_void_p, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
-class BufferMapCallbackInfo2(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(None, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
+        ("deviceLostCallbackInfo2", DeviceLostCallbackInfo),
+        ("uncapturedErrorCallbackInfo2", UncapturedErrorCallbackInfo),
     ]
 
 
@@ -305,21 +247,6 @@ class PipelineLayoutDescriptor(Structure):
     ]
 
 
-class PopErrorScopeCallbackInfo2(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(None, c_uint32, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
 class RequestAdapterOptions(Structure):
     nextInChain: int | None
     compatibleSurface: int | None
@@ -339,21 +266,6 @@ class RequestAdapterOptions(Structure):
     ]
 
 
-class RequestAdapterCallbackInfo2(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(None, c_uint32, c_void_p, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
 class FutureWaitInfo(Structure):
     future: Future
     completed: int
@@ -363,7 +275,7 @@ class FutureWaitInfo(Structure):
     ]
 
 
-class QueueWorkDoneCallbackInfo2(Structure):
+class QueueWorkDoneCallbackInfo(Structure):
     nextInChain: int | None
     mode: int
     callback: Any
@@ -397,15 +309,15 @@ PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     **SHARED,
     "wgpuAdapterGetInfo": (c_uint32, (c_void_p, POINTER(AdapterInfo))),
     "wgpuAdapterGetLimits": (c_uint32, (c_void_p, POINTER(SupportedLimits))),
-    "wgpuAdapterRequestDevice2": (Future, (c_void_p, POINTER(DeviceDescriptor), RequestDeviceCallbackInfo2)),
-    "wgpuBufferMapAsync2": (Future, (c_void_p, c_uint64, c_uint64, c_uint64, BufferMapCallbackInfo2)),
+    "wgpuAdapterRequestDevice2": (Future, (c_void_p, POINTER(DeviceDescriptor), RequestDeviceCallbackInfo)),
+    "wgpuBufferMapAsync2": (Future, (c_void_p, c_uint64, c_uint64, c_uint64, BufferMapCallbackInfo)),
     "wgpuCommandEncoderBeginComputePass": (c_void_p, (c_void_p, POINTER(ComputePassDescriptor))),
     "wgpuCreateInstance": (c_void_p, (POINTER(InstanceDescriptor),)),
     "wgpuDeviceCreateBindGroupLayout": (c_void_p, (c_void_p, POINTER(BindGroupLayoutDescriptor))),
     "wgpuDeviceCreatePipelineLayout": (c_void_p, (c_void_p, POINTER(PipelineLayoutDescriptor))),
     "wgpuDeviceForceLoss": (None, (c_void_p, c_uint32, StringView)),
-    "wgpuDevicePopErrorScope2": (Future, (c_void_p, PopErrorScopeCallbackInfo2)),
-    "wgpuInstanceRequestAdapter2": (Future, (c_void_p, POINTER(RequestAdapterOptions), RequestAdapterCallbackInfo2)),
+    "wgpuDevicePopErrorScope2": (Future, (c_void_p, PopErrorScopeCallbackInfo)),
+    "wgpuInstanceRequestAdapter2": (Future, (c_void_p, POINTER(RequestAdapterOptions), RequestAdapterCallbackInfo)),
     "wgpuInstanceWaitAny": (c_uint32, (c_void_p, c_uint64, POINTER(FutureWaitInfo), c_uint64)),
-    "wgpuQueueOnSubmittedWorkDone2": (Future, (c_void_p, QueueWorkDoneCallbackInfo2)),
+    "wgpuQueueOnSubmittedWorkDone2": (Future, (c_void_p, QueueWorkDoneCallbackInfo)),
 }

@@ -81,7 +81,7 @@ class WebGPUDevice(Compiled):
 
 
 def target(adapter: Adapter) -> Target:
-    """What the optimiser must know of an adapter."""
+    """An adapter as the code generator sees it."""
     return Target(
         kind="gpu",
         vector_bytes=4,

@@ -32,7 +32,7 @@ _INFOS = {
 
 
 class WebGPUError(DeviceError):
-    """WebGPU refused what was asked of it; the message has its words."""
+    """WebGPU refused a call; the message quotes it."""
 
 
 def text(view: Any) -> str:
@@ -144,7 +144,7 @@ class Driver(ABC):
 
     @abstractmethod
     def timestamp_writes(self, queries: int) -> Any:
-        """A structure that has a pass write its begin to query 0 and its end to query 1."""
+        """Has a pass write the time of its begin to query 0, and of its end to query 1."""
 
     # opening
 
@@ -226,7 +226,7 @@ class Driver(ABC):
     # errors and futures
 
     def check(self) -> None:
-        """Does nothing if the device is well.
+        """Raises unless the device can still be used.
 
         Raises:
           DeviceError: it was lost, it belongs to the process that this one was forked from, or a command failed; the
@@ -251,7 +251,7 @@ class Driver(ABC):
         def note(*given: Any) -> None:
             answer.append(tuple(text(g) if isinstance(g, views) else g for g in given))
 
-        structure = getattr(self.api, _INFOS[function] + self.suffix)
+        structure = getattr(self.api, _INFOS[function])
         info = structure(mode=self.api.CallbackMode_WaitAnyOnly, callback=_callback(structure, note))
         self._complete(getattr(self.library, f"wgpu{function}{self.suffix}")(*arguments, info), answer)
         return answer[0]
@@ -366,7 +366,7 @@ class Dawn(Driver):
             disabledToggles=ctypes.cast(disabled, ctypes.c_void_p),
         )
         self._kept += [required, enabled, disabled, toggles]
-        lost, failed = dawn.DeviceLostCallbackInfo2, dawn.UncapturedErrorCallbackInfo2
+        lost, failed = dawn.DeviceLostCallbackInfo, dawn.UncapturedErrorCallbackInfo
         return dawn.DeviceDescriptor(
             nextInChain=ctypes.addressof(toggles),
             requiredLimits=ctypes.pointer(required),
@@ -386,7 +386,7 @@ class Dawn(Driver):
                 raise WebGPUError(f"WebGPU: waiting failed with status {status}")
 
     def timestamp_writes(self, queries: int) -> dawn.ComputePassTimestampWrites:
-        """A structure that has a pass write its begin to query 0 and its end to query 1."""
+        """Has a pass write the time of its begin to query 0, and of its end to query 1."""
         return dawn.ComputePassTimestampWrites(
             querySet=queries, beginningOfPassWriteIndex=0, endOfPassWriteIndex=1
         )
@@ -443,7 +443,7 @@ class WgpuNative(Driver):
                 pause = min(pause + 1e-5, 1e-3)
 
     def timestamp_writes(self, queries: int) -> wgpu.PassTimestampWrites:
-        """A structure that has a pass write its begin to query 0 and its end to query 1."""
+        """Has a pass write the time of its begin to query 0, and of its end to query 1."""
         return wgpu.PassTimestampWrites(querySet=queries, beginningOfPassWriteIndex=0, endOfPassWriteIndex=1)
 
 

@@ -4,7 +4,7 @@
 # ruff: noqa: E501, F403, F405, RUF100
 from __future__ import annotations
 
-from ctypes import POINTER, Structure, c_double, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_double, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 BufferUsage_CopyDst = 8
@@ -54,10 +54,68 @@ class QueueDescriptor(Structure):
     ]
 
 
+class DeviceLostCallbackInfo(Structure):
+    nextInChain: int | None
+    mode: int
+    callback: Any
+    userdata1: int | None
+    userdata2: int | None
+    _fields_ = [
+        ("nextInChain", c_void_p),
+        ("mode", c_uint32),
+        ("callback", CFUNCTYPE(None, c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
+        ("userdata1", c_void_p),
+        ("userdata2", c_void_p),
+    ]
+
+
+class UncapturedErrorCallbackInfo(Structure):
+    nextInChain: int | None
+    callback: Any
+    userdata1: int | None
+    userdata2: int | None
+    _fields_ = [
+        ("nextInChain", c_void_p),
+        ("callback", CFUNCTYPE(None, c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
+        ("userdata1", c_void_p),
+        ("userdata2", c_void_p),
+    ]
+
+
+class RequestDeviceCallbackInfo(Structure):
+    nextInChain: int | None
+    mode: int
+    callback: Any
+    userdata1: int | None
+    userdata2: int | None
+    _fields_ = [
+        ("nextInChain", c_void_p),
+        ("mode", c_uint32),
+        ("callback", CFUNCTYPE(None, c_uint32, c_void_p, StringView, c_void_p, c_void_p)),
+        ("userdata1", c_void_p),
+        ("userdata2", c_void_p),
+    ]
+
+
 class Future(Structure):
     id: int
     _fields_ = [
         ("id", c_uint64),
+    ]
+
+
+class BufferMapCallbackInfo(Structure):
+    nextInChain: int | None
+    mode: int
+    callback: Any
+    userdata1: int | None
+    userdata2: int | None
+    _fields_ = [
+        ("nextInChain", c_void_p),
+        ("mode", c_uint32),
+        ("callback", CFUNCTYPE(None, c_uint32, StringView, c_void_p, c_void_p)),
+        ("userdata1", c_void_p),
+        ("userdata2", c_void_p),
     ]
 
 
@@ -234,6 +292,36 @@ class ShaderModuleDescriptor(Structure):
     _fields_ = [
         ("nextInChain", c_void_p),
         ("label", StringView),
+    ]
+
+
+class PopErrorScopeCallbackInfo(Structure):
+    nextInChain: int | None
+    mode: int
+    callback: Any
+    userdata1: int | None
+    userdata2: int | None
+    _fields_ = [
+        ("nextInChain", c_void_p),
+        ("mode", c_uint32),
+        ("callback", CFUNCTYPE(None, c_uint32, c_uint32, StringView, c_void_p, c_void_p)),
+        ("userdata1", c_void_p),
+        ("userdata2", c_void_p),
+    ]
+
+
+class RequestAdapterCallbackInfo(Structure):
+    nextInChain: int | None
+    mode: int
+    callback: Any
+    userdata1: int | None
+    userdata2: int | None
+    _fields_ = [
+        ("nextInChain", c_void_p),
+        ("mode", c_uint32),
+        ("callback", CFUNCTYPE(None, c_uint32, c_void_p, StringView, c_void_p, c_void_p)),
+        ("userdata1", c_void_p),
+        ("userdata2", c_void_p),
     ]
 
 

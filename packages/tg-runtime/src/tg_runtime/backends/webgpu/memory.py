@@ -23,7 +23,7 @@ class WebGPUMemory:
 
 
 def words(nbytes: int) -> int:
-    """Bytes of the whole words that hold so many bytes; no buffer is empty."""
+    """Rounds bytes up to whole words; at least one, as no buffer is empty."""
     return max((nbytes + 3) & ~3, 4)
 
 

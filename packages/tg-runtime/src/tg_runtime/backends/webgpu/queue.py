@@ -94,7 +94,7 @@ class Queue:
             self._library.wgpuCommandEncoderRelease(encoder)
 
     def _slot(self, values: Sequence[int]) -> int:
-        """Puts values where the dispatch that is recorded next finds them; returns the first byte."""
+        """Writes the values of the next dispatch to the uniform buffer; returns their offset in bytes."""
         nbytes = -(-4 * len(values) // _SLOT) * _SLOT
         if self._first_slot + len(self._slots) + nbytes > _ARGUMENTS:
             self.submit()

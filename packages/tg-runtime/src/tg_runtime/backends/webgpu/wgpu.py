@@ -114,34 +114,6 @@ class Limits(Structure):
     ]
 
 
-class DeviceLostCallbackInfo(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(c_void_p, c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
-class UncapturedErrorCallbackInfo(Structure):
-    nextInChain: int | None
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("callback", CFUNCTYPE(c_void_p, c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
 class DeviceDescriptor(Structure):
     nextInChain: int | None
     label: StringView
@@ -160,36 +132,6 @@ class DeviceDescriptor(Structure):
         ("defaultQueue", QueueDescriptor),
         ("deviceLostCallbackInfo", DeviceLostCallbackInfo),
         ("uncapturedErrorCallbackInfo", UncapturedErrorCallbackInfo),
-    ]
-
-
-class RequestDeviceCallbackInfo(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(c_void_p, c_uint32, c_void_p, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
-class BufferMapCallbackInfo(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
     ]
 
 
@@ -288,21 +230,6 @@ class PipelineLayoutDescriptor(Structure):
     ]
 
 
-class PopErrorScopeCallbackInfo(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(c_void_p, c_uint32, c_uint32, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
 class RequestAdapterOptions(Structure):
     nextInChain: int | None
     featureLevel: int
@@ -320,21 +247,6 @@ class RequestAdapterOptions(Structure):
     ]
 
 
-class RequestAdapterCallbackInfo(Structure):
-    nextInChain: int | None
-    mode: int
-    callback: Any
-    userdata1: int | None
-    userdata2: int | None
-    _fields_ = [
-        ("nextInChain", c_void_p),
-        ("mode", c_uint32),
-        ("callback", CFUNCTYPE(c_void_p, c_uint32, c_void_p, StringView, c_void_p, c_void_p)),
-        ("userdata1", c_void_p),
-        ("userdata2", c_void_p),
-    ]
-
-
 class QueueWorkDoneCallbackInfo(Structure):
     nextInChain: int | None
     mode: int
@@ -344,7 +256,7 @@ class QueueWorkDoneCallbackInfo(Structure):
     _fields_ = [
         ("nextInChain", c_void_p),
         ("mode", c_uint32),
-        ("callback", CFUNCTYPE(c_void_p, c_uint32, StringView, c_void_p, c_void_p)),
+        ("callback", CFUNCTYPE(None, c_uint32, StringView, c_void_p, c_void_p)),
         ("userdata1", c_void_p),
         ("userdata2", c_void_p),
     ]

@@ -1,4 +1,4 @@
-"""How C calls the mock of the CUDA driver: each function whole, and what goes wrong in it told to whoever called."""
+"""How C calls the mock of the CUDA driver: one function at a time, with errors returned as statuses."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _emulator(machine: Machine) -> str | None:
 
 
 def _processor(arch: CPUArch) -> str:
-    """The processor that the emulator plays: the most that it knows, with vectors as long as they are asked for."""
+    """The processor that the emulator plays: its most capable, with vectors of the requested length."""
     if arch.kind.name != "riscv64":
         return "max"
     vectors = f",v=true,vext_spec=v1.0,vlen={arch.target(1).vector_bytes * 8}" if arch.has("v") else ""
@@ -208,7 +208,7 @@ class Guest:
             self.request("releasing a kernel", _RELEASE, address, nbytes)
 
     def call(self, what: str, function: int, words: Sequence[int], threads: int) -> float:
-        """Calls a function, and takes the time in seconds.
+        """Calls a function; returns the seconds that it took.
 
         Raises:
           DeviceError: it takes too many words, or ended the process.
