@@ -85,7 +85,8 @@ def test_scratch_holds_a_block_and_no_more() -> None:
 
 def test_blocks_divide_the_rows_where_one_of_them_is_large() -> None:
     sizes = [(64, 1000), (60, 1000), (7, 1), (48, 20), (96, 64), (7, 4), (101, 1000), (2573, 38), (130, 24), (120, 50)]
-    assert [block_size(*size) for size in sizes] == [64, 60, 1, 16, 48, 4, 64, 32, 16, 40]
+    assert [block_size(*size, lanes=16) for size in sizes] == [64, 60, 1, 16, 48, 4, 64, 32, 16, 40]
+    assert [block_size(2100, 64, lanes) for lanes in (1, 4, 8, 16)] == [60, 60, 60, 64], "half full at least"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4, 8])

@@ -6,7 +6,8 @@ from tg_lazy import Ops
 
 from ..ir.uop import UOp, shuffle, vectorize
 
-RADIX = 8  # partial results that one work-item combines at a time
+RADIX = 8
+"""Partial results that one work-item combines at a time: a tree of few levels, each of which costs a barrier."""
 
 
 def tree(width: int) -> list[int]:

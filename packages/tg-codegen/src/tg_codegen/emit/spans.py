@@ -16,7 +16,11 @@ from ..nest.nest import Axis, Kind
 from .domain import Domain
 from .index import below
 
-RIM = 4  # iterations, in which masks are known if each is by itself
+RIM = 4
+"""Iterations outside of an interior, at the most, that are copies of the code, in each of which masks are known.
+
+More copies make a kernel long and not faster: the interior does most of the work on any machine.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from .tiles import part
 from .vectors import joined, turned, woven
 from .whole import Whole
 
-COPY_LANES = 16  # an unrolled loop is copied in vectors of at most so many elements
+COPY_LANES = 16
+"""Elements, at the most, that a copy of an unrolled loop moves as one vector; compilers cut what no register holds."""
 
 
 class StageCopies:

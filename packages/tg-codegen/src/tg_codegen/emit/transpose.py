@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.uop import UOp, shuffle
-
-UNIT_BYTES = 16  # within which machines interleave elements
+from ..machine.memory import INTERLEAVED_BYTES
 
 
 def transpose(vectors: Sequence[UOp]) -> list[UOp]:
@@ -35,7 +34,7 @@ def transpose(vectors: Sequence[UOp]) -> list[UOp]:
     n, lanes = len(vectors), vectors[0].dtype.count
     if n & (n - 1) or lanes % n:
         raise ValueError(f"{n} vectors of {lanes} lanes are not transposed by halves")
-    unit = min(n, max(1, UNIT_BYTES // vectors[0].dtype.scalar().itemsize))
+    unit = min(n, max(1, INTERLEAVED_BYTES // vectors[0].dtype.scalar().itemsize))
     stages = n.bit_length() - 1
     inside = unit.bit_length() - 1
     now = list(vectors)

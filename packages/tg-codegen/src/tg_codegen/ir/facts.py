@@ -18,7 +18,9 @@ _ADDRESS = frozenset(
     {Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.SHL, Ops.SHR, Ops.AND, Ops.OR, Ops.XOR}
     | {Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.NOT, Ops.WHERE, Ops.CAST, Ops.MULACC}
 )
-LEAST_STREAMED = 16  # bytes of a vector: narrower stores past the caches are no faster than others
+LEAST_STREAMED = 16
+"""Bytes of a vector that is stored past the caches, at the least: x86 has such a store for a vector of 16 bytes
+(MOVNTPS), AArch64 for a pair of 8 (STNP)."""
 _CONTROL = frozenset({*OPENS, UOps.AFTER})  # operands bound loops, decide, or are pointers
 
 

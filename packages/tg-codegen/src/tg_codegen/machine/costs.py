@@ -72,6 +72,10 @@ class CPUCosts:
     iteration: float = number(
         2.0, "cycles", "of a loop beside its body: counting, comparing, and the next addresses",
         "Fog: ADD, CMP and a taken branch, one a cycle on most cores from Haswell to Zen 3")  # fmt: skip
+    kept_value: float = number(
+        10.0, "operations", "of a value, from which on it is kept for a row rather than computed again",
+        "a store, a load and a loop of their own: five cycles of two operations each; rows `softmax` of the bench",
+    )  # fmt: skip
     thread_work: int = number(
         1 << 15, "operations", "of a kernel, below which waking threads costs more than it saves",
         "waking a thread takes 5 to 10 microseconds, in which a core does 2 operations a cycle; probe `threads`",
@@ -79,6 +83,15 @@ class CPUCosts:
     tlb_pages: int = number(
         1024, "pages", "whose addresses the second-level TLB holds",
         "Intel: 1024 on Haswell, 1536 on Skylake; AMD: 2048 on Zen 2; Arm: 1280 on Cortex-A76")  # fmt: skip
+    misses: int = number(
+        8, "lines", "that are on their way from memory to a core beside those of its other loads",
+        "Intel: 10 line fill buffers on Haswell, 12 on Skylake, 16 on Golden Cove")  # fmt: skip
+    streams: int = number(
+        8, "runs of memory", "that hardware prefetchers follow at a time, beside those of the other operands",
+        "Intel, “Data Prefetching”: the streamer of Haswell follows 32, one in each direction of a page")  # fmt: skip
+    scattered_bytes: int = number(
+        1024, "bytes", "from one iteration to the next, from which on hardware prefetchers fall behind a walk",
+        "a page, at whose end they stop, has four such steps (Intel, “Hardware Prefetch”)")  # fmt: skip
     tile_ahead_bytes: int = number(
         4096, "bytes", "fetched so far before a tile of rows needs them; 0 where no instruction fetches ahead",
         "latency times bandwidth: 100 ns at 40 GB/s; probe `prefetch`")  # fmt: skip

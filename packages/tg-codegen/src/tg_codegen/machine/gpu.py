@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from .numbers import number
 
-COALESCED_BYTES = 16
+ACCESS_BYTES = 16
 """Widest access of a work-item: neighbours no farther apart are reached together (*CUDA*, "Device Memory Accesses")."""
+STATIC_SHARED_BYTES = 48 << 10
+"""Most shared memory that a kernel of CUDA may declare; a launch states what is beyond (*CUDA*, "Shared Memory")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +39,16 @@ class GPUCosts:
         "CUDA: “Shared Memory”, 32 banks of 32 bits")  # fmt: skip
     pad_bytes: int = number(
         16, "bytes", "by which such rows are lengthened", "the widest access, so that rows stay aligned for it")
+    texel_items: int = number(
+        16, "work-items", "of a group that writes an image, along its rows",
+        "drivers give images to square tiles of 8 to 32 texels")  # fmt: skip
     barrier: float = number(32.0, "cycles", "until the items of a group have met", "CUDA: __syncthreads, 16 a cycle")
+
+    @property
+    def banks(self) -> int:
+        """Banks of shared memory, of 32 bits each: a square with so many elements along a side meets each once.
+
+        >>> GPUCosts().banks
+        32
+        """
+        return self.bank_bytes // 4

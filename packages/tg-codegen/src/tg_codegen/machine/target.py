@@ -13,8 +13,10 @@ from .gpu import GPUCosts
 
 COPIES = 100
 """Copies of a multiplication that unrolled loops make, at the most, where the kernel is not far too long with them."""
-SCRATCH_BYTES = 17 << 16
-"""1 MiB, and what lengthens strides."""
+PANEL_BYTES = 1 << 20
+"""Most bytes of a packed operand: it lies on the stack of a thread, of which there are 8 MiB by default (Linux)."""
+SCRATCH_BYTES = PANEL_BYTES * 17 // 16
+"""The same with what lengthens strides: at most a line in :attr:`Target.period_bytes`."""
 ALIASED_BYTES = 4096
 """Cores compare the address of a load with those of stores before it modulo so many bytes, and wait where they agree:
 *Intel 64 and IA-32 Architectures Optimization Reference Manual*, "4-KByte Aliasing"."""

@@ -15,7 +15,7 @@ from .interior import masks
 from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
 
 FEW_PARTS = 4
-"""Into so many equal parts a dimension may be cut where a mask changes: they are unrolled."""
+"""Equal parts, at the most, into which a dimension is cut where a mask changes: each is a copy of the code."""
 SHORT_DIMENSION = 256
 """What is longer is not cut at masks: its loop runs through one part after the other."""
 

@@ -14,7 +14,7 @@ from .nest import UNROLLED, Nest, NodeOp
 from .trim import conditions, needed, trimming
 
 LEAST_INTERIOR = 12
-"""Interiors of fewer iterations are not worth a loop of their own."""
+"""Iterations of an interior, at the least, that are worth a copy of the code: it grows on any machine."""
 
 
 def masks(nest: Nest) -> Iterator[Expr]:

@@ -19,10 +19,11 @@ from math import prod
 from tg_shape import Variable, coefficient, sint, upper
 
 from ..ir.matrix import WARP
-from ..machine.gpu import COALESCED_BYTES
+from ..machine.gpu import ACCESS_BYTES
 from .nest import FRAGMENT, Axis, Kind, Nest, NodeOp
 
 DIMENSIONS = 3
+"""Dimensions of a launch in every language for GPUs."""
 REDUCED_WEIGHT = 8
 """What a load inside of a reduction counts for beside one that is read once."""
 
@@ -103,10 +104,10 @@ def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
     won = 0
     for node in nest.nodes():
         if node.op is NodeOp.LOAD and node not in shared:
-            near = 0 < steps(node.arg[1], axis) * node.dtype.itemsize <= COALESCED_BYTES
+            near = 0 < steps(node.arg[1], axis) * node.dtype.itemsize <= ACCESS_BYTES
             won += near * (REDUCED_WEIGHT if any(nest.roots[root].reduce for root in node.free) else 1)
     stored = [steps(s.index, axis) * nest.buffers[s.slot].dtype.itemsize for s in nest.stores]
-    won += sum(0 < step <= COALESCED_BYTES for step in stored)
+    won += sum(0 < step <= ACCESS_BYTES for step in stored)
     return -won, min((step for step in stored if step), default=1 << 62), -nest.axes.index(axis)
 
 

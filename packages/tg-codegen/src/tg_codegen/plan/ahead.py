@@ -15,8 +15,8 @@ from tg_shape import Variable, coefficient
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp
 
-LEAST_ROW_BYTES = 256
-"""Bytes of a row, at the least, of which it pays to fetch the next: four lines."""
+LEAST_ROW_LINES = 4
+"""Cache lines of a row, at the least, of which it pays to fetch the next."""
 LEAST_ROWS = 4
 """Rows, at the least, of which it pays to fetch some ahead."""
 
@@ -84,7 +84,7 @@ def fetched_ahead(
             continue
         second = next(walk for walk in of_slot if (walk.part, walk.level) == times[1])
         step, itemsize = steps.pop() * together, second.load.dtype.itemsize
-        if step * itemsize < LEAST_ROW_BYTES or step * itemsize > target.l2_bytes // 4:
+        if step * itemsize < LEAST_ROW_LINES * target.line_bytes or step * itemsize > target.l2_bytes // 4:
             continue
         if rows // together < LEAST_ROWS or rows // together * step * itemsize <= target.l2_bytes:
             continue

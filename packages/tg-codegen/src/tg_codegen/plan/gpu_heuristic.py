@@ -29,16 +29,12 @@ from ..nest.texels import writes_images
 from .actions import LoopAction, Mark, Share, Split, apply, loads_of
 from .planner import Planner, power_below
 
-SQUARE_SIDE = 32
-"""Elements along a side of the squares that are transposed in shared memory: one in each of its banks."""
 PRODUCT_DEPTH = 16
 """Iterations of a product's reduction whose operands are in shared memory at once."""
 MOST_INNER = 64
 """Iterations of a product's inner reductions, at the most, for its operands to be shared."""
 MATRIX_DEPTH = 32
 """As :data:`PRODUCT_DEPTH`, of a product by matrix instructions."""
-TEXEL_ITEMS = 16
-"""Work-items of a group where an image is written: drivers give images to small tiles."""
 LEAST_PRODUCT = 8
 """Rows, columns and depth below which a product is not tiled."""
 
@@ -85,8 +81,8 @@ class GPUPlanner(Planner):
         """A work-item writes a texel of an image, whose channels are its lanes, and reduces alone."""
         loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in self.outputs]
         for axis in sorted(loops, key=lambda a: -upper(a.extent))[:3]:
-            if axis.name == loops[-1].name and upper(axis.extent) > TEXEL_ITEMS:
-                self.do(Split(axis.name, TEXEL_ITEMS, Kind.LOCAL))
+            if axis.name == loops[-1].name and upper(axis.extent) > self.target.gpu.texel_items:
+                self.do(Split(axis.name, self.target.gpu.texel_items, Kind.LOCAL))
             self.do(Mark(axis.name, Kind.GLOBAL))
 
     # what is common
@@ -182,7 +178,7 @@ class GPUPlanner(Planner):
     def square(self, best: Root, load: Node) -> bool:
         """Turns squares of a load in shared memory: read along one dimension, written along the other."""
         other = self.contiguous_rows(load, best)
-        side = min(SQUARE_SIDE, self.items // 2, power_below(upper(best.extent)))
+        side = min(self.target.gpu.banks, self.items // 2, power_below(upper(best.extent)))
         fits = side * (side * load.dtype.itemsize + self.target.gpu.pad_bytes) <= self.target.shared_bytes
         if other is None or side < 8 or not fits or best.var not in load.free:
             return False

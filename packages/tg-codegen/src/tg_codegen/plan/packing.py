@@ -8,6 +8,7 @@ from math import prod
 from tg_shape import coefficient, upper
 
 from ..ir.matrix import MatrixInstruction
+from ..machine.target import PANEL_BYTES
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import Axis, Kind, Node, Root
 from ..nest.windows import held, overlapping, windowed
@@ -16,10 +17,9 @@ from .planner import UNROLL_MAX, Planner, power_below
 from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
 
-MAX_PANEL_BYTES = 1 << 20
-"""Bytes of a panel, at the most: what a kernel keeps on a thread's stack."""
 NEAR_BYTES = 1 << 18
-"""Bytes of a piece's panel, at the most; partial tiles may have panels of their own beside it."""
+"""Bytes of a piece's panel, at the most, however large the second-level cache is: a piece of a quarter of a megabyte is
+read often enough, and each partial tile may have a panel of its own on the stack."""
 GROUP_PANELS = 4
 """Panels, at the most, that are packed and used together where the rows' operand is walked across."""
 READS_PER_THREAD = 256
@@ -71,7 +71,7 @@ class Packer(Planner):
     @property
     def panel_most(self) -> int:
         """Most bytes of a panel."""
-        return min(MAX_PANEL_BYTES, self.target.scratch_bytes)
+        return min(PANEL_BYTES, self.target.scratch_bytes)
 
     def instruction(self, lanes: Root) -> MatrixInstruction | None:
         """What multiplies and adds along the innermost reduced dimension, lanes being cut already."""
@@ -369,7 +369,8 @@ class Packer(Planner):
             return True
         steps = (coefficient(load.arg[1], r.var) for r in self.nest.roots.values() if r.reduce)
         jumps = [abs(step) for step in steps if step is not None]
-        return coefficient(load.arg[1], lanes.var) != 1 or max(jumps, default=0) * load.dtype.itemsize >= 1024
+        apart = max(jumps, default=0) * load.dtype.itemsize
+        return coefficient(load.arg[1], lanes.var) != 1 or apart >= self.target.cpu.scattered_bytes
 
 
 def even_piece(extent: int, most: int) -> int:

@@ -22,12 +22,13 @@ from ..nest.windows import held, windowed
 from .actions import reductions_of
 from .planner import busiest, power_below
 
-HALVES_UNTIL = 4
-"""Bytes of floats that are computed with as they are; smaller ones are converted, which takes a cycle."""
 Bound = tuple[list[int], int, bool]
 """A condition on some dimensions: their factors, what their sum is less than, and whether it must be equal instead."""
 COUNTED = 1024
-"""Places of a window over a padded dimension, at the most, of which it is counted how many are inside."""
+"""Places of a window over a padded dimension, at the most, of which it is counted how many are inside.
+
+It bounds the time that planning takes; beyond it no place is taken to be outside.
+"""
 
 
 def plan_cycles(nest: Nest, target: Target) -> float:
@@ -47,7 +48,7 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     costs = target.cpu
     takes = copies * costs.load
     for load in (n for n in node.toposort() if n.op is NodeOp.LOAD):
-        converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < HALVES_UNTIL
+        converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < dtypes.float32.itemsize
         takes += (_price(nest, load, node, lanes, target) + converted * costs.conversion) * _distinct(nest, load, tile)
     if axes[-1].kind is Kind.REDUCE:
         takes += costs.iteration

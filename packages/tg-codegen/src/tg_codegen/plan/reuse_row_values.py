@@ -23,10 +23,8 @@ from ..nest.nest import PLACE, Nest, Node, NodeOp, NodeTable, Store
 from ..nest.parts import stated
 from .actions import ActionError, KernelAction
 
-DEAR = 10.0
-"""Operations for an element from which on computing it again takes longer than a store and a load, both in L1."""
 LEAST_ROW = 64
-"""Elements of a row below which a loop of its own gains nothing."""
+"""Elements of a row, at the least, for values to be kept: a shorter one is over before a loop of its own pays."""
 L2_SHARE = 4
 """A row of values to reuse takes at most this part of the second-level cache: the row's operands are there, too."""
 
@@ -175,7 +173,7 @@ def with_reuse(nest: Nest, found: Reuse) -> Nest:
 def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
     """The action, where long rows of dear values fit into fast memory beside their operands."""
     found = reusable(kernel.whole) if kernel.single else None
-    if found is None or found.cost < DEAR or found.value.dtype.itemsize < dtypes.float32.itemsize:
+    if found is None or found.cost < target.cpu.kept_value or found.value.dtype.itemsize < dtypes.float32.itemsize:
         return []
     if upper(kernel.whole.roots[found.walk].extent) < LEAST_ROW:
         return []

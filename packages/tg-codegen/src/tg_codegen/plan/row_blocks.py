@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tg_dtype import dtypes
 from tg_shape import Variable, coefficient, upper
 
 from ..machine.target import Target
@@ -19,9 +20,10 @@ from .actions import ActionError, KernelAction
 from .planner import power_below
 
 BLOCK_ROWS = 64
-"""Rows of a block at the most: with more of them the code of the parts, or their scratch, grows, and nothing is won."""
-VECTOR_ROWS = 8
-"""Rows that fill a vector of 32 bytes, if they are float32; wider ones are filled by more of them."""
+"""Rows of a block, at the most: several register tiles, each of which reads what the rows have in common once.
+
+More rows take more scratch, and read no less: this is how the algorithm is arranged, on any machine.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
     most = max(1, target.l2_bytes * 3 // 4 // nbytes) if shares_operands(nest, shared, target) else 1
     if all(upper(nest.roots[root].extent) < target.threads for root in shared[:-1]):
         most = max(1, min(most, rows // target.threads))  # the blocks are what is divided among the threads
-    block = block_size(rows, most)
+    block = block_size(rows, most, lanes=max(1, target.vector_bytes // dtypes.float32.itemsize))
     return [RowBlocks(block)] if block != kernel.block else []
 
 
@@ -81,8 +83,8 @@ def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target) -> b
     return False
 
 
-def block_size(rows: int, most: int) -> int:
-    """Rows of a block, at most ``most``: all of them, or as many as fill vectors.
+def block_size(rows: int, most: int, lanes: int) -> int:
+    """Rows of a block, at most ``most``: all of them, or as many as fill vectors of ``lanes``, the last half at least.
 
     That is a divisor of ``rows`` where one is more than half of what may be, a power of two rather than not. Where
     there is none, it is the greatest power of two, and some rows are left over.
@@ -90,7 +92,7 @@ def block_size(rows: int, most: int) -> int:
     most = min(most, BLOCK_ROWS)
     if rows <= most:
         return rows
-    fitting = [
-        n for n in range(most // 2 + 1, most + 1) if rows % n == 0 and (n % VECTOR_ROWS == 0 or n & (n - 1) == 0)]
+    half = max(1, lanes // 2)
+    fitting = [n for n in range(most // 2 + 1, most + 1) if rows % n == 0 and (n % half == 0 or n & (n - 1) == 0)]
     powers = [n for n in fitting if n & (n - 1) == 0]
     return max(powers or fitting, default=power_below(most))

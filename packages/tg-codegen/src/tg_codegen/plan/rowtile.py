@@ -13,9 +13,7 @@ from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
 from .actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
 
 ACCUMULATORS = 12
-"""Accumulators of 32 registers: the others hold what is multiplied."""
-ROWS_BESIDE = 8
-"""Rows side by side, at the most: each is a stream of its own that a hardware prefetcher has to follow."""
+"""Accumulators of every 32 registers that the machine has: the others hold what is multiplied."""
 BUSY_OPERATIONS = 4
 """Operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other."""
 SHORT_ROW_VECTORS = 8
@@ -58,7 +56,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     if not rows or not (much or (near and steps <= SHORT_ROW_VECTORS)):
         return actions
     row = max(near or rows, key=lambda r: upper(r.extent))
-    count = min(ROWS_BESIDE, left, upper(row.extent) // target.threads)
+    count = min(target.cpu.streams, left, upper(row.extent) // target.threads)
     if count < 2:
         return actions
     count = 1 << (count.bit_length() - 1)

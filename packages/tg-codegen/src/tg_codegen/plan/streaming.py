@@ -22,22 +22,26 @@ from .actions import (
     loads_of,
     reductions_of,
 )
-from .ahead import LEAST_ROW_BYTES, fetched_ahead
+from .ahead import LEAST_ROW_LINES, fetched_ahead
 
-ROWS_FORESEEN = 8
-"""Rows of a table, at the most, that are fetched before they are read: a core waits for 10 to 16 lines at once."""
 LEAST_WALK = 4
-"""Tiles in one walk across a transposed operand, at the least, however few lines the cache holds of it."""
+"""Tiles in one walk across a transposed operand, at the least, however few lines the cache holds of it.
+
+Shorter walks begin more often than they gain.
+"""
 VECTORS_BESIDE = 4
-"""Vectors beside one another in a row: a hardware prefetcher follows after two or three lines."""
+"""Vectors beside one another that a loop without reductions reads of a row at a time: unrolling, on any machine."""
 BLOCK_TILES = 8
-"""Tiles in each direction of a block of a transposition that goes past the caches (the bench's `transpose` rows)."""
+"""Tiles along each side of a block of a transposition that goes past the caches: the order of a walk.
+
+Its lines are few beside any cache; it was found by the bench's `transpose` rows.
+"""
 TILES_AHEAD = 2
-"""Tiles of a block's row that are fetched ahead."""
+"""Tiles of a block's row that are fetched ahead: one is read meanwhile, one is on its way."""
+TRANSPOSED_VECTORS = 16
+"""Vectors of a tile that is transposed in registers, at the most: more are more code, whatever the registers hold."""
 SUMMED_ROWS = 4
 """Rows that are added to partial results at a time, and vectors of each: 16 accumulators, and what is added."""
-TRANSPOSED_VECTORS = 16
-"""Vectors of a tile that is transposed in registers, at the most."""
 
 
 def lines_held(jump: int, target: Target) -> int:
@@ -190,9 +194,9 @@ def foresees(nest: Nest, target: Target) -> list[LoopAction]:
         chosen = any(n.op is NodeOp.LOAD and row.root in n.free for n in node.toposort())
         nbytes = upper(nest.roots[lanes.root].extent) * node.dtype.itemsize
         far = upper(nest.buffers[node.arg[0]].size) * node.dtype.itemsize > target.l2_bytes
-        if chosen and far and nbytes >= LEAST_ROW_BYTES:
+        if chosen and far and nbytes >= LEAST_ROW_LINES * target.line_bytes:
             rows = -(-target.cpu.row_ahead_bytes // (nbytes * row.stride))
-            return [Foresee(row.name, min(ROWS_FORESEEN, rows))]
+            return [Foresee(row.name, min(target.cpu.misses, rows))]
     return []
 
 

@@ -14,9 +14,7 @@ from tg_dtype import AddrSpace, PtrDType
 
 from ..ir.facts import element
 from ..ir.uop import UOp, UOps
-
-STATIC_BYTES = 48 << 10
-_ALIGNMENT = 16
+from ..machine.gpu import ACCESS_BYTES, STATIC_SHARED_BYTES
 
 
 def places(uops: Sequence[UOp]) -> dict[UOp, int]:
@@ -27,13 +25,13 @@ def places(uops: Sequence[UOp]) -> dict[UOp, int]:
         if u.op is UOps.SCRATCH and isinstance(u.dtype, PtrDType) and u.dtype.space is AddrSpace.LOCAL:
             found[u] = at
             at += nbytes(u)
-    return found if at > STATIC_BYTES else {}
+    return found if at > STATIC_SHARED_BYTES else {}
 
 
 def nbytes(u: UOp) -> int:
     """Bytes of an array, up to where the next one may begin."""
     size: int = u.arg[1] * max(element(u).itemsize, 1)
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+    return -(-size // ACCESS_BYTES) * ACCESS_BYTES
 
 
 def total(found: dict[UOp, int]) -> int:

@@ -23,6 +23,7 @@ from tg_lazy import Ops
 from ...ir.matrix import MatrixInstruction
 from ...ir.uop import UOp
 from ...machine.capability import capability
+from ...machine.gpu import ACCESS_BYTES
 from ...machine.target import Target
 from .. import dynamic
 from ..mma import TENSOR_CORES, mma, short_name, with_tensor_cores
@@ -41,7 +42,6 @@ _ACCURATE = {
 _FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc", **_ACCURATE}
 _PLACES = {"g": "blockIdx", "l": "threadIdx"}
 _BLOCK = "shared_block"
-_WIDEST_ACCESS = 16  # bytes of one load or store instruction
 
 
 def _through_float(name: str) -> Builtin:
@@ -89,12 +89,12 @@ def _non_finite(value: float, dtype: DType) -> str:
 
 
 def _struct(name: str, lane: str, dtype: DType) -> str:
-    align = min(dtype.itemsize & -dtype.itemsize, _WIDEST_ACCESS)
+    align = min(dtype.itemsize & -dtype.itemsize, ACCESS_BYTES)
     return f"struct __align__({align}) {name} {{ {lane} v[{dtype.count}]; }};"
 
 
 def _whole(memory: DType, space: AddrSpace, divisor: int) -> bool:
-    fits = memory.itemsize <= _WIDEST_ACCESS and memory.itemsize & (memory.itemsize - 1) == 0
+    fits = memory.itemsize <= ACCESS_BYTES and memory.itemsize & (memory.itemsize - 1) == 0
     return fits and divisor % memory.count == 0
 
 

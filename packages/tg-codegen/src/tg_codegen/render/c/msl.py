@@ -40,8 +40,10 @@ from ..spelling import bare, short
 from .cstyle import CStyleRenderer
 from .dialect import KEYWORDS, Builtin, Dialect, Operators, Terms, Vectors, WorkGroup, call
 
-MOST_BUFFERS = 31  # buffer arguments of a function, on every device
-WIDEST = 4  # lanes of a vector
+MOST_BUFFERS = 31
+"""Buffer arguments of a function on every device: Apple, *Metal Feature Set Tables*."""
+WIDEST = 4
+"""Lanes of a vector: *Metal Shading Language Specification*, "Vector Data Types"."""
 _NAMES = {
     dtypes.int8: "char", dtypes.uint8: "uchar", dtypes.int16: "short", dtypes.uint16: "ushort", dtypes.int32: "int",
     dtypes.uint32: "uint", dtypes.int64: "long", dtypes.uint64: "ulong", dtypes.float16: "half",

@@ -9,9 +9,8 @@ from tg_dtype import ConstType, DType
 from ...ir.facts import KernelFacts, element
 from ...ir.scalar import constant_lanes
 from ...ir.uop import UOp
+from ...machine.memory import STREAM_ALIGNMENT
 from .text import LLVMText, literal, llvm_type, overload, scalar_type
-
-LINE = 64  # bytes of a cache line, and more than any vector has
 
 
 class LLVMMemory:
@@ -133,7 +132,7 @@ class LLVMMemory:
             aligned = self.aligned[buffer] = f"{buffer}.aligned"
             self.entry += [
                 f"{buffer}.word = ptrtoint ptr {buffer} to i64",
-                f"{buffer}.past = and i64 {buffer}.word, {LINE - 1}",
+                f"{buffer}.past = and i64 {buffer}.word, {STREAM_ALIGNMENT - 1}",
                 f"{aligned} = icmp eq i64 {buffer}.past, 0",
             ]
         if not self._once:

@@ -21,14 +21,13 @@ from tg_shape import upper
 
 from ...ir.facts import element, kernel_facts
 from ...ir.uop import UOp, UOps, is_alu
+from ...machine.memory import PAGE_BYTES
 from ...machine.renderer import Renderer
 from ...machine.target import Target
 from .arithmetic import MATRICES, LLVMArithmetic
 from .conversion import LLVMConversion
 from .memory import LLVMMemory
 from .text import FLOATS, LLVMText, llvm_type, scalar_type
-
-PAGE = 4096  # bytes of the smallest page, and of the guard behind a thread's stack
 
 
 class LLVMRenderer(Renderer):
@@ -104,7 +103,7 @@ class _Function:
     def _probed(self) -> str:
         """What has LLVM touch a large frame page by page: without stack it faults, and does not write elsewhere."""
         nbytes = sum(u.arg[1] * element(u).itemsize for u in self._uops if u.op is UOps.SCRATCH)
-        return ' "probe-stack"="inline-asm"' if nbytes > PAGE else ""
+        return ' "probe-stack"="inline-asm"' if nbytes > PAGE_BYTES else ""
 
     def _statement(self, u: UOp) -> None:
         if is_alu(u):

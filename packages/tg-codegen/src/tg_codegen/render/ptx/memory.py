@@ -9,12 +9,12 @@ from tg_lazy import Ops
 
 from ...ir.facts import KernelFacts, element, pointer_base
 from ...ir.uop import UOp, UOps
+from ...machine.gpu import ACCESS_BYTES
 from .conversion import PTXConversion
 from .text import PTXText, bits_suffix, memory_suffix, register_class
 from .values import PTXValues
 
 SPACES = {AddrSpace.GLOBAL: "global", AddrSpace.LOCAL: "shared", AddrSpace.REG: "local"}
-_WIDEST_ACCESS = 16  # bytes of one load or store instruction
 
 
 class PTXMemory:
@@ -61,7 +61,7 @@ class PTXMemory:
         """(first lane, lanes) of each instruction that an access of ``count`` elements takes."""
         known = self._facts.divisors[index]
         dtype = element(pointer)
-        most = min(_WIDEST_ACCESS // max(dtype.itemsize, 1), 4)
+        most = min(ACCESS_BYTES // max(dtype.itemsize, 1), 4)
         if dtypes.is_float(dtype) and dtype.itemsize == 2:
             most = 8
         found, lane = [], 0

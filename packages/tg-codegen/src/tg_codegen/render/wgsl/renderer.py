@@ -43,7 +43,8 @@ from .conversion import WGSLConversion
 from .memory import WGSLMemory
 from .terms import SCALARS, WGSLTerms
 
-MOST_GROUPS = 65535  # along one dimension, on every device
+MOST_GROUPS = 65535
+"""Work-groups along a dimension on every device: *WebGPU*, "Limits", ``maxComputeWorkgroupsPerDimension``."""
 _PLACES = {"g": "group", "l": "item"}
 
 
