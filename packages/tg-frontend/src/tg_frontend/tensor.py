@@ -18,9 +18,8 @@ class Tensor(Array):
     """A multi-dimensional array whose elements are computed when they are asked for.
 
     Args:
-      data: a number; nested lists or tuples of numbers; a numpy array, whose memory is used in place where the
-        device can address it (leave it unchanged); bytes or a memoryview of elements of ``dtype`` (uint8 if it is
-        not given); a ``LazyBuffer``; None for no elements.
+      data: a number; nested lists or tuples of numbers; a numpy array, which is copied; bytes or a memoryview of
+        elements of ``dtype`` (uint8 if it is not given); a ``LazyBuffer``; None for no elements.
       device: where the elements live, the default device if not given.
       dtype: a dtype or its name. If not given: of numbers by kind, of arrays their own.
       requires_grad: whether ``backward`` gives this tensor a ``grad``; None leaves it open: an optimiser may decide.
