@@ -8,7 +8,7 @@ from ..keywords import public
 from ..ops.convolution import per_axis, same_padding
 from ..tensor import Tensor
 from .describing import described
-from .layers import parameter
+from .initial import for_sums
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,18 +62,13 @@ class Conv:
         if isinstance(padding, str):
             padding = same_padding(padding, kernel, stride, dilation, what)
         self.padding = padding
-        self.weight = self._uniform(out_channels, in_channels // groups)
-        bound = self._bound(in_channels // groups)
-        self.bias = parameter(Tensor.uniform(out_channels, low=-bound, high=bound)) if bias else None
+        inputs = in_channels // groups
+        self.weight = self._windows(out_channels, inputs)
+        self.bias = for_sums(out_channels, terms=inputs * math.prod(kernel)) if bias else None
 
-    def _bound(self, fan_in: int) -> float:
-        """The largest parameter at first, for sums over a window of so many channels."""
-        return 1 / math.sqrt(max(1, fan_in * math.prod(self.kernel_size)))
-
-    def _uniform(self, outer: int, inner: int) -> Tensor:
-        """A weight for windows of ``inner`` channels."""
-        bound = self._bound(inner)
-        return parameter(Tensor.uniform(outer, inner, *self.kernel_size, low=-bound, high=bound))
+    def _windows(self, count: int, channels: int) -> Tensor:
+        """So many windows of weights, each over so many channels: an output is the sum over one of them."""
+        return for_sums(count, channels, *self.kernel_size, terms=channels * math.prod(self.kernel_size))
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
@@ -104,7 +99,7 @@ class ConvTranspose(Conv):
         bias: bool = True,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-        self.weight = self._uniform(in_channels, out_channels // groups)
+        self.weight = self._windows(in_channels, out_channels // groups)
         self.output_padding = output_padding
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from tg_dtype import dtypes
 
 from ..keywords import public
 from ..tensor import Tensor
 from .describing import described
-
-
-def parameter(tensor: Tensor) -> Tensor:
-    """A tensor that a layer learns: ``backward`` gives it a gradient where nothing else asks for one."""
-    tensor._parameter = True
-    return tensor
+from .initial import for_lookups, for_sums
 
 
 @described
@@ -28,7 +21,8 @@ class Linear:
       bias: whether there is a bias.
 
     Attributes:
-      weight: shape (out_features, in_features), uniform within 1 / sqrt(in_features) at first.
+      weight: shape (out_features, in_features), uniform within 1 / sqrt(in_features) at first
+        (Glorot and Bengio 2010, equation 1).
       bias: shape (out_features,), likewise; or None.
 
     Example:
@@ -39,13 +33,12 @@ class Linear:
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         self.in_features, self.out_features = in_features, out_features
-        bound = 1 / math.sqrt(max(1, in_features))
-        self.weight = parameter(Tensor.uniform(out_features, in_features, low=-bound, high=bound))
-        self.bias = parameter(Tensor.uniform(out_features, low=-bound, high=bound)) if bias else None
+        self.weight = for_sums(out_features, in_features, terms=in_features)
+        self.bias = for_sums(out_features, terms=in_features) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (…, in_features) to (…, out_features)."""
-        return x.linear(self.weight.transpose(), self.bias)
+        return x.linear(self.weight.T, self.bias)
 
 
 @described
@@ -58,7 +51,8 @@ class Embedding:
       embed_size: length of a row.
 
     Attributes:
-      weight: shape (vocab_size, embed_size), Glorot uniform at first.
+      weight: shape (vocab_size, embed_size), uniform within sqrt(6 / (vocab_size + embed_size)) at first
+        (Glorot and Bengio 2010, equation 16).
 
     Example:
         >>> from tg_frontend import Tensor, nn
@@ -68,7 +62,7 @@ class Embedding:
 
     def __init__(self, vocab_size: int, embed_size: int) -> None:
         self.vocab_size, self.embed_size = vocab_size, embed_size
-        self.weight = parameter(Tensor.glorot_uniform(vocab_size, embed_size))
+        self.weight = for_lookups(vocab_size, embed_size)
 
     def __call__(self, idx: Tensor) -> Tensor:
         """The rows that ``idx``, of integers, names; zeros where it is out of range.

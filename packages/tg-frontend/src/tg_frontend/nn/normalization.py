@@ -9,7 +9,7 @@ from ..autograd.differentiation import MODE
 from ..keywords import public
 from ..tensor import Tensor
 from .describing import described
-from .layers import parameter
+from .initial import parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +181,11 @@ class LayerNorm2d(LayerNorm):
         if x.ndim != 4 or (x.shape[1],) != self.normalized_shape:
             channels = self.normalized_shape[-1]
             raise ValueError(f"LayerNorm2d: input of shape {x.shape}; (batch, {channels}, height, width) is wanted")
-        return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        out = x.layernorm(1, self.eps)
+        if self.weight is None or self.bias is None:
+            return out
+        weight, bias = (vector.reshape((-1, 1, 1)) for vector in (self.weight, self.bias))  # the same for every pixel
+        return (out * weight + bias).cast(x.dtype)
 
 
 @described

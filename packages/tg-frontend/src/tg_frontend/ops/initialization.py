@@ -1,4 +1,9 @@
-"""Random tensors for the parameters of layers."""
+"""Random tensors for the parameters of layers.
+
+Sources: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010,
+equation 16; He et al., "Delving deep into rectifiers", ICCV 2015, equation 15: (1 + a**2) * fan in * variance / 2 = 1
+keeps the variance through layers whose rectifier has the slope ``a`` below 0.
+"""
 
 from __future__ import annotations
 

@@ -35,19 +35,17 @@ class Sub(Function):
 
 
 class Mul(Function):
-    """x * y"""
+    """x * y. The product rule, d(x y) = y dx + x dy: each factor is the slope for the other one."""
 
-    __slots__ = ("x", "y")
+    __slots__ = ("slopes",)
 
     def forward(self, x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
-        self.x, self.y = x, y
+        self.slopes = y, x
         return x.alu(Ops.MUL, y)
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        return (
-            grad.alu(Ops.MUL, self.y) if self.needs[0] else None,
-            grad.alu(Ops.MUL, self.x) if self.needs[1] else None,
-        )
+        (of_x, of_y), (for_x, for_y) = self.slopes, self.needs
+        return grad.alu(Ops.MUL, of_x) if for_x else None, grad.alu(Ops.MUL, of_y) if for_y else None
 
 
 class Div(Function):

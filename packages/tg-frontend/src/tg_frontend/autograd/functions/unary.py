@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Neg(Function):
-    """-x"""
+    """-x, a linear map that is its own transpose."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class Neg(Function):
         return x.alu(Ops.NEG)
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad.alu(Ops.NEG),)
+        return (self.forward(grad),)
 
 
 class Abs(Function):
@@ -39,43 +39,46 @@ class Abs(Function):
 
 
 class Reciprocal(Function):
-    """1 / x"""
+    """y = 1 / x. From x y = 1 follows y dx + x dy = 0, so that dy = -y y dx: of x itself nothing is needed."""
 
-    __slots__ = ("out",)
+    __slots__ = ("y",)
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.out = x.alu(Ops.RECIP)
-        return self.out
+        self.y = y = x.alu(Ops.RECIP)
+        return y
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad.alu(Ops.NEG).alu(Ops.MUL, self.out).alu(Ops.MUL, self.out),)
+        # one factor after the other: the square alone may exceed what the dtype holds
+        scaled = grad.alu(Ops.MUL, self.y).alu(Ops.MUL, self.y)
+        return (scaled.alu(Ops.NEG),)
 
 
 class Sqrt(Function):
-    """The square root."""
+    """The root y of x. From y y = x follows 2 y dy = dx."""
 
-    __slots__ = ("out",)
+    __slots__ = ("y",)
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.out = x.alu(Ops.SQRT)
-        return self.out
+        self.y = y = x.alu(Ops.SQRT)
+        return y
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad.alu(Ops.FDIV, self.out.alu(Ops.MUL, splat(grad, 2))),)
+        twice = self.y.alu(Ops.ADD, self.y)
+        return (grad.alu(Ops.FDIV, twice),)
 
 
 class Relu(Function):
-    """max(x, 0)"""
+    """The positive part of x, which grows with x where it is not 0; at 0 itself the slope is taken to be 0."""
 
-    __slots__ = ("out",)
+    __slots__ = ("part",)
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.out = x.alu(Ops.MAX, splat(x, 0))
-        return self.out
+        self.part = part = x.alu(Ops.MAX, splat(x, 0))
+        return part
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        positive = splat(self.out, 0).alu(Ops.CMPLT, self.out)
-        return (positive.alu(Ops.WHERE, grad, splat(grad, 0)),)
+        zero = splat(grad, 0)
+        return (zero.alu(Ops.CMPLT, self.part).alu(Ops.WHERE, grad, zero),)
 
 
 def _sigmoid(x: LazyBuffer) -> LazyBuffer:

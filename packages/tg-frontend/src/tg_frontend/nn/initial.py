@@ -1,0 +1,34 @@
+"""How the parameters of layers begin."""
+
+from __future__ import annotations
+
+import math
+
+from ..tensor import Tensor
+
+
+def parameter(tensor: Tensor) -> Tensor:
+    """A tensor that a layer learns: ``backward`` gives it a gradient where nothing else asks for one."""
+    tensor._parameter = True
+    return tensor
+
+
+def for_sums(*shape: int, terms: int) -> Tensor:
+    """A parameter of sums over so many products, uniform within one over the root of that number.
+
+    Its variance is 1 / (3 terms), so that a sum over inputs of variance 1 has the variance 1/3, however many terms it
+    has. Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks",
+    AISTATS 2010, equation 1, the heuristic with which they begin. It is that of PyTorch's layers.
+    """
+    limit = 1 / math.sqrt(max(1, terms))
+    return parameter(Tensor.uniform(*shape, low=-limit, high=limit))
+
+
+def for_lookups(rows: int, width: int) -> Tensor:
+    """A table of which rows are looked up, uniform within sqrt(6 / (rows + width)).
+
+    A lookup is the product of a row that holds a single one with this matrix. Its variance is what that paper gives a
+    matrix of this shape: 2 / (rows + width), the harmonic mean of 1 / rows, which keeps the variance of values on the
+    way forward, and 1 / width, which keeps that of gradients on the way back. Source: the same, equation 16.
+    """
+    return parameter(Tensor.glorot_uniform(rows, width))
