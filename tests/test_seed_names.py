@@ -23,13 +23,16 @@ from tg_runtime import (
     CompiledASTRunner,
     Compiler,
     Device,
+    ExecItem,
     GlobalCounters,
     Interpreted,
     InterpretedASTRunner,
     JITRunner,
     LRUAllocator,
+    capture,
     get_runner,
     lower_schedule,
+    uncaptured,
     update_stats,
 )
 from tg_runtime.backends.cpu.program import CPUProgram
@@ -138,6 +141,22 @@ def test_exec_takes_the_values_of_variables() -> None:
     for size in (1, 4, 6):
         runner.exec([out, source], {n: size})
         assert out.toCPU()[0] == sum(range(size))
+
+
+def test_exec_is_collected_and_can_be_replayed(kernel: LazyOp) -> None:
+    source, out = Buffer.fromCPU("CPU", np.arange(6, dtype=np.float32)), Buffer("CPU", 1, dtypes.float32)
+    runner = Device["CPU"].get_runner(kernel)
+    items: list[ExecItem] = []
+    with capture(items):
+        runner.exec([out, source])
+        with uncaptured():
+            runner.exec([out, source])
+    runner.exec([out, source])
+    (item,) = items
+    assert item.prg is runner and item.bufs == [out, source]
+    source.copyin(np.ones(6, np.float32).data.cast("B"))
+    item.run()
+    assert out.toCPU()[0] == 6
 
 
 @pytest.mark.parametrize("settings", [{}, {"NOOPT": 1}])

@@ -71,7 +71,8 @@ class Probe:
         arguments = (BufferArg(value.dtype, size), *(self.arguments[slot] for slot in slots))
         kernel = ast.sink((ast.store(0, st or contiguous(value.shape), renamed[value]),), arguments)
         with Context(BEAM=0):
-            get_runner(Device[self._device], kernel).exec([out, *(self.bufs[slot] for slot in slots)])
+            bufs = [out, *(self.bufs[slot] for slot in slots)]
+            get_runner(Device[self._device], kernel)(bufs, {}, wait=True)
         self.bufs.append(out)
         self.arguments.append(arguments[0])
         return len(self.bufs) - 1

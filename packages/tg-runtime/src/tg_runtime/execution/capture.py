@@ -11,6 +11,7 @@ from weakref import ref
 from tg_lazy import LazyBuffer, ScheduleItem, Storage
 
 from ..memory.buffer import Buffer, buffer_of
+from ..steps.runner import listening
 from .item import ExecItem
 
 
@@ -33,6 +34,8 @@ def capture(
 ) -> Iterator[list[ExecItem]]:
     """Appends every ExecItem that this thread executes inside the block to ``into``; they are executed too.
 
+    A runner that is executed by hand (:meth:`Runner.exec`) becomes an ExecItem.
+
     Args:
       into: takes the ExecItems.
       ended: takes the buffers that got their memory inside the block and whose Storage was gone before its end, so that
@@ -46,21 +49,22 @@ def capture(
     if current.into is not None:
         raise RuntimeError("a capture is going on already in this thread: captures do not nest")
     current.into, current.ended, current.watched, current.look = into, ended, {}, look
+    listening.told = lambda runner, bufs: into.append(ExecItem(runner, bufs))
     try:
         yield into
     finally:
-        current.into = current.ended = current.watched = current.look = None
+        current.into = current.ended = current.watched = current.look = listening.told = None
 
 
 @contextmanager
 def uncaptured() -> Iterator[None]:
     """What this thread executes inside the block is not captured, though a capture is going on around it."""
-    before = current.into, current.ended, current.watched, current.look
-    current.into = current.ended = current.watched = current.look = None
+    before = current.into, current.ended, current.watched, current.look, listening.told
+    current.into = current.ended = current.watched = current.look = listening.told = None
     try:
         yield
     finally:
-        current.into, current.ended, current.watched, current.look = before
+        current.into, current.ended, current.watched, current.look, listening.told = before
 
 
 def show(outputs: Sequence[LazyBuffer]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tg_lazy.ast.reach import Doubt
 from tg_shape import Variable, sint, sym_eval
@@ -12,6 +13,14 @@ from ..memory.buffer import Buffer
 from ..telemetry.counters import GlobalCounters
 
 Vars = Mapping[Variable, int]
+
+
+class _Listening(threading.local):
+    told: Callable[[Runner, Sequence[Buffer]], None] | None = None
+
+
+listening = _Listening()
+"""Who is told of the runners that this thread executes by :meth:`Runner.exec`; a capture is."""
 
 
 class Runner(ABC):
@@ -55,10 +64,13 @@ class Runner(ABC):
         GlobalCounters.global_mem += mem if isinstance(mem, int) else sym_eval(mem, dict(var_vals))
 
     def exec(self, bufs: Sequence[Buffer], var_vals: Vars | None = None) -> float | None:
-        """Runs the step on buffers, waits for it and returns the seconds it took."""
+        """Runs the step on buffers, waits for it and returns the seconds it took; a capture records it."""
         for buffer in bufs:
             buffer.ensure_allocated()
-        return self(bufs, var_vals or {}, wait=True)
+        seconds = self(bufs, var_vals or {}, wait=True)
+        if listening.told is not None:
+            listening.told(self, bufs)
+        return seconds
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} on {self.device}>"
