@@ -14,6 +14,11 @@ class UnknownDevice(DeviceError):
 class DeviceUnavailable(DeviceError):
     """The device is known, but this machine lacks what it needs. The message says what."""
 
+    @classmethod
+    def here(cls, device: str, problem: str) -> DeviceUnavailable:
+        """The error for a device that cannot be opened on this machine, with the reason in words."""
+        return cls(f"the device {device} is not available on this machine: {problem}")
+
 
 class DevSyntaxError(ValueError):
     """The ``DEV`` setting breaks its grammar."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from tg_lazy import LazyOp
 from tg_shape import Variable
 
+from ..errors import DeviceUnavailable
 from .allocator import Allocator
 from .compiler import Compiler
 from .dev import DevEntry
@@ -145,6 +146,17 @@ class Compiled:
         Looks for files and libraries only: nothing is opened.
         """
         return None
+
+    @classmethod
+    def require(cls, device: str, entry: DevEntry) -> None:
+        """Raises unless a device of this class can be opened on this machine.
+
+        Raises:
+          DeviceUnavailable: it cannot; the message says why.
+        """
+        problem = cls.unavailable(entry)
+        if problem is not None:
+            raise DeviceUnavailable.here(device, problem)
 
     @classmethod
     def meaningless(cls, entry: DevEntry) -> str | None:

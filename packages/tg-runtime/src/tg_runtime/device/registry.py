@@ -131,7 +131,7 @@ class Registry:
                 cls = self.load(canonical)
                 problem = cls.meaningless(entry) or cls.unavailable(entry)
                 if problem is not None:
-                    raise DeviceUnavailable(f"the device {canonical} is not available on this machine: {problem}")
+                    raise DeviceUnavailable.here(canonical, problem)
                 device = cls(canonical, entry)  # type: ignore[call-arg, arg-type]
                 if DEBUG.value >= 1:
                     print(f"opened device {canonical}{f' as {entry}' if str(entry) != canonical else ''}")

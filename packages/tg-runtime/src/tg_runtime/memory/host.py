@@ -6,7 +6,6 @@ import ctypes
 import mmap
 import os
 import sys
-import weakref
 from collections.abc import Callable
 from gc import is_finalized
 from typing import Any
@@ -15,6 +14,7 @@ from tg_lazy import ContextVar
 
 from ..device.allocator import DEFAULT_OPTIONS, Allocator, BufferOptions, LRUAllocator
 from ..host.libc import libc
+from .mapped import MappedMemory
 
 # a debugging aid: a kernel that reads or writes outside of a buffer is stopped by the processor
 GUARD: ContextVar[int] = ContextVar("CPU_GUARD", 0)
@@ -22,18 +22,11 @@ GUARD: ContextVar[int] = ContextVar("CPU_GUARD", 0)
 ALIGNMENT = 64
 _HUGE = 2 << 20
 _MADV_HUGEPAGE = 14
-_READ, _READ_WRITE = 0x100, 0x200
-
-_from_memory = ctypes.pythonapi.PyMemoryView_FromMemory
-_from_memory.restype = ctypes.py_object
-_from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
-
-
 _GONE = "freed, or handed to another object"
 _KEPT = "in an allocator's cache"
 
 
-class HostMemory:
+class HostMemory(MappedMemory):
     """A block of this process's memory.
 
     Attributes:
@@ -42,11 +35,11 @@ class HostMemory:
       owner: what keeps the memory alive; the block frees it itself if this is None.
     """
 
-    __slots__ = ("__weakref__", "_exports", "address", "nbytes", "owner")
+    __slots__ = ("owner",)
 
     def __init__(self, address: int, nbytes: int, owner: object | None) -> None:
         self.address, self.nbytes, self.owner = address, nbytes, owner
-        self._exports: tuple[weakref.ref[Any], ...] = ()
+        self._exports = ()
 
     @classmethod
     def allocate(cls, nbytes: int) -> HostMemory:
@@ -84,23 +77,10 @@ class HostMemory:
         libc().mprotect(first + whole, page, 0)
         return cls(first if GUARD.value == 2 else first + whole - nbytes, nbytes, block)
 
-    def view(self, nbytes: int) -> memoryview:
-        """The first ``nbytes`` bytes, valid while the block lives."""
-        view: memoryview = _from_memory(self.address, nbytes, _READ_WRITE)
-        return view
-
-    def export(self, nbytes: int) -> memoryview:
-        """The first ``nbytes`` bytes as a view that keeps the block alive."""
-        array = (ctypes.c_uint8 * nbytes).from_address(self.address)
-        array._block = self  # type: ignore[attr-defined]
-        root = self.owner if isinstance(self.owner, HostMemory) else self
-        root._exports = (*(e for e in root._exports if e() is not None), weakref.ref(array))
-        return memoryview(array).cast("B")
-
     @property
-    def exported(self) -> bool:
-        """Whether a view that :meth:`export` gave, of the block or of a part of it, is alive."""
-        return bool(self._exports) and any(e() is not None for e in self._exports)
+    def block(self) -> HostMemory:
+        """The whole block that it belongs to."""
+        return self.owner if isinstance(self.owner, HostMemory) else self
 
     def __del__(self, libc: Callable[[], ctypes.CDLL] = libc) -> None:
         # bound as a default because the module's names are gone when the interpreter ends
@@ -222,5 +202,4 @@ class HostAllocator(LRUAllocator[HostMemory]):
 
     def offset(self, opaque: HostMemory, nbytes: int, byte_offset: int) -> HostMemory:
         """A part of the block, which it keeps alive."""
-        root = opaque.owner if isinstance(opaque.owner, HostMemory) else opaque
-        return HostMemory(opaque.address + byte_offset, nbytes, root)
+        return HostMemory(opaque.address + byte_offset, nbytes, opaque.block)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits
-from tg_lazy import LazyOp, ast
+from tg_lazy import LazyOp, Ops, ast
 from tg_shape import ShapeTracker, Variable, sint
 
 from ..device.registry import Device
@@ -81,3 +81,16 @@ def positions(shape: tuple[object, ...]) -> list[tuple[int, ...]]:
         assert isinstance(dim, int)
         found = [(*ix, i) for ix in found for i in range(dim)]
     return found
+
+
+def matmul(n: int, k: int, m: int) -> LazyOp:
+    """A product of float32 matrices: buffer 1, shape (n, k), times buffer 2, shape (k, m), gives buffer 0, (n, m)."""
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((n, 1, k)).expand((n, m, k)))
+    y = ast.load(2, dtypes.float32, ShapeTracker.from_shape((1, k, m)).permute((0, 2, 1)).expand((n, m, k)))
+    product = ast.reduce(ast.alu(Ops.MUL, x, y), Ops.ADD, (2,))
+    return kernel([(product, n * m)], [(dtypes.float32, n * k), (dtypes.float32, k * m)])
+
+
+def matrix_product(a: Sequence[float], b: Sequence[float], n: int, k: int, m: int) -> list[float]:
+    """What :func:`matmul` computes, in Python."""
+    return [sum(a[i * k + q] * b[q * m + j] for q in range(k)) for i in range(n) for j in range(m)]

@@ -14,7 +14,7 @@ from ..execution.engine import realize
 from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
 from .base import Group
-from .kernels import buffer_with, kernel, positions, run, unpack
+from .kernels import buffer_with, kernel, matmul, matrix_product, positions, run, unpack
 
 
 class Views(Group):
@@ -99,12 +99,9 @@ class OddShapes(Group):
         for n, k, m in self.products:
             a = [float(self.random.randint(-4, 4)) for _ in range(n * k)]
             b = [float(self.random.randint(-4, 4)) for _ in range(k * m)]
-            x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((n, 1, k)).expand((n, m, k)))
-            y = ast.load(2, dtypes.float32, ShapeTracker.from_shape((1, k, m)).permute((0, 2, 1)).expand((n, m, k)))
-            product = ast.reduce(ast.alu(Ops.MUL, x, y), Ops.ADD, (2,))
-            sink = kernel([(product, n * m)], [(dtypes.float32, n * k), (dtypes.float32, k * m)])
+            sink = matmul(n, k, m)
             inputs = [buffer_with(self.device, a, dtypes.float32), buffer_with(self.device, b, dtypes.float32)]
-            want = [sum(a[i * k + q] * b[q * m + j] for q in range(k)) for i in range(n) for j in range(m)]
+            want = matrix_product(a, b, n, k, m)
             self.check(f"matmul {n}x{k}x{m}", run(self.device, sink, inputs)[0], want)
 
 

@@ -12,7 +12,7 @@ from ..execution.item import ExecItem
 from ..kernels.runner import CompiledRunner
 from ..memory.buffer import Buffer
 from .base import Group
-from .kernels import buffer_with, kernel, unpack
+from .kernels import buffer_with, kernel, matmul, matrix_product, unpack
 
 
 class LocalMemory(Group):
@@ -81,12 +81,9 @@ class LocalMemory(Group):
         n, k, m = 6, 40, 12
         a = [float(self.random.randint(-4, 4)) for _ in range(n * k)]
         b = [float(self.random.randint(-4, 4)) for _ in range(k * m)]
-        x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((n, 1, k)).expand((n, m, k)))
-        y = ast.load(2, dtypes.float32, ShapeTracker.from_shape((1, k, m)).permute((0, 2, 1)).expand((n, m, k)))
-        product = ast.reduce(ast.alu(Ops.MUL, x, y), Ops.ADD, (2,))
-        sink = kernel([(product, n * m)], [(dtypes.float32, n * k), (dtypes.float32, k * m)])
+        sink = matmul(n, k, m)
         buffers = [buffer_with(self.device, a, dtypes.float32), buffer_with(self.device, b, dtypes.float32)]
         actions = "split(i1, 4, LOCAL);mark(i1, GLOBAL);mark(i0, GLOBAL);split(r0, 8, GROUP)"
         got = self.run_with(sink, actions, buffers, n * m, dtypes.float32)
-        want = [sum(a[i * k + q] * b[q * m + j] for q in range(k)) for i in range(n) for j in range(m)]
+        want = matrix_product(a, b, n, k, m)
         self.check("matmul", got, want)

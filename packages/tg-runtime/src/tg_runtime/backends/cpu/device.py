@@ -17,7 +17,6 @@ from ...device.compiler import Compiler
 from ...device.dev import DevEntry
 from ...emulators.qemu import guest
 from ...emulators.qemu.guest import Guest, GuestProgram
-from ...errors import DeviceUnavailable
 from ...host.arch import MACHINES, CPUArch, this_machine
 from ...host.locks import fork_safe_lock
 from ...host.processor import core_count, host_name
@@ -52,9 +51,7 @@ class CPUDevice(Compiled):
     graph_from = 1
 
     def __init__(self, device: str, entry: DevEntry) -> None:
-        problem = self.unavailable(entry)
-        if problem is not None:
-            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        self.require(device, entry)
         name = entry.renderer or next(n for n, why in self.renderers().items() if why is None)
         arch = _arch(entry)
         target = arch.target(1 if entry.iface == _QEMU else core_count())

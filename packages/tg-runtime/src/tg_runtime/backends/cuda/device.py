@@ -45,9 +45,7 @@ class CUDADevice(Compiled):
     numbered = True
 
     def __init__(self, device: str, entry: DevEntry) -> None:
-        problem = self.unavailable(entry)
-        if problem is not None:
-            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        self.require(device, entry)
         driver = _mock(entry.arch or "sm_90") if entry.iface == _MOCK else api.system_driver()
         self.context = context = Context(driver, _choose(device, entry, driver))
         arch = entry.arch or newest(int(context.arch.removeprefix("sm_")))
@@ -134,8 +132,8 @@ def _choose(device: str, entry: DevEntry, driver: Driver) -> int:
         raise DeviceUnavailable(f"the device {device} wants a number: CUDA or CUDA:1")
     chosen = [i for i in entry.indices if i < count] if entry.indices else list(range(count))
     if int(number) >= len(chosen):
-        raise DeviceUnavailable(
-            f"the device {device} is not available on this machine: the driver has {count} devices"
-            f"{f', of which DEV chooses {len(chosen)}' if entry.indices else ''}"
+        raise DeviceUnavailable.here(
+            device,
+            f"the driver has {count} devices{f', of which DEV chooses {len(chosen)}' if entry.indices else ''}",
         )
     return chosen[int(number)]

@@ -34,9 +34,7 @@ class MetalDevice(Compiled):
     numbered = True
 
     def __init__(self, device: str, entry: DevEntry) -> None:
-        problem = self.unavailable(entry)
-        if problem is not None:
-            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        self.require(device, entry)
         self.context = context = Context(api.runtime(), _choose(device, entry))
         self.queue = queue = Queue(context)
         # one of the 31 buffers of a kernel is for its variables
@@ -82,8 +80,8 @@ def _choose(device: str, entry: DevEntry) -> int:
         raise DeviceUnavailable(f"the device {device} wants a number: METAL or METAL:1")
     chosen = [found[i] for i in entry.indices if i < len(found)] if entry.indices else found
     if int(number) >= len(chosen):
-        raise DeviceUnavailable(
-            f"the device {device} is not available on this machine: Metal has {len(found)} devices"
-            f"{f', of which DEV chooses {len(chosen)}' if entry.indices else ''}"
+        raise DeviceUnavailable.here(
+            device,
+            f"Metal has {len(found)} devices{f', of which DEV chooses {len(chosen)}' if entry.indices else ''}",
         )
     return chosen[int(number)]

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import weakref
-from typing import Any
 
 from ...device.allocator import Allocator, BufferOptions, LRUAllocator
+from ...memory.mapped import MappedMemory
 from . import api
 from .context import Context
 from .queue import Queue
 
-_from_memory = ctypes.pythonapi.PyMemoryView_FromMemory
-_from_memory.restype = ctypes.py_object
-_from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
-_READ_WRITE = 0x200
 _GIVEN_BACK = 0
 
 
-class MetalMemory:
+class MetalMemory(MappedMemory):
     """A buffer, or a range of one.
 
     Attributes:
@@ -32,7 +27,7 @@ class MetalMemory:
       kept: what keeps memory of somebody else's alive.
     """
 
-    __slots__ = ("__weakref__", "_exports", "address", "begin", "context", "handle", "kept", "nbytes", "owner", "used")
+    __slots__ = ("begin", "context", "handle", "kept", "owner", "used")
 
     def __init__(
         self, context: Context, handle: int, address: int, nbytes: int, begin: int = 0,
@@ -41,30 +36,12 @@ class MetalMemory:
         self.context, self.handle, self.address, self.nbytes = context, handle, address, nbytes
         self.begin, self.owner, self.kept = begin, owner, kept
         self.used = 0
-        self._exports: tuple[weakref.ref[Any], ...] = ()
+        self._exports = ()
 
     @property
     def block(self) -> MetalMemory:
         """The whole block."""
         return self if self.owner is None else self.owner
-
-    def view(self, nbytes: int) -> memoryview:
-        """The first bytes, valid while the block lives."""
-        view: memoryview = _from_memory(self.address, nbytes, _READ_WRITE)
-        return view
-
-    def export(self, nbytes: int) -> memoryview:
-        """The first bytes as a view that keeps the block alive."""
-        array = (ctypes.c_uint8 * nbytes).from_address(self.address)
-        array._block = self  # type: ignore[attr-defined]
-        block = self.block
-        block._exports = (*(e for e in block._exports if e() is not None), weakref.ref(array))
-        return memoryview(array).cast("B")
-
-    @property
-    def exported(self) -> bool:
-        """Whether a view of the block, or of a part of it, is in other hands."""
-        return any(e() is not None for e in self._exports)
 
     def moved(self) -> MetalMemory:
         """Moves the buffer to a new object; this one is left empty."""

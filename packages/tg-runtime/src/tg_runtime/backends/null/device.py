@@ -19,7 +19,7 @@ from ...device.compiled import Compiled
 from ...device.compiler import Compiler
 from ...device.dev import DevEntry
 from ...device.launch import Launch, LoadedProgram
-from ...errors import DeviceUnavailable, DevSyntaxError
+from ...errors import DevSyntaxError
 from ...host.arch import CPUArch
 
 
@@ -87,9 +87,7 @@ class NullDevice(Compiled):
     executes = False
 
     def __init__(self, device: str, entry: DevEntry) -> None:
-        problem = self.unavailable(entry)
-        if problem is not None:
-            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        self.require(device, entry)
         super().__init__(device, NullAllocator(device), _renderer(entry), NullCompiler(), NullProgram)
 
     @classmethod

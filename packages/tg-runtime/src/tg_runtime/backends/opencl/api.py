@@ -14,6 +14,7 @@ from collections.abc import Callable
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 from ...errors import DeviceError
+from ...host.library import not_loaded, open_first
 
 # Objects are opaque pointers.
 _OBJECTS, _SIZES, _STATUS = POINTER(c_void_p), POINTER(c_size_t), POINTER(c_int32)
@@ -175,21 +176,14 @@ METHOD = "POCL_WORK_GROUP_METHOD"
 def _open() -> ctypes.CDLL | None:
     # By its default, "loopvec", PoCL 3.1 loses values that items keep across a barrier. It reads this when it starts.
     os.environ.setdefault(METHOD, "loops")
-    chosen = os.environ.get("OPENCL_LIBRARY")
-    for name in (chosen,) if chosen else _NAMES:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
+    return open_first("OPENCL_LIBRARY", _NAMES)
 
 
 def problem() -> str | None:
     """Why OpenCL cannot be used here, as far as is seen without asking a driver; None if it may work."""
     found = _open()
     if found is None:
-        chosen = os.environ.get("OPENCL_LIBRARY")
-        return f"the library that OPENCL_LIBRARY names cannot be loaded: {chosen}" if chosen else LOADER_MISSING
+        return not_loaded("OPENCL_LIBRARY") or LOADER_MISSING
     if not _is_loader(found):
         return None  # a vendor's own library
     folder = os.environ.get("OCL_ICD_VENDORS") or os.environ.get("OPENCL_VENDOR_PATH") or _VENDORS

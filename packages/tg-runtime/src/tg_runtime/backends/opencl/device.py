@@ -37,15 +37,13 @@ class CLDevice(Compiled):
     numbered = True
 
     def __init__(self, device: str, entry: DevEntry) -> None:
-        problem = self.unavailable(entry)
-        if problem is not None:
-            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+        self.require(device, entry)
         self.physical = physical = _choose(device, entry)
         if physical.version < _OLDEST:
             offered, needed = (".".join(map(str, version)) for version in (physical.version, _OLDEST))
-            raise DeviceUnavailable(
-                f"the device {device} is not available on this machine: {physical.name} offers OpenCL {offered}, "
-                f"and {needed} is needed: update its driver"
+            raise DeviceUnavailable.here(
+                device,
+                f"{physical.name} offers OpenCL {offered}, and {needed} is needed: update its driver",
             )
         self.queue = queue = Queue(physical)
         shared = physical.shares_memory and entry.arch != "buffers"
@@ -97,5 +95,5 @@ def _choose(device: str, entry: DevEntry) -> PhysicalDevice:
         what = "\n".join(["it is not there; the OpenCL devices of this machine:", *rows]) if rows else (
             "the OpenCL loader has drivers registered, but none of them offers a device"
         )
-        raise DeviceUnavailable(f"the device {device} is not available on this machine: {what}")
+        raise DeviceUnavailable.here(device, what)
     return chosen[index]

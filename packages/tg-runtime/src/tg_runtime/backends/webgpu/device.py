@@ -34,7 +34,7 @@ class WebGPUDevice(Compiled):
         if problem is None and device.partition(":")[2] not in ("", "0"):
             problem = "there is one adapter: WEBGPU"
         if problem is not None:
-            raise DeviceUnavailable(f"the device {device} is not available on this machine: {problem}")
+            raise DeviceUnavailable.here(device, problem)
         self.queue = queue = Queue(DRIVERS[entry.iface or library.first()]())
         adapter = queue.driver.adapter
         LIMITS["WEBGPU"] = Limits(buffers=min(adapter.buffers, Limits().buffers))

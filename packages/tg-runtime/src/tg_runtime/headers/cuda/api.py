@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import sys
 from collections.abc import Callable
 from ctypes import c_char_p, c_int, c_void_p
 from typing import Any
 
 from ...errors import DeviceError
+from ...host.library import not_loaded, open_first
 from . import bindings
 
 KernelNodeParams = bindings.CUDA_KERNEL_NODE_PARAMS
@@ -138,23 +138,14 @@ class Driver:
 
 @functools.cache
 def _open() -> ctypes.CDLL | None:
-    chosen = os.environ.get("CUDA_LIBRARY")
-    for name in (chosen,) if chosen else _NAMES:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
+    return open_first("CUDA_LIBRARY", _NAMES)
 
 
 def problem() -> str | None:
     """Why the driver cannot be used here, as far as is seen without starting it; None if it may work."""
     found = _open()
     if found is None:
-        chosen = os.environ.get("CUDA_LIBRARY")
-        if chosen:
-            return f"the library that CUDA_LIBRARY names cannot be loaded: {chosen}"
-        return (
+        return not_loaded("CUDA_LIBRARY") or (
             f"no CUDA driver: {_NAMES[0]} is not there (NVIDIA's kernel driver brings it; or name it in CUDA_LIBRARY; "
             "DEV=MOCK+CUDA:PTX runs kernels on the host)"
         )
