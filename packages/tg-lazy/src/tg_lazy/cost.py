@@ -5,7 +5,7 @@ written once and read by each kernel that uses it. So it stays fused while
 
     flops computed again / ``balance``  <=  bytes not moved + ``launch_bytes``
 
-with the numbers of :class:`Limits`. :func:`tg_lazy.explain` prints both sides for every boundary.
+with the numbers of :class:`Limits`. :func:`tg_lazy.explain` prints both sides for each node that is realised by cost.
 
 A *unit* is what works by itself on a result: a thread of a CPU, a work-group of a GPU. ``python -m bench.reductions``
 measures, on the device at hand, what a unit reads while a kernel is launched, and from which length on it pays to split
@@ -26,7 +26,7 @@ class Limits(NamedTuple):
       nodes: most nodes of a kernel's AST that are not loads.
       buffers: most buffers of a kernel.
       stages: most reductions in one kernel.
-      uses: most places at which a node is computed again.
+      uses: most places in which one node is computed.
       balance: flops that take as long as moving a byte.
       launch_bytes: bytes that take as long to move as launching a kernel.
       cache_bytes: a row's data up to this size are read from memory once, however many stages of a kernel read them.

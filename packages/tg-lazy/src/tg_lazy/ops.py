@@ -6,9 +6,8 @@ are computed from the rows' traits and never typed by hand.
 Integer semantics are C's: ``IDIV`` truncates toward zero and ``MOD`` takes the sign of the dividend (index
 arithmetic, which floors, lives in :mod:`tg_shape`); divided by 0 both are 0. ``MOD`` of floats is C's ``fmod``, which
 is exact. Functions have C's special values (ISO/IEC 9899, annex F), so ``POW`` of 1, or to the power 0, is 1 even
-beside NaN. Integer results wrap at the width of their dtype; shifts by an
-amount outside ``0 <= n < bits`` are undefined. ``MAX`` of floats returns the other operand if one is NaN is *not*
-promised: a NaN operand gives NaN.
+beside NaN. Integer results wrap at the width of their dtype; shifts by an amount outside ``0 <= n < bits`` are
+undefined. ``MAX`` of floats is NaN if either operand is, unlike C's ``fmax``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tg_dtype import ConstType, DType, dtypes
 class Ops(Enum):
     """Operations of the lazy graph and of kernel ASTs."""
 
-    __hash__ = object.__hash__  # members are unique; Enum's own hash is a Python function, and slow
+    __hash__ = object.__hash__  # members are unique, and Enum's own hash is a slow Python function
 
     # elementwise, one operand
     NEG = auto()
@@ -153,10 +152,10 @@ def _sqrt(x: float) -> float:
 
 
 def _function(f: Callable[..., float], *limits: tuple[float, float]) -> Callable[..., float]:
-    """A function of ``math`` without exceptions: a result that overflows is infinite, one outside the domain NaN.
+    """A function of ``math`` that raises nothing: overflow gives infinity, an argument outside the domain NaN.
 
     Args:
-      f: increasing where it overflows, or of even symmetry.
+      f: a function that overflows to plus infinity only, or ``math.sinh``.
       limits: arguments for which ``math`` raises, and the results there.
     """
     known = dict(limits)

@@ -88,12 +88,12 @@ def writes_once(st: ShapeTracker) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_row_major(view: View) -> bool:
-    """Whether the elements of a view without a mask lie one after another, beginning anywhere."""
+    """Whether the elements of a view without a mask are contiguous from its offset on."""
     return View(view.shape, view.strides) is View(view.shape)
 
 
 def row_major_offset(st: ShapeTracker, dtype: DType) -> int | None:
-    """Where the range of memory that ``st`` shows row-major begins, in bytes; None if it shows no exact one."""
+    """The offset in bytes of the row-major range of memory that ``st`` shows; None if it shows no such range."""
     if len(st.views) != 1 or any(not isinstance(dim, int) for dim in st.shape):
         return None
     view = st.views[0]

@@ -1,7 +1,7 @@
 """Folding of constants and no-ops: constructors of AST nodes that apply the rewrites of :data:`RULES` on the way.
 
-Graphs keep what was asked for; the folding happens here, once a kernel is formed, so that it also sees constants that
-come through views, masks and casts.
+The lazy graph keeps what was asked for. Folding happens here, when a kernel's AST is built, and so also sees constants
+that come through views, masks and casts.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _bitcast_const(x: LazyOp) -> LazyOp | None:
     if inner.op is not Ops.CONST:
         return None
     value = bitcast_scalar(inner.arg, inner.dtype, x.dtype)
-    # A NaN's payload does not survive in a Python float of another width.
+    # Not of a NaN: renderers write one NaN, and its payload would be lost.
     return None if isinstance(value, float) and math.isnan(value) else ast.const(value, x.dtype, x.shape)
 
 
@@ -233,10 +233,10 @@ def splat(x: LazyOp, st: ShapeTracker) -> LazyOp:
 
 
 def load(slot: int, dtype: DType, st: ShapeTracker) -> LazyOp:
-    """Reads buffer ``slot`` through ``st``, with as few views as will do."""
+    """Reads buffer ``slot`` through ``st``; 0 if that shows padding alone."""
     if hidden(st):
         return ast.const(0, dtype, st.shape)
-    return ast.load(slot, dtype, st.simplify() if len(st.views) > 1 else st)
+    return ast.load(slot, dtype, st)
 
 
 def view(x: LazyOp, st: ShapeTracker | None) -> LazyOp:
@@ -249,7 +249,7 @@ def view(x: LazyOp, st: ShapeTracker | None) -> LazyOp:
         return splat(x, st)
     if x.op is Ops.VIEW:
         return view(x.src[0], x.arg + st)
-    return ast.view(x, st.simplify() if len(st.views) > 1 else st)
+    return ast.view(x, st)
 
 
 def reduce(x: LazyOp, op: Ops, axes: tuple[int, ...]) -> LazyOp:

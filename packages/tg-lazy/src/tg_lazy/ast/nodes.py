@@ -86,7 +86,7 @@ class LazyOp:
     def __new__(
         cls, op: Ops, dtype: DType, shape: tuple[sint, ...], src: tuple[LazyOp, ...] = (), arg: Any = None
     ) -> LazyOp:
-        # A node holds its operands: while it is alive, their numbers mean nothing else.
+        # A node keeps its operands alive, so no other object can get their ids meanwhile.
         intern_key = (op, dtype, shape, _arg_key(arg), *[id(s) for s in src])
         weak = LazyOp._interned.find(intern_key)
         if weak is not None:
@@ -106,12 +106,12 @@ class LazyOp:
     def key(self) -> bytes:
         """A digest of the structure, equal in every process for equal ASTs."""
         if self._key is None:
-            from hashlib import sha256  # brings OpenSSL with it, which a short program never needs
+            from hashlib import sha256  # loads OpenSSL, which a short program never needs
 
             for node in self.toposort():
                 if node._key is None:
                     arg = _arg_key(node.arg)
-                    bounds = " ".join(sorted(v.key for v in node.own_variables()))  # text shows their names alone
+                    bounds = " ".join(sorted(v.key for v in node.own_variables()))  # the text has only their names
                     text = f"{node.op.name}|{node.dtype.name}|{node.shape!r}|{arg!r}|{bounds}|"
                     own = sha256(text.encode())
                     for child in node.src:
@@ -192,7 +192,7 @@ def gather(slot: int, dtype: DType, st: ShapeTracker, index: LazyOp) -> LazyOp:
 
 
 def view(x: LazyOp, st: ShapeTracker) -> LazyOp:
-    """``x`` seen through ``st``. A view of a view, a load or a splat is folded into one node where it is exact."""
+    """``x`` seen through ``st``; ``x`` itself where that changes nothing. :func:`tg_lazy.ast.fold.view` folds views."""
     if st.contiguous and st.shape == x.shape:
         return x
     return LazyOp(Ops.VIEW, x.dtype, st.shape, (x,), st)

@@ -1,4 +1,4 @@
-"""Views that some values of their variables lead out of a buffer: they are looked at before each launch.
+"""Views that leave their buffer for some values of their variables, and so are checked before each launch.
 
 ``x[:, n]`` of four columns is right for ``n`` from 0 to 3, though the variable may go to 4 because ``x[:, :n]`` may.
 """
@@ -18,7 +18,7 @@ _MOST_VARIABLES = 4  # of a view whose corners are all tried
 
 
 class Doubt(NamedTuple):
-    """A view that may leave its buffer.
+    """A view that leaves its buffer for some values of its variables.
 
     Attributes:
       view: from indices to positions.
@@ -49,16 +49,16 @@ def _certain(doubt: Doubt) -> bool:
 
 
 def _inside(doubt: Doubt, values: Mapping[Variable, int]) -> tuple[int, int] | None:
-    """From where to where it reaches, if that is outside."""
+    """The least and the greatest position, if one of them is outside of the buffer."""
     reach = doubt.view.reach(values)
     return None if reach is None or (reach[0] >= 0 and reach[1] < doubt.size) else reach
 
 
 def check_reach(what: str, views: Iterable[Doubt], values: Mapping[Variable, int]) -> None:
-    """Does nothing where the values of the variables leave every view inside of its buffer.
+    """Checks that every view stays inside its buffer for these values of the variables.
 
     Raises:
-      IndexError: if they do not; ``what`` begins the message.
+      IndexError: if one does not; ``what`` begins the message.
     """
     for doubt in views:
         reach = _inside(doubt, values)

@@ -8,14 +8,14 @@ from .nodes import BufferArg, LazyOp
 
 
 def replaceable(sink: LazyOp) -> dict[int, tuple[int, ...]]:
-    """Which inputs of a kernel each of its outputs could overwrite: those read only where it is about to write.
+    """Which inputs each output of a kernel could overwrite: those that are read only at the element being written.
 
     Returns:
       For each output slot the input slots, in order; outputs that could overwrite none are left out.
     """
     stores = {store.arg[0]: store for store in sink.src}
     if len({store.src[0].shape for store in sink.src}) != 1 or len(stores) != len(sink.src):
-        return {}  # loops of several kinds: one might read what another has overwritten
+        return {}  # several loop nests: one might read what another has overwritten
     if any(arg.internal for arg in sink.arg):
         return {}
     read: dict[int, set[object]] = {}

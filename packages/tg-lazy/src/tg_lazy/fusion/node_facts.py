@@ -1,4 +1,4 @@
-"""What is known of each node before any decision: arithmetic, bytes read, and which reduction it finishes."""
+"""Facts about each node that no decision changes: arithmetic, bytes read, and which reduction it finishes."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class NodeFacts:
                 and src.size == node.size and not (st is not None and masked(st))
             ):  # fmt: skip
                 finishes = self.finishes[j]
-        if node.size > 2 * largest:  # products of everything with everything: memory would hold far more than it saves
+        if node.size > 2 * largest:  # an outer product: it is much larger than what it would save reading
             rows = 0
         self.finishes[i], self.rows[i], self.constant[i] = finishes, rows, constant
-        if finishes is not None and self.consumers[i] > 1:  # it will likely be in memory, as the end of an epilogue
+        if finishes is not None and self.consumers[i] > 1:  # likely to be realised, as the end of an epilogue
             flops, reads, largest = 0.0, float(node.nbytes), node.size
         self.flops[i], self.reads[i], self.largest[i] = min(flops, 1e15), reads, largest
 

@@ -104,13 +104,13 @@ class Space:
 
 
 ELSEWHERE = "elsewhere"
-"""Stands for a place in memory other than the one that the kernel is about to write."""
+"""A place in memory other than the element that the kernel is about to write."""
 ROW = "row"
-"""Stands for the element of the row that the outer loops of the outputs are at."""
+"""The element that belongs to the present row of the outputs' outer loops."""
 
 
 class Step:
-    """A kernel in the making, or a step that is none (COPY, CUSTOM, BUFFER_VIEW, EMPTY).
+    """What will be a kernel, or a step that is none (COPY, CUSTOM, BUFFER_VIEW, EMPTY).
 
     Attributes:
       roots: the nodes that it realises.
@@ -119,7 +119,7 @@ class Step:
       places: how it sees each of them from the loops of the outputs (None: one by one), or ROW, or ELSEWHERE.
       spaces: its loop nests.
       nested: nodes that are evaluated inside reductions.
-      computed: how many nodes are evaluated inside, each as often as it is evaluated differently.
+      computed: how many nodes are evaluated inside; one that is seen in several ways counts several times.
       reductions: those of them that are reductions.
       contraction: a reduction among them that uses its operands many times over.
       finished: the reduction of which the outputs are elementwise functions, and how they see it.

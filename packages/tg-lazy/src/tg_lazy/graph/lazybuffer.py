@@ -29,23 +29,23 @@ from .operands import check_alike, check_assigned, check_inside, describe, reduc
 from .origin import caller, detailed
 from .storage import Readers, Storage
 
-# By identity of label and operands. A node holds them: while it is alive, these numbers mean nothing else.
+# By the ids of label and operands, which a node keeps alive, so that no other object can get these ids meanwhile.
 _nodes: Interned[LazyBuffer] = Interned()
 _node_table, _find_node = _nodes.table, _nodes.find
 graph_lock = RLock()
 """Held while nodes are made or realised."""
-if hasattr(os, "register_at_fork"):  # a child finds the table whole and the lock free
+if hasattr(os, "register_at_fork"):  # so that a child finds the table consistent and the lock free
     _release = graph_lock.release
     os.register_at_fork(before=graph_lock.acquire, after_in_parent=_release, after_in_child=_release)
 
 _serials = count()
-# an Enum's members take long to look up
+# looked up once: attributes of an Enum are slow
 _ASSIGN, _BUFFER, _REDUCE, _VIEW = Ops.ASSIGN, Ops.BUFFER, Ops.REDUCE, Ops.VIEW
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
 
 def tell_methods() -> None:
-    """From now on nodes know, too, which method made them, as a part of which gradient: see :class:`~.origin.Told`."""
+    """From now on nodes also record which method made them, and for which gradient: see :class:`~.origin.Told`."""
     global caller
     caller = detailed
 
@@ -60,13 +60,13 @@ class LazyBuffer:
       shape: sizes, symbolic ones included.
       st: how the shape's indices map to the base's buffer.
       srcs: operands.
-      arg: what else the op needs.
+      arg: what the op needs besides operands.
       origin: file and line of the user's program that made the node.
       shared: whether equal graphs were built more than once, so that several owners may hold this node.
       stale: where the memory that this unrealised node reads was overwritten, if it was.
-      ended: whether a later version of this memory was made, for owners who must tell. Nothing in the graph looks here.
-      holders: owners who hold this node for its value, not for the memory; None if there are none. Who writes the
-        memory in place lets them copy the value before.
+      ended: whether a later version of this memory exists. It is kept for owners; the graph does not use it.
+      holders: owners that hold this node for its value, not for its memory; None if there are none. They get to copy
+        the value before the memory is overwritten in place.
       label: what it computes, apart from its operands; of memory that is there, see :meth:`memory_label`.
 
     Example:
@@ -110,10 +110,10 @@ class LazyBuffer:
         srcs: tuple[LazyBuffer, ...] = (),
         arg: Any = None,
     ) -> LazyBuffer:
-        # The hottest place of all: the commonest numbers of operands come first, and what is short is not called.
+        # The hottest function of the package: common numbers of operands come first, and short helpers are inlined.
         count = len(srcs)
         content: tuple[object, ...]
-        if arg is None or op is _ASSIGN:  # whose number says when it was made
+        if arg is None or op is _ASSIGN:  # whose argument is a serial number, the same in no two graphs
             if count == 1:
                 content = (op, device, dtype, st, srcs[0].st)
             elif count == 2:
@@ -131,7 +131,7 @@ class LazyBuffer:
                 label = label_of(content)
             key: tuple[object, ...] | None = None
             if op not in MEMORY:
-                # numbers alone: a tuple that the garbage collector need not look at
+                # integers alone, so that the garbage collector does not track the tuple
                 if count == 1:
                     key = (id(label), id(srcs[0]))
                 elif count == 2:
@@ -217,7 +217,7 @@ class LazyBuffer:
     @staticmethod
     def in_storage(storage: Storage, st: ShapeTracker, origin: tuple[str, int]) -> LazyBuffer:
         """Memory that exists, seen through ``st``, which is row-major and shows no more than there is."""
-        self = object.__new__(LazyBuffer)  # nothing is like it: it needs no table
+        self = object.__new__(LazyBuffer)  # unique, so it is not interned
         self.op, self.device, self.dtype, self.st = _BUFFER, storage.device, storage.dtype.element, st
         self.srcs, self.arg, self.shape, self.origin = (), None, st.shape, origin
         self.shared = self.ended = False
@@ -317,7 +317,7 @@ class LazyBuffer:
         base = self.base
         if base.op is Ops.CONST:
             return LazyBuffer.const(base.arg, dtype, (), self.device)._seen(self.st)
-        # Converted before it is repeated: the smaller side is the cheaper one.
+        # Convert before repeating: there are fewer elements.
         if base is not self and repeats(self.st, base.size):
             return base.cast(dtype)._seen(self.st)
         return LazyBuffer._new(Ops.CAST, self.device, dtype, contiguous(self.shape), (self,))
@@ -343,7 +343,7 @@ class LazyBuffer:
     # -- reduction ---------------------------------------------------------------------------------------------------
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
-        """The values combined along ``axes``, which stay with size 1. Narrow floats are added up in float32.
+        """The values combined along ``axes``, which stay with size 1. Sums and products of narrow floats use float32.
 
         Raises:
           ValueError: if ``op`` cannot reduce, or an axis is out of range or given twice.
@@ -397,7 +397,7 @@ class LazyBuffer:
                 break
             node = srcs[0].base
         if node.op in LEAVES or (node._storage is not None and node._storage.dtype is not node.dtype):
-            return self.clone()  # a constant, or an image, whose bytes are not those of the elements
+            return self.clone()  # a constant; or an image, whose bytes are not those of its elements
         return self if self.is_whole or byte_range(self) is not None else self.contiguous()
 
     def copy_to(self, device: str) -> LazyBuffer:
@@ -469,7 +469,7 @@ class LazyBuffer:
         return LazyBuffer.from_storage(self.storage, whole.shape)._seen(st)
 
     def seen(self, st: ShapeTracker) -> LazyBuffer:
-        """The base of this node seen through ``st``, which leads from row-major memory of as many elements."""
+        """The base of this node seen through ``st``, a tracker of a row-major buffer of the base's size."""
         return self._seen(st)
 
     def seen_through(self, view: View) -> LazyBuffer:
@@ -549,20 +549,20 @@ class LazyBuffer:
     # -- realisation -------------------------------------------------------------------------------------------------
 
     def unshare(self) -> None:
-        """Equal graphs that are built from now on are another node: this one's operands are about to be overwritten."""
+        """Makes equal graphs a new node from now on, because this one's operands are about to be overwritten."""
         with graph_lock:
             key, self._key = self._key, None
             if key is not None:
                 _nodes.drop(key, self)
 
     def realised_in(self, storage: Storage) -> None:
-        """The one transition: the value is in ``storage`` now, and the operands are let go."""
+        """The one transition of a node: its value is in ``storage`` now, and it drops its operands."""
         with graph_lock:
             if self._key is not None:
                 _nodes.drop(self._key, self)
             if self.readers:
                 storage.readers.update(self.readers)
-            # no calls from here on: a signal's handler cannot raise in between
+            # no calls from here on, so that no signal handler can raise in between
             self.op, self.srcs, self.arg, self._key, self.stale, self.label = _BUFFER, (), None, None, None, None
             self._storage = storage
             self.readers = storage.readers
@@ -582,7 +582,7 @@ def _constant(
 
 
 def byte_range(node: LazyBuffer) -> int | None:
-    """Where a node that is a row-major range of memory begins in it, in bytes; None if it is no such range."""
+    """The offset in bytes of a node that is a row-major range of memory; None if it is none."""
     if node.base.op not in MEMORY:
         return None
     return row_major_offset(node.st, node.dtype)

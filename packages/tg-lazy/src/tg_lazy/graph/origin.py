@@ -29,7 +29,7 @@ UNKNOWN = Origin(("<unknown>", 0))
 
 
 def caller(depth: int = 2) -> tuple[str, int]:
-    """File and line of the nearest frame, ``depth`` frames up, whose module is none of ours; else of the outermost."""
+    """File and line of the innermost frame, from ``depth`` up, outside of our packages; else of the outermost."""
     frame: Any = sys._getframe(depth)
     ours = _ours
     while True:  # every node asks, and there are many frames: as few steps as possible for each
@@ -50,7 +50,7 @@ def caller(depth: int = 2) -> tuple[str, int]:
 
 
 class Told(Origin):
-    """An origin that says more.
+    """An origin with the method that was called there.
 
     Attributes:
       method: what the user's program called there, as ``Tensor.log``.
@@ -69,11 +69,11 @@ class _Backward(local):
 
 BACKWARD = _Backward()
 WRAPPERS: set[CodeType] = set()
-"""Code of functions that stand around a method, and are not what was called."""
+"""Code of functions that wrap a method, and are not what the user called."""
 
 
 def detailed(depth: int = 2) -> Told:
-    """What :func:`caller` finds, and the function of ours that was called there."""
+    """What :func:`caller` finds, with the function of our packages that was called there."""
     file, line = caller(depth + 1)
     frame = inner = sys._getframe(depth)
     while frame.f_back is not None and _ours[frame.f_code.co_filename]:
@@ -86,7 +86,7 @@ def detailed(depth: int = 2) -> Told:
 
 
 def _name(frame: FrameType) -> str:
-    """What a frame's function is called by who uses it: a method by the class of the object."""
+    """The name by which users know a frame's function: for a method, with the class of the object."""
     code = frame.f_code
     first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
     owner = first if isinstance(first, type) else type(first)

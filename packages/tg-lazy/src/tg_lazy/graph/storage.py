@@ -15,11 +15,11 @@ _uids = count()
 
 
 class Readers(dict["ref[N]", None], Generic[N]):
-    """Weak references to the nodes that read some memory, in order; dead ones are swept as they become many.
+    """Weak references to the nodes that read some memory, in order; dead ones are swept once there are many.
 
-    It needs no lock: what is swept is removed one by one, so that who adds meanwhile, another thread or a finalizer
-    that the garbage collector runs in between, is not lost; who looks has a list of its own first. Nodes and owners of
-    memory are compared by identity, and have neither a length nor a truth value: what exists is true.
+    No lock is needed. Sweeping removes dead references one by one, so it loses nothing that another thread, or a
+    finalizer run by the garbage collector, adds meanwhile; and every reader iterates over a copy. Nodes and owners of
+    memory define neither length nor truth, so that a live one is always true.
 
     Attributes:
       limit: how many references there may be before they are swept.
@@ -28,7 +28,7 @@ class Readers(dict["ref[N]", None], Generic[N]):
     limit = 32
 
     def sweep(self) -> None:
-        """Forgets what is gone."""
+        """Removes dead references."""
         for gone in filterfalse(call, list(self)):
             self.pop(gone, None)
         self.limit = max(32, 2 * len(self))
@@ -39,7 +39,7 @@ class Readers(dict["ref[N]", None], Generic[N]):
 
 
 class Storage:
-    """A buffer's identity. The runtime keeps the memory itself in :attr:`payload`.
+    """The identity of a buffer. The runtime keeps the memory itself in :attr:`payload`.
 
     Attributes:
       device: canonical device name.
@@ -50,7 +50,7 @@ class Storage:
       uid: number unique in this process, for printing.
       root: the storage whose memory this one is a part of; itself, unless it was made by a BUFFER_VIEW.
       readers: the nodes that read this memory.
-      holders: owners who hold it for its value, not for the memory; None if there are none. They are kept by the root.
+      holders: owners that hold it for its value, not for its memory; None if there are none. The root keeps them.
     """
 
     __slots__ = ("__weakref__", "_root", "device", "dtype", "holders", "payload", "readers", "size", "uid")

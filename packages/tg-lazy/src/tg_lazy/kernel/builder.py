@@ -21,8 +21,7 @@ Seen = tuple[Node, ShapeTracker | None]
 class KernelBuilder:
     """Builds one kernel's AST.
 
-    A masked view is pushed through an op too: where the op does not give 0 for operands that are 0, a select puts the
-    padding's 0 back.
+    Masked views are pushed through ops, too. Where an op of zeros is not 0, a select restores the padding's 0.
 
     Attributes:
       slots: the kernel's memory, in slot order: outputs first.
@@ -131,7 +130,7 @@ class KernelBuilder:
         if fold.zero_of(op, [None if x is None else x.arg for x in plain]):
             at = [s if x is None else ast.const(x.arg, x.dtype, shape) for s, x in zip(src, plain, strict=True)]
             return fold.alu(op, *at)
-        if op in (Ops.FDIV, Ops.IDIV, Ops.MOD):  # padding must not divide by its 0, but gives 0 / 1
+        if op in (Ops.FDIV, Ops.IDIV, Ops.MOD):  # padding must not divide by its 0: it is divided by 1
             src[1] = fold.alu(Ops.WHERE, valid(st), src[1], ast.const(1, src[1].dtype, shape))
             return fold.alu(op, *src)
         return fold.alu(op, *src) if fold.keeps_zero(op, node.dtype) else self.select(fold.alu(op, *src), st)

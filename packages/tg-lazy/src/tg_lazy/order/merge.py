@@ -1,8 +1,8 @@
 """Kernels with several outputs: kernels over the same loops that share memory become one.
 
 Two steps are merged if they run over the same elements and reduce the same ranges, read a common input or one reads
-what the other writes, and every direct dependency between them is on the same element. They must also be neighbours in
-the order, or can be made so without a cycle.
+what the other writes, and every direct dependency between them is on the same element. Merging them must not close a
+cycle.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Merging:
             ended = {root.storage for root in outputs if root.op is Ops.ASSIGN}
             if any(node.storage in ended for node in first.inputs):
                 return False
-        # whatever passes between the two must pass on the same element
+        # what one hands to the other must be used at the same element
         for one, two in ((first, second), (second, first)):
             for root in one.roots:
                 if root in two.places and two.places[root] != {None}:
@@ -99,7 +99,7 @@ class Merging:
         rows = first.space.size
         if rows >= second.space.size or first.contraction or second.contraction:
             return False
-        # one that has rows of its own already hands them on: the outer loops of ``second`` must make them, too
+        # the outer loops of ``second`` must also make the rows that ``first`` itself has merged
         if not all(second.space.has_rows(max_size(seen_shape(target_of(root)))) for root in first.roots):
             return False
         if any(not isinstance(dim, int) for dim in (*first.space.shape, *second.space.shape)):
@@ -143,7 +143,7 @@ class Merging:
             if node not in first.roots:
                 first.places.setdefault(node, set()).update(places)
         if any(root in second.nested for root in first.roots):
-            first.nested.update(first.inputs)  # what makes a root is read wherever that is evaluated
+            first.nested.update(first.inputs)  # the root is evaluated in a reduction, and so are its inputs
         first.inputs.update((node, None) for node in second.inputs if node not in first.roots)
         first.roots += second.roots
         first.computed += second.computed

@@ -164,7 +164,7 @@ class Ordering:
         """Copies a version of memory for the readers that cannot come before the step that overwrites it."""
         for (reader, writer), nodes in list(self.hazards.items()):
             if (reader, writer) in self.firm:
-                continue  # the writer needs the reader for another reason: a copy of what it reads frees nobody
+                continue  # the writer depends on the reader for another reason: a copy would not break the cycle
             if reader not in stuck or writer not in stuck or not self._reaches(writer, reader, stuck):
                 continue
             node = next(iter(nodes))
@@ -183,7 +183,7 @@ class Ordering:
             for other in dict.fromkeys([reader, *self._late_readers(node, writer, stuck)]):
                 others = self.hazards.get((other, writer), {})
                 others.pop(node, None)
-                if not others:  # the order stays for the sake of what else it reads there
+                if not others:  # else the order is still needed for what it reads besides
                     self.hazards.pop((other, writer), None)
                     self.before[writer].pop(other, None)
                     self.after[other].pop(writer, None)

@@ -1,8 +1,8 @@
-"""The last word on the order of kernels: what gives memory back goes first.
+"""The final order of kernels, which keeps peak memory low: kernels that free memory run first.
 
-The order by position in the graph puts an optimizer's updates at the end, and so keeps every gradient of an activation
-until then. Here a kernel that frees at least what it takes for a while runs as soon as it can; the others keep their
-order. Memory that is there to stay when all is done, such as outputs, does not count against a kernel that frees some.
+The order by position in the graph puts an optimizer's updates at the end, and so keeps every gradient until then. Here
+a kernel that frees at least as much temporary memory as it allocates runs as soon as it can; the others keep their
+order. Memory that outlives the schedule, such as outputs, does not count against a kernel that frees some.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .order import Ordering
 
 Run = list[Step]
 LASTING = frozenset({"output", READER})
-"""Why a node is realised that somebody holds."""
+"""Reasons of nodes that outlive the schedule."""
 
 
 class _Memory:
-    """What each run takes and gives back.
+    """What each run allocates and frees.
 
     Attributes:
       readers: for each temporary the runs that have yet to read it.
       reads: for each run the temporaries that it reads.
       taken: bytes of the temporaries that each run makes.
-      stays: bytes of what else it makes.
+      stays: bytes that it makes and that outlive the schedule.
       given: bytes of the temporaries of which it is the last reader, as far as that is known.
     """
 
@@ -39,7 +39,7 @@ class _Memory:
         lasting: set[Storage] = set()
         for number, run in enumerate(runs):
             before = {node.storage for step in run for node in step.inputs}
-            for root in run[-1].roots:  # what the steps before it make is no memory
+            for root in run[-1].roots:  # what earlier steps of a run make is internal to the kernel
                 if root.storage is not None and root.storage not in before and root.storage.root is root.storage:
                     made[root.storage] = number
                     if root.reason in LASTING:
@@ -58,18 +58,18 @@ class _Memory:
         for storage, numbers in self.readers.items():
             for number in numbers:
                 self.reads[number].append(storage)
-            self.look(storage)
+            self.last_reader(storage)
 
-    def look(self, storage: Storage) -> int | None:
-        """The last reader of a temporary, from now on known to be that; None if there are several."""
+    def last_reader(self, storage: Storage) -> int | None:
+        """The only reader left of a temporary, which then frees it; None if there are several."""
         if len(self.readers[storage]) != 1:
             return None
         (last,) = self.readers[storage]
         self.given[last] += storage.nbytes
         return last
 
-    def spares(self, number: int) -> bool:
-        """Whether memory is won, or at least not lost, by a run."""
+    def frees(self, number: int) -> bool:
+        """Whether a run frees at least as much memory as it allocates."""
         given = self.given[number]
         return self.taken[number] <= given and (given > 0 or not self.stays[number])
 
@@ -88,7 +88,7 @@ def lower_peak(runs: Sequence[Run], ordering: Ordering) -> list[Run]:
     others: list[int] = []
 
     def enter(number: int) -> None:
-        heappush(first if runs[number][0].is_kernel and memory.spares(number) else others, number)
+        heappush(first if runs[number][0].is_kernel and memory.frees(number) else others, number)
 
     for number, count in enumerate(waiting):
         if not count:
@@ -98,12 +98,12 @@ def lower_peak(runs: Sequence[Run], ordering: Ordering) -> list[Run]:
     while first or others:
         number = heappop(first or others)
         if done[number]:
-            continue  # it was entered again when it was found to spare memory
+            continue  # it was entered a second time when it turned out to free memory
         done[number] = True
         out.append(runs[number])
         for storage in memory.reads[number]:
             memory.readers[storage].discard(number)
-            last = memory.look(storage)
+            last = memory.last_reader(storage)
             if last is not None and not waiting[last]:
                 enter(last)
         for following in {of[after] for step in runs[number] for after in ordering.after[step]} - {number}:

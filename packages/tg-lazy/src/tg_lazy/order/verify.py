@@ -1,4 +1,4 @@
-"""A last look at a schedule: every kernel finds in memory the version that it was made for."""
+"""A check of a finished schedule: every kernel finds in memory the version that it was made for."""
 
 from __future__ import annotations
 

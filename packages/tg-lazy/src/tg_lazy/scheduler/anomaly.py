@@ -1,4 +1,4 @@
-"""Anomaly mode: steps that know which line of the user's program each of their operations comes from."""
+"""Anomaly mode: schedule items that record which line of the user's program made each of their operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ops import LEAVES, Ops
 from ..settings.context import ContextVar
 
 ANOMALY: ContextVar[int] = ContextVar("ANOMALY", 0, tell_methods)
-"""Whether what kernels write is looked at: 1 for NaN, 2 for infinities, too."""
+"""Whether what kernels write is checked: 1 for NaN, 2 for infinities as well."""
 
 
 class Part(NamedTuple):

@@ -30,7 +30,7 @@ class ScheduleItem:
     ) -> None:  # fmt: skip
         self.ast, self.bufs, self.reason, self.origin, self.fused = ast, bufs, reason, origin, fused
         self.commits = commits
-        # who reads what an assignment overwrites, as far as this schedule knows
+        # the readers, at this moment, of what an assignment overwrites
         self._known = tuple([
             (weak, node.origin) for node, _ in commits if node.op is Ops.ASSIGN
             for weak in list(node.srcs[0].base.readers)
@@ -38,7 +38,7 @@ class ScheduleItem:
         for weak, _ in self._known:
             reader = weak()
             if reader is not None:
-                reader.unshare()  # another thread that builds the same does not get what will be stale
+                reader.unshare()  # so that a thread that builds the same graph does not get a node that will be stale
 
     @property
     def nodes(self) -> tuple[LazyBuffer, ...]:
@@ -46,11 +46,10 @@ class ScheduleItem:
         return tuple(node for node, _ in self.commits)
 
     def commit(self) -> None:
-        """Marks the nodes realised; to be called once the step was executed, or enqueued in order.
+        """Marks the nodes realised. To be called once the step was executed, or enqueued in order.
 
-        An unrealised node that still reads memory that the step has overwritten is marked stale: it cannot be
-        scheduled any more, and says so. One that another thread made since the schedule was made reads the new content:
-        which of the two was first, nobody said.
+        An unrealised node that still reads memory that the step has overwritten becomes stale: scheduling it raises.
+        One that another thread has made since then reads the new content, as the program did not order the two.
         """
         for node, storage in self.commits:
             node.realised_in(storage)

@@ -38,7 +38,7 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
 
     Raises:
       ValueError: if a symbolic variable is bound to two values.
-      RuntimeError: if a node reads memory that was overwritten since it was made, while nothing kept it from that.
+      RuntimeError: if a node is stale: it reads memory that was overwritten before the node was realised.
     """
     with graph_lock:
         bases = _unrealised(outputs)
@@ -63,8 +63,12 @@ def recognise(
 ) -> tuple[template.Template, list[LazyBuffer], list[ScheduleItem] | None] | tuple[()] | None:
     """The remembered schedule of a graph like that of ``outputs``, and the nodes that take the places in it.
 
-    Where it overwrites memory its items are there, too: they know who reads that memory now, and nobody can come in
-    between. Empty where there is nothing to do. None where nothing is remembered; :func:`schedule` is the way then.
+    If it overwrites memory, its items are included: they hold the present readers of that memory, and the lock keeps
+    others from becoming readers meanwhile.
+
+    Returns:
+      An empty tuple if there is nothing to do; None if no such schedule is remembered, and :func:`schedule` has to make
+      one.
     """
     with graph_lock:
         bases = _unrealised(outputs)
@@ -101,7 +105,7 @@ def _scheduled(
 
 
 class _Plan:
-    """A graph and its fusion, let go of at the end of a ``with`` block: nothing here may keep the lazy graph alive."""
+    """A graph and its fusion, released at the end of a ``with`` block, so that they keep no lazy graph alive."""
 
     def __init__(self, bases: list[LazyBuffer], extra: Sequence[LazyBuffer] = ()) -> None:
         self.graph = Graph()

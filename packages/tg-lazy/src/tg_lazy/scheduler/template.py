@@ -1,9 +1,9 @@
-"""Schedules remembered by structure: the same graph over other memory needs no second thought.
+"""Schedules remembered by structure: a graph of a known structure over other memory is not scheduled again.
 
 A graph's structure is its nodes in topological order, each with what it computes, on which earlier nodes, through which
 views; for memory, which of it is the same. Of a graph that assigns, who reads the memory that it overwrites belongs to
 its structure too: nodes outside, which are computed first, and nodes inside that somebody holds. Graphs with host
-functions are left out; so are symbolic ones, whose structure holds the values of the moment.
+functions are not remembered, nor are symbolic ones, whose structure includes the current values.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LARGEST = 1 << 15
 CAPACITY = 512
 """How many schedules are remembered."""
 CAPACITY_NODES = 1 << 17
-"""Of how many nodes together."""
+"""Nodes of all remembered schedules together."""
 
-_UNTOLD = frozenset({Ops.CUSTOM})
-_ASSIGN, _VIEW = Ops.ASSIGN, Ops.VIEW  # an Enum's members take long to look up
+_NOT_REMEMBERED = frozenset({Ops.CUSTOM})
+_ASSIGN, _VIEW = Ops.ASSIGN, Ops.VIEW  # looked up once: attributes of an Enum are slow
 
 
 class Structure:
@@ -58,7 +58,7 @@ class Structure:
         self._places: dict[object, int] = {}
 
     def walk(self, roots: Iterable[LazyBuffer]) -> bool:
-        """Adds bases and what they depend on; whether that can be remembered."""
+        """Adds bases and what they depend on. Returns whether the structure can be remembered."""
         places, nodes, entries = self._places, self.nodes, self.entries
         place, same = places.get, places.setdefault
         for root in roots:
@@ -83,7 +83,7 @@ class Structure:
                         storage = src._storage
                         if storage is None:
                             entries.append(src.label)  # type: ignore[arg-type]
-                        else:  # which memory, and of which other memory it is a part
+                        else:  # which memory it is, and of which other memory it is a part
                             entries += (src.label or src.memory_label(), same(storage, number))
                             if storage._root is not None:
                                 entries.append(same(storage._root, number))
@@ -92,7 +92,7 @@ class Structure:
                     continue
                 stack.pop()
                 number = places[lazy] = len(nodes)
-                if lazy.op in _UNTOLD or lazy.stale is not None or number >= LARGEST:
+                if lazy.op in _NOT_REMEMBERED or lazy.stale is not None or number >= LARGEST:
                     return False
                 if lazy.op is _ASSIGN:
                     self.assigns.append(number)
@@ -103,7 +103,7 @@ class Structure:
         return True
 
     def find_hazards(self, bases: Sequence[LazyBuffer]) -> bool:
-        """Adds what a graph that assigns depends on beside its nodes; whether that can be remembered."""
+        """Adds what a graph that assigns depends on besides its nodes. Returns whether it can be remembered."""
         nodes, entries = self.nodes, self.entries
         seen: set[LazyBuffer] = set()
         while True:
@@ -116,7 +116,7 @@ class Structure:
             self.readers += more
             if not self.walk(more):
                 return False
-        # the number of an ASSIGN tells its place among those of its memory
+        # the serial number of an ASSIGN is its place among the versions of its memory
         self.assigns.sort(key=lambda n: nodes[n].arg)
         entries += self.assigns
         roots = {*bases, *self.readers}

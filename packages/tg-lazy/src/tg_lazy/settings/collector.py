@@ -1,4 +1,4 @@
-"""The garbage collector, out of the way for a moment."""
+"""The garbage collector, paused for a block."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from types import TracebackType
 
 
 class Uncollected:
-    """Turns the collector off inside a ``with`` block, for work that makes many objects and few cycles.
+    """Pauses the collector inside a ``with`` block, for work that makes many objects and few cycles.
 
-    In a large graph the collector's walks over everything that is alive take longer than the work itself. Where it is
-    off already it stays so.
+    With a large graph alive, the collector's walks over all of it take longer than the work itself. A collector that is
+    off already stays off.
 
     Example:
       >>> import gc

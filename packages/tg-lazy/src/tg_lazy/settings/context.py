@@ -21,8 +21,8 @@ def getenv(key: str, default: int = 0) -> int: ...
 def getenv(key: str, default: int | str = 0) -> int | str:
     """The environment variable ``key``, converted to the type of ``default``.
 
-    One that is empty counts as not set. Where a number is wanted and the variable holds something else, a
-    ``RuntimeWarning`` says so, and it counts as not set: what somebody else means by such a name stops no program.
+    An empty variable counts as not set. So does one that holds no number where a number is expected, with a
+    ``RuntimeWarning``: another program may use the same name, and must not stop this one.
     """
     raw = os.environ.get(key, "").strip()
     if not raw:
@@ -44,8 +44,8 @@ class ContextVar(Generic[T]):
     """A named setting, read from the environment once and overridden by :class:`Context`.
 
     Attributes:
-      value: the value in force: in this thread, and in this task of ``asyncio``. To set it is to change what is in
-        force wherever no :class:`Context` overrides it.
+      value: the current value in this thread and ``asyncio`` task. Assigning to it changes the value wherever no
+        :class:`Context` overrides it.
     """
 
     registry: ClassVar[dict[str, ContextVar[int] | ContextVar[str]]] = {}
@@ -57,7 +57,8 @@ class ContextVar(Generic[T]):
         Args:
           key: its name.
           default: its value where the environment says nothing.
-          named: called before it has another value for the first time, by the environment or by a :class:`Context`.
+          named: called before it first takes a value other than the default, from the environment or a
+            :class:`Context`.
         """
         if key in ContextVar.registry:
             raise RuntimeError(f"the setting {key} is declared twice")
@@ -84,11 +85,11 @@ class ContextVar(Generic[T]):
 
 
 _overrides: contextvars.ContextVar[Mapping[str, int | str] | None] = contextvars.ContextVar("overrides", default=None)
-_base: Any = ContextVar.__dict__["value"]  # where the value lies that holds outside of every Context
+_base: Any = ContextVar.__dict__["value"]  # the slot of the value outside of every Context
 
 
 class _Overridden(ContextVar[T]):
-    """A setting that some :class:`Context` has named; the others are read without looking for one."""
+    """A setting that some :class:`Context` has overridden once; all others are read without a look at overrides."""
 
     __slots__ = ()
 
@@ -135,14 +136,14 @@ class Context(Scope):
         self._values = values
 
     def restorer(self) -> Callable[[], object]:
-        """Puts back what overrides settings now."""
+        """What restores the overrides that are in force now."""
         return partial(_overrides.set, _overrides.get())
 
     def change(self) -> None:
-        """Adds to what overrides settings."""
+        """Adds overrides to those in force."""
         _overrides.set({**(_overrides.get() or {}), **self._values})
 
 
 DEBUG: ContextVar[int] = ContextVar("DEBUG", 0)
 STRICT: ContextVar[int] = ContextVar("STRICT", 0)
-"""Whether sums of floats keep the order in which they are stated."""
+"""Whether sums of floats are computed in the order in which the program states them."""

@@ -1,8 +1,8 @@
-"""Blocks that change a setting and put it back whatever happens, a signal at any instruction included.
+"""Blocks that change a setting and restore it whatever happens, even if a signal interrupts them anywhere.
 
 Python runs signal handlers between its instructions, and a handler may raise: Ctrl-C does. An ``__exit__`` written in
-Python can so end before its first line, and what it was to put back stays changed. The end of a :class:`Scope` is one
-call of C functions, in which no handler runs.
+Python can therefore end before its first line, and leave the setting changed. A :class:`Scope` ends with one call of C
+functions, during which no handler runs.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class _AtEnd(io.IOBase):
     Source: CPython, ``Modules/_io/iobase.c``, ``iobase_exit``.
     """
 
-    closed = True  # so that nothing is closed once more when the object goes
+    closed = True  # else the destructor would close it again
     close: Any = None
 
 
 class _Exit:
     """The ``__exit__`` of a :class:`Scope` in a ``with`` statement.
 
-    The statement looks it up in the class, before the block is entered: it knows what to put back. An explicit
-    ``scope.__exit__(…)``, which comes after the entry, finds the attribute of the object instead, see
+    The statement looks it up in the class before it enters the block, so it still sees what has to be restored. An
+    explicit ``scope.__exit__(…)`` comes after the entry, and finds the attribute of the object instead: see
     :class:`Scope`.
     """
 
@@ -57,9 +57,9 @@ def _leave(saved: list[Callable[[], object]], *error: object) -> None:
 
 
 class Scope(ABC):
-    """A ``with`` block, or a decorator, that changes something. It may be entered again, also inside of itself.
+    """A ``with`` block, or a decorator, that changes something. It is reusable and reentrant.
 
-    A subclass says what is changed, and how it is put back: by a C function, such as ``partial(setattr, …)``.
+    A subclass says what it changes, and which C function restores it, such as ``partial(setattr, …)``.
     """
 
     __slots__ = ("__dict__", "saved")
@@ -72,7 +72,7 @@ class Scope(ABC):
 
     @abstractmethod
     def restorer(self) -> Callable[[], object]:
-        """What puts back what is in force now: a C function."""
+        """A C function that restores the present state."""
 
     @abstractmethod
     def change(self) -> None:
@@ -89,7 +89,7 @@ class Scope(ABC):
             raise
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, each call of which is such a block."""
+        """The function, with each call of it inside such a block."""
 
         @wraps(function)
         def changed(*args: P.args, **kwargs: P.kwargs) -> R:

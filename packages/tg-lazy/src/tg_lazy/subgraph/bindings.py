@@ -1,4 +1,4 @@
-"""Bound variables: a schedule is made for the variables, and their values are told apart from it."""
+"""Bound variables: a schedule is made for the variables, and their values are kept beside it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Graph:
 
     def _add(self, lazy: LazyBuffer) -> None:
         if lazy.stale is not None:
-            if lazy.op is Ops.EMPTY:  # which reads nothing: it stands for what a replay would have to leave
+            if lazy.op is Ops.EMPTY:  # which reads nothing: a placeholder for what a recorded function would return
                 raise RuntimeError(
                     f"a value of shape {lazy.shape}, made at {lazy.origin[0]}:{lazy.origin[1]}, was left by the "
                     f"function at {lazy.stale[0]}:{lazy.stale[1]} uncomputed, or as a view of its argument, and is not "
@@ -78,7 +78,7 @@ class Graph:
         self.of[lazy] = self.add(node)
 
     def release(self) -> None:
-        """Lets go of the lazy graph, which this graph must not keep alive once it is scheduled."""
+        """Drops the lazy graph, which this graph must not keep alive once it is scheduled."""
         for node in self.nodes:
             node.lazy = None
         self.of.clear()

@@ -20,9 +20,9 @@ from ..ops import LEAVES, MEMORY, Ops
 from .graph import Graph
 
 T = TypeVar("T")
-_ASSIGN, _BUFFER_VIEW, _VIEW = Ops.ASSIGN, Ops.BUFFER_VIEW, Ops.VIEW  # an Enum's members take long to look up
+_ASSIGN, _BUFFER_VIEW, _VIEW = Ops.ASSIGN, Ops.BUFFER_VIEW, Ops.VIEW  # looked up once: an Enum's are slow
 LARGE = 1 << 22
-"""Bytes up to which a value may take more memory than what it is made of."""
+"""Bytes from which on a value is not kept if it is much larger than its operands."""
 READER = "it reads memory that this schedule overwrites"
 
 
@@ -101,7 +101,7 @@ def outside(version: LazyBuffer, inside: Container[object]) -> Iterable[LazyBuff
 
 
 def _inflates(lazy: LazyBuffer) -> bool:
-    """Whether a value is large, and much larger than what it is made of, so that its users are what should be kept."""
+    """Whether a value is large, and much larger than its operands, so that its users should be kept instead."""
     size = _elements(lazy)
     return size * lazy.dtype.itemsize > LARGE and size > 2 * max((_elements(src.base) for src in lazy.srcs), default=0)
 
@@ -138,8 +138,8 @@ def kept(graph: Graph, held: Container[LazyBuffer] | None) -> list[LazyBuffer]:
 
     Args:
       graph: with what is realised decided.
-      held: the nodes that are held from outside; None to find out, which it must then be possible to do: nothing but
-        the graph and those who hold them may refer to its nodes.
+      held: the nodes that are held from outside; None to count references, which is right only while nothing but the
+        graph and its holders refers to its nodes.
     """
     ended = set(overwritten(list(graph.of)))
     if not ended:
@@ -159,7 +159,7 @@ def held_from_outside(order: Sequence[LazyBuffer], own: int) -> set[LazyBuffer]:
       order: bases.
       own: how many references to each the caller has, ``order`` included.
     """
-    known = _references(order, own)  # counted in a function of its own, whose variables hold nothing any more
+    known = _references(order, own)  # a function of its own, so that its variables hold no reference any more
     return {lazy.base for lazy in _beyond(known, _SLACK)}
 
 

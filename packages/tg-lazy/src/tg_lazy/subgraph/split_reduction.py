@@ -18,7 +18,7 @@ from ..trackers import contiguous, max_size
 from .node import Node, seen_shape
 
 VECTORS = 16
-"""Elements of which the parts are a multiple where they may be padded and are long: all of them begin alike."""
+"""Long parts that may be padded are a multiple of so many elements, so that each begins with a whole vector."""
 
 
 def in_parts(st: ShapeTracker, axis: int, op: Ops, dtype: DType, most: int) -> ShapeTracker:
