@@ -25,6 +25,6 @@ def watched(prg: Runner, bufs: Sequence[Buffer | None], values: Vars, origin: ob
     kernel = getattr(prg, "ast", None)
     if kernel is None and not isinstance(prg, CustomOp):
         return None
-    from .watch import Watch  # which a program never needs that does not ask for it
+    from .watch import Watch  # imported only where anomaly mode is on
 
     return Watch(prg.name, kernel, [buffer for buffer in bufs if buffer is not None], values, origin)

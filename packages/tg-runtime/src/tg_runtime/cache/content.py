@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .folder import CACHEMB, NEW, Folder, opened
 
 _OURS = re.compile(r"[a-z]+/([0-9a-f]{2}/[0-9a-f]{62}|([0-9a-f]{2}/)?\.new-[^/]+|[0-9a-f]{16}\.[a-z]+)")
-_STALE_S = 3600.0  # after which a file that is being written was left by a process that ended
+_STALE_S = 3600.0  # a temporary file older than this was left behind by a process that died
 
 
 def entries(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:

@@ -23,10 +23,10 @@ CCACHE: ContextVar[int] = ContextVar("CCACHE", 1)
 
 _MAGIC = b"tgc2"
 _HEAD = len(_MAGIC) + 32
-_USED_S = 3600.0  # how exactly it is known when an entry was used
-_OFTEN = 16  # times in which as much is written as may be kept that it is looked how much there is
+_USED_S = 3600.0  # resolution of the time at which an entry was last used
+_OFTEN = 16  # the size of the cache is checked this often while as much is written as it may hold
 _KEPT = 64  # most files of :func:`keep` in a table
-_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO)  # these say nothing about an entry
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO)  # say nothing about an entry
 
 _written = 0
 
@@ -38,7 +38,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def _sha256(data: bytes) -> bytes:
-    import hashlib  # loads OpenSSL, which is not for the start of every program
+    import hashlib  # loads OpenSSL, which would slow the start of every program
 
     return hashlib.sha256(data).digest()
 
@@ -77,7 +77,7 @@ def _read(folder: Folder, name: str) -> bytes:
         if time.time() - os.fstat(handle).st_mtime > _USED_S and os.utime in os.supports_fd:
             try:
                 os.utime(handle)
-            except OSError:  # a file system that is read-only keeps its times
+            except OSError:  # a read-only file system
                 pass
         return content
 
@@ -149,7 +149,7 @@ def _prune_now_and_then(key: str, nbytes: int) -> None:
     _written += nbytes
     if key.startswith("00") or _written > (CACHEMB.value << 20) // _OFTEN:
         _written = 0
-        from .content import prune  # not for the start of every program
+        from .content import prune  # rarely needed, so not imported at the start
 
         prune()
 

@@ -150,7 +150,7 @@ def opened(make: bool = False) -> Iterator[Folder | None]:
         yield None
         return
     if not POSIX:
-        yield Folder(path, None)  # a home is its owner's there, and descriptors of folders are not to be had
+        yield Folder(path, None)  # Windows: homes are private, and folders have no descriptors
         return
     try:
         handle = _descriptor(path, make)

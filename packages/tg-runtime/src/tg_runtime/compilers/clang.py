@@ -13,7 +13,7 @@ from ..host.tools import c_compiler
 from .llvm import disassemble
 
 MISSING = "no clang on the PATH, and CC names none (install clang, or set CC)"
-# a frame larger than a page is touched page by page: what has no stack left faults, and does not write elsewhere
+# large frames are touched page by page: a stack overflow faults instead of writing elsewhere
 _PROBED = ("-fstack-clash-protection",)
 _FLAGS = ("-O2", "-ffreestanding", "-fno-math-errno", "-nostdlib", "-fPIC", "-fno-stack-protector", "-c")
 

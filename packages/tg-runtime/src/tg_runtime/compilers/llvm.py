@@ -26,7 +26,7 @@ _TUNED_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimi
 _VECTOR = re.compile(r"<\d+ x ")
 _UNKNOWN = re.compile(r"'\+?(\S+)' is not a recognized (processor|feature)")
 _listening = threading.Lock()
-# LLVM ends the process when it gets no memory: what it may take for a kernel, and malloc may reserve.
+# LLVM aborts when it gets no memory. This much it may need for a kernel, and malloc may reserve.
 _LEAST_BYTES, _BYTES_PER_CHARACTER = 64 << 20, 256
 
 
@@ -93,7 +93,7 @@ class LLVMCompiler(Compiler):
     def __init__(self, arch: CPUArch | None = None, triple: str = "", level: int = 2, tuned: bool = False) -> None:
         self.arch, self.level, self.tuned = arch or CPUArch(), level, tuned
         self.triple = triple = triple or (self.arch.kind.triple if self.arch.machine else "")
-        # asking LLVM for the host's name would cost its loading, even where the binary is on disk already
+        # asking LLVM for the host's name would load it even where the binary is on disk already
         native = "" if triple or self.arch.cpu else cpu_identity()
         chosen = f"{triple}:{self.arch.cpu}:{','.join(self.arch.features)}:{native}"
         passes = ",".join(_TUNED_PASSES) if tuned else ""
@@ -158,7 +158,7 @@ class LLVMCompiler(Compiler):
     def _optimised(self, src: str, vectors: bool) -> Any:
         binding = _binding()
         try:
-            # a context of its own, which goes with it: one for all would keep every type and constant there ever was
+            # a context for each module: a common one would keep every type and constant ever made
             module = binding.parse_assembly(src, binding.create_context())
             module.verify()
         except RuntimeError as error:

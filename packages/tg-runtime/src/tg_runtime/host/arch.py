@@ -60,12 +60,12 @@ MACHINES = {
     )
 }
 _ALIASES = {"amd64": "x86_64", "arm64": "aarch64"}
-# what LLVM and Linux call differently
+# names that differ between LLVM and Linux
 _LINUX = {
     "avx512bf16": "avx512_bf16", "avx512vnni": "avx512_vnni",
     "sse3": "pni", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "lzcnt": "abm",
 }  # fmt: skip
-# what an extension of x86-64 is built on: it goes with them, and brings them
+# what each extension of x86-64 requires: it is off where that is off, and brings that along where it is on
 _NEEDS = {
     "avx2": frozenset({"avx"}), "fma": frozenset({"avx"}), "f16c": frozenset({"avx"}),
     "avx512f": frozenset({"avx", "avx2", "fma", "f16c"}),

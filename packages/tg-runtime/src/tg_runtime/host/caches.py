@@ -117,11 +117,11 @@ def _joined(found: dict[int, Cache], line: int, usual: Caches) -> Caches:
     """What is known, and what is usual of the rest."""
     l1 = found.get(1, Cache(usual.l1_bytes, usual.l1_ways))
     l2 = found.get(2, Cache(usual.l2_bytes, usual.l2_ways, l1.sharers))
-    cores = max(1, l2.sharers // l1.sharers)  # threads of a core share its first-level cache, too
+    cores = max(1, l2.sharers // l1.sharers)  # threads of a core also share its first-level cache
     return Caches(
         l1_bytes=l1.nbytes,
         l1_ways=l1.ways or max(1, l1.nbytes * usual.l1_ways // usual.l1_bytes),  # more, not longer ways
-        l2_bytes=max(l2.nbytes // cores, min(l2.nbytes, 2 * l1.nbytes)),  # some guests say that all cores share it
+        l2_bytes=max(l2.nbytes // cores, min(l2.nbytes, 2 * l1.nbytes)),  # some virtual machines call it shared
         l2_ways=l2.ways or usual.l2_ways,
         last_bytes=found[3].nbytes if 3 in found else usual.last_bytes,
         line_bytes=line or usual.line_bytes,

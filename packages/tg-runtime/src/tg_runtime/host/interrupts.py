@@ -16,7 +16,7 @@ once.
 
 from __future__ import annotations
 
-# signal's own functions make an Enum's members of their results, which takes ten times as long
+# the functions of `signal` wrap results in Enum members, which takes ten times as long
 import _signal as signals  # type: ignore[import-not-found]
 import sys
 import threading
@@ -55,7 +55,7 @@ class _Relay:
         try:
             return self.handler(number, frame)
         except BaseException:
-            _abandoning = True  # no other signal is heard before all is marked
+            _abandoning = True  # other signals wait until everything is marked
             while _abandons:
                 _abandons.pop()()
             _caught.clear()
@@ -65,8 +65,8 @@ class _Relay:
 
 _relays: list[_Relay] = []
 _seen: list[object] = []
-_special: set[int] = set()  # signals with which the system does not what `signal` asks it to
-_usual = b""  # what `signal` asks the system to do, without what means nothing
+_special: set[int] = set()  # signals whose disposition is not the one that `signal` would set
+_usual = b""  # the disposition that `signal` sets, without meaningless bits
 
 
 class _System:
@@ -112,7 +112,7 @@ def _install() -> None:
         number = relay.number
         handler = found[_PLACES[number]]
         if handler is not relay:
-            relay.handler = handler  # it may be another one than before that equals it
+            relay.handler = handler  # an equal handler may be another object
         raw, action = (b"", b"") if system is None else system.action(number)
         if system is None or action == _usual:
             signal(number, relay)
@@ -129,7 +129,7 @@ def _restore() -> None:
     try:
         for relay in _relays:
             number = relay.number
-            # as it is now: LLVM's handlers (PoCL brings them) take themselves away when they are called
+            # read now: LLVM's handlers, which come with PoCL, remove themselves when they are called
             raw, action = (b"", b"") if system is None or number not in _special else system.action(number)
             if getsignal(number) is relay:
                 signal(number, relay.handler)
@@ -145,7 +145,7 @@ def _deliver(numbers: list[int]) -> None:
         number = numbers.pop(0)
         handler = getsignal(number)
         try:
-            if callable(handler):  # the system has heard of the signal, and whoever listens there
+            if callable(handler):  # C handlers and the wakeup descriptor were notified already
                 handler(number, sys._getframe())
             else:
                 raise_signal(number)

@@ -15,7 +15,7 @@ from ..errors import DeviceError
 EM_X86_64, EM_AARCH64, EM_RISCV = 62, 183, 243
 STUB_BYTES = 24  # of the longest jump to any address
 
-# relocations that want the address of a table entry which holds the symbol's address
+# relocations for the address of a table entry that holds the symbol's address
 _TABLE_TYPES = {EM_X86_64: frozenset({9, 41, 42}), EM_AARCH64: frozenset({311, 312}), EM_RISCV: frozenset({20})}
 
 

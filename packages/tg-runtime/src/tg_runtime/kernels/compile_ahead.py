@@ -83,20 +83,20 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
                 with span("compile", kernel=spec.name):
                     done.append((device, ast, spec, device.compiler.compile_cached(spec.src)))
             except Exception:
-                continue  # it comes again, and to the right place, when the kernel is asked for
+                continue  # the error comes again when the kernel is asked for
 
     parallel = max(device.compiler.parallel for device, _ in missing if device.compiler is not None)
     threads: list[threading.Thread] = []
     for _ in range(min(parallel, len(missing))):
-        # with the settings that are in force here
+        # the thread takes over the settings of this one
         thread = threading.Thread(target=copy_context().run, args=(compile_jobs,), daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # the system gives no more
+        except RuntimeError:  # no more threads
             break
         threads.append(thread)
     if not threads:
-        return  # each is made when it is asked for
+        return  # kernels are made one by one, as they are asked for
     with _short_turns(), Uncollected(), Progress("compiling kernels", len(missing)) as progress:
         try:
             for device, ast in missing:
@@ -113,7 +113,7 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
                 while thread.is_alive():
                     thread.join(_LOOK_S)
                     progress.tell(len(done))
-        except BaseException:  # Ctrl-C: a compiler in the middle of a kernel ends that one, and takes no other
+        except BaseException:  # Ctrl-C: each compiler finishes its kernel, and takes no other
             stopped.set()
             for _ in threads:
                 jobs.put(None)

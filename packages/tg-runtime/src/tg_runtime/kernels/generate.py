@@ -29,8 +29,8 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     if spec is None:
         device.allocator.make_room()
         spec = _generate(renderer, ast)
-        check_limits(spec, renderer, device.device)  # the UOps tell, and only those who make a kernel see them
-        # a plan that failed is told and counted by every process that needs it
+        check_limits(spec, renderer, device.device)  # needs the UOps, which only a kernel that was just generated has
+        # a kernel whose plan failed is not kept: every process that needs it reports the failure
         data = None if key is None or spec.fallback else speccache.dump(spec)
         if key is not None and data is not None:
             diskcache.put("kernel", key, data)

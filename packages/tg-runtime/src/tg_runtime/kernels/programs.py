@@ -83,7 +83,7 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
         print(ast.render())
     if isinstance(device, Interpreted):
         return InterpretedRunner(ast, device)
-    # the code generator is as much to import as everything else here, and who only interprets never needs it
+    # the code generator takes as long to import as everything else here, and interpreted devices never need it
     from .generate import forget_spec, make_spec
 
     with span("render"):
@@ -95,7 +95,7 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
     try:
         return CompiledRunner(spec, device, ast=ast)
     except CompileError:
-        # perhaps it is from the disk, and not as it was generated
+        # the kernel may be from the disk, and damaged
         if not forget_spec(device, ast) or (again := make_spec(device, ast)).src == spec.src:
             raise
         return CompiledRunner(again, device, ast=ast)

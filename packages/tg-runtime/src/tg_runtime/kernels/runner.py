@@ -65,8 +65,8 @@ class CompiledRunner(Runner):
             print(compiler.disassemble(self.lib))
         try:
             self.program = device.runtime(spec.name, self.lib)
-        except Exception:  # whatever a loader makes of it
-            # a binary from the disk that does not load, however its checksum: make it anew, and keep that
+        except Exception:  # a loader may raise anything
+            # a binary from the disk may fail to load though its checksum is right: compile it again, and keep that one
             compiler.forget(spec.src)
             made = compiler.compile_cached(spec.src) if cached else compiler.compile(spec.src)
             if made == self.lib:
@@ -82,7 +82,7 @@ class CompiledRunner(Runner):
         self.local_size = spec.local_size
         self.symbolic = any(isinstance(g, Expr) for g in self.global_size)
         self.launch = launcher(self.program)
-        # what no variable changes is made once
+        # a launch that no variable changes is made once
         self._always = None if self.symbolic or self.vars else Launch(self.launch_size({}), self.local_size)
 
     def launch_size(self, var_vals: Vars) -> tuple[int, int, int]:

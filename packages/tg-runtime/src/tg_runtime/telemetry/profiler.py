@@ -114,7 +114,7 @@ class Recorder:
         if device not in self._devices:
             self._devices.add(device)
             if _written_at_exit:
-                _write_at_exit()  # anew: a device that was opened since must not be closed before it was asked
+                _write_at_exit()  # registered again, so that it runs before devices that were opened since are closed
         if len(self._pending) >= _MOST_PENDING:
             self.flush()
         self._pending.append(resolve)

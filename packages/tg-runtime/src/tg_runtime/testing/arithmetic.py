@@ -37,7 +37,7 @@ class Elementwise(Group):
     def test_elementwise(self) -> None:
         """Every elementwise op on every dtype, against the op table's own Python function."""
         for dtype in self.dtypes:
-            count = max(48, dtype.bits)  # so that there is every amount of a shift
+            count = max(48, dtype.bits)  # enough for every shift amount
             operands = [self.values(dtype, count) for _ in range(3)]
             every = (op for op in Ops if op in ALU and op not in (Ops.CAST, Ops.BITCAST))
             ops: list[Ops] = [op for op in every if self._takes(op, dtype)]

@@ -27,7 +27,7 @@ _SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _WORDS = 4  # of an entry: first and last address of the code, where its message is, and how long that is
 _SA_SIGINFO, _SA_ONSTACK = 4, 0x08000000
 _ACTION_BYTES = 256
-_PLACE = 0x7461626C65207467  # stands in the code for the address of the words
+_PLACE = 0x7461626C65207467  # a placeholder in the code for the address of the words
 
 
 class _Action(ctypes.Structure):

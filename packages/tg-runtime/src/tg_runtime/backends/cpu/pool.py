@@ -103,7 +103,7 @@ class Pool:
                 return
             create = libc().pthread_create
             create.argtypes = (ctypes.POINTER(ctypes.c_ulong), _ADDRESS, _ADDRESS, _ADDRESS)
-            # signals are for Python's own threads, but for those that a kernel causes itself
+            # signals go to Python's threads, except those that a kernel itself causes
             own = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - own)
             try:

@@ -33,7 +33,7 @@ class Context:
       arch: its compute capability, ``sm_90``.
     """
 
-    ended: ClassVar[bool] = False  # the process ends: the driver takes back everything by itself
+    ended: ClassVar[bool] = False  # the process is exiting, and the driver releases everything itself
 
     def __init__(self, driver: Driver, index: int) -> None:
         self.driver, self.index = driver, index

@@ -118,7 +118,7 @@ def choose_compiler(renderer: str, arch: str, driver: int) -> Compiler:
 
 
 def _mock(arch: str) -> Driver:
-    # with it come the parser and the translator of PTX, which a table of devices has no use for
+    # imports the PTX translator, which listing devices does not need
     from ...emulators.cuda_driver.driver import mock_driver
 
     return mock_driver(arch)

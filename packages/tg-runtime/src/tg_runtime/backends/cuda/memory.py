@@ -80,7 +80,7 @@ class Staging:
                 context.record(event, order.copies)
             order.after_copy_in(dest.block)
             if dest.block.shared:
-                order.before_kernel((dest.block,))  # also those that know the memory by another block
+                order.before_kernel((dest.block,))  # kernels may know the memory by another block
 
     def download(self, dest: memoryview, src: CUDAMemory) -> None:
         """Copies from the device, after all kernels and copies that used the memory."""
@@ -160,7 +160,7 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
         if options.external_ptr is not None:
             self._let_go(opaque)
             return
-        # cuMemFree waits for the device itself; what the host pinned is given back as soon as it is asked.
+        # cuMemFree waits for the device; freeing pinned memory does not.
         driver, code = context.driver, api.SUCCESS
         if opaque.pinned:
             for stream in (context.order.copies, context.stream):
@@ -168,7 +168,7 @@ class CUDAAllocator(LRUAllocator[CUDAMemory]):
             code = code or driver.cuMemFreeHost(address)
         else:
             code = driver.cuMemFree_v2(address)
-        if code not in api.LOST:  # with the device its memory is gone: whoever drops a buffer need not hear of it
+        if code not in api.LOST:  # a lost device has lost its memory, too: dropping a buffer is no error then
             driver.check(code, f"giving back {opaque.nbytes} bytes")
 
     def _let_go(self, opaque: CUDAMemory) -> None:

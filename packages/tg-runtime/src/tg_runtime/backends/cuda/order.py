@@ -60,7 +60,7 @@ class Order:
         self.launched = self.waits = 0
         self._lock = threading.Lock()
         self._marks: list[tuple[int, int]] = []  # number of the last kernel before it, event
-        self._covered = 0  # the copies wait for kernels up to this number already
+        self._covered = 0  # copies already wait for kernels up to this number
         self._spare: list[int] = []
 
     def before_kernel(self, blocks: Iterable[Block]) -> None:

@@ -52,7 +52,7 @@ class CUDASharing(Sharing):
         context.enter()
         if not ordered:
             self._follow(context.stream, api.STREAM_LEGACY)
-        context.order.after_kernel((opaque.block,))  # as if a kernel used it: copies wait, too
+        context.order.after_kernel((opaque.block,))  # as if a kernel had used it, so that copies wait as well
 
     def _follow(self, later: int, earlier: int) -> None:
         context, driver = self.context, self.context.driver

@@ -56,13 +56,13 @@ STATUS_COMPLETED, STATUS_ERROR = 4, 5  # MTLCommandBufferStatus
 CONCURRENT_DISPATCH = 1 << 5  # MTLIndirectCommandTypeConcurrentDispatch
 USAGE_READ_WRITE = 3  # MTLResourceUsageRead | MTLResourceUsageWrite
 LARGEST_BYTES = 4096  # of setBytes:length:atIndex:
-CONSTANT_ALIGNMENT = 256  # of an offset to the constant address space, the most that any device wants
+CONSTANT_ALIGNMENT = 256  # bytes: the strictest alignment of offsets into constant memory
 BFLOAT_SYSTEM = (14, 0, 0)  # macOS whose compiler knows version 3.1 of the language
 
 _FRAMEWORKS = (
     "/usr/lib/libobjc.A.dylib",
     "/System/Library/Frameworks/Foundation.framework/Foundation",
-    # without it a process that has no windows finds no device
+    # without it a process without windows finds no device
     "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics",
     "/System/Library/Frameworks/Metal.framework/Metal",
 )

@@ -37,7 +37,7 @@ class Context:
         self.bfloat = bool(recent) and self.supports(api.APPLE6)
         self.simdgroup = self.supports(api.APPLE7)
         self.unified = bool(objc.send(device, "hasUnifiedMemory"))
-        # Of M1 and M2 it is known from other programs that they do not.
+        # Other programs report that M1 and M2 do not.
         self.icb_resident = self.supports(api.APPLE9) or not self.supports(api.APPLE7)
 
     def supports(self, family: int) -> bool:
@@ -61,7 +61,7 @@ class Context:
             vector_bytes=16,
             registers=128,
             shared_bytes=int(self.objc.send(self.handle, "maxThreadgroupMemoryLength")),
-            # A kernel states how many threads its groups have, and the compiler sees to it that they fit.
+            # A kernel declares the size of its groups, and the compiler makes them fit.
             local_max=1024,
             global_max=(2**31 - 1, 2**31 - 1, 2**31 - 1),
             max_params=31,

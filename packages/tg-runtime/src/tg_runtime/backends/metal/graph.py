@@ -131,7 +131,7 @@ class MetalGraph(KernelGraph[MetalProgram]):
                 taken = runner(ready, var_vals, wait or told is not None)
             seconds += taken or 0.0
         if told is not None:
-            told.later(lambda: None)  # its kernels have told their times
+            told.later(lambda: None)  # its kernels reported their times themselves
         return seconds if wait else None
 
     def _prepare(self) -> None:

@@ -166,7 +166,7 @@ class MetalProgram(LoadedProgram[MetalMemory]):
             handle = queue.alone(record)
             if told is not None:
                 if wait:
-                    self.objc.send(handle, "retain")  # whoever looks at it last releases it
+                    self.objc.send(handle, "retain")  # released by the last reader of its times
                 self._tell(told, handle, before)
         if not wait:
             return None

@@ -53,7 +53,7 @@ class Queue:
         self.clock = DeviceClock()
         self._number = 1  # of the command buffer that is being recorded, or will be
         self._done = 0
-        self._held = False  # nothing is committed but by whoever holds it
+        self._held = False  # only the holder may commit
         self._buffer = self._encoder = 0
         self._what: list[str] = []
         self._kept: list[object] = []

@@ -126,7 +126,7 @@ def _renderer(entry: DevEntry) -> Renderer:
             _known(arch)
         return cls(arch.target(1))
     if not entry.arch:
-        plain: Callable[[], Renderer] = cls  # each has a target of its own, which it takes if it is given none
+        plain: Callable[[], Renderer] = cls  # each has a default target
         return plain()
     if not issubclass(cls, (CUDARenderer, PTXRenderer)):
         raise DevSyntaxError(f"DEV entry {str(entry)!r}: the renderer {cls.name} has no architectures")

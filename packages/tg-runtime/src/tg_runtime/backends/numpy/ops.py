@@ -77,7 +77,7 @@ def _encode_fp8(x: Array, dtype: DType) -> Array:
     positive = _decoded(dtype)[:128].astype(np.float64)
     count = int(np.isfinite(positive).sum())
     finite = positive[:count]
-    # one step beyond the greatest value, to which what overflows is nearest
+    # one step beyond the greatest value: what rounds there has overflowed
     steps = np.append(finite, 2 * finite[-1] - finite[-2])
     middle = (steps[1:] + steps[:-1]) / 2
     size = np.abs(x.astype(np.float64))
@@ -342,7 +342,7 @@ def _places(st: ShapeTracker, env: Env) -> tuple[Array, Array]:
     axes = [np.arange(dim).reshape((-1,) + (1,) * (len(shape) - 1 - axis)) for axis, dim in enumerate(shape)]
     place = np.zeros(shape, np.int64)
     for number, view in enumerate(reversed(st.views)):
-        if number:  # what the view above shows is an index into this one
+        if number:  # an element of the view above is an index into this one
             rest, axes = np.where(keep, place, 0), []
             for dim in reversed(_ints(view.shape, env)):
                 rest, axis = np.divmod(rest, max(dim, 1))
@@ -401,7 +401,7 @@ class Executor:
                 if node.op is Ops.STORE:
                     value = operands[0]
                     if len(self.ast.src) > 1 and any(np.may_share_memory(value, slots[s.arg[0]]) for s in self.ast.src):
-                        value = value.copy()  # a load that another store is about to change
+                        value = value.copy()  # another store is about to change what was loaded
                     stores.append((node, value))
                 else:
                     values[node] = self._value(node, operands, slots, var_vals)

@@ -204,7 +204,7 @@ def _is_loader(found: ctypes.CDLL) -> bool:
         return True
     if sys.platform != "linux" or not hasattr(found, "clGetPlatformIDs"):
         return False
-    # some builds of ocl-icd say so to nobody who has not started the drivers: the variable that it reads gives it away
+    # some builds of ocl-icd only tell once drivers are started; the variable that they read gives them away
     place = _Place()
     if not ctypes.CDLL(None).dladdr(ctypes.cast(found.clGetPlatformIDs, c_void_p), ctypes.byref(place)):
         return False

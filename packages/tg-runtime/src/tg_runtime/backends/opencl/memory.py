@@ -13,7 +13,7 @@ _from_memory = ctypes.pythonapi.PyMemoryView_FromMemory
 _from_memory.restype = ctypes.py_object
 _from_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 _READ_WRITE = 0x200
-_ALWAYS = 1 << 62  # of memory that others use, too: there may always be something queued
+_ALWAYS = 1 << 62  # for memory that others use as well: work may always be queued on it
 
 
 class CLMemory(ABC):
@@ -222,7 +222,7 @@ class BufferMemory(CLMemory):
             api.library().clReleaseMemObject(handle)
 
     def __del__(self) -> None:
-        # What a range made for kernels goes with it; whole blocks go back through the allocator.
+        # What a range made for kernels is freed with it; whole blocks return through the allocator.
         if self.owner is not None and self._argument is not None and self._queue.alive:
             api.library().clReleaseMemObject(self._argument)
 

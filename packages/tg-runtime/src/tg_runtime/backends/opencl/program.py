@@ -141,10 +141,10 @@ class CLProgram(LoadedProgram[CLMemory]):
                 root.used = max(root.used, reached)
         if told is not None:
             if wait:
-                cl.clRetainEvent(event)  # whoever looks at it last drops one reference each
+                cl.clRetainEvent(event)  # the profiler and this call release one reference each
             self._tell(told, event, before, after, part)
         if not wait:
-            # Without it some drivers hold commands back until somebody waits.
+            # Without it some drivers hold commands back until someone waits.
             cl.clFlush(self.queue.handle)
             return None
         return self._seconds(event)

@@ -47,7 +47,7 @@ class Queue:
         self.clock = DeviceClock()
         self.sequence = self.done = 0
         self.lost = ""
-        self._process, self._getpid = os.getpid(), os.getpid  # kept: modules are gone when the interpreter ends
+        self._process, self._getpid = os.getpid(), os.getpid  # kept, as modules are gone when the interpreter exits
         self._kept: list[object] = []
         self._kept_bytes = 0
         self._lock = threading.Lock()
@@ -155,7 +155,7 @@ class Queue:
     def wait(self, event: ctypes.c_void_p) -> int:
         """Waits for what an event stands for, and gives the status. Ctrl-C ends the wait."""
         cl = api.library()
-        cl.clFlush(self.handle)  # to wait in the driver would imply it, to ask does not
+        cl.clFlush(self.handle)  # waiting in the driver would flush, polling does not
         wait_until(lambda: ended(event))
         code: int = cl.clWaitForEvents(1, ctypes.byref(event))
         return code

@@ -33,7 +33,7 @@ class _Chunk:
         event = self.event
         if event.value:
             code = queue.wait(event)
-            self.event = ctypes.c_void_p()  # not before: where the wait was interrupted, the copy goes on
+            self.event = ctypes.c_void_p()  # only now: if the wait was interrupted, the copy goes on
             api.library().clReleaseEvent(event)
             if code:
                 raise queue.failed(code, "waiting for a copy")

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from ...errors import DeviceError, DeviceUnavailable
 from . import dawn, library, wgpu
 
-_SLICE_NS = 50_000_000  # between two looks at Python's signals while waiting
+_SLICE_NS = 50_000_000  # nanoseconds of waiting between checks for signals
 _INFOS = {
     "InstanceRequestAdapter": "RequestAdapterCallbackInfo",
     "AdapterRequestDevice": "RequestDeviceCallbackInfo",
@@ -157,7 +157,7 @@ class Driver(ABC):
         info = api.AdapterInfo()
         if handle:
             self.library.wgpuAdapterGetInfo(handle, byref(info))
-        # Null computes nothing; what is made of OpenGL has not all that compute shaders need.
+        # Null computes nothing; adapters over OpenGL lack parts of compute shaders.
         if not handle or info.backendType in (api.BackendType_Null, api.BackendType_OpenGL, api.BackendType_OpenGLES):
             raise DeviceUnavailable(
                 f"WebGPU has no adapter here{f': {message}' if message else ''} (on Linux it needs a Vulkan driver; "
@@ -355,7 +355,7 @@ class Dawn(Driver):
         self, limits: dawn.Limits, on_lost: Callable[..., None], on_error: Callable[..., None]
     ) -> dawn.DeviceDescriptor:
         required = dawn.RequiredLimits(limits=limits)
-        # Kernels write before they read; quantised timestamps are too coarse, and to have others is "unsafe".
+        # Kernels write before they read, so memory need not be cleared; exact timestamps count as "unsafe".
         enabled = (ctypes.c_char_p * 2)(b"allow_unsafe_apis", b"disable_workgroup_init")
         disabled = (ctypes.c_char_p * 1)(b"timestamp_quantization")
         toggles = dawn.DawnTogglesDescriptor(
@@ -431,7 +431,7 @@ class WgpuNative(Driver):
         )
 
     def _complete(self, future: object, answer: Sequence[object]) -> None:
-        # It has no wgpuInstanceWaitAny; callbacks come while a device is polled, or at once.
+        # There is no wgpuInstanceWaitAny; callbacks run while a device is polled, or at once.
         pause = 0.0
         while not answer:
             if self.device:

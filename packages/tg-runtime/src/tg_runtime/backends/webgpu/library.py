@@ -12,7 +12,7 @@ import sys
 from ...errors import DeviceError
 from . import dawn, wgpu
 
-WGPU_VERSION = 29  # of wgpu-native, to which the structures belong
+WGPU_VERSION = 29  # of wgpu-native: the structures are those of this version
 VARIABLES = {"DAWN": "DAWN_LIBRARY", "WGPU": "WGPU_LIBRARY"}
 WHEELS = {"DAWN": ("pydawn", "dawn-python==0.3.0"), "WGPU": ("wgpu", "wgpu==0.32.0")}
 _PROTOTYPES = {"DAWN": dawn.PROTOTYPES, "WGPU": wgpu.PROTOTYPES}

@@ -108,7 +108,7 @@ class WebGPUProgram(LoadedProgram[WebGPUMemory]):
         )
         whole = driver.attempt(what, lambda: library.wgpuDeviceCreatePipelineLayout(driver.device, byref(descriptor)))
         pipeline = api.ComputePipelineDescriptor(layout=whole, compute=api.ComputeState(module=shader))
-        pipeline.compute.entryPoint.length = 2**64 - 1  # no string: the only one that there is
+        pipeline.compute.entryPoint.length = 2**64 - 1  # WGPU_STRLEN with a null pointer: the only entry point
         try:
             self._pipeline = driver.attempt(
                 f"{self.name}: pipeline",
@@ -236,7 +236,7 @@ def _overlap(a: Binding, b: Binding) -> bool:
 def copy(queue: Queue, dest: WebGPUMemory, src: WebGPUMemory) -> None:
     """Copies between ranges of different buffers: on the device in whole words, else through the host."""
     whole = not (dest.begin | src.begin) & 3
-    # The rest of a last word belongs to nobody where the destination ends its buffer, or is one of ours.
+    # The padding of the last word is unused where the destination ends its buffer, or where the buffer is ours.
     if whole and (src.nbytes % 4 == 0 or dest.owner is None):
         queue.copy(dest.handle, dest.begin, src.handle, src.begin, words(src.nbytes))
         return

@@ -267,14 +267,14 @@ class MockDriver:
         if self._holds(src, nbytes, host=True):
             self._copy(dest, src, nbytes, stream)
             return
-        taken = ctypes.create_string_buffer(ctypes.string_at(src, nbytes), nbytes)  # it may change when this is back
+        taken = ctypes.create_string_buffer(ctypes.string_at(src, nbytes), nbytes)  # the caller may change it later
         self._kept.append(taken)
         self._copy(dest, ctypes.addressof(taken), nbytes, stream).add(lambda: self._kept.remove(taken))
 
     def cuMemcpyDtoHAsync_v2(self, dest: int, src: int, nbytes: int, stream: int | None) -> None:
         self._inside(src, nbytes)
         queue = self._copy(dest, src, nbytes, stream)
-        if not self._holds(dest, nbytes, host=True):  # the driver does not come back before it is done
+        if not self._holds(dest, nbytes, host=True):  # pageable memory: the driver returns only when the copy is done
             queue.run()
 
     def cuMemcpyDtoDAsync_v2(self, dest: int, src: int, nbytes: int, stream: int | None) -> None:

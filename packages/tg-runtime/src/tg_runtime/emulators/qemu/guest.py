@@ -165,7 +165,7 @@ class Guest:
                 return self._answer(what)
             except BrokenPipeError:
                 return self._answer(what)
-            except BaseException:  # an answer may be on its way: nobody will know whose
+            except BaseException:  # an answer may be under way, and could be taken for that of another request
                 if self._process is not None:
                     self._process = None
                     _end(process)
@@ -252,7 +252,7 @@ class GuestProgram(LoadedProgram[HostMemory]):
         function = functions.get(self.name)
         if function is None:
             raise elf.ELFError(f"the object defines no {self.name}; it defines {', '.join(functions) or 'nothing'}")
-        self._loaded = (self.guest.generation, address, nbytes, function)  # of the latter, its address
+        self._loaded = (self.guest.generation, address, nbytes, function)  # the last is the function's address
 
     def launch(self, bufs: Sequence[HostMemory], how: Launch) -> float | None:
         """Runs the function to its end; what the guest does not see of the memory is copied there and back.
@@ -289,4 +289,4 @@ class GuestProgram(LoadedProgram[HostMemory]):
             try:
                 self.guest.release(generation, address, nbytes)
             except DeviceError:
-                pass  # it has gone with its process
+                pass  # the memory went with the process
