@@ -1,3 +1,0 @@
-"""See :mod:`tg_runtime.backends.cpu.device`."""
-
-from ...backends.cpu.device import CPUDevice as CPUDevice

@@ -1,3 +1,0 @@
-"""See :mod:`tg_runtime.backends.shm.device`."""
-
-from ...backends.shm.device import ShmDevice as ShmDevice
