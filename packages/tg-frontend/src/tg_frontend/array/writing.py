@@ -123,7 +123,7 @@ def fitting(x: B, value: Any, what: str) -> B:
 
 
 def _from_anywhere(x: B, value: Any, what: str) -> B:
-    """As :meth:`_as_value`, for a device that runs nothing: on the value's device, or on the host."""
+    """As :func:`as_value`, for a device that runs nothing: on the value's device, or on the host."""
     if not isinstance(value, Base):
         return x._wrap(as_value(_on_host(x), value, what).lazydata)
     new: B = value  # type: ignore[assignment]

@@ -39,7 +39,7 @@ def all_written(items: Iterable[ExecItem]) -> set[int]:
 
 
 class Made:
-    """What a call that was recorded made: for :class:`Record`.
+    """What a call that was recorded made: for :class:`~.record.Record`.
 
     Attributes:
       call: its arguments.

@@ -323,7 +323,7 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
 
 
 def _outside(st: ShapeTracker, size: int) -> Iterator[str]:
-    """What a view reaches beyond its buffer, whatever the variables are: see :mod:`~.ast.reach`."""
+    """What a view reaches beyond its buffer, whatever the variables are: see :mod:`.reach`."""
     view = st.views[0]  # of a stack of views the one that leads to the buffer
     if 0 in st.shape:
         return

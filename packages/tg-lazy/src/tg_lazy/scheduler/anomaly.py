@@ -22,7 +22,7 @@ class Part(NamedTuple):
     """What a node of a kernel's AST is in the lazy graph.
 
     Attributes:
-      origin: file and line of the user's program; a :class:`~.origin.Told` where more is known.
+      origin: file and line of the user's program; a :class:`~tg_lazy.graph.origin.Told` where more is known.
       shape: the shape of the node of the lazy graph.
       seen: how the kernel sees it; None: as it is.
     """

@@ -34,7 +34,7 @@ def capture(
 ) -> Iterator[list[ExecItem]]:
     """Appends every ExecItem that this thread executes inside the block to ``into``; they are executed too.
 
-    A runner that is executed by hand (:meth:`Runner.exec`) becomes an ExecItem.
+    A runner that is executed by hand (:meth:`~tg_runtime.steps.runner.Runner.exec`) becomes an ExecItem.
 
     Args:
       into: takes the ExecItems.

@@ -1,8 +1,8 @@
 """WGSL, for WebGPU.
 
 It resembles C too little to be a dialect of it: it declares, converts and addresses in another way, has neither vectors
-that pay nor casts that wrap, and holds 64 bits in two words. So it has parts of its own, beside :mod:`~.text` and
-:mod:`~.spelling`: words, conversions, arithmetic and memory, each of which says how it spells values.
+that pay nor casts that wrap, and holds 64 bits in two words. So it has parts of its own, beside :mod:`~..text` and
+:mod:`~..spelling`: words, conversions, arithmetic and memory, each of which says how it spells values.
 
 Buffers are bindings ``@group(0) @binding(slot)``, all ``read_write`` (one buffer may stand behind several slots, which
 WebGPU allows only where the access is the same); variables are members of the uniform ``args``, whose binding follows
