@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tg_codegen import ProgramSpec, compile_ast
+from tg_codegen import ProgramSpec, Renderer, compile_ast
+from tg_codegen.compile import in_order
+from tg_codegen.emit.kernel import emit
 from tg_codegen.ir.uop import UOp
 from tg_codegen.ir.verify import verify
 from tg_codegen.machine.limits import MAX_UOPS, accumulators, broken_limits
 from tg_codegen.nest.lower import lower
+from tg_codegen.nest.parts import stated
+from tg_codegen.plan.heuristic import applied
+from tg_codegen.plan.vocabulary import parse
+from tg_codegen.rewrite.rules import rewrites
 from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyOp, Ops, schedule
@@ -85,16 +91,32 @@ def kernels(case: Case, machine: Machine) -> list[LazyOp]:
     return [step.ast for step in steps if step.ast.op is Ops.SINK]
 
 
-def problems(spec: ProgramSpec, machine: Machine) -> Iterator[str]:
+def stages(ast: LazyOp, spec: ProgramSpec, renderer: Renderer) -> Iterator[tuple[str, UOp | Sequence[UOp]]]:
+    """A planned kernel after each stage from emission on, as far as what the renderer writes."""
+    loops, walks = in_order([parse(action) for action in spec.actions])
+    sink = emit(applied(stated(lower(ast)), loops), renderer.target)
+    yield "emit", sink
+    for action in walks:
+        sink = action.apply(sink)
+        yield str(action), sink
+    yield from rewrites(sink, renderer)
+    yield "linearize", spec.uops
+    yield "render", renderer.written(spec.uops)
+
+
+def problems(ast: LazyOp, spec: ProgramSpec, machine: Machine) -> Iterator[str]:
     """What is wrong with one kernel."""
     target = machine.renderer.target
     if spec.fallback:
         yield f"the plan failed: {spec.fallback}"
         return
+    before = "lower"
     try:
-        verify(spec.uops)
+        for stage, kernel in stages(ast, spec, machine.renderer):
+            before = stage
+            verify(kernel)
     except ValueError as error:
-        yield f"{type(error).__name__}: {error}"
+        yield f"after {before}: {type(error).__name__}: {error}"
     yield from broken_limits(spec, machine.renderer)
     arguments = len(spec.buffers) + (len(spec.vars) if target.grid else 0)
     if arguments > target.max_params:
@@ -126,7 +148,7 @@ def planned(case: Case, machine: Machine, found: Found) -> float:
                 found.failures.append(Failure(str(case), machine.name, f"{type(error).__name__}: {error}"))
                 continue
         found.plans += 1
-        found.failures += (Failure(str(case), machine.name, problem) for problem in problems(spec, machine))
+        found.failures += (Failure(str(case), machine.name, problem) for problem in problems(ast, spec, machine))
         takes = cycles(spec, machine.renderer.target)
         found.failures += (Failure(str(case), machine.name, problem) for problem in idle(ast, spec, takes, machine))
         total += takes + LAUNCH_CYCLES
@@ -179,7 +201,11 @@ def ran(case: Case, seed: int) -> Found:
     from tinytg import Tensor
 
     found, rng = Found(runs=1), np.random.default_rng(seed)
-    arrays = [rng.standard_normal(shape, np.float32) for shape in case.inputs() or ()]
+    places, arrays = case.places(), list[np.ndarray[Any, Any]]()
+    for number, shape in enumerate(case.inputs() or ()):
+        below = places.get(number)
+        arrays.append(
+            rng.standard_normal(shape, np.float32) if below is None else rng.integers(0, below, shape, np.int32))
     try:
         with Context(FALLBACK=0):
             got = case.of.compute(case.variant, case.sizes, [Tensor(a, device="CPU").realize() for a in arrays])
@@ -187,7 +213,8 @@ def ran(case: Case, seed: int) -> Found:
     except Exception as error:
         found.failures.append(Failure(str(case), "run", f"{type(error).__name__}: {error}"))
         return found
-    want = case.of.oracle(case.variant, case.sizes, [a.astype(np.float64) for a in arrays])
+    exact = [a if number in places else a.astype(np.float64) for number, a in enumerate(arrays)]
+    want = case.of.oracle(case.variant, case.sizes, exact)
     for number, (result, right) in enumerate(zip(results, want, strict=True)):
         wrong = difference(result, right)
         if wrong > 1:

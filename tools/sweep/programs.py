@@ -33,6 +33,7 @@ class Program:
       work: about how many multiplications and additions it takes.
       weight: how often it is drawn.
       fit: makes sizes that must be equal equal.
+      places: for each operand that holds places in a dimension, how many there are; the others hold numbers.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Program:
     work: Callable[[str, Sizes], float]
     weight: int = 1
     fit: Callable[[str, Sizes], Sizes] = lambda _, sizes: sizes
+    places: Callable[[str, Sizes], dict[int, int]] = lambda _, sizes: {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,19 @@ class Case:
         shapes = self.of.inputs(self.variant, self.sizes)
         return None if shapes is None or max(map(prod, shapes)) > MOST_ELEMENTS else shapes
 
+    def places(self) -> dict[int, int]:
+        """For each operand that holds places in a dimension, how many there are."""
+        return self.of.places(self.variant, self.sizes)
+
     def work(self) -> float:
         """About how many multiplications and additions it takes."""
         return self.of.work(self.variant, self.sizes)
 
     def outputs(self, device: str) -> list[Tensor]:
         """The results on a device that nothing runs on."""
-        operands = [Tensor.empty(*shape, dtype=self.dtype, device=device) for shape in self.inputs() or ()]
+        places = self.places()
+        operands = [Tensor.empty(*shape, dtype="int32" if number in places else self.dtype, device=device)
+                    for number, shape in enumerate(self.inputs() or ())]
         return self.of.compute(self.variant, self.sizes, operands)
 
 
@@ -333,6 +341,109 @@ def _attention_oracle(variant: str, sizes: Sizes, operands: list[Array]) -> list
     return [inner @ k, inner.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ upstream[0]]
 
 
+# rows at computed places, of a table (n, m): k of them; k elements of each row; k columns
+
+_GATHERS = ("rows", "elements", "columns", "rows summed")
+
+
+def _gather_inputs(variant: str, sizes: Sizes) -> list[Sizes] | None:
+    n, m, k = sizes
+    if max(k * m, n * k) > MOST_ELEMENTS:
+        return None
+    return [(n, m), (n, k) if variant == "elements" else (k,)]
+
+
+def _gathered(variant: str, sizes: Sizes, operands: Sequence[Any]) -> list[Any]:
+    table, places = operands
+    if variant == "elements":
+        taken = np.take_along_axis(table, places, 1) if isinstance(table, np.ndarray) else table.gather(1, places)
+        return [taken]
+    if variant == "columns":
+        return [table[:, places]]
+    return [table[places].sum(0) if variant == "rows summed" else table[places]]
+
+
+def _gather_work(variant: str, sizes: Sizes) -> float:
+    n, m, k = sizes
+    return 1.0 * (k * m if variant.startswith("rows") else n * k)
+
+
+# operands side by side, of n rows or columns and a, b and c of the others
+
+_CONCATENATIONS = ("0", "1", "1 of two", "1 scaled", "0 summed")
+
+
+def _concatenation_inputs(variant: str, sizes: Sizes) -> list[Sizes] | None:
+    n, *widths = sizes
+    shapes: list[Sizes] = [(n, width) if variant[0] == "1" else (width, n) for width in widths]
+    return shapes[:2] if variant.endswith("two") else shapes
+
+
+def _concatenated(variant: str, sizes: Sizes, operands: Sequence[Any]) -> list[Any]:
+    first, *others = [x * 0.5 + 1 for x in operands] if variant.endswith("scaled") else operands
+    axis = int(variant[0])
+    arrays = isinstance(first, np.ndarray)
+    both = np.concatenate([first, *others], axis) if arrays else first.cat(*others, dim=axis)
+    return [both.sum(1) if variant.endswith("summed") else both]
+
+
+# sums and maxima of all that came before
+
+_CUMULATIVE = ("sum0", "sum1", "max1", "sum1 of squares")
+
+
+def _cumulative(variant: str, sizes: Sizes, operands: list[Tensor]) -> list[Tensor]:
+    (x,), axis = operands, int(variant[3])
+    if variant.startswith("max"):
+        return [x.cummax(axis)[0]]
+    return [(x * x if variant.endswith("squares") else x).cumsum(axis)]
+
+
+def _cumulative_oracle(variant: str, sizes: Sizes, operands: list[Array]) -> list[Array]:
+    (x,), axis = operands, int(variant[3])
+    if variant.startswith("max"):
+        return [np.maximum.accumulate(x, axis)]
+    return [np.cumsum(x * x if variant.endswith("squares") else x, axis)]
+
+
+# what walks rows several times, as parts of attention do: weights by another matrix, of weights again, of masked rows
+
+_ROWS = ("gated", "entropy", "twice", "masked", "normal", "centred twice")
+
+
+def _rows(variant: str, sizes: Sizes, operands: list[Tensor]) -> list[Tensor]:
+    x, y = operands
+    if variant == "gated":
+        return [x.softmax(-1) * y.sigmoid()]
+    if variant == "entropy":
+        return [-(x.softmax(-1) * x.log_softmax(-1)).sum(-1)]
+    if variant == "twice":
+        return [(x.softmax(-1) * y).softmax(-1)]
+    if variant == "masked":
+        return [(y > 0).where(x, -1e9).softmax(-1)]
+    if variant == "normal":
+        return [x * ((x * x).mean(-1, keepdim=True) + 1e-5).rsqrt() * y]
+    centred = x - x.mean(-1, keepdim=True)
+    return [centred, centred * centred - y.max(-1, keepdim=True)]
+
+
+def _rows_oracle(variant: str, sizes: Sizes, operands: list[Array]) -> list[Array]:
+    x, y = operands
+    if variant == "gated":
+        return [_softmax_oracle("-1", sizes, [x])[0] / (1 + np.exp(-y))]
+    if variant == "entropy":
+        weights, logs = _softmax_oracle("-1", sizes, [x])[0], _softmax_oracle("log", sizes, [x])[0]
+        return [-(weights * logs).sum(-1)]
+    if variant == "twice":
+        return _softmax_oracle("-1", sizes, [_softmax_oracle("-1", sizes, [x])[0] * y])
+    if variant == "masked":
+        return _softmax_oracle("-1", sizes, [np.where(y > 0, x, -1e9)])
+    if variant == "normal":
+        return [x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * y]
+    centred = x - x.mean(-1, keepdims=True)
+    return [centred, centred * centred - y.max(-1, keepdims=True)]
+
+
 _LAYOUTS = ("NN", "NT", "TN", "TT")
 PROGRAMS = {program.name: program for program in (
     Program("matmul", _LAYOUTS, (SIDE,) * 3, _product_inputs, _product, _product, lambda _, s: 2.0 * prod(s), 8),
@@ -357,4 +468,11 @@ PROGRAMS = {program.name: program for program in (
             _layernorm_oracle, lambda _, s: 8.0 * prod(s), 2),
     Program("attention", ("plain", "causal", "plain gradient", "causal gradient"), (16, 16, SIDE, SIDE, 160),
             _attention_inputs, _attention, _attention_oracle, lambda _, s: 4.0 * prod(s), 3, _attention_fit),
+    Program("gather", _GATHERS, (SIDE,) * 3, _gather_inputs, _gathered, _gathered, _gather_work, 3,
+            places=lambda variant, s: {1: s[1] if variant in ("elements", "columns") else s[0]}),
+    Program("concatenation", _CONCATENATIONS, (SIDE,) * 4, _concatenation_inputs, _concatenated, _concatenated,
+            lambda variant, s: 1.0 * s[0] * sum(s[1:3] if variant.endswith("two") else s[1:]), 3),
+    Program("cumulative", _CUMULATIVE, (SIDE, SIDE), lambda _, s: [s], _cumulative, _cumulative_oracle,
+            lambda _, s: 2.0 * prod(s), 2),
+    Program("rows", _ROWS, (SIDE, SIDE), lambda _, s: [s, s], _rows, _rows_oracle, lambda _, s: 8.0 * prod(s), 3),
 )}  # fmt: skip

@@ -58,6 +58,10 @@ class Renderer(ABC):
           ValueError: a node that this language has no form for; the message names it.
         """
 
+    def written(self, uops: Sequence[UOp]) -> Sequence[UOp]:
+        """A linear kernel as :meth:`render` writes it: without vectors that the language lacks."""
+        return uops
+
     def supports_dtype(self, dtype: DType) -> bool:
         """Whether values of this scalar dtype can be computed with. Others are legalised to ones that can."""
         return True

@@ -191,9 +191,12 @@ class MSLRenderer(CStyleRenderer):
         self.bfloat = bfloat
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        name, uops = function_name(name), narrow(uops, WIDEST)
+        name, uops = function_name(name), self.written(uops)
         self._check_limits(name, uops)
         return super().render(name, uops)
+
+    def written(self, uops: Sequence[UOp]) -> Sequence[UOp]:
+        return narrow(uops, WIDEST)
 
     def supports_dtype(self, dtype: DType) -> bool:
         return super().supports_dtype(dtype) and (self.bfloat or dtype.scalar() is not dtypes.bfloat16)

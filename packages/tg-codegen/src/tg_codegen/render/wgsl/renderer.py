@@ -72,7 +72,10 @@ class WGSLRenderer(Renderer):
         self.half, self.buffers, self.cast_half = half, buffers, cast_half
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Kernel(name, scalarize(uops), self).source()
+        return _Kernel(name, self.written(uops), self).source()
+
+    def written(self, uops: Sequence[UOp]) -> Sequence[UOp]:
+        return scalarize(uops)
 
     def supports_dtype(self, dtype: DType) -> bool:
         scalar = dtype.scalar()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tg_dtype import DType
 from tg_lazy import Ops
 
@@ -27,18 +29,31 @@ def _lacks(sink: UOp, renderer: Renderer) -> bool:
 def full_rewrite(sink: UOp, renderer: Renderer) -> UOp:
     """The structured form of a kernel, simplified and brought to the dtypes and ops that ``renderer`` has.
 
-    Simplify; store and compute with dtypes that the renderer lacks through ones that it has; decompose missing ops;
-    simplify what that made.
-
     Args:
       sink: a kernel as :mod:`tg_codegen.ir.uop` describes it.
+      renderer: the language and machine.
+    """
+    rewritten = sink
+    for _, after in rewrites(sink, renderer):
+        rewritten = after
+    return rewritten
+
+
+def rewrites(sink: UOp, renderer: Renderer) -> Iterator[tuple[str, UOp]]:
+    """Each stage of :func:`full_rewrite` by its name, and the kernel after it; the last one is the result.
+
+    Simplify; store and compute with dtypes that the renderer lacks through ones that it has; decompose missing ops;
+    simplify what that made.
     """
     sink = graph_rewrite(sink, simplify, Bounds())
+    yield "simplify", sink
     changed = legalize(sink, renderer)
+    yield "legalize", changed
     if _lacks(changed, renderer):
         changed = graph_rewrite(changed, decompose, renderer)
+        yield "decompose", changed
     if changed is not sink:
         sink = graph_rewrite(changed, simplify, Bounds())
+        yield "simplify again", sink
         if _lacks(sink, renderer):  # simplification may bring back what is missing: a - b for a + -b
-            sink = graph_rewrite(sink, decompose, renderer)
-    return sink
+            yield "decompose again", graph_rewrite(sink, decompose, renderer)
