@@ -205,7 +205,7 @@ def test_the_longest_of_short_loops_is_divided_among_threads(text: str, machine:
 TEXTS = """
 import random
 from hashlib import sha256
-from tools.sweep.check import kernels
+from tools.sweep.kernels import kernels
 from tools.sweep.machines import MACHINES
 from tools.sweep.programs import Case, drawn
 from tg_codegen import compile_ast

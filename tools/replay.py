@@ -32,7 +32,7 @@ def texts(case: str) -> dict[str, str]:
     """A digest of each kernel of a program on each machine, by ``case machine number``."""
     from tg_codegen import compile_ast
     from tg_lazy import Context
-    from tools.sweep.check import kernels
+    from tools.sweep.kernels import kernels
     from tools.sweep.machines import MACHINES
     from tools.sweep.programs import Case
 

@@ -22,10 +22,10 @@ from tg_codegen.plan.vocabulary import parse
 from tg_codegen.rewrite.rules import rewrites
 from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
-from tg_lazy import Context, LazyOp, Ops, schedule
-from tg_lazy.cost import LIMITS
+from tg_lazy import Context, LazyOp
 from tg_lazy.settings.collector import Uncollected
 
+from .kernels import kernels
 from .machines import CPUS, GPUS, Machine
 from .programs import Case, neighbours
 
@@ -76,19 +76,6 @@ class Found:
     failures: list[Failure] = field(default_factory=list)
     plans: int = 0
     runs: int = 0
-
-
-def kernels(case: Case, machine: Machine) -> list[LazyOp]:
-    """The kernels of a program, as they are scheduled for a machine."""
-    before = dict(LIMITS)
-    LIMITS[machine.device] = machine.limits  # which the device would set when it is opened
-    try:
-        with Context(FALLBACK=1, NOOPT=0, BEAM=0, DEBUG=0):
-            steps, _ = schedule([result.lazydata for result in case.outputs(machine.device)])
-    finally:
-        LIMITS.clear()
-        LIMITS.update(before)
-    return [step.ast for step in steps if step.ast.op is Ops.SINK]
 
 
 def stages(ast: LazyOp, spec: ProgramSpec, renderer: Renderer) -> Iterator[tuple[str, UOp | Sequence[UOp]]]:

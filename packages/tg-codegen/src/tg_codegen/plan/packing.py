@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tg_shape import coefficient, upper
+from tg_shape import Variable, coefficient, upper
 
 from ..ir.matrix import MatrixInstruction
 from ..machine.target import PANEL_BYTES
@@ -251,18 +251,27 @@ class Packer(Planner):
         return True
 
     def window_tile(self, rows: Root, lanes: Root, vectors: list[Node]) -> WindowTile | None:
-        """A tile in which a vector is read once for several results and terms: its window moves along the reduction."""
+        """A tile in which a vector is read once for several results and terms: its window moves along the reduction.
+
+        It is legal where the window and the innermost reduced dimension overlap in what the lanes read, by whatever
+        steps: results at ``w`` read their term ``t`` at ``by * w + step * t``. The accumulators, the distinct vectors
+        and a scalar have to fit the registers, two of which are left to addresses.
+        """
         last = [r for r in self.nest.roots.values() if r.reduce][-1]
-        shared = {far if near is last.var else near for n in vectors if self.scattered(n, lanes)
-                  for near, far, factor in overlapping(n, self.nest) if last.var in (near, far) and factor == 1}
+        shared: dict[Variable, tuple[int, int]] = {}
+        for load in (n for n in vectors if self.scattered(n, lanes)):
+            for near, far, factor in overlapping(load, self.nest):
+                if last.var in (near, far):
+                    shared |= {far: (factor, 1)} if near is last.var else {near: (1, factor)}
         for window in self.rows:
             if window.var in shared and 2 <= upper(window.extent) <= UNROLL_MAX:
-                width = upper(window.extent)
+                width, (by, step) = upper(window.extent), shared[window.var]
                 options = [
                     WindowTile(window, count, terms) for count in range(FEW_ROWS, 1, -1) for terms in (4, 3, 2)
                     if upper(rows.extent) % count == 0 and upper(last.extent) % terms == 0
                     and count * width * terms <= self.target.copies
-                    and count * width + width + terms <= self.target.registers - 2
+                    and count * width + (read := positions(width, by, terms, step)) + 1 <= self.target.registers - 2
+                    and read < width * terms
                 ]
                 return next(iter(options), None)
         return None
@@ -371,6 +380,15 @@ class Packer(Planner):
         jumps = [abs(step) for step in steps if step is not None]
         apart = max(jumps, default=0) * load.dtype.itemsize
         return coefficient(load.arg[1], lanes.var) != 1 or apart >= self.target.cpu.scattered_bytes
+
+
+def positions(results: int, by: int, terms: int, step: int) -> int:
+    """How many places some results read, each its terms ``step`` apart, if the results are ``by`` apart.
+
+    >>> positions(3, 1, 4, 1), positions(3, 2, 4, 1), positions(3, 1, 2, 2)
+    (6, 8, 5)
+    """
+    return len({by * result + step * term for result in range(results) for term in range(terms)})
 
 
 def even_piece(extent: int, most: int) -> int:

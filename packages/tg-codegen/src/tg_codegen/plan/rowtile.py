@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import Variable, coefficient, upper
 
@@ -66,12 +65,16 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
 
 
 def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
-    """Converts halves that all lanes share in vectors, where those of a tile are neighbours in memory."""
-    outer = nest.of_root(row.var)[0]
+    """Converts what all lanes share in vectors, where the elements of a tile are neighbours in memory.
+
+    Otherwise each element is converted by itself. In vectors, the results are stored, and read again one by one: that
+    costs less from a few elements on.
+    """
+    outer, costs = nest.of_root(row.var)[0], target.cpu
     found: list[LoopAction] = []
     for number, load in enumerate(loads_of(nest)):
         users = [n for n in nest.nodes() if load in n.src]
-        if load.dtype is not dtypes.float16 or len(users) != 1 or users[0].op is not Ops.CAST or lanes in load.free:
+        if len(users) != 1 or users[0].op is not Ops.CAST or lanes in load.free:
             continue
         inner = [a for a in nest.axes if a.root in load.free and a is not outer]
         reach = 1
@@ -82,7 +85,10 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
         else:
             among = all(a.root is row.var or nest.roots[a.root].reduce for a in inner)
             nbytes = reach * users[0].dtype.itemsize
-            if among and outer.root in load.free and outer.kind is Kind.LOOP and nbytes <= target.l1_bytes // 4:
+            vectors = -(-nbytes // target.vector_bytes)
+            gains = vectors * (costs.conversion + costs.store) < reach * costs.conversion
+            by_tile = among and outer.root in load.free and outer.kind is Kind.LOOP
+            if gains and by_tile and nbytes <= target.l1_bytes // 4:
                 found.append(Convert(number, outer.name))
     return found
 
