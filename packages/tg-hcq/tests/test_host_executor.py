@@ -7,6 +7,7 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -171,7 +172,7 @@ def test_scalars_of_every_dtype(device: HostQueueDevice) -> None:
     kinds = (dtypes.int8, dtypes.float64, dtypes.uint16, dtypes.float32, dtypes.int64, dtypes.uint8, dtypes.uint64)
     program = HostQueueProgram.from_callable(device, "f", lambda *values: seen.extend(values), 1, kinds)
     buffer = device.allocator.alloc(64)
-    values = (-5, 1.25, 65535, 0.5, -(2**63), 255, 2**64 - 1)
+    values: Any = (-5, 1.25, 65535, 0.5, -(2**63), 255, 2**64 - 1)  # programs promise to take integers; this one more
     program(buffer, vals=values, wait=True)
     assert seen == [at(buffer), *values]
     with pytest.raises(ValueError, match="cannot be float16"):

@@ -205,7 +205,8 @@ def test_a_kernel_that_does_not_compile_is_told_with_the_users_line(
 
 
 def test_it_goes_with_its_template(runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound_schedule, "_bound", bound := {})
+    bound: dict[Any, Any] = {}
+    monkeypatch.setattr(bound_schedule, "_bound", bound)
     for _ in range(3):
         realize([chain(16, 2)])
     assert len(runs) == 2 and len(bound) == 1
