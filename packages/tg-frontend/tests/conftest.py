@@ -1,4 +1,4 @@
-"""Fixtures of the frontend's tests: the interpreted device unless a test asks for the compiled one, and fixed seeds."""
+"""Fixtures of the frontend's tests."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ from typing import Any
 
 import pytest
 
-from tg_frontend import Tensor, TinyJit
+from tg_frontend import TinyJit
 from tg_lazy import Context
 from tg_runtime import Device
-
-
-@pytest.fixture(autouse=True)
-def _interpreted() -> Iterator[None]:
-    with Context(DEV="NUMPY"):
-        Tensor.manual_seed(0)
-        yield
 
 
 @pytest.fixture(params=["NUMPY", "CPU"])

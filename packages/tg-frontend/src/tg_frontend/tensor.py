@@ -36,9 +36,9 @@ class Tensor(Array):
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="NUMPY")
+        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> (x + 1).sum(axis=0)
-        Tensor([6., 8.], device='NUMPY')
+        Tensor([6., 8.])
     """
 
     __slots__ = ()

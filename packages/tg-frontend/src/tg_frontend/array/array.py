@@ -61,7 +61,14 @@ class Array(Base):
 
     @property
     def is_realized(self) -> bool:
-        """Whether the elements (of the whole that this is a view of) are in memory."""
+        """Whether the elements (of the whole that this is a view of) are in memory.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> x = Tensor([1.0, 2.0]) + 1
+            >>> x.is_realized, x.realize().is_realized
+            (False, True)
+        """
         return self.lazydata.base.is_realized
 
     # *** gradients ***
@@ -104,7 +111,14 @@ class Array(Base):
 
     @property
     def T(self) -> Self:
-        """The axes in reverse order."""
+        """The axes in reverse order.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([[1, 2], [3, 4]]).T
+            Tensor([[1, 3],
+                    [2, 4]])
+        """
         return movement.permute(self, *range(self.ndim - 1, -1, -1))
 
     # *** arithmetic ***

@@ -147,7 +147,13 @@ class Base:
 
     @property
     def lazydata(self) -> LazyBuffer:
-        """The graph of this tensor; of memory that was assigned to, also through a view, the newest version."""
+        """The graph of this tensor; of memory that was assigned to, also through a view, the newest version.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([1.0, 2.0]).lazydata.shape
+            (2,)
+        """
         lazy, home = self._lazy, self._home
         if home is not None and home.base is not (lazy.srcs[0] if lazy.op is _VIEW else lazy):
             return self._follow(home)
@@ -254,6 +260,12 @@ class Base:
         Raises:
           TypeError: set to True, and the elements are not floats.
           RuntimeError: set to another value than True on what was computed from tensors that require a gradient.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> x = Tensor([1.0], requires_grad=True)
+            >>> (x * 2).requires_grad, x.detach().requires_grad
+            (True, False)
         """
         return self._wants_grad
 
@@ -272,22 +284,46 @@ class Base:
 
     @property
     def shape(self) -> tuple[sint, ...]:
-        """Sizes of the axes; symbolic ones are expressions."""
+        """Sizes of the axes; symbolic ones are expressions.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([[1, 2, 3], [4, 5, 6]]).shape
+            (2, 3)
+        """
         return self._lazy.shape
 
     @property
     def dtype(self) -> DType:
-        """Type of the elements."""
+        """Type of the elements.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([1, 2]).dtype, Tensor([1.0, 2.0]).dtype
+            (dtypes.int32, dtypes.float32)
+        """
         return self._lazy.dtype
 
     @property
     def device(self) -> str:
-        """Canonical name of the device that holds or will hold the elements."""
+        """Canonical name of the device that holds or will hold the elements.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([1, 2], device="NUMPY").device
+            'NUMPY'
+        """
         return self._lazy.device
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """Number of axes.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([[1, 2, 3], [4, 5, 6]]).ndim
+            2
+        """
         return len(self._lazy.shape)
 
     def _check_wish(self, requires_grad: object) -> None:
@@ -297,7 +333,13 @@ class Base:
             raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
 
     def numel(self) -> sint:
-        """Number of elements."""
+        """Number of elements.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([[1, 2, 3], [4, 5, 6]]).numel()
+            6
+        """
         return prod(self._lazy.shape)
 
     def size(self, dim: int | None = None) -> sint | tuple[sint, ...]:
@@ -305,21 +347,45 @@ class Base:
 
         Raises:
           IndexError: the axis is out of range.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> x = Tensor([[1, 2, 3], [4, 5, 6]])
+            >>> x.size(), x.size(1)
+            ((2, 3), 3)
         """
         if dim is not None and self.ndim == 0:
             raise IndexError("size: a tensor of shape () has no axes")
         return self.shape if dim is None else self.shape[self._axis(dim, "size")]
 
     def element_size(self) -> int:
-        """Bytes of one element."""
+        """Bytes of one element.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([1.0], dtype="float16").element_size()
+            2
+        """
         return self.dtype.itemsize
 
     def nbytes(self) -> sint:
-        """Bytes of all elements."""
+        """Bytes of all elements.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([1.0, 2.0, 3.0]).nbytes()
+            12
+        """
         return self.numel() * self.dtype.itemsize
 
     def is_floating_point(self) -> bool:
-        """Whether the elements are floats."""
+        """Whether the elements are floats.
+
+        Example:
+            >>> from tg_frontend import Tensor
+            >>> Tensor([1.0]).is_floating_point(), Tensor([1]).is_floating_point()
+            (True, False)
+        """
         return dtypes.is_float(self.dtype)
 
     def _axis(self, axis: int, what: str, extra: int = 0) -> int:

@@ -23,6 +23,11 @@ def cast(x: B, dtype: DTypeLike) -> B:
 
     Raises:
       TypeError: ``dtype`` is no type of elements.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.9, -1.9, 300.0]).cast("uint8")
+        Tensor([  1,   0, 255], dtype=uint8)
     """
     wanted = to_dtype(dtype)
     if wanted is x.dtype:
@@ -38,6 +43,11 @@ def bitcast(x: B, dtype: DTypeLike) -> B:
     Raises:
       TypeError: ``dtype`` is no type of elements; or a gradient would be wanted, and there is none.
       ValueError: the last axis does not hold a whole number of the new elements.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0]).bitcast("int32")
+        Tensor([1065353216])
     """
     wanted, lazy = to_dtype(dtype), x.lazydata
     if wanted is x.dtype:
@@ -76,8 +86,8 @@ def to(x: B, device: Any = None, dtype: DTypeLike | None = None) -> B:
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> Tensor([1.5, 2.5], device="NUMPY").to("int32")
-        Tensor([1, 2], device='NUMPY')
+        >>> Tensor([1.5, 2.5]).to("int32")
+        Tensor([1, 2])
     """
     if isinstance(device, Base):
         return to(x, device.device, device.dtype)
@@ -103,6 +113,11 @@ def to_(x: B, device: str | None) -> B:
     Raises:
       UnknownDevice: no package offers such a device; the message lists what there is.
       DeviceUnavailable: this machine lacks what the device needs.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).to_("NUMPY").device
+        'NUMPY'
     """
     name = Device.canonicalize(device)
     if name != x.device:
@@ -126,40 +141,88 @@ def wide(x: B, compute: Callable[[B], B]) -> B:
 
 
 def float(x: B) -> B:
-    """Cast to float32."""
+    """Cast to float32.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).float()
+        Tensor([1., 2.])
+    """
     return cast(x, dtypes.float32)
 
 
 def half(x: B) -> B:
-    """Cast to float16."""
+    """Cast to float16.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).half().dtype
+        dtypes.float16
+    """
     return cast(x, dtypes.float16)
 
 
 def bfloat16(x: B) -> B:
-    """Cast to bfloat16."""
+    """Cast to bfloat16.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).bfloat16().dtype
+        dtypes.bfloat16
+    """
     return cast(x, dtypes.bfloat16)
 
 
 def double(x: B) -> B:
-    """Cast to float64."""
+    """Cast to float64.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).double().dtype
+        dtypes.float64
+    """
     return cast(x, dtypes.float64)
 
 
 def int(x: B) -> B:
-    """Cast to int32."""
+    """Cast to int32.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.7, -1.7]).int()
+        Tensor([ 1, -1])
+    """
     return cast(x, dtypes.int32)
 
 
 def long(x: B) -> B:
-    """Cast to int64."""
+    """Cast to int64.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.7, -1.7]).long().dtype
+        dtypes.int64
+    """
     return cast(x, dtypes.int64)
 
 
 def short(x: B) -> B:
-    """Cast to int16."""
+    """Cast to int16.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.7, -1.7]).short().dtype
+        dtypes.int16
+    """
     return cast(x, dtypes.int16)
 
 
 def bool(x: B) -> B:
-    """Cast to bool: whether an element is not 0."""
+    """Cast to bool: whether an element is not 0.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.0, 0.5]).bool()
+        Tensor([False,  True])
+    """
     return cast(x, dtypes.bool)

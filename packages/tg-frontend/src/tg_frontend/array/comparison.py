@@ -18,12 +18,24 @@ def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
 
 
 def eq(t: B, x: Any) -> B:
-    """Where t == x."""
+    """Where t == x.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).eq(2)
+        Tensor([False,  True])
+    """
     return compare(t, Ops.CMPEQ, x, "eq")
 
 
 def ne(t: B, x: Any) -> B:
-    """Where t != x."""
+    """Where t != x.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).ne(2)
+        Tensor([ True, False])
+    """
     return compare(t, Ops.CMPNE, x, "ne")
 
 

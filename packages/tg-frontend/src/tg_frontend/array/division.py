@@ -25,6 +25,13 @@ def div(t: B, x: Any, reverse: bool = False, rounding_mode: str | None = None) -
 
     Raises:
       ValueError: there is no such rounding mode.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([7, -7]).div(2)
+        Tensor([ 3.5, -3.5])
+        >>> Tensor([7, -7]).div(2, rounding_mode="floor")
+        Tensor([ 3, -4])
     """
     if rounding_mode not in (None, "floor", "trunc"):
         raise ValueError(f"div: rounding_mode {rounding_mode!r}; there are None, 'floor' and 'trunc'")
@@ -70,7 +77,13 @@ def _crosses(x: B, divisor: B) -> B:
 
 
 def idiv(t: B, x: Any, reverse: bool = False) -> B:
-    """t / x truncated toward zero."""
+    """t / x truncated toward zero.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([7, -7]).idiv(2)
+        Tensor([ 3, -3])
+    """
     return div(t, x, reverse, rounding_mode="trunc")
 
 
@@ -80,9 +93,10 @@ def mod(t: B, x: Any, reverse: bool = False) -> B:
     Of floats it is exact, however large the quotient; by 0 it is NaN. Of integers by 0 it is t, so that
     ``t == t // x * x + t % x`` holds also there.
 
-    >>> from tg_frontend import Tensor
-    >>> (Tensor([1e10, 5.0, -5.0]) % Tensor([3.0, float("inf"), 3.0])).tolist()
-    [1.0, 5.0, 1.0]
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1e10, 5.0, -5.0]).mod(Tensor([3.0, float("inf"), 3.0]))
+        Tensor([1., 5., 1.])
     """
     a, b = pair(t, x, "mod", reverse)
     if a.dtype.kind == "float":
@@ -97,6 +111,11 @@ def fmod(t: B, x: Any, reverse: bool = False) -> B:
     """The remainder of the truncated quotient: it has the sign of the dividend, as in C.
 
     Of floats it is exact, however large the quotient; by 0 it is NaN. Of integers by 0 it is t.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([7, -7]).fmod(3)
+        Tensor([ 1, -1])
     """
     a, b = pair(t, x, "fmod", reverse)
     if a.dtype.kind == "float":
@@ -110,26 +129,56 @@ def _remainder(x: B, b: B, what: str) -> B:
 
 
 def remainder(t: B, x: Any) -> B:
-    """The same as :meth:`mod`."""
+    """The same as :meth:`mod`.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([7, -7]).remainder(3)
+        Tensor([1, 2])
+    """
     return mod(t, x)
 
 
 def floor_divide(t: B, x: Any) -> B:
-    """The floor of t / x; the gradient is 0."""
+    """The floor of t / x; the gradient is 0.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([7, -7]).floor_divide(2)
+        Tensor([ 3, -4])
+    """
     return div(t, x, rounding_mode="floor")
 
 
 def divmod(t: B, x: Any, reverse: bool = False) -> tuple[B, B]:
-    """The floored quotient and the remainder, as Python's ``divmod``."""
+    """The floored quotient and the remainder, as Python's ``divmod``.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([7, -7]).divmod(2)
+        (Tensor([ 3, -4]), Tensor([1, 1]))
+    """
     return div(t, x, reverse, rounding_mode="floor"), mod(t, x, reverse)
 
 
 def trunc(x: B) -> B:
-    """Rounded toward zero. The gradient is 0."""
+    """Rounded toward zero. The gradient is 0.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.7, -1.7]).trunc()
+        Tensor([ 1., -1.])
+    """
     return x._apply(Trunc()) if x.dtype.kind == "float" else x
 
 
 def floor(x: B) -> B:
-    """The greatest whole number not above."""
+    """The greatest whole number not above.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.7, -1.7]).floor()
+        Tensor([ 1., -2.])
+    """
     down = trunc(x)
     return where(compare(x, Ops.CMPLT, down, "floor"), sub(down, 1), down) if x.dtype.kind == "float" else x

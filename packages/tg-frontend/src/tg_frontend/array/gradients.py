@@ -14,7 +14,7 @@ def no_grad(cls: type[object]) -> Switch:
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> w = Tensor([1.0], requires_grad=True, device="NUMPY")
+        >>> w = Tensor([1.0], requires_grad=True)
         >>> with Tensor.no_grad():
         ...     (w * 2).requires_grad
         False
@@ -23,7 +23,16 @@ def no_grad(cls: type[object]) -> Switch:
 
 
 def train(cls: type[object], mode: bool = True) -> Switch:
-    """A ``with`` block (or decorator) in which :attr:`training` is ``mode``: dropout drops, BatchNorm learns."""
+    """A ``with`` block (or decorator) in which :attr:`training` is ``mode``: dropout drops, BatchNorm learns.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> with Tensor.train():
+        ...     Tensor.training
+        True
+        >>> Tensor.training
+        False
+    """
     return Switch(cls, "training", mode)
 
 
@@ -33,13 +42,28 @@ def requires_grad_(x: B, requires_grad: bool = True) -> B:
     Raises:
       TypeError: the elements are not floats.
       RuntimeError: False, of what was computed from tensors that require a gradient.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([2.0]).requires_grad_()
+        >>> _ = (x * x).backward()
+        >>> x.grad
+        Tensor([4.])
     """
     x.requires_grad = requires_grad
     return x
 
 
 def detach(x: B) -> B:
-    """The same elements, cut off from the graph: no gradient flows through. They share their memory."""
+    """The same elements, cut off from the graph: no gradient flows through. They share their memory.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([2.0], requires_grad=True)
+        >>> _ = (x * x.detach()).backward()
+        >>> x.grad
+        Tensor([2.])
+    """
     out = x._wrap(x.lazydata)
     out._home, out._place, out._cut = x._memory(), x._place, True
     return out
@@ -81,7 +105,7 @@ def backward(x: B, gradient: B | None = None, retain_graph: bool = False) -> B:
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> x = Tensor([1.0, 2.0], requires_grad=True, device="NUMPY")
+        >>> x = Tensor([1.0, 2.0], requires_grad=True)
         >>> _ = (x * x).sum().backward()
         >>> x.grad.tolist()
         [2.0, 4.0]
@@ -132,7 +156,7 @@ def gradient(
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> x = Tensor(3.0, device="NUMPY")
+        >>> x = Tensor(3.0)
         >>> y = x * x
         >>> [g.item() for g in (y * y).gradient(x, y)]
         [108.0, 18.0]

@@ -38,6 +38,11 @@ def cat(x: B, *others: Any, dim: int = 0) -> B:
 
     Raises:
       ValueError: sizes other than that of the axis, or devices, differ.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).cat(Tensor([3]), Tensor([4, 5]))
+        Tensor([1, 2, 3, 4, 5])
     """
     if isinstance(x, (list, tuple)):
         tensors = _listed(x, others, "cat")
@@ -64,6 +69,12 @@ def stack(x: B, *others: Any, dim: int = 0) -> B:
 
     Raises:
       ValueError: the shapes or devices differ.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.stack(Tensor([1, 2]), Tensor([3, 4]), dim=1)
+        Tensor([[1, 3],
+                [2, 4]])
     """
     if isinstance(x, (list, tuple)):
         tensors = _listed(x, others, "stack")
@@ -81,6 +92,11 @@ def split(x: B, sizes: int | Sequence[int], dim: int = 0) -> tuple[B, ...]:
 
     Raises:
       ValueError: the sizes do not add up to the axis.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).split(2)]
+        [[1, 2], [3, 4], [5]]
     """
     axis = x._axis(dim, "split")
     if x.ndim == 0:
@@ -100,7 +116,13 @@ def split(x: B, sizes: int | Sequence[int], dim: int = 0) -> tuple[B, ...]:
 
 
 def chunk(x: B, chunks: int, dim: int = 0) -> list[B]:
-    """At most ``chunks`` parts of equal size along an axis, the last one perhaps smaller."""
+    """At most ``chunks`` parts of equal size along an axis, the last one perhaps smaller.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).chunk(2)]
+        [[1, 2, 3], [4, 5]]
+    """
     axis = x._axis(dim, "chunk")
     if x.ndim == 0:
         raise ValueError("chunk: a tensor of shape () has no axis to split")
@@ -114,6 +136,12 @@ def unbind(x: B, dim: int = 0) -> tuple[B, ...]:
 
     Raises:
       ValueError: a tensor of shape () has no axis.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x, y = Tensor([[1, 2], [3, 4]]).unbind(1)
+        >>> x, y
+        (Tensor([1, 3]), Tensor([2, 4]))
     """
     axis = x._axis(dim, "unbind")
     if x.ndim == 0:

@@ -25,6 +25,12 @@ def reshape(x: B, *shape: Any) -> B:
 
     Raises:
       ValueError: the numbers of elements differ.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3, 4, 5, 6]).reshape(2, -1)
+        Tensor([[1, 2, 3],
+                [4, 5, 6]])
     """
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if None in [s for s in sizes if s is None]:
@@ -69,7 +75,14 @@ def _solve(x: B, shape: tuple[sint, ...]) -> tuple[sint, ...]:
 
 
 def view(x: B, *shape: Any) -> B:
-    """The same as :meth:`reshape`; of a dtype the same as :meth:`bitcast`."""
+    """The same as :meth:`reshape`; of a dtype the same as :meth:`bitcast`.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, 2.0, 3.0, 4.0]).view(2, 2)
+        Tensor([[1., 2.],
+                [3., 4.]])
+    """
     if len(shape) == 1 and isinstance(shape[0], (str, DType)):
         return bitcast(x, shape[0])
     return reshape(x, *shape)
@@ -80,6 +93,12 @@ def expand(x: B, *shape: Any) -> B:
 
     Raises:
       ValueError: an axis of a size other than 1 would change, or axes would go.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1], [2]]).expand(-1, 3)
+        Tensor([[1, 1, 1],
+                [2, 2, 2]])
     """
     new = args_to_tuple(shape, "expand")
     old = x.lazydata.shape
@@ -110,6 +129,11 @@ def permute(x: B, *order: Any) -> B:
     Raises:
       ValueError: ``order`` does not name every axis once.
       IndexError: an axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.zeros(2, 3, 5).permute(2, 0, 1).shape
+        (5, 2, 3)
     """
     axes = tuple(x._axis(axis, "permute") for axis in args_to_tuple(order, "permute"))
     if sorted(axes) != list(range(x.ndim)):
@@ -118,7 +142,14 @@ def permute(x: B, *order: Any) -> B:
 
 
 def transpose(x: B, dim0: int = 1, dim1: int = 0) -> B:
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).transpose()
+        Tensor([[1, 3],
+                [2, 4]])
+    """
     a, b = x._axis(dim0, "transpose"), x._axis(dim1, "transpose")
     order = list(range(x.ndim))
     if x.ndim:
@@ -132,6 +163,12 @@ def flip(x: B, *axes: Any) -> B:
     Raises:
       ValueError: an axis is given twice.
       IndexError: an axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).flip(0)
+        Tensor([[3, 4],
+                [1, 2]])
     """
     chosen = tuple(x._axis(axis, "flip") for axis in args_to_tuple(axes, "flip"))
     if len(set(chosen)) != len(chosen):
@@ -144,6 +181,12 @@ def shrink(x: B, bounds: Sequence[tuple[sint, sint] | None]) -> B:
 
     Raises:
       ValueError: there is not one entry an axis, or it lies outside.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink([None, (1, 3)])
+        Tensor([[2, 3],
+                [5, 6]])
     """
     if len(bounds) != x.ndim:
         raise ValueError(f"shrink: {len(bounds)} bounds for shape {x.shape}")
@@ -160,6 +203,12 @@ def shrink_to(x: B, *shape: Any) -> B:
 
     Raises:
       ValueError: there is not one size an axis, or one is larger than the axis.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink_to(None, 2)
+        Tensor([[1, 2],
+                [4, 5]])
     """
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     return shrink(x, [None if size is None else (0, size) for size in sizes])
@@ -176,6 +225,13 @@ def pad(x: B, padding: Sequence[Any], mode: str = "constant", value: ConstType =
 
     Raises:
       ValueError: the amounts do not fit the shape, or there is no such mode.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3]).pad([(1, 2)])
+        Tensor([0, 1, 2, 3, 0, 0])
+        >>> Tensor([1, 2, 3]).pad([(1, 2)], mode="circular")
+        Tensor([3, 1, 2, 3, 1, 2])
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode {mode!r}; there are constant, reflect, replicate, circular")
@@ -254,6 +310,11 @@ def pad_to(x: B, *shape: Any) -> B:
 
     Raises:
       ValueError: there is not one size an axis, or one is smaller than the axis.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3]).pad_to(5)
+        Tensor([1, 2, 3, 0, 0])
     """
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if len(sizes) != x.ndim:
@@ -265,7 +326,13 @@ def pad_to(x: B, *shape: Any) -> B:
 
 
 def squeeze(x: B, dim: int | None = None) -> B:
-    """Without the axes of size 1, or without one of them; an axis of another size stays."""
+    """Without the axes of size 1, or without one of them; an axis of another size stays.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.zeros(1, 3, 1).squeeze().shape, Tensor.zeros(1, 3, 1).squeeze(0).shape
+        ((3,), (3, 1))
+    """
     if dim is None:
         return reshape(x, tuple(s for s in x.shape if s != 1))
     axis = x._axis(dim, "squeeze")
@@ -275,7 +342,14 @@ def squeeze(x: B, dim: int | None = None) -> B:
 
 
 def unsqueeze(x: B, dim: int) -> B:
-    """A new axis of size 1 at ``dim``."""
+    """A new axis of size 1 at ``dim``.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).unsqueeze(1)
+        Tensor([[1],
+                [2]])
+    """
     axis = x._axis(dim, "unsqueeze", extra=1)
     return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
@@ -285,6 +359,11 @@ def flatten(x: B, start_dim: int = 0, end_dim: int = -1) -> B:
 
     Raises:
       ValueError: the first comes after the last.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).flatten()
+        Tensor([1, 2, 3, 4])
     """
     first, last = x._axis(start_dim, "flatten"), x._axis(end_dim, "flatten")
     if first > last:
@@ -293,7 +372,14 @@ def flatten(x: B, start_dim: int = 0, end_dim: int = -1) -> B:
 
 
 def unflatten(x: B, dim: int, sizes: Sequence[sint]) -> B:
-    """One axis as several; one size may be -1."""
+    """One axis as several; one size may be -1.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3, 4]).unflatten(0, (2, -1))
+        Tensor([[1, 2],
+                [3, 4]])
+    """
     axis = x._axis(dim, "unflatten")
     if x.ndim == 0:
         raise ValueError("unflatten: a tensor of shape () has no axis to divide")

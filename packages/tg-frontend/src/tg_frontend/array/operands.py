@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def weak_dtype(dtype: DType, value: ConstType | Expr) -> DType:
     """The dtype of a tensor of ``dtype`` beside a Python number.
 
-    >>> weak_dtype(dtypes.uint8, 1), weak_dtype(dtypes.uint8, 1.0), weak_dtype(dtypes.bool, 1)
-    (dtypes.uint8, dtypes.float32, dtypes.int32)
+    Example:
+        >>> weak_dtype(dtypes.uint8, 1), weak_dtype(dtypes.uint8, 1.0), weak_dtype(dtypes.bool, 1)
+        (dtypes.uint8, dtypes.float32, dtypes.int32)
     """
     if isinstance(value, float) and dtype.kind != "float":
         return dtypes.default_float

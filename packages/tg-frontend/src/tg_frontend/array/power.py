@@ -27,12 +27,13 @@ def pow(t: B, x: Any, reverse: bool = False) -> B:
     Integers stay integers and wrap. To a negative power in a tensor they truncate, as in PyTorch: 0, or 1 and -1
     for the bases 1 and -1.
 
-    >>> from tg_frontend import Tensor
-    >>> (Tensor([4.0, 2.0]) ** -0.5).tolist(), (Tensor([3, -2]) ** 3).tolist()
-    ([0.5, 0.7071067690849304], [27, -8])
-
     Raises:
       ValueError: integers are raised to a negative number.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([4.0, 0.25]).pow(-0.5), Tensor([3, -2]) ** 3
+        (Tensor([0.5, 2. ]), Tensor([27, -8]))
     """
     if not reverse and isinstance(x, (bool, int, float)):
         found = _fixed_power(t, x)

@@ -62,8 +62,8 @@ def set_printoptions(
     Example:
         >>> from tg_frontend import Tensor, set_printoptions
         >>> set_printoptions(precision=3)
-        >>> Tensor([1 / 3, 2.5], device="NUMPY").sqrt()
-        Tensor([0.577, 1.581], device='NUMPY')
+        >>> Tensor([1 / 3, 2.5]).sqrt()
+        Tensor([0.577, 1.581])
         >>> set_printoptions(precision=8)
     """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}

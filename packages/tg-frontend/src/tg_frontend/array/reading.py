@@ -44,6 +44,11 @@ def data(x: B) -> memoryview:
     """The elements as a memoryview of this shape (of bytes, flat, where Python has no such format).
 
     It shares the device's memory where the host can address that: take what you need before computing on.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3]).data().tolist()
+        [1, 2, 3]
     """
     x._lend()
     lazy = host_memory(x)
@@ -59,7 +64,7 @@ def numpy(x: B) -> NDArray[Any]:
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]], device="NUMPY").numpy().tolist()
+        >>> Tensor([[1, 2], [3, 4]]).numpy().tolist()
         [[1, 2], [3, 4]]
     """
     if x.dtype.kind == "float" and x.dtype.fmt is None:
@@ -94,7 +99,13 @@ def nested(x: B) -> Any:
 
 
 def tolist(x: B) -> Any:
-    """The elements as nested lists; a number for the shape ()."""
+    """The elements as nested lists; a number for the shape ().
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+    """
     return nested(x)
 
 
@@ -103,6 +114,11 @@ def item(x: B) -> ConstType:
 
     Raises:
       ValueError: there is not exactly one.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, 2.0]).sum().item()
+        3.0
     """
     if x.numel() != 1:
         raise ValueError(f"item: a tensor of shape {x.shape} has not exactly one element")

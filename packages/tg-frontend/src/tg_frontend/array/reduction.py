@@ -38,6 +38,12 @@ def sum(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None 
     Raises:
       IndexError: an axis is out of range.
       ValueError: an axis is given twice.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.sum(), x.sum(axis=0)
+        (Tensor(10.), Tensor([4., 6.]))
     """
     axes = axes_of(x, axis, "sum")
     if dtype is not None:
@@ -60,6 +66,12 @@ def prod(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
     Raises:
       IndexError: an axis is out of range.
       ValueError: an axis is given twice.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.prod(axis=1)
+        Tensor([ 2., 12.])
     """
     axes = axes_of(x, axis, "prod")
     if dtype is not None:
@@ -75,6 +87,12 @@ def max(x: B, axis: Axes = None, keepdim: bool = False) -> B:
     Raises:
       ValueError: there is nothing to choose from, or an axis is given twice.
       IndexError: an axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.max(axis=0, keepdim=True)
+        Tensor([[3., 4.]])
     """
     axes = axes_of(x, axis, "max")
     check_nonempty(x, axes, "max")
@@ -87,6 +105,12 @@ def min(x: B, axis: Axes = None, keepdim: bool = False) -> B:
     Raises:
       ValueError: there is nothing to choose from, or an axis is given twice.
       IndexError: an axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.min(axis=1)
+        Tensor([1., 3.])
     """
     axes = axes_of(x, axis, "min")
     check_nonempty(x, axes, "min")
@@ -97,13 +121,25 @@ def min(x: B, axis: Axes = None, keepdim: bool = False) -> B:
 
 
 def any(x: B, axis: Axes = None, keepdim: bool = False) -> B:
-    """Whether some element is not 0."""
+    """Whether some element is not 0.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[0, 0], [0, 3]]).any(axis=1)
+        Tensor([False,  True])
+    """
     axes = axes_of(x, axis, "any")
     return kept(cast(x, dtypes.bool)._apply(Max(axes)), axes, keepdim)
 
 
 def all(x: B, axis: Axes = None, keepdim: bool = False) -> B:
-    """Whether every element is not 0."""
+    """Whether every element is not 0.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [0, 3]]).all(axis=1)
+        Tensor([ True, False])
+    """
     return logical_not(any(logical_not(x), axis, keepdim))
 
 
@@ -116,6 +152,12 @@ def mean(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
 
     Args:
       dtype: cast to this float dtype first.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.mean(axis=0)
+        Tensor([2., 3.])
     """
     axes = axes_of(x, axis, "mean")
     floats = floating(x) if dtype is None else cast(x, dtype)
@@ -132,6 +174,11 @@ def argmax(x: B, axis: int | None = None, keepdim: bool = False) -> B:
     Raises:
       ValueError: there is nothing to choose from.
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 5, 5], [7, 2, 0]]).argmax(axis=1)
+        Tensor([1, 0])
     """
     if axis is None:
         flat = argmax(flatten(x), 0)
@@ -146,6 +193,11 @@ def argmin(x: B, axis: int | None = None, keepdim: bool = False) -> B:
     Raises:
       ValueError: there is nothing to choose from.
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 5, 5], [7, 2, 0]]).argmin(axis=1)
+        Tensor([0, 2])
     """
     turned = alu(x, Ops.NEG if x.dtype.kind == "float" else Ops.NOT)
     return argmax(turned, axis, keepdim)

@@ -25,6 +25,11 @@ def where(t: B, x: Any, y: Any) -> B:
     Raises:
       TypeError: this is no tensor of bools.
       ValueError: the shapes do not broadcast, or the devices differ.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([True, False]).where(Tensor([1, 2]), 0)
+        Tensor([1, 0])
     """
     if t.dtype.kind != "bool":
         raise TypeError(
@@ -47,18 +52,36 @@ def where(t: B, x: Any, y: Any) -> B:
 
 
 def masked_fill(x: B, mask: Any, value: Any) -> B:
-    """``value`` where the mask is true."""
+    """``value`` where the mask is true.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3]).masked_fill(Tensor([False, True, False]), -1)
+        Tensor([ 1, -1,  3])
+    """
     return where(as_tensor(x, mask, "masked_fill"), value, x)
 
 
 def maximum(t: B, x: Any) -> B:
-    """The greater of t and x; NaN if either is. Ties split the gradient."""
+    """The greater of t and x; NaN if either is. Ties split the gradient.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 5]).maximum(3)
+        Tensor([3, 5])
+    """
     a, b = pair(t, x, "maximum")
     return a._apply(Maximum(), b)
 
 
 def minimum(t: B, x: Any) -> B:
-    """The smaller of t and x; NaN if either is. Ties split the gradient."""
+    """The smaller of t and x; NaN if either is. Ties split the gradient.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 5]).minimum(3)
+        Tensor([1, 3])
+    """
     a, b = pair(t, x, "minimum")
     if a.dtype.kind == "float":
         return a._apply(Neg())._apply(Maximum(), b._apply(Neg()))._apply(Neg())

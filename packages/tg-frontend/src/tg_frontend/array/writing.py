@@ -45,7 +45,7 @@ def assign(x: B, value: Any) -> B:
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1, 2], [3, 4]], device="NUMPY")
+        >>> x = Tensor([[1, 2], [3, 4]])
         >>> _ = x[0].assign(7.9)
         >>> x.tolist()
         [[7, 7], [3, 4]]
@@ -71,6 +71,12 @@ def replace(x: B, other: B) -> B:
     Raises:
       ValueError: the shapes differ.
       TypeError: the dtypes differ.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x, y = Tensor([1, 2]), Tensor([3, 4])
+        >>> x.replace(y)
+        Tensor([3, 4])
     """
     if other.shape != x.shape:
         raise ValueError(f"replace: a tensor of shape {other.shape} for one of shape {x.shape}")

@@ -153,6 +153,16 @@ def safe_load_metadata(source: str | os.PathLike[str] | bytes | memoryview) -> t
     Raises:
       ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
       OSError: the file cannot be read, or is no regular one.
+
+    Example:
+        >>> import os, tempfile
+        >>> from tg_frontend import Tensor, nn
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "t.safetensors")
+        ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
+        ...     start, header = nn.state.safe_load_metadata(path)
+        >>> header["t"]["shape"]
+        [2]
     """
     found = _Source(source)
     begin, header = _header(found)
@@ -172,6 +182,16 @@ def safe_load(
     Raises:
       ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
       OSError: the file cannot be read, or is no regular one.
+
+    Example:
+        >>> import os, tempfile
+        >>> from tg_frontend import Tensor, nn
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "t.safetensors")
+        ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
+        ...     loaded = nn.state.safe_load(path)
+        >>> loaded["t"]  # read now, of a file that need not be at its path any more
+        Tensor([1, 2])
     """
     found = _Source(source)
     begin, header = _header(found)
@@ -200,8 +220,8 @@ def safe_save(
         >>> from tg_frontend import Tensor, nn
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = os.path.join(folder, "t.safetensors")
-        ...     nn.state.safe_save({"t": Tensor([1, 2], device="NUMPY")}, path)
-        ...     nn.state.safe_load(path, device="NUMPY")["t"].tolist()
+        ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
+        ...     nn.state.safe_load(path)["t"].tolist()
         [1, 2]
     """
     target = os.fspath(path)

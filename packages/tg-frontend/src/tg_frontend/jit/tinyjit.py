@@ -68,7 +68,7 @@ class TinyJit(Generic[P, R]):
     Example:
         >>> from tg_frontend import Tensor, TinyJit
         >>> double = TinyJit(lambda x: x * 2)
-        >>> [double(Tensor([i], device="NUMPY")).item() for i in range(4)]
+        >>> [double(Tensor([i])).item() for i in range(4)]
         [0, 2, 4, 6]
     """
 
@@ -82,14 +82,31 @@ class TinyJit(Generic[P, R]):
         _functions.add(self)
 
     def reset(self) -> None:
-        """Forgets the record: the next two calls run the function again."""
+        """Forgets the record: the next two calls run the function again.
+
+        Example:
+            >>> from tg_frontend import Tensor, TinyJit
+            >>> double = TinyJit(lambda x: x * 2)
+            >>> _ = [double(Tensor([i])) for i in range(3)]
+            >>> double.reset()
+            >>> double.captured is None
+            True
+        """
         self.cnt = 0
         self.captured: Record | None = None
         self._anew = 0
 
     @property
     def memory(self) -> Usage | None:
-        """What the memory between the kernels of the record takes; None while nothing is recorded."""
+        """What the memory between the kernels of the record takes; None while nothing is recorded.
+
+        Example:
+            >>> from tg_frontend import Tensor, TinyJit
+            >>> grow = TinyJit(lambda x: (x + 1).contiguous() * 2)
+            >>> _ = [grow(Tensor([i])) for i in range(3)]
+            >>> grow.memory is not None
+            True
+        """
         return None if self.captured is None else self.captured.memory
 
     def __get__(self, obj: Any, owner: type | None = None) -> Any:

@@ -34,6 +34,17 @@ class LRScheduler(ABC):
 
     Raises:
       TypeError: it is no optimiser.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> class Halving(nn.lr_scheduler.LRScheduler):
+        ...     def factor(self, step):
+        ...         return 0.5**step
+        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+        >>> schedule = Halving(optimizer)
+        >>> schedule.step()
+        >>> optimizer.lr
+        Tensor([0.25])
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -44,7 +55,14 @@ class LRScheduler(ABC):
 
     @abstractmethod
     def factor(self, step: int) -> float:
-        """What the base rate is multiplied with after ``step`` steps."""
+        """What the base rate is multiplied with after ``step`` steps.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+            >>> [schedule.factor(step) for step in range(3)]
+            [1.0, 0.5, 0.25]
+        """
 
     def step(self) -> None:
         """Makes one step: to be called after the optimiser's, outside of a TinyJit.
@@ -52,6 +70,13 @@ class LRScheduler(ABC):
         Raises:
           ValueError: the rate would be negative.
           RuntimeError: TinyJit is recording, whose replays would not call it again.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+            >>> schedule.step()
+            >>> schedule.optimizer.lr
+            Tensor([0.25])
         """
         self.optimizer.lr = self._rate(self.last_epoch + 1)
         self.last_epoch += 1
@@ -60,11 +85,25 @@ class LRScheduler(ABC):
         return self.base_lr * self.factor(step)
 
     def get_last_lr(self) -> list[float]:
-        """The rate now, in a list as in PyTorch."""
+        """The rate now, in a list as in PyTorch.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+            >>> schedule.get_last_lr()
+            [0.5]
+        """
         return [self._rate(self.last_epoch)]
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The number of steps, and the base rate."""
+        """The number of steps, and the base rate.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+            >>> schedule.state_dict()
+            {'last_epoch': Tensor([0], dtype=int64), 'base_lr': Tensor([0.5])}
+        """
         return {
             "last_epoch": Tensor([self.last_epoch], dtype=dtypes.int64, device=self.optimizer.device),
             "base_lr": Tensor([self.base_lr], dtype=dtypes.float32, device=self.optimizer.device),
@@ -75,6 +114,15 @@ class LRScheduler(ABC):
 
         Raises:
           KeyError: a name is missing.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+            >>> saved = schedule.state_dict()
+            >>> schedule.step()
+            >>> schedule.load_state_dict(saved)
+            >>> schedule.get_last_lr()
+            [0.5]
         """
         missing = [name for name in ("last_epoch", "base_lr") if name not in state_dict]
         if missing:
@@ -94,7 +142,7 @@ class LambdaLR(LRScheduler):
 
     Example:
         >>> from tg_frontend import Tensor, nn
-        >>> optimizer = nn.optim.SGD([Tensor([1.0], device="NUMPY")], lr=0.5)
+        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
         >>> schedule = nn.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5**step)
         >>> schedule.step()
         >>> optimizer.lr.item()
@@ -115,6 +163,17 @@ class StepLR(LRScheduler):
 
     Raises:
       ValueError: ``step_size`` is not positive.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+        >>> schedule = nn.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        >>> rates = []
+        >>> for _ in range(4):
+        ...     rates.append(optimizer.lr.item())
+        ...     schedule.step()
+        >>> rates
+        [0.5, 0.5, 0.25, 0.25]
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -129,7 +188,19 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times ``gamma`` after each of the given numbers of steps."""
+    """The rate times ``gamma`` after each of the given numbers of steps.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+        >>> schedule = nn.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+        >>> rates = []
+        >>> for _ in range(4):
+        ...     rates.append(optimizer.lr.item())
+        ...     schedule.step()
+        >>> rates
+        [0.5, 0.25, 0.25, 0.125]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
@@ -147,6 +218,17 @@ class LinearLR(LRScheduler):
 
     Raises:
       ValueError: ``total_iters`` is not positive.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+        >>> schedule = nn.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+        >>> rates = []
+        >>> for _ in range(4):
+        ...     rates.append(optimizer.lr.item())
+        ...     schedule.step()
+        >>> rates
+        [0.25, 0.375, 0.5, 0.5]
     """
 
     def __init__(
@@ -172,6 +254,17 @@ class CosineAnnealingLR(LRScheduler):
 
     Raises:
       ValueError: ``T_max`` is not positive, or ``warmup`` is negative.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+        >>> schedule = nn.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+        >>> rates = []
+        >>> for _ in range(3):
+        ...     rates.append(round(optimizer.lr.item(), 4))
+        ...     schedule.step()
+        >>> rates
+        [0.5, 0.25, 0.0]
     """
 
     def __init__(

@@ -42,6 +42,15 @@ class BatchNorm:
       running_mean: shape (sz,).
       running_var: shape (sz,), of corrected variances.
       num_batches_tracked: number of batches seen in training.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> layer, x = nn.BatchNorm(2), Tensor([[1.0, 10.0], [3.0, 30.0]])
+        >>> with Tensor.train():
+        ...     normal = layer(x)
+        >>> normal.round(2), layer.running_mean
+        (Tensor([[-1., -1.],
+                [ 1.,  1.]]), Tensor([0.2, 2. ]))
     """
 
     def __init__(
@@ -56,7 +65,15 @@ class BatchNorm:
             self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int32, requires_grad=False)
 
     def calc_stats(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and (uncorrected) variance of each channel, of the batch in training, else the running ones."""
+        """Mean and (uncorrected) variance of each channel, of the batch in training, else the running ones.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> with Tensor.train():
+            ...     mean, variance = nn.BatchNorm(2).calc_stats(Tensor([[1.0, 10.0], [3.0, 30.0]]))
+            >>> mean, variance
+            (Tensor([ 2., 20.]), Tensor([  1., 100.]))
+        """
         if self.track_running_stats and not Tensor.training:
             return self.running_mean, self.running_var
         axes = [axis for axis in range(x.ndim) if axis != 1]
@@ -97,6 +114,11 @@ class GroupNorm:
 
     Raises:
       ValueError: the channels do not divide by the groups.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> nn.GroupNorm(2, 4)(Tensor([[1.0, 3.0, 10.0, 30.0]])).round(2)
+        Tensor([[-1.,  1., -1.,  1.]])
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
@@ -129,6 +151,12 @@ class InstanceNorm(GroupNorm):
       num_features: length of axis 1.
       eps: added to the variance.
       affine: whether ``weight`` and ``bias`` are learnt.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> nn.InstanceNorm(2)(Tensor([[[1.0, 3.0], [10.0, 30.0]]])).round(2)
+        Tensor([[[-1.,  1.],
+                 [-1.,  1.]]])
     """
 
     def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = True) -> None:
@@ -145,6 +173,12 @@ class LayerNorm:
       normalized_shape: sizes of the last axes.
       eps: added to the variance.
       elementwise_affine: whether ``weight`` and ``bias`` (of ``normalized_shape``) are learnt.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> nn.LayerNorm(2)(Tensor([[1.0, 3.0], [10.0, 30.0]])).round(2)
+        Tensor([[-1.,  1.],
+                [-1.,  1.]])
     """
 
     def __init__(
@@ -170,7 +204,14 @@ class LayerNorm:
 
 @public
 class LayerNorm2d(LayerNorm):
-    """:class:`LayerNorm` of the channels (axis 1) of images (batch, channels, height, width)."""
+    """:class:`LayerNorm` of the channels (axis 1) of images (batch, channels, height, width).
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> pixel = Tensor([1.0, 3.0]).reshape(1, 2, 1, 1)
+        >>> nn.LayerNorm2d(2)(pixel).flatten().round(2)
+        Tensor([-1.,  1.])
+    """
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, channels, height, width) to the same.
@@ -197,6 +238,11 @@ class RMSNorm:
       dim: size of the last axis.
       eps: added to the mean square.
       elementwise_affine: whether ``weight`` (shape (dim,)) is learnt.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> nn.RMSNorm(2)(Tensor([[3.0, 4.0]])).round(3)
+        Tensor([[0.849, 1.131]])
     """
 
     def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:

@@ -42,6 +42,20 @@ class Optimizer:
       ValueError: the learning rate is negative, there is no tensor to optimise, one is the result of operations that
         require a gradient, or the tensors are on different devices.
       TypeError: something is no tensor.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> class SignDescent(nn.optim.Optimizer):
+        ...     def _step(self, ready):
+        ...         for param, gradient in ready:
+        ...             param.assign(param.detach() - gradient.sign() * self.lr)
+        ...         return []
+        >>> weight = Tensor([1.0, 2.0])
+        >>> optimizer = SignDescent([weight], lr=0.5)
+        >>> _ = (weight * weight).sum().backward()
+        >>> optimizer.step()
+        >>> weight
+        Tensor([0.5, 1.5], requires_grad=True)
     """
 
     def __init__(self, params: Sequence[Tensor], lr: float) -> None:
@@ -74,7 +88,15 @@ class Optimizer:
 
     @property
     def lr(self) -> Tensor:
-        """The learning rate, see the class."""
+        """The learning rate, see the class.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+            >>> optimizer.lr = 0.25
+            >>> optimizer.lr
+            Tensor([0.25])
+        """
         return vars(self)["lr"]  # type: ignore[no-any-return]
 
     @lr.setter
@@ -108,7 +130,7 @@ class Optimizer:
 
         Example:
             >>> from tg_frontend import Tensor, nn
-            >>> optimizer = nn.optim.SGD([Tensor([1.0, 2.0], device="NUMPY")], lr=0.1, momentum=0.9)
+            >>> optimizer = nn.optim.SGD([Tensor([1.0, 2.0])], lr=0.1, momentum=0.9)
             >>> sorted(optimizer.state_dict())
             ['param_groups.0.lr', 'state.0.momentum_buffer']
         """
@@ -124,6 +146,13 @@ class Optimizer:
         Raises:
           KeyError: a name is missing on one side.
           ValueError: shapes differ.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> old, new = (nn.optim.SGD([Tensor([1.0])], lr=lr) for lr in (0.5, 0.25))
+            >>> new.load_state_dict(old.state_dict())
+            >>> new.lr
+            Tensor([0.5])
         """
         load_state_dict(self.state_dict(), state_dict)
 
@@ -132,6 +161,15 @@ class Optimizer:
 
         A TinyJit outside of which it is called, and in which gradients of several calls add up, is recorded once if
         gradients stay where they are, and anew whenever there are none.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> weight = Tensor([1.0, 2.0])
+            >>> optimizer = nn.optim.SGD([weight], lr=0.25)
+            >>> _ = (weight * weight).sum().backward()
+            >>> optimizer.zero_grad()
+            >>> weight.grad is None
+            True
         """
         for param in self.params:
             if set_to_none:
@@ -153,6 +191,15 @@ class Optimizer:
 
         Raises:
           RuntimeError: no parameter has a gradient.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> weight = Tensor([1.0, 2.0])
+            >>> optimizer = nn.optim.SGD([weight], lr=0.25)
+            >>> _ = (weight * weight).sum().backward()
+            >>> (param,) = optimizer.schedule_step()
+            >>> param is weight, weight.realize()
+            (True, Tensor([0.5, 1. ], requires_grad=True))
         """
         ready = [(param, param.grad) for param in self.params if param.grad is not None]
         if not ready:
@@ -166,6 +213,15 @@ class Optimizer:
 
         Raises:
           RuntimeError: no parameter has a gradient.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> weight = Tensor([1.0, 2.0])
+            >>> optimizer = nn.optim.SGD([weight], lr=0.25)
+            >>> _ = (weight * weight).sum().backward()
+            >>> optimizer.step()
+            >>> weight
+            Tensor([0.5, 1. ], requires_grad=True)
         """
         realize_all([tensor.lazydata for tensor in self.schedule_step()])
 
@@ -180,6 +236,15 @@ class OptimizerGroup(Optimizer):
 
     Raises:
       ValueError: there is none.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> weight, bias = Tensor([1.0, 2.0]), Tensor([1.0])
+        >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25), nn.optim.SGD([bias], lr=0.5))
+        >>> _ = ((weight * weight).sum() + bias).backward()
+        >>> group.step()
+        >>> weight, bias
+        (Tensor([0.5, 1. ], requires_grad=True), Tensor([0.5], requires_grad=True))
     """
 
     def __init__(self, *optimizers: Optimizer) -> None:
@@ -192,7 +257,15 @@ class OptimizerGroup(Optimizer):
 
     @property
     def lr(self) -> Tensor:
-        """The learning rate of the first optimiser; setting it sets that of all."""
+        """The learning rate of the first optimiser; setting it sets that of all.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])]), nn.optim.Adam([Tensor([1.0])]))
+            >>> group.lr = 0.25
+            >>> [optimizer.lr.item() for optimizer in group.optimizers]
+            [0.25, 0.25]
+        """
         return self.optimizers[0].lr
 
     @lr.setter
@@ -201,14 +274,29 @@ class OptimizerGroup(Optimizer):
             optimizer.lr = value
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state of each optimiser, its number in front of the names."""
+        """The state of each optimiser, its number in front of the names.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=0.5)).state_dict()
+            {'0.param_groups.0.lr': Tensor([0.5])}
+        """
         return {f"{n}.{name}": t for n, one in enumerate(self.optimizers) for name, t in one.state_dict().items()}
 
     def __getitem__(self, position: int) -> Optimizer:
         return self.optimizers[position]
 
     def schedule_step(self) -> list[Tensor]:
-        """Makes one step of each optimiser without computing it."""
+        """Makes one step of each optimiser without computing it.
+
+        Example:
+            >>> from tg_frontend import Tensor, nn
+            >>> weight = Tensor([1.0, 2.0])
+            >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25))
+            >>> _ = (weight * weight).sum().backward()
+            >>> [param.shape for param in group.schedule_step()]
+            [(2,)]
+        """
         return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
 
 
@@ -225,6 +313,17 @@ class SGD(Optimizer):
 
     Raises:
       ValueError: ``nesterov`` without momentum, or a negative number.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> weight = Tensor([1.0, 2.0])
+        >>> optimizer = nn.optim.SGD([weight], lr=0.25, momentum=0.5)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     loss = (weight * weight).sum().backward()
+        ...     optimizer.step()
+        >>> weight
+        Tensor([0., 0.], requires_grad=True)
     """
 
     def __init__(
@@ -277,6 +376,15 @@ class AdamW(Optimizer):
 
     Raises:
       ValueError: ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> weight = Tensor([1.0, 2.0])
+        >>> optimizer = nn.optim.AdamW([weight], lr=0.25, weight_decay=0.5)
+        >>> _ = (weight * weight).sum().backward()
+        >>> optimizer.step()
+        >>> weight.round(4)
+        Tensor([0.625, 1.5  ], requires_grad=True)
     """
 
     def __init__(
@@ -328,7 +436,17 @@ class AdamW(Optimizer):
 
 @public
 class Adam(AdamW):
-    """Adam (Kingma and Ba, 2015): :class:`AdamW` without weight decay."""
+    """Adam (Kingma and Ba, 2015): :class:`AdamW` without weight decay.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> weight = Tensor([1.0, 2.0])
+        >>> optimizer = nn.optim.Adam([weight], lr=0.25)
+        >>> _ = (weight * weight).sum().backward()
+        >>> optimizer.step()
+        >>> weight.round(4)
+        Tensor([0.75, 1.75], requires_grad=True)
+    """
 
     def __init__(
         self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8

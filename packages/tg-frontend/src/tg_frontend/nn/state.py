@@ -56,7 +56,13 @@ def _parts(value: Any) -> list[tuple[Any, Any]]:
 
 
 def get_parameters(obj: Any) -> list[Tensor]:
-    """The tensors in an object, each once."""
+    """The tensors in an object, each once.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> [tensor.shape for tensor in nn.state.get_parameters(nn.Linear(2, 3))]
+        [(3, 2), (3,)]
+    """
     return list({id(tensor): tensor for tensor in get_state_dict(obj).values()}.values())
 
 
@@ -90,6 +96,13 @@ def load_state_dict(
       KeyError: a name is missing on one side, with ``strict``; the message lists the names.
       ValueError: shapes differ; the message names each.
       TypeError: something in the state is neither a tensor nor an array.
+
+    Example:
+        >>> from tg_frontend import Tensor, nn
+        >>> old, new = nn.Linear(2, 1), nn.Linear(2, 1)
+        >>> _ = nn.state.load_state_dict(new, nn.state.get_state_dict(old))
+        >>> (new.weight == old.weight).all().item()
+        True
     """
     own = get_state_dict(model)
     missing = [name for name in own if name not in state_dict]

@@ -98,6 +98,13 @@ def conv2d(
 
     Raises:
       ValueError: the shapes do not fit, or no window does.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> image = Tensor([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]]])
+        >>> image.conv2d(Tensor.ones(1, 1, 2, 2))[0, 0]
+        Tensor([[12., 16.],
+                [24., 28.]])
     """
     what = "conv2d"
     n = weight.ndim - 2
@@ -149,6 +156,13 @@ def conv_transpose2d(
 
     Raises:
       ValueError: the shapes do not fit.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> image = Tensor([[[[1.0, 2.0]]]])
+        >>> image.conv_transpose2d(Tensor.ones(1, 1, 2, 2), stride=2)[0, 0]
+        Tensor([[1., 1., 2., 2.],
+                [1., 1., 2., 2.]])
     """
     what = "conv_transpose2d"
     n = weight.ndim - 2

@@ -46,6 +46,11 @@ def empty(
 
     Raises:
       ValueError: a size is negative.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.empty(2, 3).shape
+        (2, 3)
     """
     sizes = checked_shape(shape, "empty")
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
@@ -65,6 +70,12 @@ def full(
     Raises:
       ValueError: a size is negative.
       TypeError: the value is no number.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.full((2, 2), 7)
+        Tensor([[7, 7],
+                [7, 7]])
     """
     sizes = checked_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), "full")
     if isinstance(fill_value, Expr):
@@ -100,7 +111,14 @@ def zeros(
     dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:
-    """Zeros."""
+    """Zeros.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.zeros(2, 2)
+        Tensor([[0., 0.],
+                [0., 0.]])
+    """
     return _filled(cls, checked_shape(shape, "zeros"), 0, device, dtype, requires_grad)
 
 
@@ -111,7 +129,13 @@ def ones(
     dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:
-    """Ones."""
+    """Ones.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.ones(3, dtype="int32")
+        Tensor([1, 1, 1])
+    """
     return _filled(cls, checked_shape(shape, "ones"), 1, device, dtype, requires_grad)
 
 
@@ -139,7 +163,7 @@ def arange(
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> Tensor.arange(5, 0, -2, device="NUMPY").tolist()
+        >>> Tensor.arange(5, 0, -2).tolist()
         [5, 3, 1]
     """
     first, last = (0, start) if stop is None else (start, stop)
@@ -190,6 +214,11 @@ def linspace(
 
     Raises:
       ValueError: ``steps`` is negative, or the dtype is bool.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.linspace(0, 1, 5)
+        Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     if not isinstance(steps, int) or steps < 0:
         raise ValueError(f"linspace: {steps!r} is not a number of steps")
@@ -214,6 +243,12 @@ def eye(
 
     Raises:
       ValueError: a size is negative.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.eye(2, 3)
+        Tensor([[1., 0., 0.],
+                [0., 1., 0.]])
     """
     rows, columns = checked_shape((n, n if m is None else m), "eye")
     name = placed(device)
@@ -231,34 +266,64 @@ def full_like(
     x: A, fill_value: ConstType, device: str | None = None, dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:  # fmt: skip
-    """One value in this tensor's shape, dtype and device, unless others are given."""
+    """One value in this tensor's shape, dtype and device, unless others are given.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).full_like(7)
+        Tensor([7, 7])
+    """
     name, kind = placed_like(x, device, dtype)
     return full(type(x), x.shape, fill_value, name, kind, requires_grad)
 
 
 def const_like(x: A, value: ConstType) -> A:
-    """One value in this tensor's shape, dtype and device."""
+    """One value in this tensor's shape, dtype and device.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, 2.0]).const_like(7)
+        Tensor([7., 7.])
+    """
     return full_like(x, value)
 
 
 def zeros_like(
     x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
 ) -> A:
-    """Zeros in this tensor's shape, dtype and device, unless others are given."""
+    """Zeros in this tensor's shape, dtype and device, unless others are given.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).zeros_like()
+        Tensor([0, 0])
+    """
     return full_like(x, 0, device, dtype, requires_grad)
 
 
 def ones_like(
     x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
 ) -> A:
-    """Ones in this tensor's shape, dtype and device, unless others are given."""
+    """Ones in this tensor's shape, dtype and device, unless others are given.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).ones_like()
+        Tensor([1, 1])
+    """
     return full_like(x, 1, device, dtype, requires_grad)
 
 
 def empty_like(
     x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
 ) -> A:
-    """Undefined content in this tensor's shape, dtype and device, unless others are given."""
+    """Undefined content in this tensor's shape, dtype and device, unless others are given.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2]]).empty_like().shape
+        (1, 2)
+    """
     name, kind = placed_like(x, device, dtype)
     return empty(type(x), *x.shape, device=name, dtype=kind, requires_grad=requires_grad)
 
@@ -268,6 +333,16 @@ def meshgrid(x: A, *others: A, indexing: str = "ij") -> tuple[A, ...]:
 
     Raises:
       ValueError: ``indexing`` is neither "ij" nor "xy", or an operand is no vector.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> rows, columns = Tensor([1, 2]).meshgrid(Tensor([3, 4, 5]))
+        >>> rows
+        Tensor([[1, 1, 1],
+                [2, 2, 2]])
+        >>> columns
+        Tensor([[3, 4, 5],
+                [3, 4, 5]])
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing {indexing!r}; there are 'ij' and 'xy'")

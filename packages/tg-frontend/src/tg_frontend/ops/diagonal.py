@@ -17,6 +17,11 @@ def diagonal(x: A, offset: int = 0, dim1: int = 0, dim2: int = 1) -> A:
     Raises:
       ValueError: there are not two axes.
       IndexError: an axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).diagonal()
+        Tensor([1, 4])
     """
     first, second = x._axis(dim1, "diagonal"), x._axis(dim2, "diagonal")
     if x.ndim < 2 or first == second:
@@ -54,6 +59,12 @@ def diag(x: A, diagonal: int = 0) -> A:
 
     Raises:
       ValueError: it is neither a vector nor a matrix.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2]).diag()
+        Tensor([[1, 0],
+                [0, 2]])
     """
     if x.ndim == 2:
         return copied(_diagonal(x, diagonal))
@@ -78,6 +89,12 @@ def tril(x: A, diagonal: int = 0) -> A:
 
     Raises:
       ValueError: there are fewer than two axes.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).tril()
+        Tensor([[1, 0],
+                [3, 4]])
     """
     return _triangle(x, diagonal, True, "tril")
 
@@ -87,5 +104,11 @@ def triu(x: A, diagonal: int = 0) -> A:
 
     Raises:
       ValueError: there are fewer than two axes.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).triu()
+        Tensor([[1, 2],
+                [0, 4]])
     """
     return _triangle(x, diagonal, False, "triu")

@@ -24,7 +24,7 @@ def einsum(cls: type[A], formula: str, *operands: Any, dtype: DTypeLike | None =
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> a = Tensor([[1, 2], [3, 4]], device="NUMPY")
+        >>> a = Tensor([[1, 2], [3, 4]])
         >>> Tensor.einsum("ij,kj->ik", a, a).tolist()
         [[5, 11], [11, 25]]
     """

@@ -50,8 +50,8 @@ def gather(x: A, dim: int, index: A) -> A:
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> t = Tensor([[1, 2], [3, 4]], device="NUMPY")
-        >>> t.gather(1, Tensor([[0, 0], [1, 0]], device="NUMPY")).tolist()
+        >>> t = Tensor([[1, 2], [3, 4]])
+        >>> t.gather(1, Tensor([[0, 0], [1, 0]])).tolist()
         [[1, 1], [4, 3]]
     """
     axis, at = _along(x, dim, index, "gather")
@@ -91,6 +91,11 @@ def scatter(x: A, dim: int, index: A, src: Any, reduce: str | None = None) -> A:
     Raises:
       ValueError: the shapes do not fit, or there is no such ``reduce``.
       TypeError: the index holds no integers, or the source has another dtype.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0, 0, 0]).scatter(0, Tensor([2, 0]), Tensor([5, 7]))
+        Tensor([7, 0, 5])
     """
     if reduce not in (None, "add", "multiply"):
         raise ValueError(f"scatter: reduce {reduce!r}; there are 'add' and 'multiply'")
@@ -119,6 +124,11 @@ def scatter_reduce(x: A, dim: int, index: A, src: Any, reduce: str, include_self
     Raises:
       ValueError: the shapes do not fit, or there is no such ``reduce``.
       TypeError: the index holds no integers, or the source has another dtype.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 1, 1]).scatter_reduce(0, Tensor([2, 2]), Tensor([5, 7]), reduce="sum")
+        Tensor([ 1,  1, 13])
     """
     if reduce not in _REDUCTIONS:
         raise ValueError(f"scatter_reduce: reduce {reduce!r}; there are {', '.join(_REDUCTIONS)}")
@@ -158,6 +168,12 @@ def one_hot(x: A, num_classes: int = -1) -> A:
 
     Raises:
       TypeError: the elements are no integers.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0, 2]).one_hot(3)
+        Tensor([[1, 0, 0],
+                [0, 0, 1]])
     """
     if not dtypes.is_int(x.dtype):
         raise TypeError(f"one_hot: integers are wanted, got a tensor of {x.dtype.name}")

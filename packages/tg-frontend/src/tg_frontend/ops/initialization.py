@@ -25,7 +25,13 @@ def scaled_uniform(
     cls: type[A], *shape: Any, device: str | None = None, dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:  # fmt: skip
-    """Uniform from -1 to 1, over the square root of the number of elements."""
+    """Uniform from -1 to 1, over the square root of the number of elements.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> (Tensor.scaled_uniform(10, 10).abs() <= 0.1).all().item()
+        True
+    """
     sizes = checked_shape(shape, "scaled_uniform")
     bound = _number(prod(sizes), "scaled_uniform") ** -0.5 if prod(sizes) != 0 else 0.0
     return uniform(cls, *sizes, low=-bound, high=bound, device=device, dtype=dtype, requires_grad=requires_grad)
@@ -39,6 +45,11 @@ def glorot_uniform(
 
     Raises:
       ValueError: the shape is ().
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> (Tensor.glorot_uniform(2, 4).abs() <= 1).all().item()
+        True
     """
     sizes = checked_shape(shape, "glorot_uniform")
     if not sizes:
@@ -51,7 +62,13 @@ def kaiming_uniform(
     cls: type[A], *shape: Any, a: float = 0.01, device: str | None = None, dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:  # fmt: skip
-    """Uniform within sqrt(6 / ((1 + a**2) * fan in)); the first axis is the fan out."""
+    """Uniform within sqrt(6 / ((1 + a**2) * fan in)); the first axis is the fan out.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> (Tensor.kaiming_uniform(4, 6, a=0).abs() <= 1).all().item()
+        True
+    """
     sizes = checked_shape(shape, "kaiming_uniform")
     bound = math.sqrt(6 / (1 + a * a) / max(1, _number(prod(sizes[1:]), "kaiming_uniform")))
     return uniform(cls, *sizes, low=-bound, high=bound, device=device, dtype=dtype, requires_grad=requires_grad)
@@ -61,7 +78,13 @@ def kaiming_normal(
     cls: type[A], *shape: Any, a: float = 0.01, device: str | None = None, dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:  # fmt: skip
-    """Normal with standard deviation sqrt(2 / ((1 + a**2) * fan in)); the first axis is the fan out."""
+    """Normal with standard deviation sqrt(2 / ((1 + a**2) * fan in)); the first axis is the fan out.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.kaiming_normal(4, 6).shape
+        (4, 6)
+    """
     sizes = checked_shape(shape, "kaiming_normal")
     std = math.sqrt(2 / (1 + a * a) / max(1, _number(prod(sizes[1:]), "kaiming_normal")))
     return normal(cls, *sizes, std=std, device=device, dtype=dtype, requires_grad=requires_grad)

@@ -46,7 +46,7 @@ def interpolate(
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> Tensor([[[1.0, 3.0]]], device="NUMPY").interpolate(scale_factor=2).tolist()
+        >>> Tensor([[[1.0, 3.0]]]).interpolate(scale_factor=2).tolist()
         [[[1.0, 1.5, 2.5, 3.0]]]
     """
     sizes, ratios = _sizes_and_ratios(x.shape, size, scale_factor, mode)

@@ -48,6 +48,11 @@ def dot(x: A, w: Any, dtype: DTypeLike | None = None) -> A:
 
     Raises:
       ValueError: the K of the two differ, the other axes do not broadcast, or an operand is a number.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).dot(Tensor([1, 10]))
+        Tensor([21, 43])
     """
     x, y = promoted(x, w, "matmul")
     if x.ndim == 0 or y.ndim == 0:
@@ -68,7 +73,14 @@ def dot(x: A, w: Any, dtype: DTypeLike | None = None) -> A:
 
 
 def matmul(t: A, x: Any, reverse: bool = False, dtype: DTypeLike | None = None) -> A:
-    """The same as :meth:`dot`; ``reverse`` exchanges the operands."""
+    """The same as :meth:`dot`; ``reverse`` exchanges the operands.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2], [3, 4]]).matmul(Tensor([[1], [10]]))
+        Tensor([[21],
+                [43]])
+    """
     return dot(as_tensor(t, x, "matmul"), t, dtype) if reverse else dot(t, x, dtype)
 
 
@@ -94,6 +106,11 @@ def linear(x: A, weight: A, bias: A | None = None, dtype: DTypeLike | None = Non
 
     Raises:
       ValueError: the shapes do not fit.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [10.0]]), Tensor([0.5]))
+        Tensor([[21.5]])
     """
     if weight.ndim == 1:
         out = x.mul(weight) if dtype is None else x.cast(dtype).mul(weight.cast(dtype))
@@ -103,7 +120,13 @@ def linear(x: A, weight: A, bias: A | None = None, dtype: DTypeLike | None = Non
 
 
 def sequential(x: A, layers: list[Any]) -> A:
-    """This tensor through callables, one after another."""
+    """This tensor through callables, one after another.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([-4.0, 4.0]).sequential([Tensor.abs, Tensor.sqrt])
+        Tensor([2., 2.])
+    """
     out = x
     for layer in layers:
         out = layer(out)

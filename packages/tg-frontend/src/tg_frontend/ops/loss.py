@@ -53,6 +53,11 @@ def binary_crossentropy(x: A, Y: A, reduction: str = "mean") -> A:
 
     Raises:
       ValueError: the shapes differ, or there is no such reduction.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.5, 0.25]).binary_crossentropy(Tensor([1.0, 0.0])).round(4)
+        Tensor(0.4904)
     """
     _checked("binary_crossentropy", reduction)
     y = _same_shape(x, Y, "binary_crossentropy")
@@ -67,6 +72,11 @@ def binary_crossentropy_logits(x: A, Y: A, reduction: str = "mean", pos_weight: 
 
     Raises:
       ValueError: the shapes differ, or there is no such reduction.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.0, 1000.0]).binary_crossentropy_logits(Tensor([1.0, 1.0])).round(4)
+        Tensor(0.3466)
     """
     _checked("binary_crossentropy_logits", reduction)
     y = _same_shape(x, Y, "binary_crossentropy_logits")
@@ -130,6 +140,11 @@ def sparse_categorical_crossentropy(
     Raises:
       ValueError: the shapes do not fit, or there is no such reduction.
       TypeError: the classes are no integers.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[0.0, 2.0], [0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1, 0])).round(4)
+        Tensor(0.41)
     """
     what = "sparse_categorical_crossentropy"
     _checked(what, reduction, label_smoothing)
@@ -161,6 +176,12 @@ def cross_entropy(
 
     Raises:
       ValueError: the shapes do not fit, or there is no such reduction.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> scores = Tensor([[0.0, 2.0], [0.0, 0.0]])
+        >>> scores.cross_entropy(Tensor([1, 0]), reduction="none").round(4)
+        Tensor([0.1269, 0.6931])
     """
     what = "cross_entropy"
     _checked(what, reduction, label_smoothing)
@@ -192,6 +213,11 @@ def nll_loss(
 
     Raises:
       ValueError: the shapes do not fit, or there is no such reduction.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[0.5, 0.5], [0.25, 0.75]]).log().nll_loss(Tensor([0, 1])).round(4)
+        Tensor(0.4904)
     """
     what = "nll_loss"
     _checked(what, reduction)

@@ -22,6 +22,12 @@ def layernorm(x: A, axis: int | Sequence[int] = -1, eps: float = 1e-5) -> A:
 
     Raises:
       IndexError: an axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1.0, 3.0], [2.0, 6.0]]).layernorm().round(3)
+        Tensor([[-1.,  1.],
+                [-1.,  1.]])
     """
     axes = axes_of(x, axis, "layernorm")
     x = floating(x)
@@ -38,6 +44,14 @@ def batchnorm(
     Raises:
       ValueError: a vector does not fit.
       IndexError: an axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[1.0, 10.0], [3.0, 30.0]])
+        >>> mean, deviation = x.mean(0), x.std(0, correction=0)
+        >>> x.batchnorm(None, None, mean, 1 / deviation).round(4)
+        Tensor([[-1., -1.],
+                [ 1.,  1.]])
     """
     axes = axes_of(x, axis, "batchnorm")
     shape = tuple(dim if i in axes else 1 for i, dim in enumerate(x.shape))
@@ -60,6 +74,11 @@ def normalize(x: A, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A:
 
     The norm for ``p=0`` is the number of elements that are not 0; through it no gradient flows. For infinity it
     is the greatest absolute value, for minus infinity the least.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[3.0, 4.0]]).normalize().round(4)
+        Tensor([[0.6, 0.8]])
     """
     axis = x._axis(dim, "normalize")
 

@@ -71,6 +71,11 @@ def max_pool2d(
 
     Raises:
       ValueError: no window fits.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).max_pool2d()[0, 0]
+        Tensor([[6.]])
     """
     arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "max_pool2d")
     kernel, steps, gaps, _, pads = arguments
@@ -109,6 +114,11 @@ def avg_pool2d(
 
     Raises:
       ValueError: no window fits.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).avg_pool2d()[0, 0]
+        Tensor([[3.]])
     """
     arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "avg_pool2d")
     kernel, steps, gaps, pads, whole = arguments
@@ -146,6 +156,14 @@ def max_unpool2d(
     Raises:
       ValueError: the shapes differ.
       TypeError: the positions are no integers.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor([[[[1.0, 2.0], [3.0, 6.0]]]])
+        >>> most, where = x.max_pool2d(return_indices=True)
+        >>> most.max_unpool2d(where)[0, 0]
+        Tensor([[0., 0.],
+                [0., 6.]])
     """
     what = "max_unpool2d"
     n = 2 if isinstance(kernel_size, int) else len(kernel_size)

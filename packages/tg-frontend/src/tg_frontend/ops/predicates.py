@@ -17,12 +17,24 @@ if TYPE_CHECKING:
 
 
 def isnan(x: A) -> A:
-    """Where a float is not a number."""
+    """Where a float is not a number.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, float("nan")]).isnan()
+        Tensor([False,  True])
+    """
     return alu(x, Ops.CMPNE, x)
 
 
 def isinf(x: A, detect_positive: bool = True, detect_negative: bool = True) -> A:
-    """Where a float is infinite, of the signs asked for."""
+    """Where a float is infinite, of the signs asked for.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, float("-inf")]).isinf()
+        Tensor([False,  True])
+    """
     if x.dtype.kind != "float":
         return constant(x, False, dtypes.bool, "isinf")
     positive = x.eq(math.inf) if detect_positive else constant(x, False, dtypes.bool, "isinf")
@@ -30,12 +42,24 @@ def isinf(x: A, detect_positive: bool = True, detect_negative: bool = True) -> A
 
 
 def isfinite(x: A) -> A:
-    """Where a number is neither infinite nor NaN."""
+    """Where a number is neither infinite nor NaN.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, float("inf"), float("nan")]).isfinite()
+        Tensor([ True, False, False])
+    """
     return ~(isinf(x) | isnan(x))
 
 
 def isclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> A:
-    """Where abs(x - other) <= atol + rtol * abs(other), or both are the same infinity."""
+    """Where abs(x - other) <= atol + rtol * abs(other), or both are the same infinity.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0 + 1e-7, 2.1]))
+        Tensor([ True, False])
+    """
     a, b = pair(x.detach(), other, "isclose")
     a, b = floating(a), floating(b.detach())
     near: A = (a - b).abs() <= b.abs() * rtol + atol
@@ -44,5 +68,11 @@ def isclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_na
 
 
 def allclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether every element is close to the other, as :meth:`isclose` says. Computes it now."""
+    """Whether every element is close to the other, as :meth:`isclose` says. Computes it now.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.0, 2.0]).allclose(Tensor([1.0 + 1e-7, 2.0]))
+        True
+    """
     return bool(isclose(x, other, rtol, atol, equal_nan).all().item())

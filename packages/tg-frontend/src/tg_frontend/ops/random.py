@@ -39,9 +39,9 @@ def manual_seed(seed: int = 0) -> None:
     Example:
         >>> from tg_frontend import Tensor
         >>> Tensor.manual_seed(42)
-        >>> a = Tensor.rand(3, device="NUMPY")
+        >>> a = Tensor.rand(3)
         >>> Tensor.manual_seed(42)
-        >>> (a == Tensor.rand(3, device="NUMPY")).all().item()
+        >>> (a == Tensor.rand(3)).all().item()
         True
     """
     _outside_of_a_record("manual_seed")
@@ -60,9 +60,9 @@ def get_rng_state(cls: type[A]) -> A:
     Example:
         >>> from tg_frontend import Tensor
         >>> state = Tensor.get_rng_state()
-        >>> a = Tensor.rand(3, device="NUMPY")
+        >>> a = Tensor.rand(3)
         >>> Tensor.set_rng_state(state)
-        >>> (a == Tensor.rand(3, device="NUMPY")).all().item()
+        >>> (a == Tensor.rand(3)).all().item()
         True
     """
     _outside_of_a_record("get_rng_state")
@@ -78,6 +78,14 @@ def set_rng_state(state: Any) -> None:
     Raises:
       ValueError: it is no such state.
       RuntimeError: TinyJit is recording; a replay would not set it again.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> state = Tensor.get_rng_state()
+        >>> first = Tensor.randn(3)
+        >>> Tensor.set_rng_state(state)
+        >>> (first == Tensor.randn(3)).all().item()
+        True
     """
     _outside_of_a_record("set_rng_state")
     raw = state.to(disk.HOST).data() if isinstance(state, Array) else state
@@ -112,6 +120,12 @@ def rand(
     Raises:
       ValueError: a size is negative.
       TypeError: the dtype is no float.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor.rand(100)
+        >>> x.shape, (x >= 0).all().item(), (x < 1).all().item()
+        ((100,), True, True)
     """
     return _finish(fractions(cls, checked_shape(shape, "rand"), device, dtype, "rand"), requires_grad)
 
@@ -129,6 +143,12 @@ def uniform(
 
     Raises:
       ValueError: ``low`` is above ``high``, or one is not finite.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor.uniform(100, low=-2, high=3)
+        >>> (x >= -2).all().item(), (x < 3).all().item()
+        (True, True)
     """
     if not (low <= high and math.isfinite(high - low)):
         raise ValueError(f"uniform: from {low} to {high} is no range")
@@ -159,6 +179,12 @@ def randn(
     Raises:
       ValueError: a size is negative.
       TypeError: the dtype is no float.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.manual_seed(0)
+        >>> abs(Tensor.randn(1000).mean().item()) < 0.1
+        True
     """
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     return _finish(_gauss(cls, checked_shape(shape, "randn"), device, kind, "randn").cast(kind), requires_grad)
@@ -177,6 +203,12 @@ def normal(
 
     Raises:
       ValueError: the standard deviation is negative or NaN.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.manual_seed(0)
+        >>> round(Tensor.normal(1000, mean=5, std=0.01).mean().item(), 1)
+        5.0
     """
     if not std >= 0:
         raise ValueError(f"normal: a standard deviation is 0 or more, got {std}")
@@ -199,6 +231,12 @@ def randint(
     Raises:
       ValueError: the range is empty, or wider than 2**32.
       TypeError: a bound or the dtype is no integer.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> x = Tensor.randint(100, low=3, high=5)
+        >>> sorted(set(x.tolist()))
+        [3, 4]
     """
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_int
     if not isinstance(low, int) or not isinstance(high, int) or not dtypes.is_int(kind):
@@ -218,7 +256,13 @@ def randint(
 def rand_like(
     x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
 ) -> A:
-    """Uniform from 0 to below 1, in this tensor's shape, dtype and device, unless others are given."""
+    """Uniform from 0 to below 1, in this tensor's shape, dtype and device, unless others are given.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1.0, 2.0]]).rand_like().shape
+        (1, 2)
+    """
     name, kind = placed_like(x, device, dtype)
     return rand(type(x), *x.shape, device=name, dtype=kind, requires_grad=requires_grad)
 
@@ -226,6 +270,12 @@ def rand_like(
 def randn_like(
     x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
 ) -> A:
-    """Normal with mean 0 and deviation 1, in this tensor's shape, dtype and device, unless others are given."""
+    """Normal with mean 0 and deviation 1, in this tensor's shape, dtype and device, unless others are given.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1.0, 2.0]]).randn_like(dtype="float64").dtype
+        dtypes.float64
+    """
     name, kind = placed_like(x, device, dtype)
     return randn(type(x), *x.shape, device=name, dtype=kind, requires_grad=requires_grad)

@@ -14,6 +14,12 @@ def rearrange(x: A, formula: str, **sizes: int) -> A:
 
     Raises:
       ValueError: the formula does not fit the shape.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[1, 2, 3, 4]]).rearrange("b (h w) -> b w h", h=2)
+        Tensor([[[1, 3],
+                 [2, 4]]])
     """
     left, arrow, right = formula.partition("->")
     if not arrow:

@@ -7,7 +7,13 @@ from ..array.computing import copied
 
 
 def ceil(x: A) -> A:
-    """The least whole number not below."""
+    """The least whole number not below.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1.2, -1.2]).ceil()
+        Tensor([ 2., -1.])
+    """
     if x.dtype.kind != "float":
         return copied(x)
     down = x.trunc()
@@ -19,6 +25,13 @@ def round(x: A, decimals: int = 0) -> A:
 
     Args:
       decimals: digits kept behind the point; of a negative number so many before it become 0.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.5, 1.5, 2.345]).round()
+        Tensor([0., 2., 2.])
+        >>> Tensor([0.5, 1.5, 2.345]).round(1)
+        Tensor([0.5, 1.5, 2.3])
     """
     if decimals:
         if x.dtype.kind != "float":

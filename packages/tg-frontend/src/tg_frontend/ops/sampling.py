@@ -25,6 +25,11 @@ def randperm(cls: type[A], n: int, device: str | None = None, dtype: DTypeLike |
 
     Raises:
       ValueError: ``n`` is negative.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> sorted(Tensor.randperm(5).tolist())
+        [0, 1, 2, 3, 4]
     """
     sizes = checked_shape((n,), "randperm")
     words = cls._wrap(random_words(sizes, placed(device))[0].contiguous())
@@ -36,6 +41,15 @@ def dropout(x: A, p: float = 0.5) -> A:
 
     Raises:
       ValueError: ``p`` is not between 0 and 1.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor.ones(4).dropout(0.5)
+        Tensor([1., 1., 1., 1.])
+        >>> with Tensor.train():
+        ...     kept = Tensor.ones(1000).dropout(0.5)
+        >>> sorted(set(kept.tolist()))
+        [0.0, 2.0]
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: {p!r} is not a probability")
@@ -56,6 +70,11 @@ def multinomial(x: A, num_samples: int = 1, replacement: bool = False) -> A:
     Raises:
       ValueError: the shape has not one or two axes; a weight is negative, infinite or NaN; a row has none above 0,
         or without replacement fewer than are drawn.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.0, 1.0, 0.0]).multinomial(3, replacement=True)
+        Tensor([1, 1, 1])
     """
     if not 1 <= x.ndim <= 2 or num_samples < 1:
         raise ValueError(f"multinomial: {num_samples!r} samples of weights of shape {x.shape}")

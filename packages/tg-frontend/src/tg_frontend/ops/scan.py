@@ -74,6 +74,11 @@ def cumsum(x: A, axis: int = 0, dtype: DTypeLike | None = None) -> A:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3]).cumsum()
+        Tensor([1, 3, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
     return _scanned(x, axis, "cumsum", Sum, lambda a, b: a + b, 0)
@@ -87,6 +92,11 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 2, 3]).cumprod(0)
+        Tensor([1, 2, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
     return _scanned(x, axis, "cumprod", Prod, lambda a, b: a * b, 1)
@@ -110,6 +120,11 @@ def cummax(x: A, axis: int = 0) -> tuple[A, A]:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([1, 3, 2]).cummax()
+        (Tensor([1, 3, 3]), Tensor([0, 1, 1]))
     """
     return _cummax(x, axis, "cummax")
 
@@ -119,6 +134,11 @@ def cummin(x: A, axis: int = 0) -> tuple[A, A]:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([3, 1, 2]).cummin()
+        (Tensor([3, 1, 1]), Tensor([0, 1, 1]))
     """
     if x.dtype.kind == "float":
         values, at = _cummax(-x, axis, "cummin")
@@ -132,6 +152,11 @@ def logcumsumexp(x: A, axis: int = 0) -> A:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp().round(4)
+        Tensor([0.    , 0.6931, 1.0986])
     """
     place = x._axis(axis, "logcumsumexp")
     floats = floating(x)

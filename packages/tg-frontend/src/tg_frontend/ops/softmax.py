@@ -28,6 +28,11 @@ def softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).softmax().round(4)
+        Tensor([0.09  , 0.2447, 0.6652])
     """
     floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "softmax")
     powers = exp(_shifted(floats, place)[0])
@@ -39,6 +44,11 @@ def log_softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).log_softmax().round(4)
+        Tensor([-2.4076, -1.4076, -0.4076])
     """
     floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "log_softmax")
     shifted = _shifted(floats, place)[0]
@@ -46,7 +56,13 @@ def log_softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
 
 
 def softmin(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
-    """:meth:`softmax` of -x."""
+    """:meth:`softmax` of -x.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([0.0, 1.0, 2.0]).softmin().round(4)
+        Tensor([0.6652, 0.2447, 0.09  ])
+    """
     return softmax(-x, axis, dtype)
 
 
@@ -55,6 +71,11 @@ def logsumexp(x: A, axis: int | None = None, keepdim: bool = False) -> A:
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([[0.0, 0.0], [1000.0, 1000.0]]).logsumexp(1).round(4)
+        Tensor([6.9309998e-01, 1.0006932e+03])
     """
     if axis is None:
         out = logsumexp(x.flatten(), 0)

@@ -49,7 +49,7 @@ def sort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> 
 
     Example:
         >>> from tg_frontend import Tensor
-        >>> values, where = Tensor([3, 1, 2], device="NUMPY").sort()
+        >>> values, where = Tensor([3, 1, 2]).sort()
         >>> values.tolist(), where.tolist()
         ([1, 2, 3], [1, 2, 0])
     """
@@ -65,6 +65,11 @@ def argsort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) 
 
     Raises:
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([3, 1, 2]).argsort()
+        Tensor([1, 2, 0])
     """
     return sort(x, dim, descending)[1]
 
@@ -78,6 +83,11 @@ def topk(x: A, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True
     Raises:
       ValueError: the axis has fewer than ``k`` elements.
       IndexError: the axis is out of range.
+
+    Example:
+        >>> from tg_frontend import Tensor
+        >>> Tensor([3, 1, 2]).topk(2)
+        (Tensor([3, 2]), Tensor([0, 2]))
     """
     axis = x._axis(dim, "topk")
     n = sure_of(x.shape[axis], k, x.shape) if x.ndim and isinstance(k, int) else 1
