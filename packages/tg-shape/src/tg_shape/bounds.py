@@ -28,7 +28,7 @@ def upper(x: sint) -> int:
 
 
 def is_nonnegative(e: sint) -> bool:
-    """Whether ``e >= 0`` is proved. False means: not proved.
+    """Whether ``e >= 0`` is proved. False means that it is not proved, not that it is wrong.
 
     Example:
       >>> from tg_shape import Variable
@@ -52,7 +52,7 @@ def is_nonnegative(e: sint) -> bool:
 
 
 def _lowered(e: Expr) -> sint:
-    """A lower bound of ``e``: one variable with a symbolic upper bound a negative term, replaced by that bound."""
+    """A lower bound of ``e``: in each term, one variable with a symbolic bound takes the value that is least for it."""
     pairs, const = terms_of(e)
     out: sint = const
     changed = False

@@ -48,7 +48,7 @@ _RANK = {
         ("var", "bind", "mul", "floordiv", "mod", "max", "min", "add", "lt", "eq", "ne", "and", "or"), start=1
     )
 }
-_DEEP = 64  # deeper than this, nodes are ordered by digest: comparing nested orders would recurse
+_DEEP = 64  # deeper nodes are ordered by digest, as comparing nested orders would recurse
 _DEEP_RANK = len(_RANK) + 1
 
 _nodes: Interned[Expr] = Interned()
@@ -116,7 +116,7 @@ def as_sint(x: object) -> sint:
 
 
 def takes_over(x: object) -> bool:
-    """Whether an operator with ``x`` is the business of its class: one outside numpy that has ``__array_ufunc__``."""
+    """Whether ``x`` handles operators itself: its class has ``__array_ufunc__`` and is not numpy's."""
     kind = type(x)
     return hasattr(kind, "__array_ufunc__") and kind.__module__ != "numpy"
 
@@ -448,7 +448,7 @@ def intern(op: str, args: tuple[sint, ...], vmin: int, vmax: int, lin: tuple[Ter
 
 
 def topological(root: Expr, finished: Callable[[Expr], bool] | None = None) -> list[Expr]:
-    """Every node under ``root``, each once, arguments before users (:func:`tg_shape.toposort`), the last ones first.
+    """Every node under ``root``, each once, arguments before users (:func:`tg_shape.toposort`), last arguments first.
 
     Args:
       root: where to begin.

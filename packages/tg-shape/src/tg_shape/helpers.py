@@ -9,7 +9,7 @@ from .expr import ENGINE, sint
 
 
 def prod(xs: Iterable[sint]) -> sint:
-    """The product; 1 of nothing."""
+    """The product; 1 if there are no factors."""
     out: sint = 1
     for x in xs:
         out = out * x

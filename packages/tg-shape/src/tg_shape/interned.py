@@ -10,7 +10,7 @@ Key = tuple[object, ...]
 
 
 class Interned(Generic[T]):
-    """Objects by key, not kept alive. One that is gone leaves a dead reference, until the table has doubled.
+    """Objects by key, which the table does not keep alive. Dead references are swept each time the table has doubled.
 
     Attributes:
       find: the reference to the object of a key, perhaps a dead one; None if there was none.
@@ -33,16 +33,16 @@ class Interned(Generic[T]):
             self.sweep()
 
     def drop(self, key: Key, there: T) -> None:
-        """Takes ``there`` out, if it is what ``key`` finds."""
+        """Removes ``there``, if it is what ``key`` finds."""
         found = self.table.get(key)
         if found is not None and found() is there:
             del self.table[key]
 
     def sweep(self) -> None:
-        """Forgets what is gone, also while other threads, and finalizers that the collector runs, put objects in."""
+        """Removes dead references. Other threads, and finalizers that the collector runs, may add objects meanwhile."""
         table = self.table
-        keys = list(table)  # not its items: they would be new objects, between which the collector may run
-        while keys:  # the newest first: their keys may be all that holds older ones
+        keys = list(table)  # not its items, whose tuples are new objects: making them may run the collector
+        while keys:  # newest first: their keys may hold the last references to older objects
             key = keys.pop()
             weak = table.get(key)
             if weak is not None and weak() is None and table.get(key) is weak:

@@ -314,7 +314,7 @@ def _normal(cls: type[ShapeTracker], views: tuple[View, ...]) -> ShapeTracker:
     with LOCK:
         if function is None:
             return _trackers.setdefault(made.views, made)
-        # The lowest view belongs to it: one that does the same in a larger buffer is none of this buffer.
+        # The lowest view is part of the key: an equal map of a larger buffer is another tracker.
         return _stacks.setdefault((shape, function, stack[0]), made)
 
 

@@ -40,7 +40,7 @@ def dumps(e: sint) -> str:
 
 
 def loads(text: str) -> sint:
-    """What :func:`dumps` made a text of.
+    """The integer or expression whose text :func:`dumps` made.
 
     Raises:
       ValueError: if the text is in another form.

@@ -1,8 +1,8 @@
-"""What walks a whole expression: substitution, evaluation, its variables, its key. None of it recurses."""
+"""Walks over whole expressions: substitution, evaluation, variables, keys. None of them recurses."""
 
 from __future__ import annotations
 
-# hashlib's, which would bring OpenSSL and its random numbers with it
+# not from hashlib, which loads OpenSSL
 from _blake2 import blake2b
 from collections.abc import Mapping
 from math import prod

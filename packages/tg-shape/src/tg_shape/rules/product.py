@@ -36,7 +36,7 @@ def mul(a: sint, b: sint) -> sint:
         for y, d in right:
             pairs, extra = terms_of(product_atom((*factors_of(x), *factors_of(y))))
             const += c * d * extra
-            for atom, k in pairs:  # k is 1 but where a factor has one value only
+            for atom, k in pairs:  # k is 1 unless a factor has only one value
                 terms[atom] = terms.get(atom, 0) + c * d * k
         if rconst:
             terms[x] = terms.get(x, 0) + c * rconst
