@@ -24,7 +24,7 @@ from tg_shape import Expr, Variable, sint
 from ..ir.uop import UOp, UOps
 from ..machine.target import Target
 from ..nest.env import Env
-from ..nest.nest import PARALLEL, PLACE, Axis, Kind, Nest, Node, NodeOp, Stage
+from ..nest.nest import GATHERED, PARALLEL, Axis, Kind, Nest, Node, NodeOp, Stage
 from ..nest.windows import windowed
 from .access import Access
 from .domain import Domain
@@ -114,7 +114,7 @@ def arguments(nest: Nest) -> frozenset[Variable]:
     def look(*parts: sint) -> None:
         for part in parts:
             if isinstance(part, Expr):
-                found.update(v for v in part.variables() if v not in nest.roots and v is not PLACE)
+                found.update(v for v in part.variables() if v not in nest.roots and v is not GATHERED)
 
     look(*(root.extent for root in nest.roots.values()))
     for store in nest.stores:

@@ -8,7 +8,7 @@ from tg_shape import sint, smin
 
 from ..ir.uop import UOp, UOps, const, vectorize
 from ..nest.env import Env
-from ..nest.nest import PLACE, Node
+from ..nest.nest import GATHERED, Node
 from .gather_index import parts, step_of
 from .index import IndexBuilder
 from .scope import Context
@@ -36,7 +36,7 @@ class Gathers:
         lane = symbols.lane_of(*(env.root[root] for root in node.free))
         together = (
             lane is not None and index.dtype.count > 1 and step_of(found.index, env, lane, symbols.lanes[lane]) == 1)
-        if together and place is PLACE and self.foreseen is not None:
+        if together and place is GATHERED and self.foreseen is not None:
             self.foresee(pointer, found.index, self.foreseen, env, context)
         return self.load(pointer, node.dtype, index, wanted, place, size, together)
 
@@ -59,7 +59,7 @@ class Gathers:
           dtype: its elements' dtype.
           index: the indices, one a lane.
           wanted: conditions without any of which an element is 0.
-          place: the address of an index, in terms of ``PLACE``.
+          place: the address of an index, in terms of ``GATHERED``.
           size: how many there are.
           together: whether the lanes are known to be neighbours.
         """
@@ -72,7 +72,7 @@ class Gathers:
             inside = within(wide, self.whole.symbols.build.value(size, dtypes.int64))
         for condition in wanted:
             inside = inside.alu(Ops.AND, condition.broadcast(lanes))
-        if lanes == 1 or (together and place is PLACE):
+        if lanes == 1 or (together and place is GATHERED):
             return self.read(pointer, dtype, place, wide.gep(0) if lanes > 1 else wide, inside, lanes)
         return vectorize(*(
             self.read(pointer, dtype, place, wide.gep(n), inside.gep(n), 1) for n in range(lanes)))
@@ -80,8 +80,8 @@ class Gathers:
     def read(self, pointer: UOp, dtype: DType, place: sint, index: UOp, inside: UOp, lanes: int) -> UOp:
         """``lanes`` consecutive elements from a computed index."""
         address = index
-        if place is not PLACE:
-            address = IndexBuilder({**self.whole.symbols.leaves, PLACE: index}).value(place, dtypes.int64)
+        if place is not GATHERED:
+            address = IndexBuilder({**self.whole.symbols.leaves, GATHERED: index}).value(place, dtypes.int64)
         wide = dtype if lanes == 1 else dtype.vec(lanes)
         return UOp(UOps.LOAD, wide, (pointer, address, inside, const(0, wide)))
 

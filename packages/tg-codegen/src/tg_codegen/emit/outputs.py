@@ -10,7 +10,7 @@ from tg_shape import Expr, Variable, coefficient, sint
 from ..ir.uop import UOp
 from ..nest.nest import Axis, Kind, Nest, NodeOp, Store
 from .scope import Context
-from .tiles import RegisterTile
+from .tiles import TransposedTile
 from .whole import Whole
 
 
@@ -46,7 +46,7 @@ class Outputs:
         whole = self.whole
         roots = stores[0].roots
         alone = self.alone(roots, parallel)
-        tiles: dict[tuple[int, sint, sint], tuple[RegisterTile, dict[int, UOp]]] = {}
+        tiles: dict[tuple[int, sint, sint], tuple[TransposedTile, dict[int, UOp]]] = {}
         for env in whole.loops.replicas(context.env, roots):
             for store in stores:
                 pointer = whole.params[store.slot]

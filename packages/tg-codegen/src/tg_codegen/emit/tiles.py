@@ -25,7 +25,7 @@ from .vectors import dealt, joined, turned
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterTile:
+class TransposedTile:
     """Some copies of an unrolled loop, which are neighbours in memory, by all lanes, which are not.
 
     Attributes:
@@ -48,7 +48,7 @@ class Tiles:
         self.domain, self.loops, self.access, self.symbols = domain, loops, access, access.symbols
         self._columns: dict[Key, list[UOp]] = {}
 
-    def tile(self, index: sint, roots: Iterable[Variable], env: Env, stored: bool = False) -> RegisterTile | None:
+    def tile(self, index: sint, roots: Iterable[Variable], env: Env, stored: bool = False) -> TransposedTile | None:
         """The tile to which an access at ``index``, an expression over ``roots``, belongs; None if to none."""
         roots = tuple(roots)
         lane = self.symbols.lane_of(*(env.root[root] for root in roots))
@@ -65,20 +65,20 @@ class Tiles:
                     return found
         return None
 
-    def along(self, axis: Axis, value: int, lane: Variable, env: Env) -> RegisterTile | None:
+    def along(self, axis: Axis, value: int, lane: Variable, env: Env) -> TransposedTile | None:
         """The tile of ``lane`` by the copies of ``axis`` around ``value``; None if that would be one copy."""
         start, width = part(fixed(axis), value, self.symbols.lanes[lane])
         if width < 2:
             return None
         copy = self.loops.copies(axis, width)
         root = {**env.root, axis.root: env.root[axis.root] + (copy + (start - value)) * axis.stride}
-        return RegisterTile(lane, copy, Env(root, env.axis, env.exact), value - start)
+        return TransposedTile(lane, copy, Env(root, env.axis, env.exact), value - start)
 
     def is_loaded(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> bool:
         """Whether a copy of a tile was asked for before, so that all of them are there."""
         return (pointer, dtype, index, valid) in self._columns
 
-    def load(self, pointer: UOp, dtype: DType, index: sint, valid: sint, tile: RegisterTile) -> UOp:
+    def load(self, pointer: UOp, dtype: DType, index: sint, valid: sint, tile: TransposedTile) -> UOp:
         """The wanted copy of a tile: a vector over its lanes. ``index`` and ``valid`` are over its two variables."""
         key = (pointer, dtype, index, valid)
         found = self._columns.get(key)
@@ -113,7 +113,7 @@ class Tiles:
         return rows
 
     def writes(
-        self, pointer: UOp, index: sint, valid: sint, values: dict[int, UOp], tile: RegisterTile
+        self, pointer: UOp, index: sint, valid: sint, values: dict[int, UOp], tile: TransposedTile
     ) -> Iterator[UOp]:
         """The STOREs of a tile; ``values`` are its copies by number, of which those not valid may be missing."""
         lanes, width = self.symbols.lanes[tile.lane], self.symbols.lanes[tile.copy]

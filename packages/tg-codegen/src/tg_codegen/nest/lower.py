@@ -16,13 +16,13 @@ from tg_lazy import ast as ast_module
 from tg_shape import Variable, prod, sint, toposort, upper
 
 from .dimensions import cut_dimensions, join_dimensions
-from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
 
 Index = tuple[sint, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Point:
     """Where a value is wanted: at ``index``, and whether it is wanted there at all (0 or 1, symbolic).
 
     What is not wanted may lie outside of a buffer: loads are masked with ``wanted``.
@@ -32,7 +32,7 @@ class Place:
     wanted: sint = 1
 
 
-Wish = tuple[LazyOp, Place]
+Demand = tuple[LazyOp, Point]
 
 
 class LowerError(ValueError):
@@ -44,7 +44,7 @@ class Lowering:
 
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.memo: dict[Wish, Node] = {}
+        self.memo: dict[Demand, Node] = {}
         self.outputs: dict[tuple[int, sint], Variable] = {}
         self.reductions: dict[tuple[object, ...], tuple[Variable, ...]] = {}
 
@@ -77,35 +77,35 @@ class Lowering:
 
     def value(self, ast: LazyOp, index: Index) -> Node:
         """The node for ``ast`` at ``index``."""
-        goal: Wish = (ast, Place(index))
+        goal: Demand = (ast, Point(index))
         levels = reduce_levels(ast)
 
-        def unmet(wish: Wish) -> list[Wish]:
-            return [w for w in self.operands(*wish, levels) if w not in self.memo]
+        def unmet(demand: Demand) -> list[Demand]:
+            return [other for other in self.operands(*demand, levels) if other not in self.memo]
 
-        for wish in toposort([goal], unmet):
-            if wish not in self.memo:
-                operands = tuple(self.memo[w] for w in self.operands(*wish, levels))
-                self.memo[wish] = self.build(*wish, operands, levels)
+        for demand in toposort([goal], unmet):
+            if demand not in self.memo:
+                operands = tuple(self.memo[other] for other in self.operands(*demand, levels))
+                self.memo[demand] = self.build(*demand, operands, levels)
         return self.memo[goal]
 
-    def operands(self, node: LazyOp, place: Place, levels: dict[LazyOp, int]) -> list[Wish]:
+    def operands(self, node: LazyOp, point: Point, levels: dict[LazyOp, int]) -> list[Demand]:
         """The operands of ``node`` with the places at which it wants them."""
         if node.op is Ops.VIEW:
-            flat, valid = node.arg.index(place.index)
+            flat, valid = node.arg.index(point.index)
             if isinstance(valid, int) and not valid:
                 return []
-            return [(node.src[0], Place(unflatten(flat, node.src[0].shape), place.wanted & valid))]
+            return [(node.src[0], Point(unflatten(flat, node.src[0].shape), point.wanted & valid))]
         if node.op is Ops.REDUCE:
             axes = [a for a in node.arg[1] if node.src[0].shape[a] != 1]
             inner = self.reduction_index([node.src[0].shape[a] for a in axes], levels[node])
-            full = list(place.index)
+            full = list(point.index)
             for axis, var in zip(axes, inner, strict=True):
                 full[axis] = var
-            return [(node.src[0], Place(tuple(full), place.wanted))]
-        return [(child, place) for child in node.src]
+            return [(node.src[0], Point(tuple(full), point.wanted))]
+        return [(child, point) for child in node.src]
 
-    def build(self, node: LazyOp, place: Place, src: tuple[Node, ...], levels: dict[LazyOp, int]) -> Node:
+    def build(self, node: LazyOp, point: Point, src: tuple[Node, ...], levels: dict[LazyOp, int]) -> Node:
         """The node itself, its operands being there."""
         make = self.table.make
         op = node.op
@@ -116,23 +116,23 @@ class Lowering:
         if op is Ops.SYM:
             return make(NodeOp.INDEX, node.dtype, (), node.arg)
         if op is Ops.IOTA:
-            flat, valid = node.arg.index(place.index)
+            flat, valid = node.arg.index(point.index)
             return self.select(make(NodeOp.INDEX, node.dtype, (), flat), valid)
         if op is Ops.LOAD:
             slot, st = node.arg
-            flat, valid = st.index(place.index)
-            valid = valid & place.wanted
+            flat, valid = st.index(point.index)
+            valid = valid & point.wanted
             if isinstance(valid, int) and not valid:
                 return self.zero(node.dtype)
             return make(NodeOp.LOAD, node.dtype, (), (slot, flat, valid))
         if op is Ops.GATHER:
             slot, st = node.arg
-            flat, valid = st.index((PLACE,))
+            flat, valid = st.index((GATHERED,))
             if not (isinstance(valid, int) and valid):
                 raise LowerError(f"{node!r}: gather through a masked view")
             return make(NodeOp.GATHER, node.dtype, src, (slot, flat, st.shape[0]))
         if op is Ops.VIEW:
-            _, valid = node.arg.index(place.index)
+            _, valid = node.arg.index(point.index)
             return self.select(src[0] if src else self.zero(node.dtype), valid)
         if op is Ops.REDUCE:
             reducer, axes = node.arg
@@ -168,8 +168,8 @@ def unflatten(flat: sint, shape: Sequence[sint]) -> Index:
         if isinstance(dim, int) and dim == 1:
             index.append(0)
             continue
-        place = flat // prod(shape[position + 1 :])
-        index.append(place % dim if any(d != 1 for d in shape[:position]) else place)
+        rest = flat // prod(shape[position + 1 :])
+        index.append(rest % dim if any(d != 1 for d in shape[:position]) else rest)
     return tuple(index)
 
 

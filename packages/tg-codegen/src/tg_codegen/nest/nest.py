@@ -32,7 +32,7 @@ class NodeOp(Enum):
     REDUCE = auto()  # src: (x,); arg: (op, roots): x combined over all values of the roots
 
 
-PLACE = Variable("place", 0, 2**62)
+GATHERED = Variable("place", 0, 2**62)
 """Stands for the computed index in the address expression of a GATHER."""
 
 

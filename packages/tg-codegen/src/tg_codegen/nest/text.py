@@ -52,7 +52,7 @@ from ..ir.text import (
 )
 from ..ir.uop import const
 from .kernel import Kernel
-from .nest import PLACE, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Stage, Store
+from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Stage, Store
 
 _OPS: dict[str, Ops | NodeOp] = {op.name.lower(): op for op in (*NodeOp, *sorted(ALU, key=lambda op: op.name))}
 
@@ -119,7 +119,7 @@ def _variables(nest: Nest) -> set[Variable]:
     found: set[Variable] = set()
     while pending:
         variable = pending.pop()
-        if variable not in nest.roots and variable is not PLACE and variable not in found:
+        if variable not in nest.roots and variable is not GATHERED and variable not in found:
             found.add(variable)
             pending.extend(variable.upper.variables() if isinstance(variable.upper, Expr) else ())
     return found
@@ -150,7 +150,7 @@ class _Reader:
     """What was read so far."""
 
     buffers: list[BufferArg] = field(default_factory=list)
-    variables: dict[str, Variable] = field(default_factory=lambda: {PLACE.name: PLACE})
+    variables: dict[str, Variable] = field(default_factory=lambda: {GATHERED.name: GATHERED})
     table: NodeTable = field(default_factory=NodeTable)
     axes: list[Axis] = field(default_factory=list)
     nodes: dict[str, Node] = field(default_factory=dict)

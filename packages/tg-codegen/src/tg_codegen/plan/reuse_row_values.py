@@ -19,7 +19,7 @@ from tg_shape import Expr, Variable, coefficient, sint, toposort, upper
 
 from ..machine.target import Target
 from ..nest.kernel import Kernel
-from ..nest.nest import PLACE, Nest, Node, NodeOp, NodeTable, Store
+from ..nest.nest import GATHERED, Nest, Node, NodeOp, NodeTable, Store
 from ..nest.parts import stated
 from .actions import ActionError, KernelAction
 
@@ -60,7 +60,7 @@ class Search:
 
     def signatures(self, value: Node, walk: Variable) -> dict[Node, int]:
         """A number for each node under ``value``, the same for nodes that differ only in what ``walk`` is called."""
-        swap: dict[Expr, sint] = {walk: PLACE}
+        swap: dict[Expr, sint] = {walk: GATHERED}
         found: dict[Node, int] = {}
         for node in self.within(value, walk):
             if walk not in node.free:

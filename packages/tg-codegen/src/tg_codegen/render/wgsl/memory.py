@@ -18,7 +18,7 @@ from .terms import WGSLTerms
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShaderArray:
     """How a pointer is read and written.
 
     Attributes:
@@ -58,7 +58,7 @@ class WGSLMemory:
         self.shared: list[str] = []
         self._terms, self._conversion, self._kernel = terms, conversion, kernel
         self._buffers, self._shared_limit, self._shared_bytes = buffers, shared_limit, 0
-        self._places: dict[UOp, Place] = {}
+        self._arrays: dict[UOp, ShaderArray] = {}
 
     # declarations
 
@@ -76,27 +76,27 @@ class WGSLMemory:
         lines, notes = [], []
         for binding, u in enumerate(own):
             atomic = u.arg in words and u.arg in stored
-            place = self._places[u] = Place(terms.text.claim(f"data{u.arg}"), u.arg in words, atomic)
-            lines.append(self._binding(binding, place, element(u)))
+            array = self._arrays[u] = ShaderArray(terms.text.claim(f"data{u.arg}"), u.arg in words, atomic)
+            lines.append(self._binding(binding, array, element(u)))
         if rest:
             # A float16 in the packed words is two bytes of one.
             atomic = any(u.arg in stored and element(u).itemsize < 4 for u in rest)
             for u in rest:
                 base = terms.text.claim(f"base{u.arg}")
                 members.append(f"{base}: u32")
-                self._places[u] = Place("packed", True, atomic, f"args.{base} + ")
-            lines.append(self._binding(len(own), Place("packed", True, atomic), dtypes.uint32))
+                self._arrays[u] = ShaderArray("packed", True, atomic, f"args.{base} + ")
+            lines.append(self._binding(len(own), ShaderArray("packed", True, atomic), dtypes.uint32))
             notes.append(f"// packed: {' '.join(str(u.arg) for u in rest)}")
         for u in params:
-            terms.text.values[u] = self._places[u].name
+            terms.text.values[u] = self._arrays[u].name
         notes.append(f"// writes: {' '.join(map(str, sorted(stored)))}")
         return lines, notes
 
-    def _binding(self, number: int, place: Place, dtype: DType) -> str:
+    def _binding(self, number: int, array: ShaderArray, dtype: DType) -> str:
         kind = self._terms.type(dtype)
-        if place.words:
-            kind = "atomic<u32>" if place.atomic else "u32"
-        return f"@group(0) @binding({number}) var<storage, read_write> {place.name}: array<{kind}>;"
+        if array.words:
+            kind = "atomic<u32>" if array.atomic else "u32"
+        return f"@group(0) @binding({number}) var<storage, read_write> {array.name}: array<{kind}>;"
 
     def array(self, u: UOp) -> None:
         """Declares the array of a SCRATCH.
@@ -106,7 +106,7 @@ class WGSLMemory:
         """
         text = self._terms.text
         name = text.values[u] = text.claim(u.arg[0])
-        self._places[u] = Place(name)
+        self._arrays[u] = ShaderArray(name)
         declaration = f"{name}: array<{self._terms.type(element(u))}, {u.arg[1]}>;"
         assert isinstance(u.dtype, PtrDType)
         if u.dtype.space is not AddrSpace.LOCAL:
@@ -140,18 +140,18 @@ class WGSLMemory:
 
     def _read(self, pointer: UOp, index: str, dtype: DType) -> str:
         """One element."""
-        terms, place = self._terms, self._places[pointer_base(pointer)]
-        if not place.words:
-            return f"{place.name}[{bare(index)}]"
+        terms, array = self._terms, self._arrays[pointer_base(pointer)]
+        if not array.words:
+            return f"{array.name}[{bare(index)}]"
         if dtype.itemsize >= 4:
             at = terms.atom(index, dtypes.int32)
             if dtype.itemsize == 8:
-                low = f"{place.base}2u * u32({at})"
-                return f"vec2<u32>({place.word(low)}, {place.word(f'{low} + 1u')})"
-            return self._conversion.from_bits(place.word(f"{place.base}u32({at})"), dtype)
+                low = f"{array.base}2u * u32({at})"
+                return f"vec2<u32>({array.word(low)}, {array.word(f'{low} + 1u')})"
+            return self._conversion.from_bits(array.word(f"{array.base}u32({at})"), dtype)
         at = terms.variable("at", dtypes.uint32, f"u32({bare(index)})")
         shift, per, bits = _part(at, dtype)
-        raw = place.word(bare(f"{place.base}({at} >> {per}u)"))
+        raw = array.word(bare(f"{array.base}({at} >> {per}u)"))
         if dtypes.is_bool(dtype) or dtypes.is_unsigned(dtype) or dtypes.is_float(dtype):
             raw = f"extractBits({raw}, {shift}, {bits}u)"
             return f"({raw} != 0u)" if dtypes.is_bool(dtype) else self._conversion.from_bits(raw, dtype)
@@ -164,31 +164,31 @@ class WGSLMemory:
         terms = self._terms
         pointer, index, value = u.src[:3]
         with terms.text.only_if(bare(terms.value(u.src[3])) if len(u.src) > 3 else ""):
-            self._write(self._places[pointer_base(pointer)], self.index(index), terms.value(value), element(pointer))
+            self._write(self._arrays[pointer_base(pointer)], self.index(index), terms.value(value), element(pointer))
 
-    def _write(self, place: Place, index: str, value: str, dtype: DType) -> None:
-        terms, base = self._terms, place.base
-        if not place.words:
-            terms.text.line(f"{place.name}[{bare(index)}] = {bare(value)};")
+    def _write(self, array: ShaderArray, index: str, value: str, dtype: DType) -> None:
+        terms, base = self._terms, array.base
+        if not array.words:
+            terms.text.line(f"{array.name}[{bare(index)}] = {bare(value)};")
             return
         at = terms.variable("at", dtypes.uint32, f"u32({bare(index)})")
         if dtype.itemsize == 8:
             value = terms.atom(value, dtype)
-            self._put(place, f"{base}2u * {at}", f"{value}.x")
-            self._put(place, f"{base}2u * {at} + 1u", f"{value}.y")
+            self._put(array, f"{base}2u * {at}", f"{value}.x")
+            self._put(array, f"{base}2u * {at} + 1u", f"{value}.y")
         elif dtype.itemsize == 4:
-            self._put(place, f"{base}{at}", bare(self._conversion.to_bits(value, dtype)))
+            self._put(array, f"{base}{at}", bare(self._conversion.to_bits(value, dtype)))
         else:
             shift, per, bits = _part(at, dtype)
             by = terms.variable("by", dtypes.uint32, shift)
-            word = f"&{place.name}[{base}({at} >> {per}u)]"
+            word = f"&{array.name}[{base}({at} >> {per}u)]"
             change = f"((atomicLoad({word}) >> {by}) ^ {self._conversion.to_bits(value, dtype)})"
             terms.text.line(f"atomicXor({word}, ({change} & {(1 << bits) - 1}u) << {by});")
 
-    def _put(self, place: Place, at: str, bits: str) -> None:
+    def _put(self, array: ShaderArray, at: str, bits: str) -> None:
         """Writes a word."""
-        word = f"{place.name}[{at}]"
-        self._terms.text.line(f"atomicStore(&{word}, {bits});" if place.atomic else f"{word} = {bits};")
+        word = f"{array.name}[{at}]"
+        self._terms.text.line(f"atomicStore(&{word}, {bits});" if array.atomic else f"{word} = {bits};")
 
 
 def _part(at: str, dtype: DType) -> tuple[str, int, int]:
