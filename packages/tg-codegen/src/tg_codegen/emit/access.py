@@ -94,7 +94,7 @@ class Access:
         return vectorize(*lanes)
 
     def read(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> UOp:
-        """One LOAD; none of what is certainly not there."""
+        """One LOAD, or zeros where the access is known to be invalid."""
         if isinstance(valid, int):
             if not valid:
                 return const(0, dtype)

@@ -29,7 +29,7 @@ class Domain:
         self.implied: set[sint] = set()
 
     def divides(self, root: Variable) -> bool:
-        """Whether the loops of a dimension cover its extent with nothing over."""
+        """Whether the loops of a dimension run over exactly its extent."""
         axes = self.by_root[root]
         if not axes:
             return True

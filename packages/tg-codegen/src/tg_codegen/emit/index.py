@@ -22,7 +22,7 @@ def ramp(count: int, dtype: DType) -> UOp:
 
 
 def elementwise(op: Ops, a: UOp, b: UOp) -> UOp:
-    """A binary op, a scalar operand being repeated over the lanes of the other."""
+    """A binary op; a scalar operand is repeated over the lanes of the other."""
     count = max(a.dtype.count, b.dtype.count)
     return a.broadcast(count).alu(op, b.broadcast(count))
 

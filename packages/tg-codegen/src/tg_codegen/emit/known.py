@@ -62,7 +62,7 @@ class Known:
         self._free: dict[Node, tuple[Variable, ...]] = {}
 
     def key(self, node: Node, env: Env) -> Key:
-        """Under what a value is remembered: the node and all that it depends on here."""
+        """The key of a value: the node, and the values of all dimensions that it depends on."""
         free = self._free.get(node)
         if free is None:
             free = self._free[node] = tuple(sorted(node.free, key=lambda v: v.name))

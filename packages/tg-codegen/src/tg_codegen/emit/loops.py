@@ -57,7 +57,7 @@ class Loops:
         self.close(variable, block, context.block)
 
     def close(self, variable: Variable, block: Block, outer: Block) -> None:
-        """Puts a loop into ``outer``, whose body is complete; none where it does nothing."""
+        """Adds a loop with its complete body to ``outer``; nothing where the body is empty."""
         self.known.leave(block)
         if block.effects:
             outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.symbols.leaves[variable], *block.effects)))

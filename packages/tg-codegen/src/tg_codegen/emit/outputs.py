@@ -21,7 +21,7 @@ class Outputs:
         self.whole = whole
 
     def loops(self, stores: list[Store], axes: Sequence[Axis], context: Context, parallel: Sequence[Axis]) -> None:
-        """Opens the loops ``axes`` around the stores that need them; ``parallel`` are open already."""
+        """Opens the loops ``axes``, each around the stores that depend on it; ``parallel`` are open already."""
         if not axes:
             alike: dict[tuple[Variable, ...], list[Store]] = {}
             for store in stores:
@@ -64,7 +64,7 @@ class Outputs:
             context.block.effects.extend(whole.tiles.writes(whole.params[slot], index, valid, values, tile))
 
     def alone(self, roots: tuple[Variable, ...], parallel: Sequence[Axis]) -> sint:
-        """Which of the work-items and threads that compute the same value of ``roots`` stores it: the first."""
+        """When a work-item or thread stores: of those that compute the same value, the first one does."""
         counters = [(axis, self.whole.loops.parallel_counter(axis)) for axis in parallel]
         busy = {counter for axis, counter in counters if axis.root in roots}
         alone: sint = 1

@@ -86,7 +86,7 @@ class ReductionLoops:
         return self.whole.symbols.lane_of(*(acc.env.root[root] for root in acc.node.free)) is not None
 
     def emit(self) -> None:
-        """Emits the loops and remembers every result."""
+        """Emits the loops, and records each reduction's result."""
         known = self.whole.known
         final = self.run([self.initial(acc) for acc in self.accumulators])
         results: dict[Key, tuple[Accumulator, dict[int, list[UOp]]]] = {}

@@ -50,7 +50,7 @@ class Stages:
         return self.whole.access.load(memory.pointer, stage.node.dtype, memory.offset(env), self.kept(env, memory))
 
     def kept(self, env: Env, memory: StageMemory) -> sint:
-        """Whether a stage holds the iteration: a partial last one that depends on a variable may not be there."""
+        """Whether a stage surely holds an iteration: a partial last one, of symbolic size, may be missing."""
         found: sint = 1
         for name in memory.strides:
             inside = below(env.axis[name], self.whole.nest.axis(name).extent)

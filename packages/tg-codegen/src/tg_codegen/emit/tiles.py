@@ -75,7 +75,7 @@ class Tiles:
         return TransposedTile(lane, copy, Env(root, env.axis, env.exact), value - start)
 
     def is_loaded(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> bool:
-        """Whether a copy of a tile was asked for before, so that all of them are there."""
+        """Whether one copy of a tile was loaded before: then all of them were."""
         return (pointer, dtype, index, valid) in self._columns
 
     def load(self, pointer: UOp, dtype: DType, index: sint, valid: sint, tile: TransposedTile) -> UOp:

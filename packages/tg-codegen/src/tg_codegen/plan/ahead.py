@@ -52,7 +52,7 @@ def walks(parts: Sequence[Nest], row: Variable) -> Iterator[Walk]:
 
 
 def by_row(load: Node, row: Variable) -> int:
-    """By how many elements a load goes on with the next row; 0 if unevenly, if not at all, or if it is masked."""
+    """Elements from a load to the same load in the next row; 0 if that differs, or if the load is masked."""
     index, valid = load.arg[1:]
     return 0 if not isinstance(valid, int) else coefficient(index, row) or 0
 

@@ -176,7 +176,7 @@ class GPUPlanner(Planner):
             if r is not best and coefficient(load.arg[1], r.var) == 1 and upper(r.extent) >= 8), None)
 
     def square(self, best: Root, load: Node) -> bool:
-        """Turns squares of a load in shared memory: read along one dimension, written along the other."""
+        """Transposes squares of a load in shared memory: read along one dimension, written along the other."""
         other = self.contiguous_rows(load, best)
         side = min(self.target.gpu.banks, self.items // 2, power_below(upper(best.extent)))
         fits = side * (side * load.dtype.itemsize + self.target.gpu.pad_bytes) <= self.target.shared_bytes

@@ -1,4 +1,4 @@
-"""Products that walk through more than is near: operands are packed, long reductions are cut in pieces."""
+"""Products whose operands do not stay in the caches: these are packed, and long reductions are cut in pieces."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ NEAR_BYTES = 1 << 18
 """Bytes of a piece's panel, at the most, however large the second-level cache is: a piece of a quarter of a megabyte is
 read often enough, and each partial tile may have a panel of its own on the stack."""
 GROUP_PANELS = 4
-"""Panels, at the most, that are packed and used together where the rows' operand is walked across."""
+"""Panels, at the most, that are packed together, so that one walk across the rows' operand serves them all."""
 READS_PER_THREAD = 256
 """Panels read at least this often amortise packing them once per thread."""
 FAR_L2 = 8
-"""Second-level caches: an operand larger than so many comes slowly where it is walked across."""
+"""An operand so many times as large as the second-level cache is far: walked across, it comes from memory."""
 ROW_PANELS = 8
 """Panels, at the least, that a packed block of rows serves: then it costs less than lines of the second-level cache."""
 BLOCK_LINES = 3
 """Cache lines side by side that a block of rows is packed from, for their misses to overlap."""
 SHORT_PIECE = 64
-"""Iterations after which adding to partial results in memory costs little."""
+"""Iterations of a piece, at the least, beside which loading and storing its partial results costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class WindowTile:
 
     @property
     def results(self) -> RegisterTile:
-        """The results that are in registers together: each is one vector."""
+        """The results that registers hold at a time, each a vector."""
         return RegisterTile(self.rows * upper(self.window.extent), 1)
 
 
@@ -74,7 +74,7 @@ class Packer(Planner):
         return min(PANEL_BYTES, self.target.scratch_bytes)
 
     def instruction(self, lanes: Root) -> MatrixInstruction | None:
-        """What multiplies and adds along the innermost reduced dimension, lanes being cut already."""
+        """The matrix instruction for the innermost reduced dimension, once the lanes are cut; None if there is none."""
         vector = next((a for a in self.nest.axes if a.kind is Kind.VECTOR and a.root is lanes.var), None)
         reduced = [r for r in self.nest.roots.values() if r.reduce]
         if vector is None or len(self.reductions) != 1 or len(reduced) != 1:
@@ -121,7 +121,7 @@ class Packer(Planner):
             return
 
     def pack_rows(self, rows: Root, reduced: Root) -> None:
-        """Keeps what a matrix instruction takes of the rows together along the reduction, where it is not."""
+        """Packs the rows' operand along the reduction, where a matrix instruction would read it with a stride."""
         for load in loads_of(self.nest):
             axes = [a.name for a in self.nest.axes if a.root is rows.var and a.kind is Kind.LOOP]
             staged = any(s.node is load for s in self.nest.stages)
@@ -130,7 +130,7 @@ class Packer(Planner):
                 self.do(Pack(loads_of(self.nest).index(load), axes[-1]))
 
     def widest(self, lanes: Root, vectors: list[Node]) -> int:
-        """Of how many vectors a panel of a strided operand may be, so that it can be packed whole."""
+        """Most vectors of a panel of a strided operand that can still be packed whole."""
         reduced = [r for r in self.nest.roots.values() if r.reduce]
         if len(reduced) == 1:
             return UNLIMITED  # cut in pieces

@@ -15,7 +15,7 @@ from .actions import LoopAction, Mark, Split, loads_of, noting
 UNROLL_MAX = 9
 """Iterations of a reduction, at the most, that are unrolled whole: a window of 3 by 3."""
 UNEVEN = 1.15
-"""Times an even share that the busiest thread may have to do before planning looks for a loop that divides better."""
+"""Times an even share: if the busiest thread has more to do, a loop that divides better is looked for."""
 SHORT_RUN = 8
 """Elements beside one another, at the least, that are read as a vector and transposed."""
 
@@ -87,13 +87,14 @@ class Planner(ABC):
 
     @property
     def threaded(self) -> bool:
-        """Whether there is enough to do for several threads."""
+        """Whether the kernel does enough work for several threads to gain."""
         return self.target.threads > 1 and self.work >= self.target.cpu.thread_work
 
     def enough(self, axis: Axis) -> bool:
-        """Whether a loop has enough iterations for all threads; if they are to be even, also for as many each.
+        """Whether a loop has iterations for all threads; where shares are to be even, also about as many for each.
 
-        What is masked along a loop would then be masked in every iteration: threads know no interior.
+        A loop along which a load is masked is then not divided: a thread's share is not cut into rim and interior, so
+        that every iteration of it would be masked.
         """
         count, threads = upper(axis.extent), self.target.threads
         if count < threads or not self.evenly:
@@ -105,7 +106,7 @@ class Planner(ABC):
         return self.nest.of_root(root)[0]
 
     def serial(self, root: Variable) -> sint:
-        """How many iterations of an output dimension are still done one by one: 1 where a tile has it whole."""
+        """Iterations of the serial loop that is left of an output dimension; 1 where a tile takes all of it."""
         axis = self.outer(root)
         return axis.extent if axis.kind is Kind.LOOP else 1
 

@@ -14,9 +14,10 @@ from .actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
 ACCUMULATORS = 12
 """Accumulators of every 32 registers that the machine has: the others hold what is multiplied."""
 BUSY_OPERATIONS = 4
-"""Operations for each term of a reduction: with fewer, memory is slower, and likes one row after the other."""
+"""Operations for each term of a reduction, at the least, for rows side by side: with fewer, memory is the limit, and it
+is read fastest one row after the other."""
 SHORT_ROW_VECTORS = 8
-"""Vectors in a row: with fewer, combining the lanes of a result takes as long as the row."""
+"""Vectors of a row, at the most, for which combining the lanes of its result takes as long as the row itself."""
 
 
 def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction]:
@@ -94,7 +95,7 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
 
 
 def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
-    """Fetches large operands ahead: a tile of rows is worked on for so long that the machine falls behind."""
+    """Fetches large operands ahead: while a core computes a tile of rows, its hardware prefetchers fall behind."""
     outer = nest.of_root(row.var)[0]
     found: dict[int, LoopAction] = {}
     for number, load in enumerate(loads_of(nest)):

@@ -41,7 +41,8 @@ TILES_AHEAD = 2
 TRANSPOSED_VECTORS = 16
 """Vectors of a tile that is transposed in registers, at the most: more are more code, whatever the registers hold."""
 SUMMED_ROWS = 4
-"""Rows that are added to partial results at a time, and vectors of each: 16 accumulators, and what is added."""
+"""Rows that are added to partial results at a time, and vectors of each: 4 by 4, so that each partial result is
+loaded and stored once for four terms."""
 
 
 def lines_held(jump: int, target: Target) -> int:
@@ -183,7 +184,7 @@ def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
 
 
 def foresees(nest: Nest, target: Target) -> list[LoopAction]:
-    """Fetches the rows of a table that come next: where they are, no machine foresees."""
+    """Fetches the next rows of a table: they lie where indices say, which no hardware prefetcher predicts."""
     row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
     lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR), None)
     if row is None or lanes is None or row.root is lanes.root or not target.cpu.row_ahead_bytes:
@@ -201,7 +202,7 @@ def foresees(nest: Nest, target: Target) -> list[LoopAction]:
 
 
 def exceeds(nest: Nest, slot: int, target: Target) -> bool:
-    """Whether an output is too large to be in the last cache when it is read, beside all else that a kernel moves."""
+    """Whether the last cache has lost an output by the time that it is read: with all else that the kernel moves."""
     nbytes = [0 if b.internal else upper(b.size) * b.dtype.itemsize for b in nest.buffers]
     return 0 < target.last_bytes <= min(2 * nbytes[slot], 2 * sum(nbytes) // 3)
 
