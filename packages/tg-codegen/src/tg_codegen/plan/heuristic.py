@@ -17,6 +17,7 @@ from ..nest.nest import Kind, Nest
 from . import reuse_row_values, row_blocks, split_concat
 from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, loads_of, noting, reads
 from .ahead import fetched_ahead
+from .cpu_heuristic import CPUPlanner
 from .cpu_heuristic import heuristic as cpu_loops
 from .gpu_heuristic import GPUPlanner
 
@@ -32,6 +33,18 @@ def heuristic(kernel: Kernel, target: Target) -> list[KernelAction]:
                 actions.append(action)
                 kernel = action.on(kernel)
     return actions
+
+
+def alternatives(kernel: Kernel, target: Target) -> Iterator[list[LoopAction]]:
+    """What else could be planned for a kernel of one part: lanes along each of the dimensions of its output.
+
+    A planner compares them by instructions alone; a search measures what comes of them.
+    """
+    if target.grid or not kernel.single or kernel.shared:
+        return
+    for root in kernel.whole.roots.values():
+        if not root.reduce and upper(root.extent) > 1:
+            yield CPUPlanner(kernel.whole, target, wanted=root).planned()
 
 
 def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:

@@ -1,9 +1,9 @@
 """BEAM search: better actions for one kernel, found by measuring.
 
-The search starts from the plain kernel, from the heuristic's list of actions, and from where the cost model leads
-(:mod:`tg_codegen.search.descent`). From the best lists so far it goes on to their neighbours: lists with one action
-more, one less, or one with another number. It renders what comes of them and asks a callback how long each takes. The
-callback belongs to whoever can run kernels; this module cannot.
+The search starts from the plain kernel, from the heuristic's list of actions and what else could be planned, and from
+where the cost model leads (:mod:`tg_codegen.search.descent`). From the best lists so far it goes on to their
+neighbours: lists with one action more, one less, or one with another number. It renders what comes of them and asks a
+callback how long each takes. The callback belongs to whoever can run kernels; this module cannot.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from ..nest.kernel import Kernel
 from ..nest.lower import lower
 from ..nest.parts import stated
 from ..plan.actions import Action, ActionError
-from ..plan.heuristic import applied
+from ..plan.heuristic import alternatives, applied
+from ..plan.reuse_row_values import ReuseRowValues
+from ..plan.row_blocks import RowBlocks
+from ..plan.split_concat import SplitConcat
 from ..plan.vocabulary import parse
 from .cycles import cycles
 from .descent import descents
-from .moves import alterations, for_caches, instructions, overlaps
+from .moves import alterations, even_walks, for_caches, instructions, overlaps
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,11 +39,11 @@ if TYPE_CHECKING:
 LONGEST = 3000
 """UOps of a program that is measured: longer ones take a compiler longer than a search can wait."""
 MIN_GAIN = 0.01
-"""Part of the best time by which a round must be faster for the search to go on."""
+"""Part of the best time by which a round must be faster for the search to go on, for some way to part the kernel."""
 NEAR = 1.5
 """Times the best: from lists of actions that take longer the search does not go on."""
-MOST = 24
-"""Programs of a round that are measured."""
+MOST = 48
+"""Programs of a round that are measured, of those that the cost model judges, and of the others."""
 FAR = 3.0
 """Times the cycles of the best: what the cost model puts farther off is not measured."""
 
@@ -110,16 +113,18 @@ def beam_search(
     start: list[Actions] = [()]
     if planned:
         start.insert(0, tuple(parse(line) for line in compile_ast(ast, renderer).actions))
+        start += map(tuple, alternatives(search.kernel, renderer.target))
     try:
         search.consider((), chain(start, descents(search.kernel, renderer)))
         for number in range(max_rounds):
-            before = search.best_s
+            before = search.fastest()
             search.round = number + 1
             front = search.front(width)
             search.consider(
                 (found for actions in front for found in search.neighbours(actions)),
                 (found for actions in front for found in search.around_caches(actions)))
-            if not search.best_s < before * (1 - MIN_GAIN):
+            if not any(seconds < before.get(parting, math.inf) * (1 - MIN_GAIN)
+                       for parting, seconds in search.fastest().items()):
                 break
     except KeyboardInterrupt:
         if search.best is None:
@@ -127,6 +132,11 @@ def beam_search(
     if search.best is None:
         raise RuntimeError(f"no program for the kernel could be measured; the last problem: {search.problem}")
     return search.best
+
+
+def parted_by(actions: Actions) -> tuple[type[Action], ...]:
+    """How a list of actions parts the kernel."""
+    return tuple(type(action) for action in actions if isinstance(action, (ReuseRowValues, RowBlocks, SplitConcat)))
 
 
 class _Search:
@@ -219,10 +229,21 @@ class _Search:
         if seconds < self.best_s:
             self.best, self.best_s = render_kernel(self.kernel, self.renderer, actions), seconds
 
+    def fastest(self) -> dict[tuple[type[Action], ...], float]:
+        """The best time of each way in which the kernel is parted, where it is near the best of all."""
+        found: dict[tuple[type[Action], ...], float] = {}
+        for seconds, _, actions in self.ranked:
+            if seconds <= NEAR * self.best_s:
+                found.setdefault(parted_by(actions), seconds)
+        return found
+
     def front(self, width: int) -> list[Actions]:
-        """The best lists of actions that were not expanded before."""
-        near = (actions for seconds, _, actions in self.ranked if seconds <= NEAR * self.best_s)
-        chosen = list(islice((actions for actions in near if actions not in self.expanded), width))
+        """The best lists of actions that were not expanded before, some of each way in which the kernel is parted."""
+        near = [actions for seconds, _, actions in self.ranked if seconds <= NEAR * self.best_s]
+        chosen: list[Actions] = []
+        for parting in dict.fromkeys(map(parted_by, near)):
+            alike = [actions for actions in near if parted_by(actions) == parting]
+            chosen += [actions for actions in alike[:width] if actions not in self.expanded]
         self.expanded.update(chosen)
         return chosen
 
@@ -239,4 +260,6 @@ class _Search:
         """Lists with one action more, or several that need each other, of those that only a measure can judge."""
         loops, walks = in_order(actions)
         kernel = applied(self.kernel, loops)
+        if not self.renderer.target.grid:
+            yield from even_walks(loops)
         yield from ((*loops, *more, *walks) for more in for_caches(kernel, self.renderer.target))

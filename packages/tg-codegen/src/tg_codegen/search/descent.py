@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tg_lazy import BufferArg
+from tg_shape import Variable
 
 from ..compile import render_kernel
 from ..ir.errors import EmitError
 from ..ir.program import ProgramSpec
 from ..machine.renderer import Renderer
 from ..nest.kernel import Kernel
-from ..nest.nest import Kind, Nest
-from ..plan.actions import Action, ActionError, In, KernelAction, LoopAction, Mark
+from ..nest.nest import LANE, Kind, Nest
+from ..plan.actions import Action, ActionError, In, KernelAction, LoopAction, Mark, Split
 from ..plan.heuristic import applied
 from .cycles import cycles
 from .moves import on_loops, overlaps, parting
@@ -70,8 +71,26 @@ def by_itself(part: Nest) -> Kernel:
 
 
 def best_loops(kernel: Kernel, renderer: Renderer, longest: int) -> tuple[LoopAction, ...]:
-    """The actions for a kernel of one part after which no other gains."""
-    best: tuple[LoopAction, ...] = ()
+    """The actions for a kernel of one part after which no other gains, for whichever dimension has the lanes.
+
+    What gains most at first need not be the best in the end: lanes along one dimension leave room for another tile than
+    lanes along another. So each is tried.
+    """
+    target = renderer.target
+    starts: dict[Variable, tuple[LoopAction, ...]] = {}
+    for action in on_loops(kernel.parts[0], target):
+        if isinstance(action, (Split, Mark)) and action.kind in LANE:
+            root = kernel.parts[0].axis(action.axis).root
+            starts[root] = min(((action,), starts.get(root, ())), key=lambda a: cost(kernel, a, renderer, longest))
+    found = [descent_from(kernel, start, renderer, longest) for start in ((), *starts.values())]
+    return min(found, key=lambda actions: cost(kernel, actions, renderer, longest))
+
+
+def descent_from(
+    kernel: Kernel, start: tuple[LoopAction, ...], renderer: Renderer, longest: int
+) -> tuple[LoopAction, ...]:
+    """Adds to a list the action that gains most, as long as one does."""
+    best = start
     least = cost(kernel, best, renderer, longest)
     gains = True
     while gains:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations, product
 
 from tg_shape import sint
 
@@ -37,12 +38,20 @@ PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
 SHARED_PIECE = 16
 """The same on a GPU, where the operands of a piece may be in shared memory."""
+ONCE = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD, Kind.VECTOR, Kind.LANES})
+"""Kinds of which a dimension has one loop: two would be one of both their iterations."""
+STEPS = (2, 4, 8)
+"""Vectors of a step along a row to try for all its walks."""
 BLOCKS = (16, 64)
 """Rows of a block to begin with; a search alters them."""
 AHEAD = (256, 1024, 4096)
 """Elements ahead of a load to try telling the cache of."""
 DEEPEST = 4
 """Loops that a dimension is cut into at the most."""
+TILES = (1, 2, 3, 4, 6, 8, 12, 14)
+"""Sides of a register tile to try where there is one."""
+RESULTS = (6, 32)
+"""Results of a register tile, vectors of a CPU: fewer wait for one another, more than this no CPU has registers for."""
 SMALL = 16
 """Iterations of a reduction that is tried wholly unrolled."""
 
@@ -72,11 +81,15 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
     gpu = target.grid
     for axis in nest.axes:
+        there = {a.kind for a in nest.of_root(axis.root)} & ONCE  # cutting it again is cutting it by the product
         if len(nest.of_root(axis.root)) >= DEEPEST:
             continue
         if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
             kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
+            kinds = tuple(kind for kind in kinds if kind not in there)
             yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
+            if axis.kind is Kind.LOOP and isinstance(axis.extent, int):
+                yield from (Mark(axis.name, kind) for kind in kinds if axis.extent in (*factors(0, kind), SMALL))
         if axis.kind is Kind.LOOP:
             yield Mark(axis.name, Kind.GLOBAL if gpu else Kind.THREAD)
             if gpu:
@@ -85,6 +98,7 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
             kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
             if target.strict:
                 kinds = (Kind.UNROLL,)
+            kinds = tuple(kind for kind in kinds if kind not in there)
             yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
             deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
             yield from (Split(axis.name, k, Kind.CONTRACT) for k in deep)
@@ -100,13 +114,29 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
 def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
     """Actions whose gain is in the caches, one or some that need each other: only a measure can judge them."""
     if not target.grid:
-        for number, part in enumerate(kernel.every_part):
-            for actions in (*((action,) for action in of_memory(part)), *together(part)):
-                yield actions if kernel.single else tuple(In(number, action) for action in actions)
+        parts = list(enumerate(kernel.every_part))
+        tellings = [(number, action) for number, part in parts for action in told(part)]
+        past = [entry for entry in tellings if isinstance(entry[1], Stream)]
+        # a row that is fetched ahead gains little while its memory is also read for what is written
+        found = [*((entry,) for entry in tellings), *(
+            (first, then) for first in past for then in tellings if isinstance(then[1], Prefetch))]
+        found += [tuple((number, action) for action in actions) for number, part in parts
+                  for actions in (*((action,) for action in of_memory(part)), *together(part))]
+        for entries in found:
+            yield tuple(action if kernel.single else In(number, action) for number, action in entries)
+
+
+def told(nest: Nest) -> Iterator[LoopAction]:
+    """What the caches are told."""
+    loads = range(len(loads_of(nest)))
+    yield from (Stream(slot) for slot in sorted({store.slot for store in nest.stores}))
+    yield from (Prefetch(number, ahead) for number in loads for ahead in AHEAD)
+    if any(node.op is NodeOp.GATHER for node in nest.nodes()):
+        yield from (Foresee(axis.name, 4) for axis in nest.axes if axis.kind is Kind.LOOP)
 
 
 def of_memory(nest: Nest) -> Iterator[LoopAction]:
-    """Actions that change the order in which memory is reached, what is kept, and what the caches are told."""
+    """Actions that change the order in which memory is reached, and what is kept."""
     loads = range(len(loads_of(nest)))
     for axis in (a for a in nest.axes if a.kind is Kind.LOOP):
         yield Outermost(axis.name)
@@ -115,10 +145,6 @@ def of_memory(nest: Nest) -> Iterator[LoopAction]:
         for number, node in enumerate(reductions_of(nest)):
             if sum(a.kind is Kind.REDUCE and a.root in node.arg[1] for a in nest.axes) > 1:
                 yield Partial(number, axis.name)
-    yield from (Stream(slot) for slot in sorted({store.slot for store in nest.stores}))
-    yield from (Prefetch(number, ahead) for number in loads for ahead in AHEAD)
-    if any(node.op is NodeOp.GATHER for node in nest.nodes()):
-        yield from (Foresee(axis.name, 4) for axis in nest.axes if axis.kind is Kind.LOOP)
 
 
 def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
@@ -138,18 +164,42 @@ def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
 
 def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
     """Sizes to try for the inner part of a split."""
-    sizes = {
+    sizes: tuple[int, ...] = {
         Kind.VECTOR: (4, 8, 16), Kind.LANES: (4, 8, 16), Kind.LOCAL: (8, 16, 32, 64), Kind.GROUP: (8, 16, 32, 64),
     }.get(kind, (2, 3, 4, 6, 8))
-    return tuple(f for f in sizes if not isinstance(extent, int) or f < extent)
+    return tuple(f for f in sizes if not isinstance(extent, int) or not extent or f < extent)
 
 
 def alterations(actions: Sequence[KernelAction]) -> Iterator[tuple[KernelAction, ...]]:
-    """Lists that refuse one of the actions, or take it with another number."""
+    """Lists that refuse one of the actions, or take it with another number; or two that make a register tile."""
     for at, action in enumerate(actions):
         before, after = tuple(actions[:at]), tuple(actions[at + 1 :])
         yield before + after
         yield from ((*before, other, *after) for other in otherwise(action))
+    sides = [(at, number, split) for at, action in enumerate(actions)
+             for number, split in [(action.number, action.action) if isinstance(action, In) else (0, action)]
+             if isinstance(split, Split) and split.kind is Kind.UPCAST]
+    for one, other in combinations(sides, 2):
+        if one[1] == other[1]:
+            yield from tiles(actions, one[0], other[0])
+
+
+def tiles(actions: Sequence[KernelAction], one: int, other: int) -> Iterator[tuple[KernelAction, ...]]:
+    """Lists in which the actions at two places cut a register tile of other sides."""
+    for rows, vectors in product(TILES, TILES):
+        if RESULTS[0] <= rows * vectors <= RESULTS[1]:
+            changed = [sized(action, rows if at == one else vectors) if at in (one, other) else action
+                       for at, action in enumerate(actions)]
+            yield tuple(action for action in changed if action is not None)
+
+
+def sized(action: KernelAction, factor: int) -> KernelAction | None:
+    """A split by another number, which may be one of a part; None for a split by 1."""
+    if isinstance(action, In):
+        inner = sized(action.action, factor)
+        return In(action.number, inner) if isinstance(inner, LoopAction) else None
+    assert isinstance(action, Split)
+    return replace(action, factor=factor) if factor > 1 else None
 
 
 def otherwise(action: KernelAction) -> Iterator[KernelAction]:
@@ -158,12 +208,34 @@ def otherwise(action: KernelAction) -> Iterator[KernelAction]:
         yield from (In(action.number, other) for other in otherwise(action.action) if isinstance(other, LoopAction))
     elif isinstance(action, Split):
         near = {action.factor * 2, action.factor // 2, action.factor + 1, action.factor - 1}
+        if action.kind is Kind.UPCAST:
+            near |= {*TILES} - {action.factor}
         lanes = action.kind in (Kind.VECTOR, Kind.LANES, Kind.ROWS)
         yield from (replace(action, factor=n) for n in sorted(near) if n > 1 and (not lanes or n & (n - 1) == 0))
     elif isinstance(action, RowBlocks):
         yield from (RowBlocks(rows) for rows in (action.rows * 2, action.rows // 2) if rows)
     elif isinstance(action, Prefetch):
         yield from (replace(action, distance=n) for n in (action.distance * 2, action.distance // 2) if n)
+
+
+def even_walks(actions: Sequence[KernelAction]) -> Iterator[tuple[Action, ...]]:
+    """Lists in which all parts walk alike over a row, so many vectors at a time, and the walks overlap.
+
+    Walks that are alike can be one loop, and wait for one another: that one of them is a little faster by itself is
+    worth less.
+    """
+    if not any(isinstance(action, In) for action in actions):
+        return
+    for count in STEPS:
+        evened: list[KernelAction] = []
+        for action in actions:
+            inner = action.action if isinstance(action, In) else None
+            if isinstance(inner, (Split, Mark)) and inner.kind is Kind.UNROLL:
+                continue
+            if isinstance(action, In) and isinstance(inner, Split) and inner.kind in (Kind.SPREAD, Kind.UPCAST):
+                action = In(action.number, replace(inner, factor=count))
+            evened.append(action)
+        yield from ((*evened, *walks) for walks in overlaps(()))
 
 
 def overlaps(walks: Sequence[Action]) -> Iterator[tuple[Action, ...]]:
