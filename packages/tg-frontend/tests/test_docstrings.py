@@ -93,3 +93,13 @@ def test_every_docstring_has_one_form(source: Path) -> None:
                 if wrong or stray:
                     found.append(f"{path.name}: {node.name}: {wrong or 'an example outside of the section'}")
     assert found == []
+
+
+@pytest.mark.parametrize("room", ["array", "interchange", "ops"])
+def test_functions_that_other_modules_may_use_say_what_they_do(source: Path, room: str) -> None:
+    silent = [
+        f"{path.name}: {node.name}"
+        for path in sorted((source / room).glob("*.py")) for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not ast.get_docstring(node)
+    ]  # fmt: skip
+    assert silent == []

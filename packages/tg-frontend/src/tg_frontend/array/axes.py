@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 
 def axes_of(x: B, axis: Axes, what: str) -> tuple[int, ...]:
+    """Axes as they are given, one, several or None for all, as sorted numbers from 0.
+
+    Raises:
+      IndexError: one is out of range.
+      ValueError: one is given twice.
+    """
     if axis is None:
         return tuple(range(x.ndim))
     given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -33,11 +39,17 @@ def kept(x: B, axes: tuple[int, ...], keepdim: bool) -> B:
 
 
 def check_nonempty(x: B, axes: tuple[int, ...], what: str) -> None:
+    """Sees to it that there is something to choose from along axes.
+
+    Raises:
+      ValueError: there is not.
+    """
     if any(isinstance(x.shape[axis], int) and x.shape[axis] == 0 for axis in axes):
         raise ValueError(f"{what}: there is no element along axes {axes} of shape {x.shape}")
 
 
 def iota(cls: type[B], n: sint, dtype: DType, device: str) -> B:
+    """0, 1, … below ``n``, which takes no memory."""
     return cls._wrap(LazyBuffer.iota(n, dtype, device))
 
 

@@ -129,10 +129,12 @@ def to_(x: B, device: str | None) -> B:
 
 
 def floating(x: B) -> B:
+    """The tensor itself, if it is of floats; of integers and bools, as the default float type."""
     return cast(x, least_upper_float(x.dtype))
 
 
 def wide(x: B, compute: Callable[[B], B]) -> B:
+    """What ``compute`` makes of these floats, in 32 bits at least and rounded once."""
     x = floating(x)
     return compute(x) if x.dtype.itemsize >= 4 else cast(compute(cast(x, dtypes.float32)), x.dtype)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
+    """A comparison that is an op, of operands that are broadcast and promoted."""
     a, b = pair(t, x, what, reverse)
     return alu(a, op, b)
 
@@ -40,6 +41,7 @@ def ne(t: B, x: Any) -> B:
 
 
 def at_least(t: B, x: Any, what: str, reverse: bool) -> B:
+    """Where the first operand is the second or more; ``reverse`` exchanges them."""
     a, b = pair(t, x, what, reverse)
     if a.dtype.kind == "float":  # a NaN is not at least anything
         return alu(alu(b, Ops.CMPLT, a), Ops.OR, alu(a, Ops.CMPEQ, b))

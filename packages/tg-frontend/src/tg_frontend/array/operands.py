@@ -53,6 +53,11 @@ def constant(x: B, value: ConstType | Expr, dtype: DType, what: str) -> B:
 
 
 def as_tensor(x: B, other: Any, what: str) -> B:
+    """An operand as a tensor: itself, or an array on the device of ``x``.
+
+    Raises:
+      TypeError: it is neither.
+    """
     if isinstance(other, Base):
         return other  # type: ignore[return-value]
     if transfer.is_array(other):
@@ -97,6 +102,11 @@ def alu(x: B, op: Ops, *others: B) -> B:
 
 
 def check_kind(x: B, what: str, *kinds: str) -> None:
+    """Sees to it that the elements are of one of these kinds.
+
+    Raises:
+      TypeError: they are not; the message names the operation.
+    """
     if x.dtype.kind not in kinds:
         names = {"bool": "bool", "int": "signed integers", "uint": "unsigned integers", "float": "floats"}
         wanted = " or ".join(names[kind] for kind in kinds)

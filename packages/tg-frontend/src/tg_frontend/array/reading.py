@@ -94,6 +94,7 @@ def __array__(x: B, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]
 
 
 def nested(x: B) -> Any:
+    """The elements as nested lists, computed now."""
     lazy = host_memory(x)
     return transfer.nest(transfer.unpack(transfer.download(lazy, x._ints()), lazy.dtype), x._ints())
 

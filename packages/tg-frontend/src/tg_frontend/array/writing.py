@@ -248,6 +248,11 @@ def adopt(x: B, other: B) -> None:
 
 
 def in_place(x: B, result: B, what: str) -> B:
+    """Writes the result of an operator to the memory of its first operand.
+
+    Raises:
+      ValueError: it has another shape, or a kind of number that does not fit.
+    """
     kinds = ("bool", "uint", "int", "float")
     narrower = kinds.index(result.dtype.kind) > kinds.index(x.dtype.kind)
     if result.shape != x.shape or (narrower and {result.dtype.kind, x.dtype.kind} != {"int", "uint"}):

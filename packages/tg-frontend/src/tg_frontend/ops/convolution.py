@@ -64,6 +64,11 @@ def check_windows_fit(
     x: A, spatial: tuple[sint, ...], kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...],
     what: str,
 ) -> None:  # fmt: skip
+    """Sees to it that there is a window.
+
+    Raises:
+      ValueError: there is none, since the kernel is larger than the padded input.
+    """
     counts = window_counts(spatial, kernel, stride, dilation)
     if any(isinstance(c, int) and c < 1 for c in counts) or 0 in kernel:
         raise ValueError(

@@ -259,6 +259,7 @@ def eye(
 
 
 def placed_like(x: A, device: str | None, dtype: DTypeLike | None) -> tuple[str, DType]:
+    """The device and the dtype of a tensor, unless others are given."""
     return x.device if device is None else device, x.dtype if dtype is None else to_dtype(dtype)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def elementary(x: A, op: Ops) -> A:
+    """A function that is an op, of a tensor as floats."""
     return floating(x)._apply(Elementary(op))
 
 

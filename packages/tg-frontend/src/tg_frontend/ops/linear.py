@@ -29,6 +29,11 @@ def contract(x: A, other: A, axes: tuple[int, ...], dtype: DTypeLike | None = No
 
 
 def promoted(x: A, other: Any, what: str) -> tuple[A, A]:
+    """The operands of a product in the dtype to which both promote.
+
+    Raises:
+      ValueError: they are on different devices.
+    """
     w = as_tensor(x, other, what)
     if x.device != w.device:
         raise ValueError(f"{what}: operands on {x.device} and {w.device}; use .to()")

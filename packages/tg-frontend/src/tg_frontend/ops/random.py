@@ -96,6 +96,11 @@ def set_rng_state(state: Any) -> None:
 
 
 def fractions(cls: type[A], shape: tuple[sint, ...], device: str | None, dtype: DTypeLike | None, what: str) -> A:
+    """Uniform from 0 to below 1, not computed yet.
+
+    Raises:
+      TypeError: the dtype is no float.
+    """
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     if kind.kind != "float":
         raise TypeError(f"{what}: random fractions are floats, not {kind.name}; there is randint")
