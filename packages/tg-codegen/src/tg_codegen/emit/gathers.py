@@ -20,7 +20,7 @@ class Gathers:
 
     def __init__(self, whole: Whole) -> None:
         self.whole = whole
-        self.foreseen = whole.nest.foreseen
+        self.foreseen = whole.nest.foreseen if whole.target.prefetches else None
 
     def value(self, node: Node, index: UOp, env: Env, context: Context) -> UOp:
         """A GATHER, whose index was computed."""

@@ -24,7 +24,7 @@ class Values:
         nest, target = whole.nest, whole.target
         self.gathers = Gathers(whole)
         self.fused = fusable(nest) if target.fused_multiply_add and not target.strict else frozenset()
-        self.ahead = dict(nest.ahead)
+        self.ahead = dict(nest.ahead) if target.prefetches else {}
         self._orders: dict[Node, list[Node]] = {}
 
     def order(self, node: Node) -> list[Node]:

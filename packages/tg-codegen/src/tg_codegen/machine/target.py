@@ -86,6 +86,15 @@ class Target:
         return self.kind == "gpu"
 
     @property
+    def prefetches(self) -> bool:
+        """Whether it gains to fetch ahead: work-items of a grid wait for memory while others compute.
+
+        >>> Target(kind="gpu").prefetches
+        False
+        """
+        return not self.grid
+
+    @property
     def counter(self) -> DType:
         """The dtype of loop counters: as wide as an address where that costs nothing, half as wide in work-items.
 
