@@ -12,7 +12,7 @@ from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_as
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind
 from tg_codegen.nest.parts import stated
-from tg_codegen.plan.actions import Action, In
+from tg_codegen.plan.actions import Action, In, KernelAction
 from tg_codegen.plan.heuristic import alternatives
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
@@ -227,9 +227,14 @@ def text(actions: Iterable[Action]) -> str:
     return "; ".join(map(str, actions))
 
 
+def kernel_actions(*lines: str) -> list[KernelAction]:
+    """Actions on a kernel, from their texts."""
+    return [action for action in map(parse, lines) if isinstance(action, KernelAction)]
+
+
 def test_tiles_of_other_sides_are_tried_in_one_step() -> None:
     """From 8 by 3 to 6 by 4 neither side alone leads: a tile of 8 by 4 would not fit, and one of 6 by 3 is slower."""
-    actions = [parse(line) for line in ("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)", "split(i1, 3, UPCAST)")]
+    actions = kernel_actions("split(i1, 16, VECTOR)", "split(i0, 8, UPCAST)", "split(i1, 3, UPCAST)")
     found = {text(changed) for changed in alterations(actions)}
     assert "split(i1, 16, VECTOR); split(i0, 6, UPCAST); split(i1, 4, UPCAST)" in found
     assert "split(i1, 16, VECTOR); split(i0, 12, UPCAST)" in found, "a side of 1 is no split"
@@ -237,8 +242,8 @@ def test_tiles_of_other_sides_are_tried_in_one_step() -> None:
 
 
 def test_walks_of_all_parts_are_made_alike() -> None:
-    lines = ("0: split(r0, 16, LANES)", "0: split(r0, 9, SPREAD)", "1: split(i1, 8, UPCAST)", "1: split(r1, 6, UNROLL)")
-    actions = [parse(line) for line in lines]
+    actions = kernel_actions(
+        "0: split(r0, 16, LANES)", "0: split(r0, 9, SPREAD)", "1: split(i1, 8, UPCAST)", "1: split(r1, 6, UNROLL)")
     found = {text(changed) for changed in even_walks(actions)}
     assert "0: split(r0, 16, LANES); 0: split(r0, 4, SPREAD); 1: split(i1, 4, UPCAST); delay_stores()" in found
     assert not any("UNROLL" in line for line in found)
