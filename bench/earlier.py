@@ -16,6 +16,7 @@ import math
 import statistics
 import subprocess
 import tempfile
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -108,7 +109,21 @@ def checkout(commit: str, folder: Path) -> Path:
     tree = folder / "earlier"
     tree.mkdir()
     subprocess.run(["tar", "-xf", str(packed), "-C", str(tree)], check=True)
+    for project in sorted(tree.glob("packages/*/pyproject.toml")):
+        installed(project)
     return tree
+
+
+def installed(project: Path) -> None:
+    """Writes beside a package what installing it would: its entry points, which may name other modules than today's."""
+    facts = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    folder = project.parent / "src" / f"{facts['name'].replace('-', '_')}-{facts['version']}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {facts['name']}\nVersion: {facts['version']}\n", encoding="utf-8")
+    lines = [line for group, points in facts.get("entry-points", {}).items()
+             for line in (f"[{group}]", *(f"{name} = {where}" for name, where in points.items()))]
+    (folder / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main(

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import distributions
 from pathlib import Path
 
 import bench
@@ -230,6 +231,19 @@ def test_the_guard_fails_where_a_workload_is_slow_or_nobody_said_what_it_should_
     for should, status, verdict in ((found * 100, 0, "ok"), (found / 100, 1, "TOO SLOW")):
         guard.RECORD.write_text(json.dumps({guard.kind(): {"sgemm 256": should}}), encoding="utf-8")
         assert guard.main() == status and verdict in capsys.readouterr().out
+
+
+def test_an_earlier_commit_brings_its_own_devices(tmp_path: Path) -> None:
+    """They are found by entry points, which an installation of today's packages may give other modules."""
+    project = tmp_path / "tg-made" / "pyproject.toml"
+    (project.parent / "src").mkdir(parents=True)
+    project.write_text(
+        '[project]\nname = "tg-made"\nversion = "1.5"\n[project.entry-points."tg.devices"]\nMADE = "made.of:It"\n',
+        encoding="utf-8")
+    earlier.installed(project)
+    (found,) = distributions(path=[str(project.parent / "src")])
+    assert found.name == "tg-made" and [(p.group, p.name, p.value) for p in found.entry_points] == [
+        ("tg.devices", "MADE", "made.of:It")]
 
 
 def test_what_is_slower_than_an_earlier_commit_is_told() -> None:

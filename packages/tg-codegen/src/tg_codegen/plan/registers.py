@@ -12,7 +12,9 @@ FEW_ROWS = 8
 """Rows of a tile where each is more code, or needs more registers, than a scalar."""
 MANY_ROWS = 14
 """Rows of a tile, at the most: 28 accumulators of two vectors each, of 32 registers."""
-SLACK = 1.5
+READ_AGAIN = 1.25
+"""Reads of a scalar that reading a vector again for another row costs (the bench's convolutions held to AVX2)."""
+SLACK = 1.3
 """Times the accumulators that just hide a latency: with so few, whatever else delays a sum is not hidden."""
 
 
@@ -79,11 +81,14 @@ def best_tile(
         return kept(tile) or tile.rows * tile.vectors + beside + 1 <= registers
 
     def loads(tile: RegisterTile) -> float:
-        """Reads for each multiply-add; vectors count twice, for they come from a farther cache."""
+        """Reads for each multiply-add; vectors count twice, for they come from a farther cache.
+
+        Where they are read again, they are near.
+        """
         terms = unrolled(tile)
         scalars = tile.rows if terms == 1 else min(tile.rows, window.reach(tile.rows) / terms)
-        again = 1 if kept(tile) else terms
-        return (scalars + 2 * tile.vectors * again) / (tile.rows * tile.vectors)
+        again = 0 if kept(tile) else terms - 1
+        return (scalars + tile.vectors * (2 + READ_AGAIN * again)) / (tile.rows * tile.vectors)
 
     def cost(tile: RegisterTile) -> tuple[float, int]:
         waste = 1.0
