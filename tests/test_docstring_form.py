@@ -1,4 +1,4 @@
-"""Docstrings of the lower layers have one form: sections of Google's style, and each error as a condition."""
+"""Docstrings have one form: sections of Google's style, and each error as a condition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from .test_references import docstrings
 
-PACKAGES = ("tg_dtype", "tg_shape", "tg_lazy", "tg_hcq")
+PACKAGES = ("tg_dtype", "tg_shape", "tg_lazy", "tg_codegen", "tg_runtime", "tg_hcq", "tg_frontend", "tinytg")
 _SECTION = re.compile(r"^( *)(Args|Attributes|Returns|Yields|Raises|Example):$")
 _CONDITION = re.compile(r"\w+(\.\w+)*(, \w+)*: (if|where|when|unless|on|as|after|whatever|for)\b")
 

@@ -113,10 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        arguments: words after the command's name; those of the process when None.
+      arguments: words after the command's name; those of the process when None.
 
     Returns:
-        The exit status: 1 if a device that is named, here or by ``DEV``, cannot be opened, or ``DEV`` be read.
+      The exit status: 1 if a device that is named, here or by ``DEV``, cannot be opened, or ``DEV`` be read.
     """
     parser = argparse.ArgumentParser(prog="tinytg", description="A tensor compiler.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('tinytg')}")

@@ -49,10 +49,10 @@ def compile_ast(
       name: the function's name; by default one that tells the loops.
 
     Raises:
-      InvalidAST: the AST breaks a rule.
-      ActionError: an action does not fit the kernel.
-      EmitError: the actions do not fit together. Where they are the heuristic's, this or whatever else they lead to is
-        told by :mod:`tg_codegen.fallback`, and the plain kernel stands in.
+      InvalidAST: if the AST breaks a rule.
+      ActionError: if an action does not fit the kernel.
+      EmitError: if the actions do not fit together. Where they are the heuristic's, this or whatever else they lead to
+        is told by :mod:`tg_codegen.fallback`, and the plain kernel stands in.
     """
     kernel = stated(lower(ast))
     if actions is not None:
@@ -72,7 +72,7 @@ def planned(kernel: Kernel, renderer: Renderer, name: str | None = None) -> Prog
     copy has scratch of its own: where all of it is too much for a thread's stack, the arrays are planned smaller.
 
     Raises:
-      EmitError: the actions do not fit together, or the kernel is beyond the machine's limits.
+      EmitError: if the actions do not fit together, or the kernel is beyond the machine's limits.
     """
     target = renderer.target
     actions = heuristic(kernel, target)
@@ -111,8 +111,8 @@ def render_kernel(
       pipelined: whether actions on the structured form are added where :mod:`tg_codegen.plan.pipeline_rows` says so.
 
     Raises:
-      ActionError: an action does not fit the kernel.
-      EmitError: the actions do not fit together.
+      ActionError: if an action does not fit the kernel.
+      EmitError: if the actions do not fit together.
     """
     require_images(kernel.whole, renderer)
     with noting(actions):
@@ -143,7 +143,7 @@ def in_order(actions: Sequence[Action]) -> tuple[list[KernelAction], list[Struct
     """The actions that come before a kernel is emitted, and those that come after.
 
     Raises:
-      ActionError: one of the former stands behind one of the latter.
+      ActionError: if one of the former stands behind one of the latter.
     """
     loops: list[KernelAction] = []
     walks: list[StructureAction] = []
@@ -161,7 +161,7 @@ def require_images(nest: Nest, renderer: Renderer) -> None:
     """Refuses images where a language has none.
 
     Raises:
-      EmitError: the kernel reads or writes one.
+      EmitError: if the kernel reads or writes one.
     """
     if not renderer.images and any(isinstance(buffer.dtype, ImageDType) for buffer in nest.buffers):
         raise EmitError(f"{renderer.name} has no images, which the kernel reads or writes")

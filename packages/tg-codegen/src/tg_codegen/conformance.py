@@ -4,10 +4,10 @@ A backend's test renders each case, compiles and runs it, and hands the buffers 
 values come from the op table's Python semantics and the host casts of ``tg_dtype``.
 
 Example:
-    >>> from tg_codegen.conformance import cases
-    >>> from tg_codegen.render.c.clang import ClangRenderer
-    >>> [case.name for case in cases(ClangRenderer(), lanes=4)][:2]
-    ['alu_bool', 'alu_boolx4']
+  >>> from tg_codegen.conformance import cases
+  >>> from tg_codegen.render.c.clang import ClangRenderer
+  >>> [case.name for case in cases(ClangRenderer(), lanes=4)][:2]
+  ['alu_bool', 'alu_boolx4']
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Case:
         """Compares the buffers after the launch.
 
         Raises:
-          AssertionError: an element is wrong; the message shows the first few.
+          AssertionError: if an element is wrong; the message shows the first few.
         """
         wrong = [line for o, raw in zip(self.outputs, buffers, strict=False) for line in o.wrong(raw)]
         if wrong:

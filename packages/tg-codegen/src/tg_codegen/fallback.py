@@ -45,8 +45,8 @@ class Fallbacks:
       latest: the last of them.
 
     Example:
-        >>> Fallbacks().count
-        0
+      >>> Fallbacks().count
+      0
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Fallbacks:
         """Counts a plan that failed, and tells of it at ``DEBUG=1``.
 
         Raises:
-          Exception: ``error`` itself, where ``FALLBACK`` is 0.
+          Exception: where ``FALLBACK`` is 0, ``error`` itself.
         """
         found = Fallback(print_kernel(kernel), "\n".join([f"{type(error).__name__}: {error}", *notes(error)]))
         self.count += 1

@@ -31,14 +31,14 @@ class Tensor(Array):
       training: of the class: whether layers behave as in training; see :meth:`train`.
 
     Raises:
-      ValueError: the lists are ragged, or the bytes no whole number of elements.
-      TypeError: the data is something else; or a gradient is wanted of integers.
+      ValueError: if the lists are ragged, or the bytes no whole number of elements.
+      TypeError: if the data is something else; or a gradient is wanted of integers.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> (x + 1).sum(axis=0)
-        Tensor([6., 8.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> (x + 1).sum(axis=0)
+      Tensor([6., 8.])
     """
 
     __slots__ = ()

@@ -70,7 +70,7 @@ def fixed(axis: Axis) -> int:
     """The extent of a loop that is unrolled, which is a number.
 
     Raises:
-      EmitError: it is symbolic.
+      EmitError: if it is symbolic.
     """
     if not isinstance(axis.extent, int):
         raise EmitError(f"the loop {axis.name} of symbolic extent {axis.extent} cannot be unrolled")

@@ -77,7 +77,7 @@ class GroupStages:
         """The shared memory of a stage, the same wherever it is filled.
 
         Raises:
-          EmitError: the target has less.
+          EmitError: if the target has less.
         """
         most = self.whole.target.shared_bytes
         if size * node.dtype.itemsize > most:

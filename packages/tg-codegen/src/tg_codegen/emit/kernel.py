@@ -24,7 +24,7 @@ def emit(kernel: Kernel, target: Target) -> UOp:
     """The structured UOps of a kernel.
 
     Raises:
-      EmitError: the loops do not fit together (two vector loops in one value, a symbolic loop unrolled …), or the
+      EmitError: if the loops do not fit together (two vector loops in one value, a symbolic loop unrolled …), or the
         machine has none of their kind.
     """
     foreign = {Kind.THREAD} if target.grid else PARALLEL

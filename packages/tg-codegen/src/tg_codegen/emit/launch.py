@@ -42,7 +42,7 @@ def launch(nest: Nest, target: Target, symbols: Symbols) -> Launch:
     """The launch of a nest.
 
     Raises:
-      EmitError: the loops do not fit into the indices that the target has.
+      EmitError: if the loops do not fit into the indices that the target has.
     """
     try:
         layouts = {"gidx": groups(nest, target.global_max), "lidx": items(nest)}

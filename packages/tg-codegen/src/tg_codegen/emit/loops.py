@@ -165,7 +165,7 @@ class Loops:
         """The matrix instruction that a warp does.
 
         Raises:
-          EmitError: the target has none of that shape.
+          EmitError: if the target has none of that shape.
         """
         extents = {a.kind: a.extent for a in self.domain.nest.axes}
         kinds = (Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS, Kind.CONTRACT)

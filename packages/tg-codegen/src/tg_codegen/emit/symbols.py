@@ -89,7 +89,7 @@ class Symbols:
         """The variable with lanes on which expressions depend.
 
         Raises:
-          EmitError: they depend on two.
+          EmitError: if they depend on two.
         """
         found = {v for e in exprs if isinstance(e, Expr) for v in e.variables() if v in self.lanes}
         if len(found) > 1:

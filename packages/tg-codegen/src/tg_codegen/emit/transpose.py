@@ -29,7 +29,7 @@ def transpose(vectors: Sequence[UOp]) -> list[UOp]:
     [1, 11, 21, 31]
 
     Raises:
-      ValueError: n is not a power of two, or does not divide the lanes.
+      ValueError: if n is not a power of two, or does not divide the lanes.
     """
     n, lanes = len(vectors), vectors[0].dtype.count
     if n & (n - 1) or lanes % n:

@@ -36,7 +36,7 @@ class Bounds:
         """The bounds of an integer or bool node.
 
         Raises:
-          TypeError: the node is neither.
+          TypeError: if the node is neither.
         """
         found = self._known.get(u)
         if found is not None:

@@ -16,14 +16,14 @@ class LinearBuilder:
     """Writes a kernel in the linear form by hand: every method appends one UOp and returns it.
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> from tg_lazy import Ops
-        >>> k = LinearBuilder()
-        >>> out, a = k.param(0, dtypes.float32), k.param(1, dtypes.float32)
-        >>> with k.range(16) as i:
-        ...     _ = k.store(out, i, k.alu(Ops.SQRT, k.load(a, i)))
-        >>> [u.op.name for u in k.uops if u.op is not UOps.CONST]
-        ['PARAM', 'PARAM', 'RANGE', 'LOAD', 'SQRT', 'STORE', 'ENDRANGE']
+      >>> from tg_dtype import dtypes
+      >>> from tg_lazy import Ops
+      >>> k = LinearBuilder()
+      >>> out, a = k.param(0, dtypes.float32), k.param(1, dtypes.float32)
+      >>> with k.range(16) as i:
+      ...     _ = k.store(out, i, k.alu(Ops.SQRT, k.load(a, i)))
+      >>> [u.op.name for u in k.uops if u.op is not UOps.CONST]
+      ['PARAM', 'PARAM', 'RANGE', 'LOAD', 'SQRT', 'STORE', 'ENDRANGE']
     """
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ def kernel_facts(uops: Sequence[UOp]) -> KernelFacts:
     """Reads the facts off a linear kernel.
 
     Raises:
-      ValueError: two PARAM nodes share a slot, or two VAR nodes a name.
+      ValueError: if two PARAM nodes share a slot, or two VAR nodes a name.
     """
     facts = KernelFacts()
     params: dict[int, UOp] = {}

@@ -21,7 +21,7 @@ def scalar_function(u: UOp, fused: bool = False) -> Callable[..., ConstType]:
       fused: whether MULACC of floats rounds once; else it rounds the product too.
 
     Raises:
-      TypeError: the node is not elementwise.
+      TypeError: if the node is not elementwise.
     """
     scalar, source = u.dtype.scalar(), u.src[0].dtype.scalar()
     if u.op is Ops.CAST:

@@ -145,7 +145,7 @@ def parse_constant(text: str) -> UOp:
     """A constant.
 
     Raises:
-      ParseError: it is none.
+      ParseError: if it is none.
     """
     found = _CONSTANT.fullmatch(text)
     if found is None:
@@ -222,7 +222,7 @@ def parse_expression(text: str, variables: dict[str, Variable]) -> sint:
     """A symbolic integer of known variables.
 
     Raises:
-      ParseError: it is none, or has other variables.
+      ParseError: if it is none, or has other variables.
     """
     try:
         body = ast.parse(text, mode="eval").body
@@ -236,7 +236,7 @@ def parse_variable(text: str, known: dict[str, Variable]) -> Variable:
     """A variable with its bounds, which may have variables that are known.
 
     Raises:
-      ParseError: its bounds are not stated.
+      ParseError: if its bounds are not stated.
     """
     found = re.fullmatch(r"(\w+)=(-?\d+)\.\.(.+)", text)
     if found is None:
@@ -335,7 +335,7 @@ def parse_sink(text: str) -> UOp:
     """The last node of the text: for the structured form, its SINK.
 
     Raises:
-      ParseError: a line is not understood, or there is none.
+      ParseError: if a line is not understood, or there is none.
     """
     nodes = _parse(text)
     if not nodes:
@@ -347,7 +347,7 @@ def parse_linear(text: str) -> list[UOp]:
     """A linear kernel; its constants stand after the arguments, in the order of their use.
 
     Raises:
-      ParseError: a line is not understood.
+      ParseError: if a line is not understood.
     """
     nodes = [u for u in _parse(text) if not u.is_const]
     constants = list(dict.fromkeys(s for u in nodes for s in u.src if s.is_const))
@@ -363,7 +363,7 @@ def parse(text: str) -> UOp | list[UOp]:
     store (%0, 0, 7)
 
     Raises:
-      ParseError: a line is not understood.
+      ParseError: if a line is not understood.
     """
     nodes = _parse(text)
     return nodes[-1] if nodes and nodes[-1].op is UOps.SINK else parse_linear(text)

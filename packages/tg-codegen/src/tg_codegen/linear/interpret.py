@@ -392,8 +392,9 @@ def interpret(
     [0, 1, 4, 9]
 
     Raises:
-      KernelFault: an access out of range, a read of scratch that was not written, a race, a barrier not reached by all.
-      ValueError: a buffer or a variable is missing, or a buffer is too small.
+      KernelFault: on an access out of range, a read of scratch that was not written, a race, a barrier not reached by
+        all.
+      ValueError: if a buffer or a variable is missing, or a buffer is too small.
     """
     linear = linearize(uops) if isinstance(uops, UOp) else list(uops)
     values = {(key if isinstance(key, str) else key.name): value for key, value in (vals or {}).items()}

@@ -205,8 +205,8 @@ def linearize(sink: UOp) -> list[UOp]:
     ['PARAM', 'CONST', 'CONST', 'RANGE', 'STORE', 'ENDRANGE']
 
     Raises:
-      LinearizeError: a value is used outside the loop that it depends on, a RANGE has no loop or two, or a register is
-        used after its block has assigned it.
+      LinearizeError: if a value is used outside the loop that it depends on, a RANGE has no loop or two, or a register
+        is used after its block has assigned it.
     """
     if sink.op is not UOps.SINK:
         raise LinearizeError(f"the structured form ends in SINK, got {sink!r}")

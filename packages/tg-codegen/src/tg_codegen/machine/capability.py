@@ -21,7 +21,7 @@ def capability(arch: str, least: int = 0) -> int:
       least: the first that will do.
 
     Raises:
-      ValueError: there is no such compute capability.
+      ValueError: if there is no such compute capability.
 
     >>> capability("sm_90a")
     90

@@ -38,7 +38,7 @@ def numbers(model: type[Any]) -> Iterator[Number]:
     """The numbers of a model, in the order in which they stand there.
 
     Raises:
-      ValueError: a field has no unit, no source or no default.
+      ValueError: if a field has no unit, no source or no default.
     """
     found: tuple[Field[Any], ...] = fields(model)
     for each in found:

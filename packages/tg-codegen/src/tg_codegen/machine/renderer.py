@@ -55,7 +55,7 @@ class Renderer(ABC):
         """The kernel ``name`` as text.
 
         Raises:
-          ValueError: a node that this language has no form for; the message names it.
+          ValueError: for a node that this language has no form for; the message names it.
         """
 
     def written(self, uops: Sequence[UOp]) -> Sequence[UOp]:

@@ -136,7 +136,7 @@ def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> Launc
     """Gives each slot a dimension of its own, or, where there are too many or too long ones, several a common one.
 
     Raises:
-      ValueError: more loops of symbolic extents than there are dimensions.
+      ValueError: if there are more loops of symbolic extents than dimensions.
     """
     dimensions = sorted(([slot] for slot in slots), key=lambda d: bound(d[0]) <= min(most[1:]))
     if len(slots) > DIMENSIONS or any(bound(d[0]) > limit for d, limit in zip(dimensions, most, strict=False)):

@@ -68,7 +68,7 @@ def ranges(nest: Nest, node: Node, opened: Container[str]) -> list[Range]:
     """What a load reads of each dimension for all work-items of a group, the loops ``opened`` standing still.
 
     Raises:
-      EmitError: the loops that move leave values out.
+      EmitError: if the loops that move leave values out.
     """
     found: list[Range] = []
     for root in sorted(node.free, key=lambda v: v.name):
@@ -126,7 +126,7 @@ def planned_layout(nest: Nest, target: Target, node: Node, axis: str | None) -> 
     """Where the elements of a load would lie if it were shared in the loop ``axis`` (None: in the kernel).
 
     Raises:
-      EmitError: its work-items do not read one range of each dimension.
+      EmitError: if its work-items do not read one range of each dimension.
     """
     opened = {a.name for a in nest.axes if a.kind is Kind.GLOBAL}
     if axis is not None:

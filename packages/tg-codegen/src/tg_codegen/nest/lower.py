@@ -177,8 +177,8 @@ def lower(ast: LazyOp) -> Nest:
     """The loop nest of a kernel AST, every loop serial, its dimensions joined and cut as all accesses allow.
 
     Raises:
-      InvalidAST: the AST breaks a rule of :mod:`tg_lazy.ast`.
-      LowerError: a node has no place in a kernel.
+      InvalidAST: if the AST breaks a rule of :mod:`tg_lazy.ast`.
+      LowerError: if a node has no place in a kernel.
     """
     ast_module.verify(ast)
     lowering = Lowering()

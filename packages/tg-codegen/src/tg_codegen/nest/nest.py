@@ -205,7 +205,7 @@ class Nest:
         """The loop called ``name``.
 
         Raises:
-          KeyError: there is none; the message lists the loops.
+          KeyError: if there is none; the message lists the loops.
         """
         for axis in self.axes:
             if axis.name == name:

@@ -26,7 +26,7 @@ def stated(nest: Nest) -> Kernel:
     """The kernel that a nest states: as it is, or where it has internal buffers, in parts for each single row.
 
     Raises:
-      EmitError: the accesses of an internal buffer share no outer dimension of known extent; or an image is written
+      EmitError: if the accesses of an internal buffer share no outer dimension of known extent; or an image is written
         otherwise than by whole texels.
     """
     if internal_slots(nest):
@@ -49,7 +49,7 @@ def shared_roots(nest: Nest) -> list[Variable]:
     """The output dimensions that every access of every internal buffer walks alike, outermost first.
 
     Raises:
-      EmitError: there is none of known extent.
+      EmitError: if there is none of known extent.
     """
     slots = internal_slots(nest)
     found: list[tuple[int, Variable]] = []
@@ -85,7 +85,7 @@ def in_blocks(nest: Nest, block: int) -> Kernel:
     """A kernel with internal buffers in parts, for ``block`` rows at a time.
 
     Raises:
-      EmitError: the accesses of an internal buffer share no outer dimension of known extent.
+      EmitError: if the accesses of an internal buffer share no outer dimension of known extent.
     """
     shared = shared_roots(nest)
     *extents, rows = (upper(nest.roots[root].extent) for root in shared)

@@ -24,7 +24,7 @@ def with_texels(nest: Nest) -> Nest:
     """The nest with the channels of written images in lanes; as it is where it writes no image.
 
     Raises:
-      EmitError: the elements that it writes are not whole texels, or one image is both read and written.
+      EmitError: if the elements that it writes are not whole texels, or one image is both read and written.
     """
     roots = dict.fromkeys(channels(nest, store) for store in nest.stores if is_image(nest, store.slot))
     if len(roots) > 1:
@@ -38,7 +38,7 @@ def channels(nest: Nest, store: Store) -> Variable:
     """The dimension along which a store's elements are the channels of texels.
 
     Raises:
-      EmitError: there is none, or the image is read as well.
+      EmitError: if there is none, or the image is read as well.
     """
     name = nest.buffers[store.slot].dtype.name
     if any(n.op in (NodeOp.LOAD, NodeOp.GATHER) and n.arg[0] == store.slot for n in nest.nodes()):

@@ -341,7 +341,7 @@ def parse_nest(text: str) -> Nest:
     store[0, i0] %0 over i0
 
     Raises:
-      ParseError: a line is not understood; the message has the line.
+      ParseError: if a line is not understood; the message has the line.
     """
     reader = _Reader()
     _read(text, reader.read)
@@ -352,7 +352,7 @@ def parse_kernel(text: str) -> Kernel:
     """A kernel out of its text: of one nest, which then is the whole as well, or in parts.
 
     Raises:
-      ParseError: a line is not understood; the message has the line. Or lines of a kernel in parts are missing.
+      ParseError: if a line is not understood; the message has the line. Or lines of a kernel in parts are missing.
     """
     reader = _KernelReader()
     _read(text, reader.read)

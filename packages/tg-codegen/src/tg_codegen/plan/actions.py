@@ -57,7 +57,7 @@ class KernelAction(Action, ABC):
         """The changed kernel.
 
         Raises:
-          ActionError: the action does not fit.
+          ActionError: if the action does not fit.
         """
 
 
@@ -69,7 +69,7 @@ class StructureAction(Action, ABC):
         """The changed kernel.
 
         Raises:
-          ActionError: the action does not fit.
+          ActionError: if the action does not fit.
         """
 
 
@@ -81,7 +81,7 @@ class LoopAction(KernelAction):
         """The changed nest.
 
         Raises:
-          ActionError: the action does not fit.
+          ActionError: if the action does not fit.
         """
 
     def on(self, kernel: Kernel) -> Kernel:
@@ -94,7 +94,7 @@ class LoopAction(KernelAction):
         """The kernel with one part changed.
 
         Raises:
-          ActionError: the action does not fit.
+          ActionError: if the action does not fit.
         """
         return kernel.with_part(number, self.apply(kernel.every_part[number]))
 
@@ -120,7 +120,7 @@ def find(nest: Nest, name: str, action: Action) -> Axis:
     """The loop called ``name``.
 
     Raises:
-      ActionError: there is none.
+      ActionError: if there is none.
     """
     try:
         return nest.axis(name)
@@ -132,7 +132,7 @@ def require_kind(nest: Nest, axis: Axis, action: Split | Mark) -> None:
     """Refuses to give a loop, or a part of it, a kind that does not fit.
 
     Raises:
-      ActionError: the kind is not for such a loop, or other loops exclude it.
+      ActionError: if the kind is not for such a loop, or other loops exclude it.
     """
     kind = action.kind
     reduce = nest.roots[axis.root].reduce
@@ -158,7 +158,7 @@ def require_one_thread(kernel: Kernel, action: Split | Mark) -> None:
     Threads share no scratch, and an iteration of a shared loop that one of them does is not divided again.
 
     Raises:
-      ActionError: the action does so.
+      ActionError: if the action does so.
     """
     if action.kind is Kind.THREAD and (kernel.scratch or any(a.kind is Kind.THREAD for a in kernel.shared)):
         raise ActionError(f"{action}: the parts run in one thread, for they share what they keep or a divided loop")
@@ -373,7 +373,7 @@ def staged(nest: Nest, node: Node, axis: str | None, action: Action, shared: boo
     """The nest with ``node`` kept in scratch inside the loop ``axis`` (``None``: at the top).
 
     Raises:
-      ActionError: it is kept already, or does not depend on the loop, so that it may be wanted outside of it.
+      ActionError: if it is kept already, or does not depend on the loop, so that it may be wanted outside of it.
     """
     if axis is not None and find(nest, axis, action).root not in node.free:
         raise ActionError(f"{action}: {node!r} does not depend on {axis}")
@@ -386,7 +386,7 @@ def numbered_load(nest: Nest, number: int, action: Action) -> Node:
     """The load with a number.
 
     Raises:
-      ActionError: there are not so many.
+      ActionError: if there are not so many.
     """
     loads = loads_of(nest)
     if not 0 <= number < len(loads):
@@ -413,7 +413,7 @@ def apply(nest: Nest, actions: Sequence[LoopAction]) -> Nest:
     """A nest with all actions applied in order.
 
     Raises:
-      ActionError: one does not fit.
+      ActionError: if one does not fit.
     """
     for action in actions:
         nest = action.apply(nest)

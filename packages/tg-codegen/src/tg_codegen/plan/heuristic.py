@@ -51,7 +51,7 @@ def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:
     """A kernel with all actions applied in order.
 
     Raises:
-      ActionError: one does not fit.
+      ActionError: if one does not fit.
     """
     for action in actions:
         kernel = action.on(kernel)

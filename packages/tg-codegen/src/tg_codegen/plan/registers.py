@@ -31,8 +31,8 @@ class Window:
     """Terms of a reduction in which rows read the same scalars: for term t, row r reads that at ``r * row + t * term``.
 
     Example:
-        >>> Window(3).reach(8)
-        10
+      >>> Window(3).reach(8)
+      10
     """
 
     terms: int = 1

@@ -41,7 +41,7 @@ def kind(word: str) -> Kind:
     """The kind of loop with a name.
 
     Raises:
-      ActionError: there is none.
+      ActionError: if there is none.
     """
     found = Kind.__members__.get(word)
     if found is None:
@@ -66,7 +66,7 @@ def parse(text: str) -> Action:
     2
 
     Raises:
-      ActionError: the text is not an action.
+      ActionError: if the text is not an action.
     """
     part, colon, rest = text.partition(":")
     if colon and part.strip().isdigit():
@@ -89,7 +89,7 @@ def parse_loop(text: str) -> LoopAction:
     """The action on the loops of one nest that ``text`` prints.
 
     Raises:
-      ActionError: the text is not such an action.
+      ActionError: if the text is not such an action.
     """
     action = parse(text)
     if not isinstance(action, LoopAction):

@@ -154,7 +154,7 @@ def graph_rewrite(root: UOp, matcher: PatternMatcher, ctx: Any = None) -> UOp:
       ctx: handed to right sides that ask for it.
 
     Raises:
-      RewriteLoop: one node was rewritten 1000 times in a row.
+      RewriteLoop: if one node was rewritten 1000 times in a row.
     """
     done: dict[UOp, UOp] = {}
     ops, rewrite = matcher.ops, matcher.rewrite

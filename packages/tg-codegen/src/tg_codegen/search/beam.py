@@ -104,8 +104,8 @@ def beam_search(
     the heuristic's always is. A ``KeyboardInterrupt`` ends the search with the best so far, if there is one.
 
     Raises:
-      ValueError: ``width`` is not positive.
-      RuntimeError: no program could be measured.
+      ValueError: if ``width`` is not positive.
+      RuntimeError: if no program could be measured.
     """
     if width < 1:
         raise ValueError(f"the beam's width must be positive, got {width}")

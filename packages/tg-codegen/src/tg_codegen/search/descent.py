@@ -46,8 +46,8 @@ def descent(kernel: Kernel, start: tuple[KernelAction, ...], renderer: Renderer)
     The parts of a kernel are looked at each by itself: what they take adds up.
 
     Raises:
-      ActionError: the kernel cannot be parted so.
-      EmitError: the kernel cannot be emitted.
+      ActionError: if the kernel cannot be parted so.
+      EmitError: if the kernel cannot be emitted.
     """
     parted = applied(kernel, start)
     if parted.single:

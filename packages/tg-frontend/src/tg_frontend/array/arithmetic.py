@@ -18,10 +18,10 @@ def add(t: B, x: Any, reverse: bool = False) -> B:
     """t + x; of bools, or.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).add(Tensor([[10], [20]]))
-        Tensor([[11, 12],
-                [21, 22]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).add(Tensor([[10], [20]]))
+      Tensor([[11, 12],
+              [21, 22]])
     """
     a, b = pair(t, x, "add", reverse)
     return a._apply(Add(), b)
@@ -31,9 +31,9 @@ def sub(t: B, x: Any, reverse: bool = False) -> B:
     """t - x.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).sub(5)
-        Tensor([-4, -3])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).sub(5)
+      Tensor([-4, -3])
     """
     a, b = pair(t, x, "sub", reverse)
     check_kind(a, "sub", "int", "uint", "float")
@@ -44,9 +44,9 @@ def mul(t: B, x: Any, reverse: bool = False) -> B:
     """t * x; of bools, and.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).mul(1.5)
-        Tensor([1.5, 3. ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).mul(1.5)
+      Tensor([1.5, 3. ])
     """
     a, b = pair(t, x, "mul", reverse)
     return a._apply(Mul(), b)
@@ -56,9 +56,9 @@ def neg(x: B) -> B:
     """-x. Unsigned integers wrap; of bools use ``~``.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, -2]).neg()
-        Tensor([-1,  2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, -2]).neg()
+      Tensor([-1,  2])
     """
     check_kind(x, "neg", "int", "uint", "float")
     return x._apply(Neg())
@@ -68,9 +68,9 @@ def reciprocal(x: B) -> B:
     """1 / x, as floats.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([4, 0.5]).reciprocal()
-        Tensor([0.25, 2.  ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([4, 0.5]).reciprocal()
+      Tensor([0.25, 2.  ])
     """
     return floating(x)._apply(Reciprocal())
 
@@ -79,9 +79,9 @@ def abs(x: B) -> B:
     """The absolute value; the gradient at 0 is 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, -2]).abs()
-        Tensor([1, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, -2]).abs()
+      Tensor([1, 2])
     """
     if x.dtype.kind == "float":
         return x._apply(Abs())

@@ -64,10 +64,10 @@ class Array(Base):
         """Whether the elements (of the whole that this is a view of) are in memory.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> x = Tensor([1.0, 2.0]) + 1
-            >>> x.is_realized, x.realize().is_realized
-            (False, True)
+          >>> from tg_frontend import Tensor
+          >>> x = Tensor([1.0, 2.0]) + 1
+          >>> x.is_realized, x.realize().is_realized
+          (False, True)
         """
         return self.lazydata.base.is_realized
 
@@ -114,10 +114,10 @@ class Array(Base):
         """The axes in reverse order.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([[1, 2], [3, 4]]).T
-            Tensor([[1, 3],
-                    [2, 4]])
+          >>> from tg_frontend import Tensor
+          >>> Tensor([[1, 2], [3, 4]]).T
+          Tensor([[1, 3],
+                  [2, 4]])
         """
         return movement.permute(self, *range(self.ndim - 1, -1, -1))
 
@@ -309,7 +309,7 @@ class Array(Base):
         """Whether the only element is not 0: it is computed now.
 
         Raises:
-          TypeError: there is not exactly one element.
+          TypeError: if there is not exactly one element.
         """
         if self.numel() != 1:
             raise TypeError(
@@ -327,7 +327,7 @@ class Array(Base):
         """For ``range(t)``, ``list[t]``, ``bin(t)``: the only element, of an integer dtype.
 
         Raises:
-          TypeError: there is not exactly one element, or it is no integer.
+          TypeError: if there is not exactly one element, or it is no integer.
         """
         if self.numel() != 1 or not dtypes.is_int(self.dtype):
             raise TypeError(
@@ -354,7 +354,7 @@ class Array(Base):
         """The text; of a single element the number in the given format, as ``f"{loss:.3f}"``.
 
         Raises:
-          TypeError: a format is given for more than one element.
+          TypeError: if a format is given for more than one element.
         """
         if not spec:
             return repr(self)

@@ -21,8 +21,8 @@ def axes_of(x: B, axis: Axes, what: str) -> tuple[int, ...]:
     """Axes as they are given, one, several or None for all, as sorted numbers from 0.
 
     Raises:
-      IndexError: one is out of range.
-      ValueError: one is given twice.
+      IndexError: if one is out of range.
+      ValueError: if one is given twice.
     """
     if axis is None:
         return tuple(range(x.ndim))
@@ -42,7 +42,7 @@ def check_nonempty(x: B, axes: tuple[int, ...], what: str) -> None:
     """Sees to it that there is something to choose from along axes.
 
     Raises:
-      ValueError: there is not.
+      ValueError: if there is not.
     """
     if any(isinstance(x.shape[axis], int) and x.shape[axis] == 0 for axis in axes):
         raise ValueError(f"{what}: there is no element along axes {axes} of shape {x.shape}")

@@ -150,9 +150,9 @@ class Base:
         """The graph of this tensor; of memory that was assigned to, also through a view, the newest version.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([1.0, 2.0]).lazydata.shape
-            (2,)
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0, 2.0]).lazydata.shape
+          (2,)
         """
         lazy, home = self._lazy, self._home
         if home is not None and home.base is not (lazy.srcs[0] if lazy.op is _VIEW else lazy):
@@ -258,14 +258,14 @@ class Base:
         """Whether ``backward`` gives this tensor a ``grad``; None leaves it open. Set to True, it is a leaf.
 
         Raises:
-          TypeError: set to True, and the elements are not floats.
-          RuntimeError: set to another value than True on what was computed from tensors that require a gradient.
+          TypeError: when set to True, and the elements are not floats.
+          RuntimeError: when set to another value than True on what was computed from tensors that require a gradient.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> x = Tensor([1.0], requires_grad=True)
-            >>> (x * 2).requires_grad, x.detach().requires_grad
-            (True, False)
+          >>> from tg_frontend import Tensor
+          >>> x = Tensor([1.0], requires_grad=True)
+          >>> (x * 2).requires_grad, x.detach().requires_grad
+          (True, False)
         """
         return self._wants_grad
 
@@ -287,9 +287,9 @@ class Base:
         """Sizes of the axes; symbolic ones are expressions.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([[1, 2, 3], [4, 5, 6]]).shape
-            (2, 3)
+          >>> from tg_frontend import Tensor
+          >>> Tensor([[1, 2, 3], [4, 5, 6]]).shape
+          (2, 3)
         """
         return self._lazy.shape
 
@@ -298,9 +298,9 @@ class Base:
         """Type of the elements.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([1, 2]).dtype, Tensor([1.0, 2.0]).dtype
-            (dtypes.int32, dtypes.float32)
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1, 2]).dtype, Tensor([1.0, 2.0]).dtype
+          (dtypes.int32, dtypes.float32)
         """
         return self._lazy.dtype
 
@@ -309,9 +309,9 @@ class Base:
         """Canonical name of the device that holds or will hold the elements.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([1, 2], device="NUMPY").device
-            'NUMPY'
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1, 2], device="NUMPY").device
+          'NUMPY'
         """
         return self._lazy.device
 
@@ -320,9 +320,9 @@ class Base:
         """Number of axes.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([[1, 2, 3], [4, 5, 6]]).ndim
-            2
+          >>> from tg_frontend import Tensor
+          >>> Tensor([[1, 2, 3], [4, 5, 6]]).ndim
+          2
         """
         return len(self._lazy.shape)
 
@@ -336,9 +336,9 @@ class Base:
         """Number of elements.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([[1, 2, 3], [4, 5, 6]]).numel()
-            6
+          >>> from tg_frontend import Tensor
+          >>> Tensor([[1, 2, 3], [4, 5, 6]]).numel()
+          6
         """
         return prod(self._lazy.shape)
 
@@ -346,13 +346,13 @@ class Base:
         """The shape, or the size of one axis.
 
         Raises:
-          IndexError: the axis is out of range.
+          IndexError: if the axis is out of range.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> x = Tensor([[1, 2, 3], [4, 5, 6]])
-            >>> x.size(), x.size(1)
-            ((2, 3), 3)
+          >>> from tg_frontend import Tensor
+          >>> x = Tensor([[1, 2, 3], [4, 5, 6]])
+          >>> x.size(), x.size(1)
+          ((2, 3), 3)
         """
         if dim is not None and self.ndim == 0:
             raise IndexError("size: a tensor of shape () has no axes")
@@ -362,9 +362,9 @@ class Base:
         """Bytes of one element.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([1.0], dtype="float16").element_size()
-            2
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0], dtype="float16").element_size()
+          2
         """
         return self.dtype.itemsize
 
@@ -372,9 +372,9 @@ class Base:
         """Bytes of all elements.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([1.0, 2.0, 3.0]).nbytes()
-            12
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0, 2.0, 3.0]).nbytes()
+          12
         """
         return self.numel() * self.dtype.itemsize
 
@@ -382,9 +382,9 @@ class Base:
         """Whether the elements are floats.
 
         Example:
-            >>> from tg_frontend import Tensor
-            >>> Tensor([1.0]).is_floating_point(), Tensor([1]).is_floating_point()
-            (True, False)
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0]).is_floating_point(), Tensor([1]).is_floating_point()
+          (True, False)
         """
         return dtypes.is_float(self.dtype)
 
@@ -392,8 +392,8 @@ class Base:
         """A non-negative axis; ``extra`` counts axes that the result will have more than the operand.
 
         Raises:
-          TypeError: it is not an integer.
-          IndexError: it is out of range.
+          TypeError: if it is not an integer.
+          IndexError: if it is out of range.
         """
         ndim = len(self._lazy.shape) + extra
         if not isinstance(axis, int) or isinstance(axis, bool):
@@ -407,7 +407,7 @@ class Base:
         """The shape, where every size is a number.
 
         Raises:
-          ValueError: a size is symbolic and bound to no value.
+          ValueError: if a size is symbolic and bound to no value.
         """
         shape = self._lazy.shape
         for dim in shape:

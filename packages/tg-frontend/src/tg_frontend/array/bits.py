@@ -23,9 +23,9 @@ def bitwise_and(t: B, x: Any, reverse: bool = False) -> B:
     """t & x, of integers or bools.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([12, 10]).bitwise_and(6)
-        Tensor([4, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([12, 10]).bitwise_and(6)
+      Tensor([4, 2])
     """
     return _bits(t, Ops.AND, x, "bitwise_and", reverse)
 
@@ -34,9 +34,9 @@ def bitwise_or(t: B, x: Any, reverse: bool = False) -> B:
     """t | x, of integers or bools.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([12, 10]).bitwise_or(6)
-        Tensor([14, 14])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([12, 10]).bitwise_or(6)
+      Tensor([14, 14])
     """
     return _bits(t, Ops.OR, x, "bitwise_or", reverse)
 
@@ -45,9 +45,9 @@ def bitwise_xor(t: B, x: Any, reverse: bool = False) -> B:
     """t ^ x, of integers or bools.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([12, 10]).bitwise_xor(6)
-        Tensor([10, 12])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([12, 10]).bitwise_xor(6)
+      Tensor([10, 12])
     """
     return _bits(t, Ops.XOR, x, "bitwise_xor", reverse)
 
@@ -56,9 +56,9 @@ def bitwise_not(x: B) -> B:
     """Every bit inverted; of bools, not.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([12, -1]).bitwise_not()
-        Tensor([-13,   0])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([12, -1]).bitwise_not()
+      Tensor([-13,   0])
     """
     check_kind(x, "bitwise_not", "bool", "int", "uint")
     return alu(x, Ops.NOT)
@@ -68,9 +68,9 @@ def logical_not(x: B) -> B:
     """Where x is 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0, 2]).logical_not()
-        Tensor([ True, False])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0, 2]).logical_not()
+      Tensor([ True, False])
     """
     return alu(x, Ops.NOT) if x.dtype.kind == "bool" else eq(x, 0)
 
@@ -87,9 +87,9 @@ def lshift(t: B, x: Any, reverse: bool = False) -> B:
     """t << x. Amounts in a tensor outside 0 to bits - 1 give anything.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 3]).lshift(2)
-        Tensor([ 4, 12])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 3]).lshift(2)
+      Tensor([ 4, 12])
     """
     return _shift(t, Ops.SHL, x, "lshift", reverse)
 
@@ -98,8 +98,8 @@ def rshift(t: B, x: Any, reverse: bool = False) -> B:
     """t >> x, keeping the sign. Amounts in a tensor outside 0 to bits - 1 give anything.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([8, -8]).rshift(2)
-        Tensor([ 2, -2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([8, -8]).rshift(2)
+      Tensor([ 2, -2])
     """
     return _shift(t, Ops.SHR, x, "rshift", reverse)

@@ -22,12 +22,12 @@ def cast(x: B, dtype: DTypeLike) -> B:
     """The elements converted to ``dtype``: from float to integer truncated toward zero and saturated.
 
     Raises:
-      TypeError: ``dtype`` is no type of elements.
+      TypeError: if ``dtype`` is no type of elements.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.9, -1.9, 300.0]).cast("uint8")
-        Tensor([  1,   0, 255], dtype=uint8)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.9, -1.9, 300.0]).cast("uint8")
+      Tensor([  1,   0, 255], dtype=uint8)
     """
     wanted = to_dtype(dtype)
     if wanted is x.dtype:
@@ -41,13 +41,13 @@ def bitcast(x: B, dtype: DTypeLike) -> B:
     """The bits of the elements taken as ``dtype``. Where the sizes differ, the last axis grows or shrinks.
 
     Raises:
-      TypeError: ``dtype`` is no type of elements; or a gradient would be wanted, and there is none.
-      ValueError: the last axis does not hold a whole number of the new elements.
+      TypeError: if ``dtype`` is no type of elements; or a gradient would be wanted, and there is none.
+      ValueError: if the last axis does not hold a whole number of the new elements.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0]).bitcast("int32")
-        Tensor([1065353216])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).bitcast("int32")
+      Tensor([1065353216])
     """
     wanted, lazy = to_dtype(dtype), x.lazydata
     if wanted is x.dtype:
@@ -81,13 +81,13 @@ def to(x: B, device: Any = None, dtype: DTypeLike | None = None) -> B:
       dtype: a dtype, or what stands for one.
 
     Raises:
-      UnknownDevice: no package offers such a device; the message lists what there is.
-      DeviceUnavailable: this machine lacks what the device needs.
+      UnknownDevice: if no package offers such a device; the message lists what there is.
+      DeviceUnavailable: if this machine lacks what the device needs.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.5, 2.5]).to("int32")
-        Tensor([1, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.5, 2.5]).to("int32")
+      Tensor([1, 2])
     """
     if isinstance(device, Base):
         return to(x, device.device, device.dtype)
@@ -111,13 +111,13 @@ def to_(x: B, device: str | None) -> B:
     """Moves this tensor, and its gradient, to another device. Returns it.
 
     Raises:
-      UnknownDevice: no package offers such a device; the message lists what there is.
-      DeviceUnavailable: this machine lacks what the device needs.
+      UnknownDevice: if no package offers such a device; the message lists what there is.
+      DeviceUnavailable: if this machine lacks what the device needs.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).to_("NUMPY").device
-        'NUMPY'
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).to_("NUMPY").device
+      'NUMPY'
     """
     name = Device.canonicalize(device)
     if name != x.device:
@@ -146,9 +146,9 @@ def float(x: B) -> B:
     """Cast to float32.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).float()
-        Tensor([1., 2.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).float()
+      Tensor([1., 2.])
     """
     return cast(x, dtypes.float32)
 
@@ -157,9 +157,9 @@ def half(x: B) -> B:
     """Cast to float16.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).half().dtype
-        dtypes.float16
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).half().dtype
+      dtypes.float16
     """
     return cast(x, dtypes.float16)
 
@@ -168,9 +168,9 @@ def bfloat16(x: B) -> B:
     """Cast to bfloat16.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).bfloat16().dtype
-        dtypes.bfloat16
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).bfloat16().dtype
+      dtypes.bfloat16
     """
     return cast(x, dtypes.bfloat16)
 
@@ -179,9 +179,9 @@ def double(x: B) -> B:
     """Cast to float64.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).double().dtype
-        dtypes.float64
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).double().dtype
+      dtypes.float64
     """
     return cast(x, dtypes.float64)
 
@@ -190,9 +190,9 @@ def int(x: B) -> B:
     """Cast to int32.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.7, -1.7]).int()
-        Tensor([ 1, -1])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.7, -1.7]).int()
+      Tensor([ 1, -1])
     """
     return cast(x, dtypes.int32)
 
@@ -201,9 +201,9 @@ def long(x: B) -> B:
     """Cast to int64.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.7, -1.7]).long().dtype
-        dtypes.int64
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.7, -1.7]).long().dtype
+      dtypes.int64
     """
     return cast(x, dtypes.int64)
 
@@ -212,9 +212,9 @@ def short(x: B) -> B:
     """Cast to int16.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.7, -1.7]).short().dtype
-        dtypes.int16
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.7, -1.7]).short().dtype
+      dtypes.int16
     """
     return cast(x, dtypes.int16)
 
@@ -223,8 +223,8 @@ def bool(x: B) -> B:
     """Cast to bool: whether an element is not 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 0.5]).bool()
-        Tensor([False,  True])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 0.5]).bool()
+      Tensor([False,  True])
     """
     return cast(x, dtypes.bool)

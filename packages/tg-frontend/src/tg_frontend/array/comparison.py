@@ -22,9 +22,9 @@ def eq(t: B, x: Any) -> B:
     """Where t == x.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).eq(2)
-        Tensor([False,  True])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).eq(2)
+      Tensor([False,  True])
     """
     return compare(t, Ops.CMPEQ, x, "eq")
 
@@ -33,9 +33,9 @@ def ne(t: B, x: Any) -> B:
     """Where t != x.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).ne(2)
-        Tensor([ True, False])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).ne(2)
+      Tensor([ True, False])
     """
     return compare(t, Ops.CMPNE, x, "ne")
 

@@ -19,10 +19,10 @@ def schedule_with_vars(x: B, *others: B) -> tuple[list[ScheduleItem], dict[Varia
     """The kernels that would compute this tensor and ``others``, and the values of variables. Runs nothing.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> kernels, values = (Tensor([1.0, 2.0]) + 1).schedule_with_vars()
-        >>> len(kernels), values
-        (1, {})
+      >>> from tg_frontend import Tensor
+      >>> kernels, values = (Tensor([1.0, 2.0]) + 1).schedule_with_vars()
+      >>> len(kernels), values
+      (1, {})
     """
     return schedule_all([tensor.lazydata for tensor in (x, *others)])
 
@@ -31,9 +31,9 @@ def schedule(x: B, *others: B) -> list[ScheduleItem]:
     """The kernels that would compute this tensor and ``others``. Runs nothing.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> len((Tensor([1.0, 2.0]) + 1).schedule())
-        1
+      >>> from tg_frontend import Tensor
+      >>> len((Tensor([1.0, 2.0]) + 1).schedule())
+      1
     """
     return schedule_with_vars(x, *others)[0]
 
@@ -44,13 +44,13 @@ def realize(x: B, *others: B) -> B:
     Those that leave ``requires_grad`` open are leaves from now on.
 
     Raises:
-      MemoryError: there is not enough memory; the message says how much was asked and is held.
+      MemoryError: if there is not enough memory; the message says how much was asked and is held.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([1.0, 2.0]).exp2().realize()
-        >>> x.is_realized
-        True
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1.0, 2.0]).exp2().realize()
+      >>> x.is_realized
+      True
     """
     wanted = []
     for tensor in (x, *others):
@@ -67,11 +67,11 @@ def contiguous(x: B) -> B:
     A tensor that is no view lies row-major, and so does a range of one. Memory is asked for when it is realised.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1, 2], [3, 4]]).T.contiguous()
-        >>> x
-        Tensor([[1, 3],
-                [2, 4]])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1, 2], [3, 4]]).T.contiguous()
+      >>> x
+      Tensor([[1, 3],
+              [2, 4]])
     """
     home = x._memory()
     view = (x._place or x.lazydata).st.views[-1]
@@ -91,12 +91,12 @@ def clone(x: B) -> B:
     """The same elements in new memory: what is assigned to one does not show in the other. The gradient flows.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([1, 2])
-        >>> y = x.clone()
-        >>> _ = y.assign([3, 4])
-        >>> x
-        Tensor([1, 2])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1, 2])
+      >>> y = x.clone()
+      >>> _ = y.assign([3, 4])
+      >>> x
+      Tensor([1, 2])
     """
     return x._apply(Contiguous(fresh=True))
 
@@ -105,10 +105,10 @@ def contiguous_backward(x: B) -> B:
     """The tensor itself; its gradient is put in memory before it flows on.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([1.0, 2.0], requires_grad=True)
-        >>> _ = (x.contiguous_backward() * 3).sum().backward()
-        >>> x.grad
-        Tensor([3., 3.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1.0, 2.0], requires_grad=True)
+      >>> _ = (x.contiguous_backward() * 3).sum().backward()
+      >>> x.grad
+      Tensor([3., 3.])
     """
     return x._apply(ContiguousBackward())

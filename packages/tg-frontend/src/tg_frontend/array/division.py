@@ -24,14 +24,14 @@ def div(t: B, x: Any, reverse: bool = False, rounding_mode: str | None = None) -
     in Python, though 1.0 / 0.1 rounds to 10.0; divided by 0 it is infinite, or NaN.
 
     Raises:
-      ValueError: there is no such rounding mode.
+      ValueError: if there is no such rounding mode.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([7, -7]).div(2)
-        Tensor([ 3.5, -3.5])
-        >>> Tensor([7, -7]).div(2, rounding_mode="floor")
-        Tensor([ 3, -4])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([7, -7]).div(2)
+      Tensor([ 3.5, -3.5])
+      >>> Tensor([7, -7]).div(2, rounding_mode="floor")
+      Tensor([ 3, -4])
     """
     if rounding_mode not in (None, "floor", "trunc"):
         raise ValueError(f"div: rounding_mode {rounding_mode!r}; there are None, 'floor' and 'trunc'")
@@ -80,9 +80,9 @@ def idiv(t: B, x: Any, reverse: bool = False) -> B:
     """t / x truncated toward zero.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([7, -7]).idiv(2)
-        Tensor([ 3, -3])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([7, -7]).idiv(2)
+      Tensor([ 3, -3])
     """
     return div(t, x, reverse, rounding_mode="trunc")
 
@@ -94,9 +94,9 @@ def mod(t: B, x: Any, reverse: bool = False) -> B:
     ``t == t // x * x + t % x`` holds also there.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1e10, 5.0, -5.0]).mod(Tensor([3.0, float("inf"), 3.0]))
-        Tensor([1., 5., 1.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1e10, 5.0, -5.0]).mod(Tensor([3.0, float("inf"), 3.0]))
+      Tensor([1., 5., 1.])
     """
     a, b = pair(t, x, "mod", reverse)
     if a.dtype.kind == "float":
@@ -113,9 +113,9 @@ def fmod(t: B, x: Any, reverse: bool = False) -> B:
     Of floats it is exact, however large the quotient; by 0 it is NaN. Of integers by 0 it is t.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([7, -7]).fmod(3)
-        Tensor([ 1, -1])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([7, -7]).fmod(3)
+      Tensor([ 1, -1])
     """
     a, b = pair(t, x, "fmod", reverse)
     if a.dtype.kind == "float":
@@ -132,9 +132,9 @@ def remainder(t: B, x: Any) -> B:
     """The same as :meth:`mod`.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([7, -7]).remainder(3)
-        Tensor([1, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([7, -7]).remainder(3)
+      Tensor([1, 2])
     """
     return mod(t, x)
 
@@ -143,9 +143,9 @@ def floor_divide(t: B, x: Any) -> B:
     """The floor of t / x; the gradient is 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([7, -7]).floor_divide(2)
-        Tensor([ 3, -4])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([7, -7]).floor_divide(2)
+      Tensor([ 3, -4])
     """
     return div(t, x, rounding_mode="floor")
 
@@ -154,9 +154,9 @@ def divmod(t: B, x: Any, reverse: bool = False) -> tuple[B, B]:
     """The floored quotient and the remainder, as Python's ``divmod``.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([7, -7]).divmod(2)
-        (Tensor([ 3, -4]), Tensor([1, 1]))
+      >>> from tg_frontend import Tensor
+      >>> Tensor([7, -7]).divmod(2)
+      (Tensor([ 3, -4]), Tensor([1, 1]))
     """
     return div(t, x, reverse, rounding_mode="floor"), mod(t, x, reverse)
 
@@ -165,9 +165,9 @@ def trunc(x: B) -> B:
     """Rounded toward zero. The gradient is 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.7, -1.7]).trunc()
-        Tensor([ 1., -1.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.7, -1.7]).trunc()
+      Tensor([ 1., -1.])
     """
     return x._apply(Trunc()) if x.dtype.kind == "float" else x
 
@@ -176,9 +176,9 @@ def floor(x: B) -> B:
     """The greatest whole number not above.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.7, -1.7]).floor()
-        Tensor([ 1., -2.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.7, -1.7]).floor()
+      Tensor([ 1., -2.])
     """
     down = trunc(x)
     return where(compare(x, Ops.CMPLT, down, "floor"), sub(down, 1), down) if x.dtype.kind == "float" else x

@@ -13,11 +13,11 @@ def no_grad(cls: type[object]) -> Switch:
     """A ``with`` block (or decorator) in which nothing is recorded for gradients, in this thread.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> w = Tensor([1.0], requires_grad=True)
-        >>> with Tensor.no_grad():
-        ...     (w * 2).requires_grad
-        False
+      >>> from tg_frontend import Tensor
+      >>> w = Tensor([1.0], requires_grad=True)
+      >>> with Tensor.no_grad():
+      ...     (w * 2).requires_grad
+      False
     """
     return Switch(MODE, "recording", False)
 
@@ -26,12 +26,12 @@ def train(cls: type[object], mode: bool = True) -> Switch:
     """A ``with`` block (or decorator) in which :attr:`training` is ``mode``: dropout drops, BatchNorm learns.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> with Tensor.train():
-        ...     Tensor.training
-        True
-        >>> Tensor.training
-        False
+      >>> from tg_frontend import Tensor
+      >>> with Tensor.train():
+      ...     Tensor.training
+      True
+      >>> Tensor.training
+      False
     """
     return Switch(cls, "training", mode)
 
@@ -40,15 +40,15 @@ def requires_grad_(x: B, requires_grad: bool = True) -> B:
     """Says whether ``backward`` is to give this tensor a ``grad``. Returns it.
 
     Raises:
-      TypeError: the elements are not floats.
-      RuntimeError: False, of what was computed from tensors that require a gradient.
+      TypeError: if the elements are not floats.
+      RuntimeError: when set to False, of what was computed from tensors that require a gradient.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([2.0]).requires_grad_()
-        >>> _ = (x * x).backward()
-        >>> x.grad
-        Tensor([4.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([2.0]).requires_grad_()
+      >>> _ = (x * x).backward()
+      >>> x.grad
+      Tensor([4.])
     """
     x.requires_grad = requires_grad
     return x
@@ -58,11 +58,11 @@ def detach(x: B) -> B:
     """The same elements, cut off from the graph: no gradient flows through. They share their memory.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([2.0], requires_grad=True)
-        >>> _ = (x * x.detach()).backward()
-        >>> x.grad
-        Tensor([2.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([2.0], requires_grad=True)
+      >>> _ = (x * x.detach()).backward()
+      >>> x.grad
+      Tensor([2.])
     """
     out = x._wrap(x.lazydata)
     out._home, out._place, out._cut = x._memory(), x._place, True
@@ -100,15 +100,15 @@ def backward(x: B, gradient: B | None = None, retain_graph: bool = False) -> B:
       gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
 
     Raises:
-      RuntimeError: nothing requires a gradient, or the graph was freed already.
-      ValueError: ``gradient`` is missing or has another shape.
+      RuntimeError: if nothing requires a gradient, or the graph was freed already.
+      ValueError: if ``gradient`` is missing or has another shape.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([1.0, 2.0], requires_grad=True)
-        >>> _ = (x * x).sum().backward()
-        >>> x.grad.tolist()
-        [2.0, 4.0]
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1.0, 2.0], requires_grad=True)
+      >>> _ = (x * x).sum().backward()
+      >>> x.grad.tolist()
+      [2.0, 4.0]
     """
     targets: list[B] | None = None
     if x.requires_grad is None:
@@ -151,15 +151,15 @@ def gradient(
       materialize_grads: at a target on which this tensor does not depend the gradient is zeros, not an error.
 
     Raises:
-      RuntimeError: a target refuses a gradient, or this tensor does not depend on it (see ``materialize_grads``).
-      ValueError: ``gradient`` is missing or has another shape.
+      RuntimeError: if a target refuses a gradient, or this tensor does not depend on it (see ``materialize_grads``).
+      ValueError: if ``gradient`` is missing or has another shape.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor(3.0)
-        >>> y = x * x
-        >>> [g.item() for g in (y * y).gradient(x, y)]
-        [108.0, 18.0]
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor(3.0)
+      >>> y = x * x
+      >>> [g.item() for g in (y * y).gradient(x, y)]
+      [108.0, 18.0]
     """
     seed = _seed(x, gradient, "gradient")
     for position, target in enumerate(targets):

@@ -18,7 +18,7 @@ def placed(device: str | None) -> str:
     """The canonical name of a device; None is the default one.
 
     Raises:
-      UnknownDevice: no package offers it: told now, not when something is computed.
+      UnknownDevice: if no package offers it: told now, not when something is computed.
     """
     name = Device.canonicalize(device)
     if device is not None:
@@ -30,8 +30,8 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
     """The graph of new data; arrays and bytes are copied.
 
     Raises:
-      TypeError: it holds something that is no number.
-      ValueError: lists are ragged, bytes are no whole number of elements, or a graph is on another device.
+      TypeError: if it holds something that is no number.
+      ValueError: if lists are ragged, bytes are no whole number of elements, or a graph is on another device.
     """
     if isinstance(data, LazyBuffer):
         if not device_is_default and data.device != device:
@@ -83,8 +83,8 @@ def value_of(dim: sint, shape: tuple[sint, ...]) -> int:
     """A size of a shape, where it is a number, or bound to one.
 
     Raises:
-      ValueError: it is bound to no value.
-      RuntimeError: TinyJit records: every replay would have the value of now.
+      ValueError: if it is bound to no value.
+      RuntimeError: if TinyJit records: every replay would have the value of now.
     """
     if isinstance(dim, int):
         return dim
@@ -104,7 +104,7 @@ def sure_of(dim: sint, least: int, shape: tuple[sint, ...]) -> sint:
     """A size of a shape: symbolic where it is ``least`` or more with every value of its variables, else a number.
 
     Raises:
-      ValueError: it may be less, and is bound to no value.
-      RuntimeError: it may be less, and TinyJit records.
+      ValueError: if it may be less, and is bound to no value.
+      RuntimeError: if it may be less, and TinyJit records.
     """
     return dim if isinstance(dim, int) or dim.vmin >= least else value_of(dim, shape)

@@ -22,8 +22,8 @@ def _listed(tensors: Any, others: Any, what: str) -> Any:
     """The tensors of ``Tensor.cat([a, b])``, where the list came as ``self``; a position may follow it.
 
     Raises:
-      ValueError: it is empty, or more than the list was given.
-      TypeError: it holds something else.
+      ValueError: if it is empty, or more than the list was given.
+      TypeError: if it holds something else.
     """
     if not tensors or others:
         raise ValueError(f"{what}: one list of at least one tensor is wanted; the axis is dim=…")
@@ -37,12 +37,12 @@ def cat(x: B, *others: Any, dim: int = 0) -> B:
     """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``, or a list.
 
     Raises:
-      ValueError: sizes other than that of the axis, or devices, differ.
+      ValueError: if sizes other than that of the axis, or devices, differ.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).cat(Tensor([3]), Tensor([4, 5]))
-        Tensor([1, 2, 3, 4, 5])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).cat(Tensor([3]), Tensor([4, 5]))
+      Tensor([1, 2, 3, 4, 5])
     """
     if isinstance(x, (list, tuple)):
         tensors = _listed(x, others, "cat")
@@ -68,13 +68,13 @@ def stack(x: B, *others: Any, dim: int = 0) -> B:
     """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``, or a list.
 
     Raises:
-      ValueError: the shapes or devices differ.
+      ValueError: if the shapes or devices differ.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.stack(Tensor([1, 2]), Tensor([3, 4]), dim=1)
-        Tensor([[1, 3],
-                [2, 4]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor.stack(Tensor([1, 2]), Tensor([3, 4]), dim=1)
+      Tensor([[1, 3],
+              [2, 4]])
     """
     if isinstance(x, (list, tuple)):
         tensors = _listed(x, others, "stack")
@@ -91,12 +91,12 @@ def split(x: B, sizes: int | Sequence[int], dim: int = 0) -> tuple[B, ...]:
     """Parts of the given sizes along an axis; an integer gives parts of that size, the last one perhaps smaller.
 
     Raises:
-      ValueError: the sizes do not add up to the axis.
+      ValueError: if the sizes do not add up to the axis.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).split(2)]
-        [[1, 2], [3, 4], [5]]
+      >>> from tg_frontend import Tensor
+      >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).split(2)]
+      [[1, 2], [3, 4], [5]]
     """
     axis = x._axis(dim, "split")
     if x.ndim == 0:
@@ -119,9 +119,9 @@ def chunk(x: B, chunks: int, dim: int = 0) -> list[B]:
     """At most ``chunks`` parts of equal size along an axis, the last one perhaps smaller.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).chunk(2)]
-        [[1, 2, 3], [4, 5]]
+      >>> from tg_frontend import Tensor
+      >>> [part.tolist() for part in Tensor([1, 2, 3, 4, 5]).chunk(2)]
+      [[1, 2, 3], [4, 5]]
     """
     axis = x._axis(dim, "chunk")
     if x.ndim == 0:
@@ -135,13 +135,13 @@ def unbind(x: B, dim: int = 0) -> tuple[B, ...]:
     """The parts along an axis, without it, as views: ``x, y = t.unbind(-1)``.
 
     Raises:
-      ValueError: a tensor of shape () has no axis.
+      ValueError: for a tensor of shape (), which has no axis.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x, y = Tensor([[1, 2], [3, 4]]).unbind(1)
-        >>> x, y
-        (Tensor([1, 3]), Tensor([2, 4]))
+      >>> from tg_frontend import Tensor
+      >>> x, y = Tensor([[1, 2], [3, 4]]).unbind(1)
+      >>> x, y
+      (Tensor([1, 3]), Tensor([2, 4]))
     """
     axis = x._axis(dim, "unbind")
     if x.ndim == 0:

@@ -24,13 +24,13 @@ def reshape(x: B, *shape: Any) -> B:
     A view where strides can say it, as always of a tensor that lies row-major; else a copy.
 
     Raises:
-      ValueError: the numbers of elements differ.
+      ValueError: if the numbers of elements differ.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3, 4, 5, 6]).reshape(2, -1)
-        Tensor([[1, 2, 3],
-                [4, 5, 6]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3, 4, 5, 6]).reshape(2, -1)
+      Tensor([[1, 2, 3],
+              [4, 5, 6]])
     """
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if None in [s for s in sizes if s is None]:
@@ -78,10 +78,10 @@ def view(x: B, *shape: Any) -> B:
     """The same as :meth:`reshape`; of a dtype the same as :meth:`bitcast`.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 2.0, 3.0, 4.0]).view(2, 2)
-        Tensor([[1., 2.],
-                [3., 4.]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0, 3.0, 4.0]).view(2, 2)
+      Tensor([[1., 2.],
+              [3., 4.]])
     """
     if len(shape) == 1 and isinstance(shape[0], (str, DType)):
         return bitcast(x, shape[0])
@@ -92,13 +92,13 @@ def expand(x: B, *shape: Any) -> B:
     """Axes of size 1 repeated to the given sizes; -1 keeps a size; new axes may come in front.
 
     Raises:
-      ValueError: an axis of a size other than 1 would change, or axes would go.
+      ValueError: if an axis of a size other than 1 would change, or axes would go.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1], [2]]).expand(-1, 3)
-        Tensor([[1, 1, 1],
-                [2, 2, 2]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1], [2]]).expand(-1, 3)
+      Tensor([[1, 1, 1],
+              [2, 2, 2]])
     """
     new = args_to_tuple(shape, "expand")
     old = x.lazydata.shape
@@ -127,13 +127,13 @@ def permute(x: B, *order: Any) -> B:
     """The axes in the given order, as a view.
 
     Raises:
-      ValueError: ``order`` does not name every axis once.
-      IndexError: an axis is out of range.
+      ValueError: if ``order`` does not name every axis once.
+      IndexError: if an axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.zeros(2, 3, 5).permute(2, 0, 1).shape
-        (5, 2, 3)
+      >>> from tg_frontend import Tensor
+      >>> Tensor.zeros(2, 3, 5).permute(2, 0, 1).shape
+      (5, 2, 3)
     """
     axes = tuple(x._axis(axis, "permute") for axis in args_to_tuple(order, "permute"))
     if sorted(axes) != list(range(x.ndim)):
@@ -145,10 +145,10 @@ def transpose(x: B, dim0: int = 1, dim1: int = 0) -> B:
     """Two axes exchanged.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).transpose()
-        Tensor([[1, 3],
-                [2, 4]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).transpose()
+      Tensor([[1, 3],
+              [2, 4]])
     """
     a, b = x._axis(dim0, "transpose"), x._axis(dim1, "transpose")
     order = list(range(x.ndim))
@@ -161,14 +161,14 @@ def flip(x: B, *axes: Any) -> B:
     """The given axes reversed: a copy; ``t[::-1]`` is a view.
 
     Raises:
-      ValueError: an axis is given twice.
-      IndexError: an axis is out of range.
+      ValueError: if an axis is given twice.
+      IndexError: if an axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).flip(0)
-        Tensor([[3, 4],
-                [1, 2]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).flip(0)
+      Tensor([[3, 4],
+              [1, 2]])
     """
     chosen = tuple(x._axis(axis, "flip") for axis in args_to_tuple(axes, "flip"))
     if len(set(chosen)) != len(chosen):
@@ -180,13 +180,13 @@ def shrink(x: B, bounds: Sequence[tuple[sint, sint] | None]) -> B:
     """A box: for each axis [start, stop), or None for all of it.
 
     Raises:
-      ValueError: there is not one entry an axis, or it lies outside.
+      ValueError: if there is not one entry an axis, or it lies outside.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink([None, (1, 3)])
-        Tensor([[2, 3],
-                [5, 6]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink([None, (1, 3)])
+      Tensor([[2, 3],
+              [5, 6]])
     """
     if len(bounds) != x.ndim:
         raise ValueError(f"shrink: {len(bounds)} bounds for shape {x.shape}")
@@ -202,13 +202,13 @@ def shrink_to(x: B, *shape: Any) -> B:
     """The first elements along each axis, as many as ``shape`` says; None leaves an axis as it is.
 
     Raises:
-      ValueError: there is not one size an axis, or one is larger than the axis.
+      ValueError: if there is not one size an axis, or one is larger than the axis.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink_to(None, 2)
-        Tensor([[1, 2],
-                [4, 5]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2, 3], [4, 5, 6]]).shrink_to(None, 2)
+      Tensor([[1, 2],
+              [4, 5]])
     """
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     return shrink(x, [None if size is None else (0, size) for size in sizes])
@@ -224,14 +224,14 @@ def pad(x: B, padding: Sequence[Any], mode: str = "constant", value: ConstType =
       value: the constant.
 
     Raises:
-      ValueError: the amounts do not fit the shape, or there is no such mode.
+      ValueError: if the amounts do not fit the shape, or there is no such mode.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).pad([(1, 2)])
-        Tensor([0, 1, 2, 3, 0, 0])
-        >>> Tensor([1, 2, 3]).pad([(1, 2)], mode="circular")
-        Tensor([3, 1, 2, 3, 1, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).pad([(1, 2)])
+      Tensor([0, 1, 2, 3, 0, 0])
+      >>> Tensor([1, 2, 3]).pad([(1, 2)], mode="circular")
+      Tensor([3, 1, 2, 3, 1, 2])
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode {mode!r}; there are constant, reflect, replicate, circular")
@@ -309,12 +309,12 @@ def pad_to(x: B, *shape: Any) -> B:
     """Zeros behind the elements of each axis, up to the sizes in ``shape``; None leaves an axis as it is.
 
     Raises:
-      ValueError: there is not one size an axis, or one is smaller than the axis.
+      ValueError: if there is not one size an axis, or one is smaller than the axis.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).pad_to(5)
-        Tensor([1, 2, 3, 0, 0])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).pad_to(5)
+      Tensor([1, 2, 3, 0, 0])
     """
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if len(sizes) != x.ndim:
@@ -329,9 +329,9 @@ def squeeze(x: B, dim: int | None = None) -> B:
     """Without the axes of size 1, or without one of them; an axis of another size stays.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.zeros(1, 3, 1).squeeze().shape, Tensor.zeros(1, 3, 1).squeeze(0).shape
-        ((3,), (3, 1))
+      >>> from tg_frontend import Tensor
+      >>> Tensor.zeros(1, 3, 1).squeeze().shape, Tensor.zeros(1, 3, 1).squeeze(0).shape
+      ((3,), (3, 1))
     """
     if dim is None:
         return reshape(x, tuple(s for s in x.shape if s != 1))
@@ -345,10 +345,10 @@ def unsqueeze(x: B, dim: int) -> B:
     """A new axis of size 1 at ``dim``.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).unsqueeze(1)
-        Tensor([[1],
-                [2]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).unsqueeze(1)
+      Tensor([[1],
+              [2]])
     """
     axis = x._axis(dim, "unsqueeze", extra=1)
     return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
@@ -358,12 +358,12 @@ def flatten(x: B, start_dim: int = 0, end_dim: int = -1) -> B:
     """The axes from ``start_dim`` to ``end_dim`` as one.
 
     Raises:
-      ValueError: the first comes after the last.
+      ValueError: if the first comes after the last.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).flatten()
-        Tensor([1, 2, 3, 4])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).flatten()
+      Tensor([1, 2, 3, 4])
     """
     first, last = x._axis(start_dim, "flatten"), x._axis(end_dim, "flatten")
     if first > last:
@@ -375,10 +375,10 @@ def unflatten(x: B, dim: int, sizes: Sequence[sint]) -> B:
     """One axis as several; one size may be -1.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3, 4]).unflatten(0, (2, -1))
-        Tensor([[1, 2],
-                [3, 4]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3, 4]).unflatten(0, (2, -1))
+      Tensor([[1, 2],
+              [3, 4]])
     """
     axis = x._axis(dim, "unflatten")
     if x.ndim == 0:

@@ -25,8 +25,8 @@ def weak_dtype(dtype: DType, value: ConstType | Expr) -> DType:
     """The dtype of a tensor of ``dtype`` beside a Python number.
 
     Example:
-        >>> weak_dtype(dtypes.uint8, 1), weak_dtype(dtypes.uint8, 1.0), weak_dtype(dtypes.bool, 1)
-        (dtypes.uint8, dtypes.float32, dtypes.int32)
+      >>> weak_dtype(dtypes.uint8, 1), weak_dtype(dtypes.uint8, 1.0), weak_dtype(dtypes.bool, 1)
+      (dtypes.uint8, dtypes.float32, dtypes.int32)
     """
     if isinstance(value, float) and dtype.kind != "float":
         return dtypes.default_float
@@ -39,7 +39,7 @@ def constant(x: B, value: ConstType | Expr, dtype: DType, what: str) -> B:
     """A number in the shape of this tensor.
 
     Raises:
-      OverflowError: an integer that ``dtype`` has not.
+      OverflowError: for an integer that ``dtype`` has not.
     """
     lazy = x._lazy
     if isinstance(value, Expr):
@@ -56,7 +56,7 @@ def as_tensor(x: B, other: Any, what: str) -> B:
     """An operand as a tensor: itself, or an array on the device of ``x``.
 
     Raises:
-      TypeError: it is neither.
+      TypeError: if it is neither.
     """
     if isinstance(other, Base):
         return other  # type: ignore[return-value]
@@ -69,8 +69,8 @@ def pair(x: B, other: Any, what: str, reverse: bool = False) -> tuple[B, B]:
     """This tensor and ``other`` with one dtype and one shape, in order (exchanged if ``reverse``).
 
     Raises:
-      TypeError: ``other`` is no number or tensor.
-      ValueError: the shapes do not broadcast, or the devices differ.
+      TypeError: if ``other`` is no number or tensor.
+      ValueError: if the shapes do not broadcast, or the devices differ.
     """
     left: B = x
     right: B
@@ -105,7 +105,7 @@ def check_kind(x: B, what: str, *kinds: str) -> None:
     """Sees to it that the elements are of one of these kinds.
 
     Raises:
-      TypeError: they are not; the message names the operation.
+      TypeError: if they are not; the message names the operation.
     """
     if x.dtype.kind not in kinds:
         names = {"bool": "bool", "int": "signed integers", "uint": "unsigned integers", "float": "floats"}

@@ -37,7 +37,7 @@ def check_known(positions: Iterable[int], size: sint, what: str, where: str) -> 
     """Positions that the host knows before anything is computed.
 
     Raises:
-      IndexError: one is out of range; negative ones count from the end.
+      IndexError: if one is out of range; negative ones count from the end.
     """
     if not isinstance(size, int):
         return

@@ -28,12 +28,12 @@ def pow(t: B, x: Any, reverse: bool = False) -> B:
     for the bases 1 and -1.
 
     Raises:
-      ValueError: integers are raised to a negative number.
+      ValueError: if integers are raised to a negative number.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([4.0, 0.25]).pow(-0.5), Tensor([3, -2]) ** 3
-        (Tensor([0.5, 2. ]), Tensor([27, -8]))
+      >>> from tg_frontend import Tensor
+      >>> Tensor([4.0, 0.25]).pow(-0.5), Tensor([3, -2]) ** 3
+      (Tensor([0.5, 2. ]), Tensor([27, -8]))
     """
     if not reverse and isinstance(x, (bool, int, float)):
         found = _fixed_power(t, x)

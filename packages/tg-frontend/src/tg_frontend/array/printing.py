@@ -57,14 +57,14 @@ def set_printoptions(
       sci_mode: True always shows powers of ten, False never; they are shown where numbers differ much at first.
 
     Raises:
-      ValueError: a number is negative.
+      ValueError: if a number is negative.
 
     Example:
-        >>> from tg_frontend import Tensor, set_printoptions
-        >>> set_printoptions(precision=3)
-        >>> Tensor([1 / 3, 2.5]).sqrt()
-        Tensor([0.577, 1.581])
-        >>> set_printoptions(precision=8)
+      >>> from tg_frontend import Tensor, set_printoptions
+      >>> set_printoptions(precision=3)
+      >>> Tensor([1 / 3, 2.5]).sqrt()
+      Tensor([0.577, 1.581])
+      >>> set_printoptions(precision=8)
     """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, number in given.items():

@@ -22,7 +22,7 @@ def host_memory(x: B) -> LazyBuffer:
     """This tensor's elements, realised and row-major.
 
     Raises:
-      ValueError: the shape is symbolic and bound to no value.
+      ValueError: if the shape is symbolic and bound to no value.
     """
     if capturing():
         raise RuntimeError(
@@ -46,9 +46,9 @@ def data(x: B) -> memoryview:
     It shares the device's memory where the host can address that: take what you need before computing on.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).data().tolist()
-        [1, 2, 3]
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).data().tolist()
+      [1, 2, 3]
     """
     x._lend()
     lazy = host_memory(x)
@@ -63,9 +63,9 @@ def numpy(x: B) -> NDArray[Any]:
     """The elements as a numpy array of its own; float32 for the floats that numpy has not.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).numpy().tolist()
-        [[1, 2], [3, 4]]
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).numpy().tolist()
+      [[1, 2], [3, 4]]
     """
     if x.dtype.kind == "float" and x.dtype.fmt is None:
         return numpy(x._wrap(x.lazydata.cast(dtypes.float32)))
@@ -79,7 +79,7 @@ def __array__(x: B, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]
     ``numpy.array``, which asks for ``copy=True``, gets a copy.
 
     Raises:
-      ValueError: ``copy=False``, and the device's memory or the dtype is none that numpy can use.
+      ValueError: if ``copy=False``, and the device's memory or the dtype is none that numpy can use.
     """
     name = interop.to_numpy_name(x.dtype)
     shared = name is not None and transfer.is_addressable(x.device) and (dtype is None or name == str(dtype))
@@ -103,9 +103,9 @@ def tolist(x: B) -> Any:
     """The elements as nested lists; a number for the shape ().
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).tolist()
-        [[1, 2], [3, 4]]
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).tolist()
+      [[1, 2], [3, 4]]
     """
     return nested(x)
 
@@ -114,12 +114,12 @@ def item(x: B) -> ConstType:
     """The only element as a Python number.
 
     Raises:
-      ValueError: there is not exactly one.
+      ValueError: if there is not exactly one.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 2.0]).sum().item()
-        3.0
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0]).sum().item()
+      3.0
     """
     if x.numel() != 1:
         raise ValueError(f"item: a tensor of shape {x.shape} has not exactly one element")

@@ -36,14 +36,14 @@ def sum(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None 
       dtype: accumulate and return in this dtype instead.
 
     Raises:
-      IndexError: an axis is out of range.
-      ValueError: an axis is given twice.
+      IndexError: if an axis is out of range.
+      ValueError: if an axis is given twice.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.sum(), x.sum(axis=0)
-        (Tensor(10.), Tensor([4., 6.]))
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> x.sum(), x.sum(axis=0)
+      (Tensor(10.), Tensor([4., 6.]))
     """
     axes = axes_of(x, axis, "sum")
     if dtype is not None:
@@ -64,14 +64,14 @@ def prod(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
     """The product, accumulated as :meth:`sum` is.
 
     Raises:
-      IndexError: an axis is out of range.
-      ValueError: an axis is given twice.
+      IndexError: if an axis is out of range.
+      ValueError: if an axis is given twice.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.prod(axis=1)
-        Tensor([ 2., 12.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> x.prod(axis=1)
+      Tensor([ 2., 12.])
     """
     axes = axes_of(x, axis, "prod")
     if dtype is not None:
@@ -85,14 +85,14 @@ def max(x: B, axis: Axes = None, keepdim: bool = False) -> B:
     """The maximum; NaN if there is one. Ties share the gradient evenly.
 
     Raises:
-      ValueError: there is nothing to choose from, or an axis is given twice.
-      IndexError: an axis is out of range.
+      ValueError: if there is nothing to choose from, or an axis is given twice.
+      IndexError: if an axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.max(axis=0, keepdim=True)
-        Tensor([[3., 4.]])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> x.max(axis=0, keepdim=True)
+      Tensor([[3., 4.]])
     """
     axes = axes_of(x, axis, "max")
     check_nonempty(x, axes, "max")
@@ -103,14 +103,14 @@ def min(x: B, axis: Axes = None, keepdim: bool = False) -> B:
     """The minimum; NaN if there is one. Ties share the gradient evenly.
 
     Raises:
-      ValueError: there is nothing to choose from, or an axis is given twice.
-      IndexError: an axis is out of range.
+      ValueError: if there is nothing to choose from, or an axis is given twice.
+      IndexError: if an axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.min(axis=1)
-        Tensor([1., 3.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> x.min(axis=1)
+      Tensor([1., 3.])
     """
     axes = axes_of(x, axis, "min")
     check_nonempty(x, axes, "min")
@@ -124,9 +124,9 @@ def any(x: B, axis: Axes = None, keepdim: bool = False) -> B:
     """Whether some element is not 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[0, 0], [0, 3]]).any(axis=1)
-        Tensor([False,  True])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0, 0], [0, 3]]).any(axis=1)
+      Tensor([False,  True])
     """
     axes = axes_of(x, axis, "any")
     return kept(cast(x, dtypes.bool)._apply(Max(axes)), axes, keepdim)
@@ -136,9 +136,9 @@ def all(x: B, axis: Axes = None, keepdim: bool = False) -> B:
     """Whether every element is not 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [0, 3]]).all(axis=1)
-        Tensor([ True, False])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [0, 3]]).all(axis=1)
+      Tensor([ True, False])
     """
     return logical_not(any(logical_not(x), axis, keepdim))
 
@@ -154,10 +154,10 @@ def mean(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
       dtype: cast to this float dtype first.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.mean(axis=0)
-        Tensor([2., 3.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> x.mean(axis=0)
+      Tensor([2., 3.])
     """
     axes = axes_of(x, axis, "mean")
     floats = floating(x) if dtype is None else cast(x, dtype)
@@ -172,13 +172,13 @@ def argmax(x: B, axis: int | None = None, keepdim: bool = False) -> B:
     an axis is too long for that); None: in the flat tensor.
 
     Raises:
-      ValueError: there is nothing to choose from.
-      IndexError: the axis is out of range.
+      ValueError: if there is nothing to choose from.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 5, 5], [7, 2, 0]]).argmax(axis=1)
-        Tensor([1, 0])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 5, 5], [7, 2, 0]]).argmax(axis=1)
+      Tensor([1, 0])
     """
     if axis is None:
         flat = argmax(flatten(x), 0)
@@ -191,13 +191,13 @@ def argmin(x: B, axis: int | None = None, keepdim: bool = False) -> B:
     an axis is too long for that); None: in the flat tensor.
 
     Raises:
-      ValueError: there is nothing to choose from.
-      IndexError: the axis is out of range.
+      ValueError: if there is nothing to choose from.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 5, 5], [7, 2, 0]]).argmin(axis=1)
-        Tensor([0, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 5, 5], [7, 2, 0]]).argmin(axis=1)
+      Tensor([0, 2])
     """
     turned = alu(x, Ops.NEG if x.dtype.kind == "float" else Ops.NOT)
     return argmax(turned, axis, keepdim)

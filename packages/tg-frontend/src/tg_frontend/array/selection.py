@@ -23,13 +23,13 @@ def where(t: B, x: Any, y: Any) -> B:
     """x where this tensor, of bools, is true, else y.
 
     Raises:
-      TypeError: this is no tensor of bools.
-      ValueError: the shapes do not broadcast, or the devices differ.
+      TypeError: if this is no tensor of bools.
+      ValueError: if the shapes do not broadcast, or the devices differ.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([True, False]).where(Tensor([1, 2]), 0)
-        Tensor([1, 0])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([True, False]).where(Tensor([1, 2]), 0)
+      Tensor([1, 0])
     """
     if t.dtype.kind != "bool":
         raise TypeError(
@@ -55,9 +55,9 @@ def masked_fill(x: B, mask: Any, value: Any) -> B:
     """``value`` where the mask is true.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).masked_fill(Tensor([False, True, False]), -1)
-        Tensor([ 1, -1,  3])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).masked_fill(Tensor([False, True, False]), -1)
+      Tensor([ 1, -1,  3])
     """
     return where(as_tensor(x, mask, "masked_fill"), value, x)
 
@@ -66,9 +66,9 @@ def maximum(t: B, x: Any) -> B:
     """The greater of t and x; NaN if either is. Ties split the gradient.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 5]).maximum(3)
-        Tensor([3, 5])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 5]).maximum(3)
+      Tensor([3, 5])
     """
     a, b = pair(t, x, "maximum")
     return a._apply(Maximum(), b)
@@ -78,9 +78,9 @@ def minimum(t: B, x: Any) -> B:
     """The smaller of t and x; NaN if either is. Ties split the gradient.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 5]).minimum(3)
-        Tensor([1, 3])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 5]).minimum(3)
+      Tensor([1, 3])
     """
     a, b = pair(t, x, "minimum")
     if a.dtype.kind == "float":

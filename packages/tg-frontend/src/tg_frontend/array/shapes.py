@@ -15,7 +15,7 @@ def args_to_tuple(args: tuple[Any, ...], what: str) -> tuple[Any, ...]:
     """``f(1, 2)`` and ``f((1, 2))`` alike.
 
     Raises:
-      TypeError: something is neither an integer nor a symbolic integer.
+      TypeError: if something is neither an integer nor a symbolic integer.
     """
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
@@ -29,7 +29,7 @@ def broadcast_shape(what: str, *shapes: tuple[sint, ...]) -> tuple[sint, ...]:
     """The shape in which all of ``shapes`` meet: aligned at the end, size 1 stretches.
 
     Raises:
-      ValueError: they do not meet; the message names the operation and the shapes.
+      ValueError: if they do not meet; the message names the operation and the shapes.
     """
     met = _met(shapes)
     if met is None:

@@ -37,18 +37,18 @@ def assign(x: B, value: Any) -> B:
         from any device.
 
     Raises:
-      ValueError: the shapes do not broadcast, the devices differ; of a file, this is no contiguous range.
-      TypeError: the value is nothing that holds numbers.
-      RuntimeError: ``value`` requires a gradient: ``detach()`` it. Or several elements of this tensor are one
+      ValueError: if the shapes do not broadcast, the devices differ; of a file, this is no contiguous range.
+      TypeError: if the value is nothing that holds numbers.
+      RuntimeError: if ``value`` requires a gradient: ``detach()`` it. Or several elements of this tensor are one
         place in memory, as after ``expand``: ``clone()`` it first.
-      DeviceError: the file is read-only, or too short.
+      DeviceError: if the file is read-only, or too short.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1, 2], [3, 4]])
-        >>> _ = x[0].assign(7.9)
-        >>> x.tolist()
-        [[7, 7], [3, 4]]
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1, 2], [3, 4]])
+      >>> _ = x[0].assign(7.9)
+      >>> x.tolist()
+      [[7, 7], [3, 4]]
     """
     copied = transfer.runs_nothing(x.device)
     new = _from_anywhere(x, value, "assign") if copied else fitting(x, value, "assign")
@@ -69,14 +69,14 @@ def replace(x: B, other: B) -> B:
     """Makes this tensor another name of what ``other`` is: they share memory. Returns it.
 
     Raises:
-      ValueError: the shapes differ.
-      TypeError: the dtypes differ.
+      ValueError: if the shapes differ.
+      TypeError: if the dtypes differ.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x, y = Tensor([1, 2]), Tensor([3, 4])
-        >>> x.replace(y)
-        Tensor([3, 4])
+      >>> from tg_frontend import Tensor
+      >>> x, y = Tensor([1, 2]), Tensor([3, 4])
+      >>> x.replace(y)
+      Tensor([3, 4])
     """
     if other.shape != x.shape:
         raise ValueError(f"replace: a tensor of shape {other.shape} for one of shape {x.shape}")
@@ -107,7 +107,7 @@ def _broadcast_to(x: B, shape: tuple[sint, ...], what: str) -> B:
     """This value in a shape that it broadcasts to.
 
     Raises:
-      ValueError: it does not.
+      ValueError: if it does not.
     """
     old = x.shape
     fits = len(old) <= len(shape) and all(d in (1, n) for d, n in zip(old[::-1], shape[::-1], strict=False))
@@ -155,7 +155,7 @@ def accumulate(x: B, value: LazyBuffer) -> None:
     """Adds a value, of this tensor's shape and dtype, in place.
 
     Raises:
-      RuntimeError: several elements of the tensor are one place in memory.
+      RuntimeError: if several elements of the tensor are one place in memory.
     """
     with graph_lock:
         home = x._memory()
@@ -175,7 +175,7 @@ def write(x: B, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:
       value: of the shape of the part.
 
     Raises:
-      RuntimeError: several elements of the tensor are one place in memory.
+      RuntimeError: if several elements of the tensor are one place in memory.
     """
     with graph_lock:
         home = x._memory()
@@ -192,7 +192,7 @@ def take_over(x: B, new: B) -> None:
     """Gives this tensor new elements, of its shape and dtype, through which a gradient flows if one is required.
 
     Raises:
-      RuntimeError: this tensor is a leaf that requires a gradient, or a view of one.
+      RuntimeError: if this tensor is a leaf that requires a gradient, or a view of one.
     """
     if not MODE.recording or not (new.requires_grad or x.requires_grad):
         store(x, new)
@@ -251,7 +251,7 @@ def in_place(x: B, result: B, what: str) -> B:
     """Writes the result of an operator to the memory of its first operand.
 
     Raises:
-      ValueError: it has another shape, or a kind of number that does not fit.
+      ValueError: if it has another shape, or a kind of number that does not fit.
     """
     kinds = ("bool", "uint", "int", "float")
     narrower = kinds.index(result.dtype.kind) > kinds.index(x.dtype.kind)

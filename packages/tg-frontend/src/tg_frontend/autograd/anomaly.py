@@ -30,14 +30,14 @@ def detect_anomaly(inf: bool = False) -> Context:
       inf: infinities that are made of finite numbers are errors, too.
 
     Example:
-        >>> from tg_frontend import Tensor, detect_anomaly
-        >>> from tg_runtime import AnomalyError
-        >>> try:
-        ...     with detect_anomaly():
-        ...         Tensor([1.0, -1.0], device="NUMPY").log().realize()
-        ... except AnomalyError as error:
-        ...     print(str(error).partition(", shape")[0])
-        LOG of -1 made NaN: 1 of 2 elements, the first at (1,)
+      >>> from tg_frontend import Tensor, detect_anomaly
+      >>> from tg_runtime import AnomalyError
+      >>> try:
+      ...     with detect_anomaly():
+      ...         Tensor([1.0, -1.0], device="NUMPY").log().realize()
+      ... except AnomalyError as error:
+      ...     print(str(error).partition(", shape")[0])
+      LOG of -1 made NaN: 1 of 2 elements, the first at (1,)
     """
     return Context(ANOMALY=2 if inf else 1)
 
@@ -74,10 +74,10 @@ def set_detect_anomaly(mode: bool, inf: bool = False) -> Scope:
       For a ``with`` statement: at the end of that block the mode is again what it was.
 
     Example:
-        >>> from tg_frontend import Tensor, set_detect_anomaly
-        >>> with set_detect_anomaly(True):
-        ...     Tensor([4.0], device="NUMPY").sqrt().tolist()
-        [2.0]
+      >>> from tg_frontend import Tensor, set_detect_anomaly
+      >>> with set_detect_anomaly(True):
+      ...     Tensor([4.0], device="NUMPY").sqrt().tolist()
+      [2.0]
     """
     before: int = _base.__get__(ANOMALY)
     tell_methods()

@@ -167,7 +167,7 @@ def differentiate(
       The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
 
     Raises:
-      RuntimeError: a part of the graph was freed.
+      RuntimeError: if a part of the graph was freed.
     """
     through_open = targets is not None
     grads: dict[int, LazyBuffer] = {id(root): seed}
@@ -229,7 +229,7 @@ def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> No
     """Looks whether gradients are made of what was written to since the function was applied.
 
     Raises:
-      RuntimeError: they are.
+      RuntimeError: if they are.
     """
     kept = {value.base for value in function.saved()}
     gone = {base for base in kept if base.ended}

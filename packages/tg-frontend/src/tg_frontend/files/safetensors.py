@@ -151,18 +151,18 @@ def safe_load_metadata(source: str | os.PathLike[str] | bytes | memoryview) -> t
     """Where the tensors' bytes begin in a file (or its bytes), and its header, checked.
 
     Raises:
-      ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
-      OSError: the file cannot be read, or is no regular one.
+      ValueError: if the file is truncated, damaged or hostile; the message says what is wrong.
+      OSError: if the file cannot be read, or is no regular one.
 
     Example:
-        >>> import os, tempfile
-        >>> from tg_frontend import Tensor, nn
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "t.safetensors")
-        ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
-        ...     start, header = nn.state.safe_load_metadata(path)
-        >>> header["t"]["shape"]
-        [2]
+      >>> import os, tempfile
+      >>> from tg_frontend import Tensor, nn
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "t.safetensors")
+      ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
+      ...     start, header = nn.state.safe_load_metadata(path)
+      >>> header["t"]["shape"]
+      [2]
     """
     found = _Source(source)
     begin, header = _header(found)
@@ -180,18 +180,18 @@ def safe_load(
     meanwhile, or cut, is an error then (``DeviceError``): never other weights, and never a signal.
 
     Raises:
-      ValueError: the file is truncated, damaged or hostile; the message says what is wrong.
-      OSError: the file cannot be read, or is no regular one.
+      ValueError: if the file is truncated, damaged or hostile; the message says what is wrong.
+      OSError: if the file cannot be read, or is no regular one.
 
     Example:
-        >>> import os, tempfile
-        >>> from tg_frontend import Tensor, nn
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "t.safetensors")
-        ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
-        ...     loaded = nn.state.safe_load(path)
-        >>> loaded["t"]  # read now, of a file that need not be at its path any more
-        Tensor([1, 2])
+      >>> import os, tempfile
+      >>> from tg_frontend import Tensor, nn
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "t.safetensors")
+      ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
+      ...     loaded = nn.state.safe_load(path)
+      >>> loaded["t"]  # read now, of a file that need not be at its path any more
+      Tensor([1, 2])
     """
     found = _Source(source)
     begin, header = _header(found)
@@ -211,18 +211,18 @@ def safe_save(
     several who save to one path at once, one wins.
 
     Raises:
-      TypeError: something is no tensor, a name or metadata is no string, or a dtype has no name in the format.
-      ValueError: a tensor is named ``__metadata__``.
-      OSError: the file cannot be written (no space is left, for one), or is a directory, a FIFO or a device.
+      TypeError: if something is no tensor, a name or metadata is no string, or a dtype has no name in the format.
+      ValueError: if a tensor is named ``__metadata__``.
+      OSError: if the file cannot be written (no space is left, for one), or is a directory, a FIFO or a device.
 
     Example:
-        >>> import os, tempfile
-        >>> from tg_frontend import Tensor, nn
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "t.safetensors")
-        ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
-        ...     nn.state.safe_load(path)["t"].tolist()
-        [1, 2]
+      >>> import os, tempfile
+      >>> from tg_frontend import Tensor, nn
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "t.safetensors")
+      ...     nn.state.safe_save({"t": Tensor([1, 2])}, path)
+      ...     nn.state.safe_load(path)["t"].tolist()
+      [1, 2]
     """
     target = os.fspath(path)
     target_of(target, "safe_save")  # before anything is computed

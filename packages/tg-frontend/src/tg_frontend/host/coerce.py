@@ -25,8 +25,8 @@ def to_dtype(dtype: Any) -> DType:
         JAX; or Python's ``bool``, ``int`` and ``float``, which are bool, int64 and float64, as numpy and PyTorch agree.
 
     Raises:
-      TypeError: it is nothing of that kind.
-      ValueError: no dtype has the name.
+      TypeError: if it is nothing of that kind.
+      ValueError: if no dtype has the name.
     """
     if isinstance(dtype, DType):
         return dtype
@@ -62,7 +62,7 @@ def dtype_of(values: ConstType | Iterable[ConstType]) -> DType:
     """The dtype of Python numbers: the default one of their kind; int64 where an integer needs more than that has.
 
     Raises:
-      OverflowError: an integer needs more than 64 bits.
+      OverflowError: if an integer needs more than 64 bits.
     """
     numbers = [values] if isinstance(values, (bool, int, float)) else list(values)
     found = dtypes.from_py(numbers)
@@ -81,8 +81,8 @@ def check_fits(values: ConstType | Iterable[ConstType], dtype: DType, what: str)
     """Python numbers that are about to become elements of a dtype.
 
     Raises:
-      OverflowError: an integer dtype has no such number; floats are truncated toward zero first.
-      ValueError: a NaN is to become an integer.
+      OverflowError: if an integer dtype has no such number; floats are truncated toward zero first.
+      ValueError: if a NaN is to become an integer.
     """
     if dtype.kind not in ("int", "uint"):
         return
@@ -106,7 +106,7 @@ def as_array(data: Any) -> NDArray[Any]:
     """An object with ``__array__`` or ``__array_interface__``, such as a PyTorch tensor, as a numpy array.
 
     Raises:
-      TypeError: it has elements that numpy has not.
+      TypeError: if it has elements that numpy has not.
     """
     from numpy import asarray
 
@@ -120,7 +120,7 @@ def buffer_dtype(data: memoryview) -> DType | None:
     """The dtype of typed memory; None of bytes.
 
     Raises:
-      TypeError: its elements are no numbers.
+      TypeError: if its elements are no numbers.
     """
     code = data.format.lstrip("@=<")
     if code in ("B", "b", "c") or not code:
@@ -135,7 +135,7 @@ def plain(data: Any, depth: int = 0) -> tuple[Any, list[DType]]:
     """Nested lists of numbers made of lists of arrays, tensors and numbers, and the dtypes of the arrays.
 
     Raises:
-      ValueError: it is nested too deeply, or holds itself.
+      ValueError: if it is nested too deeply, or holds itself.
     """
     if depth > _DEEPEST:
         raise ValueError(f"data is nested more than {_DEEPEST} lists deep, or holds itself")

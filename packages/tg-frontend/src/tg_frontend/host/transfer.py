@@ -47,8 +47,8 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
     """The numbers of nested lists in order, the shape, and the dtypes of arrays and tensors that stand in them.
 
     Raises:
-      ValueError: the lists are ragged, or nested too deeply; the message says where.
-      TypeError: something is not a number.
+      ValueError: if the lists are ragged, or nested too deeply; the message says where.
+      TypeError: if something is not a number.
     """
     if _NUMBERS.issuperset(map(type, data)):  # nearly always; what follows looks at each number
         return list(data), (len(data),), []
@@ -138,7 +138,7 @@ def from_array(array: NDArray[Any], dtype: DType | None) -> tuple[memoryview, DT
     """An array's memory (the array's own where it lies row-major and keeps its dtype), dtype and shape.
 
     Raises:
-      TypeError: the array holds something that is no dtype of ours.
+      TypeError: if the array holds something that is no dtype of ours.
     """
     import numpy as np
 
@@ -165,7 +165,7 @@ def upload(data: memoryview, dtype: DType, shape: tuple[int, ...], device: str, 
         never written to.
 
     Raises:
-      DeviceError: the device does not exist or cannot be opened here.
+      DeviceError: if the device does not exist or cannot be opened here.
     """
     size = prod(shape)
     assert isinstance(size, int)
@@ -183,7 +183,7 @@ def borrowed(address: int, size: int, dtype: DType, device: str, owner: object, 
     """Somebody else's memory, used in place; ``owner`` is kept alive for as long as anybody uses it.
 
     Raises:
-      TypeError: the device cannot use memory that it did not allocate.
+      TypeError: if the device cannot use memory that it did not allocate.
     """
     options = BufferOptions(external_ptr=address, owner=owner, readonly=readonly)
     return Storage(device, size, dtype, Buffer(device, size, dtype, options=options).allocate())
@@ -193,7 +193,7 @@ def address_of(data: memoryview) -> int:
     """Where bytes lie.
 
     Raises:
-      BufferError: nobody can tell.
+      BufferError: if nobody can tell.
     """
     found = _address(data)
     if found is None:

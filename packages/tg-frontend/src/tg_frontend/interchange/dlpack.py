@@ -156,7 +156,7 @@ class Taken:
         """Takes the tensor.
 
         Raises:
-          BufferError: the capsule holds none, was taken before, or has a version that is not known.
+          BufferError: if the capsule holds none, was taken before, or has a version that is not known.
         """
         self._deleter, self._managed = 0, 0
         handle = id(capsule)

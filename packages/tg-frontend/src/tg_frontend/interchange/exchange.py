@@ -60,19 +60,19 @@ def from_blob(
       readonly: never write the memory: a tensor that is assigned to gets memory of its own.
 
     Raises:
-      TypeError: the device cannot use memory that it did not allocate; or the address, a size or a stride is no
+      TypeError: if the device cannot use memory that it did not allocate; or the address, a size or a stride is no
         integer.
-      ValueError: the address is 0, negative, beyond 64 bits or not aligned to the element, a size or stride is
+      ValueError: if the address is 0, negative, beyond 64 bits or not aligned to the element, a size or stride is
         negative, or lengths differ.
 
     Example:
-        >>> import array
-        >>> from tg_frontend import Tensor
-        >>> mine = array.array("i", [1, 2, 3, 4])
-        >>> t = Tensor.from_blob(mine.buffer_info()[0], (2, 2), "int32", "NUMPY", owner=mine)
-        >>> mine[0] = 9
-        >>> t.tolist()
-        [[9, 2], [3, 4]]
+      >>> import array
+      >>> from tg_frontend import Tensor
+      >>> mine = array.array("i", [1, 2, 3, 4])
+      >>> t = Tensor.from_blob(mine.buffer_info()[0], (2, 2), "int32", "NUMPY", owner=mine)
+      >>> mine[0] = 9
+      >>> t.tolist()
+      [[9, 2], [3, 4]]
     """
     kind = dtypes.default_float if dtype is None else to_dtype(dtype)
     name = Device.canonicalize(device)
@@ -99,17 +99,17 @@ def from_dlpack(cls: type[A], obj: Any, device: str | None = None, copy: bool | 
       copy: True always copies now; False never does.
 
     Raises:
-      BufferError: the elements are on no device that is available here, or must be copied and ``copy`` is False.
-      TypeError: the elements are of a type that there is not here.
+      BufferError: if the elements are on no device that is available here, or must be copied and ``copy`` is False.
+      TypeError: if the elements are of a type that there is not here.
 
     Example:
-        >>> import numpy as np
-        >>> from tg_frontend import Tensor
-        >>> a = np.arange(6).reshape(2, 3)
-        >>> t = Tensor.from_dlpack(a[:, ::2], device="NUMPY")
-        >>> a[0, 0] = 7
-        >>> t.tolist()
-        [[7, 2], [3, 5]]
+      >>> import numpy as np
+      >>> from tg_frontend import Tensor
+      >>> a = np.arange(6).reshape(2, 3)
+      >>> t = Tensor.from_dlpack(a[:, ::2], device="NUMPY")
+      >>> a[0, 0] = 7
+      >>> t.tolist()
+      [[7, 2], [3, 5]]
     """
     from .dlpack import READ_ONLY, Taken
 
@@ -151,7 +151,7 @@ def __dlpack_device__(x: A) -> tuple[int, int]:
     """DLPack's (type, number): (1, 0), the host, on CPU and NUMPY; (2, 1) on the driver's second CUDA device.
 
     Raises:
-      BufferError: the device's memory is none that DLPack can name here; copy with ``.to("CPU")``.
+      BufferError: if the device's memory is none that DLPack can name here; copy with ``.to("CPU")``.
     """
     if transfer.is_addressable(x.device):
         return 1, 0
@@ -184,9 +184,9 @@ def __dlpack__(
       copy: True always copies, False never does.
 
     Raises:
-      BufferError: the elements must be copied and ``copy`` is False; or they are wanted elsewhere; or there is no
+      BufferError: if the elements must be copied and ``copy`` is False; or they are wanted elsewhere; or there is no
         such stream.
-      TypeError: DLPack has no such dtype.
+      TypeError: if DLPack has no such dtype.
     """
     from . import dlpack
 

@@ -146,8 +146,8 @@ class Call:
       pins: of these tensors, those that a record has to find in the same memory.
 
     Raises:
-      JitError: two arguments are the same memory, a variable has two values, or an argument is no constant.
-      OtherMemory: a pinned argument is elsewhere.
+      JitError: if two arguments are the same memory, a variable has two values, or an argument is no constant.
+      OtherMemory: if a pinned argument is elsewhere.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class Call:
         """Compares with the call that was recorded.
 
         Raises:
-          JitError: something changed; the message names it.
+          JitError: if something changed; the message names it.
         """
         if self.facts == other.facts:
             return
@@ -269,7 +269,7 @@ def fact(value: Any, name: str = "an argument") -> object:
     """What must not change of an argument that is no tensor: its value, or which object it is.
 
     Raises:
-      JitError: it is data that may change, of which a record would have what it was.
+      JitError: if it is data that may change, of which a record would have what it was.
     """
     if isinstance(value, float):
         return ("the value", type(value), value.hex())

@@ -139,7 +139,7 @@ class Made:
         """Looks for what a replay could not do.
 
         Raises:
-          JitError: there is something.
+          JitError: if there is something.
         """
         kernels = [item.prg for item in self.items if isinstance(item.prg, (CompiledRunner, InterpretedRunner))]
         wanted = {var for kernel in kernels if kernel.ast is not None for var in kernel.ast.variables()}

@@ -140,8 +140,8 @@ class Record:
         """Looks whether the record can work on the memory of a call.
 
         Raises:
-          OtherMemory: an argument is memory that the function knows from elsewhere, too, and something is written.
-          JitError: two arguments are parts of the same memory, and something is written.
+          OtherMemory: if an argument is memory that the function knows from elsewhere, too, and something is written.
+          JitError: if two arguments are parts of the same memory, and something is written.
         """
         if self.own:
             for one in call.tensors:
@@ -156,8 +156,8 @@ class Record:
         """Executes the record on the memory of another call's arguments.
 
         Raises:
-          JitError: they do not fit it.
-          OtherMemory: the function must be recorded anew for them.
+          JitError: if they do not fit it.
+          OtherMemory: if the function must be recorded anew for them.
         """
         call.check(self.call)
         self.accepts(call)

@@ -63,13 +63,13 @@ class TinyJit(Generic[P, R]):
       fxn: the function. It is called in the first two calls, and whenever it is to be recorded again.
 
     Raises:
-      JitError: the arguments do not fit the record, or the function cannot be recorded.
+      JitError: if the arguments do not fit the record, or the function cannot be recorded.
 
     Example:
-        >>> from tg_frontend import Tensor, TinyJit
-        >>> double = TinyJit(lambda x: x * 2)
-        >>> [double(Tensor([i])).item() for i in range(4)]
-        [0, 2, 4, 6]
+      >>> from tg_frontend import Tensor, TinyJit
+      >>> double = TinyJit(lambda x: x * 2)
+      >>> [double(Tensor([i])).item() for i in range(4)]
+      [0, 2, 4, 6]
     """
 
     leads_to = ("fxn",)
@@ -85,12 +85,12 @@ class TinyJit(Generic[P, R]):
         """Forgets the record: the next two calls run the function again.
 
         Example:
-            >>> from tg_frontend import Tensor, TinyJit
-            >>> double = TinyJit(lambda x: x * 2)
-            >>> _ = [double(Tensor([i])) for i in range(3)]
-            >>> double.reset()
-            >>> double.captured is None
-            True
+          >>> from tg_frontend import Tensor, TinyJit
+          >>> double = TinyJit(lambda x: x * 2)
+          >>> _ = [double(Tensor([i])) for i in range(3)]
+          >>> double.reset()
+          >>> double.captured is None
+          True
         """
         self.cnt = 0
         self.captured: Record | None = None
@@ -101,11 +101,11 @@ class TinyJit(Generic[P, R]):
         """What the memory between the kernels of the record takes; None while nothing is recorded.
 
         Example:
-            >>> from tg_frontend import Tensor, TinyJit
-            >>> grow = TinyJit(lambda x: (x + 1).contiguous() * 2)
-            >>> _ = [grow(Tensor([i])) for i in range(3)]
-            >>> grow.memory is not None
-            True
+          >>> from tg_frontend import Tensor, TinyJit
+          >>> grow = TinyJit(lambda x: (x + 1).contiguous() * 2)
+          >>> _ = [grow(Tensor([i])) for i in range(3)]
+          >>> grow.memory is not None
+          True
         """
         return None if self.captured is None else self.captured.memory
 
@@ -140,7 +140,7 @@ class TinyJit(Generic[P, R]):
         """Calls the function, records it, or replays the record.
 
         Raises:
-          JitError: the arguments do not fit the record, or the function cannot be recorded.
+          JitError: if the arguments do not fit the record, or the function cannot be recorded.
         """
         if JIT.value == 0 or capturing():
             # inside of another recording, this one is a plain function

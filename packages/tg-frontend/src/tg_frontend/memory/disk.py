@@ -32,9 +32,9 @@ def write(home: Memory, target: LazyBuffer, value: LazyBuffer, what: str) -> Non
       what: the operation, for messages.
 
     Raises:
-      ValueError: the target is no such range, or the value is a computation on a device that runs nothing.
-      RuntimeError: TinyJit records: a replay would not write again.
-      DeviceError: the memory is read-only, or shorter than the tensor.
+      ValueError: if the target is no such range, or the value is a computation on a device that runs nothing.
+      RuntimeError: if TinyJit records: a replay would not write again.
+      DeviceError: if the memory is read-only, or shorter than the tensor.
     """
     if capturing():
         raise RuntimeError(f"{what}: {target.device} was written to while TinyJit records; a replay would not do it")

@@ -120,7 +120,7 @@ class Memory:
           computed: whether the value was computed for this memory alone, which need not be made before that is.
 
         Raises:
-          ValueError: the part shows an element twice.
+          ValueError: if the part shows an element twice.
         """
         with graph_lock:
             old = self.base

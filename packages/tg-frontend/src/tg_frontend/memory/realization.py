@@ -170,7 +170,7 @@ def realize_all(outputs: Sequence[LazyBuffer]) -> None:
     """Computes ``outputs`` now.
 
     Raises:
-      MemoryError: there is not enough memory; the message says how much was asked and is held.
+      MemoryError: if there is not enough memory; the message says how much was asked and is held.
     """
     realize(outputs_with_readers(outputs) if ASSIGNS else outputs)
 

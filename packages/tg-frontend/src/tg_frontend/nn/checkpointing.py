@@ -105,7 +105,7 @@ class _Part:
         """Looks whether what the function computes with is what it was.
 
         Raises:
-          RuntimeError: a tensor was written to after the write of number ``stamp``.
+          RuntimeError: if a tensor was written to after the write of number ``stamp``.
         """
         for tensor in (*parents, *self.given):
             if tensor._home is not None and tensor._home.written > stamp:
@@ -135,16 +135,16 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       What the function returns; tensors share no memory with others.
 
     Raises:
-      RuntimeError: the function writes in place to a tensor that requires a gradient and was there before. In
+      RuntimeError: if the function writes in place to a tensor that requires a gradient and was there before. In
         ``backward``: what it computes with was written to since, or it does something else the second time.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> x, layers = Tensor([[1.0, 2.0]], requires_grad=True), [nn.Linear(2, 64), Tensor.relu, nn.Linear(64, 2)]
-        >>> y = nn.checkpoint(lambda x: x.sequential(layers), x)
-        >>> _ = y.sum().backward()
-        >>> x.grad.shape
-        (1, 2)
+      >>> from tg_frontend import Tensor, nn
+      >>> x, layers = Tensor([[1.0, 2.0]], requires_grad=True), [nn.Linear(2, 64), Tensor.relu, nn.Linear(64, 2)]
+      >>> y = nn.checkpoint(lambda x: x.sequential(layers), x)
+      >>> _ = y.sum().backward()
+      >>> x.grad.shape
+      (1, 2)
     """
     kwargs = {name: value for name, value in kwargs.items() if name not in _NAMES}
     if not MODE.recording:

@@ -36,7 +36,7 @@ class Conv:
       bias: shape (out_channels,), likewise; or None.
 
     Raises:
-      ValueError: the channels do not divide by the groups, or ``padding`` is no padding.
+      ValueError: if the channels do not divide by the groups, or ``padding`` is no padding.
     """
 
     _axes: ClassVar[int | None] = None  # over how many, where kernel_size does not tell
@@ -114,9 +114,9 @@ class Conv1d(Conv):
     """A :class:`Conv` over one axis.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.Conv1d(3, 8, 5, padding="same")(Tensor.ones(1, 3, 16)).shape
-        (1, 8, 16)
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.Conv1d(3, 8, 5, padding="same")(Tensor.ones(1, 3, 16)).shape
+      (1, 8, 16)
     """
 
     _axes = 1
@@ -127,9 +127,9 @@ class Conv2d(Conv):
     """A :class:`Conv` over two axes.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.Conv2d(3, 8, 3, stride=2, padding=1)(Tensor.ones(1, 3, 16, 16)).shape
-        (1, 8, 8, 8)
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.Conv2d(3, 8, 3, stride=2, padding=1)(Tensor.ones(1, 3, 16, 16)).shape
+      (1, 8, 8, 8)
     """
 
     _axes = 2
@@ -140,9 +140,9 @@ class ConvTranspose1d(ConvTranspose):
     """A :class:`ConvTranspose` over one axis.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.ConvTranspose1d(3, 8, 4, stride=2)(Tensor.ones(1, 3, 16)).shape
-        (1, 8, 34)
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.ConvTranspose1d(3, 8, 4, stride=2)(Tensor.ones(1, 3, 16)).shape
+      (1, 8, 34)
     """
 
     _axes = 1
@@ -153,9 +153,9 @@ class ConvTranspose2d(ConvTranspose):
     """A :class:`ConvTranspose` over two axes.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.ConvTranspose2d(3, 8, 4, stride=2, padding=1)(Tensor.ones(1, 3, 16, 16)).shape
-        (1, 8, 32, 32)
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.ConvTranspose2d(3, 8, 4, stride=2, padding=1)(Tensor.ones(1, 3, 16, 16)).shape
+      (1, 8, 32, 32)
     """
 
     _axes = 2

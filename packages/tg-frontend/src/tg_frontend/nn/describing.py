@@ -57,12 +57,12 @@ def describe(model: Any) -> str:
       model: a layer, a list or dict of layers, or any object that has layers or tensors as attributes.
 
     Example:
-        >>> from tg_frontend import nn
-        >>> print(nn.describe([nn.Linear(2, 3), nn.RMSNorm(3)]))
-        [
-          (0): Linear(in_features=2, out_features=3, bias=True)
-          (1): RMSNorm(dim=3, eps=1e-06, elementwise_affine=True)
-        ]
+      >>> from tg_frontend import nn
+      >>> print(nn.describe([nn.Linear(2, 3), nn.RMSNorm(3)]))
+      [
+        (0): Linear(in_features=2, out_features=3, bias=True)
+        (1): RMSNorm(dim=3, eps=1e-06, elementwise_affine=True)
+      ]
     """
     return "\n".join(_lines("", model, ""))
 

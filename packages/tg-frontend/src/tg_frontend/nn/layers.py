@@ -26,9 +26,9 @@ class Linear:
       bias: shape (out_features,), likewise; or None.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.Linear(3, 5)(Tensor.ones(2, 3)).shape
-        (2, 5)
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.Linear(3, 5)(Tensor.ones(2, 3)).shape
+      (2, 5)
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
@@ -55,9 +55,9 @@ class Embedding:
         (Glorot and Bengio 2010, equation 16).
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.Embedding(10, 4)(Tensor([[1, 2, 3]])).shape
-        (1, 3, 4)
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.Embedding(10, 4)(Tensor([[1, 2, 3]])).shape
+      (1, 3, 4)
     """
 
     def __init__(self, vocab_size: int, embed_size: int) -> None:
@@ -68,7 +68,7 @@ class Embedding:
         """The rows that ``idx``, of integers, names; zeros where it is out of range.
 
         Raises:
-          TypeError: ``idx`` holds no integers.
+          TypeError: if ``idx`` holds no integers.
         """
         if not dtypes.is_int(idx.dtype):
             raise TypeError(f"Embedding: indices are integers, got a tensor of {idx.dtype.name}")

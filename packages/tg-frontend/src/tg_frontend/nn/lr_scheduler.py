@@ -33,18 +33,18 @@ class LRScheduler(ABC):
       last_epoch: how many steps were made.
 
     Raises:
-      TypeError: it is no optimiser.
+      TypeError: if it is no optimiser.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> class Halving(nn.lr_scheduler.LRScheduler):
-        ...     def factor(self, step):
-        ...         return 0.5**step
-        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
-        >>> schedule = Halving(optimizer)
-        >>> schedule.step()
-        >>> optimizer.lr
-        Tensor([0.25])
+      >>> from tg_frontend import Tensor, nn
+      >>> class Halving(nn.lr_scheduler.LRScheduler):
+      ...     def factor(self, step):
+      ...         return 0.5**step
+      >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+      >>> schedule = Halving(optimizer)
+      >>> schedule.step()
+      >>> optimizer.lr
+      Tensor([0.25])
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -58,25 +58,25 @@ class LRScheduler(ABC):
         """What the base rate is multiplied with after ``step`` steps.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
-            >>> [schedule.factor(step) for step in range(3)]
-            [1.0, 0.5, 0.25]
+          >>> from tg_frontend import Tensor, nn
+          >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+          >>> [schedule.factor(step) for step in range(3)]
+          [1.0, 0.5, 0.25]
         """
 
     def step(self) -> None:
         """Makes one step: to be called after the optimiser's, outside of a TinyJit.
 
         Raises:
-          ValueError: the rate would be negative.
-          RuntimeError: TinyJit is recording, whose replays would not call it again.
+          ValueError: if the rate would be negative.
+          RuntimeError: if TinyJit is recording, whose replays would not call it again.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
-            >>> schedule.step()
-            >>> schedule.optimizer.lr
-            Tensor([0.25])
+          >>> from tg_frontend import Tensor, nn
+          >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+          >>> schedule.step()
+          >>> schedule.optimizer.lr
+          Tensor([0.25])
         """
         self.optimizer.lr = self._rate(self.last_epoch + 1)
         self.last_epoch += 1
@@ -88,10 +88,10 @@ class LRScheduler(ABC):
         """The rate now, in a list as in PyTorch.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
-            >>> schedule.get_last_lr()
-            [0.5]
+          >>> from tg_frontend import Tensor, nn
+          >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+          >>> schedule.get_last_lr()
+          [0.5]
         """
         return [self._rate(self.last_epoch)]
 
@@ -99,10 +99,10 @@ class LRScheduler(ABC):
         """The number of steps, and the base rate.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
-            >>> schedule.state_dict()
-            {'last_epoch': Tensor([0], dtype=int64), 'base_lr': Tensor([0.5])}
+          >>> from tg_frontend import Tensor, nn
+          >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+          >>> schedule.state_dict()
+          {'last_epoch': Tensor([0], dtype=int64), 'base_lr': Tensor([0.5])}
         """
         return {
             "last_epoch": Tensor([self.last_epoch], dtype=dtypes.int64, device=self.optimizer.device),
@@ -113,16 +113,16 @@ class LRScheduler(ABC):
         """Goes on where :meth:`state_dict` was read, and sets the rate.
 
         Raises:
-          KeyError: a name is missing.
+          KeyError: if a name is missing.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
-            >>> saved = schedule.state_dict()
-            >>> schedule.step()
-            >>> schedule.load_state_dict(saved)
-            >>> schedule.get_last_lr()
-            [0.5]
+          >>> from tg_frontend import Tensor, nn
+          >>> schedule = nn.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
+          >>> saved = schedule.state_dict()
+          >>> schedule.step()
+          >>> schedule.load_state_dict(saved)
+          >>> schedule.get_last_lr()
+          [0.5]
         """
         missing = [name for name in ("last_epoch", "base_lr") if name not in state_dict]
         if missing:
@@ -141,12 +141,12 @@ class LambdaLR(LRScheduler):
       last_epoch: see :class:`LRScheduler`.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
-        >>> schedule = nn.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5**step)
-        >>> schedule.step()
-        >>> optimizer.lr.item()
-        0.25
+      >>> from tg_frontend import Tensor, nn
+      >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+      >>> schedule = nn.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5**step)
+      >>> schedule.step()
+      >>> optimizer.lr.item()
+      0.25
     """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float], last_epoch: int = -1) -> None:
@@ -162,18 +162,18 @@ class StepLR(LRScheduler):
     """The rate times ``gamma`` after every ``step_size`` steps.
 
     Raises:
-      ValueError: ``step_size`` is not positive.
+      ValueError: if ``step_size`` is not positive.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
-        >>> schedule = nn.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
-        >>> rates = []
-        >>> for _ in range(4):
-        ...     rates.append(optimizer.lr.item())
-        ...     schedule.step()
-        >>> rates
-        [0.5, 0.5, 0.25, 0.25]
+      >>> from tg_frontend import Tensor, nn
+      >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+      >>> schedule = nn.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+      >>> rates = []
+      >>> for _ in range(4):
+      ...     rates.append(optimizer.lr.item())
+      ...     schedule.step()
+      >>> rates
+      [0.5, 0.5, 0.25, 0.25]
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -191,15 +191,15 @@ class MultiStepLR(LRScheduler):
     """The rate times ``gamma`` after each of the given numbers of steps.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
-        >>> schedule = nn.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
-        >>> rates = []
-        >>> for _ in range(4):
-        ...     rates.append(optimizer.lr.item())
-        ...     schedule.step()
-        >>> rates
-        [0.5, 0.25, 0.25, 0.125]
+      >>> from tg_frontend import Tensor, nn
+      >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+      >>> schedule = nn.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+      >>> rates = []
+      >>> for _ in range(4):
+      ...     rates.append(optimizer.lr.item())
+      ...     schedule.step()
+      >>> rates
+      [0.5, 0.25, 0.25, 0.125]
     """
 
     def __init__(
@@ -217,18 +217,18 @@ class LinearLR(LRScheduler):
     """A factor that goes in a line from ``start_factor`` to ``end_factor`` in ``total_iters`` steps, then stays.
 
     Raises:
-      ValueError: ``total_iters`` is not positive.
+      ValueError: if ``total_iters`` is not positive.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
-        >>> schedule = nn.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
-        >>> rates = []
-        >>> for _ in range(4):
-        ...     rates.append(optimizer.lr.item())
-        ...     schedule.step()
-        >>> rates
-        [0.25, 0.375, 0.5, 0.5]
+      >>> from tg_frontend import Tensor, nn
+      >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+      >>> schedule = nn.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+      >>> rates = []
+      >>> for _ in range(4):
+      ...     rates.append(optimizer.lr.item())
+      ...     schedule.step()
+      >>> rates
+      [0.25, 0.375, 0.5, 0.5]
     """
 
     def __init__(
@@ -253,18 +253,18 @@ class CosineAnnealingLR(LRScheduler):
     again beyond ``T_max``; this stays at ``eta_min``.
 
     Raises:
-      ValueError: ``T_max`` is not positive, or ``warmup`` is negative.
+      ValueError: if ``T_max`` is not positive, or ``warmup`` is negative.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
-        >>> schedule = nn.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
-        >>> rates = []
-        >>> for _ in range(3):
-        ...     rates.append(round(optimizer.lr.item(), 4))
-        ...     schedule.step()
-        >>> rates
-        [0.5, 0.25, 0.0]
+      >>> from tg_frontend import Tensor, nn
+      >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+      >>> schedule = nn.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+      >>> rates = []
+      >>> for _ in range(3):
+      ...     rates.append(round(optimizer.lr.item(), 4))
+      ...     schedule.step()
+      >>> rates
+      [0.5, 0.25, 0.0]
     """
 
     def __init__(

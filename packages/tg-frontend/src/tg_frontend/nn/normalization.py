@@ -44,13 +44,13 @@ class BatchNorm:
       num_batches_tracked: number of batches seen in training.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> layer, x = nn.BatchNorm(2), Tensor([[1.0, 10.0], [3.0, 30.0]])
-        >>> with Tensor.train():
-        ...     normal = layer(x)
-        >>> normal.round(2), layer.running_mean
-        (Tensor([[-1., -1.],
-                [ 1.,  1.]]), Tensor([0.2, 2. ]))
+      >>> from tg_frontend import Tensor, nn
+      >>> layer, x = nn.BatchNorm(2), Tensor([[1.0, 10.0], [3.0, 30.0]])
+      >>> with Tensor.train():
+      ...     normal = layer(x)
+      >>> normal.round(2), layer.running_mean
+      (Tensor([[-1., -1.],
+              [ 1.,  1.]]), Tensor([0.2, 2. ]))
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class BatchNorm:
         """Mean and (uncorrected) variance of each channel, of the batch in training, else the running ones.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> with Tensor.train():
-            ...     mean, variance = nn.BatchNorm(2).calc_stats(Tensor([[1.0, 10.0], [3.0, 30.0]]))
-            >>> mean, variance
-            (Tensor([ 2., 20.]), Tensor([  1., 100.]))
+          >>> from tg_frontend import Tensor, nn
+          >>> with Tensor.train():
+          ...     mean, variance = nn.BatchNorm(2).calc_stats(Tensor([[1.0, 10.0], [3.0, 30.0]]))
+          >>> mean, variance
+          (Tensor([ 2., 20.]), Tensor([  1., 100.]))
         """
         if self.track_running_stats and not Tensor.training:
             return self.running_mean, self.running_var
@@ -84,7 +84,7 @@ class BatchNorm:
         """shape (batch, sz, …) to the same.
 
         Raises:
-          ValueError: axis 1 has not ``sz`` channels.
+          ValueError: if axis 1 has not ``sz`` channels.
         """
         _channels(x, self.sz, "BatchNorm")
         mean, var = self.calc_stats(x)
@@ -113,12 +113,12 @@ class GroupNorm:
       affine: whether ``weight`` and ``bias`` (shape (num_channels,)) are learnt.
 
     Raises:
-      ValueError: the channels do not divide by the groups.
+      ValueError: if the channels do not divide by the groups.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.GroupNorm(2, 4)(Tensor([[1.0, 3.0, 10.0, 30.0]])).round(2)
-        Tensor([[-1.,  1., -1.,  1.]])
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.GroupNorm(2, 4)(Tensor([[1.0, 3.0, 10.0, 30.0]])).round(2)
+      Tensor([[-1.,  1., -1.,  1.]])
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
@@ -132,7 +132,7 @@ class GroupNorm:
         """shape (batch, num_channels, …) to the same.
 
         Raises:
-          ValueError: axis 1 has not ``num_channels`` channels.
+          ValueError: if axis 1 has not ``num_channels`` channels.
         """
         _channels(x, self.num_channels, type(self).__name__)
         grouped = x.reshape((x.shape[0], self.num_groups, prod(x.shape[1:]) // self.num_groups))
@@ -153,10 +153,10 @@ class InstanceNorm(GroupNorm):
       affine: whether ``weight`` and ``bias`` are learnt.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.InstanceNorm(2)(Tensor([[[1.0, 3.0], [10.0, 30.0]]])).round(2)
-        Tensor([[[-1.,  1.],
-                 [-1.,  1.]]])
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.InstanceNorm(2)(Tensor([[[1.0, 3.0], [10.0, 30.0]]])).round(2)
+      Tensor([[[-1.,  1.],
+               [-1.,  1.]]])
     """
 
     def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = True) -> None:
@@ -175,10 +175,10 @@ class LayerNorm:
       elementwise_affine: whether ``weight`` and ``bias`` (of ``normalized_shape``) are learnt.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.LayerNorm(2)(Tensor([[1.0, 3.0], [10.0, 30.0]])).round(2)
-        Tensor([[-1.,  1.],
-                [-1.,  1.]])
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.LayerNorm(2)(Tensor([[1.0, 3.0], [10.0, 30.0]])).round(2)
+      Tensor([[-1.,  1.],
+              [-1.,  1.]])
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class LayerNorm:
         """shape (…, *normalized_shape) to the same.
 
         Raises:
-          ValueError: the last axes are others.
+          ValueError: if the last axes are others.
         """
         if x.shape[-len(self.normalized_shape) :] != self.normalized_shape:
             raise ValueError(f"LayerNorm: input of shape {x.shape} does not end in {self.normalized_shape}")
@@ -207,17 +207,17 @@ class LayerNorm2d(LayerNorm):
     """:class:`LayerNorm` of the channels (axis 1) of images (batch, channels, height, width).
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> pixel = Tensor([1.0, 3.0]).reshape(1, 2, 1, 1)
-        >>> nn.LayerNorm2d(2)(pixel).flatten().round(2)
-        Tensor([-1.,  1.])
+      >>> from tg_frontend import Tensor, nn
+      >>> pixel = Tensor([1.0, 3.0]).reshape(1, 2, 1, 1)
+      >>> nn.LayerNorm2d(2)(pixel).flatten().round(2)
+      Tensor([-1.,  1.])
     """
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, channels, height, width) to the same.
 
         Raises:
-          ValueError: the shape is another.
+          ValueError: if the shape is another.
         """
         if x.ndim != 4 or (x.shape[1],) != self.normalized_shape:
             channels = self.normalized_shape[-1]
@@ -240,9 +240,9 @@ class RMSNorm:
       elementwise_affine: whether ``weight`` (shape (dim,)) is learnt.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> nn.RMSNorm(2)(Tensor([[3.0, 4.0]])).round(3)
-        Tensor([[0.849, 1.131]])
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.RMSNorm(2)(Tensor([[3.0, 4.0]])).round(3)
+      Tensor([[0.849, 1.131]])
     """
 
     def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:
@@ -253,7 +253,7 @@ class RMSNorm:
         """shape (…, dim) to the same.
 
         Raises:
-          ValueError: the last axis is another.
+          ValueError: if the last axis is another.
         """
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"RMSNorm: input of shape {x.shape} does not end in {self.dim}")

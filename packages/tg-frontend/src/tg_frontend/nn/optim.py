@@ -39,23 +39,23 @@ class Optimizer:
         tensor, so that a TinyJit sees it; so does ``optimizer.lr.assign([0.1])``.
 
     Raises:
-      ValueError: the learning rate is negative, there is no tensor to optimise, one is the result of operations that
+      ValueError: if the learning rate is negative, there is no tensor to optimise, one is the result of operations that
         require a gradient, or the tensors are on different devices.
-      TypeError: something is no tensor.
+      TypeError: if something is no tensor.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> class SignDescent(nn.optim.Optimizer):
-        ...     def _step(self, ready):
-        ...         for param, gradient in ready:
-        ...             param.assign(param.detach() - gradient.sign() * self.lr)
-        ...         return []
-        >>> weight = Tensor([1.0, 2.0])
-        >>> optimizer = SignDescent([weight], lr=0.5)
-        >>> _ = (weight * weight).sum().backward()
-        >>> optimizer.step()
-        >>> weight
-        Tensor([0.5, 1.5], requires_grad=True)
+      >>> from tg_frontend import Tensor, nn
+      >>> class SignDescent(nn.optim.Optimizer):
+      ...     def _step(self, ready):
+      ...         for param, gradient in ready:
+      ...             param.assign(param.detach() - gradient.sign() * self.lr)
+      ...         return []
+      >>> weight = Tensor([1.0, 2.0])
+      >>> optimizer = SignDescent([weight], lr=0.5)
+      >>> _ = (weight * weight).sum().backward()
+      >>> optimizer.step()
+      >>> weight
+      Tensor([0.5, 1.5], requires_grad=True)
     """
 
     def __init__(self, params: Sequence[Tensor], lr: float) -> None:
@@ -91,11 +91,11 @@ class Optimizer:
         """The learning rate, see the class.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
-            >>> optimizer.lr = 0.25
-            >>> optimizer.lr
-            Tensor([0.25])
+          >>> from tg_frontend import Tensor, nn
+          >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+          >>> optimizer.lr = 0.25
+          >>> optimizer.lr
+          Tensor([0.25])
         """
         return vars(self)["lr"]  # type: ignore[no-any-return]
 
@@ -129,10 +129,10 @@ class Optimizer:
         shows in them. ``safe_save`` takes the dict as it is.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> optimizer = nn.optim.SGD([Tensor([1.0, 2.0])], lr=0.1, momentum=0.9)
-            >>> sorted(optimizer.state_dict())
-            ['param_groups.0.lr', 'state.0.momentum_buffer']
+          >>> from tg_frontend import Tensor, nn
+          >>> optimizer = nn.optim.SGD([Tensor([1.0, 2.0])], lr=0.1, momentum=0.9)
+          >>> sorted(optimizer.state_dict())
+          ['param_groups.0.lr', 'state.0.momentum_buffer']
         """
         return {"param_groups.0.lr": self.lr, **self._named()}
 
@@ -144,15 +144,15 @@ class Optimizer:
         """Overwrites the learning rate and the state of every parameter with what :meth:`state_dict` gave.
 
         Raises:
-          KeyError: a name is missing on one side.
-          ValueError: shapes differ.
+          KeyError: if a name is missing on one side.
+          ValueError: if shapes differ.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> old, new = (nn.optim.SGD([Tensor([1.0])], lr=lr) for lr in (0.5, 0.25))
-            >>> new.load_state_dict(old.state_dict())
-            >>> new.lr
-            Tensor([0.5])
+          >>> from tg_frontend import Tensor, nn
+          >>> old, new = (nn.optim.SGD([Tensor([1.0])], lr=lr) for lr in (0.5, 0.25))
+          >>> new.load_state_dict(old.state_dict())
+          >>> new.lr
+          Tensor([0.5])
         """
         load_state_dict(self.state_dict(), state_dict)
 
@@ -163,13 +163,13 @@ class Optimizer:
         gradients stay where they are, and anew whenever there are none.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> weight = Tensor([1.0, 2.0])
-            >>> optimizer = nn.optim.SGD([weight], lr=0.25)
-            >>> _ = (weight * weight).sum().backward()
-            >>> optimizer.zero_grad()
-            >>> weight.grad is None
-            True
+          >>> from tg_frontend import Tensor, nn
+          >>> weight = Tensor([1.0, 2.0])
+          >>> optimizer = nn.optim.SGD([weight], lr=0.25)
+          >>> _ = (weight * weight).sum().backward()
+          >>> optimizer.zero_grad()
+          >>> weight.grad is None
+          True
         """
         for param in self.params:
             if set_to_none:
@@ -190,16 +190,16 @@ class Optimizer:
           are not kept, which spares a recorded step their memory.
 
         Raises:
-          RuntimeError: no parameter has a gradient.
+          RuntimeError: if no parameter has a gradient.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> weight = Tensor([1.0, 2.0])
-            >>> optimizer = nn.optim.SGD([weight], lr=0.25)
-            >>> _ = (weight * weight).sum().backward()
-            >>> (param,) = optimizer.schedule_step()
-            >>> param is weight, weight.realize()
-            (True, Tensor([0.5, 1. ], requires_grad=True))
+          >>> from tg_frontend import Tensor, nn
+          >>> weight = Tensor([1.0, 2.0])
+          >>> optimizer = nn.optim.SGD([weight], lr=0.25)
+          >>> _ = (weight * weight).sum().backward()
+          >>> (param,) = optimizer.schedule_step()
+          >>> param is weight, weight.realize()
+          (True, Tensor([0.5, 1. ], requires_grad=True))
         """
         ready = [(param, param.grad) for param in self.params if param.grad is not None]
         if not ready:
@@ -212,16 +212,16 @@ class Optimizer:
         """Makes one step: what was computed from the old parameters, a loss for instance, is computed with it.
 
         Raises:
-          RuntimeError: no parameter has a gradient.
+          RuntimeError: if no parameter has a gradient.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> weight = Tensor([1.0, 2.0])
-            >>> optimizer = nn.optim.SGD([weight], lr=0.25)
-            >>> _ = (weight * weight).sum().backward()
-            >>> optimizer.step()
-            >>> weight
-            Tensor([0.5, 1. ], requires_grad=True)
+          >>> from tg_frontend import Tensor, nn
+          >>> weight = Tensor([1.0, 2.0])
+          >>> optimizer = nn.optim.SGD([weight], lr=0.25)
+          >>> _ = (weight * weight).sum().backward()
+          >>> optimizer.step()
+          >>> weight
+          Tensor([0.5, 1. ], requires_grad=True)
         """
         realize_all([tensor.lazydata for tensor in self.schedule_step()])
 
@@ -235,16 +235,16 @@ class OptimizerGroup(Optimizer):
     """Several optimisers as one.
 
     Raises:
-      ValueError: there is none.
+      ValueError: if there is none.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> weight, bias = Tensor([1.0, 2.0]), Tensor([1.0])
-        >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25), nn.optim.SGD([bias], lr=0.5))
-        >>> _ = ((weight * weight).sum() + bias).backward()
-        >>> group.step()
-        >>> weight, bias
-        (Tensor([0.5, 1. ], requires_grad=True), Tensor([0.5], requires_grad=True))
+      >>> from tg_frontend import Tensor, nn
+      >>> weight, bias = Tensor([1.0, 2.0]), Tensor([1.0])
+      >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25), nn.optim.SGD([bias], lr=0.5))
+      >>> _ = ((weight * weight).sum() + bias).backward()
+      >>> group.step()
+      >>> weight, bias
+      (Tensor([0.5, 1. ], requires_grad=True), Tensor([0.5], requires_grad=True))
     """
 
     def __init__(self, *optimizers: Optimizer) -> None:
@@ -260,11 +260,11 @@ class OptimizerGroup(Optimizer):
         """The learning rate of the first optimiser; setting it sets that of all.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])]), nn.optim.Adam([Tensor([1.0])]))
-            >>> group.lr = 0.25
-            >>> [optimizer.lr.item() for optimizer in group.optimizers]
-            [0.25, 0.25]
+          >>> from tg_frontend import Tensor, nn
+          >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])]), nn.optim.Adam([Tensor([1.0])]))
+          >>> group.lr = 0.25
+          >>> [optimizer.lr.item() for optimizer in group.optimizers]
+          [0.25, 0.25]
         """
         return self.optimizers[0].lr
 
@@ -277,9 +277,9 @@ class OptimizerGroup(Optimizer):
         """The state of each optimiser, its number in front of the names.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=0.5)).state_dict()
-            {'0.param_groups.0.lr': Tensor([0.5])}
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=0.5)).state_dict()
+          {'0.param_groups.0.lr': Tensor([0.5])}
         """
         return {f"{n}.{name}": t for n, one in enumerate(self.optimizers) for name, t in one.state_dict().items()}
 
@@ -290,12 +290,12 @@ class OptimizerGroup(Optimizer):
         """Makes one step of each optimiser without computing it.
 
         Example:
-            >>> from tg_frontend import Tensor, nn
-            >>> weight = Tensor([1.0, 2.0])
-            >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25))
-            >>> _ = (weight * weight).sum().backward()
-            >>> [param.shape for param in group.schedule_step()]
-            [(2,)]
+          >>> from tg_frontend import Tensor, nn
+          >>> weight = Tensor([1.0, 2.0])
+          >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25))
+          >>> _ = (weight * weight).sum().backward()
+          >>> [param.shape for param in group.schedule_step()]
+          [(2,)]
         """
         return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
 
@@ -312,18 +312,18 @@ class SGD(Optimizer):
       nesterov: look ahead along the velocity.
 
     Raises:
-      ValueError: ``nesterov`` without momentum, or a negative number.
+      ValueError: for ``nesterov`` without momentum, or a negative number.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> weight = Tensor([1.0, 2.0])
-        >>> optimizer = nn.optim.SGD([weight], lr=0.25, momentum=0.5)
-        >>> for _ in range(2):
-        ...     optimizer.zero_grad()
-        ...     loss = (weight * weight).sum().backward()
-        ...     optimizer.step()
-        >>> weight
-        Tensor([0., 0.], requires_grad=True)
+      >>> from tg_frontend import Tensor, nn
+      >>> weight = Tensor([1.0, 2.0])
+      >>> optimizer = nn.optim.SGD([weight], lr=0.25, momentum=0.5)
+      >>> for _ in range(2):
+      ...     optimizer.zero_grad()
+      ...     loss = (weight * weight).sum().backward()
+      ...     optimizer.step()
+      >>> weight
+      Tensor([0., 0.], requires_grad=True)
     """
 
     def __init__(
@@ -375,16 +375,16 @@ class AdamW(Optimizer):
       weight_decay: times learning rate and parameter, taken off the parameter.
 
     Raises:
-      ValueError: ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
+      ValueError: if ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> weight = Tensor([1.0, 2.0])
-        >>> optimizer = nn.optim.AdamW([weight], lr=0.25, weight_decay=0.5)
-        >>> _ = (weight * weight).sum().backward()
-        >>> optimizer.step()
-        >>> weight.round(4)
-        Tensor([0.625, 1.5  ], requires_grad=True)
+      >>> from tg_frontend import Tensor, nn
+      >>> weight = Tensor([1.0, 2.0])
+      >>> optimizer = nn.optim.AdamW([weight], lr=0.25, weight_decay=0.5)
+      >>> _ = (weight * weight).sum().backward()
+      >>> optimizer.step()
+      >>> weight.round(4)
+      Tensor([0.625, 1.5  ], requires_grad=True)
     """
 
     def __init__(
@@ -439,13 +439,13 @@ class Adam(AdamW):
     """Adam (Kingma and Ba, 2015): :class:`AdamW` without weight decay.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> weight = Tensor([1.0, 2.0])
-        >>> optimizer = nn.optim.Adam([weight], lr=0.25)
-        >>> _ = (weight * weight).sum().backward()
-        >>> optimizer.step()
-        >>> weight.round(4)
-        Tensor([0.75, 1.75], requires_grad=True)
+      >>> from tg_frontend import Tensor, nn
+      >>> weight = Tensor([1.0, 2.0])
+      >>> optimizer = nn.optim.Adam([weight], lr=0.25)
+      >>> _ = (weight * weight).sum().backward()
+      >>> optimizer.step()
+      >>> weight.round(4)
+      Tensor([0.75, 1.75], requires_grad=True)
     """
 
     def __init__(

@@ -26,9 +26,9 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
       prefix: put in front of every name, with a dot.
 
     Example:
-        >>> from tg_frontend import nn
-        >>> sorted(nn.state.get_state_dict([nn.Linear(2, 3)]))
-        ['0.bias', '0.weight']
+      >>> from tg_frontend import nn
+      >>> sorted(nn.state.get_state_dict([nn.Linear(2, 3)]))
+      ['0.bias', '0.weight']
     """
     found: dict[str, Tensor] = {}
     stack: list[tuple[str, Any, tuple[int, ...]]] = [(prefix, obj, ())]
@@ -59,9 +59,9 @@ def get_parameters(obj: Any) -> list[Tensor]:
     """The tensors in an object, each once.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> [tensor.shape for tensor in nn.state.get_parameters(nn.Linear(2, 3))]
-        [(3, 2), (3,)]
+      >>> from tg_frontend import Tensor, nn
+      >>> [tensor.shape for tensor in nn.state.get_parameters(nn.Linear(2, 3))]
+      [(3, 2), (3,)]
     """
     return list({id(tensor): tensor for tensor in get_state_dict(obj).values()}.values())
 
@@ -93,16 +93,16 @@ def load_state_dict(
       The tensors that were put in.
 
     Raises:
-      KeyError: a name is missing on one side, with ``strict``; the message lists the names.
-      ValueError: shapes differ; the message names each.
-      TypeError: something in the state is neither a tensor nor an array.
+      KeyError: if a name is missing on one side, with ``strict``; the message lists the names.
+      ValueError: if shapes differ; the message names each.
+      TypeError: if something in the state is neither a tensor nor an array.
 
     Example:
-        >>> from tg_frontend import Tensor, nn
-        >>> old, new = nn.Linear(2, 1), nn.Linear(2, 1)
-        >>> _ = nn.state.load_state_dict(new, nn.state.get_state_dict(old))
-        >>> (new.weight == old.weight).all().item()
-        True
+      >>> from tg_frontend import Tensor, nn
+      >>> old, new = nn.Linear(2, 1), nn.Linear(2, 1)
+      >>> _ = nn.state.load_state_dict(new, nn.state.get_state_dict(old))
+      >>> (new.weight == old.weight).all().item()
+      True
     """
     own = get_state_dict(model)
     missing = [name for name in own if name not in state_dict]

@@ -16,9 +16,9 @@ def relu(x: A) -> A:
     """max(x, 0); the gradient at 0 is 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).relu()
-        Tensor([0., 0., 2.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).relu()
+      Tensor([0., 0., 2.])
     """
     return x._apply(Relu())
 
@@ -27,9 +27,9 @@ def relu6(x: A) -> A:
     """x between 0 and 6.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-3.0, 0.5, 8.0]).relu6()
-        Tensor([0. , 0.5, 6. ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-3.0, 0.5, 8.0]).relu6()
+      Tensor([0. , 0.5, 6. ])
     """
     return relu(x) - relu(x - 6)
 
@@ -38,9 +38,9 @@ def sigmoid(x: A) -> A:
     """1 / (1 + exp(-x)).
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).sigmoid().round(4)
-        Tensor([0.2689, 0.5   , 0.8808])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).sigmoid().round(4)
+      Tensor([0.2689, 0.5   , 0.8808])
     """
     return floating(x)._apply(Sigmoid())
 
@@ -49,9 +49,9 @@ def logsigmoid(x: A) -> A:
     """log(sigmoid(x)), accurate where that is tiny.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).logsigmoid().round(4)
-        Tensor([-1.3133, -0.6931, -0.1269])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).logsigmoid().round(4)
+      Tensor([-1.3133, -0.6931, -0.1269])
     """
     return -softplus(-x)
 
@@ -60,9 +60,9 @@ def hardsigmoid(x: A, alpha: float = 1 / 6, beta: float = 0.5) -> A:
     """alpha * x + beta between 0 and 1.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).hardsigmoid().round(4)
-        Tensor([0.3333, 0.5   , 0.8333])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).hardsigmoid().round(4)
+      Tensor([0.3333, 0.5   , 0.8333])
     """
     # the sum is exact near its zero; alpha has been rounded
     line = (x + beta / alpha) * alpha if alpha else x * alpha + beta
@@ -73,9 +73,9 @@ def hardswish(x: A) -> A:
     """x * relu6(x + 3) / 6.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).hardswish().round(4)
-        Tensor([-0.3333,  0.    ,  1.6667])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).hardswish().round(4)
+      Tensor([-0.3333,  0.    ,  1.6667])
     """
     return x * relu6(x + 3) * (1 / 6)
 
@@ -84,9 +84,9 @@ def hardtanh(x: A, min_val: float = -1, max_val: float = 1) -> A:
     """x between two bounds.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-2.0, 0.5]).hardtanh()
-        Tensor([-1. ,  0.5])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-2.0, 0.5]).hardtanh()
+      Tensor([-1. ,  0.5])
     """
     return clip(x, min_val, max_val)
 
@@ -95,9 +95,9 @@ def leaky_relu(x: A, neg_slope: float = 0.01) -> A:
     """x, times ``neg_slope`` below 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu().round(4)
-        Tensor([-0.01,  0.  ,  2.  ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu().round(4)
+      Tensor([-0.01,  0.  ,  2.  ])
     """
     x = floating(x)
     return (x < 0).where(x * neg_slope, x)
@@ -107,9 +107,9 @@ def elu(x: A, alpha: float = 1.0) -> A:
     """x, and alpha * (exp(x) - 1) below 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).elu().round(4)
-        Tensor([-0.6321,  0.    ,  2.    ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).elu().round(4)
+      Tensor([-0.6321,  0.    ,  2.    ])
     """
     x = floating(x)
     return (x > 0).where(x, expm1(x.minimum(0)) * alpha)
@@ -119,9 +119,9 @@ def celu(x: A, alpha: float = 1.0) -> A:
     """x, and alpha * (exp(x / alpha) - 1) below 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).celu().round(4)
-        Tensor([-0.6321,  0.    ,  2.    ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).celu().round(4)
+      Tensor([-0.6321,  0.    ,  2.    ])
     """
     x = floating(x)
     return (x > 0).where(x, expm1(x.minimum(0) / alpha) * alpha)
@@ -131,9 +131,9 @@ def selu(x: A, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554
     """gamma * elu(x, alpha).
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).selu().round(4)
-        Tensor([-1.1113,  0.    ,  2.1014])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).selu().round(4)
+      Tensor([-1.1113,  0.    ,  2.1014])
     """
     return elu(x, alpha) * gamma
 
@@ -145,12 +145,12 @@ def gelu(x: A, approximate: str = "tanh") -> A:
       approximate: ``"tanh"`` for the usual approximation, ``"none"`` for the error function.
 
     Raises:
-      ValueError: it is neither.
+      ValueError: if it is neither.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).gelu().round(4)
-        Tensor([-0.1588,  0.    ,  1.9546])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).gelu().round(4)
+      Tensor([-0.1588,  0.    ,  1.9546])
     """
     if approximate == "none":
         return wide(x, lambda x: x * 0.5 * (erf(x * math.sqrt(0.5)) + 1))
@@ -164,9 +164,9 @@ def quick_gelu(x: A) -> A:
     """x * sigmoid(1.702 * x).
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).quick_gelu().round(4)
-        Tensor([-0.1542,  0.    ,  1.9357])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).quick_gelu().round(4)
+      Tensor([-0.1542,  0.    ,  1.9357])
     """
     return wide(x, lambda x: x * sigmoid(x * 1.702))
 
@@ -175,9 +175,9 @@ def silu(x: A) -> A:
     """x * sigmoid(x).
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).silu().round(4)
-        Tensor([-0.2689,  0.    ,  1.7616])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).silu().round(4)
+      Tensor([-0.2689,  0.    ,  1.7616])
     """
     return wide(x, lambda x: x * sigmoid(x))
 
@@ -186,9 +186,9 @@ def swish(x: A) -> A:
     """The same as :meth:`silu`.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).swish().round(4)
-        Tensor([-0.2689,  0.    ,  1.7616])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).swish().round(4)
+      Tensor([-0.2689,  0.    ,  1.7616])
     """
     return silu(x)
 
@@ -197,9 +197,9 @@ def mish(x: A) -> A:
     """x * tanh(softplus(x)).
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).mish().round(4)
-        Tensor([-0.3034,  0.    ,  1.944 ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).mish().round(4)
+      Tensor([-0.3034,  0.    ,  1.944 ])
     """
     return wide(x, lambda x: x * tanh(softplus(x)))
 
@@ -208,9 +208,9 @@ def softplus(x: A, beta: float = 1.0) -> A:
     """log(1 + exp(beta * x)) / beta, without overflow.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 2.0]).softplus().round(4)
-        Tensor([0.3133, 0.6931, 2.1269])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).softplus().round(4)
+      Tensor([0.3133, 0.6931, 2.1269])
     """
     if beta == 1:
         return floating(x)._apply(Softplus())
@@ -221,8 +221,8 @@ def softsign(x: A) -> A:
     """x / (1 + abs(x)).
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-1.0, 0.0, 1.0]).softsign()
-        Tensor([-0.5,  0. ,  0.5])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 1.0]).softsign()
+      Tensor([-0.5,  0. ,  0.5])
     """
     return x / (x.abs() + 1)

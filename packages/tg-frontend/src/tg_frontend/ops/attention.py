@@ -41,16 +41,16 @@ def scaled_dot_product_attention(
       shape (…, heads, L, V).
 
     Raises:
-      ValueError: the shapes do not fit, or both a mask and ``is_causal`` are given.
+      ValueError: if the shapes do not fit, or both a mask and ``is_causal`` are given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> values = Tensor([[0.0], [1.0], [2.0]])
-        >>> x = Tensor.ones(3, 4)  # all alike: each position gets the mean of those up to itself
-        >>> x.scaled_dot_product_attention(x, values, is_causal=True).round(4)
-        Tensor([[0. ],
-                [0.5],
-                [1. ]])
+      >>> from tg_frontend import Tensor
+      >>> values = Tensor([[0.0], [1.0], [2.0]])
+      >>> x = Tensor.ones(3, 4)  # all alike: each position gets the mean of those up to itself
+      >>> x.scaled_dot_product_attention(x, values, is_causal=True).round(4)
+      Tensor([[0. ],
+              [0.5],
+              [1. ]])
     """
     what = "scaled_dot_product_attention"
     query, shapes = x, f"query {x.shape}, key {key.shape}, value {value.shape}"

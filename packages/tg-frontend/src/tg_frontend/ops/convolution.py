@@ -21,7 +21,7 @@ def per_axis(value: Any, n: int, what: str, least: int) -> tuple[int, ...]:
     """One integer an axis, from one for all or one each.
 
     Raises:
-      ValueError: there are not ``n``, or one is below ``least``.
+      ValueError: if there are not ``n``, or one is below ``least``.
     """
     numbers = (value,) * n if isinstance(value, int) else tuple(value)
     if len(numbers) != n or any(not isinstance(v, int) or v < least for v in numbers):
@@ -33,7 +33,7 @@ def same_padding(padding: str, kernel: tuple[int, ...], stride: Any, dilation: A
     """The amounts (left, right, top, bottom, …) that PyTorch's ``"same"`` and ``"valid"`` stand for.
 
     Raises:
-      ValueError: it is neither; or ``"same"`` for a stride other than 1.
+      ValueError: if it is neither; or ``"same"`` for a stride other than 1.
     """
     if padding not in ("same", "valid"):
         raise ValueError(f"{what}: padding {padding!r}; a number, one an axis, 'same' or 'valid'")
@@ -67,7 +67,7 @@ def check_windows_fit(
     """Sees to it that there is a window.
 
     Raises:
-      ValueError: there is none, since the kernel is larger than the padded input.
+      ValueError: if there is none, since the kernel is larger than the padded input.
     """
     counts = window_counts(spatial, kernel, stride, dilation)
     if any(isinstance(c, int) and c < 1 for c in counts) or 0 in kernel:
@@ -102,14 +102,14 @@ def conv2d(
       shape (batch, outputs, *counts), without the batch if the input has none.
 
     Raises:
-      ValueError: the shapes do not fit, or no window does.
+      ValueError: if the shapes do not fit, or no window does.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> image = Tensor([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]]])
-        >>> image.conv2d(Tensor.ones(1, 1, 2, 2))[0, 0]
-        Tensor([[12., 16.],
-                [24., 28.]])
+      >>> from tg_frontend import Tensor
+      >>> image = Tensor([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]]])
+      >>> image.conv2d(Tensor.ones(1, 1, 2, 2))[0, 0]
+      Tensor([[12., 16.],
+              [24., 28.]])
     """
     what = "conv2d"
     n = weight.ndim - 2
@@ -160,14 +160,14 @@ def conv_transpose2d(
       output_padding: zeros added at the end of each axis of the result.
 
     Raises:
-      ValueError: the shapes do not fit.
+      ValueError: if the shapes do not fit.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> image = Tensor([[[[1.0, 2.0]]]])
-        >>> image.conv_transpose2d(Tensor.ones(1, 1, 2, 2), stride=2)[0, 0]
-        Tensor([[1., 1., 2., 2.],
-                [1., 1., 2., 2.]])
+      >>> from tg_frontend import Tensor
+      >>> image = Tensor([[[[1.0, 2.0]]]])
+      >>> image.conv_transpose2d(Tensor.ones(1, 1, 2, 2), stride=2)[0, 0]
+      Tensor([[1., 1., 2., 2.],
+              [1., 1., 2., 2.]])
     """
     what = "conv_transpose2d"
     n = weight.ndim - 2

@@ -26,8 +26,8 @@ def checked_shape(shape: tuple[Any, ...], what: str) -> tuple[sint, ...]:
     """Sizes given one by one or as a tuple.
 
     Raises:
-      ValueError: one is negative.
-      TypeError: one is no integer.
+      ValueError: if one is negative.
+      TypeError: if one is no integer.
     """
     sizes = args_to_tuple(shape, what)
     if any((size if isinstance(size, int) else size.vmin) < 0 for size in sizes):
@@ -45,12 +45,12 @@ def empty(
     """Memory with undefined content.
 
     Raises:
-      ValueError: a size is negative.
+      ValueError: if a size is negative.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.empty(2, 3).shape
-        (2, 3)
+      >>> from tg_frontend import Tensor
+      >>> Tensor.empty(2, 3).shape
+      (2, 3)
     """
     sizes = checked_shape(shape, "empty")
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
@@ -68,14 +68,14 @@ def full(
     """One value everywhere; it takes no memory until it is assigned to or made contiguous.
 
     Raises:
-      ValueError: a size is negative.
-      TypeError: the value is no number.
+      ValueError: if a size is negative.
+      TypeError: if the value is no number.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.full((2, 2), 7)
-        Tensor([[7, 7],
-                [7, 7]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor.full((2, 2), 7)
+      Tensor([[7, 7],
+              [7, 7]])
     """
     sizes = checked_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), "full")
     if isinstance(fill_value, Expr):
@@ -114,10 +114,10 @@ def zeros(
     """Zeros.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.zeros(2, 2)
-        Tensor([[0., 0.],
-                [0., 0.]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor.zeros(2, 2)
+      Tensor([[0., 0.],
+              [0., 0.]])
     """
     return _filled(cls, checked_shape(shape, "zeros"), 0, device, dtype, requires_grad)
 
@@ -132,9 +132,9 @@ def ones(
     """Ones.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.ones(3, dtype="int32")
-        Tensor([1, 1, 1])
+      >>> from tg_frontend import Tensor
+      >>> Tensor.ones(3, dtype="int32")
+      Tensor([1, 1, 1])
     """
     return _filled(cls, checked_shape(shape, "ones"), 1, device, dtype, requires_grad)
 
@@ -159,12 +159,12 @@ def arange(
     It takes no memory. Integers beyond ``dtypes.default_int`` are int64.
 
     Raises:
-      ValueError: the step is 0.
+      ValueError: if the step is 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.arange(5, 0, -2).tolist()
-        [5, 3, 1]
+      >>> from tg_frontend import Tensor
+      >>> Tensor.arange(5, 0, -2).tolist()
+      [5, 3, 1]
     """
     first, last = (0, start) if stop is None else (start, stop)
     for value in (first, last, step):
@@ -213,12 +213,12 @@ def linspace(
     """``steps`` values in equal distances from ``start`` to ``stop``, both included.
 
     Raises:
-      ValueError: ``steps`` is negative, or the dtype is bool.
+      ValueError: if ``steps`` is negative, or the dtype is bool.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.linspace(0, 1, 5)
-        Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor.linspace(0, 1, 5)
+      Tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     if not isinstance(steps, int) or steps < 0:
         raise ValueError(f"linspace: {steps!r} is not a number of steps")
@@ -242,13 +242,13 @@ def eye(
     """Ones on the diagonal of an n x m (n x n) matrix of zeros.
 
     Raises:
-      ValueError: a size is negative.
+      ValueError: if a size is negative.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.eye(2, 3)
-        Tensor([[1., 0., 0.],
-                [0., 1., 0.]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor.eye(2, 3)
+      Tensor([[1., 0., 0.],
+              [0., 1., 0.]])
     """
     rows, columns = checked_shape((n, n if m is None else m), "eye")
     name = placed(device)
@@ -270,9 +270,9 @@ def full_like(
     """One value in this tensor's shape, dtype and device, unless others are given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).full_like(7)
-        Tensor([7, 7])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).full_like(7)
+      Tensor([7, 7])
     """
     name, kind = placed_like(x, device, dtype)
     return full(type(x), x.shape, fill_value, name, kind, requires_grad)
@@ -282,9 +282,9 @@ def const_like(x: A, value: ConstType) -> A:
     """One value in this tensor's shape, dtype and device.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 2.0]).const_like(7)
-        Tensor([7., 7.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0]).const_like(7)
+      Tensor([7., 7.])
     """
     return full_like(x, value)
 
@@ -295,9 +295,9 @@ def zeros_like(
     """Zeros in this tensor's shape, dtype and device, unless others are given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).zeros_like()
-        Tensor([0, 0])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).zeros_like()
+      Tensor([0, 0])
     """
     return full_like(x, 0, device, dtype, requires_grad)
 
@@ -308,9 +308,9 @@ def ones_like(
     """Ones in this tensor's shape, dtype and device, unless others are given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).ones_like()
-        Tensor([1, 1])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).ones_like()
+      Tensor([1, 1])
     """
     return full_like(x, 1, device, dtype, requires_grad)
 
@@ -321,9 +321,9 @@ def empty_like(
     """Undefined content in this tensor's shape, dtype and device, unless others are given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2]]).empty_like().shape
-        (1, 2)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2]]).empty_like().shape
+      (1, 2)
     """
     name, kind = placed_like(x, device, dtype)
     return empty(type(x), *x.shape, device=name, dtype=kind, requires_grad=requires_grad)
@@ -333,17 +333,17 @@ def meshgrid(x: A, *others: A, indexing: str = "ij") -> tuple[A, ...]:
     """The grid of vectors: one tensor a vector, of shape (len a, len b, …), constant along the other axes.
 
     Raises:
-      ValueError: ``indexing`` is neither "ij" nor "xy", or an operand is no vector.
+      ValueError: if ``indexing`` is neither "ij" nor "xy", or an operand is no vector.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> rows, columns = Tensor([1, 2]).meshgrid(Tensor([3, 4, 5]))
-        >>> rows
-        Tensor([[1, 1, 1],
-                [2, 2, 2]])
-        >>> columns
-        Tensor([[3, 4, 5],
-                [3, 4, 5]])
+      >>> from tg_frontend import Tensor
+      >>> rows, columns = Tensor([1, 2]).meshgrid(Tensor([3, 4, 5]))
+      >>> rows
+      Tensor([[1, 1, 1],
+              [2, 2, 2]])
+      >>> columns
+      Tensor([[3, 4, 5],
+              [3, 4, 5]])
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing {indexing!r}; there are 'ij' and 'xy'")

@@ -15,13 +15,13 @@ def diagonal(x: A, offset: int = 0, dim1: int = 0, dim2: int = 1) -> A:
     """The elements whose position along ``dim2`` is that along ``dim1`` plus ``offset``, as the last axis.
 
     Raises:
-      ValueError: there are not two axes.
-      IndexError: an axis is out of range.
+      ValueError: if there are not two axes.
+      IndexError: if an axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).diagonal()
-        Tensor([1, 4])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).diagonal()
+      Tensor([1, 4])
     """
     first, second = x._axis(dim1, "diagonal"), x._axis(dim2, "diagonal")
     if x.ndim < 2 or first == second:
@@ -58,13 +58,13 @@ def diag(x: A, diagonal: int = 0) -> A:
       diagonal: how far above the main diagonal; below, if negative.
 
     Raises:
-      ValueError: it is neither a vector nor a matrix.
+      ValueError: if it is neither a vector nor a matrix.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).diag()
-        Tensor([[1, 0],
-                [0, 2]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).diag()
+      Tensor([[1, 0],
+              [0, 2]])
     """
     if x.ndim == 2:
         return copied(_diagonal(x, diagonal))
@@ -88,13 +88,13 @@ def tril(x: A, diagonal: int = 0) -> A:
     """The lower triangle of the last two axes, the rest 0; ``diagonal`` is the last one kept.
 
     Raises:
-      ValueError: there are fewer than two axes.
+      ValueError: if there are fewer than two axes.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).tril()
-        Tensor([[1, 0],
-                [3, 4]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).tril()
+      Tensor([[1, 0],
+              [3, 4]])
     """
     return _triangle(x, diagonal, True, "tril")
 
@@ -103,12 +103,12 @@ def triu(x: A, diagonal: int = 0) -> A:
     """The upper triangle of the last two axes, the rest 0; ``diagonal`` is the first one kept.
 
     Raises:
-      ValueError: there are fewer than two axes.
+      ValueError: if there are fewer than two axes.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).triu()
-        Tensor([[1, 2],
-                [0, 4]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).triu()
+      Tensor([[1, 2],
+              [0, 4]])
     """
     return _triangle(x, diagonal, False, "triu")

@@ -20,13 +20,13 @@ def einsum(cls: type[A], formula: str, *operands: Any, dtype: DTypeLike | None =
     """A sum of products over named axes, as numpy has it: ``"ij,jk->ik"``, ``"...ii->...i"``, ``"bij,bjk"``.
 
     Raises:
-      ValueError: the formula is malformed or does not fit the operands.
+      ValueError: if the formula is malformed or does not fit the operands.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> a = Tensor([[1, 2], [3, 4]])
-        >>> Tensor.einsum("ij,kj->ik", a, a).tolist()
-        [[5, 11], [11, 25]]
+      >>> from tg_frontend import Tensor
+      >>> a = Tensor([[1, 2], [3, 4]])
+      >>> Tensor.einsum("ij,kj->ik", a, a).tolist()
+      [[5, 11], [11, 25]]
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])

@@ -26,12 +26,12 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
     """The elements, not below ``min_`` and not above ``max_``.
 
     Raises:
-      ValueError: neither bound is given.
+      ValueError: if neither bound is given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 5, 9]).clip(2, 6)
-        Tensor([2, 5, 6])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 5, 9]).clip(2, 6)
+      Tensor([2, 5, 6])
     """
     if min_ is None and max_ is None:
         raise ValueError("clip: at least one bound must be given")
@@ -43,9 +43,9 @@ def clamp(x: A, min_: Any = None, max_: Any = None) -> A:
     """The same as :meth:`clip`.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 5, 9]).clamp(max_=6)
-        Tensor([1, 5, 6])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 5, 9]).clamp(max_=6)
+      Tensor([1, 5, 6])
     """
     return clip(x, min_, max_)
 
@@ -54,9 +54,9 @@ def lerp(x: A, end: Any, weight: Any) -> A:
     """x + (end - x) * weight.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 10.0]).lerp(Tensor([4.0, 20.0]), 0.25)
-        Tensor([ 1. , 12.5])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 10.0]).lerp(Tensor([4.0, 20.0]), 0.25)
+      Tensor([ 1. , 12.5])
     """
     return x + (as_tensor(x, end, "lerp") - x).mul(weight)
 
@@ -65,9 +65,9 @@ def copysign(x: A, other: Any) -> A:
     """The magnitude of x with the sign of other, also where other is a zero; a NaN counts as positive.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 2.0]).copysign(Tensor([-3.0, 0.0]))
-        Tensor([-1.,  2.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0]).copysign(Tensor([-3.0, 0.0]))
+      Tensor([-1.,  2.])
     """
     a, b = pair(floating(x), other, "copysign")
     return a.abs() * b._apply(Step(_sign_bit))
@@ -77,9 +77,9 @@ def logaddexp(t: A, x: Any) -> A:
     """log(e ** t + e ** x), without overflow.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1000.0]).logaddexp(Tensor([0.0, 1000.0])).round(4)
-        Tensor([6.9309998e-01, 1.0006932e+03])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1000.0]).logaddexp(Tensor([0.0, 1000.0])).round(4)
+      Tensor([6.9309998e-01, 1.0006932e+03])
     """
     a, b = (floating(t) for t in pair(t, x, "logaddexp"))
     same = a.eq(b)  # two infinities of one sign differ by NaN

@@ -45,14 +45,14 @@ def gather(x: A, dim: int, index: A) -> A:
     """One element for each element of ``index``: its own place, with the position along ``dim`` replaced.
 
     Raises:
-      ValueError: the index has another number of axes, or is larger than this tensor along other axes.
-      TypeError: the index holds no integers.
+      ValueError: if the index has another number of axes, or is larger than this tensor along other axes.
+      TypeError: if the index holds no integers.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> t = Tensor([[1, 2], [3, 4]])
-        >>> t.gather(1, Tensor([[0, 0], [1, 0]])).tolist()
-        [[1, 1], [4, 3]]
+      >>> from tg_frontend import Tensor
+      >>> t = Tensor([[1, 2], [3, 4]])
+      >>> t.gather(1, Tensor([[0, 0], [1, 0]])).tolist()
+      [[1, 1], [4, 3]]
     """
     axis, at = _along(x, dim, index, "gather")
     if x.ndim == 0:  # one element is an axis of one, as PyTorch has it
@@ -89,13 +89,13 @@ def scatter(x: A, dim: int, index: A, src: Any, reduce: str | None = None) -> A:
       reduce: ``"add"`` or ``"multiply"`` combines with what is there instead.
 
     Raises:
-      ValueError: the shapes do not fit, or there is no such ``reduce``.
-      TypeError: the index holds no integers, or the source has another dtype.
+      ValueError: if the shapes do not fit, or there is no such ``reduce``.
+      TypeError: if the index holds no integers, or the source has another dtype.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0, 0, 0]).scatter(0, Tensor([2, 0]), Tensor([5, 7]))
-        Tensor([7, 0, 5])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0, 0, 0]).scatter(0, Tensor([2, 0]), Tensor([5, 7]))
+      Tensor([7, 0, 5])
     """
     if reduce not in (None, "add", "multiply"):
         raise ValueError(f"scatter: reduce {reduce!r}; there are 'add' and 'multiply'")
@@ -122,13 +122,13 @@ def scatter_reduce(x: A, dim: int, index: A, src: Any, reduce: str, include_self
       include_self: combine with what is there, too; places to which nothing goes stay in either case.
 
     Raises:
-      ValueError: the shapes do not fit, or there is no such ``reduce``.
-      TypeError: the index holds no integers, or the source has another dtype.
+      ValueError: if the shapes do not fit, or there is no such ``reduce``.
+      TypeError: if the index holds no integers, or the source has another dtype.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 1, 1]).scatter_reduce(0, Tensor([2, 2]), Tensor([5, 7]), reduce="sum")
-        Tensor([ 1,  1, 13])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 1, 1]).scatter_reduce(0, Tensor([2, 2]), Tensor([5, 7]), reduce="sum")
+      Tensor([ 1,  1, 13])
     """
     if reduce not in _REDUCTIONS:
         raise ValueError(f"scatter_reduce: reduce {reduce!r}; there are {', '.join(_REDUCTIONS)}")
@@ -167,13 +167,13 @@ def one_hot(x: A, num_classes: int = -1) -> A:
       num_classes: length of the axis; -1 is one more than the greatest element, which is computed at once.
 
     Raises:
-      TypeError: the elements are no integers.
+      TypeError: if the elements are no integers.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0, 2]).one_hot(3)
-        Tensor([[1, 0, 0],
-                [0, 0, 1]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0, 2]).one_hot(3)
+      Tensor([[1, 0, 0],
+              [0, 0, 1]])
     """
     if not dtypes.is_int(x.dtype):
         raise TypeError(f"one_hot: integers are wanted, got a tensor of {x.dtype.name}")

@@ -34,11 +34,11 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
     With tensors of integers, of several values for one position the last one stays.
 
     Raises:
-      IndexError: a number is out of range, there are too many indices, or a mask does not fit.
-      ValueError: the value does not broadcast to the part, or is on another device.
-      TypeError: something is no index, or the value is nothing that holds numbers.
-      RuntimeError: this tensor is a leaf that requires a gradient.
-      DeviceError: the file of a DISK tensor is read-only, or too short. Files are written at once, from any device,
+      IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
+      ValueError: if the value does not broadcast to the part, or is on another device.
+      TypeError: if something is no index, or the value is nothing that holds numbers.
+      RuntimeError: if this tensor is a leaf that requires a gradient.
+      DeviceError: if the file of a DISK tensor is read-only, or too short. Files are written at once, from any device,
         and in contiguous parts only.
     """
     flows = x.requires_grad and MODE.recording

@@ -36,8 +36,8 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
     """One term an axis of the operand (and None for new axes): int, slice or integer tensor.
 
     Raises:
-      IndexError: there are too many, or a mask does not fit.
-      TypeError: something is no index.
+      IndexError: if there are too many, or a mask does not fit.
+      TypeError: if something is no index.
     """
     given = list(indices) if isinstance(indices, tuple) else [indices]
     terms: list[Any] = []
@@ -136,8 +136,8 @@ def __getitem__(x: A, indices: Any) -> A:
     result depends on it.
 
     Raises:
-      IndexError: a number is out of range, there are too many indices, or a mask does not fit.
-      TypeError: something is no index.
+      IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
+      TypeError: if something is no index.
     """
     terms = index_terms(x, indices, "getitem")
     out = basic(x, terms, "getitem")

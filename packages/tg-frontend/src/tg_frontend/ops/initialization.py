@@ -28,9 +28,9 @@ def scaled_uniform(
     """Uniform from -1 to 1, over the square root of the number of elements.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> (Tensor.scaled_uniform(10, 10).abs() <= 0.1).all().item()
-        True
+      >>> from tg_frontend import Tensor
+      >>> (Tensor.scaled_uniform(10, 10).abs() <= 0.1).all().item()
+      True
     """
     sizes = checked_shape(shape, "scaled_uniform")
     bound = _number(prod(sizes), "scaled_uniform") ** -0.5 if prod(sizes) != 0 else 0.0
@@ -44,12 +44,12 @@ def glorot_uniform(
     """Uniform within sqrt(6 / (fan in + fan out)); the first axis is the fan out.
 
     Raises:
-      ValueError: the shape is ().
+      ValueError: if the shape is ().
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> (Tensor.glorot_uniform(2, 4).abs() <= 1).all().item()
-        True
+      >>> from tg_frontend import Tensor
+      >>> (Tensor.glorot_uniform(2, 4).abs() <= 1).all().item()
+      True
     """
     sizes = checked_shape(shape, "glorot_uniform")
     if not sizes:
@@ -65,9 +65,9 @@ def kaiming_uniform(
     """Uniform within sqrt(6 / ((1 + a**2) * fan in)); the first axis is the fan out.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> (Tensor.kaiming_uniform(4, 6, a=0).abs() <= 1).all().item()
-        True
+      >>> from tg_frontend import Tensor
+      >>> (Tensor.kaiming_uniform(4, 6, a=0).abs() <= 1).all().item()
+      True
     """
     sizes = checked_shape(shape, "kaiming_uniform")
     bound = math.sqrt(6 / (1 + a * a) / max(1, _number(prod(sizes[1:]), "kaiming_uniform")))
@@ -81,9 +81,9 @@ def kaiming_normal(
     """Normal with standard deviation sqrt(2 / ((1 + a**2) * fan in)); the first axis is the fan out.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.kaiming_normal(4, 6).shape
-        (4, 6)
+      >>> from tg_frontend import Tensor
+      >>> Tensor.kaiming_normal(4, 6).shape
+      (4, 6)
     """
     sizes = checked_shape(shape, "kaiming_normal")
     std = math.sqrt(2 / (1 + a * a) / max(1, _number(prod(sizes[1:]), "kaiming_normal")))

@@ -42,12 +42,12 @@ def interpolate(
       align_corners: of all but nearest: whether the first and last elements keep their places.
 
     Raises:
-      ValueError: there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
+      ValueError: if there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[[1.0, 3.0]]]).interpolate(scale_factor=2).tolist()
-        [[[1.0, 1.5, 2.5, 3.0]]]
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[[1.0, 3.0]]]).interpolate(scale_factor=2).tolist()
+      [[[1.0, 1.5, 2.5, 3.0]]]
     """
     sizes, ratios = _sizes_and_ratios(x.shape, size, scale_factor, mode)
     if align_corners is not None and mode.startswith("nearest") and align_corners:
@@ -69,7 +69,7 @@ def _sizes_and_ratios(
     """The new sizes of the last axes, and how many old elements lie in one new element along each.
 
     Raises:
-      ValueError: there is no such mode; or not exactly one of ``size`` and ``scale_factor``; or they do not fit.
+      ValueError: if there is no such mode; or not exactly one of ``size`` and ``scale_factor``; or they do not fit.
     """
     if mode not in _SPATIAL:
         raise ValueError(f"interpolate: mode {mode!r}; there are {', '.join(_SPATIAL)}")

@@ -32,7 +32,7 @@ def promoted(x: A, other: Any, what: str) -> tuple[A, A]:
     """The operands of a product in the dtype to which both promote.
 
     Raises:
-      ValueError: they are on different devices.
+      ValueError: if they are on different devices.
     """
     w = as_tensor(x, other, what)
     if x.device != w.device:
@@ -52,12 +52,12 @@ def dot(x: A, w: Any, dtype: DTypeLike | None = None) -> A:
       shape (…, M, N) for this tensor of shape (…, M, K); a vector's own axis is left out.
 
     Raises:
-      ValueError: the K of the two differ, the other axes do not broadcast, or an operand is a number.
+      ValueError: if the K of the two differ, the other axes do not broadcast, or an operand is a number.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).dot(Tensor([1, 10]))
-        Tensor([21, 43])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).dot(Tensor([1, 10]))
+      Tensor([21, 43])
     """
     x, y = promoted(x, w, "matmul")
     if x.ndim == 0 or y.ndim == 0:
@@ -81,10 +81,10 @@ def matmul(t: A, x: Any, reverse: bool = False, dtype: DTypeLike | None = None) 
     """The same as :meth:`dot`; ``reverse`` exchanges the operands.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2], [3, 4]]).matmul(Tensor([[1], [10]]))
-        Tensor([[21],
-                [43]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).matmul(Tensor([[1], [10]]))
+      Tensor([[21],
+              [43]])
     """
     return dot(as_tensor(t, x, "matmul"), t, dtype) if reverse else dot(t, x, dtype)
 
@@ -110,12 +110,12 @@ def linear(x: A, weight: A, bias: A | None = None, dtype: DTypeLike | None = Non
       dtype: multiply, accumulate and return in this dtype (that of the sum with a bias, if there is one).
 
     Raises:
-      ValueError: the shapes do not fit.
+      ValueError: if the shapes do not fit.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [10.0]]), Tensor([0.5]))
-        Tensor([[21.5]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [10.0]]), Tensor([0.5]))
+      Tensor([[21.5]])
     """
     if weight.ndim == 1:
         out = x.mul(weight) if dtype is None else x.cast(dtype).mul(weight.cast(dtype))
@@ -128,9 +128,9 @@ def sequential(x: A, layers: list[Any]) -> A:
     """This tensor through callables, one after another.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([-4.0, 4.0]).sequential([Tensor.abs, Tensor.sqrt])
-        Tensor([2., 2.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-4.0, 4.0]).sequential([Tensor.abs, Tensor.sqrt])
+      Tensor([2., 2.])
     """
     out = x
     for layer in layers:

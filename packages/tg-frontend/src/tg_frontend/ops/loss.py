@@ -52,12 +52,12 @@ def binary_crossentropy(x: A, Y: A, reduction: str = "mean") -> A:
     """-Y log(x) - (1 - Y) log(1 - x) of probabilities x.
 
     Raises:
-      ValueError: the shapes differ, or there is no such reduction.
+      ValueError: if the shapes differ, or there is no such reduction.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.5, 0.25]).binary_crossentropy(Tensor([1.0, 0.0])).round(4)
-        Tensor(0.4904)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.5, 0.25]).binary_crossentropy(Tensor([1.0, 0.0])).round(4)
+      Tensor(0.4904)
     """
     _checked("binary_crossentropy", reduction)
     y = _same_shape(x, Y, "binary_crossentropy")
@@ -71,12 +71,12 @@ def binary_crossentropy_logits(x: A, Y: A, reduction: str = "mean", pos_weight: 
       pos_weight: weight of the positive cases, broadcast.
 
     Raises:
-      ValueError: the shapes differ, or there is no such reduction.
+      ValueError: if the shapes differ, or there is no such reduction.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1000.0]).binary_crossentropy_logits(Tensor([1.0, 1.0])).round(4)
-        Tensor(0.3466)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1000.0]).binary_crossentropy_logits(Tensor([1.0, 1.0])).round(4)
+      Tensor(0.3466)
     """
     _checked("binary_crossentropy_logits", reduction)
     y = _same_shape(x, Y, "binary_crossentropy_logits")
@@ -107,7 +107,7 @@ def _classes(x: A, Y: Any, axis: int, ignore_index: int | None, what: str) -> tu
     """Class numbers, of any integer type, and which of them count (None: all); what does not is class 0 then.
 
     Raises:
-      IndexError: one that the host knows, since it came in an array, is out of range.
+      IndexError: if one that the host knows, since it came in an array, is out of range.
     """
     classes = as_tensor(x, Y, what)
     n = x.shape[axis]
@@ -138,13 +138,13 @@ def sparse_categorical_crossentropy(
       label_smoothing: share of the target that is spread over all classes.
 
     Raises:
-      ValueError: the shapes do not fit, or there is no such reduction.
-      TypeError: the classes are no integers.
+      ValueError: if the shapes do not fit, or there is no such reduction.
+      TypeError: if the classes are no integers.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[0.0, 2.0], [0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1, 0])).round(4)
-        Tensor(0.41)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.0, 2.0], [0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1, 0])).round(4)
+      Tensor(0.41)
     """
     what = "sparse_categorical_crossentropy"
     _checked(what, reduction, label_smoothing)
@@ -175,13 +175,13 @@ def cross_entropy(
       ignore_index: class number that does not count; None: all do.
 
     Raises:
-      ValueError: the shapes do not fit, or there is no such reduction.
+      ValueError: if the shapes do not fit, or there is no such reduction.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> scores = Tensor([[0.0, 2.0], [0.0, 0.0]])
-        >>> scores.cross_entropy(Tensor([1, 0]), reduction="none").round(4)
-        Tensor([0.1269, 0.6931])
+      >>> from tg_frontend import Tensor
+      >>> scores = Tensor([[0.0, 2.0], [0.0, 0.0]])
+      >>> scores.cross_entropy(Tensor([1, 0]), reduction="none").round(4)
+      Tensor([0.1269, 0.6931])
     """
     what = "cross_entropy"
     _checked(what, reduction, label_smoothing)
@@ -212,12 +212,12 @@ def nll_loss(
       ignore_index: class number that does not count.
 
     Raises:
-      ValueError: the shapes do not fit, or there is no such reduction.
+      ValueError: if the shapes do not fit, or there is no such reduction.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[0.5, 0.5], [0.25, 0.75]]).log().nll_loss(Tensor([0, 1])).round(4)
-        Tensor(0.4904)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.5, 0.5], [0.25, 0.75]]).log().nll_loss(Tensor([0, 1])).round(4)
+      Tensor(0.4904)
     """
     what = "nll_loss"
     _checked(what, reduction)

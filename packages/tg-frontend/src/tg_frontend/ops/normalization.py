@@ -21,13 +21,13 @@ def layernorm(x: A, axis: int | Sequence[int] = -1, eps: float = 1e-5) -> A:
     """The tensor less its mean, over its standard deviation (uncorrected), along axes.
 
     Raises:
-      IndexError: an axis is out of range.
+      IndexError: if an axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1.0, 3.0], [2.0, 6.0]]).layernorm().round(3)
-        Tensor([[-1.,  1.],
-                [-1.,  1.]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 3.0], [2.0, 6.0]]).layernorm().round(3)
+      Tensor([[-1.,  1.],
+              [-1.,  1.]])
     """
     axes = axes_of(x, axis, "layernorm")
     x = floating(x)
@@ -42,16 +42,16 @@ def batchnorm(
     """(x - mean) * weight * invstd + bias, the vectors lying along ``axis``.
 
     Raises:
-      ValueError: a vector does not fit.
-      IndexError: an axis is out of range.
+      ValueError: if a vector does not fit.
+      IndexError: if an axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 10.0], [3.0, 30.0]])
-        >>> mean, deviation = x.mean(0), x.std(0, correction=0)
-        >>> x.batchnorm(None, None, mean, 1 / deviation).round(4)
-        Tensor([[-1., -1.],
-                [ 1.,  1.]])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 10.0], [3.0, 30.0]])
+      >>> mean, deviation = x.mean(0), x.std(0, correction=0)
+      >>> x.batchnorm(None, None, mean, 1 / deviation).round(4)
+      Tensor([[-1., -1.],
+              [ 1.,  1.]])
     """
     axes = axes_of(x, axis, "batchnorm")
     shape = tuple(dim if i in axes else 1 for i, dim in enumerate(x.shape))
@@ -76,9 +76,9 @@ def normalize(x: A, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A:
     is the greatest absolute value, for minus infinity the least.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[3.0, 4.0]]).normalize().round(4)
-        Tensor([[0.6, 0.8]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[3.0, 4.0]]).normalize().round(4)
+      Tensor([[0.6, 0.8]])
     """
     axis = x._axis(dim, "normalize")
 

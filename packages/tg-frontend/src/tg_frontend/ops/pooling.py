@@ -70,12 +70,12 @@ def max_pool2d(
       The maxima; with ``return_indices`` they and the positions.
 
     Raises:
-      ValueError: no window fits.
+      ValueError: if no window fits.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).max_pool2d()[0, 0]
-        Tensor([[6.]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).max_pool2d()[0, 0]
+      Tensor([[6.]])
     """
     arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "max_pool2d")
     kernel, steps, gaps, _, pads = arguments
@@ -113,12 +113,12 @@ def avg_pool2d(
       count_include_pad: whether padding is counted.
 
     Raises:
-      ValueError: no window fits.
+      ValueError: if no window fits.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).avg_pool2d()[0, 0]
-        Tensor([[3.]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).avg_pool2d()[0, 0]
+      Tensor([[3.]])
     """
     arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "avg_pool2d")
     kernel, steps, gaps, pads, whole = arguments
@@ -154,16 +154,16 @@ def max_unpool2d(
       output_size: sizes of the last axes of the result; those that fit the windows if not given.
 
     Raises:
-      ValueError: the shapes differ.
-      TypeError: the positions are no integers.
+      ValueError: if the shapes differ.
+      TypeError: if the positions are no integers.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[[[1.0, 2.0], [3.0, 6.0]]]])
-        >>> most, where = x.max_pool2d(return_indices=True)
-        >>> most.max_unpool2d(where)[0, 0]
-        Tensor([[0., 0.],
-                [0., 6.]])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[[[1.0, 2.0], [3.0, 6.0]]]])
+      >>> most, where = x.max_pool2d(return_indices=True)
+      >>> most.max_unpool2d(where)[0, 0]
+      Tensor([[0., 0.],
+              [0., 6.]])
     """
     what = "max_unpool2d"
     n = 2 if isinstance(kernel_size, int) else len(kernel_size)

@@ -20,9 +20,9 @@ def isnan(x: A) -> A:
     """Where a float is not a number.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, float("nan")]).isnan()
-        Tensor([False,  True])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, float("nan")]).isnan()
+      Tensor([False,  True])
     """
     return alu(x, Ops.CMPNE, x)
 
@@ -31,9 +31,9 @@ def isinf(x: A, detect_positive: bool = True, detect_negative: bool = True) -> A
     """Where a float is infinite, of the signs asked for.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, float("-inf")]).isinf()
-        Tensor([False,  True])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, float("-inf")]).isinf()
+      Tensor([False,  True])
     """
     if x.dtype.kind != "float":
         return constant(x, False, dtypes.bool, "isinf")
@@ -45,9 +45,9 @@ def isfinite(x: A) -> A:
     """Where a number is neither infinite nor NaN.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, float("inf"), float("nan")]).isfinite()
-        Tensor([ True, False, False])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, float("inf"), float("nan")]).isfinite()
+      Tensor([ True, False, False])
     """
     return ~(isinf(x) | isnan(x))
 
@@ -56,9 +56,9 @@ def isclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_na
     """Where abs(x - other) <= atol + rtol * abs(other), or both are the same infinity.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0 + 1e-7, 2.1]))
-        Tensor([ True, False])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0 + 1e-7, 2.1]))
+      Tensor([ True, False])
     """
     a, b = pair(x.detach(), other, "isclose")
     a, b = floating(a), floating(b.detach())
@@ -71,8 +71,8 @@ def allclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_n
     """Whether every element is close to the other, as :meth:`isclose` says. Computes it now.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 2.0]).allclose(Tensor([1.0 + 1e-7, 2.0]))
-        True
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0]).allclose(Tensor([1.0 + 1e-7, 2.0]))
+      True
     """
     return bool(isclose(x, other, rtol, atol, equal_nan).all().item())

@@ -37,12 +37,12 @@ def manual_seed(seed: int = 0) -> None:
     """Makes the random numbers that follow a function of ``seed``. Without it, each process draws its own.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.manual_seed(42)
-        >>> a = Tensor.rand(3)
-        >>> Tensor.manual_seed(42)
-        >>> (a == Tensor.rand(3)).all().item()
-        True
+      >>> from tg_frontend import Tensor
+      >>> Tensor.manual_seed(42)
+      >>> a = Tensor.rand(3)
+      >>> Tensor.manual_seed(42)
+      >>> (a == Tensor.rand(3)).all().item()
+      True
     """
     _outside_of_a_record("manual_seed")
     STREAMS.reseed(seed)
@@ -55,15 +55,15 @@ def get_rng_state(cls: type[A]) -> A:
     same draws as a call of the function would.
 
     Raises:
-      RuntimeError: TinyJit is recording; a replay would not read it again.
+      RuntimeError: if TinyJit is recording; a replay would not read it again.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> state = Tensor.get_rng_state()
-        >>> a = Tensor.rand(3)
-        >>> Tensor.set_rng_state(state)
-        >>> (a == Tensor.rand(3)).all().item()
-        True
+      >>> from tg_frontend import Tensor
+      >>> state = Tensor.get_rng_state()
+      >>> a = Tensor.rand(3)
+      >>> Tensor.set_rng_state(state)
+      >>> (a == Tensor.rand(3)).all().item()
+      True
     """
     _outside_of_a_record("get_rng_state")
     return cls(STREAMS.state(), device=disk.HOST)
@@ -76,16 +76,16 @@ def set_rng_state(state: Any) -> None:
       state: the tensor that it gave, on any device, or its 16 bytes.
 
     Raises:
-      ValueError: it is no such state.
-      RuntimeError: TinyJit is recording; a replay would not set it again.
+      ValueError: if it is no such state.
+      RuntimeError: if TinyJit is recording; a replay would not set it again.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> state = Tensor.get_rng_state()
-        >>> first = Tensor.randn(3)
-        >>> Tensor.set_rng_state(state)
-        >>> (first == Tensor.randn(3)).all().item()
-        True
+      >>> from tg_frontend import Tensor
+      >>> state = Tensor.get_rng_state()
+      >>> first = Tensor.randn(3)
+      >>> Tensor.set_rng_state(state)
+      >>> (first == Tensor.randn(3)).all().item()
+      True
     """
     _outside_of_a_record("set_rng_state")
     raw = state.to(disk.HOST).data() if isinstance(state, Array) else state
@@ -99,7 +99,7 @@ def fractions(cls: type[A], shape: tuple[sint, ...], device: str | None, dtype: 
     """Uniform from 0 to below 1, not computed yet.
 
     Raises:
-      TypeError: the dtype is no float.
+      TypeError: if the dtype is no float.
     """
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     if kind.kind != "float":
@@ -123,14 +123,14 @@ def rand(
     """Uniform from 0 to below 1.
 
     Raises:
-      ValueError: a size is negative.
-      TypeError: the dtype is no float.
+      ValueError: if a size is negative.
+      TypeError: if the dtype is no float.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor.rand(100)
-        >>> x.shape, (x >= 0).all().item(), (x < 1).all().item()
-        ((100,), True, True)
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor.rand(100)
+      >>> x.shape, (x >= 0).all().item(), (x < 1).all().item()
+      ((100,), True, True)
     """
     return _finish(fractions(cls, checked_shape(shape, "rand"), device, dtype, "rand"), requires_grad)
 
@@ -147,13 +147,13 @@ def uniform(
     """Uniform from ``low`` to below ``high``.
 
     Raises:
-      ValueError: ``low`` is above ``high``, or one is not finite.
+      ValueError: if ``low`` is above ``high``, or one is not finite.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor.uniform(100, low=-2, high=3)
-        >>> (x >= -2).all().item(), (x < 3).all().item()
-        (True, True)
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor.uniform(100, low=-2, high=3)
+      >>> (x >= -2).all().item(), (x < 3).all().item()
+      (True, True)
     """
     if not (low <= high and math.isfinite(high - low)):
         raise ValueError(f"uniform: from {low} to {high} is no range")
@@ -182,14 +182,14 @@ def randn(
     """Normal with mean 0 and standard deviation 1.
 
     Raises:
-      ValueError: a size is negative.
-      TypeError: the dtype is no float.
+      ValueError: if a size is negative.
+      TypeError: if the dtype is no float.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.manual_seed(0)
-        >>> abs(Tensor.randn(1000).mean().item()) < 0.1
-        True
+      >>> from tg_frontend import Tensor
+      >>> Tensor.manual_seed(0)
+      >>> abs(Tensor.randn(1000).mean().item()) < 0.1
+      True
     """
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     return _finish(_gauss(cls, checked_shape(shape, "randn"), device, kind, "randn").cast(kind), requires_grad)
@@ -207,13 +207,13 @@ def normal(
     """Normal with the given mean and standard deviation.
 
     Raises:
-      ValueError: the standard deviation is negative or NaN.
+      ValueError: if the standard deviation is negative or NaN.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.manual_seed(0)
-        >>> round(Tensor.normal(1000, mean=5, std=0.01).mean().item(), 1)
-        5.0
+      >>> from tg_frontend import Tensor
+      >>> Tensor.manual_seed(0)
+      >>> round(Tensor.normal(1000, mean=5, std=0.01).mean().item(), 1)
+      5.0
     """
     if not std >= 0:
         raise ValueError(f"normal: a standard deviation is 0 or more, got {std}")
@@ -234,14 +234,14 @@ def randint(
     """Integers from ``low`` to below ``high``, each as likely to within (high - low) / 2**32.
 
     Raises:
-      ValueError: the range is empty, or wider than 2**32.
-      TypeError: a bound or the dtype is no integer.
+      ValueError: if the range is empty, or wider than 2**32.
+      TypeError: if a bound or the dtype is no integer.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor.randint(100, low=3, high=5)
-        >>> sorted(set(x.tolist()))
-        [3, 4]
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor.randint(100, low=3, high=5)
+      >>> sorted(set(x.tolist()))
+      [3, 4]
     """
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_int
     if not isinstance(low, int) or not isinstance(high, int) or not dtypes.is_int(kind):
@@ -264,9 +264,9 @@ def rand_like(
     """Uniform from 0 to below 1, in this tensor's shape, dtype and device, unless others are given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1.0, 2.0]]).rand_like().shape
-        (1, 2)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 2.0]]).rand_like().shape
+      (1, 2)
     """
     name, kind = placed_like(x, device, dtype)
     return rand(type(x), *x.shape, device=name, dtype=kind, requires_grad=requires_grad)
@@ -278,9 +278,9 @@ def randn_like(
     """Normal with mean 0 and deviation 1, in this tensor's shape, dtype and device, unless others are given.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1.0, 2.0]]).randn_like(dtype="float64").dtype
-        dtypes.float64
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 2.0]]).randn_like(dtype="float64").dtype
+      dtypes.float64
     """
     name, kind = placed_like(x, device, dtype)
     return randn(type(x), *x.shape, device=name, dtype=kind, requires_grad=requires_grad)

@@ -13,13 +13,13 @@ def rearrange(x: A, formula: str, **sizes: int) -> A:
     ``...`` stands for the axes that are not named, also in parentheses on the right.
 
     Raises:
-      ValueError: the formula does not fit the shape.
+      ValueError: if the formula does not fit the shape.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2, 3, 4]]).rearrange("b (h w) -> b w h", h=2)
-        Tensor([[[1, 3],
-                 [2, 4]]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2, 3, 4]]).rearrange("b (h w) -> b w h", h=2)
+      Tensor([[[1, 3],
+               [2, 4]]])
     """
     left, arrow, right = formula.partition("->")
     if not arrow:
@@ -50,7 +50,7 @@ def _axis_groups(text: str, formula: str) -> list[list[str]]:
     """One side of a formula as the names of each axis.
 
     Raises:
-      ValueError: the parentheses do not match.
+      ValueError: if the parentheses do not match.
     """
     groups: list[list[str]] = []
     inside = False

@@ -20,13 +20,13 @@ def repeat(x: A, *repeats: Any) -> A:
     """The whole tensor repeated along each axis; more counts than axes add axes in front.
 
     Raises:
-      ValueError: there are fewer counts than axes, or one is negative.
+      ValueError: if there are fewer counts than axes, or one is negative.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[1, 2]]).repeat(2, 2)
-        Tensor([[1, 2, 1, 2],
-                [1, 2, 1, 2]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2]]).repeat(2, 2)
+      Tensor([[1, 2, 1, 2],
+              [1, 2, 1, 2]])
     """
     counts = args_to_tuple(repeats, "repeat")
     if len(counts) < x.ndim or any(isinstance(c, int) and c < 0 for c in counts):
@@ -41,9 +41,9 @@ def repeat_interleave(x: A, repeats: int, dim: int | None = None) -> A:
     """Each element ``repeats`` times in a row along an axis, or of the flattened tensor.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2]).repeat_interleave(2)
-        Tensor([1, 1, 2, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).repeat_interleave(2)
+      Tensor([1, 1, 2, 2])
     """
     if not isinstance(repeats, int) or repeats < 0:
         raise ValueError(f"repeat_interleave: {repeats!r} is not a number of repeats")
@@ -59,9 +59,9 @@ def roll(x: A, shifts: int | Sequence[int], dims: int | Sequence[int] | None = N
     """The elements moved along axes; those that leave at one end come in at the other. None: of the flat tensor.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).roll(1)
-        Tensor([3, 1, 2])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).roll(1)
+      Tensor([3, 1, 2])
     """
     moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
     if dims is None:

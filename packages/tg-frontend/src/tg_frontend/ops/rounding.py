@@ -10,9 +10,9 @@ def ceil(x: A) -> A:
     """The least whole number not below.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.2, -1.2]).ceil()
-        Tensor([ 2., -1.])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.2, -1.2]).ceil()
+      Tensor([ 2., -1.])
     """
     if x.dtype.kind != "float":
         return copied(x)
@@ -27,11 +27,11 @@ def round(x: A, decimals: int = 0) -> A:
       decimals: digits kept behind the point; of a negative number so many before it become 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.5, 1.5, 2.345]).round()
-        Tensor([0., 2., 2.])
-        >>> Tensor([0.5, 1.5, 2.345]).round(1)
-        Tensor([0.5, 1.5, 2.3])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.5, 1.5, 2.345]).round()
+      Tensor([0., 2., 2.])
+      >>> Tensor([0.5, 1.5, 2.345]).round(1)
+      Tensor([0.5, 1.5, 2.3])
     """
     if decimals:
         if x.dtype.kind != "float":

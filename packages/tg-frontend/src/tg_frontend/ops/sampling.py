@@ -24,12 +24,12 @@ def randperm(cls: type[A], n: int, device: str | None = None, dtype: DTypeLike |
     """The integers from 0 to n - 1 in random order. The work grows with n squared.
 
     Raises:
-      ValueError: ``n`` is negative.
+      ValueError: if ``n`` is negative.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> sorted(Tensor.randperm(5).tolist())
-        [0, 1, 2, 3, 4]
+      >>> from tg_frontend import Tensor
+      >>> sorted(Tensor.randperm(5).tolist())
+      [0, 1, 2, 3, 4]
     """
     sizes = checked_shape((n,), "randperm")
     words = cls._wrap(random_words(sizes, placed(device))[0].contiguous())
@@ -40,16 +40,16 @@ def dropout(x: A, p: float = 0.5) -> A:
     """In training: elements dropped (0) with probability ``p``, the others over 1 - p. Else the tensor itself.
 
     Raises:
-      ValueError: ``p`` is not between 0 and 1.
+      ValueError: if ``p`` is not between 0 and 1.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor.ones(4).dropout(0.5)
-        Tensor([1., 1., 1., 1.])
-        >>> with Tensor.train():
-        ...     kept = Tensor.ones(1000).dropout(0.5)
-        >>> sorted(set(kept.tolist()))
-        [0.0, 2.0]
+      >>> from tg_frontend import Tensor
+      >>> Tensor.ones(4).dropout(0.5)
+      Tensor([1., 1., 1., 1.])
+      >>> with Tensor.train():
+      ...     kept = Tensor.ones(1000).dropout(0.5)
+      >>> sorted(set(kept.tolist()))
+      [0.0, 2.0]
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: {p!r} is not a probability")
@@ -68,13 +68,13 @@ def multinomial(x: A, num_samples: int = 1, replacement: bool = False) -> A:
     which nothing can be drawn gives -1.
 
     Raises:
-      ValueError: the shape has not one or two axes; a weight is negative, infinite or NaN; a row has none above 0,
+      ValueError: if the shape has not one or two axes; a weight is negative, infinite or NaN; a row has none above 0,
         or without replacement fewer than are drawn.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1.0, 0.0]).multinomial(3, replacement=True)
-        Tensor([1, 1, 1])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1.0, 0.0]).multinomial(3, replacement=True)
+      Tensor([1, 1, 1])
     """
     if not 1 <= x.ndim <= 2 or num_samples < 1:
         raise ValueError(f"multinomial: {num_samples!r} samples of weights of shape {x.shape}")

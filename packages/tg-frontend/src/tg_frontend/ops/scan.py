@@ -73,12 +73,12 @@ def cumsum(x: A, axis: int = 0, dtype: DTypeLike | None = None) -> A:
       dtype: of the sums; as of :meth:`sum` if not given.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).cumsum()
-        Tensor([1, 3, 6], dtype=int64)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).cumsum()
+      Tensor([1, 3, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
     return _scanned(x, axis, "cumsum", Sum, lambda a, b: a + b, 0)
@@ -91,12 +91,12 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
       dtype: of the products; as of :meth:`prod` if not given.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).cumprod(0)
-        Tensor([1, 2, 6], dtype=int64)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).cumprod(0)
+      Tensor([1, 2, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
     return _scanned(x, axis, "cumprod", Prod, lambda a, b: a * b, 1)
@@ -119,12 +119,12 @@ def cummax(x: A, axis: int = 0) -> tuple[A, A]:
     """The maximum of the elements up to each, and where it is (the last of equals), along an axis.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 3, 2]).cummax()
-        (Tensor([1, 3, 3]), Tensor([0, 1, 1]))
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 3, 2]).cummax()
+      (Tensor([1, 3, 3]), Tensor([0, 1, 1]))
     """
     return _cummax(x, axis, "cummax")
 
@@ -133,12 +133,12 @@ def cummin(x: A, axis: int = 0) -> tuple[A, A]:
     """The minimum of the elements up to each, and where it is (the last of equals), along an axis.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([3, 1, 2]).cummin()
-        (Tensor([3, 1, 1]), Tensor([0, 1, 1]))
+      >>> from tg_frontend import Tensor
+      >>> Tensor([3, 1, 2]).cummin()
+      (Tensor([3, 1, 1]), Tensor([0, 1, 1]))
     """
     if x.dtype.kind == "float":
         values, at = _cummax(-x, axis, "cummin")
@@ -151,12 +151,12 @@ def logcumsumexp(x: A, axis: int = 0) -> A:
     """log(sum(exp(x))) of the elements up to each, along an axis, without overflow.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp().round(4)
-        Tensor([0.    , 0.6931, 1.0986])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp().round(4)
+      Tensor([0.    , 0.6931, 1.0986])
     """
     place = x._axis(axis, "logcumsumexp")
     floats = floating(x)

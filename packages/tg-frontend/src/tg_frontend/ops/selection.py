@@ -40,13 +40,13 @@ def masked_select(x: A, mask: A, size: int | None = None, fill_value: ConstType 
         once to find out.
 
     Raises:
-      TypeError: the mask is no tensor of bools.
-      ValueError: the shapes do not broadcast.
+      TypeError: if the mask is no tensor of bools.
+      ValueError: if the shapes do not broadcast.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3]).masked_select(Tensor([True, False, True]))
-        Tensor([1, 3])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).masked_select(Tensor([True, False, True]))
+      Tensor([1, 3])
     """
     if not isinstance(mask, Array) or mask.dtype.kind != "bool":
         kind = f"a tensor of {mask.dtype.name}" if isinstance(mask, Array) else f"a {type(mask).__name__}"
@@ -72,10 +72,10 @@ def nonzero(x: A, size: int | None = None, fill_value: int = 0, as_tuple: bool =
       The tensor, or with ``as_tuple`` the vectors.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[0, 1], [2, 0]]).nonzero()
-        Tensor([[0, 1],
-                [1, 0]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0, 1], [2, 0]]).nonzero()
+      Tensor([[0, 1],
+              [1, 0]])
     """
     if not isinstance(fill_value, int):
         raise TypeError(f"nonzero: fill_value is an integer, got {fill_value!r}")

@@ -27,12 +27,12 @@ def softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
     """exp(x) / sum(exp(x)) along an axis, without overflow.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1.0, 2.0]).softmax().round(4)
-        Tensor([0.09  , 0.2447, 0.6652])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1.0, 2.0]).softmax().round(4)
+      Tensor([0.09  , 0.2447, 0.6652])
     """
     floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "softmax")
     powers = exp(_shifted(floats, place)[0])
@@ -43,12 +43,12 @@ def log_softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
     """The logarithm of :meth:`softmax`, accurate where that is tiny.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1.0, 2.0]).log_softmax().round(4)
-        Tensor([-2.4076, -1.4076, -0.4076])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1.0, 2.0]).log_softmax().round(4)
+      Tensor([-2.4076, -1.4076, -0.4076])
     """
     floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "log_softmax")
     shifted = _shifted(floats, place)[0]
@@ -59,9 +59,9 @@ def softmin(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
     """:meth:`softmax` of -x.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1.0, 2.0]).softmin().round(4)
-        Tensor([0.6652, 0.2447, 0.09  ])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1.0, 2.0]).softmin().round(4)
+      Tensor([0.6652, 0.2447, 0.09  ])
     """
     return softmax(-x, axis, dtype)
 
@@ -70,12 +70,12 @@ def logsumexp(x: A, axis: int | None = None, keepdim: bool = False) -> A:
     """log(sum(exp(x))) along an axis (None: over everything), without overflow.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([[0.0, 0.0], [1000.0, 1000.0]]).logsumexp(1).round(4)
-        Tensor([6.9309998e-01, 1.0006932e+03])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.0, 0.0], [1000.0, 1000.0]]).logsumexp(1).round(4)
+      Tensor([6.9309998e-01, 1.0006932e+03])
     """
     if axis is None:
         out = logsumexp(x.flatten(), 0)

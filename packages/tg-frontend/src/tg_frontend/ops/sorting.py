@@ -45,13 +45,13 @@ def sort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> 
       stable: for those who come from elsewhere: the order is stable in either case.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> values, where = Tensor([3, 1, 2]).sort()
-        >>> values.tolist(), where.tolist()
-        ([1, 2, 3], [1, 2, 0])
+      >>> from tg_frontend import Tensor
+      >>> values, where = Tensor([3, 1, 2]).sort()
+      >>> values.tolist(), where.tolist()
+      ([1, 2, 3], [1, 2, 0])
     """
     axis = x._axis(dim, "sort")
     if x.ndim == 0 or x.numel() == 0:
@@ -64,12 +64,12 @@ def argsort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) 
     """Where the elements in order are along an axis (int32); ``stable`` is as of :meth:`sort`.
 
     Raises:
-      IndexError: the axis is out of range.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([3, 1, 2]).argsort()
-        Tensor([1, 2, 0])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([3, 1, 2]).argsort()
+      Tensor([1, 2, 0])
     """
     return sort(x, dim, descending)[1]
 
@@ -81,13 +81,13 @@ def topk(x: A, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True
       sorted_: for those who come from elsewhere: the result is in order in either case.
 
     Raises:
-      ValueError: the axis has fewer than ``k`` elements.
-      IndexError: the axis is out of range.
+      ValueError: if the axis has fewer than ``k`` elements.
+      IndexError: if the axis is out of range.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([3, 1, 2]).topk(2)
-        (Tensor([3, 2]), Tensor([0, 2]))
+      >>> from tg_frontend import Tensor
+      >>> Tensor([3, 1, 2]).topk(2)
+      (Tensor([3, 2]), Tensor([0, 2]))
     """
     axis = x._axis(dim, "topk")
     n = sure_of(x.shape[axis], k, x.shape) if x.ndim and isinstance(k, int) else 1

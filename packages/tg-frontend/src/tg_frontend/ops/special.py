@@ -12,9 +12,9 @@ def erf(x: A) -> A:
     """The error function.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1.0]).erf().round(4)
-        Tensor([0.    , 0.8427])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1.0]).erf().round(4)
+      Tensor([0.    , 0.8427])
     """
     return elementary(x, Ops.ERF)
 
@@ -23,8 +23,8 @@ def erfc(x: A) -> A:
     """1 less the error function, accurate where that is tiny.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([0.0, 1.0]).erfc().round(4)
-        Tensor([1.    , 0.1573])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1.0]).erfc().round(4)
+      Tensor([1.    , 0.1573])
     """
     return elementary(x, Ops.ERFC)

@@ -22,10 +22,10 @@ def var(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> 
     """The variance: squared distances from the mean, summed and divided by the count less ``correction``.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.var(axis=0)
-        Tensor([2., 2.])
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> x.var(axis=0)
+      Tensor([2., 2.])
     """
     return var_mean(x, axis, keepdim, correction)[0]
 
@@ -34,10 +34,10 @@ def var_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1
     """:meth:`var` and :meth:`mean`.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> x.var_mean(axis=0)
-        (Tensor([2., 2.]), Tensor([2., 3.]))
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+      >>> x.var_mean(axis=0)
+      (Tensor([2., 2.]), Tensor([2., 3.]))
     """
     axes = axes_of(x, axis, "var")
     floats = floating(x)
@@ -62,9 +62,9 @@ def std(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> 
     """The square root of :meth:`var`; the gradient where that is 0 is 0.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 3.0]).std(correction=0)
-        Tensor(1.)
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 3.0]).std(correction=0)
+      Tensor(1.)
     """
     return _root(var(x, axis, keepdim, correction))
 
@@ -73,9 +73,9 @@ def std_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1
     """:meth:`std` and :meth:`mean`.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1.0, 3.0]).std_mean(correction=0)
-        (Tensor(1.), Tensor(2.))
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 3.0]).std_mean(correction=0)
+      (Tensor(1.), Tensor(2.))
     """
     var, mean = var_mean(x, axis, keepdim, correction)
     return _root(var), mean

@@ -132,7 +132,7 @@ def random_words(shape: tuple[sint, ...], device: str) -> Words:
     """Two independent uniform words for each element, uint32, from a stream of their own.
 
     Raises:
-      ValueError: there are more than 2**32 elements.
+      ValueError: if there are more than 2**32 elements.
     """
     size = prod(shape)
     if upper(size) > 1 << 32:

@@ -172,13 +172,13 @@ def unfold(x: A, dim: int, size: sint, step: int) -> A:
     """Windows of ``size`` every ``step`` elements along an axis; the window is the new last axis.
 
     Raises:
-      ValueError: no window fits, or a number is not positive.
+      ValueError: if no window fits, or a number is not positive.
 
     Example:
-        >>> from tg_frontend import Tensor
-        >>> Tensor([1, 2, 3, 4, 5]).unfold(0, size=3, step=2)
-        Tensor([[1, 2, 3],
-                [3, 4, 5]])
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3, 4, 5]).unfold(0, size=3, step=2)
+      Tensor([[1, 2, 3],
+              [3, 4, 5]])
     """
     axis = x._axis(dim, "unfold")
     if x.ndim == 0:  # one element is an axis of one, as PyTorch has it

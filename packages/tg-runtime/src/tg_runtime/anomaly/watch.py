@@ -70,7 +70,7 @@ class Watch:
         """Looks at what the kernel wrote.
 
         Raises:
-          AnomalyError: there is a bad element that an operation made of operands that are not.
+          AnomalyError: if there is a bad element that an operation made of operands that are not.
         """
         for store in self._kernel.src:
             slot, st = store.arg

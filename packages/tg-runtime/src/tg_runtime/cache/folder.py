@@ -75,7 +75,7 @@ class Folder:
         """A descriptor of a regular file of ours; a new one, with ``O_CREAT``, is for us alone.
 
         Raises:
-          OSError: there is none, or something else has that name.
+          OSError: if there is none, or something else has that name.
         """
         flags |= _READ | getattr(os, "O_NONBLOCK", 0)
         handle = os.open(self._place(name), flags, 0o600, dir_fd=self._handle)

@@ -27,7 +27,7 @@ class ClangCompiler(Compiler):
       allow_gcc: take gcc where there is no clang; right for a user's plain C, not for what our renderer writes.
 
     Raises:
-      DeviceUnavailable: there is no such compiler.
+      DeviceUnavailable: if there is no such compiler.
     """
 
     def __init__(self, arch: CPUArch | None = None, language: str = "c", allow_gcc: bool = False) -> None:
@@ -59,7 +59,7 @@ class ClangCompiler(Compiler):
         """The object file of a source text.
 
         Raises:
-          CompileError: the compiler rejects it; it is kept in a file that the message names.
+          CompileError: if the compiler rejects it; it is kept in a file that the message names.
         """
         command = [self.path, "-x", self.language, *self.flags, "-", "-o", "-"]
         if "clang" not in os.path.basename(os.path.realpath(self.path)):
@@ -73,7 +73,7 @@ class ClangCompiler(Compiler):
         """Looks whether the processor is known; this runs the compiler.
 
         Raises:
-          DevSyntaxError: the compiler does not know it, or one of the extensions.
+          DevSyntaxError: if the compiler does not know it, or one of the extensions.
         """
         command = [self.path, "-x", "c", *self.flags, "-fsyntax-only", os.devnull]
         done = subprocess.run(command, capture_output=True, text=True)

@@ -104,7 +104,7 @@ class LLVMCompiler(Compiler):
         """The target machine.
 
         Raises:
-          DevSyntaxError: LLVM does not know the processor, or one of the extensions.
+          DevSyntaxError: if LLVM does not know the processor, or one of the extensions.
         """
         binding = _binding()
         triple, cpu, features = host()
@@ -132,7 +132,7 @@ class LLVMCompiler(Compiler):
         """Looks whether the processor is known; this loads LLVM.
 
         Raises:
-          DevSyntaxError: LLVM does not know it, or one of the extensions.
+          DevSyntaxError: if LLVM does not know it, or one of the extensions.
         """
         _ = self.machine
 
@@ -144,8 +144,8 @@ class LLVMCompiler(Compiler):
         loops.
 
         Raises:
-          CompileError: LLVM rejects the text, or masks stores nevertheless.
-          MemoryError: there is too little for LLVM, which would end the process.
+          CompileError: if LLVM rejects the text, or masks stores nevertheless.
+          MemoryError: if there is too little for LLVM, which would end the process.
         """
         _require_memory(_LEAST_BYTES + _BYTES_PER_CHARACTER * len(src))
         module = self._optimised(src, vectors=True)
@@ -183,7 +183,7 @@ class LLVMCompiler(Compiler):
         """The object file of LLVM IR text.
 
         Raises:
-          CompileError: LLVM rejects the text; it is kept in a file that the message names.
+          CompileError: if LLVM rejects the text; it is kept in a file that the message names.
           MemoryError: as of :meth:`module`.
         """
         module = self.module(src)
@@ -204,7 +204,7 @@ def _require_memory(nbytes: int) -> None:
     """Raises unless the process can get so much memory, which it tries.
 
     Raises:
-      MemoryError: a limit (``ulimit -v``) or the system refuses.
+      MemoryError: if a limit (``ulimit -v``) or the system refuses.
     """
     try:
         if hasattr(mmap, "MAP_PRIVATE"):

@@ -130,7 +130,7 @@ class Allocator(ABC, Generic[T]):
         """The part of ``opaque`` that begins at ``byte_offset``; it does not own its memory.
 
         Raises:
-          TypeError: the device has no sub-buffers.
+          TypeError: if the device has no sub-buffers.
         """
         raise TypeError(f"{self.device} has no sub-buffers (asked for {nbytes} bytes at {byte_offset})")
 
@@ -150,8 +150,8 @@ class Allocator(ABC, Generic[T]):
         """Allocates ``nbytes`` bytes.
 
         Raises:
-          ValueError: ``nbytes`` is negative.
-          OutOfMemory: there is not so much; the message says how much was asked, how much is held, and by whom.
+          ValueError: if ``nbytes`` is negative.
+          OutOfMemory: if there is not so much; the message says how much was asked, how much is held, and by whom.
         """
         if nbytes < 0:
             raise ValueError(f"{self.device}: cannot allocate {nbytes} bytes")
@@ -250,8 +250,8 @@ class LRUAllocator(Allocator[T]):
         """A block from the cache or a new one; on MemoryError collects garbage, empties the cache and tries again.
 
         Raises:
-          ValueError: ``nbytes`` is negative.
-          OutOfMemory: there is not so much, even with the cache emptied.
+          ValueError: if ``nbytes`` is negative.
+          OutOfMemory: if there is not so much, even with the cache emptied.
         """
         if nbytes < 0 or (options is not DEFAULT_OPTIONS and options.external_ptr is not None):
             return super().alloc(nbytes, options)

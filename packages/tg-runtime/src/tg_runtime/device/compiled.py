@@ -124,8 +124,8 @@ class Compiled:
         """Compiles and loads a kernel.
 
         Raises:
-          CompileError: the device's compiler rejects it.
-          DeviceError: the device runs no programs.
+          CompileError: if the device's compiler rejects it.
+          DeviceError: if the device runs no programs.
         """
         return self.kernels.loaded(self, kernel)
 
@@ -152,7 +152,7 @@ class Compiled:
         """Raises unless a device of this class can be opened on this machine.
 
         Raises:
-          DeviceUnavailable: it cannot; the message says why.
+          DeviceUnavailable: if it cannot; the message says why.
         """
         problem = cls.unavailable(entry)
         if problem is not None:
@@ -212,7 +212,7 @@ class Interpreted(Compiled):
         """A function that executes ``ast`` on the allocator's opaque buffers.
 
         Raises:
-          DeviceError: the device interprets no ASTs.
+          DeviceError: if the device interprets no ASTs.
         """
         from ..errors import DeviceError
 

@@ -30,7 +30,7 @@ class Compiler(ABC):
         """The binary of ``src``.
 
         Raises:
-          CompileError: the source is rejected; it is kept in a file that the message names.
+          CompileError: if the source is rejected; it is kept in a file that the message names.
         """
 
     def rest(self) -> None:
@@ -81,9 +81,9 @@ def rejected(what: str, detail: str, source: str, suffix: str) -> CompileError:
       The error, to be raised.
 
     Example:
-        >>> error = rejected("C", "x.c:2:9: error: missing", "int main() {\\n  return x;\\n}\\n", ".c")
-        >>> error.line, "line 2: return x;" in str(error)
-        (2, True)
+      >>> error = rejected("C", "x.c:2:9: error: missing", "int main() {\\n  return x;\\n}\\n", ".c")
+      >>> error.line, "line 2: return x;" in str(error)
+      (2, True)
     """
     path = keep_source(source, suffix)
     lines, line, place = source.splitlines(), None, ""

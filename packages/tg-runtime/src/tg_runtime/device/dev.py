@@ -61,7 +61,7 @@ def parse_dev(text: str) -> tuple[DevEntry, ...]:
     ['KFD:0,1+AMD::gfx950', 'CL']
 
     Raises:
-      DevSyntaxError: the text breaks the grammar, or names a device twice; the message shows the entry.
+      DevSyntaxError: if the text breaks the grammar, or names a device twice; the message shows the entry.
     """
     if not text.strip():
         return ()

@@ -39,7 +39,7 @@ class Launch(NamedTuple):
         """Whether there are any work-groups. ``what`` begins the message of an error: the device and the kernel.
 
         Raises:
-          DeviceError: the sizes are none (:func:`~tg_runtime.device.limits.runs_at_all`).
+          DeviceError: if the sizes are none (:func:`~tg_runtime.device.limits.runs_at_all`).
         """
         return runs_at_all(what, self.groups, self.items)
 
@@ -47,7 +47,7 @@ class Launch(NamedTuple):
         """How many threads of a CPU it asks for.
 
         Raises:
-          DeviceError: more than ``most``, or other sizes (:func:`~tg_runtime.device.limits.threads_of`).
+          DeviceError: for more than ``most``, or other sizes (:func:`~tg_runtime.device.limits.threads_of`).
         """
         return threads_of(what, self.groups, self.items, most)
 
@@ -67,7 +67,8 @@ class LoadedProgram(ABC, Generic[M]):
           Seconds that it ran, if it was waited for.
 
         Raises:
-          DeviceError: the sizes are none, the driver refuses the launch, or, if it is waited for, the program failed.
+          DeviceError: if the sizes are none, the driver refuses the launch, or, if it is waited for, the program
+            failed.
         """
 
     def __call__(

@@ -16,8 +16,8 @@ def check_limits(spec: ProgramSpec, renderer: Renderer, device: str) -> None:
     A kernel without UOps, from the disk for instance, was checked when it was made.
 
     Raises:
-      DeviceError: it has too many work-items or work-groups, or too much memory of its own; the message says how much
-        there is.
+      DeviceError: if it has too many work-items or work-groups, or too much memory of its own; the message says how
+        much there is.
     """
     from tg_codegen.machine.limits import broken_limits  # who only interprets never needs the code generator
 
@@ -42,7 +42,7 @@ def runs_at_all(what: str, groups: Sizes, items: Sizes) -> bool:
       items: work-items of a group along x, y, z.
 
     Raises:
-      DeviceError: a size is negative, a group has no items, or there are not three sizes of each.
+      DeviceError: if a size is negative, a group has no items, or there are not three sizes of each.
     """
     if len(groups) != 3 or len(items) != 3 or min(groups) < 0 or min(items) < 1:
         raise DeviceError(f"{what}: launch of {tuple(groups)} groups of {tuple(items)}, which is no size")
@@ -53,7 +53,7 @@ def threads_of(what: str, groups: Sizes, items: Sizes, most: int) -> int:
     """How many threads of a CPU a launch asks for; 0 if it does nothing.
 
     Raises:
-      DeviceError: it asks for more than ``most``, for groups along y or z, or for groups of several work-items.
+      DeviceError: if it asks for more than ``most``, for groups along y or z, or for groups of several work-items.
     """
     if not runs_at_all(what, groups, items):
         return 0

@@ -83,8 +83,8 @@ class Registry:
         ('CPU', 'CPU:1')
 
         Raises:
-          ValueError: the name is empty, or what follows it is no number.
-          UnknownDevice: what follows it is no number, and no package offers such a device.
+          ValueError: if the name is empty, or what follows it is no number.
+          UnknownDevice: if what follows it is no number, and no package offers such a device.
         """
         if name is None:
             return self.DEFAULT
@@ -112,10 +112,10 @@ class Registry:
         """The device of that name, opened if need be.
 
         Raises:
-          ValueError: it is not a device's name; see :meth:`canonicalize`.
-          UnknownDevice: no package offers it; the message lists what there is.
-          DeviceUnavailable: this machine lacks what it needs, or ``DEV`` asks for what the device has not; the message
-            says what.
+          ValueError: if it is not a device's name; see :meth:`canonicalize`.
+          UnknownDevice: if no package offers it; the message lists what there is.
+          DeviceUnavailable: if this machine lacks what it needs, or ``DEV`` asks for what the device has not; the
+            message says what.
         """
         if self._seen is DEV.value:
             found = self._quick.get(name)
@@ -178,8 +178,8 @@ class Registry:
         """The class of a device, imported if need be; the device is not opened.
 
         Raises:
-          UnknownDevice: no package offers it.
-          DeviceError: two packages claim the name, or the class cannot be imported.
+          UnknownDevice: if no package offers it.
+          DeviceError: if two packages claim the name, or the class cannot be imported.
         """
         base = name.partition(":")[0].upper()
         found = self._classes.get(base)
@@ -204,7 +204,7 @@ class Registry:
         """All devices that installed packages offer, and why each cannot be opened here. Opens nothing.
 
         Raises:
-          DevSyntaxError, UnknownDevice: ``DEV`` cannot be read, or names a device that there is not.
+          DevSyntaxError, UnknownDevice: if ``DEV`` cannot be read, or names a device that there is not.
         """
         rows = []
         for name, points in sorted(self._entry_points().items()):
@@ -223,7 +223,7 @@ class Registry:
         """The names of the devices that can be opened here. Opens nothing.
 
         Raises:
-          DevSyntaxError, UnknownDevice: ``DEV`` cannot be read, or names a device that there is not.
+          DevSyntaxError, UnknownDevice: if ``DEV`` cannot be read, or names a device that there is not.
         """
         return [name for name in sorted(self._entry_points()) if self._problem(name, self.entry(name)) is None]
 

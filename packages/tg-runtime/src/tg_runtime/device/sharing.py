@@ -34,7 +34,7 @@ class Sharing(ABC):
           stream: as the protocol numbers them; None is the legacy default stream, -1 wants nothing to wait.
 
         Raises:
-          BufferError: there is no such stream.
+          BufferError: if there is no such stream.
         """
 
     @abstractmethod

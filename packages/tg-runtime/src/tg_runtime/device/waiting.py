@@ -16,7 +16,7 @@ def wait_until(ready: Callable[[], bool]) -> None:
     thirtieth of what was waited, at most 1 ms.
 
     Raises:
-      KeyboardInterrupt: Ctrl-C; the device goes on with what it has.
+      KeyboardInterrupt: on Ctrl-C; the device goes on with what it has.
 
     Example:
       >>> answers = iter([False, False, True])

@@ -44,7 +44,7 @@ def capture(
         and not captured.
 
     Raises:
-      RuntimeError: a capture is going on in this thread already.
+      RuntimeError: if a capture is going on in this thread already.
     """
     if current.into is not None:
         raise RuntimeError("a capture is going on already in this thread: captures do not nest")

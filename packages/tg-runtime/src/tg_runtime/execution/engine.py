@@ -42,7 +42,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     After an exception in the middle, what was computed stays, and ``outputs`` can be realised again.
 
     Raises:
-      AnomalyError: with ``ANOMALY``, a kernel wrote a NaN that an operation made. What it wrote stays, too.
+      AnomalyError: if with ``ANOMALY``, a kernel wrote a NaN that an operation made. What it wrote stays, too.
     """
     with _realizing:
         if current.into is not None or DEBUG.value or PROFILE.value or ANOMALY.value:

@@ -49,7 +49,7 @@ class KernelGraph(Runner, Generic[P]):
       kept: the buffers that stay, which live as long as the graph.
 
     Raises:
-      DeviceError: an item is no kernel of such a device, or of another one than the first.
+      DeviceError: if an item is no kernel of such a device, or of another one than the first.
     """
 
     def __init__(self, items: Sequence[ExecItem], inputs: Sequence[Buffer], program: type[P], kind: str) -> None:
@@ -76,7 +76,7 @@ class KernelGraph(Runner, Generic[P]):
         """What an item works on.
 
         Raises:
-          DeviceError: a buffer is missing.
+          DeviceError: if a buffer is missing.
         """
         for place, buffer in enumerate(item.bufs):
             if buffer is None:

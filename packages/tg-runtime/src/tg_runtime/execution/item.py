@@ -72,8 +72,8 @@ class ExecItem:
           Seconds, where it was waited for.
 
         Raises:
-          RuntimeError: a buffer is still None.
-          IndexError: the values of the variables lead out of a buffer.
+          RuntimeError: if a buffer is still None.
+          IndexError: if the values of the variables lead out of a buffer.
         """
         if None in self.bufs:
             raise RuntimeError(f"{self.prg!r}: buffer {self.bufs.index(None)} was not put in")

@@ -19,7 +19,7 @@ def lower(item: ScheduleItem) -> ExecItem:
     """The ExecItem of a schedule item: compiles its kernel if this process has not yet.
 
     Raises:
-      CompileError: the kernel does not compile; the message names the file that keeps its source, and a note the
+      CompileError: if the kernel does not compile; the message names the file that keeps its source, and a note the
         line of the user's program that it stems from.
     """
     try:

@@ -116,8 +116,8 @@ class CPUArch(NamedTuple):
       machine: another machine's name; empty for this one.
 
     Example:
-        >>> CPUArch.parse("znver2,avx2,-fma")
-        CPUArch(cpu='znver2', features=('+avx2', '-fma'), machine='')
+      >>> CPUArch.parse("znver2,avx2,-fma")
+      CPUArch(cpu='znver2', features=('+avx2', '-fma'), machine='')
     """
 
     cpu: str = ""
@@ -129,7 +129,7 @@ class CPUArch(NamedTuple):
         """Reads the text.
 
         Raises:
-          DevSyntaxError: there is a part without a name, or ``native`` for another machine.
+          DevSyntaxError: if there is a part without a name, or ``native`` for another machine.
         """
         parts = [part.strip() for part in arch.split(",")] if arch.strip() else []
         for part in parts:

@@ -71,7 +71,7 @@ class ELFObject:
     """A parsed relocatable object.
 
     Raises:
-      ELFError: the bytes are no ELF64 little-endian relocatable object, or point outside themselves.
+      ELFError: if the bytes are no ELF64 little-endian relocatable object, or point outside themselves.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -180,7 +180,7 @@ class Layout:
           resolve: the address of an external symbol, None if there is none.
 
         Raises:
-          ELFError: a symbol is undefined, or a relocation is unknown or cannot reach.
+          ELFError: if a symbol is undefined, or a relocation is unknown or cannot reach.
         """
         obj = self.obj
         out = bytearray(self.nbytes)
@@ -247,7 +247,7 @@ def parse(data: bytes) -> Layout:
     """An object, laid out for loading.
 
     Raises:
-      ELFError: it is damaged, or not for a machine that this loader knows.
+      ELFError: if it is damaged, or not for a machine that this loader knows.
     """
     try:
         obj = ELFObject(data)

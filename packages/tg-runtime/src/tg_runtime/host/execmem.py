@@ -21,8 +21,8 @@ class ExecutableMemory:
       functions: addresses of the symbols that the object defines.
 
     Raises:
-      elf.ELFError: the object is damaged or cannot be linked.
-      OSError: the system gives no executable memory.
+      elf.ELFError: if the object is damaged or cannot be linked.
+      OSError: if the system gives no executable memory.
     """
 
     def __init__(self, lib: bytes, resolve: Callable[[str], int | None] = address_of) -> None:
@@ -46,7 +46,7 @@ class ExecutableMemory:
         """The address of a function.
 
         Raises:
-          elf.ELFError: the object does not define it.
+          elf.ELFError: if the object does not define it.
         """
         found = self.functions.get(name)
         if found is None:

@@ -11,8 +11,8 @@ def open_first(variable: str, names: Iterable[str]) -> ctypes.CDLL | None:
     """The library that the environment's ``variable`` names, else the first of ``names`` that loads; None if none does.
 
     Example:
-        >>> open_first("NO_SUCH_VARIABLE", ["no-such-library.so"]) is None
-        True
+      >>> open_first("NO_SUCH_VARIABLE", ["no-such-library.so"]) is None
+      True
     """
     chosen = os.environ.get(variable)
     for name in (chosen,) if chosen else names:

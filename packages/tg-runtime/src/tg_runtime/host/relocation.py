@@ -85,7 +85,7 @@ def apply(out: bytearray, patch: Patch, machine: int, known: Mapping[int, int]) 
       known: what :func:`distances` found.
 
     Raises:
-      ELFError: the type is unknown, or cannot reach.
+      ELFError: if the type is unknown, or cannot reach.
     """
     if machine == EM_X86_64:
         _apply_x86_64(out, patch)

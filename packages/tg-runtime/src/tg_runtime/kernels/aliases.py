@@ -45,19 +45,19 @@ class MadeHere:
         """The runner of ``ast``, from the cache of the device.
 
         Example:
-            >>> from tg_dtype import dtypes
-            >>> from tg_lazy import Ops, ast
-            >>> from tg_runtime import Buffer, Device
-            >>> from tg_shape import ShapeTracker
-            >>> row = ShapeTracker.from_shape((4,))
-            >>> total = ast.reduce(ast.load(1, dtypes.float32, row), Ops.ADD, (0,))
-            >>> buffers = (ast.BufferArg(dtypes.float32, 1), ast.BufferArg(dtypes.float32, 4))
-            >>> kernel = ast.sink((ast.store(0, ShapeTracker.from_shape((1,)), total),), buffers)
-            >>> x = Buffer("CPU", 4, dtypes.float32).copyin(memoryview(b"\\0\\0\\x80\\x3f" * 4))
-            >>> out = Buffer("CPU", 1, dtypes.float32)
-            >>> seconds = Device["CPU"].get_runner(kernel).exec([out, x])
-            >>> out.as_buffer().cast("f")[0]
-            4.0
+          >>> from tg_dtype import dtypes
+          >>> from tg_lazy import Ops, ast
+          >>> from tg_runtime import Buffer, Device
+          >>> from tg_shape import ShapeTracker
+          >>> row = ShapeTracker.from_shape((4,))
+          >>> total = ast.reduce(ast.load(1, dtypes.float32, row), Ops.ADD, (0,))
+          >>> buffers = (ast.BufferArg(dtypes.float32, 1), ast.BufferArg(dtypes.float32, 4))
+          >>> kernel = ast.sink((ast.store(0, ShapeTracker.from_shape((1,)), total),), buffers)
+          >>> x = Buffer("CPU", 4, dtypes.float32).copyin(memoryview(b"\\0\\0\\x80\\x3f" * 4))
+          >>> out = Buffer("CPU", 1, dtypes.float32)
+          >>> seconds = Device["CPU"].get_runner(kernel).exec([out, x])
+          >>> out.as_buffer().cast("f")[0]
+          4.0
         """
         return get_runner(device, ast)
 

@@ -38,7 +38,7 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
     """The fastest program that a search of this width finds; from the disk if it was found before.
 
     Raises:
-      DeviceError: the device runs no kernels.
+      DeviceError: if the device runs no kernels.
     """
     if device.compiler is None or device.runtime is None:
         raise DeviceError(f"{device.device} runs no kernels: it cannot be searched on")
@@ -75,7 +75,7 @@ def searched(
       progress: told before every program that is measured, and at the end of a round.
 
     Raises:
-      RuntimeError: no program could be measured.
+      RuntimeError: if no program could be measured.
     """
     assert device.compiler is not None
     measure = _Measure(device, renderer, ast)

@@ -82,7 +82,7 @@ class Comparison:
         """Runs another program.
 
         Raises:
-          WrongResult: its results are others.
+          WrongResult: if its results are others.
         """
         differ: list[tuple[DType, bytearray, bytearray]] = []
         for (number, values), wanted in zip(self.trials, self.wanted, strict=True):

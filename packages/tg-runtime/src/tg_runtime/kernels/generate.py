@@ -20,7 +20,7 @@ def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     """The rendered kernel of ``ast`` for ``device``; with its UOps only where these are to be printed (``DEBUG=6``).
 
     Raises:
-      DeviceError: the device runs no kernels, or not those with such work-groups.
+      DeviceError: if the device runs no kernels, or not those with such work-groups.
     """
     renderer = renderer_of(device)
     on_disk = DEBUG.value < 6 and diskcache.CCACHE.value  # UOps are not kept on disk
@@ -57,7 +57,7 @@ def renderer_of(device: Compiled) -> Renderer:
     """The renderer of a device, as strict as ``STRICT`` says.
 
     Raises:
-      DeviceError: the device runs no kernels.
+      DeviceError: if the device runs no kernels.
     """
     if device.renderer is None:
         raise DeviceError(f"{device.device} holds memory only: it runs no kernels")

@@ -36,8 +36,8 @@ def get_runner(device: Compiled, ast: LazyOp) -> Runner:
     """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT``, ``BEAM`` and ``STRICT``.
 
     Raises:
-      CompileError: the device's compiler rejects the kernel.
-      DeviceError: the device runs no kernels.
+      CompileError: if the device's compiler rejects the kernel.
+      DeviceError: if the device runs no kernels.
     """
     key = runner_key(ast)
     found: Runner | None = device.programs.get(key)
@@ -67,7 +67,7 @@ def get_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
     """The rendered kernel of ``ast``: what a search finds if the settings ask for one, else what the heuristic plans.
 
     Raises:
-      DeviceError: the device runs no kernels, or not those with such work-groups.
+      DeviceError: if the device runs no kernels, or not those with such work-groups.
     """
     from .generate import make_spec, renderer_of, without_uops
 

@@ -40,8 +40,8 @@ class CompiledRunner(Runner):
       ast: what it was generated from.
 
     Raises:
-      DeviceError: the kernel is beyond the limits of the device's work-groups, or the device runs no kernels.
-      CompileError: the device's compiler rejects the kernel.
+      DeviceError: if the kernel is beyond the limits of the device's work-groups, or the device runs no kernels.
+      CompileError: if the device's compiler rejects the kernel.
     """
 
     def __init__(

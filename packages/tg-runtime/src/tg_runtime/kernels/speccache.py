@@ -67,7 +67,7 @@ def load(data: bytes) -> ProgramSpec:
     """The kernel of a text form, without its UOps.
 
     Raises:
-      ValueError: the text is in another form.
+      ValueError: if the text is in another form.
     """
     fields = data.decode().split("\n", _FIELDS)
     if len(fields) != _FIELDS + 1:

@@ -25,13 +25,13 @@ class Arena:
       address: where it begins.
 
     Example:
-        >>> arena = Arena(mmap.mmap(-1, 4096))
-        >>> first, second = arena.allocate(100), arena.allocate(10)
-        >>> second.address - first.address
-        128
-        >>> del first, second
-        >>> arena.gaps
-        [(0, 4096)]
+      >>> arena = Arena(mmap.mmap(-1, 4096))
+      >>> first, second = arena.allocate(100), arena.allocate(10)
+      >>> second.address - first.address
+      128
+      >>> del first, second
+      >>> arena.gaps
+      [(0, 4096)]
     """
 
     def __init__(self, memory: mmap.mmap) -> None:
@@ -44,7 +44,7 @@ class Arena:
         """A block, given back when it is forgotten.
 
         Raises:
-          MemoryError: no gap is large enough.
+          MemoryError: if no gap is large enough.
         """
         size = max(-(-nbytes // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
         with self._lock:

@@ -38,10 +38,10 @@ class Buffer:
       options: how memory is wanted.
 
     Example:
-        >>> from tg_dtype import dtypes
-        >>> b = Buffer("NUMPY", 4, dtypes.int32).allocate()
-        >>> b.copyin(memoryview(bytes(range(16)))).view(1, dtypes.uint8, 5).tobytes()
-        b'\\x05'
+      >>> from tg_dtype import dtypes
+      >>> b = Buffer("NUMPY", 4, dtypes.int32).allocate()
+      >>> b.copyin(memoryview(bytes(range(16)))).view(1, dtypes.uint8, 5).tobytes()
+      b'\\x05'
     """
 
     __slots__ = ("__weakref__", "_allocator", "_base", "_opaque", "_refs", "device", "dtype", "nbytes", "offset",
@@ -60,7 +60,7 @@ class Buffer:
         """Describes a buffer; takes over ``opaque`` if it is given.
 
         Raises:
-          ValueError: ``size`` is negative or not that of the image, or a view lies outside its base.
+          ValueError: if ``size`` is negative or not that of the image, or a view lies outside its base.
         """
         if size < 0:
             raise ValueError(f"a buffer cannot have {size} elements (of {dtype.name} on {device})")
@@ -122,9 +122,9 @@ class Buffer:
         """Gets memory (or takes over ``opaque``); a view gets its base's. Returns the buffer.
 
         Raises:
-          RuntimeError: there is memory already, and ``opaque`` is given too.
-          DeviceError: the memory was left half written.
-          OutOfMemory: there is not so much; the message says how much was asked and is held.
+          RuntimeError: if there is memory already, and ``opaque`` is given too.
+          DeviceError: if the memory was left half written.
+          OutOfMemory: if there is not so much; the message says how much was asked and is held.
         """
         if self._opaque is not None:
             if opaque is not None:
@@ -202,7 +202,7 @@ class Buffer:
         """Counts one holder less; the last one frees the memory.
 
         Raises:
-          RuntimeError: there is no holder left to count.
+          RuntimeError: if there is no holder left to count.
         """
         if self._refs <= 0:
             raise RuntimeError(f"{self!r} was released more often than it was retained")
@@ -238,7 +238,7 @@ class Buffer:
         """``size`` elements of ``dtype`` beginning ``offset`` bytes into this buffer, sharing its memory.
 
         Raises:
-          ValueError: the view lies outside this buffer, or is not aligned to its element.
+          ValueError: if the view lies outside this buffer, or is not aligned to its element.
         """
         if offset < 0 or size < 0 or offset + size * dtype.itemsize > self.nbytes:
             raise ValueError(f"view: {size} x {dtype.name} at byte {offset} lies outside the {self.nbytes} of {self!r}")
@@ -250,7 +250,7 @@ class Buffer:
         """Makes this buffer a view of ``base`` beginning at byte ``offset``, whatever it was before.
 
         Raises:
-          ValueError: it would lie outside ``base``.
+          ValueError: if it would lie outside ``base``.
         """
         whole, start = base.base, base.offset + offset
         if self._base is whole and self.offset == start:
@@ -267,8 +267,8 @@ class Buffer:
         """Fills the buffer from host bytes. Returns the buffer.
 
         Raises:
-          ValueError: ``mv`` is not contiguous or has another number of bytes.
-          DeviceError: the memory is read-only.
+          ValueError: if ``mv`` is not contiguous or has another number of bytes.
+          DeviceError: if the memory is read-only.
         """
         mv = _bytes_of(mv, self, "copyin")
         if self.readonly:
@@ -284,7 +284,7 @@ class Buffer:
         """Copies the buffer into writable host bytes, which are returned.
 
         Raises:
-          ValueError: ``mv`` is not contiguous, is read-only, or has another number of bytes.
+          ValueError: if ``mv`` is not contiguous, is read-only, or has another number of bytes.
         """
         flat = _bytes_of(mv, self, "copyout")
         if flat.readonly:
@@ -327,7 +327,7 @@ class Buffer:
         """A new buffer on ``device`` with the content of a numpy array.
 
         Raises:
-          TypeError: the array's dtype is none of ours.
+          TypeError: if the array's dtype is none of ours.
         """
         import numpy as np
 
@@ -338,7 +338,7 @@ class Buffer:
         """The content as a flat numpy array, sharing the memory where the host can reach it.
 
         Raises:
-          TypeError: numpy has no such dtype (bfloat16, fp8).
+          TypeError: if numpy has no such dtype (bfloat16, fp8).
         """
         import numpy as np
 

@@ -29,9 +29,9 @@ def target_of(path: str, what: str) -> tuple[str, os.stat_result | None]:
     """The file that a path leads to through symbolic links, and what ``stat`` tells of it; None if it is not there.
 
     Raises:
-      IsADirectoryError: it is a directory.
-      PermissionError: it may not be written.
-      OSError: it is a FIFO, a device or a socket; or the links lead in a circle.
+      IsADirectoryError: if it is a directory.
+      PermissionError: if it may not be written.
+      OSError: if it is a FIFO, a device or a socket; or the links lead in a circle.
     """
     target = os.path.realpath(path)
     try:
@@ -60,7 +60,7 @@ def replacing(path: str, what: str) -> Iterator[BinaryIO]:
       what: the operation, for messages.
 
     Raises:
-      OSError: the file cannot be written, or is no regular one; what was there stays.
+      OSError: if the file cannot be written, or is no regular one; what was there stays.
     """
     target, before = target_of(path, what)
     folder = os.path.dirname(target)

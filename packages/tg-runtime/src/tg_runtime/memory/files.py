@@ -33,8 +33,8 @@ def require_regular(found: os.stat_result, path: str, what: str) -> None:
       what: the operation, likewise.
 
     Raises:
-      IsADirectoryError: it is a directory.
-      OSError: it is a FIFO, a device or a socket.
+      IsADirectoryError: if it is a directory.
+      OSError: if it is a FIFO, a device or a socket.
     """
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
@@ -46,8 +46,8 @@ def read_exactly(handle: int, dest: memoryview, start: int, path: str) -> None:
     """Fills ``dest`` from an open file.
 
     Raises:
-      DeviceError: the file ends before.
-      OSError: it cannot be read.
+      DeviceError: if the file ends before.
+      OSError: if it cannot be read.
     """
     done = 0
     while done < dest.nbytes:
@@ -68,7 +68,7 @@ def write_exactly(handle: int, src: memoryview, start: int) -> None:
     """Writes all of ``src`` to an open file.
 
     Raises:
-      OSError: it cannot be written; no space is left, for one.
+      OSError: if it cannot be written; no space is left, for one.
     """
     done = 0
     while done < src.nbytes:
@@ -100,7 +100,7 @@ class File:
         """Looks whether the file, if it is there, is long enough; opens nothing.
 
         Raises:
-          DeviceError: it is not, or it is no regular file.
+          DeviceError: if it is not, or it is no regular file.
         """
         try:
             found = os.stat(self.path)
@@ -123,7 +123,7 @@ class File:
         """Reads bytes of the file from ``start`` on. Nothing is created, and nothing is opened for writing.
 
         Raises:
-          DeviceError: the file is not there, ends before, or cannot be read.
+          DeviceError: if the file is not there, ends before, or cannot be read.
         """
         try:
             handle = os.open(self.path, os.O_RDONLY | self._flags)
@@ -141,8 +141,8 @@ class File:
         """Writes bytes of the file from ``start`` on. A file that is missing or empty is made as long as this one.
 
         Raises:
-          DeviceError: the file is read-only, is shorter, or cannot be made.
-          OSError: it cannot be written: no space is left, or a limit is reached. A file that was to be made is not.
+          DeviceError: if the file is read-only, is shorter, or cannot be made.
+          OSError: if it cannot be written: no space is left, or a limit is reached. A file that was to be made is not.
         """
         try:
             handle, made = self._open_to_write()
@@ -194,7 +194,7 @@ class File:
         """The bytes, mapped, to be read by devices that copy from nowhere else; the file must not shrink meanwhile.
 
         Raises:
-          DeviceError: the file is not there, is shorter, or cannot be read.
+          DeviceError: if the file is not there, is shorter, or cannot be read.
         """
         try:
             handle = os.open(self.path, os.O_RDONLY | self._flags)
@@ -221,7 +221,7 @@ class OpenFile(File):
     """A file that was opened for reading: what it holds then, even if its name becomes another file's, or nobody's.
 
     Raises:
-      OSError: it cannot be opened, or is no regular file.
+      OSError: if it cannot be opened, or is no regular file.
     """
 
     def __init__(self, path: str, what: str) -> None:
@@ -240,7 +240,7 @@ class OpenFile(File):
         """Reads bytes of the file from ``start`` on.
 
         Raises:
-          DeviceError: the file was written to since it was opened, or cannot be read.
+          DeviceError: if the file was written to since it was opened, or cannot be read.
         """
         try:
             read_exactly(self._handle, dest, start, self.path)
@@ -257,7 +257,7 @@ class OpenFile(File):
         """Raises.
 
         Raises:
-          DeviceError: always.
+          DeviceError: on every call.
         """
         raise DeviceError(f"{self.path} was opened for reading")
 
@@ -265,7 +265,7 @@ class OpenFile(File):
         """The bytes, mapped, to be read; the file must not shrink meanwhile.
 
         Raises:
-          DeviceError: the file was written to since it was opened, or cannot be mapped.
+          DeviceError: if the file was written to since it was opened, or cannot be mapped.
         """
         try:
             self._require_unchanged()
@@ -318,7 +318,7 @@ class FileAllocator(Allocator[FileMemory]):
         """Describes the file's first ``nbytes`` bytes; nothing is opened yet.
 
         Raises:
-          DeviceError: the file is shorter, and not empty; or it is no regular file.
+          DeviceError: if the file is shorter, and not empty; or it is no regular file.
         """
         if options.external_ptr is not None:
             raise TypeError(f"{self.device} cannot use memory that it did not map")
@@ -330,8 +330,8 @@ class FileAllocator(Allocator[FileMemory]):
         """Writes to the file, which is made if it is missing.
 
         Raises:
-          DeviceError: the file is read-only, or cannot be made.
-          OSError: it cannot be written: no space is left, or a limit is reached.
+          DeviceError: if the file is read-only, or cannot be made.
+          OSError: if it cannot be written: no space is left, or a limit is reached.
         """
         dest.file.write_from(src, dest.start)
 
@@ -339,7 +339,7 @@ class FileAllocator(Allocator[FileMemory]):
         """Reads from the file.
 
         Raises:
-          DeviceError: there is no such file, or it cannot be read.
+          DeviceError: if there is no such file, or it cannot be read.
         """
         src.file.read_into(dest, src.start)
 

@@ -46,7 +46,7 @@ class HostMemory(MappedMemory):
         """``nbytes`` bytes, aligned to a cache line.
 
         Raises:
-          MemoryError: the system has no such block.
+          MemoryError: if the system has no such block.
         """
         found = ctypes.c_void_p()
         large = nbytes >= 2 * _HUGE
@@ -64,7 +64,7 @@ class HostMemory(MappedMemory):
         To the byte: what lies behind a page's end is aligned as its size is, hence to its elements.
 
         Raises:
-          MemoryError: the system has no such block.
+          MemoryError: if the system has no such block.
         """
         page = mmap.PAGESIZE
         whole = (nbytes + page - 1) // page * page
@@ -131,8 +131,8 @@ class HostAllocator(LRUAllocator[HostMemory]):
         """A block from the cache or a new one; a guarded one is always new.
 
         Raises:
-          ValueError: ``nbytes`` is negative.
-          OutOfMemory: there is not so much, even with the cache emptied.
+          ValueError: if ``nbytes`` is negative.
+          OutOfMemory: if there is not so much, even with the cache emptied.
         """
         if not GUARD.value or options.external_ptr is not None or nbytes < 0:
             return LRUAllocator.alloc(self, nbytes, options)

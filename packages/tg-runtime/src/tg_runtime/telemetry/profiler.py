@@ -38,10 +38,10 @@ class DeviceClock:
       high: most.
 
     Example:
-        >>> clock = DeviceClock()
-        >>> clock.sample(1000, 40, 1010)  # what the device calls 40 lies between 1000 and 1010 on the host
-        >>> clock.host(50)
-        1015
+      >>> clock = DeviceClock()
+      >>> clock.sample(1000, 40, 1010)  # what the device calls 40 lies between 1000 and 1010 on the host
+      >>> clock.host(50)
+      1015
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class Recorder:
         """Writes the trace as JSON.
 
         Raises:
-          OSError: the file cannot be written.
+          OSError: if the file cannot be written.
         """
         from json import dumps
 
@@ -242,20 +242,20 @@ def profile(path: str | os.PathLike[str]) -> Iterator[Recorder]:
     """Records what happens in the block, in all threads, and writes it to ``path`` at the end. Blocks do not nest.
 
     Raises:
-      RuntimeError: a block like this one is being recorded.
-      OSError: the file cannot be written.
+      RuntimeError: if a block like this one is being recorded.
+      OSError: if the file cannot be written.
 
     Example:
-        >>> import json, os, tempfile
-        >>> from tg_dtype import dtypes
-        >>> from tg_runtime import Buffer, profile
-        >>> path = os.path.join(tempfile.gettempdir(), f"profile-{os.getpid()}.json")
-        >>> with profile(path):
-        ...     b = Buffer("NUMPY", 4, dtypes.uint8).copyin(memoryview(b"abcd"))
-        >>> with open(path) as file:
-        ...     [e["name"] for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
-        ['copyin']
-        >>> os.unlink(path)
+      >>> import json, os, tempfile
+      >>> from tg_dtype import dtypes
+      >>> from tg_runtime import Buffer, profile
+      >>> path = os.path.join(tempfile.gettempdir(), f"profile-{os.getpid()}.json")
+      >>> with profile(path):
+      ...     b = Buffer("NUMPY", 4, dtypes.uint8).copyin(memoryview(b"abcd"))
+      >>> with open(path) as file:
+      ...     [e["name"] for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
+      ['copyin']
+      >>> os.unlink(path)
     """
     global _recorder
     if _recorder is not _whole:

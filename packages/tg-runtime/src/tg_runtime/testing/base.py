@@ -92,7 +92,7 @@ class Group:
         """Ends the test unless the device has what it is about.
 
         Raises:
-          Absent: it has not.
+          Absent: if it has not.
         """
         if not there:
             raise Absent(f"{self.device} has no {what}")

@@ -22,9 +22,9 @@ class DeviceConformance(
     there to be set is told by :class:`~tg_runtime.testing.base.Group`.
 
     Example:
-        >>> from tg_runtime.testing import DeviceConformance
-        >>> class TestNumpy(DeviceConformance):
-        ...     device = "NUMPY"
+      >>> from tg_runtime.testing import DeviceConformance
+      >>> class TestNumpy(DeviceConformance):
+      ...     device = "NUMPY"
     """
 
 

@@ -49,7 +49,7 @@ def subclass_for(setting: str) -> type[DeviceConformance]:
     """The conformance class for a ``DEV`` setting such as ``CPU:CLANG``.
 
     Raises:
-      DeviceError: the device cannot be opened here.
+      DeviceError: if the device cannot be opened here.
     """
     (entry,) = parse_dev(setting)
     with Context(DEV=setting):
@@ -62,7 +62,7 @@ def outcomes(setting: str, chosen: Callable[[str], bool] = bool) -> Iterator[Out
     """Runs the groups whose name is ``chosen`` on a device, one after another.
 
     Raises:
-      DeviceError: the device cannot be opened here.
+      DeviceError: if the device cannot be opened here.
     """
     cls = subclass_for(setting)
     for group, names in groups(cls).items():

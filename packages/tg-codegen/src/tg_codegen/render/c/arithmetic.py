@@ -36,7 +36,7 @@ class CStyleArithmetic:
         """The expression of an elementwise node.
 
         Raises:
-          ValueError: the language has no form for the op.
+          ValueError: if the language has no form for the op.
         """
         op, dtype = u.op, u.src[-1].dtype
         assert isinstance(op, Ops)

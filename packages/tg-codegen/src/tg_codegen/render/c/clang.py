@@ -1,17 +1,17 @@
 """C for the CPU: GNU C11 with vector extensions, for clang; gcc >= 12 takes it too.
 
 Example:
-    >>> from tg_codegen.render.c.clang import ClangRenderer
-    >>> from tg_codegen.ir.uop import UOp, UOps
-    >>> from tg_dtype import dtypes
-    >>> print(ClangRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
-    #ifdef __clang__
-    #pragma clang fp contract(off)
-    #else
-    #pragma GCC optimize("fp-contract=off")
-    #endif
-    void nothing(const float* restrict data0) {
-    }
+  >>> from tg_codegen.render.c.clang import ClangRenderer
+  >>> from tg_codegen.ir.uop import UOp, UOps
+  >>> from tg_dtype import dtypes
+  >>> print(ClangRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
+  #ifdef __clang__
+  #pragma clang fp contract(off)
+  #else
+  #pragma GCC optimize("fp-contract=off")
+  #endif
+  void nothing(const float* restrict data0) {
+  }
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@
 differ. A value used once stands inside the expression that uses it; all others get a variable.
 
 Example:
-    >>> from tg_codegen.ir.uop import UOp, UOps
-    >>> from tg_codegen.machine.target import Target
-    >>> from tg_codegen.render.c.cstyle import CStyleRenderer
-    >>> from tg_codegen.render.c.dialect import Dialect
-    >>> from tg_dtype import dtypes
-    >>> class PlainC(CStyleRenderer):
-    ...     name = "PLAIN"
-    ...     dialect = Dialect(language="C", scalars={dtypes.float32: "float"})
-    >>> print(PlainC(Target()).render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
-    void nothing(const float* restrict data0) {
-    }
+  >>> from tg_codegen.ir.uop import UOp, UOps
+  >>> from tg_codegen.machine.target import Target
+  >>> from tg_codegen.render.c.cstyle import CStyleRenderer
+  >>> from tg_codegen.render.c.dialect import Dialect
+  >>> from tg_dtype import dtypes
+  >>> class PlainC(CStyleRenderer):
+  ...     name = "PLAIN"
+  ...     dialect = Dialect(language="C", scalars={dtypes.float32: "float"})
+  >>> print(PlainC(Target()).render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
+  void nothing(const float* restrict data0) {
+  }
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class CStyleKernel:
         """The whole text.
 
         Raises:
-          ValueError: a node that has no form in this language.
+          ValueError: for a node that has no form in this language.
         """
         dialect, values = self._dialect, self._text.values
         parameters: list[str] = []

@@ -4,12 +4,12 @@ Vectors are structs of our own, worked on lane by lane. One that fits in 16 byte
 index is seen to be a multiple of its lanes, for which buffers must begin at a multiple of 16 bytes.
 
 Example:
-    >>> from tg_codegen.render.c.cuda import CUDARenderer
-    >>> from tg_codegen.ir.uop import UOp, UOps
-    >>> from tg_dtype import dtypes
-    >>> print(CUDARenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
-    extern "C" __global__ void nothing(const float* __restrict__ data0) {
-    }
+  >>> from tg_codegen.render.c.cuda import CUDARenderer
+  >>> from tg_codegen.ir.uop import UOp, UOps
+  >>> from tg_dtype import dtypes
+  >>> print(CUDARenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
+  extern "C" __global__ void nothing(const float* __restrict__ data0) {
+  }
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class CUDARenderer(CStyleRenderer):
       tf32: do products of fp32 by tensor cores, which round their operands to 10 bits of mantissa.
 
     Raises:
-      ValueError: ``arch`` is not a compute capability, as ``sm_80`` is.
+      ValueError: if ``arch`` is not a compute capability, as ``sm_80`` is.
     """
 
     name: ClassVar[str] = "CUDA"

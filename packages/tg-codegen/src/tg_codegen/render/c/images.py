@@ -53,7 +53,7 @@ class Images:
         """Writes the lines of a STORE.
 
         Raises:
-          ValueError: it is not one of whole texels.
+          ValueError: if it is not one of whole texels.
         """
         terms, image = self._terms, _image(u.src[0])
         index, value = u.src[1:3]

@@ -16,10 +16,10 @@ Kernels expect a compiler without fast math: NaN and infinity are kept. bfloat16
 Source: Metal Shading Language Specification (Apple).
 
 Example:
-    >>> from tg_codegen.render.c.msl import MSLRenderer
-    >>> from tg_dtype import dtypes
-    >>> MSLRenderer().supports_dtype(dtypes.bfloat16), MSLRenderer(bfloat=True).supports_dtype(dtypes.bfloat16)
-    (False, True)
+  >>> from tg_codegen.render.c.msl import MSLRenderer
+  >>> from tg_dtype import dtypes
+  >>> MSLRenderer().supports_dtype(dtypes.bfloat16), MSLRenderer(bfloat=True).supports_dtype(dtypes.bfloat16)
+  (False, True)
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class MSLRenderer(CStyleRenderer):
         """What a kernel takes of the device.
 
         Raises:
-          ValueError: it is more than there is.
+          ValueError: if it is more than there is.
         """
         variables = any(u.op is UOps.VAR for u in uops)
         buffers = sum(u.op is UOps.PARAM for u in uops) + variables

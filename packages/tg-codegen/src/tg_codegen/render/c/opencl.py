@@ -4,10 +4,10 @@ Loads and stores of vectors are ``vload``/``vstore``, which need no more alignme
 work-group is stated with the kernel where it has one, and the launch must agree.
 
 Example:
-    >>> from tg_codegen.render.c.opencl import OpenCLRenderer
-    >>> from tg_dtype import dtypes
-    >>> OpenCLRenderer().supports_dtype(dtypes.float16), OpenCLRenderer(half=True).supports_dtype(dtypes.float16)
-    (False, True)
+  >>> from tg_codegen.render.c.opencl import OpenCLRenderer
+  >>> from tg_dtype import dtypes
+  >>> OpenCLRenderer().supports_dtype(dtypes.float16), OpenCLRenderer(half=True).supports_dtype(dtypes.float16)
+  (False, True)
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class CStyleTerms:
         """The type of a value in a register.
 
         Raises:
-          ValueError: the language cannot compute with it.
-          EmitError: there are no vectors of so many lanes.
+          ValueError: if the language cannot compute with it.
+          EmitError: if there are no vectors of so many lanes.
         """
         found = self._type_names.get(dtype)
         if found is None:

@@ -81,7 +81,7 @@ class LLVMArithmetic:
         """An elementwise node.
 
         Raises:
-          ValueError: there is no instruction for the op.
+          ValueError: if there is no instruction for the op.
         """
         op, dtype = u.op, u.src[-1].dtype
         if op in (Ops.CAST, Ops.BITCAST):

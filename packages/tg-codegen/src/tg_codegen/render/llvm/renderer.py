@@ -5,9 +5,9 @@ registers into SSA. A bool is an ``i8`` in memory and an ``i1`` in a register. T
 that takes it states triple, CPU and features.
 
 Example:
-    >>> from tg_codegen.render.llvm import LLVMRenderer
-    >>> LLVMRenderer().name
-    'LLVM'
+  >>> from tg_codegen.render.llvm import LLVMRenderer
+  >>> LLVMRenderer().name
+  'LLVM'
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Function:
         """The whole module.
 
         Raises:
-          ValueError: a node that has no form here.
+          ValueError: for a node that has no form here.
         """
         parameters = []
         for u in self._facts.params:

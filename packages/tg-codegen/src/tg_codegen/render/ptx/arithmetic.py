@@ -45,7 +45,7 @@ class PTXArithmetic:
         """The lanes of an elementwise node.
 
         Raises:
-          ValueError: there is no instruction for the op.
+          ValueError: if there is no instruction for the op.
         """
         op, dtype = u.op, u.src[-1].dtype.scalar()
         assert isinstance(op, Ops)

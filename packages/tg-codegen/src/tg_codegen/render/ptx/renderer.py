@@ -5,20 +5,20 @@ words, where its index is seen to be a multiple of them, for which buffers must 
 is a predicate on the access itself.
 
 Example:
-    >>> from tg_codegen.render.ptx import PTXRenderer
-    >>> from tg_codegen.ir.uop import UOp, UOps
-    >>> from tg_dtype import dtypes
-    >>> print(PTXRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
-    .version 7.0
-    .target sm_80
-    .address_size 64
-    .visible .entry nothing(.param .u64 nothing_data0)
-    {
-      .reg .b64 %rd<2>;
-      ld.param.u64 %rd1, [nothing_data0];
-      cvta.to.global.u64 %rd1, %rd1;
-      ret;
-    }
+  >>> from tg_codegen.render.ptx import PTXRenderer
+  >>> from tg_codegen.ir.uop import UOp, UOps
+  >>> from tg_dtype import dtypes
+  >>> print(PTXRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
+  .version 7.0
+  .target sm_80
+  .address_size 64
+  .visible .entry nothing(.param .u64 nothing_data0)
+  {
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [nothing_data0];
+    cvta.to.global.u64 %rd1, %rd1;
+    ret;
+  }
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PTXRenderer(Renderer):
       tf32: do products of fp32 by tensor cores, which round their operands to 10 bits of mantissa.
 
     Raises:
-      ValueError: ``arch`` is no compute capability, or one before 7.5.
+      ValueError: if ``arch`` is no compute capability, or one before 7.5.
     """
 
     name: ClassVar[str] = "PTX"
@@ -130,7 +130,7 @@ class _Kernel:
         """The whole module.
 
         Raises:
-          ValueError: a node that has no form here.
+          ValueError: for a node that has no form here.
         """
         parameters = []
         for u in self._facts.params:

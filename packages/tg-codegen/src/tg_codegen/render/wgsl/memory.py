@@ -102,7 +102,7 @@ class WGSLMemory:
         """Declares the array of a SCRATCH.
 
         Raises:
-          ValueError: a workgroup shares no more.
+          ValueError: if a workgroup shares no more.
         """
         text = self._terms.text
         name = text.values[u] = text.claim(u.arg[0])

@@ -18,10 +18,10 @@ the sizes, the variables.
 Source: WebGPU Shading Language (W3C).
 
 Example:
-    >>> from tg_codegen.render.wgsl import WGSLRenderer
-    >>> from tg_dtype import dtypes
-    >>> WGSLRenderer().supports_dtype(dtypes.float64), WGSLRenderer(half=True).supports_dtype(dtypes.float16)
-    (False, True)
+  >>> from tg_codegen.render.wgsl import WGSLRenderer
+  >>> from tg_dtype import dtypes
+  >>> WGSLRenderer().supports_dtype(dtypes.float64), WGSLRenderer(half=True).supports_dtype(dtypes.float16)
+  (False, True)
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Kernel:
         """The whole text.
 
         Raises:
-          ValueError: a node that has no form in this language.
+          ValueError: for a node that has no form in this language.
         """
         members: list[str] = []
         declared, notes = self._memory.declare(members)

@@ -62,7 +62,7 @@ class WGSLTerms:
         """The type of a value.
 
         Raises:
-          ValueError: the language cannot compute with it.
+          ValueError: if the language cannot compute with it.
         """
         self.used.add(dtype)
         if dtypes.is_bool(dtype):

@@ -234,7 +234,7 @@ def legalize(sink: UOp, renderer: Renderer) -> UOp:
     The dtype of a PARAM becomes that of the integers under which the buffer is read.
 
     Raises:
-      ValueError: there is no dtype in which its values could be computed: float64 where there is none.
+      ValueError: if there is no dtype in which its values could be computed: float64 where there is none.
     """
     return _Legalizer(renderer).run(sink)
 

@@ -45,7 +45,7 @@ class CPUDevice(Compiled):
     ``QEMU`` runs kernels in an emulator, those of other machines too: ``QEMU+CPU:LLVM:aarch64``.
 
     Raises:
-      DeviceUnavailable: the machine has neither, or not the one that is asked for.
+      DeviceUnavailable: if the machine has neither, or not the one that is asked for.
     """
 
     graph_from = 1
@@ -82,7 +82,7 @@ class CPUDevice(Compiled):
         """Needs llvmlite or clang. Where the entry names a processor or its features, the compiler is asked for them.
 
         Raises:
-          DevSyntaxError: ARCH cannot be read, or the compiler does not know what it names.
+          DevSyntaxError: if ARCH cannot be read, or the compiler does not know what it names.
         """
         if sys.platform != "linux":
             return f"it wants Linux, this is {sys.platform}; use DEV=NUMPY, which interprets"

@@ -35,7 +35,7 @@ class CPUGraph(KernelGraph[CPUProgram]):
       var_vals: the values of the variables now; only their names matter.
 
     Raises:
-      DeviceError: an item is no CPU kernel, or its threads depend on a variable.
+      DeviceError: if an item is no CPU kernel, or its threads depend on a variable.
     """
 
     self_timed = True
@@ -87,7 +87,7 @@ class CPUGraph(KernelGraph[CPUProgram]):
         """Runs all kernels with ``bufs`` for ``inputs``.
 
         Raises:
-          ValueError: another number of buffers than ``inputs``.
+          ValueError: on another number of buffers than ``inputs``.
         """
         if len(bufs) != len(self.inputs):
             raise self.wrong_count(bufs)

@@ -34,18 +34,18 @@ class CPUProgram(LoadedProgram[HostMemory]):
       fxn: the function, as ctypes calls it.
 
     Raises:
-      elf.ELFError: the object is damaged, or does not define the function.
+      elf.ELFError: if the object is damaged, or does not define the function.
 
     Example:
-        >>> from tg_runtime import Device
-        >>> cpu = Device["CPU"]
-        >>> ir = "define void @fill(ptr %p, i32 %x) { store i32 %x, ptr %p ret void }"
-        >>> from tg_runtime.backends.cpu.pool import ir_compiler
-        >>> fill = CPUProgram("fill", ir_compiler().compile(ir))
-        >>> block = cpu.allocator.alloc(4)
-        >>> fill(block, vals=(7,))
-        >>> bytes(cpu.allocator.as_buffer(block, 4))
-        b'\\x07\\x00\\x00\\x00'
+      >>> from tg_runtime import Device
+      >>> cpu = Device["CPU"]
+      >>> ir = "define void @fill(ptr %p, i32 %x) { store i32 %x, ptr %p ret void }"
+      >>> from tg_runtime.backends.cpu.pool import ir_compiler
+      >>> fill = CPUProgram("fill", ir_compiler().compile(ir))
+      >>> block = cpu.allocator.alloc(4)
+      >>> fill(block, vals=(7,))
+      >>> bytes(cpu.allocator.as_buffer(block, 4))
+      b'\\x07\\x00\\x00\\x00'
     """
 
     helper_handle = HelperLibrary()
@@ -83,7 +83,7 @@ class CPUProgram(LoadedProgram[HostMemory]):
         """Runs the function to its end, on as many threads as there are groups along x.
 
         Raises:
-          DeviceError: there are too many threads, or other sizes than ones.
+          DeviceError: if there are too many threads, or other sizes than ones.
         """
         groups, items, vals, wait = how
         threads = 1

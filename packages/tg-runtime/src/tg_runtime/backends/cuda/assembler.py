@@ -95,7 +95,7 @@ class JitLinkCompiler(Compiler):
       arch: compute capability, ``sm_80``.
 
     Raises:
-      DeviceUnavailable: nvJitLink is not installed.
+      DeviceUnavailable: if nvJitLink is not installed.
     """
 
     def __init__(self, arch: str) -> None:
@@ -106,7 +106,7 @@ class JitLinkCompiler(Compiler):
         """The cubin.
 
         Raises:
-          CompileError: the text is rejected; it is kept in a file that the message names.
+          CompileError: if the text is rejected; it is kept in a file that the message names.
         """
         linker, handle, text = _linker(), c_void_p(), src.encode()
         options = (c_char_p * 1)(f"-arch={self.arch}".encode())

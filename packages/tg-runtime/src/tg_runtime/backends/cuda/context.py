@@ -54,7 +54,7 @@ class Context:
         """Makes the context that of this thread. Others may have set theirs since.
 
         Raises:
-          DeviceError: the process was forked since: a child has to open a device that its parent has not.
+          DeviceError: if the process was forked since: a child has to open a device that its parent has not.
         """
         if os.getpid() != self._process:
             raise DeviceError(
@@ -100,7 +100,7 @@ class Context:
         """Waits until everything on both streams is done.
 
         Raises:
-          CUDAError: something that ran since failed.
+          CUDAError: if something that ran since failed.
         """
         self.enter()
         for stream in (self.order.copies, self.stream):

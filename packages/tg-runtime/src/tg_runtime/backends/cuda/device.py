@@ -39,7 +39,7 @@ class CUDADevice(Compiled):
       context: the device's context.
 
     Raises:
-      DeviceUnavailable: there is no driver, no such device, or not what it needs; the message says which.
+      DeviceUnavailable: if there is no driver, no such device, or not what it needs; the message says which.
     """
 
     numbered = True
@@ -62,7 +62,7 @@ class CUDADevice(Compiled):
         """Waits until everything that was queued is done.
 
         Raises:
-          CUDAError: a kernel failed.
+          CUDAError: if a kernel failed.
         """
         self.context.synchronize()
 

@@ -68,7 +68,7 @@ class CUDAGraph(KernelGraph[CUDAProgram]):
       var_vals: the values of the variables now; only their names matter.
 
     Raises:
-      DeviceError: an item is no kernel of the device, or needs a buffer that does not begin where vectors may.
+      DeviceError: if an item is no kernel of the device, or needs a buffer that does not begin where vectors may.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class CUDAGraph(KernelGraph[CUDAProgram]):
         """Launches all kernels with ``bufs`` for ``inputs``.
 
         Raises:
-          ValueError: another number of buffers than ``inputs``.
-          CUDAError: the driver refuses.
+          ValueError: on another number of buffers than ``inputs``.
+          CUDAError: if the driver refuses.
         """
         if len(bufs) != len(self.inputs):
             raise self.wrong_count(bufs)

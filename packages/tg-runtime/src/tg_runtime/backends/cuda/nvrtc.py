@@ -55,7 +55,7 @@ def version() -> tuple[int, int]:
     """The library's version.
 
     Raises:
-      DeviceUnavailable: it is not there.
+      DeviceUnavailable: if it is not there.
     """
     major, minor = c_int(), c_int()
     _nvrtc().nvrtcVersion(byref(major), byref(minor))
@@ -89,7 +89,7 @@ class NVRTCCompiler(Compiler):
         PTX is for the newest capability up to ``arch`` that the library knows.
 
     Raises:
-      DeviceUnavailable: NVRTC is not installed.
+      DeviceUnavailable: if NVRTC is not installed.
     """
 
     def __init__(self, arch: str, cubin: bool = False) -> None:
@@ -106,7 +106,7 @@ class NVRTCCompiler(Compiler):
         """PTX text, or a cubin.
 
         Raises:
-          CompileError: the source is rejected; it is kept in a file that the message names.
+          CompileError: if the source is rejected; it is kept in a file that the message names.
         """
         nvrtc, program = _nvrtc(), c_void_p()
         status = nvrtc.nvrtcCreateProgram(byref(program), src.encode(), b"kernel.cu", 0, None, None)

@@ -38,8 +38,8 @@ class CUDAProgram(LoadedProgram[CUDAMemory]):
       parameters: how many arguments it takes; None where the driver does not tell.
 
     Raises:
-      CompileError: the driver rejects PTX text; it is kept in a file that the message names.
-      DeviceError: the driver does not take the binary, or it has no such kernel; the message holds the driver's log.
+      CompileError: if the driver rejects PTX text; it is kept in a file that the message names.
+      DeviceError: if the driver does not take the binary, or it has no such kernel; the message holds the driver's log.
     """
 
     def __init__(self, context: Context, name: str, lib: bytes) -> None:
@@ -85,8 +85,8 @@ class CUDAProgram(LoadedProgram[CUDAMemory]):
         """Queues the kernel.
 
         Raises:
-          CUDAError: the launch is refused, or, if it is waited for, the kernel failed.
-          DeviceError: it takes another number of arguments, or the sizes are none.
+          CUDAError: if the launch is refused, or, if it is waited for, the kernel failed.
+          DeviceError: if it takes another number of arguments, or the sizes are none.
         """
         vals, wait = how.vals, how.wait
         given = len(bufs) + len(vals)

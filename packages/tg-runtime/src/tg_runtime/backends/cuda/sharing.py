@@ -31,7 +31,7 @@ class CUDASharing(Sharing):
         """The taker's stream waits for our kernels, and these for copies to the memory.
 
         Raises:
-          BufferError: there is no such stream.
+          BufferError: if there is no such stream.
         """
         theirs = api.STREAM_LEGACY if stream is None else stream
         if not isinstance(theirs, int) or isinstance(theirs, bool) or theirs < -1 or theirs == 0:

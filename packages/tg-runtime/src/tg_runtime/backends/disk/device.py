@@ -15,7 +15,7 @@ class DiskDevice(Compiled):
     and written in place: to have the old content or the new one, whatever happens, is for ``safe_save``.
 
     Raises:
-      DeviceError: the device name has no path.
+      DeviceError: if the device name has no path.
     """
 
     named_memory = True

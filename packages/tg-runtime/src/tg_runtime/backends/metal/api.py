@@ -104,8 +104,8 @@ def function(name: str) -> Any:
     """A function of the libraries, its types undeclared.
 
     Raises:
-      DeviceError: there is no Metal.
-      AttributeError: there is no such function.
+      DeviceError: if there is no Metal.
+      AttributeError: if there is no such function.
     """
     found = _libraries()
     if isinstance(found, str):
@@ -121,7 +121,7 @@ def runtime() -> ObjC:
     """The Objective-C runtime with the messages above.
 
     Raises:
-      DeviceError: there is no Metal.
+      DeviceError: if there is no Metal.
     """
     return ObjC(function, MESSAGES)
 
@@ -130,7 +130,7 @@ def devices() -> list[int]:
     """The ``MTLDevice`` objects of the machine, the default one first. They live as long as the process.
 
     Raises:
-      DeviceError: there is no Metal.
+      DeviceError: if there is no Metal.
     """
     objc = runtime()
     create = function("MTLCreateSystemDefaultDevice")

@@ -71,7 +71,7 @@ class Context:
         """Does nothing in the process that opened the device.
 
         Raises:
-          DeviceError: the process was forked since.
+          DeviceError: if the process was forked since.
         """
         if os.getpid() != self._process:
             raise DeviceError(

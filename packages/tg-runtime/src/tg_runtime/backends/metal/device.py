@@ -27,7 +27,7 @@ class MetalDevice(Compiled):
       queue: its command queue.
 
     Raises:
-      DeviceUnavailable: there is no Metal here, or no such device; the message says which.
+      DeviceUnavailable: if there is no Metal here, or no such device; the message says which.
     """
 
     self_timed = True
@@ -48,7 +48,7 @@ class MetalDevice(Compiled):
         """Waits until everything that was recorded is done.
 
         Raises:
-          MetalError: some of it failed.
+          MetalError: if some of it failed.
         """
         self.queue.finish()
 

@@ -49,7 +49,7 @@ class MetalGraph(KernelGraph[MetalProgram]):
       var_vals: the values of the variables now; only their names matter.
 
     Raises:
-      DeviceError: an item is no kernel of the device, or there are too many.
+      DeviceError: if an item is no kernel of the device, or there are too many.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class MetalGraph(KernelGraph[MetalProgram]):
         """Executes all kernels with ``bufs`` for ``inputs``.
 
         Raises:
-          ValueError: another number of buffers than ``inputs``.
-          MetalError: Metal refuses, or, if ``wait``, a kernel failed.
+          ValueError: on another number of buffers than ``inputs``.
+          MetalError: if Metal refuses, or, if ``wait``, a kernel failed.
         """
         if len(bufs) != len(self.inputs):
             raise self.wrong_count(bufs)

@@ -96,7 +96,7 @@ class ObjC:
       messages: the selectors that will be sent and their types.
 
     Raises:
-      DeviceError: a function of the runtime is missing.
+      DeviceError: if a function of the runtime is missing.
     """
 
     def __init__(self, find: Callable[[str], Any], messages: Mapping[str, str]) -> None:
@@ -123,7 +123,7 @@ class ObjC:
           selector: one of those that are declared.
 
         Raises:
-          DeviceError: the receiver has no such method, or it has other types; asked on the first use.
+          DeviceError: if the receiver has no such method, or it has other types; asked on the first use.
         """
         bound = self._bound.get(selector)
         if bound is None:
@@ -163,7 +163,7 @@ class ObjC:
         """A class.
 
         Raises:
-          DeviceError: there is none of that name.
+          DeviceError: if there is none of that name.
         """
         found = self._classes.get(name)
         if found is None:

@@ -47,7 +47,7 @@ class MetalCompiler(Compiler):
         """The source, once Metal's compiler has taken it.
 
         Raises:
-          CompileError: it is rejected; the message names the file in which it is kept, and the line.
+          CompileError: if it is rejected; the message names the file in which it is kept, and the line.
         """
         text = src.encode()
         library = self._build(src)
@@ -63,7 +63,7 @@ class MetalCompiler(Compiler):
         """The ``MTLLibrary`` of a source, which the caller releases.
 
         Raises:
-          CompileError: Metal's compiler rejects it.
+          CompileError: if Metal's compiler rejects it.
         """
         with self._lock:
             found = self._libraries.pop(lib, None)
@@ -111,7 +111,7 @@ class MetalProgram(LoadedProgram[MetalMemory]):
       arguments: buffers that it takes, its variables being one; None if the source is not read so easily.
 
     Raises:
-      MetalError: there is no such kernel, or the device cannot run it.
+      MetalError: if there is no such kernel, or the device cannot run it.
     """
 
     def __init__(self, queue: Queue, compiler: MetalCompiler, name: str, lib: bytes) -> None:
@@ -144,7 +144,8 @@ class MetalProgram(LoadedProgram[MetalMemory]):
         """Records the kernel.
 
         Raises:
-          MetalError: a threadgroup is too large, the kernel takes other arguments, or, if it is waited for, it failed.
+          MetalError: if a threadgroup is too large, the kernel takes other arguments, or, if it is waited for, it
+            failed.
         """
         vals, wait = how.vals, how.wait
         if 0 not in how.items and not how.runs(f"Metal: kernel {self.name}"):
@@ -177,7 +178,7 @@ class MetalProgram(LoadedProgram[MetalMemory]):
         """Refuses a launch that the device cannot do; Metal would end the process.
 
         Raises:
-          MetalError: it cannot.
+          MetalError: if it cannot.
         """
         if threads[0] * threads[1] * threads[2] > self.max_threads or 0 in threads:
             raise api.MetalError(

@@ -158,7 +158,7 @@ class Queue:
         """Waits until a command buffer and all before it are done.
 
         Raises:
-          MetalError: one of them failed; the message says what it did.
+          MetalError: if one of them failed; the message says what it did.
         """
         if number <= self._done:
             return
@@ -179,7 +179,7 @@ class Queue:
         """Waits until all that was recorded is done.
 
         Raises:
-          MetalError: some of it failed.
+          MetalError: if some of it failed.
         """
         with self.lock:
             number = self.commit()

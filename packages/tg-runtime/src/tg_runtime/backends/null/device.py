@@ -75,7 +75,7 @@ class NullProgram(LoadedProgram[NullMemory]):
         """Does nothing, in no time.
 
         Raises:
-          DeviceError: the sizes are none.
+          DeviceError: if the sizes are none.
         """
         how.runs(f"NULL: kernel {self.name}")
         return how.idle
@@ -100,7 +100,7 @@ class NullDevice(Compiled):
         """Needs nothing.
 
         Raises:
-          DevSyntaxError: the renderer has no architectures, or not that one.
+          DevSyntaxError: if the renderer has no architectures, or not that one.
         """
         if entry.renderer and entry.renderer not in RENDERERS:
             return f"it has no renderer {entry.renderer}; there are {', '.join(cls.renderers())}"
@@ -117,7 +117,7 @@ def _renderer(entry: DevEntry) -> Renderer:
     """The renderer that an entry asks for.
 
     Raises:
-      DevSyntaxError: it has no architectures, or not that one.
+      DevSyntaxError: if it has no architectures, or not that one.
     """
     cls = RENDERERS[entry.renderer or "LLVM"]
     if issubclass(cls, (LLVMRenderer, ClangRenderer)):

@@ -319,7 +319,7 @@ def load_through(flat: Array, st: ShapeTracker, env: Env, fill: Any = 0) -> Arra
     """A flat array seen through a ShapeTracker, shape ``st.shape``; ``fill`` where masked.
 
     Raises:
-      ValueError: an element lies outside of the array.
+      ValueError: if an element lies outside of the array.
     """
     sizes = [flat.size, *(math.prod(_ints(view.shape, env)) for view in st.views)]
     if len(st.views) > 1 and any(map(_reaches_out, st.views, sizes, repeat(env))):

@@ -162,7 +162,7 @@ def check(code: int, what: str) -> None:
     """Does nothing if the status is success.
 
     Raises:
-      CLError: it is not; the message says what was attempted.
+      CLError: if it is not; the message says what was attempted.
     """
     if code != SUCCESS:
         raise CLError(what, code)
@@ -229,7 +229,7 @@ def library() -> ctypes.CDLL:
     """The library with its prototypes declared.
 
     Raises:
-      DeviceError: it is absent, or too old.
+      DeviceError: if it is absent, or too old.
     """
     found = _open()
     if found is None:

@@ -30,7 +30,7 @@ class CLDevice(Compiled):
       queue: its command queue.
 
     Raises:
-      DeviceUnavailable: there is no OpenCL here, or no such device; the message lists those that there are.
+      DeviceUnavailable: if there is no OpenCL here, or no such device; the message lists those that there are.
     """
 
     self_timed = True

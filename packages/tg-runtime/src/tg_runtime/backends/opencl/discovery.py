@@ -115,7 +115,7 @@ def physical_devices() -> tuple[PhysicalDevice, ...]:
     """Every device of every platform, in the order in which the loader names them. Starts the drivers.
 
     Raises:
-      DeviceError: there is no OpenCL library, or a driver fails.
+      DeviceError: if there is no OpenCL library, or a driver fails.
     """
     return tuple(
         _describe(platform, handle)

@@ -87,7 +87,7 @@ class CLGraph(KernelGraph[CLProgram]):
       var_vals: the values of the variables now; only their names matter.
 
     Raises:
-      DeviceError: an item is no kernel of the device, or works on a part of a buffer that begins where no sub-buffer
+      DeviceError: if an item is no kernel of the device, or works on a part of a buffer that begins where no sub-buffer
         may.
     """
 
@@ -120,8 +120,8 @@ class CLGraph(KernelGraph[CLProgram]):
         """Queues all kernels with ``bufs`` for ``inputs``.
 
         Raises:
-          ValueError: another number of buffers than ``inputs``.
-          DeviceError: the driver refuses, or the device was lost.
+          ValueError: on another number of buffers than ``inputs``.
+          DeviceError: if the driver refuses, or the device was lost.
         """
         if len(bufs) != len(self.inputs):
             raise self.wrong_count(bufs)

@@ -49,7 +49,7 @@ class ImageMemory(CLMemory):
         """A new image.
 
         Raises:
-          MemoryError: there is not so much memory, or no image of the device is as tall or wide.
+          MemoryError: if there is not so much memory, or no image of the device is as tall or wide.
         """
         height, width, _ = dtype.shape
         most = queue.physical.number(api.DEVICE_IMAGE2D_MAX_HEIGHT), queue.physical.number(api.DEVICE_IMAGE2D_MAX_WIDTH)
@@ -71,7 +71,7 @@ class ImageMemory(CLMemory):
         """An image that another library made; it is retained.
 
         Raises:
-          ValueError: it belongs to another context, or is no image of this kind.
+          ValueError: if it belongs to another context, or is no image of this kind.
         """
         height, width, _ = dtype.shape
         found = [api.info_number("clGetImageInfo", (handle,), n) for n in (api.IMAGE_HEIGHT, api.IMAGE_WIDTH)]

@@ -57,7 +57,7 @@ class CLMemory(ABC):
         """Queues the copy back that must follow a launch on a detached range.
 
         Raises:
-          DeviceError: memory of this kind is never detached.
+          DeviceError: if memory of this kind is never detached.
         """
         raise DeviceError(f"{self!r} is never detached")
 
@@ -132,8 +132,8 @@ class BufferMemory(CLMemory):
         """A buffer that another library made; it is retained.
 
         Raises:
-          CLError: it is no buffer.
-          ValueError: it belongs to another context, or is smaller than ``nbytes``.
+          CLError: if it is no buffer.
+          ValueError: if it belongs to another context, or is smaller than ``nbytes``.
         """
         check_foreign(queue, handle, nbytes)
         found = cls(queue, handle, nbytes)
@@ -231,8 +231,8 @@ def check_foreign(queue: Queue, handle: int, nbytes: int) -> None:
     """Checks and retains a ``cl_mem`` that another library made.
 
     Raises:
-      CLError: it is no ``cl_mem``.
-      ValueError: it belongs to another context, or is smaller than ``nbytes``.
+      CLError: if it is no ``cl_mem``.
+      ValueError: if it belongs to another context, or is smaller than ``nbytes``.
     """
     size = api.info_number("clGetMemObjectInfo", (handle,), api.MEM_SIZE)
     if api.info_number("clGetMemObjectInfo", (handle,), api.MEM_CONTEXT) != queue.context:
@@ -246,7 +246,7 @@ def create_buffer(queue: Queue, nbytes: int, flags: int = api.MEM_READ_WRITE) ->
     """A new ``cl_mem``.
 
     Raises:
-      MemoryError: there is not so much.
+      MemoryError: if there is not so much.
     """
     status = ctypes.c_int32()
     handle: int = api.library().clCreateBuffer(queue.context, flags, max(nbytes, 1), None, ctypes.byref(status))

@@ -39,7 +39,7 @@ class CLCompiler(Compiler):
         """The device's binary.
 
         Raises:
-          CompileError: the source is rejected; it is kept in a file that the message names.
+          CompileError: if the source is rejected; it is kept in a file that the message names.
         """
         cl, status, device = api.library(), ctypes.c_int32(), self.queue.physical.handle
         text = src.encode()
@@ -75,7 +75,7 @@ class CLProgram(LoadedProgram[CLMemory]):
       lib: the device's binary.
 
     Raises:
-      DeviceError: the binary does not load, or has no such kernel.
+      DeviceError: if the binary does not load, or has no such kernel.
     """
 
     def __init__(self, queue: Queue, name: str, lib: bytes) -> None:
@@ -107,8 +107,8 @@ class CLProgram(LoadedProgram[CLMemory]):
           Seconds that the kernel ran, if it was waited for.
 
         Raises:
-          CLError: the launch is refused.
-          DeviceError: its sizes are none.
+          CLError: if the launch is refused.
+          DeviceError: if its sizes are none.
         """
         groups, per_group, vals, wait = how
         if not how.runs(f"OpenCL: kernel {self.name}"):
@@ -203,7 +203,7 @@ def tell_times(queue: Queue, event: ctypes.c_void_p, what: str) -> tuple[int, in
     """Begin and end of what an event stands for, in nanoseconds of the device; waits for it, and drops the event.
 
     Raises:
-      DeviceError: it failed.
+      DeviceError: if it failed.
     """
     cl = api.library()
     try:

@@ -65,7 +65,7 @@ class Queue:
         """``cl_command_queue`` of everything in order.
 
         Raises:
-          DeviceError: the device was lost, or the process was forked since it was opened.
+          DeviceError: if the device was lost, or the process was forked since it was opened.
         """
         self.require()
         return self._handle
@@ -83,7 +83,7 @@ class Queue:
         """Does nothing while the device is there.
 
         Raises:
-          DeviceError: it was lost, or the process was forked since it was opened.
+          DeviceError: if it was lost, or the process was forked since it was opened.
         """
         if self.lost or self._process != self._getpid():
             raise DeviceError(self.why_lost())
@@ -131,7 +131,7 @@ class Queue:
         """Waits until all that was queued is done. Ctrl-C ends the wait, not what is queued.
 
         Raises:
-          DeviceError: something that was queued failed.
+          DeviceError: if something that was queued failed.
         """
         self.settle()
         self.drain()
@@ -140,7 +140,7 @@ class Queue:
         """As :meth:`finish`, before a call that would otherwise wait inside the driver.
 
         Raises:
-          DeviceError: the driver refuses.
+          DeviceError: if the driver refuses.
         """
         cl, handle, event = api.library(), self.handle, ctypes.c_void_p()
         code = cl.clEnqueueMarkerWithWaitList(handle, 0, None, ctypes.byref(event))
@@ -164,7 +164,7 @@ class Queue:
         """As :meth:`finish`, but nothing ends the wait: for whoever gives back what the queue uses.
 
         Raises:
-          DeviceError: something that was queued failed.
+          DeviceError: if something that was queued failed.
         """
         handle = self.handle
         with self._lock:

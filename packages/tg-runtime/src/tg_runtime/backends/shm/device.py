@@ -24,7 +24,7 @@ class ShmDevice(Compiled):
     """A shared memory object as a device that holds memory and runs nothing.
 
     Raises:
-      DeviceError: the device name has no name for the object, or one that is no file name.
+      DeviceError: if the device name has no name for the object, or one that is no file name.
     """
 
     named_memory = True

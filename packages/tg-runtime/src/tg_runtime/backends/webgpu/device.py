@@ -26,7 +26,7 @@ class WebGPUDevice(Compiled):
       queue: its queue; ``queue.driver.adapter`` tells what it is.
 
     Raises:
-      DeviceUnavailable: there is no library, or no adapter; the message says what to install.
+      DeviceUnavailable: if there is no library, or no adapter; the message says what to install.
     """
 
     def __init__(self, device: str, entry: DevEntry) -> None:

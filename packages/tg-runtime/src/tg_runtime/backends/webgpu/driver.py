@@ -96,8 +96,8 @@ class Driver(ABC):
       cast_half: whether its WGSL has ``bitcast`` from and to ``vec2<f16>``.
 
     Raises:
-      DeviceUnavailable: there is no adapter.
-      DeviceError: the library does not load, or gives no device.
+      DeviceUnavailable: if there is no adapter.
+      DeviceError: if the library does not load, or gives no device.
     """
 
     kind: ClassVar[str]
@@ -229,7 +229,7 @@ class Driver(ABC):
         """Raises unless the device can still be used.
 
         Raises:
-          DeviceError: it was lost, it belongs to the process that this one was forked from, or a command failed; the
+          DeviceError: if it was lost, it belongs to the process that this one was forked from, or a command failed; the
             message says which, and has the library's words.
         """
         if self._lost:
@@ -264,8 +264,8 @@ class Driver(ABC):
           create: makes it.
 
         Raises:
-          MemoryError: there is no memory for it.
-          WebGPUError: the library refuses it.
+          MemoryError: if there is no memory for it.
+          WebGPUError: if the library refuses it.
         """
         with self.lock:
             self.check()
@@ -297,7 +297,7 @@ class Driver(ABC):
         """A buffer.
 
         Raises:
-          MemoryError: there is not so much memory.
+          MemoryError: if there is not so much memory.
         """
         descriptor = self.api.BufferDescriptor(usage=usage, size=nbytes)
         return self.attempt(
@@ -313,7 +313,7 @@ class Driver(ABC):
         """A shader module.
 
         Raises:
-          WebGPUError: the source is rejected.
+          WebGPUError: if the source is rejected.
         """
         api, code = self.api, source.encode()
         chain = api.ChainedStruct(sType=api.SType_ShaderSourceWGSL)

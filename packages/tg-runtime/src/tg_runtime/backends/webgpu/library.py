@@ -67,7 +67,7 @@ def load(kind: str) -> ctypes.CDLL:
     """The library with the prototypes of all functions that we use.
 
     Raises:
-      DeviceError: it is absent, does not load, or lacks a function.
+      DeviceError: if it is absent, does not load, or lacks a function.
     """
     path = path_of(kind)
     if path is None:

@@ -38,7 +38,7 @@ class WGSLCompiler(Compiler):
         """The source.
 
         Raises:
-          CompileError: it is rejected; it is kept in a file that the message names.
+          CompileError: if it is rejected; it is kept in a file that the message names.
         """
         driver = self.queue.driver
         try:
@@ -59,7 +59,7 @@ class WebGPUProgram(LoadedProgram[WebGPUMemory]):
       lib: the source.
 
     Raises:
-      DeviceError: the source is rejected, or asks for more than the device has.
+      DeviceError: if the source is rejected, or asks for more than the device has.
     """
 
     def __init__(self, queue: Queue, name: str, lib: bytes) -> None:
@@ -123,7 +123,7 @@ class WebGPUProgram(LoadedProgram[WebGPUMemory]):
         """Queues the shader, which tells the size of its work-groups itself.
 
         Raises:
-          WebGPUError: the launch is refused.
+          WebGPUError: if the launch is refused.
         """
         groups, _, vals, wait = how
         if not how.runs(f"WebGPU: {self.name}"):

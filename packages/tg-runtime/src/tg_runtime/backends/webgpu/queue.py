@@ -108,7 +108,7 @@ class Queue:
         """A bind group of these ranges, in order, made once.
 
         Raises:
-          WebGPUError: they do not fit the layout.
+          WebGPUError: if they do not fit the layout.
         """
         key = layout, bindings
         found = self._groups.get(key)

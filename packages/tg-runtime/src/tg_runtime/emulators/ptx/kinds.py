@@ -59,7 +59,7 @@ def ptx_type(name: str) -> PTXType:
     ('<2 x float>', 'i8')
 
     Raises:
-      ValueError: there is none.
+      ValueError: if there is none.
     """
     if name == "pred":
         return PTXType(name, "p", 1)

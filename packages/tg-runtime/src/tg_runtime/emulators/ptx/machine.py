@@ -79,8 +79,8 @@ class Kernel:
           dynamic_shared_bytes: shared memory beside what it declares.
 
         Raises:
-          DeviceError: it trapped, or its threads wait for others that never come.
-          MisalignedAddress: it read or wrote at an address that is no multiple of the size.
+          DeviceError: if it trapped, or its threads wait for others that never come.
+          MisalignedAddress: if it read or wrote at an address that is no multiple of the size.
         """
         threads = block[0] * block[1] * block[2]
         sizes = (ctypes.c_uint32 * 6)(*block, *grid)
@@ -110,25 +110,25 @@ class Program:
       kernels: its entries.
 
     Raises:
-      PTXSyntaxError: the text is damaged.
-      PTXUnsupported: it has an instruction that the translator does not know.
+      PTXSyntaxError: if the text is damaged.
+      PTXUnsupported: if it has an instruction that the translator does not know.
 
     Example:
-        >>> import ctypes
-        >>> program = Program('''
-        ... .version 7.0 .target sm_80 .address_size 64
-        ... .visible .entry number(.param .u64 out) {
-        ...   .reg .b64 %rd<2>; .reg .b32 %r<2>;
-        ...   ld.param.u64 %rd1, [out];
-        ...   mov.u32 %r1, %tid.x;
-        ...   mad.wide.u32 %rd1, %r1, 4, %rd1;
-        ...   st.global.u32 [%rd1], %r1;
-        ...   ret;
-        ... }''')
-        >>> memory = (ctypes.c_uint32 * 4)()
-        >>> program.kernels["number"].launch(ctypes.addressof(memory).to_bytes(8, "little"), (1, 1, 1), (4, 1, 1))
-        >>> list(memory)
-        [0, 1, 2, 3]
+      >>> import ctypes
+      >>> program = Program('''
+      ... .version 7.0 .target sm_80 .address_size 64
+      ... .visible .entry number(.param .u64 out) {
+      ...   .reg .b64 %rd<2>; .reg .b32 %r<2>;
+      ...   ld.param.u64 %rd1, [out];
+      ...   mov.u32 %r1, %tid.x;
+      ...   mad.wide.u32 %rd1, %r1, 4, %rd1;
+      ...   st.global.u32 [%rd1], %r1;
+      ...   ret;
+      ... }''')
+      >>> memory = (ctypes.c_uint32 * 4)()
+      >>> program.kernels["number"].launch(ctypes.addressof(memory).to_bytes(8, "little"), (1, 1, 1), (4, 1, 1))
+      >>> list(memory)
+      [0, 1, 2, 3]
     """
 
     def __init__(self, text: str, level: int = 1) -> None:

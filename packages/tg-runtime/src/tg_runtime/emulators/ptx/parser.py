@@ -3,9 +3,9 @@
 Source: NVIDIA, *Parallel Thread Execution ISA*, chapters "Syntax" and "State Spaces, Types, and Variables".
 
 Example:
-    >>> module = parse(".version 7.0 .target sm_80 .address_size 64 .visible .entry k(.param .u64 p) { ret; }")
-    >>> module.functions["k"].params[0].nbytes
-    8
+  >>> module = parse(".version 7.0 .target sm_80 .address_size 64 .visible .entry k(.param .u64 p) { ret; }")
+  >>> module.functions["k"].params[0].nbytes
+  8
 """
 
 from __future__ import annotations
@@ -395,6 +395,6 @@ def parse(text: str) -> Module:
     """The module that a text describes.
 
     Raises:
-      PTXSyntaxError: it is damaged, or has what this parser does not know.
+      PTXSyntaxError: if it is damaged, or has what this parser does not know.
     """
     return _Parser(text).parse()

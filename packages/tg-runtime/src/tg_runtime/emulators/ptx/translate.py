@@ -73,7 +73,7 @@ class Translation:
         """The function's definition.
 
         Raises:
-          PTXUnsupported: an instruction is not known; the message shows it.
+          PTXUnsupported: if an instruction is not known; the message shows it.
         """
         for at, item in enumerate(self.waits.code):
             self.waits.at = at

@@ -95,7 +95,7 @@ class Guest:
       generation: how many processes there were.
 
     Raises:
-      DeviceUnavailable: the emulator or the cross compiler is not there.
+      DeviceUnavailable: if the emulator or the cross compiler is not there.
     """
 
     def __init__(self, arch: CPUArch) -> None:
@@ -148,7 +148,7 @@ class Guest:
         """Sends words and bytes, and waits for a word.
 
         Raises:
-          DeviceError: the process ended; the message begins with ``what``.
+          DeviceError: if the process ended; the message begins with ``what``.
         """
         if os.getpid() != self._owner:
             raise DeviceError(f"{what}: the emulator was started before this process was forked")
@@ -187,8 +187,8 @@ class Guest:
         """Links an object into the guest's memory: where it lies, its size, and the addresses of its functions.
 
         Raises:
-          elf.ELFError: the object is damaged, or for another machine.
-          DeviceError: the guest has no memory.
+          elf.ELFError: if the object is damaged, or for another machine.
+          DeviceError: if the guest has no memory.
         """
         layout = elf.parse(lib)
         if layout.obj.machine != _ELF[self.arch.kind.name]:
@@ -211,7 +211,7 @@ class Guest:
         """Calls a function; returns the seconds that it took.
 
         Raises:
-          DeviceError: it takes too many words, or ended the process.
+          DeviceError: if it takes too many words, or ended the process.
         """
         if len(words) + 1 > _MOST_WORDS:
             raise DeviceError(f"{what}: {len(words)} arguments; an emulated kernel has at most {_MOST_WORDS - 1}")
@@ -240,7 +240,7 @@ class GuestProgram(LoadedProgram[HostMemory]):
       lib: the object file.
 
     Raises:
-      elf.ELFError: the object is damaged, or does not define the function.
+      elf.ELFError: if the object is damaged, or does not define the function.
     """
 
     def __init__(self, guest: Guest, name: str, lib: bytes) -> None:
@@ -258,8 +258,8 @@ class GuestProgram(LoadedProgram[HostMemory]):
         """Runs the function to its end; what the guest does not see of the memory is copied there and back.
 
         Raises:
-          DeviceError: the kernel ended the guest; the message names it. There are too many threads, which run one after
-            the other, or other sizes than ones.
+          DeviceError: if the kernel ended the guest; the message names it. There are too many threads, which run one
+            after the other, or other sizes than ones.
         """
         threads = how.threads(f"CPU: kernel {self.name}", MAX_THREADS)
         if threads == 0:

@@ -83,7 +83,7 @@ class Driver:
       find: the function of a name, without declared types; AttributeError or KeyError if there is none.
 
     Raises:
-      DeviceError: functions are missing; the message names them.
+      DeviceError: if functions are missing; the message names them.
     """
 
     def __init__(self, find: Callable[[str], Any]) -> None:
@@ -111,7 +111,7 @@ class Driver:
         """Does nothing if the status is success.
 
         Raises:
-          CUDAError: it is not; the message says what was attempted.
+          CUDAError: if it is not; the message says what was attempted.
         """
         if code != SUCCESS:
             raise CUDAError(what, code, self.error_name(code))
@@ -158,7 +158,7 @@ def system_driver() -> Driver:
     """The driver of the machine, initialised.
 
     Raises:
-      DeviceError: there is none, it is too old, or it does not start.
+      DeviceError: if there is none, it is too old, or it does not start.
     """
     library, trouble = _open(), problem()
     if library is None or trouble is not None:
@@ -172,7 +172,7 @@ def start(driver: Driver) -> None:
     """Initialises a driver.
 
     Raises:
-      DeviceError: it does not start, or is too old.
+      DeviceError: if it does not start, or is too old.
     """
     driver.check(driver.cuInit(0), "starting the driver")
     version = driver.number("cuDriverGetVersion")
