@@ -10,9 +10,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tools.sweep.__main__ import main
-from tools.sweep.check import Found, checked, compared, planned, ran, some_machines
+from tools.sweep.check import Found, checked, compared, difference, planned, ran, some_machines
 from tools.sweep.machines import CPUS, GPUS, MACHINES
 from tools.sweep.programs import PROGRAMS, SIDE, Case, drawn, neighbours
 
@@ -246,3 +247,10 @@ def test_drawn_shapes_are_planned() -> None:
         gpu = MACHINES["WGSL" if case.dtype == "float32" else "PTX"]
         found = checked(case, [rng.choice(CPUS), gpu], seed)
         assert found.plans and not found.failures, list(map(str, found.failures))
+
+
+def test_a_long_serial_sum_may_lose_small_terms() -> None:
+    """By 6 in 100,000 a sum of few terms is wrong; one accumulator of 200,000 terms is off by so much."""
+    want = np.ones(3)
+    assert difference(want * (1 + 6e-5), want, 1000) > 1 > difference(want * (1 + 6e-5), want, 200_000)
+    assert difference(want * (1 + 9e-5), want, 200_000) > 1
