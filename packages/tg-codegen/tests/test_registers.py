@@ -6,7 +6,7 @@ import pytest
 
 from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.machine.target import COPIES
-from tg_codegen.plan.registers import FEW_ROWS, RegisterTile, Window, best_tile
+from tg_codegen.plan.registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
 
 IN_FLIGHT = CPUCosts().in_flight
 
@@ -21,7 +21,7 @@ def test_what_fits() -> None:
     for rows in range(1, 30):
         for vectors in range(1, 8):
             for window in (1, 3, 5):
-                tile = best_tile(rows, vectors, 32, window=Window(window))
+                tile = best_tile(rows, vectors, 32, window=SlidingWindow(window))
                 assert tile.rows * tile.vectors + tile.vectors + 1 <= 32
                 assert tile.rows <= rows and tile.vectors <= vectors
                 if tile.rows * tile.vectors * window <= COPIES:
@@ -44,33 +44,33 @@ def test_eight_accumulators_hide_the_latency_of_an_addition() -> None:
 
 
 def test_a_tile_makes_no_more_copies_than_it_may() -> None:
-    tiles = {copies: best_tile(64, 4, 32, window=Window(3), copies=copies) for copies in (1, 2, 6, 12, 24, 48)}
+    tiles = {copies: best_tile(64, 4, 32, window=SlidingWindow(3), copies=copies) for copies in (1, 2, 6, 12, 24, 48)}
     assert all(tile.rows * tile.vectors <= copies for copies, tile in tiles.items())
     assert tiles[1] == RegisterTile(1, 1) and tiles[12].rows * tiles[12].vectors > 6
 
 
 def test_a_window_keeps_its_vectors() -> None:
-    assert best_tile(6, 4, 32) == best_tile(6, 4, 32, window=Window(1))
+    assert best_tile(6, 4, 32) == best_tile(6, 4, 32, window=SlidingWindow(1))
     assert best_tile(6, 4, 32).vectors == 4
-    assert best_tile(6, 4, 32, window=Window(3)).vectors == 2
+    assert best_tile(6, 4, 32, window=SlidingWindow(3)).vectors == 2
 
 
 def test_a_window_that_is_not_kept_is_read_again() -> None:
     """Of three terms 14 rows read 16 scalars: that is worth more than keeping three vectors beside 8 rows."""
-    assert best_tile(56, 8, 16, window=Window(3), folds=True) == RegisterTile(14, 1)
-    assert best_tile(7, 8, 16, window=Window(3), folds=True) == RegisterTile(7, 2), "one vector is read from memory"
-    assert best_tile(7, 8, 16, window=Window(3)).vectors == 1, "or else it would not fit"
-    assert best_tile(112, 8, 16, window=Window(7, row=2), masked=True, folds=True) == RegisterTile(14, 1)
+    assert best_tile(56, 8, 16, window=SlidingWindow(3), folds=True) == RegisterTile(14, 1)
+    assert best_tile(7, 8, 16, window=SlidingWindow(3), folds=True) == RegisterTile(7, 2), "one vector is read from memory"
+    assert best_tile(7, 8, 16, window=SlidingWindow(3)).vectors == 1, "or else it would not fit"
+    assert best_tile(112, 8, 16, window=SlidingWindow(7, row=2), masked=True, folds=True) == RegisterTile(14, 1)
 
 
 def test_scalars_of_a_window() -> None:
-    assert Window(3).reach(8) == 10
-    assert Window(7, row=2).reach(4) == len({2 * r + t for r in range(4) for t in range(7)})
-    assert Window(3, term=2).reach(9) == len({r + 2 * t for r in range(9) for t in range(3)})
+    assert SlidingWindow(3).reach(8) == 10
+    assert SlidingWindow(7, row=2).reach(4) == len({2 * r + t for r in range(4) for t in range(7)})
+    assert SlidingWindow(3, term=2).reach(9) == len({r + 2 * t for r in range(9) for t in range(3)})
 
 
 def test_masks_want_a_window_that_is_unrolled() -> None:
-    assert best_tile(10, 2, 32, window=Window(3), masked=True).rows == 10
+    assert best_tile(10, 2, 32, window=SlidingWindow(3), masked=True).rows == 10
     assert best_tile(10, 2, 32, masked=True).rows <= FEW_ROWS
     assert best_tile(12, 2, 32, masked=True).rows <= FEW_ROWS
 

@@ -16,7 +16,7 @@ from tg_frontend import Tensor, nn
 
 SECTIONS = {"Args", "Attributes", "Example", "Raises", "Returns", "Yields"}
 _OPENING = re.compile(r"^([A-Z][a-z]+):$", re.MULTILINE)
-_EXAMPLE = re.compile(r"^Example:\n((?:    .*\n?|\n)+)", re.MULTILINE)
+_EXAMPLE = re.compile(r"^Example:\n((?:  .*\n?|\n)+)", re.MULTILINE)
 _ATTRIBUTES = ("grad", "training")  # whose text stands in that of the class
 
 
@@ -72,14 +72,14 @@ def test_everything_public_has_an_example_that_uses_it() -> None:
     ("text", "problem"),
     [
         ("One.", "no example"),
-        ("One.\n\nExample:\n    >>> two()\n", "an example that does not use it"),
-        ("One.\n\n>>> one()\n\nExample:\n    >>> one()\n", "an example outside of the section"),
-        ("One.\n\nParameters:\n  x: it.\n\nExample:\n    >>> one()\n", "the section Parameters"),
+        ("One.\n\nExample:\n  >>> two()\n", "an example that does not use it"),
+        ("One.\n\n>>> one()\n\nExample:\n  >>> one()\n", "an example outside of the section"),
+        ("One.\n\nParameters:\n  x: it.\n\nExample:\n  >>> one()\n", "the section Parameters"),
     ],
 )
 def test_what_is_amiss_is_seen(text: str, problem: str) -> None:
     assert problems("one", text) == [f"one: {problem}"]
-    assert problems("one", "One.\n\nArgs:\n  x: it.\n\nExample:\n    >>> one()\n") == []
+    assert problems("one", "One.\n\nArgs:\n  x: it.\n\nExample:\n  >>> one()\n") == []
 
 
 def test_every_docstring_has_one_form(source: Path) -> None:

@@ -16,7 +16,7 @@ from .actions import LoopAction, Mark, Outermost, Pack, Split
 from .packing import Packer
 from .plan_cost import plan_cycles
 from .planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
-from .registers import FEW_ROWS, RegisterTile, Window, best_tile
+from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
 from .rowtile import evenly, rows_at_once
 from .streaming import (
     TRANSPOSED_VECTORS,
@@ -309,17 +309,17 @@ class CPUPlanner(Packer):
             return 1
         return terms if terms < LONG_REDUCTION else 0
 
-    def shared_window(self, rows: Root, body: list[Node]) -> Window:
+    def shared_window(self, rows: Root, body: list[Node]) -> SlidingWindow:
         """The iterations of the innermost reduced dimension that read the same scalars for several rows."""
         last = [r for r in self.nest.roots.values() if r.reduce][-1]
         if not isinstance(last.extent, int) or last.extent > UNROLL_MAX:
-            return Window()
+            return SlidingWindow()
         for near, far, factor in (pair for n in body for pair in overlapping(n, self.nest)):
             if (near, far) == (rows.var, last.var):
-                return Window(last.extent, term=factor)
+                return SlidingWindow(last.extent, term=factor)
             if (near, far) == (last.var, rows.var):
-                return Window(last.extent, row=factor)
-        return Window()
+                return SlidingWindow(last.extent, row=factor)
+        return SlidingWindow()
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
         """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.

@@ -27,11 +27,11 @@ class RegisterTile:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SlidingWindow:
     """Terms of a reduction in which rows read the same scalars: for term t, row r reads that at ``r * row + t * term``.
 
     Example:
-      >>> Window(3).reach(8)
+      >>> SlidingWindow(3).reach(8)
       10
     """
 
@@ -46,7 +46,7 @@ class Window:
 
 def best_tile(
     rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS,
-    window: Window = Window(), masked: bool = False, turned: int = 0, lanes: int = 16, copies: int = COPIES,
+    window: SlidingWindow = SlidingWindow(), masked: bool = False, turned: int = 0, lanes: int = 16, copies: int = COPIES,
     in_flight: int = CPUCosts().in_flight, folds: bool = False,
 ) -> RegisterTile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
