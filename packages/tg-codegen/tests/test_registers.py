@@ -58,7 +58,7 @@ def test_a_window_keeps_its_vectors() -> None:
 def test_a_window_that_is_not_kept_is_read_again() -> None:
     """Of three terms 14 rows read 16 scalars: that is worth more than keeping three vectors beside 8 rows."""
     assert best_tile(56, 8, 16, window=SlidingWindow(3), folds=True) == RegisterTile(14, 1)
-    assert best_tile(7, 8, 16, window=SlidingWindow(3), folds=True) == RegisterTile(7, 2), "one vector is read from memory"
+    assert best_tile(7, 8, 16, window=SlidingWindow(3), folds=True) == RegisterTile(7, 2), "one is read from memory"
     assert best_tile(7, 8, 16, window=SlidingWindow(3)).vectors == 1, "or else it would not fit"
     assert best_tile(112, 8, 16, window=SlidingWindow(7, row=2), masked=True, folds=True) == RegisterTile(14, 1)
 
