@@ -1,5 +1,5 @@
 """Test configuration shared by every package: examples in Markdown, a cache of the run's own, the ledger of skips, and
-that no plan of a kernel fails unnoticed.
+that no plan of a kernel fails unnoticed. Ctrl-C works in tests wherever they run.
 
 Python blocks of a Markdown file run as one program from top to bottom, in the order in which a reader meets them;
 a block marked ``python no-test`` is left out. A block of another kind right after one of them is what it prints, where
@@ -14,6 +14,7 @@ import gc
 import io
 import os
 import re
+import signal
 import sys
 import tempfile
 import zlib
@@ -99,6 +100,8 @@ class MarkdownFile(pytest.File):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     explores = config.getoption("--explore")
     hypothesis.settings.load_profile("explore" if explores else "ci" if os.environ.get("CI") else "quick")
     for folder in _FOLDERS:
