@@ -1,4 +1,4 @@
-"""Run mypy over the sources together, then over each folder of tests on its own.
+"""Run mypy over the sources together, then over each package's tests and their configuration on their own.
 
     python -m tools.typecheck
 
@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def targets(root: Path) -> list[list[str]]:
     """The arguments of each run of mypy; none for the first, which the configuration describes."""
-    tests = [*sorted((root / "packages").glob("*/tests")), root / "tests"]
-    return [[], *([str(path.relative_to(root))] for path in tests if any(path.rglob("*.py")))]
+    packages = root / "packages"
+    tests = [*sorted(packages.glob("*/conftest.py")), *sorted(packages.glob("*/tests")), root / "tests"]
+    return [[], *([str(path.relative_to(root))] for path in tests if path.is_file() or any(path.rglob("*.py")))]
 
 
 def main() -> int:
