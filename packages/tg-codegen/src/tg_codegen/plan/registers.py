@@ -46,8 +46,8 @@ class SlidingWindow:
 
 def best_tile(
     rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS,
-    window: SlidingWindow = SlidingWindow(), masked: bool = False, turned: int = 0, lanes: int = 16, copies: int = COPIES,
-    in_flight: int = CPUCosts().in_flight, folds: bool = False,
+    window: SlidingWindow = SlidingWindow(), masked: bool = False, turned: int = 0, lanes: int = 16,
+    copies: int = COPIES, in_flight: int = CPUCosts().in_flight, folds: bool = False,
 ) -> RegisterTile:
     """The register tile with the fewest loads for each multiply-add that the extents do not waste.
 
