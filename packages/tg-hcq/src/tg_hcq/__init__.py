@@ -13,7 +13,10 @@ from .core.kernargs import KernargsRing
 from .core.patch import PatchTable
 from .core.program import HCQProgram
 from .core.queue import HWQueue
+from .core.ring import Ring
 from .core.signal import HCQSignal
+from .core.software import SoftwareSystem
+from .core.system import System, offer_system, system_for
 from .core.timeline import Timeline
 
 __all__ = [
@@ -32,5 +35,10 @@ __all__ = [
     "HWQueue",
     "KernargsRing",
     "PatchTable",
+    "Ring",
+    "SoftwareSystem",
+    "System",
     "Timeline",
+    "offer_system",
+    "system_for",
 ]

@@ -19,6 +19,7 @@ from .errors import DeviceTimeout
 from .kernargs import KernargsRing
 from .queue import HWQueue, QueueMemory
 from .signal import HCQSignal
+from .system import System, real_system
 from .timeline import LIMIT, Timeline
 
 HCQ_TIMEOUT_MS: ContextVar[int] = ContextVar("HCQ_TIMEOUT_MS", 30000)
@@ -32,6 +33,7 @@ class HCQCompiled(Compiled):
     A subclass constructs its allocator and its queues, and calls :meth:`fail` when the hardware reports a fault.
 
     Attributes:
+      system: what it asks of the operating system.
       timeline: the order of everything submitted.
       kernargs: short-lived argument blocks.
       ticks_per_us: the device's clock rate.
@@ -59,9 +61,11 @@ class HCQCompiled(Compiled):
         kernargs_nbytes: int = 1 << 20,
         timeline_limit: int = LIMIT,
         graph: Callable[..., object] | None = None,
+        system: System | None = None,
     ) -> None:
         """Sets the device up; its queues must be able to run by the first submission."""
         super().__init__(device, allocator, renderer, compiler, runtime, graph)
+        self.system = system or real_system()
         self.compute_queue, self.copy_queue = compute_queue, copy_queue
         self.ticks_per_us = ticks_per_us
         self.timeout_ms = HCQ_TIMEOUT_MS.value

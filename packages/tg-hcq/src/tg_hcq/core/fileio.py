@@ -1,7 +1,8 @@
 """The boundary to the operating system: files with ioctl and mmap, and typed views of memory at an address.
 
-Drivers reach the machine through these two classes and nothing else. A software device puts its own subclasses in their
-place (a ``FileIO`` whose ioctl is a function, an ``MMIO`` whose stores call back), and the driver does not know.
+A :class:`~tg_hcq.core.system.System` hands them out. A software device puts a subclass of ``FileIO`` in its place,
+whose ioctl is a function, and the driver does not know. An ``MMIO`` is always memory: nobody is called when it is
+stored to.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from array import array
 from typing import Final, Literal, Self, TypeAlias
 
 Format: TypeAlias = Literal["B", "H", "I", "Q"]
@@ -87,7 +89,7 @@ class MMIO:
         units: list[int] = self._memory[start : start + count].tolist()
         return units
 
-    def write(self, start: int, units: bytes | bytearray | memoryview) -> None:
+    def write(self, start: int, units: bytes | bytearray | memoryview | array[int]) -> None:
         """Stores bytes, whole units of them, from index ``start`` on."""
         source = memoryview(units).cast("B")
         self._memory.cast("B")[start * self._memory.itemsize :][: len(source)] = source
@@ -176,25 +178,6 @@ class FileIO:
         """
         return _mmap(address, nbytes, prot, flags, self.fd, offset, self.path)
 
-    @staticmethod
-    def anonymous(address: int, nbytes: int, prot: int, flags: int) -> int:
-        """Maps ``nbytes`` bytes that belong to no file, zeroed; returns their address.
-
-        Raises:
-          OSError: if there is no memory.
-        """
-        return _mmap(address, nbytes, prot, flags | _MAP_ANONYMOUS, -1, 0, "anonymous memory")
-
-    @staticmethod
-    def munmap(address: int, nbytes: int) -> None:
-        """Takes a mapping back.
-
-        Raises:
-          OSError: if the range is none.
-        """
-        if _libc().munmap(ctypes.c_void_p(address), ctypes.c_size_t(nbytes)) != 0:
-            raise OSError(ctypes.get_errno(), f"munmap: {os.strerror(ctypes.get_errno())}", f"{address:#x}")
-
     def read(self, nbytes: int, offset: int | None = None) -> bytes:
         """At most ``nbytes`` bytes: from ``offset``, or from where the last read ended."""
         return os.read(self.fd, nbytes) if offset is None else os.pread(self.fd, nbytes, offset)
@@ -202,20 +185,6 @@ class FileIO:
     def write(self, data: bytes | bytearray | memoryview, offset: int | None = None) -> int:
         """Writes at ``offset``, or where the last write ended; returns how many bytes were taken."""
         return os.write(self.fd, data) if offset is None else os.pwrite(self.fd, data, offset)
-
-    @staticmethod
-    def exists(path: str) -> bool:
-        """Whether there is such a file."""
-        return os.path.exists(path)
-
-    @staticmethod
-    def listdir(path: str) -> list[str]:
-        """The names in a directory, sorted.
-
-        Raises:
-          OSError: if it is none.
-        """
-        return sorted(os.listdir(path))
 
     def close(self) -> None:
         """Closes the file. Closing twice does nothing."""
@@ -238,6 +207,25 @@ class FileIO:
 
 
 _MAP_ANONYMOUS: Final = 0x1000 if sys.platform == "darwin" else 0x20
+
+
+def map_pages(address: int, nbytes: int, prot: int, flags: int) -> int:
+    """Maps ``nbytes`` bytes that belong to no file, zeroed; returns their address.
+
+    Raises:
+      OSError: if there is no memory.
+    """
+    return _mmap(address, nbytes, prot, flags | _MAP_ANONYMOUS, -1, 0, "anonymous memory")
+
+
+def unmap_pages(address: int, nbytes: int) -> None:
+    """Takes a mapping back.
+
+    Raises:
+      OSError: if the range is none.
+    """
+    if _libc().munmap(ctypes.c_void_p(address), ctypes.c_size_t(nbytes)) != 0:
+        raise OSError(ctypes.get_errno(), f"munmap: {os.strerror(ctypes.get_errno())}", f"{address:#x}")
 
 
 def _libc() -> ctypes.CDLL:

@@ -32,8 +32,11 @@ from ..core.fileio import MMIO
 from ..core.graph import HCQGraph
 from ..core.program import HCQProgram
 from ..core.queue import Dims, HWQueue, Launchable, QueueDevice
+from ..core.ring import Ring
+from ..core.system import System, real_system, software_interfaces, system_for
 from ..core.timeline import LIMIT
 from .executor import (
+    LEAST_RING_WORDS,
     PASS_CORE_ID,
     SCALARS,
     HostExecutor,
@@ -43,6 +46,7 @@ from .executor import (
 from .memory import HostMemory
 
 QueueKind = Literal["compute", "copy"]
+_KINDS: tuple[QueueKind, ...] = ("compute", "copy")
 
 # One address space for all devices of the kind: they are one another's peers.
 MEMORY = HostMemory()
@@ -122,7 +126,7 @@ class HostQueue(HWQueue):
             assert isinstance(memory.address, int)
             low, high = memory.address & 0xFFFFFFFF, memory.address >> 32
             words = array("I", (Opcode.INDIRECT | 3 << 8, low, high, len(words)))
-        device.executor(self.kind).submit(words, device.timeout_ms)
+        device.ring(self.kind).submit(words, device.timeout_ms)
 
 
 class HostQueueAllocator(HCQAllocator):
@@ -132,8 +136,9 @@ class HostQueueAllocator(HCQAllocator):
     staging_slots = 4
     staging_nbytes = 1 << 20
 
-    def __init__(self, device: str = "", limit: int | None = None) -> None:
+    def __init__(self, device: str = "", limit: int | None = None, system: System | None = None) -> None:
         super().__init__(device, limit)
+        self._system = system or real_system()
         self.mapped: Counter[tuple[int, int]] = Counter()
 
     def _map(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
@@ -141,7 +146,7 @@ class HostQueueAllocator(HCQAllocator):
             view = MMIO(options.external_ptr, nbytes)
             MEMORY.map(view.address, nbytes, view)
         else:
-            view = MEMORY.allocate(nbytes)
+            view = MEMORY.allocate(nbytes, self._system)
         meta = view.address, view.nbytes
         self.mapped[meta] += 1
         return HCQBuffer(view.address, nbytes, view.view(0, nbytes), meta, mappings={self.peer_group})
@@ -248,8 +253,9 @@ class HostQueueDevice(HCQCompiled):
         ring_words: int = default_ring_words,
         timeline_limit: int = LIMIT,
         memory_limit: int | None = None,
+        system: System | None = None,
     ) -> None:
-        """Opens the device. Its threads start with the first submission.
+        """Opens the device. A queue's thread starts with the first submission.
 
         Args:
           device: its name.
@@ -257,11 +263,13 @@ class HostQueueDevice(HCQCompiled):
           ring_words: size of each ring, in 32-bit words; at least 16.
           timeline_limit: see :class:`~tg_hcq.core.timeline.Timeline`.
           memory_limit: most bytes that buffers may hold; None for what the system has.
+          system: where its memory is from; the one that ``entry`` chooses if None.
         """
-        renderer, compiler = _code_generation(entry or DevEntry(device.partition(":")[0].upper()))
-        self._ring_words = ring_words
+        entry = entry or DevEntry(device.partition(":")[0].upper())
+        system = system or system_for(entry)
+        renderer, compiler = _code_generation(entry)
         self._executors: dict[str, HostExecutor] = {}
-        allocator = HostQueueAllocator(device, memory_limit)
+        allocator = HostQueueAllocator(device, memory_limit, system)
         self._close = weakref.finalize(self, _close, os.getpid(), self._executors, allocator.mapped)
         super().__init__(
             device,
@@ -274,8 +282,10 @@ class HostQueueDevice(HCQCompiled):
             ticks_per_us=1000.0,
             timeline_limit=timeline_limit,
             graph=HCQGraph,
+            system=system,
         )
-        self._start(device)
+        self._rings = {kind: self._new_ring(kind, ring_words) for kind in _KINDS}
+        self._start()
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:
@@ -290,7 +300,7 @@ class HostQueueDevice(HCQCompiled):
     @classmethod
     def facts(cls, entry: DevEntry) -> DeviceFacts:
         """Those of the CPU device; each queue is one thread."""
-        return CPUDevice.facts(entry)._replace(interfaces={})
+        return CPUDevice.facts(entry)._replace(interfaces=dict.fromkeys(software_interfaces("HOSTQ")))
 
     def raise_error_state(self) -> None:
         """Raises what stopped the device, if it is stopped or closed."""
@@ -298,7 +308,17 @@ class HostQueueDevice(HCQCompiled):
         if not self._close.alive:
             raise DeviceError(f"{self.device} is closed")
 
-    def _start(self, device: str) -> None:
+    def _new_ring(self, kind: str, ring_words: int) -> Ring:
+        name = f"{self.device} {kind} queue"
+        if ring_words < LEAST_RING_WORDS:
+            raise ValueError(f"{name}: a ring of {ring_words} words; it has at least {LEAST_RING_WORDS}")
+        words = self.system.allocate(4 * ring_words).view(0, 4 * ring_words, "I")
+        pointers = self.system.allocate(3 * 64)
+        # each in a line of the cache of its own, for different threads store to them
+        read, write, doorbell = (pointers.view(at, 8, "Q") for at in (0, 64, 128))
+        return Ring(name, words, read, write, doorbell, self.system, check=self.raise_error_state)
+
+    def _start(self) -> None:
         fail = weakref.WeakMethod(self.fail)
 
         def on_fault(fault: DeviceFault) -> None:
@@ -306,12 +326,22 @@ class HostQueueDevice(HCQCompiled):
             if alive is not None:
                 alive(fault)
 
-        for kind in ("compute", "copy"):
-            self._executors[kind] = HostExecutor(f"{device} {kind} queue", MEMORY, on_fault, self._ring_words)
+        for kind, ring in self._rings.items():
+            ring.restart()
+            self._executors[kind] = HostExecutor(ring.name, MEMORY, on_fault, ring.words, ring.read, ring.doorbell)
 
     def executor(self, kind: QueueKind) -> HostExecutor:
         """The command processor behind a kind of queue."""
         return self._executors[kind]
+
+    def ring(self, kind: QueueKind) -> Ring:
+        """The ring of a kind of queue, which is executed from now on.
+
+        Raises:
+          DeviceError: if the system gives no thread to execute it.
+        """
+        self._executors[kind].start()
+        return self._rings[kind]
 
     def reset(self) -> None:
         """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content.
@@ -325,7 +355,7 @@ class HostQueueDevice(HCQCompiled):
             running = _stop(self._executors)
             if running:
                 raise DeviceError(f"{self.device}: a kernel on the {running[0]} does not end; only the process can")
-            self._start(self.device)
+            self._start()
             self.error_state = None
             self.generation += 1
             self.timeline.restart()

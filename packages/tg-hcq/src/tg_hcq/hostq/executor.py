@@ -1,5 +1,8 @@
 """The command processor of the host-thread device: a thread that reads 32-bit words from a ring in memory.
 
+Nobody calls it: it watches the doorbell, a word in memory that says how far the ring is filled, and the words that its
+WAIT and POLL packets name (:mod:`tg_hcq.core.watch`).
+
 A packet is a header word, ``opcode | payload words << 8``, and its payload; 64-bit values are two words, the low first:
 
 =========== ==================================================== ======================================================
@@ -32,11 +35,10 @@ from enum import IntEnum
 from typing import Final
 
 from tg_runtime import DeviceError
-from tg_runtime.host.interrupts import Uninterrupted
-from tg_runtime.host.locks import fork_safe_lock
 
-from ..core.errors import DeviceFault, DeviceTimeout
+from ..core.errors import DeviceFault
 from ..core.fileio import MMIO
+from ..core.watch import Until, watch
 from .memory import HostMemory
 
 
@@ -82,16 +84,9 @@ _PAYLOAD: Final = {
     Opcode.INDIRECT: 3,
 }
 _MAX_SCALARS: Final = 4096
-_POLL_S: Final = 0.0005
-
-# Rings a bell on every store that a wait could be for, whichever device makes it. Who might be interrupted takes the
-# lock itself: a condition's own ``with`` runs Python, in which a signal's handler may raise once the lock is taken.
-MEMORY_LOCK: Final = fork_safe_lock()
-MEMORY_CHANGED: Final = threading.Condition(MEMORY_LOCK)
 LEAST_RING_WORDS: Final = 16
 """The wait, the barrier and the signal of an empty submission fit."""
 _STOP_S: Final = 2.0
-_ROOM_S: Final = 0.0002
 
 _thread = threading.local()
 
@@ -106,27 +101,26 @@ class Fault(Exception):
 
 
 class HostExecutor:
-    """One hardware queue: a ring of words, a write pointer and a read pointer, and the thread behind them.
+    """One hardware queue: a thread behind a ring of words, a read pointer and a doorbell.
 
-    The pointers count words since the beginning and never wrap; a word's place is its count modulo the ring's size.
+    The pointers count words since the beginning and never wrap; a word's place is its count modulo the ring's size. The
+    doorbell holds how many words there are.
 
     Attributes:
       name: for messages.
       executed: number of packets executed, by opcode.
+      fault: what stopped it; None while it runs.
     """
 
-    def __init__(self, name: str, memory: HostMemory, on_fault: Callable[[DeviceFault], None], ring_words: int) -> None:
-        if ring_words < LEAST_RING_WORDS:
-            raise ValueError(f"{name}: a ring of {ring_words} words; it has at least {LEAST_RING_WORDS}")
+    def __init__(
+        self, name: str, memory: HostMemory, on_fault: Callable[[DeviceFault], None], ring: MMIO, read: MMIO,
+        doorbell: MMIO,
+    ) -> None:  # fmt: skip
         self.name, self._memory, self._on_fault = name, memory, on_fault
-        self._pages = memory.allocate(4 * ring_words)
-        self._ring = self._pages.view(0, 4 * ring_words, "I")
-        self._pointers = MMIO.of(bytearray(16), "Q")  # read, write
-        self._lock = threading.RLock()
-        self._doorbell = threading.Condition(self._lock)
-        self._submit_lock = threading.Lock()
+        self._ring, self._read, self._doorbell = ring, read, doorbell
+        self._stop = MMIO.of(bytearray(8), "Q")
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._stopping = False
         self.fault: DeviceFault | None = None
         self.executed = [0] * len(Opcode)
         self._functions: dict[tuple[int, ...], Callable[..., None]] = {}
@@ -139,44 +133,30 @@ class HostExecutor:
     @property
     def read_pointer(self) -> int:
         """Words executed so far."""
-        return self._pointers[0]
+        return self._read[0]
 
     @property
     def write_pointer(self) -> int:
         """Words submitted so far."""
-        return self._pointers[1]
+        return self._doorbell[0]
 
-    def submit(self, words: array[int], timeout_ms: int) -> None:
-        """Puts words in the ring and rings the doorbell; waits while the ring is too full.
+    def start(self) -> None:
+        """Has the thread watch the doorbell. Starting twice does nothing.
 
         Raises:
-          ValueError: if there are more words than the ring holds.
-          DeviceTimeout: if the ring does not empty.
-          DeviceFault: if the queue is stopped.
-          DeviceError: if the system gives no thread to execute it.
+          DeviceError: if the system gives no thread.
         """
-        size, count = len(self._ring), len(words)
-        if count > size:
-            raise ValueError(f"{self.name}: {count} words do not fit in a ring of {size}; bind the queue first")
-        with self._submit_lock:
-            self._wait_for_room(count, timeout_ms)
-            start = self._pointers[1] % size
-            first = min(count, size - start)
-            self._ring.write(start, words[:first].tobytes())
-            self._ring.write(0, words[first:].tobytes())
-            with Uninterrupted(), self._lock:
-                if self._thread is None:
-                    self._thread = self._started()
-                self._pointers[1] += count
-                self._doorbell.notify_all()
-
-    def _started(self) -> threading.Thread:
-        thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as error:
-            raise DeviceError(f"{self.name}: no thread can be started to execute it: {error}") from None
-        return thread
+        if self._thread is not None:
+            return
+        with self._starting:
+            if self._thread is not None:
+                return
+            thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise DeviceError(f"{self.name}: no thread can be started to execute it: {error}") from None
+            self._thread = thread
 
     def stop(self) -> bool:
         """Ends the thread, between two packets. What is left in the ring is not executed.
@@ -184,51 +164,29 @@ class HostExecutor:
         Returns:
           Whether it has ended. One that is in the middle of a kernel is not waited for longer than two seconds.
         """
-        with self._lock:
-            self._stopping = True
-            self._doorbell.notify_all()
-        with MEMORY_LOCK:
-            MEMORY_CHANGED.notify_all()
+        self._stop[0] = 1
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_STOP_S)
-            if thread.is_alive():
-                return False
-        self._memory.unmap(self._pages.address, self._pages.nbytes)
+            return not thread.is_alive()
         return True
-
-    def _wait_for_room(self, count: int, timeout_ms: int) -> None:
-        size = len(self._ring)
-        seen, moved = self._pointers[0], time.monotonic()
-        while self._pointers[1] + count - self._pointers[0] > size:
-            if self.fault is not None:
-                raise DeviceFault(*self.fault.args)
-            if self._pointers[0] != seen:
-                seen, moved = self._pointers[0], time.monotonic()
-            elif (time.monotonic() - moved) * 1000 >= timeout_ms:
-                raise DeviceTimeout(f"{self.name}: the ring of {size} words has been full for {timeout_ms} ms")
-            time.sleep(_ROOM_S)
 
     # the thread
 
     def _run(self) -> None:
+        at = self._read[0]
         while True:
-            with self._doorbell:
-                while self._pointers[0] == self._pointers[1] and not self._stopping:
-                    self._doorbell.wait()
-                if self._stopping:
-                    return
-            at = self._pointers[0]
+            watch(self._doorbell, Until.DIFFERENT, at, self._stop)
+            if self._stop[0]:
+                return
             try:
-                consumed = self._packet(self._fetch, at, self._pointers[1], nested=False)
+                at = self._packet(self._fetch, at, self._doorbell[0], nested=False)
             except Exception as error:
                 self._report(at, error)
                 return
-            if consumed < 0:
+            if at < 0:
                 return
-            with self._doorbell:
-                self._pointers[0] = consumed
-                self._doorbell.notify_all()
+            self._read[0] = at
 
     def _report(self, at: int, error: Exception) -> None:
         what = str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
@@ -236,9 +194,6 @@ class HostExecutor:
         fault.__cause__ = error
         self.fault = fault
         self._on_fault(fault)
-        for bell in (self._doorbell, MEMORY_CHANGED):
-            with bell:
-                bell.notify_all()
 
     def _fetch(self, at: int, count: int) -> list[int]:
         size = len(self._ring)
@@ -271,11 +226,11 @@ class HostExecutor:
         elif opcode is Opcode.TIMESTAMP:
             self._store(_long(words, 0), time.perf_counter_ns())
         elif opcode is Opcode.WAIT:
-            target, value = self._at(_long(words, 0), 8, "WAIT").view(0, 8, "Q"), _long(words, 2)
-            return self._hold(lambda: target[0] >= value)
+            target = self._at(_long(words, 0), 8, "WAIT").view(0, 8, "Q")
+            return watch(target, Until.AT_LEAST, _long(words, 2), self._stop)
         elif opcode is Opcode.POLL:
-            word, value, mask = self._at(_long(words, 0), 4, "POLL").view(0, 4, "I"), words[2], words[3]
-            return self._hold(lambda: word[0] & mask == value)
+            word = self._at(_long(words, 0), 4, "POLL").view(0, 4, "I")
+            return watch(word, Until.EQUAL, words[2], self._stop, mask=words[3])
         elif opcode is Opcode.COPY:
             nbytes = _long(words, 4)
             source = self._at(_long(words, 2), nbytes, "COPY from")
@@ -283,8 +238,6 @@ class HostExecutor:
         elif opcode is Opcode.WRITE:
             payload = array("I", words[2:]).tobytes()
             self._at(_long(words, 0), len(payload), "WRITE").write(0, payload)
-            with MEMORY_CHANGED:
-                MEMORY_CHANGED.notify_all()
         elif opcode is Opcode.EXEC:
             self._call(_long(words, 0), _long(words, 2), words[4], words[5] * words[6])
         elif opcode is Opcode.INDIRECT:
@@ -344,17 +297,6 @@ class HostExecutor:
 
     def _store(self, address: int, value: int) -> None:
         self._at(address, 8, "SIGNAL").view(0, 8, "Q")[0] = value
-        with MEMORY_CHANGED:
-            MEMORY_CHANGED.notify_all()
-
-    def _hold(self, condition: Callable[[], bool]) -> bool:
-        with MEMORY_CHANGED:
-            while not condition():
-                if self._stopping:
-                    return False
-                # the host stores without ringing the bell
-                MEMORY_CHANGED.wait(_POLL_S)
-        return True
 
     def _at(self, address: int, nbytes: int, what: str) -> MMIO:
         view = self._memory.view(address, nbytes)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import bisect
-import mmap
 import os
 import threading
 
 from ..core.fileio import MMIO
+from ..core.system import System, real_system
 
 
 class HostMemory:
@@ -35,19 +35,14 @@ class HostMemory:
         # before it or after it. The search compares with (start,), so owners are never compared.
         self._ranges: list[tuple[int, int, object]] = []
 
-    def allocate(self, nbytes: int) -> MMIO:
-        """Zeroed, page-aligned memory, mapped to the device.
+    def allocate(self, nbytes: int, system: System | None = None) -> MMIO:
+        """Zeroed, page-aligned memory of a system (the real one if None), mapped to the device.
 
         Raises:
           MemoryError: if the system has none.
         """
-        size = -(-max(nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
-        try:
-            pages = mmap.mmap(-1, size)
-        except (OSError, OverflowError, ValueError) as error:
-            raise MemoryError(str(error)) from None
-        view = MMIO.of(memoryview(pages))
-        self.map(view.address, size, view)
+        view = (system or real_system()).allocate(nbytes)
+        self.map(view.address, view.nbytes, view)
         return view
 
     def map(self, address: int, nbytes: int, owner: object = None) -> None:

@@ -1,0 +1,171 @@
+"""Ring: the memory through which words reach a hardware queue, its pointers and its doorbell."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from typing import Final
+
+from tg_runtime.host.interrupts import Uninterrupted
+
+from .errors import DeviceTimeout
+from .fileio import MMIO
+from .system import System
+
+_ROOM_S: Final = 0.0002
+
+
+def _nothing() -> None:
+    """No device to ask."""
+
+
+class Ring:
+    """Words in a circle, which the host writes and a command processor reads.
+
+    The pointers count entries since the beginning, or wrap with the ring; the host owns the write pointer and the
+    processor the read pointer. A submission puts its words in the ring, then stores the write pointer, then the
+    doorbell, with a fence before each: whoever sees one sees what was stored before. Nobody is called.
+
+    Attributes:
+      name: for messages.
+      words: the circle, as 32-bit words.
+      read: the read pointer; its first unit.
+      write: the write pointer.
+      doorbell: what tells the processor to look.
+      entry_words: words of an entry, which is what the pointers count: 1 for packets of any length, 2 for pairs of
+        words, 16 for packets of 64 bytes.
+      scale: what the pointers grow by for each entry (4 for one word where they count bytes).
+      wraps: whether the pointers begin again at 0 with the ring. One entry then stays free, for a full ring would look
+        like an empty one.
+      filler: the word that fills the end of the ring where a submission may not be cut in two there; None where it may.
+      token: what is stored to the doorbell; None for the write pointer.
+      lock: held while words are put in.
+    """
+
+    def __init__(
+        self, name: str, words: MMIO, read: MMIO, write: MMIO, doorbell: MMIO, system: System, *, entry_words: int = 1,
+        scale: int = 1, wraps: bool = False, filler: int | None = None, token: int | None = None,
+        check: Callable[[], None] = _nothing,
+    ) -> None:  # fmt: skip
+        """A ring over memory that is there; its pointers are as they are.
+
+        Args:
+          name: for messages.
+          words: the circle.
+          read: the read pointer.
+          write: the write pointer.
+          doorbell: the doorbell.
+          system: for fences.
+          entry_words: words of an entry.
+          scale: what the pointers grow by for each entry.
+          wraps: whether the pointers wrap with the ring.
+          filler: the word that fills the end of the ring.
+          token: what is stored to the doorbell, if not the write pointer.
+          check: raises what stopped the device; asked while the ring is full.
+
+        Raises:
+          ValueError: if the words are not 32 bits wide, or are not whole entries.
+        """
+        if words.fmt != "I" or len(words) == 0 or len(words) % entry_words:
+            raise ValueError(f"{name}: a ring of {words!r} does not hold whole entries of {entry_words} words")
+        self.name, self.words, self.read, self.write, self.doorbell = name, words, read, write, doorbell
+        self.entry_words, self.scale, self.wraps = entry_words, scale, wraps
+        self.filler, self.token = filler, token
+        self.lock = threading.Lock()
+        self._check, self._system = check, system
+
+    @property
+    def entries(self) -> int:
+        """Number of entries."""
+        return len(self.words) // self.entry_words
+
+    def used(self) -> int:
+        """Entries that were put in and not read yet."""
+        distance = (self.write[0] - self.read[0]) // self.scale
+        return distance % self.entries if self.wraps else distance
+
+    def room(self) -> int:
+        """Entries that can be put in now."""
+        return self.entries - self.used() - (1 if self.wraps else 0)
+
+    def place(self) -> int:
+        """The index of the word that is written next."""
+        return self.write[0] // self.scale % self.entries * self.entry_words
+
+    def submit(self, words: array[int], timeout_ms: int) -> None:
+        """Puts words in and rings the doorbell; waits while the ring is too full.
+
+        Args:
+          words: whole entries.
+          timeout_ms: give up when the processor has not moved the read pointer for so long.
+
+        Raises:
+          ValueError: if they are not whole entries, or more than the ring holds.
+          DeviceTimeout: if the ring does not empty; nothing was put in.
+          DeviceError: if ``check`` finds the device stopped meanwhile.
+        """
+        size, count = self.entries, len(words) // self.entry_words
+        if len(words) % self.entry_words:
+            raise ValueError(f"{self.name}: {len(words)} words are not whole entries of {self.entry_words}")
+        if count > size - (1 if self.wraps else 0):
+            raise ValueError(
+                f"{self.name}: {len(words)} words do not fit in a ring of {len(self.words)}; bind the queue first"
+            )
+        with self.lock:
+            start = self.place()
+            left = len(self.words) - start
+            if self.filler is not None and len(words) > left:
+                # the processor reads the filler by itself; waiting for both at once could be more than the ring holds
+                self._wait_for_room(left // self.entry_words, timeout_ms)
+                self.words.write(start, array("I", [self.filler]) * left)
+                self._publish(left // self.entry_words)
+                start, left = 0, len(self.words)
+            self._wait_for_room(count, timeout_ms)
+            first = min(len(words), left)
+            self.words.write(start, words[:first])
+            if first < len(words):
+                self.words.write(0, words[first:])
+            self._publish(count)
+
+    def restart(self) -> None:
+        """Empties the ring, for a device that was reset."""
+        with self.lock:
+            self.read[0] = self.write[0] = self.doorbell[0] = 0
+
+    def tail(self, count: int) -> list[tuple[int, int]]:
+        """The last words put in, at most ``count`` of them: (index in the ring, word), the oldest first."""
+        size = len(self.words)
+        at = self.write[0] // self.scale * self.entry_words
+        count = min(count, size if self.wraps else min(at, size))
+        places = [(at - count + i) % size for i in range(count)]
+        return [(place, self.words[place]) for place in places]
+
+    def _publish(self, count: int) -> None:
+        position = self.write[0] + count * self.scale
+        if self.wraps:
+            position %= self.entries * self.scale
+        # no signal between the pointer and the doorbell: words that nobody is told of would run with the next ones
+        with Uninterrupted():
+            self._system.store_fence()
+            self.write[0] = position
+            self._system.store_fence()
+            self.doorbell[0] = position if self.token is None else self.token
+
+    def _wait_for_room(self, count: int, timeout_ms: int) -> None:
+        if self.room() >= count:
+            return
+        seen, moved = self.read[0], time.monotonic()
+        while self.room() < count:
+            self._check()
+            if self.read[0] != seen:
+                seen, moved = self.read[0], time.monotonic()
+            elif (time.monotonic() - moved) * 1000 >= timeout_ms:
+                raise DeviceTimeout(
+                    f"{self.name}: the ring of {len(self.words)} words has been full for {timeout_ms} ms"
+                )
+            time.sleep(_ROOM_S)
+
+    def __repr__(self) -> str:
+        return f"<Ring {self.name}: {self.used()} of {self.entries} entries used>"
