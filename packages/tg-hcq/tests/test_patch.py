@@ -21,7 +21,7 @@ def expr(value: sint) -> Expr:
 def walk(table: PatchTable, changed: list[int], spaces: list[array[int]]) -> None:
     """The loop of the module's docstring, with C's arithmetic: 64-bit values, truncation to 32 bits."""
     for i in changed:
-        for r in range(table.starts[i], table.starts[i + 1]):
+        for r in range(table.sums[5 * i - 1] if i else 0, table.sums[5 * i + 4]):
             space, dword, shift, mask = table.rows[4 * r : 4 * r + 4]
             value = table.values[i]
             bits = (value >> shift if shift >= 0 else value << -shift) & 0xFFFFFFFF
@@ -41,7 +41,7 @@ def test_fields_of_every_width_and_place() -> None:
             continue
         free[space, dword] = low + width
         field = (expr(rng.choice([A, B, A // 3, B * 5 + 1])), space, dword, width, low, rng.randrange(64))
-        table.add(field[0], space, dword, width=width, low=low, shift=field[5])
+        table.add(field[0], space, dword, width=width, low=low, shift=field[5], part=True)
         fields.append(field)
     table.seal()
     start = [array("I", [rng.getrandbits(32) for _ in range(50)]) for _ in range(3)]
@@ -63,7 +63,7 @@ def test_only_what_changed_is_written() -> None:
     table = PatchTable()
     table.add_bytes(A, 0, 0, 8)
     table.add_bytes(B, 0, 8, 4)
-    table.add_bytes(expr(A + 8), 0, 12, 2)
+    table.add_bytes(expr(A // 2**41 + 8), 0, 12, 2)
     table.seal()
     words = array("I", bytes(16))
     assert table.resolve({A: 1 << 40, B: -1}) == [0, 1, 2]
@@ -94,6 +94,8 @@ def test_a_failed_resolve_changes_nothing() -> None:
         table.resolve({A: 2})
     with pytest.raises(ValueError, match=r"b is 101, outside of -100 to 100"):
         table.resolve({A: 2, B: 101})
+    with pytest.raises(ValueError, match=r"a is 4294967296, which does not fit in 0 to 4294967295"):
+        table.resolve({A: 2**32, B: 1})
     assert table.values.tolist() == before
     assert table.resolve({A: 2, B: 1}) == [0]
 

@@ -1,0 +1,140 @@
+"""Replay: a patch table, the memory that it patches and the ring that its words go to, as one native call."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tg_runtime.host.interrupts import Uninterrupted
+from tg_shape import Variable
+
+from .fileio import MMIO
+from .native import RECORD, Outcome, native_replay
+from .patch import PatchTable
+
+_PLACES = {name: place for place, name in enumerate(RECORD)}
+
+
+class Counter:
+    """A 64-bit word of this process that native code reads and advances.
+
+    Attributes:
+      address: where it is.
+    """
+
+    __slots__ = ("_word", "address")
+
+    def __init__(self, value: int = 0) -> None:
+        self._word = array("Q", [value])
+        self.address = self._word.buffer_info()[0]
+
+    @property
+    def value(self) -> int:
+        """What it is now."""
+        return self._word[0]
+
+    @value.setter
+    def value(self, new: int) -> None:
+        self._word[0] = new
+
+
+class Fence(Protocol):
+    """The signal of a queue's last submission."""
+
+    @property
+    def value(self) -> int:
+        """The value now."""
+
+
+class Replay:
+    """A sealed patch table and what a replay does with it.
+
+    In native code it is one call, which no signal of the operating system and no other thread of Python divides. Where
+    there is no LLVM, the same is done in Python.
+
+    Attributes:
+      table: what changes.
+
+    Args:
+      table: what changes; it is sealed here.
+      spaces: the memory that it patches.
+      counters: variables whose values are in memory. Each is ``step`` more than the word there, which a replay then
+        advances by ``step``.
+      native: use native code where it is there.
+    """
+
+    def __init__(
+        self,
+        table: PatchTable,
+        spaces: Sequence[MMIO],
+        counters: Sequence[tuple[Variable, Counter, int]] = (),
+        native: bool = True,
+    ) -> None:
+        table.seal([variable for variable, *_ in counters])
+        self.table, self._spaces, self._counters = table, list(spaces), list(counters)
+        self._native: Callable[[int], int] | None = native_replay() if native else None
+        self._fence: tuple[MMIO, Counter] | None = None
+        self._record = array("Q", bytes(8 * len(RECORD)))
+        self._call = self._record.buffer_info()[0]
+        rows = array("Q")
+        for slot, (_, counter, step) in enumerate(counters):
+            rows.extend((counter.address, slot, step))
+        addresses = array("Q", (space.address for space in spaces))
+        fresh = array("Q", bytes(8 * len(table)))
+        self._kept = (rows, addresses, fresh)
+        self._set(
+            inputs=table.inputs, input_count=len(table.inputs), limits=table.limits, sums=table.sums,
+            sum_count=len(table), terms=table.terms, rows=table.rows, fresh=fresh, values=table.values,
+            spaces=addresses, counters=rows, counter_count=len(counters),
+        )  # fmt: skip
+
+    def guard(self, fence: MMIO, serial: Counter) -> None:
+        """Has a replay refuse to patch while the 64-bit word at ``fence`` is less than ``serial``."""
+        self._fence = fence, serial
+        self._set(fence=fence.address, serial=serial.address)
+
+    def __call__(self, var_vals: Mapping[Variable, int]) -> Outcome:
+        """Does it once.
+
+        Returns:
+          :attr:`Outcome.DONE`, or what is to be waited for; nothing has changed then.
+
+        Raises:
+          ValueError: if a variable has no value or one outside of its bounds, or a value does not fit in its places;
+            nothing has changed then.
+        """
+        if self._native is None:
+            return self._in_python(var_vals)
+        try:
+            self.table.fill(var_vals)
+        except (KeyError, struct.error):
+            self.table.check(self._everything(var_vals))
+            raise
+        if self.table.derived:
+            self.table.derive(self._everything(var_vals))
+        outcome = self._native(self._call)
+        if outcome == Outcome.INPUT or outcome == Outcome.VALUE:
+            self.table.check(self._everything(var_vals))
+            raise AssertionError(f"native code refuses {var_vals}")
+        return Outcome(outcome)
+
+    def _in_python(self, var_vals: Mapping[Variable, int]) -> Outcome:
+        """What the native code does."""
+        everything = self._everything(var_vals)
+        with Uninterrupted():
+            if self._fence is not None and self._fence[0][0] < self._fence[1].value:
+                self.table.check(everything)
+                return Outcome.BUSY
+            self.table.apply(self.table.resolve(everything), self._spaces)
+            for _, counter, step in self._counters:
+                counter.value += step
+        return Outcome.DONE
+
+    def _everything(self, var_vals: Mapping[Variable, int]) -> dict[Variable, int]:
+        return {**var_vals, **{variable: counter.value + step for variable, counter, step in self._counters}}
+
+    def _set(self, **words: int | array[int]) -> None:
+        for name, word in words.items():
+            self._record[_PLACES[name]] = word if isinstance(word, int) else word.buffer_info()[0]
