@@ -7,7 +7,7 @@ from array import array
 
 import pytest
 
-from tg_hcq import MMIO, PatchTable
+from tg_hcq import MMIO, PatchTable, Ring, System
 from tg_hcq.core.native import Outcome, native_replay
 from tg_hcq.core.replay import Counter, Replay
 from tg_shape import Expr, Variable, sint
@@ -163,3 +163,69 @@ def test_only_what_changed_is_patched() -> None:
     memory[0] = 77  # nobody writes it again
     replay({n: 1, m: 3})
     assert memory.tolist() == [77, 3]
+
+
+RINGS: list[dict[str, int | bool]] = [
+    {},
+    {"scale": 4},
+    {"entry_words": 2, "wraps": True},
+    {"entry_words": 16, "token": 0x1234},
+    {"filler": 0x80000000, "scale": 4},
+    {"filler": 7, "wraps": True, "scale": 8},
+    {"filler": 7, "entry_words": 4},
+]
+
+
+class Sender:
+    """A queue of random words, one of them symbolic, and a ring with pointers of 4 or 8 bytes."""
+
+    def __init__(self, seed: int, options: dict[str, int | bool], native: bool) -> None:
+        rng = random.Random(seed)
+        unit = int(options.get("entry_words", 1))
+        entries = rng.randint(3, 20)
+        memory = MMIO.of(bytearray(4 * unit * entries + 24), "I")
+        read, write, bell = (memory.view(8 * i, 8, rng.choice(["I", "Q"])) for i in range(3))
+        self.memory = memory
+        words = memory.view(24, 4 * unit * entries)
+        self.ring = Ring("test", words, read, write, bell, System(), **options)  # type: ignore[arg-type]
+        self.queues, self.counter = [], Counter()
+        for _ in range(3):
+            sent = array("I", (rng.getrandbits(32) for _ in range(unit * rng.randint(1, max(entries // 2, 1)))))
+            table = PatchTable()
+            table.add(COUNT, 0, rng.randrange(len(sent)))
+            replay = Replay(table, [MMIO.of(memoryview(sent), "I")], [(COUNT, self.counter, 1)], native)
+            replay.send(self.ring, sent)
+            self.queues.append(replay)
+
+    def read(self, entries: int) -> None:
+        """Moves the read pointer as the processor does."""
+        ring = self.ring
+        position = ring.read[0] + min(entries, ring.used()) * ring.scale
+        ring.read[0] = position % (ring.entries * ring.scale) if ring.wraps else position
+
+
+@needs_llvm
+@pytest.mark.parametrize("options", RINGS, ids=str)
+@pytest.mark.parametrize("seed", range(5))
+def test_words_go_to_the_ring_as_python_puts_them(options: dict[str, int | bool], seed: int) -> None:
+    native, python = Sender(seed, options, native=True), Sender(seed, options, native=False)
+    rng, outcomes = random.Random(seed), set()
+    for _ in range(300):
+        which, entries = rng.randrange(3), rng.choice([0, 0, 1, 2, 5])
+        outcome = native.queues[which]({})
+        assert outcome is python.queues[which]({})
+        assert native.memory.read(0, len(native.memory)) == python.memory.read(0, len(python.memory))
+        assert native.counter.value == python.counter.value
+        outcomes.add(outcome)
+        for side in (native, python):
+            side.read(entries)
+    assert outcomes == {Outcome.DONE, Outcome.FULL}
+
+
+def test_words_that_a_ring_cannot_hold_are_refused() -> None:
+    side = Sender(0, {"entry_words": 2}, native=True)
+    replay = Replay(PatchTable(), [])
+    with pytest.raises(ValueError, match="3 words are not whole entries of 2"):
+        replay.send(side.ring, array("I", [1, 2, 3]))
+    with pytest.raises(ValueError, match="do not fit in a ring"):
+        replay.send(side.ring, array("I", bytes(4 * 1000)))

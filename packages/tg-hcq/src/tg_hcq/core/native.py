@@ -349,9 +349,10 @@ patch_begin:
   %values = field ptr %record values
   %rows = field ptr %record rows
   %spaces = field ptr %record spaces
-  %known = field i64 %record known
-  %is_known = icmp ne i64 %known, 0
-  store i64 1, ptr %known.p
+  %known = field ptr %record known
+  %was_known = load i64, ptr %known
+  %is_known = icmp ne i64 %was_known, 0
+  store i64 1, ptr %known
   br label %value_next
 value_next:
   %v = phi i64 [ 0, %patch_begin ], [ %v1, %value_done ]

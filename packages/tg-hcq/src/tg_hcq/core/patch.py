@@ -53,6 +53,7 @@ class PatchTable:
     Attributes:
       exprs: the distinct values, in order of first use.
       values: what each is now, two's complement in 64 bits.
+      known: whether there were any yet: one word, 0 or 1.
       derived: the inputs that are none, and the bounds that they are held to.
       variables: those among the inputs, in order; what the table is sealed with comes first.
       inputs: see the module, as the other arrays; they are there once sealed.
@@ -78,7 +79,7 @@ class PatchTable:
         self.variables: list[Variable] = []
         self.inputs, self.limits, self.sums = array("Q"), array("Q"), array("Q")
         self.terms, self.rows = array("Q"), array("q")
-        self.known = False
+        self.known = array("Q", [0])
         self._index: dict[Expr, int] = {}
         self._places: list[list[tuple[int, int, int, int]]] = []
         self._bounds: list[tuple[int, int]] = []
@@ -239,8 +240,8 @@ class PatchTable:
         """
         fresh = self.check(var_vals)
         old = self.values
-        changed = [i for i, value in enumerate(fresh) if value != old[i]] if self.known else list(range(len(fresh)))
-        self.values[:], self.known = fresh, True
+        changed = [i for i, value in enumerate(fresh) if value != old[i]] if self.known[0] else list(range(len(fresh)))
+        self.values[:], self.known[0] = fresh, 1
         return changed
 
     def apply(self, changed: Sequence[int], spaces: Sequence[Words]) -> None:

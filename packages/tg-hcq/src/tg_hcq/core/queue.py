@@ -13,13 +13,18 @@ from tg_shape import Expr, Variable, sint
 
 from .args import HCQArgsState
 from .buffer import HCQBuffer
-from .patch import PatchTable, Words
+from .fileio import MMIO
+from .native import Outcome
+from .patch import PatchTable
+from .replay import Counter, Replay
+from .ring import Ring
 from .signal import HCQSignal, SignalOwner
 
 Dims = tuple[sint, sint, sint]
 
 SERIAL = Variable("queue_serial", 0, 2**31 - 1)
 
+_NO_VALUES: Mapping[Variable, int] = {}
 _BOUND_OPTIONS = BufferOptions(host=True, nolru=True)
 
 
@@ -63,24 +68,28 @@ class HWQueue(ABC):
     it is given a number at each ``submit``, and only the words that hold changed values are written again. ``bind``
     moves the words to device memory, after which a submission is one jump.
 
-    A queue that is bound or has symbolic values is fenced: before words or argument blocks are patched that the last
-    submission may still read, it is waited for. A queue is sealed by its first ``submit`` or ``bind``; nothing can be
-    appended then. It keeps alive what its commands refer to, so keep the queue until they are done; submissions through
-    a timeline need no such care.
+    A queue that is bound, or has symbolic arguments, is fenced: before words or argument blocks are patched that the
+    last submission may still read, it is waited for. A queue is sealed by its first ``submit`` or ``bind``; nothing can
+    be appended then. It keeps alive what its commands refer to, so keep the queue until they are done; submissions
+    through a timeline need no such care.
 
-    A subclass says how each command looks, with :meth:`put` and :meth:`put64`, and how words reach the hardware.
+    A subclass says how each command looks, with :meth:`put` and :meth:`put64`, which ring words go to, and how a ring
+    jumps to words elsewhere.
     """
 
     def __init__(self) -> None:
         self._words = array("I")
         self._patches = PatchTable()
-        self._spaces: list[Words] = [self._words]
+        self._spaces: list[MMIO] = []
+        self._counters: list[tuple[Variable, Counter, int]] = []
         self._kept: list[object] = []
         self._lock = threading.Lock()
         self._sealed_for: QueueDevice | None = None
         self._fence: HCQSignal | None = None
-        self._serial = self._generation = 0
+        self._serial, self._generation = Counter(), 0
+        self._replay: Replay | None = None
         self._memory: HCQBuffer | None = None
+        self._sent = array("I")
 
     # commands
 
@@ -204,11 +213,17 @@ class HWQueue(ABC):
             mask = ((1 << width) - 1) << low
             self._words[word] = (self._words[word] & ~mask) | value << low
 
-    def add_space(self, words: Words) -> int:
+    def add_space(self, words: MMIO) -> int:
         """Registers memory outside of the queue that submissions patch; returns its number for the patch table."""
         self._check_open()
         self._spaces.append(words)
-        return len(self._spaces) - 1
+        return len(self._spaces)
+
+    def count(self, variable: Variable, counter: Counter, step: int) -> Self:
+        """Has each submission take a variable from memory: ``step`` more than a counter, which it advances by that."""
+        self._check_open()
+        self._counters.append((variable, counter, step))
+        return self
 
     def keep(self, *objects: object) -> None:
         """Keeps objects alive as long as the queue."""
@@ -239,11 +254,14 @@ class HWQueue(ABC):
         """
         with self._lock:
             self._check_open()
-            self._seal(device, fenced=True)
-            self._memory = device.queue_memory.alloc(4 * max(len(self._words), 1), _BOUND_OPTIONS)
-            words = self._memory.host_view("I")
-            words.write(0, self._words.tobytes())
-            self._spaces[0] = words
+            self._fence_off(device)
+            memory = device.queue_memory.alloc(4 * max(len(self._words), 1), _BOUND_OPTIONS)
+            words = memory.host_view("I")
+            words.write(0, self._words)
+            assert isinstance(memory.address, int)
+            jump = array("I", self._jump(memory.address, len(self._words)))
+            self._memory = memory
+            self._seal(device, words, jump)
         return self
 
     def submit(self, device: QueueDevice, var_vals: Mapping[Variable, int] | None = None) -> Self:
@@ -258,34 +276,36 @@ class HWQueue(ABC):
           DeviceFault: if the device is stopped.
           DeviceTimeout: if the previous submission, whose words are to be patched, does not end.
         """
+        device.raise_error_state()
         with self._lock:
-            self._seal(device, fenced=len(self._patches) > 0)
-            device.raise_error_state()
-            if self._fence is not None:
-                self._patch(self._fence, {} if var_vals is None else var_vals)
-            try:
-                self._submit(device, self._words, self._memory)
-            except BaseException:
-                # nothing was sent that would ever reach the fence
-                self._serial -= self._fence is not None
-                raise
+            if self._replay is None:
+                if self._spaces:
+                    self._fence_off(device)
+                self._seal(device, MMIO.of(memoryview(self._words), "I"), self._words)
+            replay, owner = self._replay, self._sealed_for
+            assert replay is not None and owner is not None
+            if owner is not device:
+                raise ValueError(f"the queue belongs to {owner.device}, not {device.device}")
+            ring = self._ring(device)
+            replay.send(ring, self._sent)
+            if self._serial.value == SERIAL.vmax and self._fence is not None:
+                self._settle()
+                self._fence.value = self._serial.value = 0
+            values = _NO_VALUES if var_vals is None else var_vals
+            while (outcome := replay(values)) is not Outcome.DONE:
+                if outcome is Outcome.BUSY:
+                    self._settle()
+                else:
+                    ring.wait(len(self._sent), device.timeout_ms)
         return self
 
     @abstractmethod
-    def _submit(self, device: QueueDevice, words: array[int], memory: HCQBuffer | None) -> None:
-        """Hands the words to the hardware: those in ``memory`` by reference if the queue is bound, else ``words``."""
+    def _ring(self, device: QueueDevice) -> Ring:
+        """The ring of ``device`` that the words go to."""
 
-    def _patch(self, fence: HCQSignal, var_vals: Mapping[Variable, int]) -> None:
-        if self._serial == SERIAL.vmax:
-            self._settle()
-            fence.value = self._serial = 0
-        # Bound words and argument blocks of the last submission may still be read: they are not to change under it.
-        # The wait comes before the table takes the new values, so that one that fails leaves both as they are.
-        elif self._memory is not None or len(self._spaces) > 1:
-            self._settle()
-        changed = self._patches.resolve({**var_vals, SERIAL: self._serial + 1})
-        self._serial += 1
-        self._patches.apply(changed, self._spaces)
+    @abstractmethod
+    def _jump(self, address: int, count: int) -> Sequence[int]:
+        """What goes into the ring to have ``count`` words at an address executed."""
 
     def _address(self, signal: HCQSignal | Expr) -> sint:
         if isinstance(signal, Expr):
@@ -303,26 +323,28 @@ class HWQueue(ABC):
         if device is None or fence is None:
             return
         if self._generation == device.generation:
-            fence.wait(self._serial)
-        self._generation = device.generation
+            fence.wait(self._serial.value)
+        else:
+            fence.value, self._generation = self._serial.value, device.generation
 
-    def _seal(self, device: QueueDevice, fenced: bool) -> None:
-        if self._sealed_for is None:
-            if fenced:
-                self._generation = device.generation
-                self._fence = device.new_signal()
-                self.signal(self._fence, SERIAL)
-            self._patches.seal()
-            self._sealed_for = device
-        elif self._sealed_for is not device:
-            raise ValueError(f"the queue belongs to {self._sealed_for.device}, not {device.device}")
+    def _fence_off(self, device: QueueDevice) -> None:
+        """Has every submission set a signal at its end, which tells that its words are in use no more."""
+        self._generation = device.generation
+        self._fence = device.new_signal()
+        self.signal(self._fence, SERIAL).count(SERIAL, self._serial, 1)
+
+    def _seal(self, device: QueueDevice, words: MMIO, sent: array[int]) -> None:
+        self._sealed_for, self._sent = device, sent
+        self._replay = Replay(self._patches, [words, *self._spaces], self._counters)
+        if self._fence is not None:
+            self._replay.guard(self._fence.slot.host_view("Q"), self._serial)
 
     def __del__(self) -> None:
         memory, device = getattr(self, "_memory", None), getattr(self, "_sealed_for", None)
         fence = getattr(self, "_fence", None)
         if memory is None or device is None or fence is None:
             return
-        serial, generation = self._serial, self._generation
+        serial, generation = self._serial.value, self._generation
         device.queue_memory.retire(
             memory, _BOUND_OPTIONS, lambda: device.generation != generation or fence.value >= serial
         )

@@ -5,14 +5,15 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from contextlib import nullcontext
 
 from tg_runtime.host.interrupts import Uninterrupted
 from tg_shape import Variable
 
 from .fileio import MMIO
-from .native import RECORD, Outcome, native_replay
+from .native import RECORD, RING, Outcome, native_replay
 from .patch import PatchTable
+from .ring import Ring
 
 _PLACES = {name: place for place, name in enumerate(RECORD)}
 
@@ -38,14 +39,6 @@ class Counter:
     @value.setter
     def value(self, new: int) -> None:
         self._word[0] = new
-
-
-class Fence(Protocol):
-    """The signal of a queue's last submission."""
-
-    @property
-    def value(self) -> int:
-        """The value now."""
 
 
 class Replay:
@@ -76,6 +69,8 @@ class Replay:
         self.table, self._spaces, self._counters = table, list(spaces), list(counters)
         self._native: Callable[[int], int] | None = native_replay() if native else None
         self._fence: tuple[MMIO, Counter] | None = None
+        self._ring: Ring | None = None
+        self._words = array("I")
         self._record = array("Q", bytes(8 * len(RECORD)))
         self._call = self._record.buffer_info()[0]
         rows = array("Q")
@@ -83,17 +78,30 @@ class Replay:
             rows.extend((counter.address, slot, step))
         addresses = array("Q", (space.address for space in spaces))
         fresh = array("Q", bytes(8 * len(table)))
-        self._kept = (rows, addresses, fresh)
+        self._kept: tuple[object, ...] = (rows, addresses, fresh)
         self._set(
             inputs=table.inputs, input_count=len(table.inputs), limits=table.limits, sums=table.sums,
             sum_count=len(table), terms=table.terms, rows=table.rows, fresh=fresh, values=table.values,
-            spaces=addresses, counters=rows, counter_count=len(counters),
+            known=table.known, spaces=addresses, counters=rows, counter_count=len(counters),
         )  # fmt: skip
 
     def guard(self, fence: MMIO, serial: Counter) -> None:
         """Has a replay refuse to patch while the 64-bit word at ``fence`` is less than ``serial``."""
         self._fence = fence, serial
         self._set(fence=fence.address, serial=serial.address)
+
+    def send(self, ring: Ring, words: array[int]) -> None:
+        """Has a replay put these words, as they are after it has patched, in a ring from now on.
+
+        Raises:
+          ValueError: if they are not whole entries of the ring, or more than it holds.
+        """
+        if ring is self._ring:
+            return
+        ring.check_size(len(words))
+        described = _described(ring)
+        self._set(ring=described, words=words, word_count=len(words))
+        self._ring, self._words, self._kept = ring, words, (*self._kept, described)
 
     def __call__(self, var_vals: Mapping[Variable, int]) -> Outcome:
         """Does it once.
@@ -114,7 +122,13 @@ class Replay:
             raise
         if self.table.derived:
             self.table.derive(self._everything(var_vals))
-        outcome = self._native(self._call)
+        if self._ring is None:
+            outcome = self._native(self._call)
+        else:
+            with self._ring.lock:
+                outcome = self._native(self._call)
+        if outcome == Outcome.DONE:
+            return Outcome.DONE
         if outcome == Outcome.INPUT or outcome == Outcome.VALUE:
             self.table.check(self._everything(var_vals))
             raise AssertionError(f"native code refuses {var_vals}")
@@ -123,11 +137,16 @@ class Replay:
     def _in_python(self, var_vals: Mapping[Variable, int]) -> Outcome:
         """What the native code does."""
         everything = self._everything(var_vals)
-        with Uninterrupted():
-            if self._fence is not None and self._fence[0][0] < self._fence[1].value:
-                self.table.check(everything)
-                return Outcome.BUSY
+        self.table.check(everything)
+        if self._fence is not None and self._fence[0][0] < self._fence[1].value:
+            return Outcome.BUSY
+        with Uninterrupted(), nullcontext() if self._ring is None else self._ring.lock:
+            start = None if self._ring is None else self._ring.reserve(len(self._words))
+            if self._ring is not None and start is None:
+                return Outcome.FULL
             self.table.apply(self.table.resolve(everything), self._spaces)
+            if self._ring is not None and start is not None:
+                self._ring.put(start, self._words)
             for _, counter, step in self._counters:
                 counter.value += step
         return Outcome.DONE
@@ -138,3 +157,16 @@ class Replay:
     def _set(self, **words: int | array[int]) -> None:
         for name, word in words.items():
             self._record[_PLACES[name]] = word if isinstance(word, int) else word.buffer_info()[0]
+
+
+def _described(ring: Ring) -> array[int]:
+    """A ring as native code finds it."""
+    words = {
+        "base": ring.words.address, "dwords": len(ring.words), "entry_dwords": ring.entry_words, "scale": ring.scale,
+        "wraps": ring.entries * ring.scale if ring.wraps else 0, "filler": ring.filler or 0,
+        "fills": ring.filler is not None, "token": ring.token or 0, "tells_token": ring.token is not None,
+        "read": ring.read.address, "read_wide": ring.read.fmt == "Q", "write": ring.write.address,
+        "write_wide": ring.write.fmt == "Q", "doorbell": ring.doorbell.address,
+        "doorbell_wide": ring.doorbell.fmt == "Q",
+    }  # fmt: skip
+    return array("Q", (int(words[name]) for name in RING))

@@ -106,28 +106,62 @@ class Ring:
           DeviceTimeout: if the ring does not empty; nothing was put in.
           DeviceError: if ``check`` finds the device stopped meanwhile.
         """
-        size, count = self.entries, len(words) // self.entry_words
-        if len(words) % self.entry_words:
-            raise ValueError(f"{self.name}: {len(words)} words are not whole entries of {self.entry_words}")
-        if count > size - (1 if self.wraps else 0):
+        self.check_size(len(words))
+        while True:
+            with self.lock:
+                start = self.reserve(len(words))
+                if start is not None:
+                    self.put(start, words)
+                    return
+            self.wait(len(words), timeout_ms)
+
+    def check_size(self, count: int) -> None:
+        """Does nothing if ``count`` words can ever be put in.
+
+        Raises:
+          ValueError: if they are not whole entries, or more than the ring holds.
+        """
+        if count % self.entry_words:
+            raise ValueError(f"{self.name}: {count} words are not whole entries of {self.entry_words}")
+        if count // self.entry_words > self.entries - (1 if self.wraps else 0):
             raise ValueError(
-                f"{self.name}: {len(words)} words do not fit in a ring of {len(self.words)}; bind the queue first"
+                f"{self.name}: {count} words do not fit in a ring of {len(self.words)}; bind the queue first"
             )
-        with self.lock:
-            start = self.place()
-            left = len(self.words) - start
-            if self.filler is not None and len(words) > left:
-                # the processor reads the filler by itself; waiting for both at once could be more than the ring holds
-                self._wait_for_room(left // self.entry_words, timeout_ms)
-                self.words.write(start, array("I", [self.filler]) * left)
-                self._publish(left // self.entry_words)
-                start, left = 0, len(self.words)
-            self._wait_for_room(count, timeout_ms)
-            first = min(len(words), left)
-            self.words.write(start, words[:first])
-            if first < len(words):
-                self.words.write(0, words[first:])
-            self._publish(count)
+
+    def reserve(self, count: int) -> int | None:
+        """Where ``count`` words go now; None while there is too little room. For who holds the lock.
+
+        The end of the ring is filled up where they may not be cut in two there, as soon as there is room for that.
+        """
+        start = self.place()
+        left = len(self.words) - start
+        if self.filler is not None and count > left:
+            # the processor reads the filler by itself; both at once could be more than the ring holds
+            if self.room() < left // self.entry_words:
+                return None
+            self.words.write(start, array("I", [self.filler]) * left)
+            self._publish(left // self.entry_words)
+            start = 0
+        return start if self.room() >= count // self.entry_words else None
+
+    def put(self, start: int, words: array[int]) -> None:
+        """Puts words where ``reserve`` said and rings the doorbell. For who still holds the lock."""
+        first = min(len(words), len(self.words) - start)
+        self.words.write(start, words[:first])
+        if first < len(words):
+            self.words.write(0, words[first:])
+        self._publish(len(words) // self.entry_words)
+
+    def wait(self, count: int, timeout_ms: int) -> None:
+        """Returns once there is room for ``count`` words, or for what is to be filled up before them.
+
+        Raises:
+          DeviceTimeout: if the processor does not move the read pointer for ``timeout_ms``.
+          DeviceError: if ``check`` finds the device stopped meanwhile.
+        """
+        left = len(self.words) - self.place()
+        needed = min(count, left) if self.filler is not None else count
+        self._wait_for_room(needed // self.entry_words, timeout_ms)
 
     def restart(self) -> None:
         """Empties the ring, for a device that was reset."""

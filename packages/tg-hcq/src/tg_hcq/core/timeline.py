@@ -13,6 +13,7 @@ from tg_runtime.host.locks import fork_safe_lock
 from tg_shape import Variable
 
 from .queue import HWQueue, QueueDevice
+from .replay import Counter
 
 Q = TypeVar("Q", bound=HWQueue)
 
@@ -32,7 +33,6 @@ class Timeline:
 
     Attributes:
       signal: the signal now in use.
-      value: what the next submission will set it to.
       limit: the greatest value.
       lock: held while a submission is put together. Reentrant.
     """
@@ -42,10 +42,18 @@ class Timeline:
             raise ValueError(f"timeline of {device.device}: the limit {limit} is not in 1 to {LIMIT}")
         self._device = device
         self.signal, self._other = device.new_signal(), device.new_signal()
-        self.value, self.limit = 1, limit
+        self.limit = limit
+        # where native code finds them: the signal's address, and the value of the last submission
+        self._where, self._last = Counter(), Counter()
+        self._look()
         self.lock = fork_safe_lock()
         self._epoch = 0
         self._process, self._getpid = os.getpid(), os.getpid  # kept: modules are gone when the interpreter ends
+
+    @property
+    def value(self) -> int:
+        """What the next submission will set the signal to."""
+        return self._last.value + 1
 
     @property
     def ours(self) -> bool:
@@ -81,12 +89,12 @@ class Timeline:
             self._make_room()
             queue.wait(self.signal, self.value - 1).memory_barrier()
             yield queue
-            queue.signal(self.signal, self.value).submit(self._device)
-            self.value += 1
+            queue.signal(self.signal, self.value).count(VALUE, self._last, 1).submit(self._device)
 
     @contextmanager
     def recording(self, queue: Q) -> Iterator[Q]:
         """Makes ``queue`` one that ``replay`` can submit: the block's commands, between a symbolic wait and signal."""
+        queue.count(SIGNAL, self._where, 0).count(VALUE, self._last, 1)
         queue.wait(SIGNAL, VALUE - 1).memory_barrier()
         yield queue
         queue.signal(SIGNAL, VALUE)
@@ -98,14 +106,10 @@ class Timeline:
           ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
           DeviceFault: if the device is stopped.
         """
-        self.require()
-        with Uninterrupted(), self.lock:
-            self._device.raise_error_state()
+        # What is noted of a submission is noted by the call that rings the doorbell: a signal comes before or after it.
+        with self.lock:
             self._make_room()
-            address = self.signal.address
-            assert isinstance(address, int)
-            queue.submit(self._device, {**(var_vals or {}), SIGNAL: address, VALUE: self.value})
-            self.value += 1
+            queue.submit(self._device, var_vals)
 
     def point(self) -> tuple[int, int]:
         """Everything submitted so far, for ``reached`` and ``wait``."""
@@ -159,7 +163,13 @@ class Timeline:
         with self.lock:
             self._epoch += 1
             self.signal, self._other = self._other, self.signal
-            self.signal.value, self.value = 0, 1
+            self.signal.value = self._last.value = 0
+            self._look()
+
+    def _look(self) -> None:
+        address = self.signal.address
+        assert isinstance(address, int)
+        self._where.value = address
 
     def _make_room(self) -> None:
         if self.value > self.limit:

@@ -119,14 +119,13 @@ class HostQueue(HWQueue):
         self.put64(program.descriptor(args.layout).address, args.memory.address)
         self.put(*global_size, *local_size)
 
-    def _submit(self, device: QueueDevice, words: array[int], memory: HCQBuffer | None) -> None:
+    def _ring(self, device: QueueDevice) -> Ring:
         if not isinstance(device, HostQueueDevice):
             raise TypeError(f"submit: {device.device} is no host-thread device")
-        if memory is not None:
-            assert isinstance(memory.address, int)
-            low, high = memory.address & 0xFFFFFFFF, memory.address >> 32
-            words = array("I", (Opcode.INDIRECT | 3 << 8, low, high, len(words)))
-        device.ring(self.kind).submit(words, device.timeout_ms)
+        return device.ring(self.kind)
+
+    def _jump(self, address: int, count: int) -> Sequence[int]:
+        return Opcode.INDIRECT | 3 << 8, address & 0xFFFFFFFF, address >> 32, count
 
 
 class HostQueueAllocator(HCQAllocator):

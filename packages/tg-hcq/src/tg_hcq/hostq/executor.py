@@ -35,6 +35,7 @@ from enum import IntEnum
 from typing import Final
 
 from tg_runtime import DeviceError
+from tg_runtime.host.interrupts import Uninterrupted
 
 from ..core.errors import DeviceFault
 from ..core.fileio import MMIO
@@ -148,7 +149,7 @@ class HostExecutor:
         """
         if self._thread is not None:
             return
-        with self._starting:
+        with Uninterrupted(), self._starting:  # a thread that runs and is not noted would be started again
             if self._thread is not None:
                 return
             thread = threading.Thread(target=self._run, name=self.name, daemon=True)
