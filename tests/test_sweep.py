@@ -249,8 +249,12 @@ def test_drawn_shapes_are_planned() -> None:
         assert found.plans and not found.failures, list(map(str, found.failures))
 
 
-def test_a_long_serial_sum_may_lose_small_terms() -> None:
-    """By 6 in 100,000 a sum of few terms is wrong; one accumulator of 200,000 terms is off by so much."""
+def test_sums_of_any_length_have_one_bound() -> None:
     want = np.ones(3)
-    assert difference(want * (1 + 6e-5), want, 1000) > 1 > difference(want * (1 + 6e-5), want, 200_000)
-    assert difference(want * (1 + 9e-5), want, 200_000) > 1
+    assert difference(want * (1 + 6e-5), want) > 1 > difference(want * (1 + 4e-5), want)
+
+
+def test_a_long_serial_sum_is_exact() -> None:
+    """In one accumulator for all terms it was off by 6e-5."""
+    found = ran(Case.parse("reduction/var01/float32/2237x82x1026"), 1)
+    assert found.runs and not found.failures, list(map(str, found.failures))

@@ -32,8 +32,6 @@ from .programs import Case, neighbours
 SLOWEST = {"cpu": 2.0, "gpu": 4.5}
 """How many times as long as for its neighbour an operation of a program may take, by the cost model; on a GPU, whose
 items access several elements at once where a size divides by as many, neighbours among items serve as well."""
-SERIAL_TERMS = 1 << 17
-"""Terms that one float32 accumulator adds up as exactly as any; of more it loses small ones, as NumPy's does."""
 LAUNCH_CYCLES = 20_000.0
 """Of a kernel, beside which fewer do not count."""
 
@@ -205,24 +203,19 @@ def ran(case: Case, seed: int) -> Found:
     exact = [a if number in places else a.astype(np.float64) for number, a in enumerate(arrays)]
     want = case.of.oracle(case.variant, case.sizes, exact)
     for number, (result, right) in enumerate(zip(results, want, strict=True)):
-        wrong = difference(result, right, int(case.work()) // max(1, right.size))
+        wrong = difference(result, right)
         if wrong > 1:
             found.failures.append(Failure(
                 str(case), "run", f"result {number} differs by {wrong:.1f} times what rounding explains"))
     return found
 
 
-def difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], terms: int = 1) -> float:
-    """The greatest error, in units of what float32 sums of so many terms may be off by; infinite for a NaN.
-
-    One accumulator loses of each term what is below half a unit in its last place. Once it has grown by more than 2**17
-    terms, whole small terms are lost: from there the error grows with their number.
-    """
+def difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> float:
+    """The greatest error, in units of what float32 sums are off by at the most; infinite for a NaN."""
     if got.shape != want.shape:
         return float("inf")
     if not got.size:
         return 0.0
     scale = float(np.abs(want).max()) or 1.0
-    allowed = 5e-5 * max(1.0, terms / SERIAL_TERMS)
-    error = float(np.abs(got.astype(np.float64) - want).max()) / (scale * allowed)
+    error = float(np.abs(got.astype(np.float64) - want).max()) / (scale * 5e-5)
     return error if np.isfinite(error) else float("inf")

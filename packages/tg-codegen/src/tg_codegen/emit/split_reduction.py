@@ -58,7 +58,7 @@ class SplitReductions:
                 replace(axis, kind=Kind.LOOP), span, context, lambda inside: self.each(rest, inside, body))
 
     def add(self, node: Node, memory: StageMemory, context: Context) -> None:
-        """One piece for one register tile: from scratch into registers, through the inner loops, and back."""
+        """One piece for one register tile: its terms by themselves, then added to what scratch has of those before."""
         access, pointer = self.whole.access, memory.pointer
         places = list(self.whole.loops.replicas(context.env, sorted(node.free, key=lambda v: v.name)))
         place = Context(context.block, context.env, None, context)
@@ -66,6 +66,7 @@ class SplitReductions:
         if reduction.spread or reduction.vectors or reduction.group:
             raise EmitError(f"{node!r}: partial results of a reduction that is spread over registers, lanes or items")
         into = [memory.offset(env) for env in places]
-        before = [access.load(pointer, node.dtype, index, 1) for index in into]
-        for index, total in zip(into, reduction.run(before), strict=True):
+        found = reduction.run([reduction.initial(acc) for acc in reduction.accumulators])
+        for index, more in zip(into, found, strict=True):
+            total = access.load(pointer, node.dtype, index, 1).alu(node.arg[0], more)
             context.block.effects.extend(access.writes(pointer, index, 1, total))

@@ -214,6 +214,17 @@ class Reductions(Group):
         got = run(self.device, sink, [buffer_with(self.device, list(range(count)), dtypes.int32)])
         self.check("sum of 10,007", got[0], [count * (count - 1) // 2])
 
+    def test_long_sums(self) -> None:
+        """Sums of many floats, in a row and down columns, are as exact as sums of blocks, not as one of all terms."""
+        tenth = float(truncate(0.1, dtypes.float32))
+        for shape, axis in (((20_011,), 0), ((20_011, 3), 0), ((2, 4_099, 3), 1)):
+            count = math.prod(shape)
+            size = count // shape[axis]
+            x = ast.load(1, dtypes.float32, ShapeTracker.from_shape(shape))
+            sink = kernel([(ast.reduce(x, Ops.ADD, (axis,)), size)], [(dtypes.float32, count)])
+            got = run(self.device, sink, [buffer_with(self.device, [tenth] * count, dtypes.float32)])
+            self.check(f"sum of {shape[axis]:,} tenths", got[0], [tenth * shape[axis]] * size, 2e-5)
+
 
 def _wrapped(function: Callable[..., ConstType], args: tuple[ConstType, ...]) -> ConstType:
     try:

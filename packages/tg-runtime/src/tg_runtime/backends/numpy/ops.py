@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Env = Mapping[Variable, int]
 
+SUM_BLOCK = 512
+"""Terms of a sum of floats that one accumulator of numpy's may add up."""
+
 
 def compute_dtype(dtype: DType) -> np.dtype[Any]:
     """The numpy type in which values of ``dtype`` are computed."""
@@ -262,13 +265,29 @@ fxn_for_op: dict[Ops, Callable[..., Any]] = {
 
 _REDUCE: dict[Ops, Callable[[Array, tuple[int, ...], ConstType], Array]] = {
     Ops.ADD: lambda x, axes, start: (
-        np.any(x, axes, keepdims=True) if x.dtype == np.bool_ else np.sum(x, axes, x.dtype, keepdims=True)
+        np.any(x, axes, keepdims=True) if x.dtype == np.bool_ else summed(x, axes)
     ),
     Ops.MUL: lambda x, axes, start: (
         np.all(x, axes, keepdims=True) if x.dtype == np.bool_ else np.prod(x, axes, x.dtype, keepdims=True)
     ),
     Ops.MAX: lambda x, axes, start: np.max(x, axes, keepdims=True, initial=start),
 }
+
+
+def summed(x: Array, axes: tuple[int, ...]) -> Array:
+    """Sums over axes, each of which keeps size 1; long ones of floats in blocks.
+
+    numpy adds in pairs along what is contiguous only. Along others it adds row to row, and what a large total loses of
+    each small term grows with their number.
+    """
+    for axis in axes:
+        while np.issubdtype(x.dtype, np.floating) and x.shape[axis] > SUM_BLOCK:
+            full = x.shape[axis] // SUM_BLOCK
+            head, tail = np.split(x, [full * SUM_BLOCK], axis)
+            blocks = head.reshape(*x.shape[:axis], full, SUM_BLOCK, *x.shape[axis + 1 :])
+            rest = np.sum(tail, axis, x.dtype, keepdims=True)
+            x = np.concatenate([np.sum(blocks, axis + 1, x.dtype), rest], axis)
+    return np.asarray(np.sum(x, axes, x.dtype, keepdims=True))
 
 
 def _ints(values: Sequence[sint], env: Env) -> tuple[int, ...]:
