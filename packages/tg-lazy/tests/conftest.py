@@ -113,6 +113,20 @@ class Machine:
             return src[0].copy().reshape(-1).view(dtype).reshape(shape)
         return np.asarray(FUNCTION[node.op](*src), dtype)
 
+    def update(self, node: LazyOp, target: Array, value: Array, index: Array) -> None:
+        """An UPDATE, one value after the other."""
+        _, where, op, found = node.arg
+        kept = None if found is None else self.positions(found)[0]
+        for i in np.ndindex(*value.shape):
+            old = np.zeros((), target.dtype)
+            if 0 <= index[i] < sym_eval(where.shape[-1], self.env):
+                at, valid = where.index((*i, int(index[i])))
+                if valid:
+                    old = target[at].copy()
+                    target[at] = value[i] if op is None else FUNCTION[op](old, value[i])
+            if kept is not None:
+                target[kept[i]] = old
+
     def kernel(self, sink: LazyOp, bufs: Sequence[Storage]) -> None:
         """Executes a kernel; what it stores to is garbage for anything but a read of the element being stored."""
         ast.verify(sink)
@@ -133,6 +147,8 @@ class Machine:
                     data[node.arg[0]][flat] = values[node.src[0]]
                 else:
                     stores.append((data[node.arg[0]], flat, values[node.src[0]]))
+            elif node.op is Ops.UPDATE:
+                self.update(node, data[node.arg[0]], *(values[s] for s in node.src))
             elif node.op is not Ops.SINK:
                 values[node] = self.node(node, [values[s] for s in node.src], data)
                 assert values[node].shape == tuple(sym_eval(d, self.env) for d in node.shape), node

@@ -74,7 +74,7 @@ BUFFERS = (BufferArg(f32, 4), BufferArg(f32, 4))
     ("bad", "words"),
     [
         (X, "ends in SINK"),
-        (ast.sink((X,), BUFFERS), "stores only"),
+        (ast.sink((X,), BUFFERS), "stores and updates only"),
         (sink(ast.load(2, f32, FLAT)), "slot 2 of 2"),
         (sink(ast.load(1, i32, FLAT)), "int32 from a buffer of float32"),
         (ast.sink((ast.store(5, FLAT, X),), BUFFERS), "slot 5"),

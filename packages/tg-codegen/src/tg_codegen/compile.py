@@ -193,6 +193,7 @@ def buffer_params(nest: Nest) -> tuple[BufferParam, ...]:
     """The kernel's buffers and what it does with them."""
     written = {s.slot for s in nest.stores}
     read = {n.arg[0] for n in nest.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER)}
+    read |= {s.slot for s in nest.stores if s.update is not None}
     return tuple(
         BufferParam(slot, b.dtype, b.size, slot in written, slot in read)
         for slot, b in enumerate(nest.buffers) if not b.internal)

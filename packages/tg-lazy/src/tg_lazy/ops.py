@@ -86,6 +86,7 @@ class Ops(Enum):
     LOAD = auto()
     GATHER = auto()
     STORE = auto()
+    UPDATE = auto()
     SINK = auto()
     # whole buffers
     BUFFER = auto()
@@ -296,6 +297,7 @@ SPEC: dict[Ops, OpSpec] = {
     Ops.LOAD: OpSpec(0, _R.GIVEN, Trait.KERNEL, "read a buffer through a ShapeTracker, 0 where masked"),
     Ops.GATHER: OpSpec(1, _R.GIVEN, Trait.KERNEL, "read a buffer at computed indices, 0 where out of range"),
     Ops.STORE: OpSpec(1, _R.GIVEN, Trait.KERNEL, "write a buffer through a ShapeTracker"),
+    Ops.UPDATE: OpSpec(2, _R.GIVEN, Trait.KERNEL, "combine values with elements at computed indices, in order"),
     Ops.SINK: OpSpec(-1, _R.GIVEN, Trait.KERNEL, "all stores of a kernel"),
     Ops.BUFFER: OpSpec(0, _R.GIVEN, Trait.LEAF | Trait.BUFFER, "memory that exists"),
     Ops.EMPTY: OpSpec(0, _R.GIVEN, Trait.LEAF | Trait.BUFFER, "memory with undefined content"),

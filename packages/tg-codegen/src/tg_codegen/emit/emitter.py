@@ -118,7 +118,7 @@ def arguments(nest: Nest) -> frozenset[Variable]:
 
     look(*(root.extent for root in nest.roots.values()))
     for store in nest.stores:
-        look(store.index, store.valid)
+        look(*(part for access in store.accesses() for part in access))
     for node in nest.nodes():
         if node.op is not NodeOp.CONST:
             look(*(node.arg if node.op in (NodeOp.LOAD, NodeOp.GATHER) else (node.arg,)))

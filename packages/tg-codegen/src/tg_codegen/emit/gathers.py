@@ -10,7 +10,7 @@ from ..ir.uop import UOp, UOps, const, vectorize
 from ..nest.env import Env
 from ..nest.nest import GATHERED, Node
 from .gather_index import parts, step_of
-from .index import IndexBuilder
+from .index import IndexBuilder, within
 from .scope import Context
 from .whole import Whole
 
@@ -84,10 +84,3 @@ class Gathers:
             address = IndexBuilder({**self.whole.symbols.leaves, GATHERED: index}).value(place, dtypes.int64)
         wide = dtype if lanes == 1 else dtype.vec(lanes)
         return UOp(UOps.LOAD, wide, (pointer, address, inside, const(0, wide)))
-
-
-def within(index: UOp, size: UOp) -> UOp:
-    """Whether 0 <= index < size, lane by lane."""
-    lanes = index.dtype.count
-    low = const(-1, index.dtype.scalar()).broadcast(lanes).alu(Ops.CMPLT, index)
-    return low.alu(Ops.AND, index.alu(Ops.CMPLT, size.broadcast(lanes)))

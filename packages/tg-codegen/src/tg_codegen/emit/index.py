@@ -102,6 +102,13 @@ def below(a: sint, b: sint) -> sint:
     return int(difference < 0) if isinstance(difference, int) else difference.lt(0)
 
 
+def within(index: UOp, size: UOp) -> UOp:
+    """Whether 0 <= index < size, lane by lane."""
+    lanes = index.dtype.count
+    low = const(-1, index.dtype.scalar()).broadcast(lanes).alu(Ops.CMPLT, index)
+    return low.alu(Ops.AND, index.alu(Ops.CMPLT, size.broadcast(lanes)))
+
+
 def lane_step(index: sint, lane: Variable, lanes: int) -> int | None:
     """By how much ``index`` grows from each of ``lanes`` lanes to the next; None if unevenly.
 

@@ -11,6 +11,7 @@ from ..ir.uop import UOp
 from ..nest.nest import Axis, Kind, Nest, NodeOp, Store
 from .scope import Context
 from .tiles import TransposedTile
+from .updates import Updates
 from .whole import Whole
 
 
@@ -18,7 +19,7 @@ class Outputs:
     """The stores of one nest."""
 
     def __init__(self, whole: Whole) -> None:
-        self.whole = whole
+        self.whole, self.updates = whole, Updates(whole)
 
     def loops(self, stores: list[Store], axes: Sequence[Axis], context: Context, parallel: Sequence[Axis]) -> None:
         """Opens the loops ``axes``, each around the stores that depend on it; ``parallel`` are open already."""
@@ -49,6 +50,9 @@ class Outputs:
         tiles: dict[tuple[int, sint, sint], tuple[TransposedTile, dict[int, UOp]]] = {}
         for env in whole.loops.replicas(context.env, roots):
             for store in stores:
+                if store.update is not None:
+                    self.updates.emit(store, alone, env, context)
+                    continue
                 pointer = whole.params[store.slot]
                 tile = whole.tiles.tile(store.index, roots, env, stored=True)
                 index, valid = whole.domain.access(

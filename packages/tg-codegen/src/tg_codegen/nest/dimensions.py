@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tg_shape import Expr, Variable, coefficient, linear_terms, sint, topological
 
 from .interior import masks
-from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root
 
 FEW_PARTS = 4
 """Equal parts, at the most, into which a dimension is cut where a mask changes: each is a copy of the code."""
@@ -68,7 +68,7 @@ def walks(index: sint, valid: sint, a: Variable, b: Variable, width: int) -> boo
 def accesses(nest: Nest) -> Iterator[tuple[sint, sint]]:
     """Indices and masks of a nest; 0 and 1 stand for those that something does not have."""
     for store in nest.stores:
-        yield store.index, store.valid
+        yield from store.accesses()
     for node in nest.nodes():
         if node.op is NodeOp.LOAD:
             yield node.arg[1], node.arg[2]
@@ -181,7 +181,7 @@ def replaced(nest: Nest, into: Mapping[Variable, tuple[Root, ...]], swap: Mappin
         elif node.op is NodeOp.REDUCE:
             arg = (arg[0], over(arg[1]))
         made[node] = table.make(node.op, node.dtype, tuple(made[s] for s in node.src), arg)
-    stores = tuple(Store(s.slot, to(s.index), to(s.valid), made[s.value], over(s.roots)) for s in nest.stores)
+    stores = tuple(s.over(over(s.roots), made, to) for s in nest.stores)
     fresh = [new for roots in into.values() for new in roots]
     axes: list[Axis] = []
     for axis in nest.axes:

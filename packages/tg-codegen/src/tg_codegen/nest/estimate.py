@@ -49,4 +49,6 @@ def estimate(nest: Nest) -> Estimates:
         lds = lds + nbytes
         if not nest.buffers[store.slot].internal:
             mem = mem + nbytes
+        if store.update is not None:
+            lds, mem = lds + nbytes, mem + nbytes
     return Estimates(flops, lds, mem)

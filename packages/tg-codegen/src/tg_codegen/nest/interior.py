@@ -24,7 +24,8 @@ def masks(nest: Nest) -> Iterator[Expr]:
         if node.op is NodeOp.LOAD or node.op is NodeOp.SELECT:
             found |= dict.fromkeys(conditions(node.arg[2] if node.op is NodeOp.LOAD else node.arg))
     for store in nest.stores:
-        found |= dict.fromkeys(conditions(store.valid))
+        for _, valid in store.accesses():
+            found |= dict.fromkeys(conditions(valid))
     gone = trimming(nest)
     yield from (condition for condition in found if condition not in gone)
 

@@ -16,7 +16,7 @@ from tg_lazy import ast as ast_module
 from tg_shape import Variable, prod, sint, toposort, upper
 
 from .dimensions import cut_dimensions, join_dimensions
-from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store, Update
 
 Index = tuple[sint, ...]
 
@@ -184,11 +184,9 @@ def lower(ast: LazyOp) -> Nest:
     lowering = Lowering()
     stores = []
     for node in ast.src:
-        slot, st = node.arg
         at = lowering.output_index(node.shape)
-        index, valid = st.index(at)
-        value = lowering.value(node.src[0], at)
-        stores.append(Store(slot, index, valid, value, tuple(v for v in at if isinstance(v, Variable))))
+        over = tuple(v for v in at if isinstance(v, Variable))
+        stores.append((update_of if node.op is Ops.UPDATE else store_of)(lowering, node, at, over))
     roots = sorted(lowering.table.roots.values(), key=lambda root: root.reduce)
     axes = tuple(
         Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in roots
@@ -199,6 +197,22 @@ def lower(ast: LazyOp) -> Nest:
     nest = Nest(nest.stores, nest.buffers, {v: r for v, r in nest.roots.items() if v in used},
                 tuple(a for a in axes if a.root in used))
     return cut_dimensions(join_dimensions(order_outputs(nest)))
+
+
+def store_of(lowering: Lowering, node: LazyOp, at: Index, roots: tuple[Variable, ...]) -> Store:
+    """A STORE over the dimensions ``at``, of which ``roots`` are those with more than one value."""
+    slot, st = node.arg
+    index, valid = st.index(at)
+    return Store(slot, index, valid, lowering.value(node.src[0], at), roots)
+
+
+def update_of(lowering: Lowering, node: LazyOp, at: Index, roots: tuple[Variable, ...]) -> Store:
+    """An UPDATE over the dimensions ``at``, of which ``roots`` are those with more than one value."""
+    slot, where, op, found = node.arg
+    value, place = (lowering.value(operand, at) for operand in node.src)
+    index, valid = where.index((*at, GATHERED))
+    kept = None if found is None else found.index(at)
+    return Store(slot, index, valid, value, roots, Update(place, where.shape[-1], op, kept))
 
 
 def order_outputs(nest: Nest) -> Nest:

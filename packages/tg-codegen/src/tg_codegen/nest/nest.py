@@ -10,7 +10,7 @@ order they nest and what becomes of each (a thread, a vector lane, an unrolled c
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from operator import attrgetter
@@ -33,7 +33,7 @@ class NodeOp(Enum):
 
 
 GATHERED = Variable("place", 0, 2**62)
-"""Stands for the computed index in the address expression of a GATHER."""
+"""Stands for the computed index in the address expression of a GATHER, or of a store that updates."""
 
 
 class Node:
@@ -155,14 +155,59 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """How a store combines its value with what is there, at a computed place, in the order of the iterations.
+
+    Attributes:
+      place: the computed place: the store's index has ``GATHERED`` in its stead.
+      size: how many places there are; nothing is written unless ``0 <= place < size``.
+      op: combines what is there with the value; None to replace it.
+      found: index and mask, in the same slot, of where what was there is kept; None if nobody wants it.
+    """
+
+    place: Node
+    size: sint
+    op: Ops | None
+    found: tuple[sint, sint] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
-    """An output: ``value`` goes to element ``index`` of ``slot`` where ``valid``, for all values of ``roots``."""
+    """An output: ``value`` goes to element ``index`` of ``slot`` where ``valid``, for all values of ``roots``.
+
+    With an ``update``, it is combined with what is there, and ``index`` depends on a computed place.
+    """
 
     slot: int
     index: sint
     valid: sint
     value: Node
     roots: tuple[Variable, ...]
+    update: Update | None = None
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The nodes that it asks for."""
+        return (self.value,) if self.update is None else (self.value, self.update.place)
+
+    def accesses(self) -> tuple[tuple[sint, sint], ...]:
+        """Index and mask of each element that it writes."""
+        found = self.update.found if self.update is not None else None
+        return ((self.index, self.valid),) if found is None else ((self.index, self.valid), found)
+
+    def over(self, roots: tuple[Variable, ...], nodes: Mapping[Node, Node], at: Callable[[sint], sint]) -> Store:
+        """The same store over other dimensions.
+
+        Args:
+          roots: the dimensions.
+          nodes: what each node has become.
+          at: what an index or a mask has become.
+        """
+        update = self.update
+        if update is not None:
+            found = None if update.found is None else (at(update.found[0]), at(update.found[1]))
+            update = Update(nodes[update.place], update.size, update.op, found)
+        return Store(self.slot, at(self.index), at(self.valid), nodes[self.value], roots, update)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +263,7 @@ class Nest:
 
     def nodes(self) -> list[Node]:
         """All nodes, operands first."""
-        return toposort([store.value for store in self.stores], _SRC)
+        return toposort([node for store in self.stores for node in store.operands], _SRC)
 
     @property
     def untouched(self) -> bool:

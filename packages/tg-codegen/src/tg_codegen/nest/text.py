@@ -52,7 +52,7 @@ from ..ir.text import (
 )
 from ..ir.uop import const
 from .kernel import Kernel
-from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Stage, Store
+from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Stage, Store, Update
 
 _OPS: dict[str, Ops | NodeOp] = {op.name.lower(): op for op in (*NodeOp, *sorted(ALU, key=lambda op: op.name))}
 
@@ -100,7 +100,8 @@ def _inside(nest: Nest) -> list[str]:
         lines.append(f"{names[node]} = {node.op.name.lower()}{_arg(node)} {node.dtype.name}{operands}")
     for s in nest.stores:
         over = f" over {', '.join(v.name for v in s.roots)}" if s.roots else ""
-        lines.append(f"store[{_listed(s.slot, s.index, s.valid)}] {names[s.value]}{over}")
+        what = "store" if s.update is None else "update"
+        lines.append(f"{what}[{_listed(s.slot, s.index, s.valid)}] {names[s.value]}{_updated(s, names)}{over}")
     lines += [f"stage {names[s.node]}{f' in {s.axis}' if s.axis else ''}{', shared' if s.shared else ''}"
               for s in nest.stages]
     lines += [f"stream {slot}" for slot in sorted(nest.streams)]
@@ -109,11 +110,21 @@ def _inside(nest: Nest) -> list[str]:
     return lines
 
 
+def _updated(store: Store, names: dict[Node, str]) -> str:
+    """How a store updates; empty where it does not."""
+    if (update := store.update) is None:
+        return ""
+    op = "" if update.op is None else f" by {update.op.name.lower()}"
+    found = "" if update.found is None else f" found[{_listed(store.slot, *update.found)}]"
+    return f"{op} at {names[update.place]} of {_expr(update.size)}{found}"
+
+
 def _variables(nest: Nest) -> set[Variable]:
     """The variables that are no dimensions, those in their bounds included."""
     args = [part for node in nest.nodes() if node.op in (NodeOp.LOAD, NodeOp.GATHER) for part in node.arg]
     args += [node.arg for node in nest.nodes() if node.op in (NodeOp.INDEX, NodeOp.SELECT)]
-    args += [part for s in nest.stores for part in (s.index, s.valid)]
+    args += [part for s in nest.stores for access in s.accesses() for part in access]
+    args += [s.update.size for s in nest.stores if s.update is not None]
     args += [r.extent for r in nest.roots.values()] + [a.extent for a in nest.axes]
     pending = [v for arg in args if isinstance(arg, Expr) for v in arg.variables()]
     found: set[Variable] = set()
@@ -169,6 +180,8 @@ class _Reader:
             (r"for\[([^\]]+)\] ([\w.]+) of ([\w.]+) by (\d+): (\w+)", self.loop),
             (r"(%\w+) = (\w+)(?:\[([^\]]*)\])? (\w+)(?: \(([^)]*)\))?", self.node),
             (r"store\[([^\]]+)\] (\S+)(?: over (.+))?", self.store),
+            (r"update\[([^\]]+)\] (\S+)(?: by (\w+))? at (\S+) of (\S+)(?: found\[([^\]]+)\])?(?: over (.+))?",
+             self.update),
             (r"stage (\S+?)(?: in ([\w.]+))?(, shared)?", self.stage),
             (r"stream (\d+)", self.stream),
             (r"prefetch (\S+) by (\d+)", self.prefetch),
@@ -219,6 +232,15 @@ class _Reader:
         slot, index, valid = self.place(arg.split(", "))
         roots = tuple(map(self.root, over.split(", "))) if over else ()
         self.stores.append(Store(slot, index, valid, self.value(value), roots))
+
+    def update(
+        self, arg: str, value: str, op: str | None, place: str, size: str, found: str | None, over: str | None
+    ) -> None:
+        slot, index, valid = self.place(arg.split(", "))
+        roots = tuple(map(self.root, over.split(", "))) if over else ()
+        kept = None if found is None else self.place(found.split(", "))[1:]
+        update = Update(self.value(place), self.expr(size), None if op is None else Ops[op.upper()], kept)
+        self.stores.append(Store(slot, index, valid, self.value(value), roots, update))
 
     def stage(self, node: str, axis: str | None, shared: str | None) -> None:
         self.stages.append(Stage(self.value(node), axis, shared is not None))

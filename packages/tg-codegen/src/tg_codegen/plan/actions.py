@@ -19,6 +19,7 @@ from tg_lazy import Ops
 from ..ir.uop import UOp
 from ..nest.kernel import Kernel
 from ..nest.nest import LANE, REDUCING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Stage
+from ..nest.updates import ordered_roots
 
 
 class ActionError(ValueError):
@@ -135,6 +136,10 @@ def require_kind(nest: Nest, axis: Axis, action: Split | Mark) -> None:
       ActionError: if the kind is not for such a loop, or other loops exclude it.
     """
     kind = action.kind
+    if axis.root in ordered_roots(nest):
+        raise ActionError(f"{action}: iterations of {axis.name} may update one element, and are done in their order")
+    if kind in LANE and any(s.update is not None and axis.root in s.update.place.free for s in nest.stores):
+        raise ActionError(f"{action}: what {axis.name} updates is not known to be neighbours")
     reduce = nest.roots[axis.root].reduce
     if (kind in REDUCING) is not reduce:
         raise ActionError(f"{action}: {axis.name} is {'a' if reduce else 'not a'} reduction")
@@ -237,6 +242,9 @@ class Outermost(LoopAction):
         if axis.kind not in (Kind.LOOP, Kind.THREAD):
             raise ActionError(f"{self}: {self.axis} is {axis.kind.name}, not a serial loop of the outputs")
         rest = tuple(a for a in nest.axes if a is not axis)
+        ordered = ordered_roots(nest)
+        if axis.root in ordered and any(a.root in ordered for a in nest.axes[:nest.axes.index(axis)]):
+            raise ActionError(f"{self}: iterations of {self.axis} may update one element, and are done in their order")
         return replace(nest, axes=(axis, *rest))
 
 
@@ -406,6 +414,8 @@ def reductions_of(nest: Nest) -> list[Node]:
 
 def reads(nest: Nest, slot: int) -> bool:
     """Whether a nest reads a buffer."""
+    if any(s.slot == slot and s.update is not None for s in nest.stores):
+        return True
     return any(n.op in (NodeOp.LOAD, NodeOp.GATHER) and n.arg[0] == slot for n in nest.nodes())
 
 

@@ -26,6 +26,7 @@ from ..nest.layout import MOST_COPIES, planned_layout
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
 from ..nest.texels import writes_images
+from ..nest.updates import ordered_roots
 from .actions import LoopAction, Mark, Share, Split, apply, loads_of
 from .planner import Planner, power_below
 
@@ -70,7 +71,11 @@ class GPUPlanner(Planner):
         if writes_images(self.nest):
             self.texels()
             return self.actions
-        if not self.reductions:
+        ordered = ordered_roots(self.nest)
+        if any(store.update is not None for store in self.nest.stores):  # items share out what never meets
+            self.rows = [root for root in self.rows if root.var not in ordered]
+            self.outputs -= ordered
+        elif not self.reductions:
             self.elementwise()
         elif not self.product():
             self.reduce()

@@ -20,6 +20,7 @@ from .ahead import fetched_ahead
 from .cpu_heuristic import CPUPlanner
 from .cpu_heuristic import heuristic as cpu_loops
 from .gpu_heuristic import GPUPlanner
+from .update_heuristic import UpdatePlanner
 
 Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 
@@ -42,6 +43,8 @@ def alternatives(kernel: Kernel, target: Target) -> Iterator[list[LoopAction]]:
     """
     if target.grid or not kernel.single or kernel.shared:
         return
+    if any(store.update is not None for store in kernel.whole.stores):
+        return
     for root in kernel.whole.roots.values():
         if not root.reduce and upper(root.extent) > 1:
             yield CPUPlanner(kernel.whole, target, wanted=root).planned()
@@ -60,7 +63,11 @@ def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:
 
 def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for the loops of one nest on a target."""
-    return GPUPlanner(nest, target).planned() if target.grid else cpu_loops(nest, target)
+    if target.grid:
+        return GPUPlanner(nest, target).planned()
+    if any(store.update is not None for store in nest.stores):
+        return UpdatePlanner(nest, target).planned()
+    return cpu_loops(nest, target)
 
 
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:

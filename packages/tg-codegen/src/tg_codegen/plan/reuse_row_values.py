@@ -121,7 +121,7 @@ def at(expr: sint, swap: dict[Expr, sint]) -> sint:
 
 def reusable(nest: Nest) -> Reuse | None:
     """What an output of a nest may reuse; None where there is nothing, or where it cannot be kept row by row."""
-    if len(nest.stores) != 1 or any(b.internal for b in nest.buffers):
+    if len(nest.stores) != 1 or nest.stores[0].update or any(b.internal for b in nest.buffers):
         return None
     store = nest.stores[0]
     found = Search(nest).found(store) if isinstance(store.valid, int) else None

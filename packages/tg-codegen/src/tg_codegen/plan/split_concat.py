@@ -20,7 +20,7 @@ from ..machine.target import Target
 from ..nest.dimensions import join_dimensions, replaced
 from ..nest.interior import masks
 from ..nest.kernel import Kernel
-from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root
 from .actions import ActionError, KernelAction
 
 MOST_PIECES = 16
@@ -57,7 +57,7 @@ def settled(nest: Nest, around: frozenset[Variable]) -> Nest:
         else:
             new[node] = table.make(node.op, node.dtype, src, node.arg)
     stores = tuple(
-        Store(s.slot, s.index, s.valid, new[s.value], tuple(v for v in s.roots if v not in around))
+        s.over(tuple(v for v in s.roots if v not in around), new, lambda expr: expr)
         for s in nest.stores
     )
     axes = tuple(a for a in nest.axes if a.root not in around)
@@ -83,7 +83,7 @@ def pieces(nest: Nest) -> Kernel | None:
 
     Only one output without reductions, which does not overwrite what it reads: pieces are written one after the other.
     """
-    if len(nest.stores) != 1 or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
+    if len(nest.stores) != 1 or nest.stores[0].update or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
         return None
     store, reads = nest.stores[0], operands(nest)
     if len(reads) < 2 or not isinstance(store.index, Expr) or any(n.arg[0] == store.slot for n in reads):

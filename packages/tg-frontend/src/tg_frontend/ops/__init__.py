@@ -30,6 +30,7 @@ from . import (
     sorting,
     special,
     statistics,
+    updating,
     windows,
 )
 
@@ -63,5 +64,6 @@ __all__ = [
     "sorting",
     "special",
     "statistics",
+    "updating",
     "windows",
 ]

@@ -19,11 +19,12 @@ from .nodes import (
     sink,
     store,
     symbol,
+    update,
     verify,
     view,
 )
 
 __all__ = [
     "BufferArg", "InvalidAST", "LazyOp", "alu", "bitcast", "cast", "const", "gather", "iota", "load", "reduce", "sink",
-    "store", "symbol", "verify", "view",
+    "store", "symbol", "update", "verify", "view",
 ]

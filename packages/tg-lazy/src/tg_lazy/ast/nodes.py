@@ -14,12 +14,19 @@ VIEW        (x,)             a ShapeTracker over ``x`` taken row-major; 0 where 
 elementwise (a[, b[, c]])    None; all operands have the node's shape. CAST and BITCAST convert to ``dtype``
 REDUCE      (x,)             ``(op, axes)``; reduced axes stay with size 1; accumulates in ``dtype``
 STORE       (value,)         ``(slot, ShapeTracker)`` of the value's shape
-SINK        stores           one :class:`BufferArg` per slot
+UPDATE      (value, index)   ``(slot, where, op, found)``: see below
+SINK        stores, updates  one :class:`BufferArg` per slot
 ==========  ===============  ==========================================================================================
 
 A buffer may be *internal*: no argument of the kernel, but an intermediate that one store fills and later stores read,
 row by row. Its outer dimensions, those of all its accesses, are the outer dimensions of the outputs as well, so that a
 kernel can work on blocks of rows and never hold more of it than a block.
+
+An UPDATE goes through its value's shape in row-major order. ``where`` is a ShapeTracker of that shape with one more
+dimension, of n places, the last. At each index ``i`` with ``0 <= index[i] < n``, the element ``where(i, index[i])`` of
+the slot is combined with ``value[i]`` by the op, or replaced by it where that is None; elsewhere nothing is written.
+``found``, a tracker of the value's shape or None, is where in the same slot the element's content before that is kept;
+0 for an index out of range. It is the kernel's only output, and nothing else in the kernel reads the slot.
 
 Slots number the kernel's buffers: outputs first, internal ones last. A kernel may read a slot that it also stores to
 only at the index it is storing (the scheduler sees to it).
@@ -256,11 +263,34 @@ def store(slot: int, st: ShapeTracker, value: LazyOp) -> LazyOp:
     return LazyOp(Ops.STORE, dtypes.void, value.shape, (value,), (slot, st))
 
 
+def update(
+    slot: int, where: ShapeTracker, value: LazyOp, index: LazyOp, op: Ops | None = None,
+    found: ShapeTracker | None = None,
+) -> LazyOp:  # fmt: skip
+    """Combines buffer ``slot`` with ``value`` at the places that ``index`` names, one after the other.
+
+    Raises:
+      TypeError: if the index is not an integer.
+      ValueError: if the shapes do not fit together, or ``op`` cannot combine.
+    """
+    if not dtypes.is_int(index.dtype):
+        raise TypeError(f"update takes an integer index, got {index.dtype.name}")
+    if op is not None and op not in REDUCIBLE:
+        raise ValueError(f"{op.name} cannot combine")
+    if index.shape != value.shape or where.shape[:-1] != value.shape or len(where.shape) != len(value.shape) + 1:
+        raise ValueError(f"UPDATE of shape {value.shape} at indices of {index.shape}, through a view of {where.shape}")
+    if found is not None and found.shape != value.shape:
+        raise ValueError(f"UPDATE of shape {value.shape} keeps what it finds through a view of shape {found.shape}")
+    return LazyOp(Ops.UPDATE, dtypes.void, value.shape, (value, index), (slot, where, op, found))
+
+
 def sink(stores: tuple[LazyOp, ...], buffers: tuple[BufferArg, ...]) -> LazyOp:
     """A whole kernel: its stores, and one :class:`BufferArg` per slot."""
     return LazyOp(Ops.SINK, dtypes.void, (), stores, buffers)
 
 
+WRITES = frozenset({Ops.STORE, Ops.UPDATE})
+"""What a SINK takes."""
 _SRC: Callable[[LazyOp], tuple[LazyOp, ...]] = attrgetter("src")
 
 
@@ -309,15 +339,39 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
             yield from _outside(st, buffers[slot].size)
         if st.shape != node.src[0].shape:
             yield f"view {st.shape} for a value of {node.src[0].shape}"
+    elif node.op is Ops.UPDATE:
+        slot, where, op, found = node.arg
+        value, index = node.src
+        if not 0 <= slot < len(buffers):
+            yield f"slot {slot} of {len(buffers)}"
+        elif buffers[slot].dtype.element is not value.dtype:
+            yield f"writes {value.dtype.name} to a buffer of {buffers[slot].dtype.name}"
+        else:
+            yield from _outside(where, buffers[slot].size)
+            if found is not None:
+                yield from _outside(found, buffers[slot].size)
+        if not dtypes.is_int(index.dtype):
+            yield f"an index of {index.dtype.name}"
+        if op is not None and op not in REDUCIBLE:
+            yield f"{op.name} cannot combine"
+        if index.shape != node.shape or value.shape != node.shape or where.shape[:-1] != node.shape:
+            yield f"a view {where.shape} for a value of {value.shape} at an index of {index.shape}"
+        if found is not None and found.shape != node.shape:
+            yield f"a view {found.shape} for what is found at an index of {index.shape}"
     elif node.op is Ops.SINK:
-        if any(s.op is not Ops.STORE for s in node.src):
-            yield "SINK takes stores only"
+        if any(s.op not in WRITES for s in node.src):
+            yield "SINK takes stores and updates only"
         kinds = [buffer.internal for buffer in buffers]
         if kinds != sorted(kinds):
             yield "internal buffers come last"
         made: set[int] = set()
         for store in node.src:
-            made.update(() if store.op is not Ops.STORE else (store.arg[0],))
+            made.update(() if store.op not in WRITES else (store.arg[0],))
+        if any(s.op is Ops.UPDATE for s in node.src):
+            if len(node.src) > 1 or any(kinds):
+                yield "an UPDATE is the only output of its kernel, which has no internal buffers"
+            if any(n.op in (Ops.LOAD, Ops.GATHER) and n.arg[0] == node.src[0].arg[0] for n in node.toposort()):
+                yield "what an UPDATE writes is read besides"
         if any(buffer.internal and slot not in made for slot, buffer in enumerate(buffers)):
             yield "an internal buffer that nothing is stored to"
 

@@ -33,10 +33,13 @@ def doubts(ast: LazyOp) -> tuple[Doubt, ...]:
     """The views of a kernel that leave their buffers for some values of the variables: at a corner of their ranges."""
     found: dict[Doubt, None] = {}
     for node in ast.toposort():
-        if node.op in (Ops.LOAD, Ops.GATHER, Ops.STORE) and not node.arg[1].numeric:
-            doubt = Doubt(node.arg[1].views[0], ast.arg[node.arg[0]].size)
-            if not _certain(doubt):
-                found[doubt] = None
+        if node.op not in (Ops.LOAD, Ops.GATHER, Ops.STORE, Ops.UPDATE):
+            continue
+        for tracker in (node.arg[1], node.arg[3]) if node.op is Ops.UPDATE else node.arg[1:2]:
+            if tracker is not None and not tracker.numeric:
+                doubt = Doubt(tracker.views[0], ast.arg[node.arg[0]].size)
+                if not _certain(doubt):
+                    found[doubt] = None
     return tuple(found)
 
 

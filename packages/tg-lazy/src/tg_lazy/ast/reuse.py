@@ -16,7 +16,7 @@ def replaceable(sink: LazyOp) -> dict[int, tuple[int, ...]]:
     stores = {store.arg[0]: store for store in sink.src}
     if len({store.src[0].shape for store in sink.src}) != 1 or len(stores) != len(sink.src):
         return {}  # several loop nests: one might read what another has overwritten
-    if any(arg.internal for arg in sink.arg):
+    if any(arg.internal for arg in sink.arg) or any(store.op is Ops.UPDATE for store in sink.src):
         return {}
     read: dict[int, set[object]] = {}
     seen: set[tuple[LazyOp, bool]] = set()

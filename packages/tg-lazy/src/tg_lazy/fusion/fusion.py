@@ -13,7 +13,7 @@ from tg_shape import ShapeTracker, prod
 from ..cost import limits_of
 from ..ops import LEAVES, MEMORY, Ops
 from ..subgraph.graph import Graph
-from ..subgraph.node import Edge, Node, seen_shape
+from ..subgraph.node import Edge, Node, seen_shape, update_of
 from ..trackers import injective, max_size, over
 from .node_facts import NodeFacts
 from .step import ELSEWHERE, ROW, Space, Step, Use, aligned, is_kernel
@@ -79,7 +79,11 @@ class Fusion:
         if node.op is Ops.ASSIGN:
             target, _ = node.srcs[0]
             step.inputs[target] = None
-            self._use(node, node.srcs[1], space, None)
+            update = update_of(node)
+            if update is None:
+                self._use(node, node.srcs[1], space, None)
+            else:
+                self._operands(update, space, None)
         elif node.op is Ops.REDUCE:
             self._open(node, space)
         else:
@@ -167,6 +171,8 @@ class Fusion:
             return f"a reduction used in {len(uses)} places of {kernels} kernel{'s' if kernels > 1 else ''}"
         (space, st), = uses
         step = space.step
+        if update_of(step.roots[0]) is not None:
+            return "an update reads each of its operands once"
         count = self._work(node)
         heavy = self.facts.contracts(node)
         if st is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tg_shape import ShapeTracker, prod, sint, upper
 
 from ..ops import Ops
-from ..subgraph.node import Edge, Node, seen_shape
+from ..subgraph.node import Edge, Node, seen_shape, update_of
 from ..trackers import Shape, max_size
 
 Use = tuple["Space", ShapeTracker | None]
@@ -144,7 +144,10 @@ class Step:
         self.swaps: dict[Node, Node] = {}
         self.position = root.index
         shape = root.shape
-        if root.op is Ops.ASSIGN:
+        update = update_of(root)
+        if update is not None:
+            shape = seen_shape(update.srcs[0])
+        elif root.op is Ops.ASSIGN:
             shape = seen_shape(root.srcs[0])
         self.spaces: list[Space] = []
         self.space = Space(self, shape, tuple(range(len(shape))), max_size(shape), {})

@@ -25,7 +25,7 @@ from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve
 from ..ops import ALU, LEAVES, MEMORY, REDUCIBLE, Ops, identity, result_dtype
 from ..trackers import Shape, contiguous, masked, max_size, repeated, repeats, row_major_offset, writes_once
 from .label import Label, find_label, label_of
-from .operands import check_alike, check_assigned, check_inside, describe, reduced
+from .operands import check_alike, check_assigned, check_inside, check_updated, describe, reduced
 from .origin import caller, detailed
 from .storage import Readers, Storage
 
@@ -445,6 +445,40 @@ class LazyBuffer:
         new = LazyBuffer._new(_ASSIGN, self.device, self.dtype, base.st, (target, value), next(_serials))
         return new if self.base is self else new._seen(self.st)
 
+    def update(
+        self, value: LazyBuffer, index: LazyBuffer, where: ShapeTracker, op: Ops | None = None,
+        found: ShapeTracker | None = None,
+    ) -> LazyBuffer:  # fmt: skip
+        """This memory after ``memory[p] = op(memory[p], value[i])`` with ``p = where(i, index[i])``, for i in order.
+
+        It is the next version of the memory, as for :meth:`assign`. Nothing is written for an index that is not in
+        ``0 <= index < n``, ``n`` being the size of the last dimension of ``where``.
+
+        Args:
+          value: what is combined with the elements.
+          index: which of the ``n`` places, an integer for each value.
+          where: the flat index of each value's place, over the values' shape and ``n``.
+          op: ADD, MUL or MAX; None to replace elements.
+          found: where in the memory the element's content before each step is kept, over the values' shape.
+
+        Raises:
+          ValueError: if shapes or devices do not fit together, ``op`` cannot combine, or a part of memory is seen.
+          TypeError: if the dtypes differ, or the index is no integer.
+        """
+        check_updated(self, value, index, where, op, found)
+        if not self.is_whole:
+            raise ValueError(f"UPDATE: a part of memory, or another view of it, of shape {self.shape}")
+        if isinstance(value.size, int) and value.size == 0:
+            return self
+        fresh = self.base.op not in MEMORY or self.base.shared
+        base = self.clone().base if fresh else self.base
+        if not _unread(base):  # what the operands are computed from may be what is overwritten
+            value, index = value.clone(), index.clone()
+        update = LazyBuffer._new(
+            Ops.UPDATE, self.device, self.dtype, base.st, (value, index), (op, where, found))
+        new = LazyBuffer._new(_ASSIGN, self.device, self.dtype, base.st, (base, update), next(_serials))
+        return new._seen(self.st) if self.shape != base.shape else new
+
     def rebase(self, base: LazyBuffer) -> LazyBuffer:
         """``base`` seen as this node sees its own base.
 
@@ -570,6 +604,16 @@ class LazyBuffer:
                 known = storage.root.holders
                 storage.root.holders = self.holders if known is None else Readers({**known, **self.holders})
                 self.holders = None
+
+
+def _unread(base: LazyBuffer) -> bool:
+    """Whether memory is new, and no node reads any version of it: only assignments made of it what it is."""
+    later: LazyBuffer | None = None
+    while base._storage is None and all(reader is later for reader in base.readers.alive()):
+        if base.op is not _ASSIGN:
+            return base.op in (Ops.EMPTY, Ops.CONTIGUOUS)
+        base, later = base.srcs[0].base, base
+    return False
 
 
 @lru_cache(maxsize=1024)

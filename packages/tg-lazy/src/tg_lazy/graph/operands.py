@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from tg_dtype import DType
-from tg_shape import View
+from tg_dtype import DType, dtypes
+from tg_shape import ShapeTracker, View
 
-from ..ops import Ops
+from ..ops import REDUCIBLE, Ops
 from ..trackers import Shape
 
 
@@ -78,10 +78,33 @@ def check_assigned(target: Operand, value: Operand) -> None:
     if value.shape != target.shape:
         raise ValueError(f"ASSIGN: a value of shape {value.shape} to a target of shape {target.shape}")
     if value.dtype is not target.dtype:
-        dtypes = f"a value of {value.dtype.name} to a target of {target.dtype.name}"
-        raise TypeError(f"ASSIGN: {dtypes}, shape {target.shape}")
+        what = f"a value of {value.dtype.name} to a target of {target.dtype.name}"
+        raise TypeError(f"ASSIGN: {what}, shape {target.shape}")
     if value.device != target.device:
         raise ValueError(f"ASSIGN: a value on {value.device} to a target on {target.device}, shape {target.shape}")
+
+
+def check_updated(
+    target: Operand, value: Operand, index: Operand, where: ShapeTracker, op: Ops | None, found: ShapeTracker | None
+) -> None:
+    """Does nothing if ``value`` may be combined with elements of ``target`` at ``index``.
+
+    Raises:
+      ValueError: if shapes or devices do not fit together, or ``op`` cannot combine.
+      TypeError: if the dtypes differ, or the index is no integer.
+    """
+    if not dtypes.is_int(index.dtype):
+        raise TypeError(f"UPDATE takes an integer index, got {index.dtype.name} of shape {index.shape}")
+    if value.dtype is not target.dtype:
+        raise TypeError(f"UPDATE: a value of {value.dtype.name} to a target of {target.dtype.name}")
+    if op is not None and op not in REDUCIBLE:
+        raise ValueError(f"UPDATE: {op.name} cannot combine")
+    if index.shape != value.shape or where.shape[:-1] != value.shape or len(where.shape) != len(value.shape) + 1:
+        raise ValueError(f"UPDATE: values of {value.shape} at indices of {index.shape}, through a view {where.shape}")
+    if found is not None and found.shape != value.shape:
+        raise ValueError(f"UPDATE: values of {value.shape}, and a view {found.shape} for what is found")
+    if len({target.device, value.device, index.device}) > 1:
+        raise ValueError(f"UPDATE: target on {target.device}, value on {value.device}, index on {index.device}")
 
 
 def check_inside(view: View, size: object, what: object) -> None:

@@ -12,7 +12,7 @@ from ..ast import fold
 from ..ast.nodes import BufferArg, LazyOp
 from ..graph.storage import Storage
 from ..ops import ALU, Ops
-from ..subgraph.node import Edge, Node, seen_shape, target_of
+from ..subgraph.node import Edge, Node, seen_shape, target_of, update_of
 from ..trackers import contiguous, masked, over
 
 Seen = tuple[Node, ShapeTracker | None]
@@ -52,6 +52,11 @@ class KernelBuilder:
 
     def store(self, root: Node, frame: ShapeTracker | None) -> LazyOp:
         """The store that realises ``root``."""
+        update = update_of(root)
+        if update is not None:
+            op, where, found = update.arg
+            operands = [self.value(*edge) for edge in update.srcs]
+            return ast.update(self.slot(root), where, operands[0], operands[1], op, found)
         st = over(target_of(root)[1], frame) or contiguous(root.shape)
         if root.op is Ops.ASSIGN:  # the loops are those of the part that it writes
             value, own = root.srcs[1]

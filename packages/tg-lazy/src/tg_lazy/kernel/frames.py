@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tg_shape import ShapeTracker, sint
 
-from ..subgraph.node import Edge, Node, seen_shape, target_of
+from ..subgraph.node import Edge, Node, seen_shape, target_of, update_of
 from ..trackers import Shape, contiguous, max_size
 
 
@@ -21,6 +21,8 @@ def frames_of(roots: Sequence[Node], shape: Shape, finished: Edge | None) -> lis
     Returns:
       For each root how the loops map to its elements; None: one by one, over its own shape.
     """
+    if update_of(roots[0]) is not None:
+        return [None]
     loops = shape
     frame: ShapeTracker | None = None
     if finished is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..cost import limits_of
 from ..fusion.step import ELSEWHERE, ROW, Step, stored_through
 from ..ops import Ops
-from ..subgraph.node import Node, seen_shape, target_of
+from ..subgraph.node import Node, seen_shape, target_of, update_of
 from ..trackers import max_size
 from .order import Ordering, in_place
 
@@ -67,7 +67,7 @@ class Merging:
             return False
         if first.computed + second.computed > limits.nodes:
             return False
-        if any(stored_through(root) is not None for root in outputs):
+        if any(stored_through(root) is not None or update_of(root) is not None for root in outputs):
             return False
         if signature(first) != signature(second):
             return self._is_row(first, second)

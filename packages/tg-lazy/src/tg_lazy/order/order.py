@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from ..fusion.step import Step, is_kernel, stored_through
+from ..fusion.step import ELSEWHERE, Step, is_kernel, stored_through
 from ..graph.storage import Storage
 from ..ops import Ops
 from ..subgraph.graph import Graph
-from ..subgraph.node import Node
+from ..subgraph.node import Node, update_of
 
 
 def allocate(graph: Graph) -> None:
@@ -225,9 +225,11 @@ def in_place(step: Step, root: Node) -> bool:
     """Whether ``step`` reads the memory that the ASSIGN ``root`` overwrites only where it is about to write."""
     if not is_kernel(root):
         return True
-    through = stored_through(root)
+    through = stored_through(root) if update_of(root) is None else ELSEWHERE
     for node, places in step.places.items():
         if node.storage is not None and node.storage.root is _memory(root):
-            if node.storage is not root.storage or node in step.nested or any(p is not through for p in places):
+            if through is ELSEWHERE or node.storage is not root.storage or node in step.nested:
+                return False
+            if any(p is not through for p in places):
                 return False
     return True

@@ -61,7 +61,12 @@ class Graph:
                 edges.append((self.of[src.srcs[0]], bindings.tracker(src.st, origin)))
             else:
                 edges.append((self.of[src], None))
-        arg = bindings.number(lazy.arg, origin) if lazy.op is Ops.SYM else lazy.arg
+        arg = lazy.arg
+        if lazy.op is Ops.SYM:
+            arg = bindings.number(arg, origin)
+        elif lazy.op is Ops.UPDATE:
+            op, where, found = arg
+            arg = op, bindings.tracker(where, origin), None if found is None else bindings.tracker(found, origin)
         shape = bindings.shape(lazy.shape, origin)
         node = Node(lazy.op, lazy.device, lazy.dtype, shape, tuple(edges), arg, origin, lazy)
         if lazy.op is Ops.REDUCE:

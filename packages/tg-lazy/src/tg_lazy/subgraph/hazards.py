@@ -91,12 +91,12 @@ def outside(version: LazyBuffer, inside: Container[object]) -> Iterable[LazyBuff
         if reader.op is Ops.ASSIGN and memory_of(reader) is memory:
             continue  # another write, which comes later
         above: list[LazyBuffer] = []
-        if reader.op is Ops.BUFFER_VIEW or _inflates(reader):
+        if reader.op in (Ops.BUFFER_VIEW, Ops.UPDATE) or _inflates(reader):
             above = [r for r in reader.readers.alive() if not r.is_realized]
         if above:
             stack.extend(r for r in above if r not in seen)
             seen.update(above)
-        elif reader.op is not Ops.BUFFER_VIEW:
+        elif reader.op not in (Ops.BUFFER_VIEW, Ops.UPDATE):
             yield reader
 
 
@@ -149,7 +149,7 @@ def kept(graph: Graph, held: Container[LazyBuffer] | None) -> list[LazyBuffer]:
         return []
     if held is None:
         held = held_from_outside(list(graph.of), 4)  # Graph.of, Node.lazy, the list and `dirty`
-    return [lazy for lazy in dirty if lazy in held and not _inflates(lazy)]
+    return [lazy for lazy in dirty if lazy in held and lazy.op is not Ops.UPDATE and not _inflates(lazy)]
 
 
 def held_from_outside(order: Sequence[LazyBuffer], own: int) -> set[LazyBuffer]:

@@ -58,6 +58,12 @@ def seen_shape(edge: Edge) -> Shape:
     return node.shape if st is None else st.shape
 
 
+def update_of(root: Node) -> Node | None:
+    """The UPDATE that an ASSIGN carries out; None of any other node."""
+    value = root.srcs[1][0] if root.op is Ops.ASSIGN else root
+    return value if value.op is Ops.UPDATE else None
+
+
 def target_of(root: Node) -> Edge:
     """What an output is stored to: itself, or the part of the memory that an ASSIGN names."""
     return root.srcs[0] if root.op is Ops.ASSIGN else (root, None)

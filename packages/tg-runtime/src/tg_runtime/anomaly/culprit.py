@@ -94,9 +94,9 @@ class Walk:
         self._old: dict[LazyOp, LazyOp] = {}  # where a node is bad because of memory, or of what is known
         for store in kernel.src:
             for node in store.toposort():
-                if node not in self._of and node.op is not Ops.STORE:
+                if node not in self._of and node.op not in (Ops.STORE, Ops.UPDATE):
                     self._of[node] = self._computed(node)
-            slot, st = store.arg
+            slot, st = store.arg[:2]
             if kernel.arg[slot].internal:
                 value = self._of[store.src[0]]
                 memory = self._probe.keep(value, st.at(values), kernel.arg[slot].size)

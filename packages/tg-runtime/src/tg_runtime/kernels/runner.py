@@ -113,7 +113,8 @@ class InterpretedRunner(Runner):
         self.fxn: Callable[[Sequence[Any], Vars], None] = device.interpret(ast)
         self.doubts = doubts(ast)
         stored = {node.arg[0] for node in ast.src}
-        self.in_place = any(n.arg[0] in stored for n in ast.toposort() if n.op in (Ops.LOAD, Ops.GATHER))
+        self.in_place = any(node.op is Ops.UPDATE for node in ast.src) or any(
+            n.arg[0] in stored for n in ast.toposort() if n.op in (Ops.LOAD, Ops.GATHER))
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Executes the AST."""

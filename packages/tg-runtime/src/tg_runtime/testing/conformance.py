@@ -9,12 +9,13 @@ from .indices import Indices
 from .launches import Faults, Graphs, Launches
 from .memory import Copies, SubBuffers
 from .shapes import ManyBuffers, OddShapes, Schedules, Symbolic, Views
+from .updates import Updates
 from .workgroups import LocalMemory
 
 
 class DeviceConformance(
     Copies, SubBuffers, Elementwise, Casts, Reductions, Views, OddShapes, Symbolic, ManyBuffers, Indices, LocalMemory,
-    Images, Schedules, Graphs, Launches, Faults,
+    Updates, Images, Schedules, Graphs, Launches, Faults,
 ):  # fmt: skip
     """Subclass it, set ``device`` (and ``dev``), and let pytest collect the subclass.
 

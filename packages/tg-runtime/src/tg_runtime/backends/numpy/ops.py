@@ -7,7 +7,7 @@ their own precision after every op; in memory they are their bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -354,11 +354,24 @@ def load_through(flat: Array, st: ShapeTracker, env: Env, fill: Any = 0) -> Arra
     return value
 
 
-def _places(st: ShapeTracker, env: Env) -> tuple[Array, Array]:
-    """The flat index, int64, that each index of ``st.shape`` maps to, and where it does: elsewhere it is masked."""
+def _axes(shape: tuple[int, ...]) -> list[Array]:
+    """The index along each axis of ``shape``, to be broadcast to it."""
+    return [np.arange(dim).reshape((-1,) + (1,) * (len(shape) - 1 - axis)) for axis, dim in enumerate(shape)]
+
+
+def _places(st: ShapeTracker, env: Env, along: Array | None = None) -> tuple[Array, Array]:
+    """The flat index, int64, that each index of ``st.shape`` maps to, and where it does: elsewhere it is masked.
+
+    Args:
+      st: the tracker.
+      env: the values of the variables.
+      along: the index along the last axis, of the shape that the others have; None for all of them.
+    """
     shape = _ints(st.shape, env)
+    if along is not None:
+        shape = shape[:-1]
     keep = np.ones(shape, np.bool_)
-    axes = [np.arange(dim).reshape((-1,) + (1,) * (len(shape) - 1 - axis)) for axis, dim in enumerate(shape)]
+    axes = _axes(shape) + ([] if along is None else [along])
     place = np.zeros(shape, np.int64)
     for number, view in enumerate(reversed(st.views)):
         if number:  # an element of the view above is an index into this one
@@ -378,6 +391,20 @@ def indices_through(st: ShapeTracker, env: Env, fill: int) -> Array:
     """The flat index that each index of ``st.shape`` maps to, int64; ``fill`` where masked."""
     place, keep = _places(st, env)
     return np.where(keep, place, fill)
+
+
+def turns(places: Array) -> Iterator[Array]:
+    """Which of some places come first, second, … where they are the same: in each turn none is there twice.
+
+    >>> [turn.tolist() for turn in turns(np.array([3, 1, 3, 3, 1]))]
+    [[1, 0], [4, 2], [3]]
+    """
+    order = np.argsort(places, kind="stable")
+    while len(order):
+        ordered = places[order]
+        first = np.r_[True, ordered[1:] != ordered[:-1]]
+        yield order[first]
+        order = order[~first]
 
 
 def store_through(flat: Array, st: ShapeTracker, env: Env, value: Array) -> None:
@@ -417,7 +444,9 @@ class Executor:
         with np.errstate(all="ignore"):
             for node in self.order:
                 operands = [values[child] for child in node.src]
-                if node.op is Ops.STORE:
+                if node.op is Ops.UPDATE:
+                    self._update(node, operands[0], operands[1], slots, var_vals)
+                elif node.op is Ops.STORE:
                     value = operands[0]
                     if len(self.ast.src) > 1 and any(np.may_share_memory(value, slots[s.arg[0]]) for s in self.ast.src):
                         value = value.copy()  # another store is about to change what was loaded
@@ -431,6 +460,24 @@ class Executor:
         for node, value in stores:
             slot, st = node.arg
             store_through(slots[slot], st, var_vals, np.asarray(encode(value, node.src[0].dtype)))
+
+    def _update(self, node: LazyOp, value: Array, index: Array, slots: list[Array], env: Env) -> None:
+        """An UPDATE, which is the only output of its kernel: as many values at once as meet no other one."""
+        slot, where, op, found = node.arg
+        flat, dtype = slots[slot], node.src[0].dtype
+        inside = (index >= 0) & (index < _ints(where.shape[-1:], env)[0])
+        place, keep = _places(where, env, np.where(inside, index, 0).astype(np.int64))
+        keep = keep & inside
+        there, new = place[keep], value[keep]
+        before = np.zeros(there.shape, value.dtype)
+        for turn in turns(there):
+            before[turn] = decode(flat[there[turn]], dtype)
+            step = new[turn] if op is None else round_to(np.asarray(self.functions[op](before[turn], new[turn])), dtype)
+            flat[there[turn]] = encode(step, dtype)
+        if found is not None:
+            kept = np.zeros(value.shape, value.dtype)
+            kept[keep] = before
+            store_through(flat, found, env, np.asarray(encode(kept, dtype)))
 
     def _value(self, node: LazyOp, operands: list[Array], slots: list[Array], env: Env) -> Array:
         op, dtype = node.op, node.dtype

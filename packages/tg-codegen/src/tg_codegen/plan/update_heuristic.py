@@ -1,0 +1,52 @@
+"""Loops of updates on a CPU: what may meet in one element is done in its order by one thread, the rest is divided."""
+
+from __future__ import annotations
+
+from tg_shape import coefficient, upper
+
+from ..machine.target import Target
+from ..nest.nest import Axis, Kind, Nest
+from ..nest.updates import ordered_roots
+from .actions import LoopAction, Mark, Outermost
+from .planner import Planner
+
+LINES_APART = 4
+"""Cache lines of each thread, at the least, in what threads divide: between fewer they wait for one another's."""
+MOST_VECTORS = 4
+"""Vectors of a row that are updated together: as many loads are on their way while the first one is combined."""
+
+
+class UpdatePlanner(Planner):
+    """Plans the update of a kernel for a CPU."""
+
+    def __init__(self, nest: Nest, target: Target) -> None:
+        super().__init__(nest, target)
+        self.store, = nest.stores
+        ordered = ordered_roots(nest)
+        self.separate = [root for root in self.rows if root.var in self.store.roots and root.var not in ordered]
+
+    def plan(self) -> list[LoopAction]:
+        """Lanes and copies where elements are neighbours; threads for a dimension that meets nowhere."""
+        assert self.store.update is not None
+        place = self.store.update.place
+        for root in self.separate:
+            if coefficient(self.store.index, root.var) == 1 and root.var not in place.free:
+                self.vectorize(root, Kind.VECTOR)
+                extent = self.outer(root.var).extent
+                whole = (n for n in range(MOST_VECTORS, 1, -1) if isinstance(extent, int) and extent % n == 0)
+                self.cut(root.var, next(whole, 1), Kind.UPCAST)
+        if self.threaded:
+            loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and self.divides(a)]
+            if loops:
+                axis = max(loops, key=lambda a: upper(a.extent))
+                self.do(Outermost(axis.name))
+                self.do(Mark(axis.name, Kind.THREAD))
+        return self.actions
+
+    def divides(self, axis: Axis) -> bool:
+        """Whether threads may divide a loop: it meets nowhere, and is long enough for the parts to lie well apart."""
+        if all(axis.root is not root.var for root in self.separate) or upper(axis.extent) < self.target.threads:
+            return False
+        step = abs(coefficient(self.store.index, axis.root) or 0) * axis.stride * self.store.value.dtype.itemsize
+        share = step * (upper(axis.extent) // self.target.threads)
+        return share >= LINES_APART * self.target.line_bytes
