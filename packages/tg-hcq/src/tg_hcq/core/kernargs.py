@@ -27,6 +27,11 @@ class KernargsRing:
         self._left = [(-1, 0)] * segments
         self._segment = self._at = 0
 
+    @property
+    def memory(self) -> HCQBuffer:
+        """All of it."""
+        return self._memory
+
     def alloc(self, nbytes: int) -> HCQBuffer:
         """A block of ``nbytes`` bytes.
 
@@ -34,6 +39,10 @@ class KernargsRing:
           DeviceError: if it is larger than a segment.
           DeviceTimeout: if the ring is full and the device makes no progress.
         """
+        return self._memory.offset(self.place(nbytes), nbytes)
+
+    def place(self, nbytes: int) -> int:
+        """As ``alloc``: where in the memory the block begins, in bytes."""
         size = -(-max(nbytes, 1) // self.alignment) * self.alignment
         if size > self._segment_nbytes:
             raise DeviceError(f"kernel arguments of {nbytes} bytes; at most {self._segment_nbytes} are possible")
@@ -45,4 +54,4 @@ class KernargsRing:
                 self._segment, self._at = following, 0
             start = self._segment * self._segment_nbytes + self._at
             self._at += size
-            return self._memory.offset(start, nbytes)
+            return start

@@ -81,6 +81,7 @@ class HWQueue(ABC):
         self._words = array("I")
         self._patches = PatchTable()
         self._spaces: list[MMIO] = []
+        self._staged: list[MMIO] = []
         self._counters: list[tuple[Variable, Counter, int]] = []
         self._kept: list[object] = []
         self._lock = threading.Lock()
@@ -149,12 +150,18 @@ class HWQueue(ABC):
     ) -> Self:
         """Launches ``program``. Symbolic arguments are patched in ``args``' memory, which no other launch may use.
 
+        Where that memory is at a symbolic address, it is a draft: each submission copies it to where ``direct`` says.
+
         Raises:
           TypeError: if the program is of another kind of device.
         """
         self._exec(program, args, global_size, local_size)
-        if args.symbolic:
-            space = self.add_space(args.memory.host_view("I"))
+        draft = isinstance(args.memory.address, Expr)
+        if args.symbolic or draft:
+            view = args.memory.host_view("I")
+            space = self.add_space(view)
+            if draft:
+                self._staged.append(view)
             for offset, nbytes, value in args.symbolic:
                 self._patches.add_bytes(value, space, offset, nbytes)
         self._kept += (program, args)
@@ -225,6 +232,15 @@ class HWQueue(ABC):
         self._counters.append((variable, counter, step))
         return self
 
+    def direct(self, number: int, address: int) -> None:
+        """Sets where the host finds the memory of the ``number``-th launch whose arguments are a draft."""
+        assert self._replay is not None
+        self._replay.direct(number, address)
+
+    def release(self) -> None:
+        """Drops what the commands refer to; who calls it keeps that alive."""
+        self._kept.clear()
+
     def keep(self, *objects: object) -> None:
         """Keeps objects alive as long as the queue."""
         self._kept += objects
@@ -279,9 +295,7 @@ class HWQueue(ABC):
         device.raise_error_state()
         with self._lock:
             if self._replay is None:
-                if self._spaces:
-                    self._fence_off(device)
-                self._seal(device, MMIO.of(memoryview(self._words), "I"), self._words)
+                self._complete(device)
             replay, owner = self._replay, self._sealed_for
             assert replay is not None and owner is not None
             if owner is not device:
@@ -298,6 +312,22 @@ class HWQueue(ABC):
                 else:
                     ring.wait(len(self._sent), device.timeout_ms)
         return self
+
+    def complete(self, device: QueueDevice) -> Self:
+        """Seals the queue for ``device``, as its first submission would.
+
+        Raises:
+          ValueError: if it was bound or submitted before.
+        """
+        with self._lock:
+            self._check_open()
+            self._complete(device)
+        return self
+
+    def _complete(self, device: QueueDevice) -> None:
+        if len(self._spaces) > len(self._staged):
+            self._fence_off(device)
+        self._seal(device, MMIO.of(memoryview(self._words), "I"), self._words)
 
     @abstractmethod
     def _ring(self, device: QueueDevice) -> Ring:
@@ -336,6 +366,8 @@ class HWQueue(ABC):
     def _seal(self, device: QueueDevice, words: MMIO, sent: array[int]) -> None:
         self._sealed_for, self._sent = device, sent
         self._replay = Replay(self._patches, [words, *self._spaces], self._counters)
+        for draft in self._staged:
+            self._replay.stage(draft)
         if self._fence is not None:
             self._replay.guard(self._fence.slot.host_view("Q"), self._serial)
 

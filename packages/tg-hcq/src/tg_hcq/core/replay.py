@@ -10,8 +10,8 @@ from contextlib import nullcontext
 from tg_runtime.host.interrupts import Uninterrupted
 from tg_shape import Variable
 
-from .fileio import MMIO
-from .native import RECORD, RING, Outcome, native_replay
+from .fileio import MMIO, memory_at
+from .native import COPY_COLUMNS, RECORD, RING, Outcome, native_replay
 from .patch import PatchTable
 from .ring import Ring
 
@@ -71,6 +71,7 @@ class Replay:
         self._fence: tuple[MMIO, Counter] | None = None
         self._ring: Ring | None = None
         self._words = array("I")
+        self._copies = array("Q")
         self._record = array("Q", bytes(8 * len(RECORD)))
         self._call = self._record.buffer_info()[0]
         rows = array("Q")
@@ -89,6 +90,15 @@ class Replay:
         """Has a replay refuse to patch while the 64-bit word at ``fence`` is less than ``serial``."""
         self._fence = fence, serial
         self._set(fence=fence.address, serial=serial.address)
+
+    def stage(self, memory: MMIO) -> None:
+        """Has a replay copy what it patched in ``memory``, whole dwords, to where ``direct`` says."""
+        self._copies.extend((memory.address, 0, memory.nbytes // 4))
+        self._set(copies=self._copies, copy_count=len(self._copies) // COPY_COLUMNS)
+
+    def direct(self, number: int, address: int) -> None:
+        """Sets where the host finds the destination of what was staged as the ``number``-th."""
+        self._copies[COPY_COLUMNS * number + 1] = address
 
     def send(self, ring: Ring, words: array[int]) -> None:
         """Has a replay put these words, as they are after it has patched, in a ring from now on.
@@ -145,6 +155,9 @@ class Replay:
             if self._ring is not None and start is None:
                 return Outcome.FULL
             self.table.apply(self.table.resolve(everything), self._spaces)
+            for at in range(0, len(self._copies), COPY_COLUMNS):
+                source, to, dwords = self._copies[at : at + COPY_COLUMNS]
+                memory_at(to, 4 * dwords)[:] = memory_at(source, 4 * dwords)
             if self._ring is not None and start is not None:
                 self._ring.put(start, self._words)
             for _, counter, step in self._counters:
