@@ -1,4 +1,4 @@
-"""Every gradient against finite differences in double precision."""
+"""Every gradient, and the gradient of that, against finite differences in double precision."""
 
 from __future__ import annotations
 
@@ -43,6 +43,31 @@ def check(function: Callable[..., Tensor], arrays: list[Array]) -> None:
                 values.append(float((function(*(Tensor(m) for m in moved)).numpy() * weights).sum()))
             slope = (values[0] - values[1]) / (2 * STEP)
             assert np.isclose(found[place], slope, rtol=TOLERANCE, atol=TOLERANCE), (which, place, found[place], slope)
+    check_again(function, arrays, weights)
+
+
+def slopes(function: Callable[..., Tensor], arrays: list[Array], weights: Array) -> tuple[list[Tensor], list[Tensor]]:
+    """Operands, and the gradients at them of a weighted sum."""
+    tensors = [Tensor(array, requires_grad=True) for array in arrays]
+    return tensors, (function(*tensors) * Tensor(weights)).sum().gradient(*tensors)
+
+
+def check_again(function: Callable[..., Tensor], arrays: list[Array], weights: Array) -> None:
+    """The gradient of that gradient, in two directions."""
+    rng = np.random.default_rng(10)
+    tensors, found = slopes(function, arrays, weights)
+    ways = [rng.standard_normal(array.shape) for array in arrays]
+    along = sum(((slope * Tensor(way)).sum() for slope, way in zip(found, ways, strict=True)), start=Tensor(0.0))
+    curved = [bend.numpy() for bend in along.gradient(*tensors, materialize_grads=True)]
+    for _ in range(2):
+        others = [rng.standard_normal(array.shape) for array in arrays]
+        ends = []
+        for sign in (1, -1):
+            moved = [array + sign * STEP * other for array, other in zip(arrays, others, strict=True)]
+            ends.append([slope.numpy() for slope in slopes(function, moved, weights)[1]])
+        wanted = sum(float(((a - b) * way).sum()) for a, b, way in zip(*ends, ways, strict=True)) / (2 * STEP)
+        got = sum(float((bend * other).sum()) for bend, other in zip(curved, others, strict=True))
+        assert np.isclose(got, wanted, rtol=1e-4, atol=1e-4), (got, wanted)
 
 
 def method(name: str, *args: Any, **kwargs: Any) -> Callable[..., Tensor]:

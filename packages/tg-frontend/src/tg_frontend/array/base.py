@@ -136,7 +136,9 @@ class Base:
 
     def _let_go_of_inputs(self) -> None:
         """Forgets where the tensor comes from if it was computed, and is no view of what it comes from."""
-        if self._ctx is None or MODE.repeating:  # what is computed again is of a graph that is being gone through
+        if self._ctx is None or self._ctx.lasting:
+            return
+        if MODE.repeating:  # what is computed again is of a graph that is being gone through
             return
         base = self.lazydata.base
         parents: Any = self._ctx.parents

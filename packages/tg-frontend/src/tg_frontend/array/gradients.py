@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from tg_lazy import LazyBuffer
 
-from ..autograd.differentiation import MODE, Switch, differentiate, free, open_leaves, operands_first
+from ..autograd.differentiation import (
+    MODE,
+    Expansion,
+    Gradient,
+    Switch,
+    differentiate,
+    differentiate_again,
+    free,
+    open_leaves,
+    operands_first,
+)
+from ..autograd.functions import Add, Cast
 from .base import B
 from .writing import accumulate
 
@@ -85,19 +96,24 @@ def _seed(x: B, gradient: B | None, what: str) -> B:
             f"{what}: the gradient has shape {gradient.shape} on {gradient.device}, "
             f"the tensor {x.shape} on {x.device}"
         )
-    return x._wrap(gradient.lazydata.cast(x.dtype))
+    return gradient if gradient.dtype is x.dtype else gradient._apply(Cast(x.dtype))
 
 
-def backward(x: B, gradient: B | None = None, retain_graph: bool = False) -> B:
+def backward(
+    x: B, gradient: B | None = None, retain_graph: bool | None = None, create_graph: bool = False
+) -> B:
     """Adds to ``grad`` of every leaf that requires one the gradient of this tensor. Returns this tensor.
 
     A ``grad`` that is there is added to in place, as PyTorch does: who holds it sees the sum.
 
     Where no tensor says that it requires a gradient, the parameters of layers get one. The graph is freed, so that
-    intermediate results may go, unless ``retain_graph``.
+    intermediate results may go, unless ``retain_graph``. With ``create_graph`` each ``grad`` can be differentiated in
+    turn; then one that is there is not added to in place, but replaced by the sum.
 
     Args:
       gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
+      retain_graph: whether the graph stays; if not given, it does with ``create_graph``.
+      create_graph: whether it is recorded how the gradients are computed.
 
     Raises:
       RuntimeError: if nothing requires a gradient, or the graph was freed already.
@@ -109,6 +125,10 @@ def backward(x: B, gradient: B | None = None, retain_graph: bool = False) -> B:
       >>> _ = (x * x).sum().backward()
       >>> x.grad.tolist()
       [2.0, 4.0]
+      >>> y = Tensor(3.0, requires_grad=True)
+      >>> _ = (y ** 3).backward(create_graph=True)
+      >>> y.grad.item(), y.grad.gradient(y)[0].item()
+      (27.0, 18.0)
     """
     targets: list[B] | None = None
     if x.requires_grad is None:
@@ -120,9 +140,18 @@ def backward(x: B, gradient: B | None = None, retain_graph: bool = False) -> B:
                 "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
             )
     seed = _seed(x, gradient, "backward")
+    reached = MODE.reached
+    if create_graph:
+        for leaf, grown in differentiate_again(x, seed, targets):
+            assert isinstance(leaf, type(x))
+            if reached is not None:
+                reached(leaf)
+            leaf.grad = grown if leaf.grad is None else leaf.grad._apply(Add(), grown)
+        if retain_graph is False:
+            free(operands_first(x))
+        return x
     order = operands_first(x, targets is not None)
     found = differentiate(x, seed.lazydata, targets, order)
-    reached = MODE.reached
     for leaf, grad in found:
         assert isinstance(leaf, type(x))
         if reached is not None:
@@ -139,9 +168,17 @@ def backward(x: B, gradient: B | None = None, retain_graph: bool = False) -> B:
 
 
 def gradient(
-    x: B, *targets: B, gradient: B | None = None, materialize_grads: bool = False
+    x: B,
+    *targets: B,
+    gradient: B | None = None,
+    materialize_grads: bool = False,
+    create_graph: bool = True,
 ) -> list[B]:
     """The gradient of this tensor at ``targets``, which may be intermediate results. Frees and changes nothing.
+
+    What is returned can be differentiated in turn, to any order; that costs nothing until somebody does. It keeps the
+    graph of this tensor, unless ``create_graph`` is False, :meth:`detach` cuts it off, or it is realised and nothing
+    requires a gradient.
 
     Targets need not require a gradient; they must not refuse one (``requires_grad=False``). From a tensor that
     leaves it open and is realised, no gradient flows to what it was computed from.
@@ -149,6 +186,7 @@ def gradient(
     Args:
       gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
       materialize_grads: at a target on which this tensor does not depend the gradient is zeros, not an error.
+      create_graph: whether the gradients can be differentiated.
 
     Raises:
       RuntimeError: if a target refuses a gradient, or this tensor does not depend on it (see ``materialize_grads``).
@@ -160,6 +198,8 @@ def gradient(
       >>> y = x * x
       >>> [g.item() for g in (y * y).gradient(x, y)]
       [108.0, 18.0]
+      >>> (x ** 3).gradient(x)[0].gradient(x)[0].item()
+      18.0
     """
     seed = _seed(x, gradient, "gradient")
     for position, target in enumerate(targets):
@@ -168,7 +208,14 @@ def gradient(
                 f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
             )
     order = operands_first(x, True)
-    found = {id(node): grad for node, grad in differentiate(x, seed.lazydata, targets, order)}
+    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, targets, order)}
+    if create_graph and MODE.recording and found:
+        how = Expansion(x, seed, targets)
+        for target in targets:
+            if id(target) in found:
+                grad = found[id(target)]
+                grad._ctx = Gradient(how, target)
+                grad._wants_grad = True if grad._ctx.wanted else None
     for position, target in enumerate(targets):
         if id(target) not in found:
             if not materialize_grads:
@@ -176,5 +223,5 @@ def gradient(
                     f"gradient: nothing depends on target {position}, of shape {target.shape}; "
                     "with materialize_grads=True its gradient is zeros"
                 )
-            found[id(target)] = LazyBuffer.const(0, target.dtype, target.shape, target.device)
-    return [x._value(found[id(target)]) for target in targets]
+            found[id(target)] = x._value(LazyBuffer.const(0, target.dtype, target.shape, target.device))
+    return [found[id(target)] for target in targets]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from threading import local
+from typing import TypeVar
 
 from tg_lazy import ANOMALY, LazyBuffer, Ops, Scope
 from tg_lazy.graph.origin import BACKWARD
 
 from ..memory.home import Clock
-from .functions import Function, Grads, Seen
+from .functions import Function, Grads, Same, Seen
+from .recording import Recorded, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
         _lazy: LazyBuffer  # of another version of the memory perhaps; shape and dtype are those of ``lazydata``
         _ctx: Function | None
         _home: Any
+
+
+V = TypeVar("V", LazyBuffer, Recorded)
 
 
 class Mode(local):
@@ -152,14 +157,12 @@ def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
     return tuple([p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents])
 
 
-def differentiate(
-    root: Node, seed: LazyBuffer, targets: Sequence[Node] | None, order: Sequence[Node]
-) -> list[tuple[Node, LazyBuffer]]:
+def differentiate(root: Node, seed: V, targets: Sequence[Node] | None, order: Sequence[Node]) -> list[tuple[Node, V]]:
     """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
 
     Args:
       root: what is differentiated.
-      seed: of its shape and dtype.
+      seed: of its shape and dtype. If it is a :class:`Recorded`, so are the gradients: they can be differentiated.
       targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
       order: what :func:`operands_first` says of ``root``; through what leaves it open, if there are targets.
 
@@ -170,26 +173,29 @@ def differentiate(
       RuntimeError: if a part of the graph was freed.
     """
     through_open = targets is not None
-    grads: dict[int, LazyBuffer] = {id(root): seed}
+    grads: dict[int, Any] = {id(root): seed}
     leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
-    kept: dict[int, LazyBuffer] = {}
+    kept: dict[int, Any] = {}
     wanted = frozenset(id(t) for t in targets or ())
-    told = _told if ANOMALY.value else None
+    again = type(seed) is Recorded
+    told = _told if ANOMALY.value and not again else None
     for node in reversed(order):
         grad = grads.pop(id(node), None)
         if grad is None:
             continue
         if wanted and id(node) in wanted:
             kept[id(node)] = grad
-        function = node._ctx
-        assert function is not None
+        function: Any = node._ctx
         parents: Any = operands(function)
         required = function.needs
         if through_open:
             function.needs = _open_needs(parents)
-        parts = function.backward(grad) if told is None else told(node, function, grad)
+        if again:
+            parts = recorded(node, function, parents, grad)
+        else:
+            parts = function.backward(grad) if told is None else told(node, function, grad)
         stamp = function.stamp
-        if stamp != Clock.now:
+        if stamp != Clock.now and not again:
             written: Any = (node, *function.parents)
             if any(one._home is not None and one._home.written > stamp for one in written):
                 _check(node, function, grad, parts)
@@ -245,6 +251,73 @@ def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> No
         if base not in seen and base not in kept:
             stack.extend(src.base for src in base.srcs)
         seen.add(base)
+
+
+def differentiate_again(root: Node, seed: Node, targets: Sequence[Node] | None) -> list[tuple[Node, Any]]:
+    """As :func:`differentiate`; of tensors, and gives such, which can be differentiated.
+
+    Args:
+      root: what is differentiated.
+      seed: of its shape and dtype. The results can be differentiated at it, too.
+      targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
+    """
+    order = operands_first(root, targets is not None)
+    with Switch(MODE, "recording", True), Switch(MODE, "repeating", True):
+        found = differentiate(root, Recorded(seed), targets, order)
+        return [(node, grad.tensor._apply(Same())) for node, grad in found]
+
+
+class Expansion:
+    """Gradients that were computed without recording how; recorded when somebody differentiates them.
+
+    Args:
+      root: what was differentiated.
+      seed: the weights of its elements.
+      targets: at what.
+    """
+
+    __slots__ = ("_found", "root", "seed", "targets")
+
+    def __init__(self, root: Node, seed: Node, targets: Sequence[Node]) -> None:
+        self.root, self.seed, self.targets = root, seed, targets
+        self._found: dict[int, Any] | None = None
+
+    def at(self, target: Node) -> Any:
+        """The gradient at one of the targets, recorded."""
+        if self._found is None:
+            found = differentiate_again(self.root, self.seed, self.targets)
+            self._found = {id(node): grad for node, grad in found}
+        return self._found[id(target)]
+
+
+class Gradient(Function):
+    """A gradient, as the operand of what is computed with it.
+
+    Args:
+      expansion: how it was computed.
+      target: at what.
+    """
+
+    __slots__ = ("_expansion", "_parents", "_target")
+
+    lasting = True
+
+    def __init__(self, expansion: Expansion, target: Node) -> None:
+        self._expansion, self._target = expansion, target
+        self._parents: tuple[object, ...] | None = None
+        self.stamp = Clock.now
+        self.wanted = any(tensor.requires_grad is True for tensor in (expansion.root, expansion.seed))
+        self.needs = (self.wanted,)
+
+    @property
+    def parents(self) -> tuple[object, ...]:  # type: ignore[override]
+        """The same gradient, recorded."""
+        if self._parents is None:
+            self._parents = (self._expansion.at(self._target),)
+        return self._parents
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad,)
 
 
 def free(order: Sequence[Node]) -> None:

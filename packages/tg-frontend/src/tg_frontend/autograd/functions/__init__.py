@@ -11,16 +11,17 @@ at 0, ``Trunc`` and ``Step`` give 0 everywhere.
 """
 
 from .arithmetic import Add, Atan2, Div, Maximum, Mul, Pow, Sub, Where
-from .base import Function, Grads, splat, total, widened
+from .base import Function, Grads, held, splat, total, widened
 from .division import FloorDiv, Fmod, Remainder
-from .elementary import Elementary
+from .elementary import SLOPES, Elementary
 from .lookup import Take, TakeAlong
 from .memory import Cast, Contiguous, ContiguousBackward, Copy, Same
-from .movement import Cat, Expand, Flip, Pad, Permute, Put, Reshape, Seen, Shrink, Stride
+from .movement import Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
 from .unary import Abs, Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
 
 __all__ = [
+    "SLOPES",
     "Abs",
     "Add",
     "Atan2",
@@ -42,6 +43,7 @@ __all__ = [
     "Mul",
     "Neg",
     "Pad",
+    "Part",
     "Permute",
     "Pow",
     "Prod",
@@ -64,6 +66,7 @@ __all__ = [
     "TakeAlong",
     "Trunc",
     "Where",
+    "held",
     "splat",
     "total",
     "widened",

@@ -37,15 +37,15 @@ class Sub(Function):
 class Mul(Function):
     """x * y. The product rule, d(x y) = y dx + x dy: each factor is the slope for the other one."""
 
-    __slots__ = ("slopes",)
+    __slots__ = ("x", "y")
 
     def forward(self, x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
-        self.slopes = y, x
+        self.x, self.y = x, y
         return x.alu(Ops.MUL, y)
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        (of_x, of_y), (for_x, for_y) = self.slopes, self.needs
-        return grad.alu(Ops.MUL, of_x) if for_x else None, grad.alu(Ops.MUL, of_y) if for_y else None
+        for_x, for_y = self.needs
+        return grad.alu(Ops.MUL, self.y) if for_x else None, grad.alu(Ops.MUL, self.x) if for_y else None
 
 
 class Div(Function):
@@ -116,11 +116,16 @@ class Pow(Function):
         zero = splat(grad, 0)
         grad_x = grad_y = None
         if self.needs[0]:
-            slope = self.y.alu(Ops.MUL, power(self.x, self.y.alu(Ops.SUB, splat(self.y, 1))))
-            grad_x = self.y.alu(Ops.CMPEQ, zero).alu(Ops.WHERE, zero, grad.alu(Ops.MUL, slope))
+            none, one = self.y.alu(Ops.CMPEQ, zero), splat(self.y, 1)
+            # x**0 where it is not looked at: the gradient of this gradient would be 0 * inf there
+            lower = none.alu(Ops.WHERE, one, self.y).alu(Ops.SUB, one)
+            slope = self.y.alu(Ops.MUL, power(self.x, lower))
+            grad_x = none.alu(Ops.WHERE, zero, grad.alu(Ops.MUL, slope))
         if self.needs[1]:
-            log = widened(self.x, lambda v: v.alu(Ops.LOG))
             flat = self.x.alu(Ops.CMPEQ, zero).alu(Ops.AND, self.y.alu(Ops.CMPLT, zero).alu(Ops.NOT))
+            # of 1 where it is not looked at: the gradient of this gradient would be 0 / 0 there
+            base = flat.alu(Ops.WHERE, splat(self.x, 1), self.x)
+            log = widened(base, lambda v: v.alu(Ops.LOG))
             grad_y = flat.alu(Ops.WHERE, zero, grad.alu(Ops.MUL, self.out).alu(Ops.MUL, log))
         return grad_x, grad_y
 

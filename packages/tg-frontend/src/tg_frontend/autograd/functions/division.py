@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
 
-from .base import Function, Grads, splat, widened_pair
+from .base import Function, Grads, held, splat, widened_pair
 
 
 def _unlike(x: LazyBuffer, y: LazyBuffer) -> LazyBuffer:
@@ -57,7 +57,7 @@ class Remainder(Function):
     def backward(self, grad: LazyBuffer) -> Grads:
         if not self.needs[1]:
             return grad, None
-        return grad, grad.alu(Ops.MUL, widened_pair(self.x, self.y, floored_quotient).alu(Ops.NEG))
+        return grad, grad.alu(Ops.MUL, widened_pair(held(self.x), held(self.y), floored_quotient).alu(Ops.NEG))
 
 
 class Fmod(Function):
@@ -73,7 +73,7 @@ class Fmod(Function):
     def backward(self, grad: LazyBuffer) -> Grads:
         if not self.needs[1]:
             return grad, None
-        quotient = _near(self.x.alu(Ops.SUB, self.out).alu(Ops.FDIV, self.y))
+        quotient = _near(held(self.x).alu(Ops.SUB, held(self.out)).alu(Ops.FDIV, held(self.y)))
         return grad, grad.alu(Ops.MUL, quotient.alu(Ops.NEG))
 
 

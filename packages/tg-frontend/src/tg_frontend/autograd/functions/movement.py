@@ -128,19 +128,10 @@ class Stride(Function):
         return (out.flip(tuple(axis for axis, step in enumerate(self.steps) if step < 0)),)
 
 
-class Seen(Function):
-    """Memory seen in any way that shows no element twice and no padding, or shows all of them as often.
+class Part(Function):
+    """Elements of the operand, seen in a way that shows none twice and no padding, or all of them as often."""
 
-    Attributes:
-      before: the tensor that it belongs to as it was before a write; functions applied before refer to that.
-      since: number of that write.
-    """
-
-    __slots__ = ("before", "shape", "since", "st")
-
-    view = True
-    before: Any
-    since: int
+    __slots__ = ("shape", "st")
 
     def __init__(self, st: ShapeTracker) -> None:
         self.st = st
@@ -157,6 +148,21 @@ class Seen(Function):
         return (put(splat_of(grad, self.shape), once, total(grad, repeated)),)
 
 
+class Seen(Part):
+    """Memory, as a tensor sees it that has to look at a newer version.
+
+    Attributes:
+      before: the tensor that it belongs to as it was before a write; functions applied before refer to that.
+      since: number of that write.
+    """
+
+    __slots__ = ("before", "since")
+
+    view = True
+    before: Any
+    since: int
+
+
 class Put(Function):
     """Memory with a part replaced."""
 
@@ -169,12 +175,14 @@ class Put(Function):
         return put(x, self.st, part)
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        inside = row_major(grad).seen(self.st)
+        inside = part_of(grad, self.st)
         return put(grad, self.st, splat(inside, 0)) if self.needs[0] else None, inside if self.needs[1] else None
 
 
 def put(whole: LazyBuffer, st: ShapeTracker, part: LazyBuffer) -> LazyBuffer:
     """A copy of ``whole`` with ``part`` in the place that ``st`` shows of it."""
+    if type(whole) is not LazyBuffer:
+        return whole.applied(Put(st), part)  # type: ignore[attr-defined, no-any-return]
     return whole.clone().seen(st).assign(part).base
 
 
@@ -183,9 +191,16 @@ def row_major(x: LazyBuffer) -> LazyBuffer:
     return x if x.is_whole else x.contiguous()
 
 
+def part_of(whole: LazyBuffer, st: ShapeTracker) -> LazyBuffer:
+    """What ``st`` shows of the elements in order."""
+    if type(whole) is not LazyBuffer:
+        return whole.contiguous().applied(Part(st))  # type: ignore[attr-defined, no-any-return]
+    return row_major(whole).seen(st)
+
+
 def splat_of(like: LazyBuffer, shape: tuple[sint, ...]) -> LazyBuffer:
     """Zeros of another shape."""
-    return LazyBuffer.const(0, like.dtype, shape, like.device)
+    return like.const(0, like.dtype, shape, like.device)
 
 
 class Flip(Function):

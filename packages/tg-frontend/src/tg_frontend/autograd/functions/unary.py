@@ -41,44 +41,44 @@ class Abs(Function):
 class Reciprocal(Function):
     """y = 1 / x. From x y = 1 follows y dx + x dy = 0, so that dy = -y y dx: of x itself nothing is needed."""
 
-    __slots__ = ("y",)
+    __slots__ = ("out",)
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.y = y = x.alu(Ops.RECIP)
-        return y
+        self.out = out = x.alu(Ops.RECIP)
+        return out
 
     def backward(self, grad: LazyBuffer) -> Grads:
         # one factor after the other: the square alone may exceed what the dtype holds
-        scaled = grad.alu(Ops.MUL, self.y).alu(Ops.MUL, self.y)
+        scaled = grad.alu(Ops.MUL, self.out).alu(Ops.MUL, self.out)
         return (scaled.alu(Ops.NEG),)
 
 
 class Sqrt(Function):
     """The root y of x. From y y = x follows 2 y dy = dx."""
 
-    __slots__ = ("y",)
+    __slots__ = ("out",)
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.y = y = x.alu(Ops.SQRT)
-        return y
+        self.out = out = x.alu(Ops.SQRT)
+        return out
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        twice = self.y.alu(Ops.ADD, self.y)
+        twice = self.out.alu(Ops.ADD, self.out)
         return (grad.alu(Ops.FDIV, twice),)
 
 
 class Relu(Function):
     """The positive part of x, which grows with x where it is not 0; at 0 itself the slope is taken to be 0."""
 
-    __slots__ = ("part",)
+    __slots__ = ("out",)
 
     def forward(self, x: LazyBuffer) -> LazyBuffer:
-        self.part = part = x.alu(Ops.MAX, splat(x, 0))
-        return part
+        self.out = out = x.alu(Ops.MAX, splat(x, 0))
+        return out
 
     def backward(self, grad: LazyBuffer) -> Grads:
         zero = splat(grad, 0)
-        return (zero.alu(Ops.CMPLT, self.part).alu(Ops.WHERE, grad, zero),)
+        return (zero.alu(Ops.CMPLT, self.out).alu(Ops.WHERE, grad, zero),)
 
 
 def _sigmoid(x: LazyBuffer) -> LazyBuffer:
