@@ -8,7 +8,7 @@ The names that a person types, from the layers that own them:
 """
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor, TinyJit, detect_anomaly, set_detect_anomaly, set_printoptions
+from tg_frontend import Tensor, TinyJit, detect_anomaly, scan, set_detect_anomaly, set_printoptions
 from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
@@ -16,6 +16,6 @@ from tg_shape import Variable
 from . import nn
 
 __all__ = [
-    "Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "detect_anomaly", "dtypes", "nn",
+    "Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "detect_anomaly", "dtypes", "nn", "scan",
     "set_detect_anomaly", "set_printoptions",
 ]  # fmt: skip

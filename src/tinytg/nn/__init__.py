@@ -1,6 +1,9 @@
 """Layers of neural networks; see :mod:`tg_frontend.nn`."""
 
 from tg_frontend.nn import (
+    GRU,
+    LSTM,
+    RNN,
     BatchNorm,
     BatchNorm2d,
     BatchNorm3d,
@@ -10,11 +13,14 @@ from tg_frontend.nn import (
     ConvTranspose2d,
     Embedding,
     GroupNorm,
+    GRUCell,
     InstanceNorm,
     LayerNorm,
     LayerNorm2d,
     Linear,
+    LSTMCell,
     RMSNorm,
+    RNNCell,
     checkpoint,
     describe,
 )
@@ -22,7 +28,7 @@ from tg_frontend.nn import (
 from . import lr_scheduler, optim, state
 
 __all__ = [
-    "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "Embedding", "GroupNorm", "InstanceNorm", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "checkpoint", "describe",
-    "lr_scheduler", "optim", "state",
+    "GRU", "LSTM", "RNN", "BatchNorm", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d",
+    "ConvTranspose2d", "Embedding", "GRUCell", "GroupNorm", "InstanceNorm", "LSTMCell", "LayerNorm", "LayerNorm2d",
+    "Linear", "RMSNorm", "RNNCell", "checkpoint", "describe", "lr_scheduler", "optim", "state",
 ]

@@ -7,7 +7,8 @@ from .jit.call import JitError
 from .jit.steps import JIT
 from .jit.tinyjit import TinyJit
 from .tensor import Tensor
+from .transform.scan import scan
 
 __all__ = [
-    "JIT", "JitError", "Tensor", "TinyJit", "detect_anomaly", "nn", "set_detect_anomaly", "set_printoptions",
+    "JIT", "JitError", "Tensor", "TinyJit", "detect_anomaly", "nn", "scan", "set_detect_anomaly", "set_printoptions",
 ]  # fmt: skip

@@ -22,8 +22,10 @@ from .errors import (
 )
 from .execution.capture import capture, capturing, uncaptured
 from .execution.engine import realize
+from .execution.graph import Place
 from .execution.item import ExecItem
 from .execution.lifetimes import Usage, arrange
+from .execution.loop import Body, LoopRunner
 from .execution.lower import lower, lower_schedule
 from .execution.run import run_schedule
 from .kernels.aliases import CompiledASTRunner, InterpretedASTRunner, JITRunner
@@ -45,6 +47,7 @@ __all__ = [
     "PROFILE_FILE",
     "Allocator",
     "AnomalyError",
+    "Body",
     "Buffer",
     "BufferCopy",
     "BufferOptions",
@@ -72,7 +75,9 @@ __all__ = [
     "LRUAllocator",
     "Launch",
     "LoadedProgram",
+    "LoopRunner",
     "OutOfMemory",
+    "Place",
     "Program",
     "Runner",
     "Sharing",

@@ -30,6 +30,8 @@ def written_by(item: ExecItem) -> Iterable[int]:
         return item.prg.spec.outs
     if isinstance(item.prg, InterpretedRunner):
         return {store.arg[0] for store in item.prg.ast.src}
+    if item.prg.outs is not None:
+        return item.prg.outs
     return (0,) if isinstance(item.prg, BufferCopy) else range(len(item.bufs))  # of a caller's function nobody knows
 
 

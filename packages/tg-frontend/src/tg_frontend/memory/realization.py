@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, local
 from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 
 
 _VIEW = Ops.VIEW  # an Enum's members take long to look up
+
+
+class Tracing(local):
+    """What a function that is traced in this thread gets: its values are known only when the trace is executed.
+
+    Attributes:
+      unknown: the placeholders of all traces that are going on, one within another.
+      what: what calls the innermost function, for messages.
+    """
+
+    unknown: tuple[LazyBuffer, ...] = ()
+    what = ""
+
+
+TRACING = Tracing()
 
 
 class _Live(list["ref[Holder]"]):
@@ -171,7 +186,13 @@ def realize_all(outputs: Sequence[LazyBuffer]) -> None:
 
     Raises:
       MemoryError: if there is not enough memory; the message says how much was asked and is held.
+      RuntimeError: if they depend on placeholders of a trace.
     """
+    if TRACING.unknown and not reachable(outputs).isdisjoint(TRACING.unknown):
+        raise RuntimeError(
+            f"{TRACING.what}: the function asks for the value of a tensor that is known only when the loop runs: "
+            "choose by where() or cond(), not by if, and read values afterwards"
+        )
     realize(outputs_with_readers(outputs) if ASSIGNS else outputs)
 
 

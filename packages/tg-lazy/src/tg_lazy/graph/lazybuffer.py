@@ -233,6 +233,12 @@ class LazyBuffer:
         inputs = tuple(src.in_memory() for src in srcs)
         return LazyBuffer._new(Ops.CUSTOM, device, dtype, contiguous(tuple(shape)), inputs, fxn)
 
+    def on(self, srcs: Sequence[LazyBuffer]) -> LazyBuffer:
+        """What this base computes, of other operands of the same shapes and dtypes."""
+        out = LazyBuffer._new(self.op, self.device, self.dtype, self.st, tuple(srcs), self.arg)
+        out.origin = self.origin
+        return out
+
     # -- properties --------------------------------------------------------------------------------------------------
 
     @property

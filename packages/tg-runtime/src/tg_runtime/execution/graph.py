@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from tg_dtype import DType
+
 from ..errors import DeviceError
 from ..kernels.runner import CompiledRunner
 from ..memory.buffer import Buffer
@@ -31,6 +33,50 @@ class Argument(NamedTuple):
     input: int | None = None
     offset: int = 0
     whole: bool = False
+
+
+class Place(NamedTuple):
+    """Where a buffer lies in each step of a loop.
+
+    Attributes:
+      buffer: which buffer of the loop it is a part of.
+      offset: where its slots begin there, in bytes.
+      stride: bytes from one slot to the next.
+      first: in which slot it lies in step 0.
+      move: how many slots on it lies in the next step; backwards if negative.
+      slots: how many there are.
+      ring: after how many slots they lie where the first one does, a power of two; 0 for never.
+      outside: the buffer that it is where there is no such slot.
+    """
+
+    buffer: int
+    offset: int = 0
+    stride: int = 0
+    first: int = 0
+    move: int = 0
+    slots: int = 1
+    ring: int = 0
+    outside: int = -1
+
+    def at(self, step: int) -> tuple[int, int]:
+        """The buffer in a step, and the offset there in bytes."""
+        slot = self.first + self.move * step
+        if not 0 <= slot < self.slots:
+            return self.outside, 0
+        return self.buffer, self.offset + self.stride * (slot % self.ring if self.ring else slot)
+
+
+def parts_at(
+    bufs: Sequence[Buffer], places: Sequence[Place], kinds: Sequence[tuple[int, DType]], step: int
+) -> list[Buffer]:
+    """The parts of buffers that places name in a step, each of so many elements of a dtype."""
+    out = []
+    for place, (size, dtype) in zip(places, kinds, strict=True):
+        number, offset = place.at(step)
+        whole = bufs[number]
+        exact = offset == 0 and whole.size == size and whole.dtype is dtype
+        out.append(whole if exact else whole.view(size, dtype, offset))
+    return out
 
 
 class KernelGraph(Runner, Generic[P]):
@@ -109,6 +155,12 @@ class KernelGraph(Runner, Generic[P]):
             else bufs[number].view(buffer.size, buffer.dtype, offset)
             for _, buffer, number, offset, whole in self.arguments(item)
         ]  # fmt: skip
+
+    def repeat(self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int) -> None:
+        """Runs all kernels in each step from ``start`` to before ``stop``, on parts of ``bufs`` that places name."""
+        kinds = [(buffer.size, buffer.dtype) for buffer in self.inputs]
+        for step in range(start, stop):
+            self(parts_at(bufs, places, kinds, step), {})
 
     def wrong_count(self, bufs: Sequence[Buffer]) -> ValueError:
         """The error of a replay with another number of buffers than ``inputs``."""

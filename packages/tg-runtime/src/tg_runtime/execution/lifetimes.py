@@ -247,6 +247,8 @@ def _read_by(item: ExecItem) -> set[int]:
     """The positions of the buffers that a step may read, or not write at all."""
     if isinstance(item.prg, CompiledRunner):
         return {n for n in range(len(item.bufs)) if n in item.prg.spec.ins or n not in item.prg.spec.outs}
+    if item.prg.outs is not None:
+        return set(range(len(item.bufs))).difference(item.prg.outs)
     return {1} if isinstance(item.prg, BufferCopy) else set(range(len(item.bufs)))
 
 

@@ -10,6 +10,7 @@ from ..device.registry import Device
 from ..kernels.programs import get_runner
 from ..memory.buffer import Buffer, buffer_of
 from ..steps.other import CustomOp, EmptyOp, ViewOp
+from ..steps.runner import Runner
 from ..steps.transfer import BufferCopy, BufferXfer
 from ..telemetry.profiler import PROFILE, span
 from .item import ExecItem
@@ -53,6 +54,8 @@ def _lower_item(item: ScheduleItem) -> ExecItem:
         return ExecItem(ViewOp(ast.arg, device), bufs, origin)
     if ast.op is Ops.EMPTY:
         return ExecItem(EmptyOp(device), bufs, origin)
+    if ast.op is Ops.CUSTOM and isinstance(ast.arg, Runner):
+        return ExecItem(ast.arg, bufs, origin)
     if ast.op is Ops.CUSTOM:
         return ExecItem(CustomOp(ast.arg, device), bufs, origin)
     raise ValueError(f"a schedule item ends in SINK, COPY, BUFFER_VIEW, EMPTY or CUSTOM, not {ast.op.name}")

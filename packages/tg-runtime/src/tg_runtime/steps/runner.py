@@ -38,6 +38,8 @@ class Runner(ABC):
       on_device: whether a run is work of the device, and not only of the host.
       queue: what a trace calls the track of its runs.
       doubts: views that some values of the variables lead out of their buffers.
+      outs: the buffers that it writes and does not read, by position, where it reads all others; None where nobody
+        knows.
     """
 
     in_place = False
@@ -46,6 +48,7 @@ class Runner(ABC):
     queue = "kernels"
     num_kernels = 1
     doubts: tuple[Doubt, ...] = ()
+    outs: tuple[int, ...] | None = None
 
     def __init__(self, name: str, device: str, op_estimate: sint = 0, mem_estimate: sint = 0) -> None:
         self.name, self.device = name, device

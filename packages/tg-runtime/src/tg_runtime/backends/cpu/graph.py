@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from tg_shape import Variable
 
 from ...errors import DeviceError
-from ...execution.graph import KernelGraph
+from ...execution.graph import KernelGraph, Place
 from ...execution.item import ExecItem
 from ...memory.buffer import Buffer
 from ...steps.runner import Vars
@@ -106,6 +106,25 @@ class CPUGraph(KernelGraph[CPUProgram]):
         else:
             native.replay(native.address, self._call)
         return time.perf_counter() - start if wait else None
+
+    def repeat(self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int) -> None:
+        """Runs all kernels in each step, with one native call."""
+        if PROFILE.value:
+            super().repeat(bufs, places, start, stop)
+            return
+        native = self.pool
+        if self._threaded and not native.started:
+            native.start()
+        addresses = [buffer.opaque.address for buffer in bufs]
+        moves = array("Q")
+        for place in places:
+            outside = addresses[place.outside] if place.outside >= 0 else 0
+            moves.extend((
+                addresses[place.buffer] + place.offset, place.stride, place.first & _WORD, place.move & _WORD,
+                place.slots, place.ring - 1 & _WORD, outside,
+            ))  # fmt: skip
+        table = _words(moves)
+        native.repeat(native.address, self._call, ctypes.addressof(table), len(places), start, stop)
 
     def _one_by_one(self, native: Pool, var_vals: Vars) -> None:
         """Runs the kernels by a native call each, so that the times of each are known."""

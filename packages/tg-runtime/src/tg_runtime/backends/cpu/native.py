@@ -9,7 +9,10 @@ Tables and arrays are little-endian 64-bit words:
 - arguments: one word each, buffer addresses first;
 - a patch: index into the arguments, index into the values, and what is added to the value;
 - a replay: address of the launches, their number, address of the arguments, address of the patches, their number,
-  address of the values.
+  address of the values;
+- a move, by which a value follows from the number of a step: an address, bytes from slot to slot, the slot of step 0,
+  by how many slots it moves in a step, how many there are, a mask of the slot's number, and the address where there is
+  no such slot.
 
 How a job is handed out. One 64-bit word holds the job's number (upper half), how many parts it has (16 bits) and how
 many were taken (16 bits). Whoever wants a part adds one by compare-and-swap, so a part of a finished job can never be
@@ -25,6 +28,7 @@ import sys
 
 ENTRY_WORDS = 4
 PATCH_WORDS = 3
+MOVE_WORDS = 7
 POOL_BYTES = 512
 # offsets in the pool's block, one cache line for each thing that different cores write
 STATE, JOB, DONE, WAITING, SLEEPERS, STOP, BUSY, WORKERS, SPIN = 0, 64, 128, 132, 192, 196, 256, 320, 324
@@ -65,7 +69,7 @@ def thunk_source(arity: int) -> str:
 
 
 def pool_source() -> str:
-    """LLVM IR of the pool: ``worker``, ``run_table``, ``replay``, ``stop``, and ``pauses``, which times spinning."""
+    """LLVM IR of the pool: ``worker``, ``run_table``, ``replay``, ``repeat``, ``stop``, and ``pauses``, to time it."""
     machine = platform.machine()
     pause = _PAUSE[machine]
     pause_call = f"call void @{pause}" if machine == "x86_64" else "call void @llvm.aarch64.hint(i32 1)"
@@ -342,6 +346,55 @@ loop:
   br i1 %more, label %loop, label %run
 run:
   call void @run_table(ptr %pool, ptr %table, i64 %count)
+  ret void
+}
+
+; Steps of a loop: values are addresses that move from slot to slot; where there is no slot, that of other memory.
+define void @repeat(ptr %pool, ptr %call, ptr %moves, i64 %count, i64 %start, i64 %stop) nounwind {
+entry:
+  %values.p = getelementptr i64, ptr %call, i64 5
+  %values = load ptr, ptr %values.p
+  %any = icmp slt i64 %start, %stop
+  br i1 %any, label %step, label %end
+step:
+  %t = phi i64 [ %start, %entry ], [ %t.next, %run ]
+  br label %look
+look:
+  %i = phi i64 [ 0, %step ], [ %i.next, %move ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %move, label %run
+move:
+  %move.p = getelementptr [7 x i64], ptr %moves, i64 %i
+  %stride.p = getelementptr i64, ptr %move.p, i64 1
+  %first.p = getelementptr i64, ptr %move.p, i64 2
+  %by.p = getelementptr i64, ptr %move.p, i64 3
+  %slots.p = getelementptr i64, ptr %move.p, i64 4
+  %mask.p = getelementptr i64, ptr %move.p, i64 5
+  %outside.p = getelementptr i64, ptr %move.p, i64 6
+  %base = load i64, ptr %move.p
+  %stride = load i64, ptr %stride.p
+  %first = load i64, ptr %first.p
+  %by = load i64, ptr %by.p
+  %mask = load i64, ptr %mask.p
+  %slots = load i64, ptr %slots.p
+  %outside = load i64, ptr %outside.p
+  %gone = mul i64 %by, %t
+  %slot = add i64 %first, %gone
+  %none = icmp uge i64 %slot, %slots
+  %place = and i64 %slot, %mask
+  %bytes = mul i64 %place, %stride
+  %there = add i64 %base, %bytes
+  %address = select i1 %none, i64 %outside, i64 %there
+  %value.p = getelementptr i64, ptr %values, i64 %i
+  store i64 %address, ptr %value.p
+  %i.next = add i64 %i, 1
+  br label %look
+run:
+  call void @replay(ptr %pool, ptr %call)
+  %t.next = add i64 %t, 1
+  %again = icmp slt i64 %t.next, %stop
+  br i1 %again, label %step, label %end
+end:
   ret void
 }
 

@@ -1,0 +1,1 @@
+"""Functions of functions: loops over tensors whose body is compiled once."""

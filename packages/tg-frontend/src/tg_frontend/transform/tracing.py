@@ -1,0 +1,128 @@
+"""Functions traced on placeholders: what they compute, without computing it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from tg_lazy import LazyBuffer, Ops
+
+from ..autograd.differentiation import Switch, operands, operands_first
+from ..memory.realization import TRACING, Moves, live, unfinished_assigns
+from ..ops.streams import DRAWING
+from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+def placeholders(like: Sequence[tuple[tuple[int, ...], Tensor]]) -> list[Tensor]:
+    """Tensors without a value, each of a shape and of the dtype and device of a tensor."""
+    out = []
+    for shape, tensor in like:
+        lazy = LazyBuffer.empty(shape, tensor.dtype, tensor.device)
+        out.append(Tensor._wrap(lazy, None if tensor.dtype.kind == "float" else False))
+    return out
+
+
+def trace(what: str, function: Callable[..., Any], args: Sequence[Any], given: Sequence[Tensor]) -> Any:
+    """What a function returns for arguments made of placeholders.
+
+    Args:
+      what: what calls it, for messages.
+      function: is called once.
+      args: its arguments.
+      given: the placeholders in them.
+
+    Raises:
+      RuntimeError: if it asks for a value, draws random numbers, or writes in place to what was there before.
+    """
+    unknown = (*TRACING.unknown, *(tensor.lazydata for tensor in given))
+    before = set(unfinished_assigns())
+    undo = _undo()
+    drawn: list[LazyBuffer] = []
+    try:
+        with ExitStack() as stack:
+            for owner, name, value in (
+                (TRACING, "unknown", unknown), (TRACING, "what", what), (DRAWING, "into", drawn),
+                (DRAWING, "again", None),
+            ):  # fmt: skip
+                stack.enter_context(Switch(owner, name, value))
+            result = function(*args)
+        if drawn:
+            raise RuntimeError(
+                f"{what}: the function draws random numbers, which would be the same ones in every step: draw them "
+                "before, and pass them step by step"
+            )
+        for node in unfinished_assigns():
+            if node not in before and _outside(node):
+                raise RuntimeError(
+                    f"{what}: the function writes in place to a tensor of shape {node.shape} that was there before: "
+                    "return the new value"
+                )
+    except BaseException:
+        undo()
+        raise
+    finally:
+        origin = _origin(function)
+        for tensor in given:  # of what the function leaves elsewhere nobody can ask for a value
+            tensor.lazydata.stale = origin
+    return result
+
+
+def _undo() -> Callable[[], None]:
+    """What gives every tensor of now the memory that it has now, whatever was assigned to it since."""
+    seen: list[Any] = [(t, t._lazy, t._home, t._place) for t in live() if isinstance(t, Tensor)]
+    homes = {id(home): (home, home.root, home.base, home.direct) for *_, home, _ in seen if home is not None}
+
+    def undo() -> None:
+        for home, root, base, direct in homes.values():
+            if home.base is not base:
+                home.root, home.base, home.direct = root, base, direct
+        for tensor, lazy, home, place in seen:
+            if tensor._home is not home or (home is not None and tensor._lazy is not lazy):
+                tensor._lazy, tensor._home, tensor._place = lazy, home, place
+        Moves.number += 1
+
+    return undo
+
+
+def _origin(function: Any) -> tuple[str, int]:
+    code = getattr(function, "__code__", None)
+    return ("a function", 0) if code is None else (code.co_filename, code.co_firstlineno)
+
+
+def _outside(node: LazyBuffer) -> bool:
+    """Whether an assignment overwrites memory that is there, or a placeholder's."""
+    while node.op is Ops.ASSIGN:
+        node = node.srcs[0].base
+    return node.is_realized or node in TRACING.unknown or node.op is Ops.EMPTY
+
+
+def closed_over(results: Sequence[Tensor], given: Sequence[Tensor], there: dict[int, Any]) -> list[Tensor]:
+    """The tensors that a function computed with beside its arguments, and that may get a gradient.
+
+    Args:
+      results: what it returned.
+      given: its arguments.
+      there: by id, the tensors from before the call.
+    """
+    ends = {**there, **{id(tensor): tensor for tensor in given}}
+    found: dict[int, Any] = {}
+    for root in results:
+        for node in operands_first(root, True, ends):
+            assert node._ctx is not None
+            found |= {id(parent): parent for parent in operands(node._ctx) if id(parent) in there}
+        if id(root) in there:
+            found[id(root)] = root
+    arguments = {id(tensor) for tensor in given}
+    return [
+        tensor for key, tensor in found.items()
+        if key not in arguments and tensor.requires_grad is not False and tensor.dtype.kind == "float"
+    ]  # fmt: skip
+
+
+def there_now() -> dict[int, Any]:
+    """The tensors that exist, by id."""
+    return {id(tensor): tensor for tensor in live()}

@@ -1,0 +1,115 @@
+"""A part of the graph, cut out: what is computed from some nodes, on placeholders of its own.
+
+The part can be scheduled by itself, again and again, whatever becomes of the graph that it was cut from. Where it uses
+a value that does not depend on these nodes, that value becomes one more placeholder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..ops import LEAVES, MEMORY, Ops
+from .lazybuffer import LazyBuffer
+
+_NEW = (Ops.CONTIGUOUS, Ops.COPY, Ops.CUSTOM)
+"""Of what has memory of its own, those that fill it with what they compute."""
+
+
+class Isolated(NamedTuple):
+    """A part of the graph on placeholders of its own.
+
+    Attributes:
+      parameters: what stands for the nodes that it depends on, in their order.
+      captured: the nodes outside whose values it uses, too; each a base.
+      placeholders: what stands for these.
+      outputs: what it computes: a base each, all different, that nothing else of the part is.
+    """
+
+    parameters: tuple[LazyBuffer, ...]
+    captured: tuple[LazyBuffer, ...]
+    placeholders: tuple[LazyBuffer, ...]
+    outputs: tuple[LazyBuffer, ...]
+
+
+def bases_first(roots: Iterable[LazyBuffer]) -> list[LazyBuffer]:
+    """The bases that some nodes are computed from, their own included, each after its operands."""
+    order: dict[LazyBuffer, None] = {}
+    stack = [(root.base, False) for root in roots]
+    while stack:
+        node, ready = stack.pop()
+        if node in order:
+            continue
+        if ready:
+            order[node] = None
+            continue
+        stack.append((node, True))
+        stack.extend((src.base, False) for src in node.srcs if src.base not in order)
+    return list(order)
+
+
+def depending(order: Iterable[LazyBuffer], on: Iterable[LazyBuffer]) -> set[LazyBuffer]:
+    """Those of the bases, given after their operands, that depend on some of them."""
+    found = set(on)
+    for node in order:
+        if any(src.base in found for src in node.srcs):
+            found.add(node)
+    return found
+
+
+def _remembered(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
+    """Those of the bases that are not made of constants alone."""
+    found: set[LazyBuffer] = set()
+    for node in order:
+        heavy = node.op in MEMORY or node.op in (Ops.REDUCE, Ops.GATHER)
+        if heavy or any(src.base in found for src in node.srcs):
+            found.add(node)
+    return found
+
+
+def isolate(outputs: Sequence[LazyBuffer], parameters: Sequence[LazyBuffer]) -> Isolated:
+    """Cuts out what is computed from ``parameters``.
+
+    Args:
+      outputs: what is wanted.
+      parameters: bases, without operands.
+
+    Raises:
+      ValueError: if memory from outside of the part, or a parameter, is written in it, or a size is symbolic.
+    """
+    order = bases_first(outputs)
+    inside = depending(order, parameters)
+    outside = _remembered(order)
+    of: dict[LazyBuffer, LazyBuffer] = {}
+    captured: list[LazyBuffer] = []
+
+    def stand_in(node: LazyBuffer) -> LazyBuffer:
+        if node not in of:
+            of[node] = LazyBuffer.empty(node.shape, node.dtype, node.device)
+            captured.append(node)
+        return of[node]
+
+    own = tuple(LazyBuffer.empty(node.shape, node.dtype, node.device) for node in parameters)
+    of.update(zip(parameters, own, strict=True))
+
+    def seen(node: LazyBuffer) -> LazyBuffer:
+        base = node.base
+        if base not in of and base in outside and base not in inside:
+            stand_in(base)
+        new = of.get(base, base)
+        return new if node is base else new.seen(node.st)
+
+    for node in order:
+        if not node.st.numeric:
+            raise ValueError(f"a size is symbolic, {node.shape}")
+        if node in of or node not in inside:
+            continue
+        if node.op is Ops.ASSIGN and (node.srcs[0].base in parameters or node.srcs[0].base not in inside):
+            raise ValueError(f"memory of shape {node.srcs[0].base.shape} is written in place")
+        of[node] = node.on([seen(src) for src in node.srcs])
+    wanted: dict[LazyBuffer, None] = {}
+    for output in outputs:
+        new = seen(output)
+        given = new.op in MEMORY and new.op not in _NEW
+        wanted[new.clone() if new.base is not new or new.op in LEAVES or given or new in wanted else new] = None
+    return Isolated(own, tuple(captured), tuple(of[node] for node in captured), tuple(wanted))

@@ -1,0 +1,78 @@
+"""A part of the graph, cut out: on placeholders of its own, with what it captures, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tg_dtype import dtypes
+from tg_lazy import LazyBuffer, Ops, Storage, schedule
+from tg_lazy.graph.isolate import bases_first, isolate
+from tg_shape import Variable
+
+
+def memory(*shape: int) -> LazyBuffer:
+    size = 1
+    for dim in shape:
+        size *= dim
+    return LazyBuffer.from_storage(Storage("CPU", size, dtypes.float32), shape)
+
+
+def hole(*shape: int) -> LazyBuffer:
+    return LazyBuffer.empty(shape, dtypes.float32, "CPU")
+
+
+def test_a_part_has_placeholders_of_its_own() -> None:
+    x, w = hole(2, 3), memory(3, 2)
+    total = x.alu(Ops.MUL, w.permute((1, 0))).reduce(Ops.ADD, (1,))
+    part = isolate([total, x.alu(Ops.ADD, x)], [x])
+    assert part.captured == (w,)
+    assert [node.shape for node in (*part.parameters, *part.placeholders)] == [(2, 3), (3, 2)]
+    inside = bases_first(part.outputs)
+    assert x not in inside and w not in inside and set(part.placeholders + part.parameters) <= set(inside)
+    assert [node.op for node in part.outputs] == [Ops.REDUCE, Ops.ADD]
+
+
+def test_what_does_not_depend_on_parameters_is_captured_whole() -> None:
+    x, w = hole(4), memory(4)
+    heavy = w.alu(Ops.MUL, w).alu(Ops.ADD, w)
+    part = isolate([x.alu(Ops.ADD, heavy)], [x])
+    assert part.captured == (heavy,)
+    light = LazyBuffer.iota(4, dtypes.int32, "CPU").cast(dtypes.float32)
+    assert isolate([x.alu(Ops.ADD, light)], [x]).captured == ()
+
+
+def test_outputs_are_different_and_new() -> None:
+    x, w = hole(4), memory(4)
+    total = x.alu(Ops.ADD, w)
+    outputs = [x, x, w, total, total, total.reshape((2, 2)), total.const_like(1.0)]
+    part = isolate(outputs, [x])
+    assert len(set(part.outputs)) == len(outputs)
+    assert not set(part.outputs) & {*part.parameters, *part.placeholders}
+    assert all(node.base is node for node in part.outputs)
+    items, values = schedule(part.outputs)
+    storages = {node: storage for item in items for node, storage in item.commits}
+    assert values == {} and len({storages[node] for node in part.outputs}) == len(outputs)
+
+
+def test_what_is_written_in_place_is_refused() -> None:
+    x, w = hole(4), memory(4)
+    for target in (x, w):
+        with pytest.raises(ValueError, match=r"memory of shape \(4,\) is written in place"):
+            isolate([target.assign(x.alu(Ops.ADD, x))], [x])
+    own = x.alu(Ops.ADD, w).clone()
+    part = isolate([own.shrink(((0, 2),)).assign(x.shrink(((1, 3),))).base], [x])
+    assert part.outputs[0].op is Ops.CONTIGUOUS
+
+
+def test_symbolic_sizes_are_refused() -> None:
+    n = Variable("isolated", 1, 4).bind(2)
+    x = hole(4)
+    with pytest.raises(ValueError, match="a size is symbolic"):
+        isolate([x.shrink(((0, n),)).alu(Ops.ADD, memory(4).shrink(((0, n),)))], [x])
+
+
+def test_a_long_chain_takes_no_recursion() -> None:
+    x = node = hole(4)
+    for _ in range(20_000):
+        node = node.alu(Ops.ADD, x)
+    assert len(bases_first(isolate([node], [x]).outputs)) == 20_001

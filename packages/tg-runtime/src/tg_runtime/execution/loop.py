@@ -1,0 +1,166 @@
+"""Loops: a part of a graph that was scheduled and lowered once, executed step after step on moving buffers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from tg_lazy import LazyBuffer, Ops, Storage, schedule
+from tg_lazy.graph.isolate import Isolated
+
+from ..device.registry import Device
+from ..errors import DeviceError
+from ..kernels.compile_ahead import compile_ahead
+from ..kernels.runner import CompiledRunner
+from ..memory.buffer import Buffer, buffer_of
+from ..steps.other import EmptyOp, ViewOp
+from ..steps.runner import Runner, Vars
+from .graph import KernelGraph, Place, parts_at
+from .item import ExecItem
+from .lower import lower
+
+_CHUNK_S = 0.02
+"""About how long steps run in native code before Ctrl-C is looked for."""
+
+
+class Body:
+    """What is executed in each step: scheduled when it is made, lowered when it is first executed.
+
+    Args:
+      part: what it computes.
+
+    Attributes:
+      inputs: the buffers that are put in: those of the parameters, of the placeholders and of the outputs.
+      kernels: how many steps it has, once it is lowered.
+    """
+
+    def __init__(self, part: Isolated) -> None:
+        self._schedule, values = schedule(part.outputs)
+        assert not values, "a part has no variables"
+        homes: dict[LazyBuffer, Storage] = {node: to for item in self._schedule for node, to in item.commits}
+        nodes = (*part.parameters, *part.placeholders, *part.outputs)
+        # what no step uses has a storage of its own, to be counted
+        storages = [homes.get(node) or Storage(node.device, _elements(node), node.dtype) for node in nodes]
+        self.inputs = [buffer_of(storage) for storage in storages]
+        self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
+        self._items: list[ExecItem] = []
+        self.graph: KernelGraph[object] | None = None
+
+    @property
+    def kernels(self) -> int:
+        return len(self._items)
+
+    def prepare(self) -> None:
+        """Compiles the kernels, unless they are compiled."""
+        if self._items or not self._schedule:
+            return
+        sinks = [item for item in self._schedule if item.ast.op is Ops.SINK]
+        if len(sinks) > 1:
+            compile_ahead((Device[item.bufs[0].device], item.ast) for item in sinks)
+        items = []
+        for item in self._schedule:
+            step = lower(item)
+            if isinstance(step.prg, ViewOp):  # which follows what it is a view of
+                buffers = [buffer for buffer in step.bufs if buffer is not None]
+                step.prg(buffers, {})
+            elif not isinstance(step.prg, EmptyOp):
+                items.append(step)
+        self.graph = _condensed(items, self.inputs)
+        for step in items:
+            for buffer in step.bufs:
+                if buffer is not None and id(buffer.base) not in self._numbers:
+                    buffer.ensure_allocated()
+        self._items, self._schedule = items, []
+
+    def estimates(self) -> tuple[int, int]:
+        """Operations and bytes of one step."""
+        ops = [item.prg.op_estimate for item in self._items]
+        nbytes = [item.prg.mem_estimate for item in self._items]
+        return sum(n for n in ops if isinstance(n, int)), sum(n for n in nbytes if isinstance(n, int))
+
+    def run(self, bufs: Sequence[Buffer]) -> None:
+        """Executes the steps once, with ``bufs`` for the inputs."""
+        if self.graph is not None:
+            self.graph(bufs, {})
+            return
+        for item in self._items:
+            put_in = []
+            for buffer in item.bufs:
+                assert buffer is not None
+                number = self._numbers.get(id(buffer))
+                if number is not None:
+                    buffer = bufs[number]
+                elif (number := self._numbers.get(id(buffer.base))) is not None:
+                    offset = buffer.offset - self.inputs[number].offset
+                    buffer = bufs[number].view(buffer.size, buffer.dtype, offset)
+                put_in.append(buffer.ensure_allocated())
+            item.prg(put_in, {})
+
+
+def _elements(node: LazyBuffer) -> int:
+    assert isinstance(node.size, int)
+    return node.size
+
+
+def _condensed(items: Sequence[ExecItem], inputs: Sequence[Buffer]) -> KernelGraph[object] | None:
+    """The kernels as one launch, where they are of one device that has such graphs."""
+    if not items or not all(isinstance(item.prg, CompiledRunner) for item in items):
+        return None
+    device = Device[items[0].prg.device]
+    if device.graph is None or len(items) < device.graph_from:
+        return None
+    try:
+        made = device.graph(items, inputs, {})
+    except DeviceError:
+        return None
+    return made if isinstance(made, KernelGraph) else None
+
+
+class LoopRunner(Runner):
+    """Executes a body step after step. Buffers: all that it computes, in one; then what it uses.
+
+    Args:
+      name: what to call it in print.
+      device: canonical name of the device that the results are on.
+      body: what is executed in each step.
+      places: where each buffer of the body lies in each step.
+      length: how many steps there are.
+    """
+
+    outs = (0,)
+
+    def __init__(self, name: str, device: str, body: Body, places: Iterable[Place], length: int) -> None:
+        super().__init__(name, device)
+        self.body, self.places, self.length = body, list(places), length
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Executes all steps."""
+        body = self.body
+        body.prepare()
+        start = time.perf_counter()
+        for buffer in bufs:
+            buffer.ensure_allocated()
+        done, chunk = 0, 8
+        while done < self.length:
+            before, end = time.perf_counter(), min(done + chunk, self.length)
+            self._steps(bufs, done, end)
+            done = end
+            if time.perf_counter() - before < _CHUNK_S:
+                chunk *= 2
+        self.num_kernels = self.length * max(body.kernels, 1)
+        ops, nbytes = body.estimates()
+        self.op_estimate, self.mem_estimate = self.length * ops, self.length * nbytes
+        if wait:
+            Device[self.device].synchronize()
+            return time.perf_counter() - start
+        return None
+
+    def _steps(self, bufs: Sequence[Buffer], start: int, stop: int) -> None:
+        graph = self.body.graph
+        if graph is not None:
+            graph.repeat(bufs, self.places, start, stop)
+            return
+        kinds = [(buffer.size, buffer.dtype) for buffer in self.body.inputs]
+        for step in range(start, stop):
+            self.body.run(parts_at(bufs, self.places, kinds, step))
+

@@ -1,0 +1,59 @@
+"""Loops: buffers move as their places say, on every device alike, whether native code walks or Python does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tg_dtype import dtypes
+from tg_lazy import Context, LazyBuffer, Ops
+from tg_lazy.graph.isolate import isolate
+from tg_runtime import Body, Buffer, Device, LoopRunner, Place
+from tg_runtime.execution.graph import parts_at
+
+
+def test_places() -> None:
+    forward = Place(2, 16, 8, -1, 1, 4, 0, 3)
+    assert [forward.at(step) for step in range(3)] == [(3, 0), (2, 16), (2, 24)]
+    turns = Place(0, 0, 4, 0, 1, 5, 2)
+    assert [turns.at(step) for step in range(4)] == [(0, 0), (0, 4), (0, 0), (0, 4)]
+    backward = Place(1, 0, 4, 3, -1, 4)
+    assert [backward.at(step) for step in range(4)] == [(1, 12), (1, 8), (1, 4), (1, 0)]
+    assert Place(5).at(7) == (5, 0)
+
+
+def test_parts_are_whole_buffers_where_they_can_be() -> None:
+    whole = Buffer("CPU", 4, dtypes.float32).allocate()
+    kinds = [(4, dtypes.float32), (1, dtypes.float32)]
+    one, other = parts_at([whole], [Place(0), Place(0, 0, 4, 0, 1, 4)], kinds, 2)
+    assert one is whole and other.base is whole and other.offset == 8
+
+
+@pytest.mark.parametrize("device", ["CPU", "NUMPY"])
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+@pytest.mark.parametrize("profiled", [0, 1])
+def test_a_running_sum(device: str, count: int, profiled: int) -> None:
+    """carry' = carry + x[step] + w, in two places in turn; ys[step] = carry * x[step], from the end."""
+    if device not in Device.available():
+        pytest.skip(f"{device} is not available here")
+    carry, x, w = (LazyBuffer.empty((3,), dtypes.float32, device) for _ in range(3))
+    new = carry.alu(Ops.ADD, x).alu(Ops.ADD, w)
+    body = Body(isolate([new, carry.alu(Ops.MUL, x)], [carry, x, w]))
+    data = np.random.default_rng(count).standard_normal((count + 2, 3)).astype(np.float32)
+    xs, first, weight = data[:count], data[count], data[count + 1]
+    results = Buffer(device, (2 + count) * 3, dtypes.float32).allocate()
+    bufs = [results, *(Buffer.fromCPU(device, np.array(array)) for array in (first, xs, weight))]
+    places = [
+        Place(0, 0, 12, -1, 1, count, 2, 1), Place(2, 0, 12, 0, 1, count), Place(3),
+        Place(0, 0, 12, 0, 1, count, 2), Place(0, 24, 12, count - 1, -1, count),
+    ]  # fmt: skip
+    runner = LoopRunner("a running sum", device, body, places, count)
+    with Context(PROFILE=profiled):
+        assert runner(bufs, {}, wait=True) is not None
+    got, want, state = results.toCPU().reshape(-1, 3), [], first
+    for step in range(count):
+        want.append(state * xs[step])
+        state = state + xs[step] + weight
+    np.testing.assert_allclose(got[2:][::-1], want, rtol=1e-5)
+    np.testing.assert_allclose(got[(count - 1) % 2], state, rtol=1e-5)
+    assert runner.num_kernels >= count
