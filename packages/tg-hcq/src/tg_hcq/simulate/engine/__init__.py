@@ -1,0 +1,20 @@
+"""An engine for software GPUs: decoded instructions as records, their handlers and the dispatch loop in native code."""
+
+from __future__ import annotations
+
+from .code import Instruction, Undecodable
+from .fault import EngineFault, Fault, HungWave
+from .handlers import MASK, Emitter, InstructionSet, Operand, Shape, either, scalar, vector
+from .ir import F16, F32, F64, I1, I8, I16, I32, I64, Type, Value
+from .machine import Launch, Machine
+from .memory import AddressSpace, Memory
+from .native import Engine, engine
+from .state import LITERAL, Access, FaultKind, Layout, Operation, Space, Status
+from .wave import Wave
+
+__all__ = [
+    "F16", "F32", "F64", "I1", "I8", "I16", "I32", "I64", "LITERAL", "MASK", "Access", "AddressSpace", "Emitter",
+    "Engine", "EngineFault", "Fault", "FaultKind", "HungWave", "Instruction", "InstructionSet", "Launch", "Layout",
+    "Machine", "Memory", "Operand", "Operation", "Shape", "Space", "Status", "Type", "Undecodable", "Value", "Wave",
+    "either", "engine", "scalar", "vector",
+]  # fmt: skip

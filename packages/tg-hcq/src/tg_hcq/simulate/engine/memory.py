@@ -1,0 +1,184 @@
+"""A software GPU's memory, and what its addresses mean: every access is checked against a table of mappings."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import random
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from .state import Access, FaultKind
+
+
+class Memory:
+    """Memory of the GPU's own: a file without a name, so that whoever is given its descriptor can map parts of it.
+
+    Args:
+      nbytes: how much.
+      seed: what fills it with garbage; zeros if omitted.
+
+    Attributes:
+      fd: the descriptor.
+      address: where the GPU itself sees it, which is no address of the GPU's.
+    """
+
+    def __init__(self, nbytes: int, seed: int | None = None) -> None:
+        self.nbytes = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.fd = os.memfd_create("software-gpu", os.MFD_CLOEXEC)
+        os.ftruncate(self.fd, self.nbytes)
+        self._map = mmap.mmap(self.fd, self.nbytes)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.view = memoryview(self._map)
+        if seed is not None:
+            self.view[:] = random.Random(seed).randbytes(self.nbytes)
+
+    def close(self) -> None:
+        """Closes the descriptor; the memory goes with the last reference to it."""
+        os.close(self.fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An access that the table of mappings does not allow."""
+
+    kind: FaultKind
+    address: int
+    access: Access
+
+
+class AddressSpace:
+    """Which addresses are mapped to which memory, and for what.
+
+    Example:
+      >>> space, memory = AddressSpace(), Memory(4096)
+      >>> space.map(0x7000_0000, memory, 0, 4096, Access.READ | Access.WRITE)
+      >>> space.write(0x7000_0010, b"ok")
+      >>> bytes(memory.view[16:18])
+      b'ok'
+      >>> space.refusal(0x6fff_ffff, 1, Access.READ).kind.name
+      'UNMAPPED'
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, int, int]] = []
+        self._memories: dict[int, Memory] = {}
+        self.table: array[int] = array("Q", bytes(32))
+        self.version = 0
+
+    def map(self, address: int, memory: Memory, offset: int, nbytes: int, access: Access) -> None:
+        """Maps a part of a memory.
+
+        Raises:
+          ValueError: if the part lies outside the memory, or something is mapped there already.
+        """
+        if nbytes <= 0 or offset < 0 or offset + nbytes > memory.nbytes:
+            raise ValueError(f"{nbytes:#x} bytes at {offset:#x} of a memory of {memory.nbytes:#x}")
+        self.map_host(address, memory.address + offset, nbytes, access)
+        self._memories[address] = memory
+
+    def map_host(self, address: int, host: int, nbytes: int, access: Access) -> None:
+        """Maps memory of this process, which the caller keeps: pages that it registered with the GPU.
+
+        Raises:
+          ValueError: if something is mapped there already.
+        """
+        for start, end, _, _ in self._rows:
+            if start < address + nbytes and address < end:
+                raise ValueError(f"{start:#x} to {end:#x} is mapped already")
+        self._rows.append((address, address + nbytes, (host - address) % (1 << 64), int(access)))
+        self._refresh()
+
+    def unmap(self, address: int) -> None:
+        """Takes the mapping away that begins at an address.
+
+        Raises:
+          KeyError: if none does.
+        """
+        kept = [row for row in self._rows if row[0] != address]
+        if len(kept) == len(self._rows):
+            raise KeyError(f"no mapping begins at {address:#x}")
+        self._rows = kept
+        self._memories.pop(address, None)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._rows.sort()
+        self.table = array("Q", [word for row in self._rows for word in row] or bytes(32))
+        self.version += 1
+
+    @property
+    def count(self) -> int:
+        """How many mappings there are."""
+        return len(self._rows)
+
+    def _row(self, address: int) -> tuple[int, int, int, int] | None:
+        index = bisect_right(self._rows, (address, 1 << 65, 0, 0)) - 1
+        return self._rows[index] if index >= 0 and address < self._rows[index][1] else None
+
+    def refusal(self, address: int, nbytes: int, access: Access) -> Refusal | None:
+        """Why an access is not allowed, at the first byte that is not; None if it is."""
+        end = address + nbytes
+        while address < end:
+            row = self._row(address)
+            if row is None:
+                return Refusal(FaultKind.UNMAPPED, address, access)
+            if row[3] & access != access:
+                return Refusal(FaultKind.PROTECTED, address, access)
+            address = row[1]
+        return None
+
+    def end(self, address: int) -> int:
+        """Where the mapping that an address is in ends.
+
+        Raises:
+          KeyError: if it is in none.
+        """
+        row = self._row(address)
+        if row is None:
+            raise KeyError(f"{address:#x} is not mapped")
+        return row[1]
+
+    def start(self, address: int) -> int:
+        """Where the mapping that an address is in begins.
+
+        Raises:
+          KeyError: if it is in none.
+        """
+        row = self._row(address)
+        if row is None:
+            raise KeyError(f"{address:#x} is not mapped")
+        return row[0]
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Bytes at an address, as whoever does not look at flags sees them.
+
+        Raises:
+          KeyError: if one of them is not mapped.
+        """
+        out = bytearray()
+        while len(out) < nbytes:
+            at = address + len(out)
+            row = self._row(at)
+            if row is None:
+                raise KeyError(f"{at:#x} is not mapped")
+            out += ctypes.string_at((at + row[2]) % (1 << 64), min(row[1] - at, nbytes - len(out)))
+        return bytes(out)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Stores bytes at an address, as whoever does not look at flags does.
+
+        Raises:
+          KeyError: if one of them is not mapped; those before it are stored.
+        """
+        done = 0
+        while done < len(data):
+            at = address + done
+            row = self._row(at)
+            if row is None:
+                raise KeyError(f"{at:#x} is not mapped")
+            part = data[done : done + row[1] - at]
+            ctypes.memmove((at + row[2]) % (1 << 64), part, len(part))
+            done += len(part)

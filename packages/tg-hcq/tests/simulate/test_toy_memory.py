@@ -1,0 +1,213 @@
+"""Loads, stores and atomics of every size and space against bytes in Python."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from tg_hcq.simulate.engine import Access, EngineFault, FaultKind, Memory, Wave
+from tg_hcq.simulate.toy import ToyGpu
+from tg_hcq.simulate.toy.gpu import DATA, DATA_BYTES
+from tg_hcq.simulate.toy.instructions import ATOMICS
+
+pytest.importorskip("llvmlite")
+SIZES = (1, 2, 4, 8, 12, 16)
+MEMORY_BYTES = 2048
+
+
+class Lanes:
+    """Random addresses, data and mask for one access, as a program's setup gives them to it."""
+
+    def __init__(self, gpu: ToyGpu, nbytes: int, align: int, rng: random.Random, limit: int = MEMORY_BYTES) -> None:
+        self.lanes = gpu.lanes
+        how = rng.choice(["any", "adjacent", "same"])
+        places = (limit - nbytes) // align + 1
+        if how == "adjacent" and self.lanes * nbytes <= limit:
+            start = rng.randrange((limit - self.lanes * nbytes) // align + 1) * align
+            self.offsets = [start + lane * nbytes for lane in range(self.lanes)]
+        elif how == "same":
+            self.offsets = [rng.randrange(places) * align] * self.lanes
+        else:
+            self.offsets = [rng.randrange(places) * align for _ in range(self.lanes)]
+        self.mask = rng.choice([(1 << self.lanes) - 1, rng.getrandbits(self.lanes)])
+        self.data = [[rng.getrandbits(32) for _ in range(self.lanes)] for _ in range(8)]
+
+    @property
+    def active(self) -> list[int]:
+        return [lane for lane in range(self.lanes) if self.mask >> lane & 1]
+
+    def setup(self, base: int) -> Callable[[Wave], None]:
+        def begin(wave: Wave) -> None:
+            wave.set_row(10, [base + at & 0xFFFFFFFF for at in self.offsets])
+            wave.set_row(11, [base + at >> 32 for at in self.offsets])
+            for register, row in enumerate(self.data):
+                wave.set_row(20 + register, row)
+            wave.exec = self.mask
+
+        return begin
+
+
+def run(gpu: ToyGpu, instruction: str, lanes: Lanes, base: int) -> dict[int, tuple[int, ...]]:
+    """Executes one instruction; returns the registers 20 to 27."""
+    found: list[Wave] = []
+
+    def setup(wave: Wave) -> None:
+        lanes.setup(base)(wave)
+        found.append(wave)
+
+    gpu.run(f"{instruction}\n s_wait\n s_end", setup=setup, shared_bytes=MEMORY_BYTES, scratch_bytes=MEMORY_BYTES)
+    return {register: found[0].row(register) for register in range(20, 28)}
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_global_loads_and_stores(nbytes: int, lanes: int) -> None:
+    rng, gpu = random.Random(nbytes), ToyGpu(lanes)
+    for _ in range(6):
+        gpu.data[:MEMORY_BYTES] = before = rng.randbytes(MEMORY_BYTES)
+        drawn = Lanes(gpu, nbytes, min(nbytes, 4), rng)
+        after = run(gpu, f"global_load_{nbytes} v20, v10", drawn, DATA)
+        words = max(nbytes // 4, 1)
+        for word in range(8):
+            for lane in range(lanes):
+                expected = drawn.data[word][lane]
+                if word < words and drawn.mask >> lane & 1:
+                    at = drawn.offsets[lane] + 4 * word
+                    expected = int.from_bytes(before[at : at + min(nbytes, 4)], "little")
+                assert after[20 + word][lane] == expected
+        run(gpu, f"global_store_{nbytes} v20, v10", drawn, DATA)
+        model = bytearray(before)
+        for lane in drawn.active:
+            data = b"".join(drawn.data[word][lane].to_bytes(4, "little") for word in range(words))
+            model[drawn.offsets[lane] : drawn.offsets[lane] + nbytes] = data[:nbytes]
+        assert bytes(gpu.data[:MEMORY_BYTES]) == model, "the highest lane wins"
+
+
+@pytest.mark.parametrize("nbytes", [1, 2])
+@pytest.mark.parametrize("space", ["global", "shared", "scratch"])
+def test_signed_loads(space: str, nbytes: int) -> None:
+    rng, gpu = random.Random(nbytes), ToyGpu()
+    for _ in range(4):
+        drawn = Lanes(gpu, nbytes, nbytes, rng)
+        drawn.mask = (1 << 64) - 1
+        after = run(gpu, f"{space}_store_{nbytes} v20, v10\n s_wait\n {space}_load_{nbytes}_signed v21, v10", drawn,
+                    DATA if space == "global" else 0)  # fmt: skip
+        last = {(lane if space == "scratch" else 0, at): lane for lane, at in enumerate(drawn.offsets)}
+        for lane, at in enumerate(drawn.offsets):
+            wrote = last[lane if space == "scratch" else 0, at]
+            value = drawn.data[0][wrote] & ((1 << 8 * nbytes) - 1)
+            assert after[21][lane] == (value - (value >> (8 * nbytes - 1) << (8 * nbytes))) % (1 << 32)
+
+
+@pytest.mark.parametrize("space", ["shared", "scratch"])
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_shared_and_scratch(space: str, nbytes: int) -> None:
+    """What is stored comes back; lanes overwrite one another in shared memory alone."""
+    rng, gpu = random.Random(nbytes), ToyGpu()
+    words = max(nbytes // 4, 1)
+    for _ in range(6):
+        drawn = Lanes(gpu, nbytes, max(nbytes, 4), rng)
+        after = run(gpu, f"{space}_store_{nbytes} v20, v10\n s_wait\n {space}_load_{nbytes} v24, v10", drawn, 0)
+        last = {(lane if space == "scratch" else 0, drawn.offsets[lane]): lane for lane in drawn.active}
+        for lane in drawn.active:
+            wrote = last[lane if space == "scratch" else 0, drawn.offsets[lane]]
+            for word in range(words):
+                expected = drawn.data[word][wrote] & ((1 << 8 * min(nbytes, 4)) - 1)
+                assert after[24 + word][lane] == expected
+
+
+def atomic(op: str, bits: int, old: int, data: int, expected: int) -> int:
+    """What is in memory afterwards."""
+
+    def signed(x: int) -> int:
+        return x - (x >> (bits - 1) << bits)
+
+    return {
+        "add": old + data, "sub": old - data, "and": old & data, "or": old | data, "xor": old ^ data, "xchg": data,
+        "umax": max(old, data), "umin": min(old, data), "max": max(old, data, key=signed),
+        "min": min(old, data, key=signed), "cmpxchg": data if old == expected else old,
+    }[op] % (1 << bits)  # fmt: skip
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("nbytes", [4, 8])
+@pytest.mark.parametrize("op", ATOMICS)
+def test_atomics(op: str, nbytes: int, space: str) -> None:
+    rng, gpu = random.Random(op), ToyGpu()
+    words = nbytes // 4
+    base = DATA if space == "global" else 0
+    for _ in range(3):
+        drawn = Lanes(gpu, nbytes, nbytes, rng, limit=128)
+        for register in range(8):
+            drawn.data[register] = [n & 3 for n in drawn.data[register]]
+        # fill memory with what is in v24, lane after lane, then do the operation with v20 (and v22 or v21)
+        program = [f"{space}_store_{nbytes} v24, v10", f"{space}_atomic_{op}_{nbytes} v26, v20, v10",
+                   f"{space}_load_{nbytes} v24, v10"]  # fmt: skip
+        after = run(gpu, "\n s_wait\n".join(program), drawn, base)
+
+        def row(register: int, lane: int, of: list[list[int]]) -> int:
+            return sum(of[register - 20 + word][lane] << 32 * word for word in range(words))
+
+        memory: dict[int, int] = {}
+        for lane in drawn.active:
+            memory[drawn.offsets[lane]] = row(24, lane, drawn.data)
+        for lane in drawn.active:
+            at = drawn.offsets[lane]
+            assert sum(after[26 + word][lane] << 32 * word for word in range(words)) == memory[at]
+            data, expected = (row(register, lane, drawn.data) for register in (20, 20 + words))
+            memory[at] = atomic(op, 8 * nbytes, memory[at], data, expected)
+        for lane in drawn.active:
+            assert sum(after[24 + word][lane] << 32 * word for word in range(words)) == memory[drawn.offsets[lane]]
+
+
+def test_an_atomic_sum_of_floats() -> None:
+    gpu = ToyGpu()
+    gpu.run("v_uitofp_i32_f32 v4, v0\n global_atomic_fadd_4 v5, v4, v1\n s_wait\n s_end")
+    assert struct.unpack("<f", gpu.data[:4])[0] == sum(range(64))
+
+
+@pytest.mark.parametrize("nbytes", [4, 8, 16, 32, 64])
+def test_scalar_loads(nbytes: int) -> None:
+    gpu, found = ToyGpu(), list[Wave]()
+    gpu.data[:128] = random.Random(1).randbytes(128)
+    gpu.run(f"s_load_{nbytes} s8, s2 #12\n s_wait\n s_end", setup=found.append)
+    assert found[0].view[(at := found[0].layout.scalar("s", 8)) : at + nbytes] == gpu.data[12 : 12 + nbytes]
+    assert found[0].scalar("s", 8 + nbytes // 4) == 0
+
+
+def test_lanes_in_different_mappings() -> None:
+    """Lanes may go to different memories; one that goes to a hole is named."""
+    gpu, other = ToyGpu(), Memory(8192, seed=1)
+    gpu.space.map(DATA + DATA_BYTES + 4096, other, 4096, 4096, Access.READ)
+    drawn = Lanes(gpu, 4, 4, random.Random(2))
+    drawn.offsets = [(DATA_BYTES + 4096 if lane % 3 else 0) + 4 * lane for lane in range(64)]
+    after = run(gpu, "global_load_4 v20, v10", drawn, DATA)
+    for lane in drawn.active:
+        source = other.view[4096 + 4 * lane :] if lane % 3 else gpu.data[4 * lane :]
+        assert after[20][lane] == int.from_bytes(source[:4], "little")
+    drawn.offsets[40], drawn.mask = DATA_BYTES + 2048, (1 << 64) - 1
+    with pytest.raises(EngineFault) as caught:
+        run(gpu, "global_load_4 v20, v10", drawn, DATA)
+    assert (caught.value.fault.lane, caught.value.fault.kind) == (40, FaultKind.UNMAPPED)
+    with pytest.raises(EngineFault) as caught:
+        run(gpu, "global_store_4 v20, v10", drawn, DATA)
+    assert (caught.value.fault.lane, caught.value.fault.kind) == (1, FaultKind.PROTECTED)
+    gpu.space.unmap(DATA + DATA_BYTES + 4096)
+    with pytest.raises(EngineFault) as caught:
+        run(gpu, "global_load_4 v20, v10", drawn, DATA)
+    assert (caught.value.fault.lane, caught.value.fault.kind) == (1, FaultKind.UNMAPPED)
+
+
+def test_mappings_are_refused() -> None:
+    gpu = ToyGpu()
+    with pytest.raises(ValueError, match="is mapped already"):
+        gpu.space.map(DATA + 8, gpu.memory, 0, 4096, Access.READ)
+    with pytest.raises(ValueError, match="of a memory of"):
+        gpu.space.map(0, gpu.memory, 0x1F000, 0x2000, Access.READ)
+    with pytest.raises(KeyError, match="no mapping begins"):
+        gpu.space.unmap(DATA + 8)
+    with pytest.raises(KeyError, match="is not mapped"):
+        gpu.space.read(DATA + DATA_BYTES - 4, 8)
