@@ -29,8 +29,8 @@ def test_a_wrong_keyword_is_answered_with_the_public_name(name: str) -> None:
     if any(p.kind is p.VAR_KEYWORD for p in parameters(method)):
         assert name == "rearrange"  # whose keywords are names of axes
         return
-    with pytest.raises(TypeError, match=rf"^Tensor\.{name}\(\) got an unexpected keyword 'qqq'; it takes "):
-        method(qqq=1)
+    with pytest.raises(TypeError, match=rf"^Tensor\.{name}\(\) got an unexpected keyword 'zzz'; it takes "):
+        method(zzz=1)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -63,8 +63,8 @@ def test_every_other_spelling_reaches_its_argument(name: str) -> None:
 
 @pytest.mark.parametrize("kind", [*LAYERS, *OPTIMIZERS])
 def test_layers_and_optimizers_name_themselves(kind: type) -> None:
-    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\) got an unexpected keyword 'qqq'; it takes "):
-        kind(qqq=1)
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\) got an unexpected keyword 'zzz'; it takes "):
+        kind(zzz=1)
 
 
 class Odd:

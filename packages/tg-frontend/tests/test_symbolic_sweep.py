@@ -37,7 +37,7 @@ ALIKE = (
     "zeros_like ones_like sum max min mean std var prod any all argmax argmin softmax log_softmax softmin "
     "logsumexp logcumsumexp cumsum cumprod cummax cummin flatten numel nbytes size normalize layernorm std_mean "
     "var_mean T sort argsort nonzero dropout dot topk diag expand flip transpose permute squeeze unsqueeze repeat "
-    "repeat_interleave chunk split len"
+    "median nanmedian repeat_interleave chunk split len"
 ).split()
 BINARY = (
     "atan2 divmod floor_divide remainder "
@@ -47,7 +47,7 @@ BINARY = (
 
 AXES = (
     "sum max mean std var prod any all argmax argmin softmax log_softmax softmin logsumexp logcumsumexp cumsum cumprod "
-    "cummax cummin sort argsort flip unsqueeze squeeze normalize std_mean var_mean"
+    "cummax cummin sort argsort median nanmedian flip unsqueeze squeeze normalize std_mean var_mean"
 ).split()
 
 
@@ -148,6 +148,9 @@ CASES |= {
     "topk": ("x", lambda x: x.topk(2, 1)),
     "topk of another axis": ("x", lambda x: x.topk(2, 0)),
     "topk of more than there may be": ("x", lambda x: x.topk(3, 1)),
+    "kthvalue": ("x", lambda x: x.kthvalue(2, 1)),
+    "quantile": ("x", lambda x: x.quantile(0.4, 1)),
+    "nanquantile": ("x", lambda x: x.nanquantile([0.4, 0.6], 0)),
     "tril": ("s", lambda s: s.tril()),
     "triu": ("s", lambda s: s.triu(1)),
     "diag": ("x", lambda x: x[0].diag()),
@@ -273,6 +276,7 @@ WORKS = [
     "roll back", "softmax", "mean", "var", "sum of axis 0", "matmul over the size", "cat", "cross_entropy", "arange",
     "logcumsumexp of axis 1", "conv2d", "backward", "scaled_dot_product_attention", "sort of axis 0", "sort of axis 1",
     "argsort of axis 0", "argsort", "topk", "topk of another axis", "interpolate of a batch", "max_pool2d of a batch",
+    "median of axis 1", "kthvalue", "quantile",
     "max_unpool2d of a batch", "cross_entropy of probabilities", "split of another axis", "multinomial",
     "masked_select", "randperm",
 ]  # fmt: skip

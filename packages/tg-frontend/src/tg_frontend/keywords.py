@@ -57,6 +57,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "affine": ("elementwise_affine",),
     "elementwise_affine": ("affine",),
     "data": ("object",),
+    "interpolation": ("method",),
 }
 """What other libraries call an argument, by what it is called here."""
 

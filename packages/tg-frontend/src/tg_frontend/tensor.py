@@ -162,7 +162,12 @@ class Tensor(Array):
     logcumsumexp = ops.scan.logcumsumexp
     sort = ops.sorting.sort
     argsort = ops.sorting.argsort
-    topk = ops.sorting.topk
+    topk = ops.topk.topk
+    kthvalue = ops.order_statistics.kthvalue
+    median = ops.order_statistics.median
+    nanmedian = ops.order_statistics.nanmedian
+    quantile = ops.order_statistics.quantile
+    nanquantile = ops.order_statistics.nanquantile
 
     # *** products ***
 

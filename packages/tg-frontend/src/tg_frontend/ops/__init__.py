@@ -17,6 +17,7 @@ from . import (
     linear,
     loss,
     normalization,
+    order_statistics,
     pooling,
     predicates,
     random,
@@ -30,6 +31,7 @@ from . import (
     sorting,
     special,
     statistics,
+    topk,
     updating,
     windows,
 )
@@ -51,6 +53,7 @@ __all__ = [
     "linear",
     "loss",
     "normalization",
+    "order_statistics",
     "pooling",
     "predicates",
     "random",
@@ -64,6 +67,7 @@ __all__ = [
     "sorting",
     "special",
     "statistics",
+    "topk",
     "updating",
     "windows",
 ]

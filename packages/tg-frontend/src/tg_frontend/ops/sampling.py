@@ -16,8 +16,9 @@ from .creation import checked_shape
 from .elementary import log
 from .random import fractions, rand, rand_like
 from .scan import cumsum
-from .sorting import argsort, topk
+from .sorting import argsort
 from .streams import random_words
+from .topk import topk
 
 
 def randperm(cls: type[A], n: int, device: str | None = None, dtype: DTypeLike | None = None) -> A:

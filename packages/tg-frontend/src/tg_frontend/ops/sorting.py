@@ -1,4 +1,4 @@
-"""Order: sort, argsort, topk.
+"""Order: sort, argsort.
 
 Every element is compared with every other one of its row, in one kernel that takes no memory for it: the work grows
 with the square of the row's length.
@@ -11,7 +11,6 @@ from tg_shape import sint
 
 from ..array.array import A
 from ..array.axes import iota
-from ..array.ingest import sure_of
 from .creation import zeros_like
 from .gather_scatter import gather
 from .predicates import isnan
@@ -72,29 +71,3 @@ def argsort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) 
       Tensor([1, 2, 0])
     """
     return sort(x, dim, descending)[1]
-
-
-def topk(x: A, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[A, A]:
-    """The ``k`` largest (or smallest) elements along an axis, in order, and where they are (int32).
-
-    Args:
-      sorted_: for those who come from elsewhere: the result is in order in either case.
-
-    Raises:
-      ValueError: if the axis has fewer than ``k`` elements.
-      IndexError: if the axis is out of range.
-
-    Example:
-      >>> from tg_frontend import Tensor
-      >>> Tensor([3, 1, 2]).topk(2)
-      (Tensor([3, 2]), Tensor([0, 2]))
-    """
-    axis = x._axis(dim, "topk")
-    n = sure_of(x.shape[axis], k, x.shape) if x.ndim and isinstance(k, int) else 1
-    if not isinstance(k, int) or k < 0 or (isinstance(n, int) and k > n):
-        raise ValueError(f"topk: {k!r} of {n} elements along axis {dim} of shape {x.shape}")
-    if x.ndim == 0 or k == 0:
-        out = x if x.ndim == 0 else x.shrink([(0, 0) if i == axis else None for i in range(x.ndim)])
-        return out, zeros_like(out, dtype=dtypes.int32)
-    at = _ordered(x, axis, largest, k)
-    return gather(x, axis, at), at
