@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import ActionError
 from tg_codegen.plan.heuristic import applied, heuristic
-from tg_codegen.plan.row_blocks import RowBlocks, block_size
+from tg_codegen.plan.row_blocks import RowBlocks, block_size, proposed
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
@@ -87,6 +88,16 @@ def test_blocks_divide_the_rows_where_one_of_them_is_large() -> None:
     sizes = [(64, 1000), (60, 1000), (7, 1), (48, 20), (96, 64), (7, 4), (101, 1000), (2573, 38), (130, 24), (120, 50)]
     assert [block_size(*size, lanes=16) for size in sizes] == [64, 60, 1, 16, 48, 4, 64, 32, 16, 40]
     assert [block_size(2100, 64, lanes) for lanes in (1, 4, 8, 16)] == [60, 60, 60, 64], "half full at least"
+
+
+@pytest.mark.parametrize(("keys", "rows"), [(512, 64), (2048, 64), (4096, 32), (8192, 32)])
+def test_more_rows_than_a_cache_holds_where_keys_come_from_beyond_it(keys: int, rows: int) -> None:
+    """At 4096 keys, 24 rows fit three quarters of the cache; but all keys come from beyond it for each block."""
+    target = Target(vector_bytes=64, registers=32, threads=2, l2_bytes=1 << 20)
+    kernel = stated(lower(weighted(4, 4096, keys, 64)))
+    assert proposed(kernel, target) == [RowBlocks(rows)]
+    small = proposed(kernel, replace(target, scratch_bytes=4 * keys * rows // 2))
+    assert small and small[0].rows <= rows // 2, "an array of scratch holds no more"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4, 8])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tg_dtype import dtypes
 from tg_shape import Variable, coefficient, upper
@@ -49,17 +50,48 @@ def row_count(nest: Nest) -> int:
 
 
 def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
-    """The action for a kernel with internal buffers: as many rows as fit the second-level cache, if they share."""
+    """The action for a kernel with internal buffers: as many rows as fit the second-level cache, if they share.
+
+    More rows are done at a time where that saves more reading of what they share than it costs to keep them farther
+    away.
+    """
     if not kernel.scratch:
         return []
     nest = kernel.whole
     shared, rows = shared_roots(nest), row_count(nest)
-    nbytes = sum(row_width(nest, slot, shared) * nest.buffers[slot].dtype.itemsize for slot in internal_slots(nest))
-    most = max(1, target.l2_bytes * 3 // 4 // nbytes) if shares_operands(nest, shared, target) else 1
+    widths = [row_width(nest, slot, shared) * nest.buffers[slot].dtype.itemsize for slot in internal_slots(nest)]
+    fit = limit = 1
+    if shares_operands(nest, shared, target):
+        limit = max(1, target.scratch_bytes // max(widths))
+        fit = max(1, min(target.l2_bytes * 3 // 4 // sum(widths), limit))
     if all(upper(nest.roots[root].extent) < target.threads for root in shared[:-1]):
-        most = max(1, min(most, rows // target.threads))  # the blocks are what is divided among the threads
-    block = block_size(rows, most, lanes=max(1, target.vector_bytes // dtypes.float32.itemsize))
+        fit = max(1, min(fit, rows // target.threads))  # the blocks are what is divided among the threads
+        limit = min(limit, fit)
+    lanes = max(1, target.vector_bytes // dtypes.float32.itemsize)
+    blocks = [block_size(rows, most, lanes) for most in range(fit, max(fit, min(limit, BLOCK_ROWS)) + 1)]
+    block = min(blocks, key=lambda block: far_bytes(nest, shared, block, target))
     return [RowBlocks(block)] if block != kernel.block else []
+
+
+def far_bytes(nest: Nest, shared: Sequence[Variable], block: int, target: Target) -> float:
+    """Bytes that a row reads and writes beyond the second-level cache, where ``block`` rows are done at a time.
+
+    That is its part of what all rows of the block read, if the cache does not hold it until the next block; and of each
+    walk over the scratch what the cache has no room for.
+    """
+    operands, walked = 0, 0
+    internal, row = internal_slots(nest), shared[-1]
+    scratch = block * sum(row_width(nest, slot, shared) * nest.buffers[slot].dtype.itemsize for slot in internal)
+    for slot in internal:
+        walks = sum(s.slot == slot for s in nest.stores)
+        walks += sum(n.op is NodeOp.LOAD and n.arg[0] == slot for n in nest.nodes())
+        walked += walks * row_width(nest, slot, shared) * nest.buffers[slot].dtype.itemsize
+    for node in nest.nodes():
+        if node.op is NodeOp.LOAD and row not in node.free:
+            extents = (upper(nest.roots[root].extent) for root in node.free.difference(shared))
+            operands += prod(extents) * node.dtype.itemsize
+    far = operands / block if operands + scratch > target.l2_bytes else 0.0
+    return far + walked * max(0.0, 1 - target.l2_bytes / scratch)
 
 
 def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target) -> bool:
