@@ -10,11 +10,12 @@ from .machine import Launch, Machine
 from .memory import AddressSpace, Memory
 from .native import Engine, engine
 from .state import LITERAL, Access, FaultKind, Layout, Operation, Space, Status
+from .trace import Step, Trace
 from .wave import Wave
 
 __all__ = [
     "F16", "F32", "F64", "I1", "I8", "I16", "I32", "I64", "LITERAL", "MASK", "Access", "AddressSpace", "Emitter",
     "Engine", "EngineFault", "Fault", "FaultKind", "HungWave", "Instruction", "InstructionSet", "Launch", "Layout",
-    "Machine", "Memory", "Operand", "Operation", "Shape", "Space", "Status", "Type", "Undecodable", "Value", "Wave",
-    "either", "engine", "scalar", "vector",
+    "Machine", "Memory", "Operand", "Operation", "Shape", "Space", "Status", "Step", "Trace", "Type", "Undecodable",
+    "Value", "Wave", "either", "engine", "scalar", "vector",
 ]  # fmt: skip

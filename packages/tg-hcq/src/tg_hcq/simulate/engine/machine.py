@@ -11,9 +11,11 @@ from typing import TypeAlias
 from . import state
 from .code import Code, CodeFault, Decoder, Instruction
 from .fault import EngineFault, Fault, HungWave
+from .handlers import MemoryHandler
 from .memory import AddressSpace
 from .native import Engine
 from .state import Access, FaultKind, Status
+from .trace import Step, Trace, changes
 from .wave import Wave
 
 SLICE = 1 << 20  # instructions that a wave runs before others do, and signals are seen: some 20 ms
@@ -68,6 +70,7 @@ class Machine:
       granule: instructions begin at multiples of it.
       seed: the order of workgroups and waves.
       hosts: what is done by the host, by the handler's name.
+      trace: which waves are traced.
 
     Attributes:
       code: the decoded instructions.
@@ -76,12 +79,12 @@ class Machine:
 
     def __init__(
         self, engine: Engine, space: AddressSpace, decode: Decoder, granule: int = 4, seed: int = 0,
-        hosts: dict[str, Host] | None = None,
+        hosts: dict[str, Host] | None = None, trace: Trace | None = None,
     ) -> None:  # fmt: skip
         self.engine, self.space, self.granule = engine, space, granule
         self.code = Code(engine, space, decode, granule)
         self.rng = random.Random(seed)
-        self.hosts = hosts or {}
+        self.hosts, self.trace = hosts or {}, trace
 
     def run(self, launch: Launch) -> int:
         """Runs all workgroups to their end.
@@ -167,22 +170,33 @@ class Machine:
             if wave.status is Status.FETCH:
                 self._enter(launch, wave)
             left = end - wave.executed
-            if left <= 0:
+            if left <= 0:  # a traced wave, which runs an instruction at a time, comes here as well
                 wave.status = Status.BUDGET
                 return Status.BUDGET
             wave.status = self._native(launch, wave, left)
             if wave.status is Status.FETCH:
                 if wave.get(state.KIND):
                     wave.put(state.EXECUTED, wave.executed - 1, 2)
-            elif wave.status in (Status.ENDED, Status.BARRIER, Status.BUDGET):
+            elif wave.status in (Status.ENDED, Status.BARRIER):
                 return wave.status
             elif wave.status is Status.FAULT:
                 raise EngineFault(self._fault(launch, wave))
-            else:
+            elif wave.status is not Status.BUDGET:
                 self._serve(launch, wave)
 
     def _native(self, launch: Launch, wave: Wave, budget: int) -> Status:
-        return Status(self.engine.run(wave.address, budget))
+        if self.trace is None or not self.trace.wants(launch.name, wave):
+            return Status(self.engine.run(wave.address, budget))
+        pc, mask, before = self.pc(wave), wave.exec, bytes(wave.view)
+        status = Status(self.engine.run(wave.address, 1))
+        if status is not Status.FETCH or not wave.get(state.KIND):
+            instruction = self.code.instruction(pc)
+            handler = self.engine.instructions.handlers[instruction.handler]
+            self.trace.tell(Step(
+                launch.name, wave.group, wave.index, pc, instruction.text or instruction.handler, mask,
+                changes(wave, before), wave.addresses() if isinstance(handler, MemoryHandler) else {},
+            ))  # fmt: skip
+        return status
 
     def _serve(self, launch: Launch, wave: Wave) -> None:
         """Does what native code asked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..engine import Access, AddressSpace, Launch, Machine, Memory, Wave, engine
+from ..engine import Access, AddressSpace, Launch, Machine, Memory, Trace, Wave, engine
 from .assembler import assemble
 from .encoding import decoder
 from .instructions import TOY
@@ -19,6 +19,7 @@ class ToyGpu:
     Args:
       lanes: 32 or 64.
       seed: the order of workgroups and waves.
+      trace: which waves are traced.
 
     Attributes:
       data: ``DATA_BYTES`` that programs find at ``DATA``.
@@ -37,12 +38,12 @@ class ToyGpu:
       [0, 1, 4, 9, 16]
     """
 
-    def __init__(self, lanes: int = 64, seed: int = 0) -> None:
+    def __init__(self, lanes: int = 64, seed: int = 0, trace: Trace | None = None) -> None:
         self.lanes, self.space, self.memory = lanes, AddressSpace(), Memory(CODE_BYTES + DATA_BYTES)
         self.space.map(CODE, self.memory, 0, CODE_BYTES, Access.READ | Access.EXECUTE)
         self.space.map(DATA, self.memory, CODE_BYTES, DATA_BYTES, Access.READ | Access.WRITE)
         self.data = self.memory.view[CODE_BYTES:]
-        self.machine = Machine(engine(TOY, lanes), self.space, decoder(lanes), seed=seed)
+        self.machine = Machine(engine(TOY, lanes), self.space, decoder(lanes), seed=seed, trace=trace)
 
     def load(self, text: str, address: int = CODE, offset: int = 0) -> None:
         """Assembles a program for an address, and puts it so many bytes after the beginning of memory."""
