@@ -6,7 +6,8 @@ from .core.allocator import HCQAllocator
 from .core.args import ArgsLayout, HCQArgsState
 from .core.buffer import HCQBuffer
 from .core.compiled import HCQCompiled
-from .core.errors import DeviceFault, DeviceTimeout
+from .core.errors import ContentLost, DeviceFault, DeviceLost, DeviceTimeout
+from .core.fault import FaultReport, Known
 from .core.fileio import MMIO, FileIO
 from .core.graph import HCQGraph
 from .core.kernargs import KernargsRing
@@ -22,8 +23,11 @@ from .core.timeline import Timeline
 __all__ = [
     "MMIO",
     "ArgsLayout",
+    "ContentLost",
     "DeviceFault",
+    "DeviceLost",
     "DeviceTimeout",
+    "FaultReport",
     "FileIO",
     "HCQAllocator",
     "HCQArgsState",
@@ -34,6 +38,7 @@ __all__ = [
     "HCQSignal",
     "HWQueue",
     "KernargsRing",
+    "Known",
     "PatchTable",
     "Ring",
     "SoftwareSystem",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from tg_runtime import Allocator, BufferOptions, DeviceError, LRUAllocator
+from tg_runtime.device.allocator import DEFAULT_OPTIONS
+from tg_runtime.memory.buffer import spoil_holders
 
-from .buffer import HCQBuffer
+from .allocations import Allocations
+from .buffer import HCQBuffer, LostBuffer
 from .profiling import ProfiledDevice, timed
 from .queue import HWQueue
 from .timeline import Timeline
@@ -32,6 +35,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
       peer_group: devices of one group can address one another's memory.
       staging_slots: number of slots.
       staging_nbytes: size of each.
+      allocations: who asked for which memory.
     """
 
     supports_offset = True
@@ -41,6 +45,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
 
     def __init__(self, device: str = "", limit: int | None = None) -> None:
         super().__init__(device, limit)
+        self.allocations = Allocations()
         self._timeline: Timeline | None = None
         self._profiled: ProfiledDevice | None = None
         self._compute_queue: Callable[[], HWQueue]
@@ -76,6 +81,52 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
     def _unmap(self, opaque: HCQBuffer, options: BufferOptions) -> None:
         """Gives memory back, which the device uses no more."""
 
+    def alloc(self, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> HCQBuffer:
+        """A block from the cache or a new one.
+
+        Raises:
+          ValueError: if ``nbytes`` is negative.
+          OutOfMemory: if there is not so much, even with the cache emptied.
+        """
+        opaque = super().alloc(nbytes, options)
+        self.allocations.taken(opaque, nbytes, options)
+        return opaque
+
+    def free(self, opaque: HCQBuffer, nbytes: int, options: BufferOptions = DEFAULT_OPTIONS) -> None:
+        """Keeps the block for later, or frees it once the device is done with it."""
+        self._note_freed(opaque)
+        super().free(opaque, nbytes, options)
+
+    def _note_freed(self, opaque: HCQBuffer) -> None:
+        address = opaque.remains().address if isinstance(opaque, LostBuffer) else opaque.address
+        assert isinstance(address, int)
+        self.allocations.given(address)
+
+    def lose(self, opaques: Sequence[HCQBuffer], why: str) -> None:
+        """Marks memory as worth nothing: whoever uses it from now on gets an error.
+
+        Args:
+          opaques: the memory; of a part, the whole is lost.
+          why: what happened, for the message.
+        """
+        wholes = {id(whole): whole for whole in (opaque.base or opaque for opaque in opaques)}
+        wanted = [whole for whole in wholes.values() if not isinstance(whole, LostBuffer)]
+        if not wanted:
+            return
+        options = {id(a.opaque()): a.options for a in self.allocations.live()}
+        unowned = [(opaque, options.get(id(opaque), DEFAULT_OPTIONS)) for opaque in spoil_holders(wanted, why)]
+        for whole in wanted:
+            whole.lose(why)
+        for opaque, asked in unowned:
+            self._note_freed(opaque)
+            self._retired.append((lambda: True, opaque, asked, None))
+
+    def lose_all(self, why: str) -> None:
+        """Marks everything but host memory as worth nothing, for a device that forgot its memory."""
+        self.free_cache()
+        held = [(a.opaque(), a.options) for a in self.allocations.live()]
+        self.lose([opaque for opaque, options in held if opaque is not None and not options.host], why)
+
     def _alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
         if self._timeline is not None:
             self._timeline.require()
@@ -91,7 +142,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
 
     def _free(self, opaque: HCQBuffer, options: BufferOptions) -> None:
         if self._timeline is None:
-            self._unmap(opaque, options)
+            self._unmap(opaque.remains() if isinstance(opaque, LostBuffer) else opaque, options)
         else:
             self._retired.append((self._timeline.here(), opaque, options, None))
 
@@ -107,6 +158,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
           keep: kept alive until then.
         """
         self.account(-opaque.nbytes, -1)
+        self._note_freed(opaque)
         self._retired.append((done or self.timeline.here(), opaque, options, keep))
 
     def reap(self) -> None:
@@ -120,7 +172,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
                 return
             done, opaque, options, _keep = item
             if done():
-                self._unmap(opaque, options)
+                self._unmap(opaque.remains() if isinstance(opaque, LostBuffer) else opaque, options)
             else:
                 self._retired.append(item)
 
@@ -158,6 +210,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
                     timed(self._profiled, queue, _TRACK, "copyin", {"bytes": len(part)}),
                 ):
                     queue.copy(dest.address + start, slot.address, len(part))
+                    queue.writes.append(dest)
                 self._last_use[index] = self.timeline.point()
 
     def copyout(self, dest: memoryview, src: HCQBuffer) -> None:
@@ -204,8 +257,8 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         return opaque.lend(nbytes)
 
     def recycle(self, opaque: HCQBuffer) -> HCQBuffer | None:
-        """The block, unless somebody on the host still looks at it."""
-        return None if opaque.is_lent else opaque
+        """The block, unless its content was lost or somebody on the host still looks at it."""
+        return None if isinstance(opaque, LostBuffer) or opaque.is_lent else opaque
 
     def offset(self, opaque: HCQBuffer, nbytes: int, byte_offset: int) -> HCQBuffer:
         """The part of ``opaque`` that begins at ``byte_offset``."""
@@ -225,6 +278,9 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
                     queue.wait(here.signal, here.value - 1)
                 with timed(source._profiled, queue, _TRACK, "transfer", {"bytes": nbytes, "to": self.device}):
                     queue.copy(dest.address, src.address, nbytes)
+                    there.pending.add((there.epoch, there.value), [dest], self)
+                    if here is not there:
+                        here.pending.add((here.epoch, here.value), [dest])
             if here is not there:
                 with here.submission(self._compute_queue()) as queue:
                     queue.wait(there.signal, there.value - 1)

@@ -64,14 +64,23 @@ class HCQArgsState:
       layout: where each argument lies in it.
       bufs: the buffers, kept alive with the block.
       symbolic: (byte offset, size in bytes, value) of what is to be patched.
+      written: the buffers that the kernel writes.
     """
 
-    __slots__ = ("bufs", "layout", "memory", "symbolic")
+    __slots__ = ("bufs", "layout", "memory", "symbolic", "written")
 
     def __init__(
-        self, memory: HCQBuffer, layout: ArgsLayout, bufs: Sequence[HCQBuffer], vals: Sequence[sint | float] = ()
-    ) -> None:
+        self, memory: HCQBuffer, layout: ArgsLayout, bufs: Sequence[HCQBuffer], vals: Sequence[sint | float] = (),
+        outs: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
         """Fills ``memory``.
+
+        Args:
+          memory: the block.
+          layout: where each argument lies in it.
+          bufs: the buffers.
+          vals: the scalars.
+          outs: which of the buffers the kernel writes; None if nobody knows, and it may write any.
 
         Raises:
           ValueError: if the number of buffers or scalars is not the layout's, the block is too small, or an
@@ -85,6 +94,7 @@ class HCQArgsState:
         if memory.nbytes < layout.nbytes:
             raise ValueError(f"kernel arguments: {layout.nbytes} bytes do not fit in {memory!r}")
         self.memory, self.layout, self.bufs = memory, layout, tuple(bufs)
+        self.written = self.bufs if outs is None else tuple(self.bufs[index] for index in outs)
         self.symbolic: list[tuple[int, int, Expr]] = []
         block = bytearray(layout.nbytes)
         for index, word in enumerate(layout.prefix):

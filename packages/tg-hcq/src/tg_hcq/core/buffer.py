@@ -1,12 +1,15 @@
-"""HCQBuffer: memory that a device can address."""
+"""HCQBuffer: memory that a device can address; LostBuffer: what becomes of one whose content was lost."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import weakref
+from typing import Any, NoReturn
 
 from tg_shape import sint
 
+from .errors import ContentLost
 from .fileio import MMIO, Format
 
 
@@ -22,7 +25,7 @@ class HCQBuffer:
       mappings: names of the devices that can address it.
     """
 
-    __slots__ = ("__weakref__", "address", "_lent", "address", "base", "mappings", "meta", "nbytes", "view")
+    __slots__ = ("__weakref__", "_lent", "_why", "address", "base", "mappings", "meta", "nbytes", "view")
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class HCQBuffer:
         self.address, self.nbytes, self.view, self.meta, self.base = address, nbytes, view, meta, base
         self.mappings: set[str] = set() if mappings is None else mappings
         self._lent: weakref.ref[ctypes.Array[ctypes.c_char]] | None = None
+        self._why = ""
 
     def offset(self, start: int = 0, nbytes: int | None = None) -> HCQBuffer:
         """The part from byte ``start`` on; it keeps the whole alive.
@@ -78,6 +82,56 @@ class HCQBuffer:
         """Whether somebody holds a view that ``lend`` gave last."""
         return self._lent is not None and self._lent() is not None
 
+    def lose(self, why: str) -> None:
+        """Makes this buffer and all parts of it such that every use raises :class:`ContentLost`.
+
+        Args:
+          why: what happened, for the message.
+        """
+        for buffer in [self, *parts_of([self])]:
+            buffer._why = why
+            buffer.__class__ = LostBuffer
+
     def __repr__(self) -> str:
         where = f"{self.address:#x}" if isinstance(self.address, int) else self.address.render()
         return f"<HCQBuffer {self.nbytes} bytes at {where}>"
+
+
+class LostBuffer(HCQBuffer):
+    """A buffer whose content was lost. It is found wherever the buffer was, and can only be freed."""
+
+    __slots__ = ()
+
+    def _raise(self) -> NoReturn:
+        raise ContentLost(f"{self!r}: the content was lost: {self._why}")
+
+    @property
+    def address(self) -> NoReturn:  # type: ignore[override]
+        """Raises ContentLost, as :attr:`view` does, and with them everything that uses a buffer."""
+        self._raise()
+
+    @property
+    def view(self) -> NoReturn:  # type: ignore[override]
+        """Raises ContentLost."""
+        self._raise()
+
+    def offset(self, start: int = 0, nbytes: int | None = None) -> HCQBuffer:
+        """Raises ContentLost."""
+        self._raise()
+
+    def remains(self) -> HCQBuffer:
+        """The memory as it was, for whoever frees it."""
+        slots: Any = HCQBuffer
+        address, view = slots.address.__get__(self), slots.view.__get__(self)
+        return HCQBuffer(address, self.nbytes, view, self.meta, self.base, self.mappings)
+
+    def __repr__(self) -> str:
+        return repr(self.remains())
+
+
+def parts_of(wholes: list[HCQBuffer]) -> list[HCQBuffer]:
+    """The buffers that are parts of others, whoever holds them."""
+    mine = {id(whole) for whole in wholes}
+    return [
+        found for found in gc.get_referrers(*wholes) if isinstance(found, HCQBuffer) and id(found.base) in mine
+    ]  # fmt: skip

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Final
+from dataclasses import replace
+from typing import Final, Protocol
+from weakref import WeakSet
 
 from tg_codegen import Renderer
 from tg_lazy import ContextVar
 from tg_runtime import Compiled, Compiler, DeviceError, Program
+from tg_runtime.host.interrupts import Uninterrupted
 from tg_runtime.telemetry.profiler import DeviceClock
 
 from .allocator import HOST_OPTIONS, HCQAllocator
 from .buffer import HCQBuffer
-from .errors import DeviceTimeout
+from .errors import DeviceFault, DeviceLost, DeviceTimeout
+from .fault import ALLOCATIONS, CODE, RINGS, FaultReport, Known
 from .kernargs import KernargsRing
 from .queue import HWQueue, QueueMemory
+from .ring import Ring, tail_of
 from .signal import HCQSignal
 from .system import System, real_system
 from .timeline import LIMIT, Timeline
@@ -27,10 +32,22 @@ HCQ_TIMEOUT_MS: ContextVar[int] = ContextVar("HCQ_TIMEOUT_MS", 30000)
 _SIGNAL_PAGE: Final = 4096
 
 
+class LoadedCode(Protocol):
+    """A program, as far as a fault report asks for it."""
+
+    name: str
+
+    def code(self) -> tuple[int, int]:
+        """Where its instructions are: address and size."""
+
+    def __hash__(self) -> int: ...
+
+
 class HCQCompiled(Compiled):
     """A device with a compute queue, perhaps a copy queue, and one timeline over both.
 
-    A subclass constructs its allocator and its queues, and calls :meth:`fail` when the hardware reports a fault.
+    A subclass constructs its allocator and its queues, and says what its interfaces tell of a fault
+    (:meth:`collect_fault`) and how it is brought back (:meth:`_reset`).
 
     Attributes:
       system: what it asks of the operating system.
@@ -40,6 +57,7 @@ class HCQCompiled(Compiled):
       timeout_ms: how long a signal may stand still before it is given up; the setting ``HCQ_TIMEOUT_MS``.
       error_state: what stopped the device; None while it runs.
       generation: how often the device was reset.
+      loaded: the programs that are loaded.
       clock: the device's clock as profiles know it.
       clock_known: whether it was compared with the host's.
     """
@@ -71,6 +89,7 @@ class HCQCompiled(Compiled):
         self.timeout_ms = HCQ_TIMEOUT_MS.value
         self.error_state: DeviceError | None = None
         self.generation = 0
+        self.loaded: WeakSet[LoadedCode] = WeakSet()
         self.clock, self.clock_known = DeviceClock(), False
         self._signal_pages: list[HCQBuffer] = []
         self._free_slots: deque[HCQBuffer] = deque()
@@ -97,8 +116,10 @@ class HCQCompiled(Compiled):
         try:
             self.timeline.synchronize()
         except DeviceTimeout as error:
+            error.report = self.completed(FaultReport(self.device, Known("no progress", "signals in memory")))
             self.fail(error)
             raise
+        self.check_fault()
         self.raise_error_state()
         self.allocator.reap()
 
@@ -113,7 +134,87 @@ class HCQCompiled(Compiled):
         """Raises a copy of what stopped the device, if it is stopped; DeviceError in a process forked since."""
         self.timeline.require()
         if self.error_state is not None:
-            raise type(self.error_state)(*self.error_state.args) from self.error_state
+            error = type(self.error_state)(*self.error_state.args)
+            if isinstance(self.error_state, DeviceFault | DeviceTimeout) and isinstance(
+                error, DeviceFault | DeviceTimeout
+            ):
+                error.report = self.error_state.report
+            raise error from self.error_state
+
+    def collect_fault(self) -> DeviceFault | None:
+        """What the device's interfaces tell of a fault; None if there is none. Asked on every wait, so it is quick.
+
+        The report of the error holds what those interfaces tell and nothing else.
+        """
+        return None
+
+    def check_fault(self) -> None:
+        """Asks for a fault, and marks the device as stopped if there is one."""
+        if self.error_state is None and (error := self.collect_fault()) is not None:
+            if error.report is not None:
+                error.report = self.completed(error.report)
+            self.fail(error)
+
+    def completed(self, report: FaultReport) -> FaultReport:
+        """A report with what this process knows: the kernel, the nearest allocation, the last packets of each ring."""
+        kernel, near = report.kernel, report.near
+        if kernel is None and report.pc is not None:
+            at = report.pc.value
+            for program in self.loaded:
+                start, nbytes = program.code()
+                if start <= at < start + nbytes:
+                    kernel = Known(program.name, CODE)
+        if near is None and report.address is not None:
+            found = self.allocator.allocations.nearest(report.address.value)
+            near = None if found is None else Known(found, ALLOCATIONS)
+        tails = tuple(Known(tail_of(ring, self.packet_text), RINGS) for ring in self.rings())
+        return replace(report, kernel=kernel, near=near, rings=(*report.rings, *tails))
+
+    def rings(self) -> Sequence[Ring]:
+        """The rings that its queues are."""
+        return ()
+
+    def packet_text(self, words: Sequence[int]) -> tuple[int, str]:
+        """What the packet is that some words of a ring begin with: how many words it has, and how it reads."""
+        return 1, f"{words[0]:#010x}"
+
+    def reset(self) -> None:
+        """Brings the device back after a fault, or in the middle of its work: what was submitted is dropped.
+
+        Whoever waits for the device gets an error. Memory whose content is lost, because a dropped submission was
+        writing it or the device forgot it, raises :class:`~tg_hcq.core.errors.ContentLost` (or, as a tensor's buffer,
+        the error of half-written memory) on every use; all other memory is as it was, and new work runs.
+
+        Raises:
+          DeviceError: if the process was forked since the device was opened; or it cannot be reset, and stays stopped.
+        """
+        self.timeline.require()
+        # whoever waits gives up, and lets go of the lock
+        self.fail(DeviceFault(f"{self.device} is being reset"))
+        with Uninterrupted(), self.timeline.lock:
+            try:
+                kept = self._reset()
+            except DeviceError as error:
+                self.error_state = error
+                raise
+            self.timeline.pending.lose(self.allocator, f"{self.device} was reset while it was being written")
+            if not kept:
+                self.allocator.lose_all(f"{self.device} was reset, and forgot its memory")
+            self.generation += 1
+            self.timeline.restart()
+            self.error_state = None
+
+    def _reset(self) -> bool:
+        """Stops the hardware and starts it again with empty queues. The timeline's lock is held.
+
+        Returns:
+          Whether device memory kept its content, but for what was being written. Host memory always does.
+
+        Raises:
+          DeviceError: if the device cannot be brought back; :class:`~tg_hcq.core.errors.DeviceLost` if nothing that
+            this process can do will help.
+        """
+        raise DeviceLost(f"{self.device} cannot be reset: only a new process can go on")
 
     # signals
 
@@ -135,7 +236,12 @@ class HCQCompiled(Compiled):
             self._used_slots.append((timeline.latest(), slot))
 
     def sleep(self, waited_ms: float) -> None:
-        """Passes a little time while a signal is waited for."""
+        """Passes a little time while a signal is waited for, and asks for a fault."""
+        self.check_fault()
+        self.pause(waited_ms)
+
+    def pause(self, waited_ms: float) -> None:
+        """Passes a little time, until something may have changed; for a driver that has something better to wait on."""
         time.sleep(0 if waited_ms < 1 else 0.0001)
 
     @property

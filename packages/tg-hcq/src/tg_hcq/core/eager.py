@@ -22,6 +22,7 @@ class Recordable(Protocol):
 
     name: str
     device: HCQCompiled
+    outs: Sequence[int] | None
 
     @property
     def most_groups(self) -> tuple[int, int, int]:
@@ -51,6 +52,7 @@ class RecordedLaunch:
         self._device = device = program.device
         layout = program.layout_of(buffers, scalars)
         self._nbytes = layout.nbytes
+        self._outs = range(buffers) if program.outs is None else program.outs
         ring = device.kernargs.memory
         assert isinstance(ring.address, int)
         self._block, self._host = ring.address, ring.host_view().address
@@ -78,7 +80,9 @@ class RecordedLaunch:
             at = device.kernargs.place(self._nbytes)
             self._queue.direct(0, self._host + at)
             values = (self._block + at, *groups, *[buffer.address for buffer in bufs], *vals)
-            device.timeline.replay(self._queue, dict(zip(self._variables, values, strict=True)))  # type: ignore[arg-type]
+            named = dict(zip(self._variables, values, strict=True))
+            written = [bufs[index] for index in self._outs]
+            device.timeline.replay(self._queue, named, written)  # type: ignore[arg-type]
 
 
 def _limits(dtype: DType) -> tuple[int, int]:

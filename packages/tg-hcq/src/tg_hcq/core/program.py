@@ -39,6 +39,11 @@ class HCQProgram(LoadedProgram[HCQBuffer]):
         self._recorded: dict[tuple[int, int, tuple[int, int, int]], RecordedLaunch] = {}
         # the bits of a number with a fraction are no value of a variable
         self._recordable = layout is None or all(dtype.kind != "float" for dtype in layout.scalars)
+        device.loaded.add(self)
+
+    def code(self) -> tuple[int, int]:
+        """Where the device finds the kernel's instructions: address and size; (0, 0) if that is not known."""
+        return 0, 0
 
     def layout_of(self, buffers: int, scalars: int) -> ArgsLayout:
         """The layout of the argument block of a call with so many buffers and scalars."""
@@ -55,7 +60,7 @@ class HCQProgram(LoadedProgram[HCQBuffer]):
         layout = self.layout_of(len(bufs), len(vals))
         block = self.device.kernargs.alloc(layout.nbytes) if memory is None else memory
         try:
-            return HCQArgsState(block, layout, bufs, vals)
+            return HCQArgsState(block, layout, bufs, vals, self.outs)
         except ValueError as error:
             raise ValueError(f"{self.name} on {self.device.device}: {error}") from None
 

@@ -75,9 +75,14 @@ class HWQueue(ABC):
 
     A subclass says how each command looks, with :meth:`put` and :meth:`put64`, which ring words go to, and how a ring
     jumps to words elsewhere.
+
+    Attributes:
+      writes: the buffers that its launches write, and those that whoever appended a copy or a store put here. What a
+        reset interrupts is lost.
     """
 
     def __init__(self) -> None:
+        self.writes: list[HCQBuffer] = []
         self._words = array("I")
         self._patches = PatchTable()
         self._spaces: list[MMIO] = []
@@ -87,7 +92,7 @@ class HWQueue(ABC):
         self._lock = threading.Lock()
         self._sealed_for: QueueDevice | None = None
         self._fence: HCQSignal | None = None
-        self._serial, self._generation = Counter(), 0
+        self._serial, self._generation, self._content = Counter(), 0, 0
         self._replay: Replay | None = None
         self._memory: HCQBuffer | None = None
         self._sent = array("I")
@@ -165,6 +170,7 @@ class HWQueue(ABC):
             for offset, nbytes, value in args.symbolic:
                 self._patches.add_bytes(value, space, offset, nbytes)
         self._kept += (program, args)
+        self.writes += [buffer for buffer in args.written if isinstance(buffer.address, int)]
         return self
 
     # building blocks for subclasses
@@ -290,6 +296,7 @@ class HWQueue(ABC):
         Raises:
           ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
           DeviceFault: if the device is stopped.
+          ContentLost: if the device was reset, and the content of a buffer is lost that a launch uses.
           DeviceTimeout: if the previous submission, whose words are to be patched, does not end.
         """
         device.raise_error_state()
@@ -300,6 +307,8 @@ class HWQueue(ABC):
             assert replay is not None and owner is not None
             if owner is not device:
                 raise ValueError(f"the queue belongs to {owner.device}, not {device.device}")
+            if self._content != device.generation:
+                self._require_content(device.generation)
             ring = self._ring(device)
             replay.send(ring, self._sent)
             if self._serial.value == SERIAL.vmax and self._fence is not None:
@@ -342,6 +351,13 @@ class HWQueue(ABC):
             return signal
         self._kept.append(signal)
         return signal.address
+
+    def _require_content(self, generation: int) -> None:
+        """Raises if a reset since the last submission lost the content of a buffer that a launch uses."""
+        for kept in self._kept:
+            for buffer in kept.bufs if isinstance(kept, HCQArgsState) else ():
+                _ = buffer.address
+        self._content = generation
 
     def _check_open(self) -> None:
         if self._sealed_for is not None:

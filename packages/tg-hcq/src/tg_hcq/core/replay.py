@@ -138,6 +138,8 @@ class Replay:
             with self._ring.lock:
                 outcome = self._native(self._call)
         if outcome == Outcome.DONE:
+            if self._ring is not None:
+                self._ring.counts.append(len(self._words))
             return Outcome.DONE
         if outcome == Outcome.INPUT or outcome == Outcome.VALUE:
             self.table.check(self._everything(var_vals))

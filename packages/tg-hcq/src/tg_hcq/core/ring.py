@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from array import array
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tg_runtime.host.interrupts import Uninterrupted
 
 from .errors import DeviceTimeout
+from .fault import RingTail
 from .fileio import MMIO
 from .system import System
 
 _ROOM_S: Final = 0.0002
+_RECENT: Final = 8
+_PACKETS: Final = 12
 
 
 def _nothing() -> None:
@@ -42,6 +46,7 @@ class Ring:
       filler: the word that fills the end of the ring where a submission may not be cut in two there; None where it may.
       token: what is stored to the doorbell; None for the write pointer.
       lock: held while words are put in.
+      counts: how many words each of the last submissions had.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class Ring:
         self.filler, self.token = filler, token
         self.lock = threading.Lock()
         self._check, self._system = check, system
+        self.counts: deque[int] = deque(maxlen=_RECENT)
 
     @property
     def entries(self) -> int:
@@ -151,6 +157,7 @@ class Ring:
         if first < len(words):
             self.words.write(0, words[first:])
         self._publish(len(words) // self.entry_words)
+        self.counts.append(len(words))
 
     def wait(self, count: int, timeout_ms: int) -> None:
         """Returns once there is room for ``count`` words, or for what is to be filled up before them.
@@ -167,6 +174,21 @@ class Ring:
         """Empties the ring, for a device that was reset."""
         with self.lock:
             self.read[0] = self.write[0] = self.doorbell[0] = 0
+            self.counts.clear()
+
+    def recent(self) -> list[list[int]]:
+        """The words of the last submissions that are still whole, the oldest first."""
+        size, end, left = len(self.words), self.place(), len(self.words)
+        whole: list[list[int]] = []
+        for count in reversed(self.counts):
+            left -= count
+            cut = self.filler is not None and count > end > 0  # what is before it is not known: the end was filled up
+            if left < 0 or cut:
+                break
+            start = (end - count) % size
+            whole.append([self.words[(start + i) % size] for i in range(count)])
+            end = start
+        return whole[::-1]
 
     def tail(self, count: int) -> list[tuple[int, int]]:
         """The last words put in, at most ``count`` of them: (index in the ring, word), the oldest first."""
@@ -203,3 +225,15 @@ class Ring:
 
     def __repr__(self) -> str:
         return f"<Ring {self.name}: {self.used()} of {self.entries} entries used>"
+
+
+def tail_of(ring: Ring, text: Callable[[Sequence[int]], tuple[int, str]]) -> RingTail:
+    """The last packets of a ring; ``text`` says how many words a packet has and how it reads."""
+    packets: list[str] = []
+    for words in ring.recent():
+        at = 0
+        while at < len(words):
+            count, told = text(words[at:])
+            packets.append(told)
+            at += max(count, 1)
+    return RingTail(ring.name, ring.read[0], ring.write[0], tuple(packets[-_PACKETS:]))

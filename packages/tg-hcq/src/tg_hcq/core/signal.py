@@ -9,7 +9,7 @@ from tg_runtime import DeviceError
 from tg_shape import sint
 
 from .buffer import HCQBuffer
-from .errors import DeviceTimeout
+from .errors import DeviceFault, DeviceTimeout
 
 _SPINS: Final = 200
 
@@ -21,6 +21,7 @@ class SignalOwner(Protocol):
     ticks_per_us: float
     timeout_ms: int
     error_state: DeviceError | None
+    generation: int
 
     def sleep(self, waited_ms: float) -> None:
         """Passes a little time, until something may have changed. ``waited_ms`` is how long the caller has waited."""
@@ -80,16 +81,18 @@ class HCQSignal:
 
         Raises:
           DeviceTimeout: if it did not move for ``timeout_ms``.
-          DeviceFault: if the device is stopped.
+          DeviceFault: if the device is stopped, or is reset meanwhile.
         """
+        generation = self.owner.generation
         for _ in range(_SPINS):
             if self._words[0] >= value:
-                return
+                return self._require(generation)
         limit = self.owner.timeout_ms if timeout_ms is None else timeout_ms
         begin = moved = time.monotonic()
         seen = self._words[0]
         while (now := self._words[0]) < value:
             self.owner.raise_error_state()
+            self._require(generation)
             clock = time.monotonic()
             if now != seen:
                 seen, moved = now, clock
@@ -99,6 +102,12 @@ class HCQSignal:
                     f" for {(clock - moved) * 1000:.0f} ms ({(clock - begin) * 1000:.0f} ms waited, limit {limit} ms)"
                 )
             self.owner.sleep((clock - begin) * 1000)
+        self._require(generation)
+
+    def _require(self, generation: int) -> None:
+        """Raises if the device was reset since: what was waited for was dropped."""
+        if self.owner.generation != generation:
+            raise DeviceFault(f"{self.owner.device} was reset while the signal at {self.slot!r} was waited for")
 
     def __del__(self) -> None:
         if hasattr(self, "_words"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -12,6 +12,8 @@ from tg_runtime.host.interrupts import Uninterrupted
 from tg_runtime.host.locks import fork_safe_lock
 from tg_shape import Variable
 
+from .buffer import HCQBuffer
+from .pending import Pending
 from .queue import HWQueue, QueueDevice
 from .replay import Counter
 
@@ -35,6 +37,8 @@ class Timeline:
       signal: the signal now in use.
       limit: the greatest value.
       lock: held while a submission is put together. Reentrant.
+      epoch: how often counting began again.
+      pending: what the submissions write that are not done.
     """
 
     def __init__(self, device: QueueDevice, limit: int = LIMIT) -> None:
@@ -47,7 +51,8 @@ class Timeline:
         self._where, self._last = Counter(), Counter()
         self._look()
         self.lock = fork_safe_lock()
-        self._epoch = 0
+        self.epoch = 0
+        self.pending = Pending(self.reached)
         self._process, self._getpid = os.getpid(), os.getpid  # kept: modules are gone when the interpreter ends
 
     @property
@@ -89,6 +94,8 @@ class Timeline:
             self._make_room()
             queue.wait(self.signal, self.value - 1).memory_barrier()
             yield queue
+            if queue.writes:
+                self.pending.add((self.epoch, self.value), queue.writes)
             queue.signal(self.signal, self.value).count(VALUE, self._last, 1).submit(self._device)
 
     @contextmanager
@@ -99,8 +106,15 @@ class Timeline:
         yield queue
         queue.signal(SIGNAL, VALUE)
 
-    def replay(self, queue: HWQueue, var_vals: Mapping[Variable, int] | None = None) -> None:
+    def replay(
+        self, queue: HWQueue, var_vals: Mapping[Variable, int] | None = None, writes: Sequence[HCQBuffer] = ()
+    ) -> None:
         """Submits a recorded queue, after everything that was submitted before.
+
+        Args:
+          queue: the queue.
+          var_vals: the values of its variables.
+          writes: the buffers it writes whose addresses are among the values.
 
         Raises:
           ValueError: if a variable has no value or one outside of its bounds; nothing has been sent then.
@@ -109,20 +123,22 @@ class Timeline:
         # What is noted of a submission is noted by the call that rings the doorbell: a signal comes before or after it.
         with self.lock:
             self._make_room()
+            if writes or queue.writes:
+                self.pending.add((self.epoch, self.value), [*queue.writes, *writes])
             queue.submit(self._device, var_vals)
 
     def point(self) -> tuple[int, int]:
         """Everything submitted so far, for ``reached`` and ``wait``."""
         with self.lock:
-            return self._epoch, self.value - 1
+            return self.epoch, self.value - 1
 
     def latest(self) -> tuple[int, int]:
         """As ``point``, without waiting for the lock: a submission that is being put together counts as submitted."""
         with Uninterrupted():
             if not self.lock.acquire(blocking=False):
-                return self._epoch, self.value
+                return self.epoch, self.value
             try:
-                return self._epoch, self.value - 1
+                return self.epoch, self.value - 1
             finally:
                 self.lock.release()
 
@@ -134,7 +150,7 @@ class Timeline:
     def reached(self, point: tuple[int, int]) -> bool:
         """Whether everything up to a point is done."""
         epoch, value = point
-        return epoch < self._epoch or self.signal.value >= value
+        return epoch < self.epoch or self.signal.value >= value
 
     def wait(self, point: tuple[int, int], timeout_ms: int | None = None) -> None:
         """Returns once everything up to a point is done.
@@ -145,7 +161,7 @@ class Timeline:
         """
         self.require()
         with self.lock:
-            epoch, signal = self._epoch, self.signal
+            epoch, signal = self.epoch, self.signal
         if point[0] == epoch:
             signal.wait(point[1], timeout_ms)
 
@@ -161,7 +177,8 @@ class Timeline:
     def restart(self) -> None:
         """Forgets what was submitted. For a device that was reset."""
         with self.lock:
-            self._epoch += 1
+            self.signal.value = self.value - 1  # other devices that wait for what was dropped go on
+            self.epoch += 1
             self.signal, self._other = self._other, self.signal
             self.signal.value = self._last.value = 0
             self._look()

@@ -27,7 +27,8 @@ from ..core.allocator import HOST_OPTIONS, HCQAllocator
 from ..core.args import ArgsLayout, HCQArgsState
 from ..core.buffer import HCQBuffer
 from ..core.compiled import HCQCompiled
-from ..core.errors import DeviceFault
+from ..core.errors import DeviceFault, DeviceLost
+from ..core.fault import FaultReport, Known
 from ..core.fileio import MMIO
 from ..core.graph import HCQGraph
 from ..core.program import HCQProgram
@@ -42,6 +43,7 @@ from .executor import (
     HostExecutor,
     Opcode,
     note_exception,
+    packet_text,
 )
 from .memory import HostMemory
 
@@ -185,6 +187,10 @@ class HostQueueProgram(HCQProgram):
         self._allocator = device.allocator
         self._descriptors: dict[tuple[int, int], HCQBuffer] = {}
 
+    def code(self) -> tuple[int, int]:
+        """Where the function begins; how long it is, nobody knows."""
+        return self.entry, 1
+
     def descriptor(self, layout: ArgsLayout) -> HCQBuffer:
         """What the command processor reads of the function, for a call with arguments of this layout."""
         key = layout.buffers, len(layout.scalars)
@@ -315,19 +321,42 @@ class HostQueueDevice(HCQCompiled):
         pointers = self.system.allocate(3 * 64)
         # each in a line of the cache of its own, for different threads store to them
         read, write, doorbell = (pointers.view(at, 8, "Q") for at in (0, 64, 128))
-        return Ring(name, words, read, write, doorbell, self.system, check=self.raise_error_state)
+        return Ring(name, words, read, write, doorbell, self.system, check=self._require_running)
+
+    def _require_running(self) -> None:
+        self.check_fault()
+        self.raise_error_state()
+
+    def collect_fault(self) -> DeviceFault | None:
+        """What a queue that stopped left in its record."""
+        for executor in self._executors.values():
+            record = executor.fault
+            if record is not None:
+                source = f"fault record of the {executor.name}"
+                error = DeviceFault(f"{executor.name}: fault at word {record.word}: {record.message}")
+                address = None if record.address is None else Known(record.address, source)
+                access = None if record.address is None else Known(record.access, source)
+                pc = None if record.pc is None else Known(record.pc, source)
+                registers = {"read": record.word, "header": record.header}
+                error.report = FaultReport(
+                    self.device, Known(record.message, source), address, access, pc, registers=Known(registers, source)
+                )
+                error.__cause__ = record.cause
+                return error
+        return None
+
+    def rings(self) -> Sequence[Ring]:
+        """That of each kind of queue."""
+        return list(self._rings.values())
+
+    def packet_text(self, words: Sequence[int]) -> tuple[int, str]:
+        """The command's name and its payload, as hexadecimal numbers."""
+        return packet_text(words)
 
     def _start(self) -> None:
-        fail = weakref.WeakMethod(self.fail)
-
-        def on_fault(fault: DeviceFault) -> None:
-            alive = fail()
-            if alive is not None:
-                alive(fault)
-
         for kind, ring in self._rings.items():
             ring.restart()
-            self._executors[kind] = HostExecutor(ring.name, MEMORY, on_fault, ring.words, ring.read, ring.doorbell)
+            self._executors[kind] = HostExecutor(ring.name, MEMORY, ring.words, ring.read, ring.doorbell)
 
     def executor(self, kind: QueueKind) -> HostExecutor:
         """The command processor behind a kind of queue."""
@@ -342,22 +371,19 @@ class HostQueueDevice(HCQCompiled):
         self._executors[kind].start()
         return self._rings[kind]
 
-    def reset(self) -> None:
-        """Drops what is queued, forgets an error and starts the queues again. Memory keeps its content.
+    def _reset(self) -> bool:
+        """Starts the queues again. Memory keeps its content.
 
         Raises:
-          DeviceError: if the process was forked since the device was opened; or a kernel does not end: nothing can
-              stop a thread in the middle of a function, and the device stays stopped.
+          DeviceLost: if a kernel does not end: nothing can stop a thread in the middle of a function.
         """
-        self.timeline.require()
-        with self.timeline.lock:
-            running = _stop(self._executors)
-            if running:
-                raise DeviceError(f"{self.device}: a kernel on the {running[0]} does not end; only the process can")
-            self._start()
-            self.error_state = None
-            self.generation += 1
-            self.timeline.restart()
+        if not self._close.alive:
+            raise DeviceLost(f"{self.device} is closed")
+        running = _stop(self._executors)
+        if running:
+            raise DeviceLost(f"{self.device}: a kernel on the {running[0]} does not end; only the process can")
+        self._start()
+        return True
 
     def close(self) -> None:
         """Stops the threads and unmaps the memory; what is queued is not executed."""

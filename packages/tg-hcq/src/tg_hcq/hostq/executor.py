@@ -32,12 +32,11 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tg_runtime import DeviceError
 from tg_runtime.host.interrupts import Uninterrupted
 
-from ..core.errors import DeviceFault
 from ..core.fileio import MMIO
 from ..core.watch import Until, watch
 from .memory import HostMemory
@@ -88,6 +87,7 @@ _MAX_SCALARS: Final = 4096
 LEAST_RING_WORDS: Final = 16
 """The wait, the barrier and the signal of an empty submission fit."""
 _STOP_S: Final = 2.0
+_SHOWN: Final = 10  # words of a packet in a report
 
 _thread = threading.local()
 
@@ -98,7 +98,41 @@ def note_exception(error: BaseException) -> None:
 
 
 class Fault(Exception):
-    """A command that cannot be executed; becomes a ``DeviceFault``."""
+    """A command that cannot be executed.
+
+    Attributes:
+      address: what it wanted to touch; None if it got no further than the packet.
+      access: how.
+      pc: the function that it called; None if it called none.
+    """
+
+    def __init__(
+        self, message: str, address: int | None = None, access: str = "read", pc: int | None = None
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.address, self.access, self.pc = address, access, pc
+
+
+class FaultRecord(NamedTuple):
+    """What a queue that stopped tells the driver: the interface between them, as a kernel's event is for a card.
+
+    Attributes:
+      word: where in the ring the packet began, in words since the beginning.
+      header: its first word.
+      message: what is wrong.
+      address: the address that was accessed, if one was.
+      access: ``"read"`` or ``"write"``.
+      pc: the address of the function that was running, if one was.
+      cause: the exception of a Python function.
+    """
+
+    word: int
+    header: int
+    message: str
+    address: int | None
+    access: str
+    pc: int | None
+    cause: Exception
 
 
 class HostExecutor:
@@ -113,16 +147,13 @@ class HostExecutor:
       fault: what stopped it; None while it runs.
     """
 
-    def __init__(
-        self, name: str, memory: HostMemory, on_fault: Callable[[DeviceFault], None], ring: MMIO, read: MMIO,
-        doorbell: MMIO,
-    ) -> None:  # fmt: skip
-        self.name, self._memory, self._on_fault = name, memory, on_fault
+    def __init__(self, name: str, memory: HostMemory, ring: MMIO, read: MMIO, doorbell: MMIO) -> None:
+        self.name, self._memory = name, memory
         self._ring, self._read, self._doorbell = ring, read, doorbell
         self._stop = MMIO.of(bytearray(8), "Q")
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.fault: DeviceFault | None = None
+        self.fault: FaultRecord | None = None
         self.executed = [0] * len(Opcode)
         self._functions: dict[tuple[int, ...], Callable[..., None]] = {}
 
@@ -190,11 +221,9 @@ class HostExecutor:
             self._read[0] = at
 
     def _report(self, at: int, error: Exception) -> None:
-        what = str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
-        fault = DeviceFault(f"{self.name}: fault at word {at}: {what}")
-        fault.__cause__ = error
-        self.fault = fault
-        self._on_fault(fault)
+        known = error if isinstance(error, Fault) else Fault(f"{type(error).__name__}: {error}")
+        header = self._fetch(at, 1)[0]
+        self.fault = FaultRecord(at, header, str(known), known.address, known.access, known.pc, error)
 
     def _fetch(self, at: int, count: int) -> list[int]:
         size = len(self._ring)
@@ -252,7 +281,8 @@ class HostExecutor:
             try:
                 at = self._packet(words.read, at, count, nested=True)
             except Fault as error:
-                raise Fault(f"in the bound queue at {address:#x}, word {at}: {error}") from error.__cause__
+                where = f"in the bound queue at {address:#x}, word {at}: {error}"
+                raise Fault(where, error.address, error.access, error.pc) from error.__cause__
             if at < 0:
                 return False
         return True
@@ -268,7 +298,10 @@ class HostExecutor:
             raise Fault(f"EXEC: unknown argument type in the program at {descriptor:#x}")
         if others != 1 or (cores != 1 and not flags & PASS_CORE_ID):
             raise Fault(f"EXEC: a program that knows no grid was launched on {cores} x {others} groups")
-        values = self._arguments(arguments, buffers, codes)
+        try:
+            values = self._arguments(arguments, buffers, codes)
+        except Fault as fault:
+            raise Fault(str(fault), fault.address, fault.access, entry) from None
         key = (entry, buffers, flags, *codes)
         function = self._functions.get(key)
         if function is None:
@@ -280,7 +313,7 @@ class HostExecutor:
             function(*values, *((core,) if flags & PASS_CORE_ID else ()))
             error = _thread.error
             if error is not None:
-                raise Fault(f"EXEC: {type(error).__name__}: {error}") from error
+                raise Fault(f"EXEC: {type(error).__name__}: {error}", pc=entry) from error
 
     def _arguments(self, address: int, buffers: int, codes: Sequence[int]) -> list[int | float]:
         values: list[int | float] = []
@@ -302,8 +335,17 @@ class HostExecutor:
     def _at(self, address: int, nbytes: int, what: str) -> MMIO:
         view = self._memory.view(address, nbytes)
         if view is None:
-            raise Fault(f"{what}: {nbytes} bytes at {address:#x} are not mapped")
+            access = "write" if what in ("WRITE", "SIGNAL", "COPY to") else "read"
+            raise Fault(f"{what}: {nbytes} bytes at {address:#x} are not mapped", address, access)
         return view
+
+
+def packet_text(words: Sequence[int]) -> tuple[int, str]:
+    """What the packet is that some words begin with: how many words it has, and how it reads."""
+    count, code = words[0] >> 8, words[0] & 0xFF
+    name = Opcode(code).name if code in Opcode.__members__.values() else f"unknown {code:#x}"
+    payload = " ".join(f"{word:x}" for word in words[1 : 1 + min(count, _SHOWN)])
+    return 1 + count, f"{name} {payload}{' …' if count > _SHOWN else ''}".rstrip()
 
 
 def _long(words: Sequence[int], at: int) -> int:

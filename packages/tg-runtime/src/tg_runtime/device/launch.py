@@ -53,7 +53,13 @@ class Launch(NamedTuple):
 
 
 class LoadedProgram(ABC, Generic[M]):
-    """A program loaded on a device. It is called with memory and sizes, or given a :class:`Launch`."""
+    """A program loaded on a device. It is called with memory and sizes, or given a :class:`Launch`.
+
+    Attributes:
+      outs: which of its buffers it writes; None if nobody knows, and it may write any.
+    """
+
+    outs: Sequence[int] | None = None
 
     @abstractmethod
     def launch(self, bufs: Sequence[M], how: Launch) -> float | None:

@@ -11,7 +11,7 @@ from tg_lazy.ast.reach import doubts
 from tg_shape import Expr, sint, sym_eval
 
 from ..device.compiled import Compiled, Interpreted
-from ..device.launch import Launch, launcher
+from ..device.launch import Launch, LoadedProgram, launcher
 from ..device.limits import check_limits
 from ..errors import DeviceError
 from ..memory.buffer import Buffer
@@ -73,6 +73,8 @@ class CompiledRunner(Runner):
                 raise
             self.lib = made
             self.program = device.runtime(spec.name, self.lib)
+        if isinstance(self.program, LoadedProgram):
+            self.program.outs = spec.outs
         self.vars = spec.vars
         self.doubts = doubts(ast) if spec.vars and ast is not None else ()
         self.self_timed = device.self_timed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tg_dtype import DType, ImageDType, interop
@@ -20,6 +20,25 @@ if TYPE_CHECKING:
 
 spoiled: list[Callable[[], object]] = []
 """Called whenever memory was left half written: whoever remembers where memory lies forgets it."""
+
+
+def spoil_holders(opaques: Sequence[object], why: str) -> list[Any]:
+    """Spoils the buffers that lie in some pieces of memory (see :meth:`Buffer.spoil`), whoever holds them.
+
+    Args:
+      opaques: the pieces, as their allocator knows them.
+      why: what happened, for the message.
+
+    Returns:
+      The pieces that a buffer lay in, which no buffer will give back.
+    """
+    wanted = {id(opaque) for opaque in opaques}
+    found = []
+    for holder in gc.get_referrers(*opaques):
+        if isinstance(holder, Buffer) and holder._base is None and id(holder._opaque) in wanted:
+            found.append(holder._opaque)
+            holder.spoil(why)
+    return found
 
 
 class Buffer:
