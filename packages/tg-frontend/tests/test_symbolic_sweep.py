@@ -37,10 +37,15 @@ ALIKE = (
     "zeros_like ones_like sum max min mean std var prod any all argmax argmin softmax log_softmax softmin "
     "logsumexp logcumsumexp cumsum cumprod cummax cummin flatten numel nbytes size normalize layernorm std_mean "
     "var_mean T sort argsort nonzero dropout dot topk diag expand flip transpose permute squeeze unsqueeze repeat "
-    "median nanmedian repeat_interleave chunk split len"
+    "median nanmedian repeat_interleave chunk split len "
+    "amax amin aminmax count_nonzero nansum nanmean positive frac signbit nan_to_num frexp sinc logit deg2rad rad2deg "
+    "glu tanhshrink softshrink hardshrink ravel atleast_1d atleast_2d atleast_3d flipud fliplr rot90"
 ).split()
 BINARY = (
-    "atan2 divmod floor_divide remainder "
+    "atan2 divmod floor_divide remainder lt gt le ge logical_and logical_or logical_xor fmax fmin heaviside hypot "
+    "xlogy float_power ldexp expand_as view_as reshape_as type_as hstack vstack dstack column_stack block_diag inner "
+    "kron l1_loss mse_loss huber_loss smooth_l1_loss poisson_nll_loss kl_div hinge_embedding_loss soft_margin_loss "
+    "multilabel_soft_margin_loss cosine_similarity pairwise_distance cdist dist "
     "add sub mul div maximum minimum pow copysign eq ne lerp logaddexp isclose allclose fmod mod idiv "
     "binary_crossentropy binary_crossentropy_logits where masked_select masked_fill"
 ).split()
@@ -183,6 +188,38 @@ CASES |= {
     "nll_loss": ("xi", lambda x, i: x.T.log_softmax(1).nll_loss(i[0])),
     "scaled_dot_product_attention": ("xy", lambda x, y: x.T.scaled_dot_product_attention(y.T, y.T, is_causal=True)),
     "dot": ("xy", lambda x, y: x[0].dot(y[0])),
+    "addcmul": ("xy", lambda x, y: x.addcmul(y, x)),
+    "addcdiv": ("xy", lambda x, y: x.addcdiv(y, x)),
+    "threshold": ("x", lambda x: x.threshold(0.5, 2.0)),
+    "prelu": ("x", lambda x: x.prelu(Tensor([0.25]))),
+    "movedim": ("x", lambda x: x.movedim(0, 1)),
+    "narrow": ("x", lambda x: x.narrow(1, 0, 2)),
+    "select": ("x", lambda x: x.select(1, 1)),
+    "broadcast_to": ("x", lambda x: x.unsqueeze(0).broadcast_to(3, 4, x.shape[1])),
+    "tile": ("x", lambda x: x.tile(2)),
+    "tensor_split": ("x", lambda x: [part * 2 for part in x.tensor_split(2)]),
+    "tensor_split along the size": ("x", lambda x: x.tensor_split(2, 1)),
+    "hsplit": ("x", lambda x: x.hsplit((1,))),
+    "vsplit": ("x", lambda x: [part * 2 for part in x.vsplit(2)]),
+    "dsplit": ("x", lambda x: x.unsqueeze(2).dsplit(1)),
+    "outer": ("xy", lambda x, y: x[0].outer(y[1])),
+    "vdot": ("xy", lambda x, y: x[0].vdot(y[1])),
+    "tensordot": ("xy", lambda x, y: x.tensordot(y, ((0,), (0,)))),
+    "cross": ("xy", lambda x, y: x[:3].cross(y[:3], dim=0)),
+    "trace": ("s", lambda s: s.trace()),
+    "mm": ("xy", lambda x, y: x.mm(y.T)),
+    "mv": ("xy", lambda x, y: x.mv(y[0])),
+    "bmm": ("xy", lambda x, y: x.unsqueeze(0).bmm(y.T.unsqueeze(0))),
+    "addmm": ("xy", lambda x, y: Tensor([1.0]).addmm(x, y.T)),
+    "addmv": ("xy", lambda x, y: Tensor([1.0]).addmv(x, y[0])),
+    "addr": ("xy", lambda x, y: Tensor([1.0]).addr(x[0], y[0])),
+    "baddbmm": ("xy", lambda x, y: Tensor([1.0]).baddbmm(x.unsqueeze(0), y.T.unsqueeze(0))),
+    "addbmm": ("xy", lambda x, y: Tensor([1.0]).addbmm(x.unsqueeze(0), y.T.unsqueeze(0))),
+    "gaussian_nll_loss": ("xy", lambda x, y: x.gaussian_nll_loss(y, y)),
+    "margin_ranking_loss": ("xy", lambda x, y: x.margin_ranking_loss(y, y)),
+    "cosine_embedding_loss": ("xy", lambda x, y: x.cosine_embedding_loss(y, Tensor([1, -1, 1, 1]))),
+    "triplet_margin_loss": ("xy", lambda x, y: x.triplet_margin_loss(y, x * y)),
+    "multi_margin_loss": ("xi", lambda x, i: x.T.multi_margin_loss(i[0])),
     "gradient": ("x", lambda x: (x * x).sum().gradient(x)[0] if x.requires_grad_(False) is None else x * 2),
     "backward": ("xy", lambda x, y: _grad(x, y)),
     "shape": ("x", lambda x: x / x.shape[1]),

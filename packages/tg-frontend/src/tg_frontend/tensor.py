@@ -91,6 +91,31 @@ class Tensor(Array):
     diag = ops.diagonal.diag
     tril = ops.diagonal.tril
     triu = ops.diagonal.triu
+    movedim = ops.axes.movedim
+    ravel = ops.axes.ravel
+    narrow = ops.axes.narrow
+    select = ops.axes.select
+    expand_as = ops.axes.expand_as
+    view_as = ops.axes.view_as
+    reshape_as = ops.axes.reshape_as
+    type_as = ops.axes.type_as
+    broadcast_to = ops.axes.broadcast_to
+    tile = ops.axes.tile
+    flipud = ops.axes.flipud
+    fliplr = ops.axes.fliplr
+    rot90 = ops.axes.rot90
+    atleast_1d = ops.axes.atleast_1d
+    atleast_2d = ops.axes.atleast_2d
+    atleast_3d = ops.axes.atleast_3d
+    hstack = ops.joined.hstack
+    vstack = ops.joined.vstack
+    dstack = ops.joined.dstack
+    column_stack = ops.joined.column_stack
+    tensor_split = ops.joined.tensor_split
+    hsplit = ops.joined.hsplit
+    vsplit = ops.joined.vsplit
+    dsplit = ops.joined.dsplit
+    block_diag = ops.joined.block_diag
 
     # *** indexing and selection ***
 
@@ -131,11 +156,29 @@ class Tensor(Array):
     atanh = ops.elementary.atanh
     erf = ops.special.erf
     erfc = ops.special.erfc
+    hypot = ops.special.hypot
+    sinc = ops.special.sinc
+    logit = ops.special.logit
+    xlogy = ops.special.xlogy
+    deg2rad = ops.special.deg2rad
+    rad2deg = ops.special.rad2deg
     clip = ops.elementwise.clip
     clamp = ops.elementwise.clamp
     lerp = ops.elementwise.lerp
     copysign = ops.elementwise.copysign
     logaddexp = ops.elementwise.logaddexp
+    positive = ops.numbers.positive
+    frac = ops.numbers.frac
+    signbit = ops.numbers.signbit
+    nan_to_num = ops.numbers.nan_to_num
+    heaviside = ops.numbers.heaviside
+    fmax = ops.numbers.fmax
+    fmin = ops.numbers.fmin
+    float_power = ops.numbers.float_power
+    ldexp = ops.numbers.ldexp
+    frexp = ops.numbers.frexp
+    addcmul = ops.products.addcmul
+    addcdiv = ops.products.addcdiv
     ceil = ops.rounding.ceil
     round = ops.rounding.round
     __round__ = ops.rounding.__round__
@@ -151,6 +194,12 @@ class Tensor(Array):
     var_mean = ops.statistics.var_mean
     std = ops.statistics.std
     std_mean = ops.statistics.std_mean
+    amax = ops.reductions.amax
+    amin = ops.reductions.amin
+    aminmax = ops.reductions.aminmax
+    count_nonzero = ops.reductions.count_nonzero
+    nansum = ops.reductions.nansum
+    nanmean = ops.reductions.nanmean
     softmax = ops.softmax.softmax
     log_softmax = ops.softmax.log_softmax
     softmin = ops.softmax.softmin
@@ -178,6 +227,21 @@ class Tensor(Array):
     __imatmul__ = ops.linear.__imatmul__
     linear = ops.linear.linear
     sequential = ops.linear.sequential
+    outer = ops.products.outer
+    inner = ops.products.inner
+    vdot = ops.products.vdot
+    tensordot = ops.products.tensordot
+    kron = ops.products.kron
+    cross = ops.products.cross
+    trace = ops.products.trace
+    mm = ops.products.mm
+    mv = ops.products.mv
+    bmm = ops.products.bmm
+    addmm = ops.products.addmm
+    addmv = ops.products.addmv
+    addr = ops.products.addr
+    baddbmm = ops.products.baddbmm
+    addbmm = ops.products.addbmm
     einsum = constructor(ops.einsum.einsum)
 
     # *** networks ***
@@ -200,6 +264,12 @@ class Tensor(Array):
     mish = ops.activation.mish
     softplus = ops.activation.softplus
     softsign = ops.activation.softsign
+    glu = ops.activation.glu
+    tanhshrink = ops.activation.tanhshrink
+    softshrink = ops.activation.softshrink
+    hardshrink = ops.activation.hardshrink
+    threshold = ops.activation.threshold
+    prelu = ops.activation.prelu
     layernorm = ops.normalization.layernorm
     batchnorm = ops.normalization.batchnorm
     normalize = ops.normalization.normalize
@@ -215,6 +285,24 @@ class Tensor(Array):
     sparse_categorical_crossentropy = ops.loss.sparse_categorical_crossentropy
     cross_entropy = ops.loss.cross_entropy
     nll_loss = ops.loss.nll_loss
+    l1_loss = ops.regression.l1_loss
+    mse_loss = ops.regression.mse_loss
+    huber_loss = ops.regression.huber_loss
+    smooth_l1_loss = ops.regression.smooth_l1_loss
+    poisson_nll_loss = ops.regression.poisson_nll_loss
+    gaussian_nll_loss = ops.regression.gaussian_nll_loss
+    kl_div = ops.regression.kl_div
+    margin_ranking_loss = ops.ranking.margin_ranking_loss
+    hinge_embedding_loss = ops.ranking.hinge_embedding_loss
+    soft_margin_loss = ops.ranking.soft_margin_loss
+    cosine_embedding_loss = ops.ranking.cosine_embedding_loss
+    triplet_margin_loss = ops.ranking.triplet_margin_loss
+    multi_margin_loss = ops.ranking.multi_margin_loss
+    multilabel_soft_margin_loss = ops.ranking.multilabel_soft_margin_loss
+    cosine_similarity = ops.similarity.cosine_similarity
+    pairwise_distance = ops.similarity.pairwise_distance
+    cdist = ops.similarity.cdist
+    dist = ops.similarity.dist
 
     # *** other libraries ***
 

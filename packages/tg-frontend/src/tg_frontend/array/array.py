@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeVar
 
 from tg_dtype import dtypes
-from tg_lazy import Ops
 
 from . import (
     arithmetic,
@@ -145,11 +144,18 @@ class Array(Base):
     minimum = selection.minimum
     eq = comparison.eq
     ne = comparison.ne
+    lt = comparison.lt
+    gt = comparison.gt
+    le = comparison.le
+    ge = comparison.ge
     bitwise_and = bits.bitwise_and
     bitwise_or = bits.bitwise_or
     bitwise_xor = bits.bitwise_xor
     bitwise_not = bits.bitwise_not
     logical_not = bits.logical_not
+    logical_and = bits.logical_and
+    logical_or = bits.logical_or
+    logical_xor = bits.logical_xor
     lshift = bits.lshift
     rshift = bits.rshift
 
@@ -174,6 +180,10 @@ class Array(Base):
     __truediv__ = division.div
     __mod__ = division.mod
     __pow__ = power.pow
+    __lt__ = comparison.lt
+    __gt__ = comparison.gt
+    __ge__ = comparison.ge
+    __le__ = comparison.le
     __and__ = bits.bitwise_and
     __or__ = bits.bitwise_or
     __xor__ = bits.bitwise_xor
@@ -233,18 +243,6 @@ class Array(Base):
 
     def __rrshift__(self, x: Any) -> Self:
         return self.rshift(x, True)
-
-    def __lt__(self, x: Any) -> Self:
-        return comparison.compare(self, Ops.CMPLT, x, "lt")
-
-    def __gt__(self, x: Any) -> Self:
-        return comparison.compare(self, Ops.CMPLT, x, "gt", reverse=True)
-
-    def __ge__(self, x: Any) -> Self:
-        return comparison.at_least(self, x, "ge", reverse=False)
-
-    def __le__(self, x: Any) -> Self:
-        return comparison.at_least(self, x, "le", reverse=True)
 
     def __eq__(self, x: Any) -> Self:  # type: ignore[override]
         return self.eq(x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tg_lazy import Ops
 
 from .base import B
-from .comparison import eq
+from .comparison import eq, ne
 from .operands import alu, check_kind, pair
 
 TYPE_CHECKING = False
@@ -73,6 +73,47 @@ def logical_not(x: B) -> B:
       Tensor([ True, False])
     """
     return alu(x, Ops.NOT) if x.dtype.kind == "bool" else eq(x, 0)
+
+
+def _truths(t: B, x: Any, what: str) -> tuple[B, B]:
+    a, b = pair(t, x, what)
+    return ne(a, 0), ne(b, 0)
+
+
+def logical_and(t: B, x: Any) -> B:
+    """Where neither t nor x is 0; a NaN is not 0.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0, 1, 2]).logical_and(Tensor([1, 0, 3]))
+      Tensor([False, False,  True])
+    """
+    a, b = _truths(t, x, "logical_and")
+    return alu(a, Ops.AND, b)
+
+
+def logical_or(t: B, x: Any) -> B:
+    """Where t or x is not 0.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0, 1, 0]).logical_or(Tensor([1, 0, 0]))
+      Tensor([ True,  True, False])
+    """
+    a, b = _truths(t, x, "logical_or")
+    return alu(a, Ops.OR, b)
+
+
+def logical_xor(t: B, x: Any) -> B:
+    """Where one of t and x is 0 and the other is not.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0, 1, 2]).logical_xor(Tensor([1, 0, 3]))
+      Tensor([ True,  True, False])
+    """
+    a, b = _truths(t, x, "logical_xor")
+    return alu(a, Ops.XOR, b)
 
 
 def _shift(t: B, op: Ops, x: Any, what: str, reverse: bool) -> B:

@@ -40,6 +40,50 @@ def ne(t: B, x: Any) -> B:
     return compare(t, Ops.CMPNE, x, "ne")
 
 
+def lt(t: B, x: Any) -> B:
+    """Where t < x.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).lt(2)
+      Tensor([ True, False, False])
+    """
+    return compare(t, Ops.CMPLT, x, "lt")
+
+
+def gt(t: B, x: Any) -> B:
+    """Where t > x.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).gt(2)
+      Tensor([False, False,  True])
+    """
+    return compare(t, Ops.CMPLT, x, "gt", reverse=True)
+
+
+def le(t: B, x: Any) -> B:
+    """Where t <= x.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).le(2)
+      Tensor([ True,  True, False])
+    """
+    return at_least(t, x, "le", reverse=True)
+
+
+def ge(t: B, x: Any) -> B:
+    """Where t >= x.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).ge(2)
+      Tensor([False,  True,  True])
+    """
+    return at_least(t, x, "ge", reverse=False)
+
+
 def at_least(t: B, x: Any, what: str, reverse: bool) -> B:
     """Where the first operand is the second or more; ``reverse`` exchanges them."""
     a, b = pair(t, x, what, reverse)

@@ -6,6 +6,7 @@ import math
 
 from ..array.array import A
 from ..array.casts import floating, wide
+from ..array.ingest import value_of
 from ..autograd.functions import Relu, Sigmoid, Softplus
 from .elementary import expm1, tanh
 from .elementwise import clip
@@ -226,3 +227,93 @@ def softsign(x: A) -> A:
       Tensor([-0.5,  0. ,  0.5])
     """
     return x / (x.abs() + 1)
+
+
+def glu(x: A, dim: int = -1) -> A:
+    """The first half along an axis, times the sigmoid of the second (Dauphin et al. 2017).
+
+    Raises:
+      ValueError: if the axis is of no even size.
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([4.0, 6.0, 0.0, 0.0]).glu()
+      Tensor([2., 3.])
+    """
+    axis = x._axis(dim, "glu")
+    if x.ndim == 0 or value_of(x.shape[axis], x.shape) % 2:
+        raise ValueError(f"glu: axis {dim} of shape {x.shape} has no two halves")
+    value, gate = x.split(value_of(x.shape[axis], x.shape) // 2, axis) if x.shape[axis] != 0 else (x, x)
+    return value * sigmoid(gate)
+
+
+def tanhshrink(x: A) -> A:
+    """x - tanh(x).
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).tanhshrink().round(4)
+      Tensor([-0.2384,  0.    ,  1.036 ])
+    """
+    return floating(x) - tanh(x)
+
+
+def softshrink(x: A, lambd: float = 0.5) -> A:
+    """x moved towards 0 by ``lambd``, and 0 where it is nearer.
+
+    Raises:
+      ValueError: if ``lambd`` is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.25, 2.0]).softshrink()
+      Tensor([-0.5,  0. ,  1.5])
+    """
+    if not lambd >= 0:
+        raise ValueError(f"softshrink: lambd {lambd!r} is negative")
+    x = floating(x)
+    return (x > lambd).where(x - lambd, (x < -lambd).where(x + lambd, x * 0))
+
+
+def hardshrink(x: A, lambd: float = 0.5) -> A:
+    """x, and 0 within ``lambd`` of 0.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.25, 2.0]).hardshrink()
+      Tensor([-1.,  0.,  2.])
+    """
+    x = floating(x)
+    return (x.abs() <= lambd).where(0, x)
+
+
+def threshold(x: A, threshold: float, value: float) -> A:
+    """x where it is above the threshold, else ``value``.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.25, 2.0]).threshold(0.5, 20)
+      Tensor([20., 20.,  2.])
+    """
+    return (x <= threshold).where(value, x)
+
+
+def prelu(x: A, weight: A) -> A:
+    """x, times ``weight`` below 0.
+
+    Args:
+      weight: one number, or one for each position along axis 1.
+
+    Raises:
+      ValueError: if there are as many weights as neither.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([-1.0, 0.0, 2.0]).prelu(Tensor([0.25]))
+      Tensor([-0.25,  0.  ,  2.  ])
+    """
+    if weight.ndim > 1 or (weight.numel() != 1 and (x.ndim < 2 or weight.shape != (x.shape[1],))):
+        raise ValueError(f"prelu: weights of shape {weight.shape} for shape {x.shape}: one, or one a channel")
+    slope = weight.reshape(()) if weight.numel() == 1 else weight.reshape((-1,) + (1,) * (x.ndim - 2))
+    return (x < 0).where(x * slope, x)

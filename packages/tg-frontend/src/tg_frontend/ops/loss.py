@@ -30,18 +30,29 @@ if TYPE_CHECKING:
 _REDUCTIONS = ("mean", "sum", "none")
 
 
-def _checked(what: str, reduction: str, label_smoothing: float = 0.0) -> None:
+def checked(what: str, reduction: str, label_smoothing: float = 0.0) -> None:
+    """Sees to it that there is such a reduction, and the smoothing is a share.
+
+    Raises:
+      ValueError: if not.
+    """
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{what}: reduction {reduction!r}; there are {', '.join(_REDUCTIONS)}")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{what}: label_smoothing {label_smoothing!r} is not between 0 and 1")
 
 
-def _reduced(x: A, reduction: str) -> A:
+def reduced(x: A, reduction: str) -> A:
+    """Losses as the reduction says: their mean, their sum, or each."""
     return x.mean() if reduction == "mean" else x.sum() if reduction == "sum" else x
 
 
-def _same_shape(x: A, target: A, what: str) -> A:
+def same_shape(x: A, target: A, what: str) -> A:
+    """The target as a tensor of the shape of x.
+
+    Raises:
+      ValueError: if it has another shape.
+    """
     target = as_tensor(x, target, what)
     if target.shape != x.shape:
         raise ValueError(f"{what}: shapes {x.shape} and {target.shape} differ")
@@ -59,9 +70,9 @@ def binary_crossentropy(x: A, Y: A, reduction: str = "mean") -> A:
       >>> Tensor([0.5, 0.25]).binary_crossentropy(Tensor([1.0, 0.0])).round(4)
       Tensor(0.4904)
     """
-    _checked("binary_crossentropy", reduction)
-    y = _same_shape(x, Y, "binary_crossentropy")
-    return _reduced(-(y * log(x)) - (1 - y) * log(1 - x), reduction)
+    checked("binary_crossentropy", reduction)
+    y = same_shape(x, Y, "binary_crossentropy")
+    return reduced(-(y * log(x)) - (1 - y) * log(1 - x), reduction)
 
 
 def binary_crossentropy_logits(x: A, Y: A, reduction: str = "mean", pos_weight: A | None = None) -> A:
@@ -78,13 +89,13 @@ def binary_crossentropy_logits(x: A, Y: A, reduction: str = "mean", pos_weight: 
       >>> Tensor([0.0, 1000.0]).binary_crossentropy_logits(Tensor([1.0, 1.0])).round(4)
       Tensor(0.3466)
     """
-    _checked("binary_crossentropy_logits", reduction)
-    y = _same_shape(x, Y, "binary_crossentropy_logits")
+    checked("binary_crossentropy_logits", reduction)
+    y = same_shape(x, Y, "binary_crossentropy_logits")
     positive = y if pos_weight is None else y * pos_weight
-    return -_reduced(positive * logsigmoid(x) + (1 - y) * logsigmoid(-x), reduction)
+    return -reduced(positive * logsigmoid(x) + (1 - y) * logsigmoid(-x), reduction)
 
 
-def _picked(x: A, classes: A, axis: int, what: str) -> A:
+def picked(x: A, classes: A, axis: int, what: str) -> A:
     """The element of each row along ``axis`` that a tensor of class numbers names; NaN where there is no class."""
     rest = x.shape[:axis] + x.shape[axis + 1 :]
     if not dtypes.is_int(classes.dtype):
@@ -103,7 +114,7 @@ def _picked(x: A, classes: A, axis: int, what: str) -> A:
     return outside.where(math.nan, hit.where(x, 0).sum(axis))
 
 
-def _classes(x: A, Y: Any, axis: int, ignore_index: int | None, what: str) -> tuple[A, A | None]:
+def class_numbers(x: A, Y: Any, axis: int, ignore_index: int | None, what: str) -> tuple[A, A | None]:
     """Class numbers, of any integer type, and which of them count (None: all); what does not is class 0 then.
 
     Raises:
@@ -124,7 +135,7 @@ def _weighted(x: A, weight: A, reduction: str) -> A:
     """This loss, its mean being over weights."""
     if reduction == "mean":
         return (x * weight).sum() / weight.sum()
-    return _reduced(x * weight, reduction)
+    return reduced(x * weight, reduction)
 
 
 def sparse_categorical_crossentropy(
@@ -147,7 +158,7 @@ def sparse_categorical_crossentropy(
       Tensor(0.41)
     """
     what = "sparse_categorical_crossentropy"
-    _checked(what, reduction, label_smoothing)
+    checked(what, reduction, label_smoothing)
     if x.ndim == 0:
         raise ValueError(f"{what}: scores of shape () have no classes")
     return _class_loss(x, Y, x.ndim - 1, ignore_index, label_smoothing, reduction, what)
@@ -156,12 +167,12 @@ def sparse_categorical_crossentropy(
 def _class_loss(
     x: A, Y: Any, axis: int, ignore_index: int | None, label_smoothing: float, reduction: str, what: str
 ) -> A:
-    classes, counted = _classes(x, Y, axis, ignore_index, what)
+    classes, counted = class_numbers(x, Y, axis, ignore_index, what)
     logs = log_softmax(x, axis)
-    loss = -_picked(logs, classes, axis, what)
+    loss = -picked(logs, classes, axis, what)
     if label_smoothing:
         loss = loss * (1 - label_smoothing) - logs.mean(axis) * label_smoothing
-    return _reduced(loss, reduction) if counted is None else _weighted(loss, counted.cast(loss.dtype), reduction)
+    return reduced(loss, reduction) if counted is None else _weighted(loss, counted.cast(loss.dtype), reduction)
 
 
 def cross_entropy(
@@ -184,7 +195,7 @@ def cross_entropy(
       Tensor([0.1269, 0.6931])
     """
     what = "cross_entropy"
-    _checked(what, reduction, label_smoothing)
+    checked(what, reduction, label_smoothing)
     if x.ndim == 0:
         raise ValueError(f"{what}: scores of shape () have no classes")
     axis, y = min(1, x.ndim - 1), as_tensor(x, Y, what)
@@ -198,7 +209,7 @@ def cross_entropy(
     target = y
     if label_smoothing:
         target = y * (1 - label_smoothing) + label_smoothing / value_of(x.shape[axis], x.shape)
-    return _reduced(-(target * log_softmax(x, axis)).sum(axis), reduction)
+    return reduced(-(target * log_softmax(x, axis)).sum(axis), reduction)
 
 
 def nll_loss(
@@ -220,20 +231,20 @@ def nll_loss(
       Tensor(0.4904)
     """
     what = "nll_loss"
-    _checked(what, reduction)
+    checked(what, reduction)
     if x.ndim == 0:
         raise ValueError(f"{what}: scores of shape () have no classes")
     axis = min(1, x.ndim - 1)
-    y, counted = _classes(x, Y, axis, ignore_index, what)
-    loss = -_picked(x, y, axis, what)
+    y, counted = class_numbers(x, Y, axis, ignore_index, what)
+    loss = -picked(x, y, axis, what)
     if weight is None and counted is None:
-        return _reduced(loss, reduction)
+        return reduced(loss, reduction)
     weights = ones_like(loss.detach())
     if weight is not None:
         if weight.shape != (x.shape[axis],):
             raise ValueError(f"{what}: weight of shape {weight.shape} for {x.shape[axis]} classes")
         rows = weight.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim)))
-        weights = _picked(stretch(rows, x.shape), y, axis, what)
+        weights = picked(stretch(rows, x.shape), y, axis, what)
     if counted is not None:
         weights = weights * counted.cast(weights.dtype)
     return _weighted(loss, weights, reduction)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 from tg_lazy import Ops
 
 from ..array.array import A
-from .elementary import elementary
+from ..array.casts import floating
+from ..array.operands import pair
+from .elementary import elementary, log, sin, sqrt
+from .elementwise import clip
+from .predicates import isinf, isnan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def erf(x: A) -> A:
@@ -28,3 +38,83 @@ def erfc(x: A) -> A:
       Tensor([1.    , 0.1573])
     """
     return elementary(x, Ops.ERFC)
+
+
+def hypot(x: A, other: Any) -> A:
+    """sqrt(x * x + other * other), without overflow; infinite where one is, be the other NaN.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([3.0]).hypot(Tensor([4.0]))
+      Tensor([5.])
+    """
+    a, b = (floating(t).abs() for t in pair(x, other, "hypot"))
+    great, small = a.maximum(b), a.minimum(b)
+    plain = great.eq(0) | isinf(great)
+    ratio = plain.where(0, small) / plain.where(1, great)
+    return (isinf(a) | isinf(b)).where(math.inf, great * sqrt(ratio * ratio + 1))
+
+
+def sinc(x: A) -> A:
+    """sin(pi * x) / (pi * x), 1 at 0.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 0.5]).sinc().round(4)
+      Tensor([1.    , 0.6366])
+    """
+    x = floating(x)
+    at_zero = x.eq(0)
+    angle = at_zero.where(1, x) * math.pi
+    return at_zero.where(1, sin(angle) / angle)
+
+
+def logit(x: A, eps: float | None = None) -> A:
+    """log(x / (1 - x)), the inverse of the sigmoid; NaN outside of 0 to 1.
+
+    Args:
+      eps: take x as at least that and at most 1 less it.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.5, 0.75]).logit().round(4)
+      Tensor([0.    , 1.0986])
+    """
+    x = floating(x)
+    x = x if eps is None else clip(x, eps, 1 - eps)
+    return log(x / (1 - x))
+
+
+def xlogy(x: A, other: Any) -> A:
+    """x * log(other), 0 where x is 0 unless other is NaN.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 2.0]).xlogy(Tensor([0.0, 1.0]))
+      Tensor([0., 0.])
+    """
+    a, b = (floating(t) for t in pair(x, other, "xlogy"))
+    nothing = a.eq(0) & ~isnan(b)
+    return nothing.where(0, a * log(nothing.where(1, b)))
+
+
+def deg2rad(x: A) -> A:
+    """Degrees as radians.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([180.0]).deg2rad().round(4)
+      Tensor([3.1416])
+    """
+    return floating(x) * (math.pi / 180)
+
+
+def rad2deg(x: A) -> A:
+    """Radians as degrees.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([3.14159265]).rad2deg().round(2)
+      Tensor([180.])
+    """
+    return floating(x) * (180 / math.pi)
