@@ -8,7 +8,17 @@ The names that a person types, from the layers that own them:
 """
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor, TinyJit, detect_anomaly, scan, set_detect_anomaly, set_printoptions
+from tg_frontend import (
+    Tensor,
+    TinyJit,
+    associative_scan,
+    cond,
+    detect_anomaly,
+    scan,
+    set_detect_anomaly,
+    set_printoptions,
+    while_loop,
+)
 from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
@@ -16,6 +26,6 @@ from tg_shape import Variable
 from . import nn
 
 __all__ = [
-    "Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "detect_anomaly", "dtypes", "nn", "scan",
-    "set_detect_anomaly", "set_printoptions",
+    "Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "associative_scan", "cond",
+    "detect_anomaly", "dtypes", "nn", "scan", "set_detect_anomaly", "set_printoptions", "while_loop",
 ]  # fmt: skip

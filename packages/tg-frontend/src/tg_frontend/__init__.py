@@ -7,8 +7,12 @@ from .jit.call import JitError
 from .jit.steps import JIT
 from .jit.tinyjit import TinyJit
 from .tensor import Tensor
+from .transform.associative import associative_scan
+from .transform.branch import cond
 from .transform.scan import scan
+from .transform.while_loop import while_loop
 
 __all__ = [
-    "JIT", "JitError", "Tensor", "TinyJit", "detect_anomaly", "nn", "scan", "set_detect_anomaly", "set_printoptions",
+    "JIT", "JitError", "Tensor", "TinyJit", "associative_scan", "cond", "detect_anomaly", "nn", "scan",
+    "set_detect_anomaly", "set_printoptions", "while_loop",
 ]  # fmt: skip

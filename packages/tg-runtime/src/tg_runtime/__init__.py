@@ -25,7 +25,7 @@ from .execution.engine import realize
 from .execution.graph import Place
 from .execution.item import ExecItem
 from .execution.lifetimes import Usage, arrange
-from .execution.loop import Body, LoopRunner
+from .execution.loop import Body, BranchRunner, Condition, LoopRunner
 from .execution.lower import lower, lower_schedule
 from .execution.run import run_schedule
 from .kernels.aliases import CompiledASTRunner, InterpretedASTRunner, JITRunner
@@ -48,6 +48,7 @@ __all__ = [
     "Allocator",
     "AnomalyError",
     "Body",
+    "BranchRunner",
     "Buffer",
     "BufferCopy",
     "BufferOptions",
@@ -57,6 +58,7 @@ __all__ = [
     "CompiledASTRunner",
     "CompiledRunner",
     "Compiler",
+    "Condition",
     "Context",
     "CustomOp",
     "DevEntry",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
 from tg_lazy.graph.isolate import isolate
-from tg_runtime import Body, LoopRunner, Place
+from tg_runtime import Body, BranchRunner, Condition, LoopRunner, Place, Runner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 256
 """Bytes at multiples of which results begin in their common memory: the strictest of the devices' own alignments."""
+
+
+_ENDLESS = 1 << 62
+"""Slots where nobody counts them."""
 
 
 class Steps(NamedTuple):
@@ -62,25 +66,39 @@ class Results(NamedTuple):
     ys: tuple[LazyBuffer, ...]
 
 
-class _Packing:
-    """Memory that all results share."""
+class Packing:
+    """Memory that all results share.
+
+    Args:
+      device: where it lies.
+    """
 
     def __init__(self, device: str) -> None:
         self.device, self.nbytes = device, 0
 
     def room(self, shape: tuple[int, ...], node: LazyBuffer) -> int:
-        """Where a result of a shape begins, in bytes."""
+        """Where a result of a shape, and of the dtype of ``node``, begins, in bytes."""
         offset = self.nbytes
         self.nbytes += -(-prod(shape) * node.dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
         return offset
 
+    def computed(self, runner: Runner, sources: Sequence[LazyBuffer]) -> LazyBuffer:
+        """The memory, filled by a runner."""
+        return LazyBuffer.custom(runner, sources, (self.nbytes,), dtypes.uint8, self.device)
 
-def _shape(node: LazyBuffer) -> tuple[int, ...]:
+
+def unpacked(packed: LazyBuffer, offset: int, shape: tuple[int, ...], node: LazyBuffer) -> LazyBuffer:
+    """A result of a shape, and of the dtype of ``node``, that begins at a byte of the memory of all."""
+    end = offset + prod(shape) * node.dtype.itemsize
+    return packed.shrink(((offset, end),)).bitcast(node.dtype).reshape(shape)
+
+
+def shape_of(node: LazyBuffer) -> tuple[int, ...]:
     return node.shape  # type: ignore[return-value]
 
 
-def _nbytes(node: LazyBuffer) -> int:
-    return prod(_shape(node)) * node.dtype.itemsize
+def nbytes_of(node: LazyBuffer) -> int:
+    return prod(shape_of(node)) * node.dtype.itemsize
 
 
 def run(
@@ -113,45 +131,106 @@ def run(
         sources.append(node)
         return len(sources)  # the results come first
 
-    packing = _Packing(steps.carry_in[0].device if steps.carry_in else outputs[0].device)
+    packing = Packing(steps.carry_in[0].device if steps.carry_in else outputs[0].device)
     slots = length if stacked else min(length, 2)
-    rooms = [packing.room((slots, *_shape(node)), node) for node in steps.carry_out]
-    y_rooms = [packing.room((length, *_shape(node)), node) for node in own_ys]
+    rooms = [packing.room((slots, *shape_of(node)), node) for node in steps.carry_out]
+    y_rooms = [packing.room((length, *shape_of(node)), node) for node in own_ys]
     way = (first, move, length) if stacked else (0, 1, length, 2)  # two slots in turn
     places = []
     for node, offset, value in zip(steps.carry_in, rooms, init, strict=True):
         before = way[0] - way[1]
-        places.append(Place(0, offset, _nbytes(node), before, *way[1:3], 0 if stacked else 2, source(value)))
-    places += [Place(source(x), 0, _nbytes(node), first, move, length) for node, x in zip(steps.x_in, xs, strict=True)]
+        places.append(Place(0, offset, nbytes_of(node), before, *way[1:3], 0 if stacked else 2, source(value)))
+    for node, x in zip(steps.x_in, xs, strict=True):
+        places.append(Place(source(x), 0, nbytes_of(node), first, move, length))
     for one in earlier:
         node = one.placeholder
         places.append(
-            Place(source(one.stack), 0, _nbytes(node), first + move, move, length, 0, source(one.init))
+            Place(source(one.stack), 0, nbytes_of(node), first + move, move, length, 0, source(one.init))
         )  # fmt: skip
     places += [Place(source(node)) for node in part.captured]
     places += [
-        Place(0, offset, _nbytes(node), *way) for node, offset in zip(steps.carry_out, rooms, strict=True)
+        Place(0, offset, nbytes_of(node), *way) for node, offset in zip(steps.carry_out, rooms, strict=True)
     ]  # fmt: skip
     places += [
-        Place(0, offset, _nbytes(node), first, move, length) for node, offset in zip(own_ys, y_rooms, strict=True)
+        Place(0, offset, nbytes_of(node), first, move, length) for node, offset in zip(own_ys, y_rooms, strict=True)
     ]  # fmt: skip
     runner = LoopRunner(what, packing.device, Body(part), places, length)
-    packed = LazyBuffer.custom(runner, sources, (packing.nbytes,), dtypes.uint8, packing.device)
-
-    def result(offset: int, shape: tuple[int, ...], node: LazyBuffer) -> LazyBuffer:
-        end = offset + prod(shape) * node.dtype.itemsize
-        return packed.shrink(((offset, end),)).bitcast(node.dtype).reshape(shape)
-
+    packed = packing.computed(runner, sources)
     last = first + move * (length - 1) if stacked else (length - 1) % 2
     finals = tuple(
-        result(offset + last * _nbytes(node), _shape(node), node)
+        unpacked(packed, offset + last * nbytes_of(node), shape_of(node), node)
         for node, offset in zip(steps.carry_out, rooms, strict=True)
     )  # fmt: skip
     stacks = tuple(
-        result(offset, (slots, *_shape(node)), node) for node, offset in zip(steps.carry_out, rooms, strict=True)
+        unpacked(packed, offset, (slots, *shape_of(node)), node)
+        for node, offset in zip(steps.carry_out, rooms, strict=True)
     ) if stacked else ()  # fmt: skip
     known = dict(zip(steps.carry_out, stacks, strict=False))
-    known |= {
-        node: result(offset, (length, *_shape(node)), node) for node, offset in zip(own_ys, y_rooms, strict=True)
-    }  # fmt: skip
+    for node, offset in zip(own_ys, y_rooms, strict=True):
+        known[node] = unpacked(packed, offset, (length, *shape_of(node)), node)
     return Results(finals, stacks, tuple(known[node] for node in steps.y_out))
+
+
+def run_while(
+    what: str, carry_in: Sequence[LazyBuffer], carry_out: Sequence[LazyBuffer], flag: LazyBuffer,
+    init: Sequence[LazyBuffer], first: LazyBuffer,
+) -> list[LazyBuffer]:  # fmt: skip
+    """What the last step of a loop leaves that goes on while a condition holds.
+
+    Args:
+      what: what to call it in print.
+      carry_in: what stands for the values that one step leaves to the next.
+      carry_out: the values that it leaves.
+      flag: whether another step follows.
+      init: the values with which the first step begins.
+      first: whether there is a first step.
+
+    Raises:
+      ValueError: if a size is symbolic, or a tensor that is there is written in place.
+    """
+    part = isolate([*carry_out, flag], carry_in)
+    packing = Packing(carry_in[0].device)
+    sources = [*init, *part.captured, first]
+    rooms = [packing.room((2, *shape_of(node)), node) for node in carry_out]
+    told = packing.room((), flag)
+    ends = [packing.room(shape_of(node), node) for node in carry_out]
+    before, after, results = [], [], []
+    for n, (node, offset, end) in enumerate(zip(carry_out, rooms, ends, strict=True)):
+        before.append(Place(0, offset, nbytes_of(node), -1, 1, _ENDLESS, 2, n + 1))
+        after.append(Place(0, offset, nbytes_of(node), 0, 1, _ENDLESS, 2, n + 1))
+        results.append((after[-1], Place(0, end)))
+    held = [Place(len(init) + 1 + n) for n in range(len(part.captured))]
+    condition = Condition(len(sources), told, tuple(results))
+    places = [*before, *held, *after, Place(0, told)]
+    packed = packing.computed(LoopRunner(what, packing.device, Body(part), places, None, condition), sources)
+    return [unpacked(packed, end, shape_of(node), node) for node, end in zip(carry_out, ends, strict=True)]
+
+
+def run_branch(
+    what: str, choice: LazyBuffer, ways: Sequence[tuple[Sequence[LazyBuffer], Sequence[LazyBuffer]]],
+    args: Sequence[LazyBuffer],
+) -> list[LazyBuffer]:  # fmt: skip
+    """What one of two ways computes.
+
+    Args:
+      what: what to call it in print.
+      choice: whether it is the first one.
+      ways: for each, what stands for the arguments, and what it computes: of the same shapes and dtypes.
+      args: the arguments.
+
+    Raises:
+      ValueError: if a size is symbolic, or a tensor that is there is written in place.
+    """
+    packing = Packing(choice.device)
+    like = ways[0][1]
+    rooms = [packing.room(shape_of(node), node) for node in like]
+    sources, bodies = [choice, *args], []
+    for given, outputs in ways:
+        part = isolate(outputs, given)
+        places = [Place(n + 2) for n in range(len(args))]
+        places += [Place(n + len(sources) + 1) for n in range(len(part.captured))]
+        places += [Place(0, offset) for offset in rooms]
+        sources += part.captured
+        bodies.append((Body(part), places))
+    packed = packing.computed(BranchRunner(what, packing.device, 1, (bodies[0], bodies[1])), sources)
+    return [unpacked(packed, offset, shape_of(node), node) for offset, node in zip(rooms, like, strict=True)]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from math import prod
-
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from ..autograd.differentiation import MODE, Switch, differentiate, operands_first
-from ..autograd.functions import Function, Grads
+from ..autograd.differentiation import MODE
+from ..autograd.functions import Grads
 from ..tensor import Tensor
+from .joint import Joint, Pullback
 from .loop import Earlier, Results, Steps, run
-from .tracing import closed_over, placeholders, there_now, trace
+from .tracing import closed_over, next_carry, numeric, placeholders, same_device, there_now, trace
 from .tree import form, leaves, rebuild, tensor_of
 
 TYPE_CHECKING = False
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-
-_ADD = Ops.ADD
 
 
 def scan(
@@ -61,10 +57,8 @@ def scan(
     carry = [(name, tensor_of(value, name, "scan")) for name, value in leaves(init, "init")]
     parts = _checked_xs(xs)
     count = _length(parts, length)
-    _same_device([*carry, *parts])
-    for name, tensor in (*carry, *parts):
-        if not tensor.lazydata.st.numeric:
-            raise ValueError(f"scan: {name} has the symbolic shape {tensor.shape}; sizes must be numbers")
+    same_device("scan", [*carry, *parts])
+    numeric("scan", [*carry, *parts])
     body = _Traced(f, init, xs, [tensor for _, tensor in carry], [tensor for _, tensor in parts], reverse)
     start = [tensor for _, tensor in carry]
     through = [tensor for _, tensor in parts]
@@ -105,13 +99,6 @@ def _length(parts: Sequence[tuple[str, Tensor]], length: int | None) -> int:
     return count
 
 
-def _same_device(tensors: Sequence[tuple[str, Tensor]]) -> None:
-    for name, tensor in tensors:
-        if tensor.device != tensors[0][1].device:
-            first = tensors[0]
-            raise ValueError(f"scan: {first[0]} is on {first[1].device}, {name} on {tensor.device}")
-
-
 class _Traced:
     """The function of a scan, called once on placeholders.
 
@@ -138,12 +125,12 @@ class _Traced:
         result = trace("scan", f, (rebuild(init, self.carry_in), rebuild(xs, self.x_in)), given)
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"scan: the function returns a carry and what is kept of a step, got {form(result)}")
-        self.carry_out = _next_carry(init, result[0], self.carry_in)
+        self.carry_out = next_carry("scan", init, result[0], self.carry_in)
         self.y_form = result[1]
         device = given[0].device if given else None
         self.y_out = [tensor_of(value, name, "scan", device) for name, value in leaves(result[1], "y")]
         if given:
-            _same_device([("the carry", given[0]), *((f"y[{i}]", y) for i, y in enumerate(self.y_out))])
+            same_device("scan", [("the carry", given[0]), *((f"y[{i}]", y) for i, y in enumerate(self.y_out))])
         self.closed: list[Tensor] = []
         if MODE.recording:
             self.closed = closed_over([*self.carry_out, *self.y_out], given, there)
@@ -161,15 +148,10 @@ class _Traced:
         recorded = MODE.recording and any(tensor.requires_grad is not False for tensor in parents)
         found = _run(self.steps(), init, xs, count, self.reverse, recorded)
         lazies = [*found.finals, *found.ys]
-        if not recorded:
-            results = [Tensor._value(lazy) for lazy in lazies]
+        if recorded:
+            results = Scan(self, init, xs, found, count).results(parents, lazies)
         else:
-            loop = _Loop(self, init, xs, found, count)
-            whole = parents[0]._apply(loop, *parents[1:])
-            results = [
-                Tensor._value(lazy) if place is None else _part(whole, lazy, place)
-                for lazy, place in zip(lazies, loop.places, strict=True)
-            ]  # fmt: skip
+            results = [Tensor._value(lazy) for lazy in lazies]
         return results[: len(start)], results[len(start) :]
 
 
@@ -183,146 +165,56 @@ def _run(
         raise ValueError(f"scan: in what the function computes {error}") from None
 
 
-def _next_carry(init: Any, carry: Any, before: Sequence[Tensor]) -> list[Tensor]:
-    """The carry that a function returned, checked to be like the one that it got.
+class Scan(Joint):
+    """A loop as one function of its first carry, of what it goes through, and of what its body uses beside."""
 
-    Raises:
-      TypeError: if its form or a dtype is another one.
-      ValueError: if a shape is.
-    """
-    if form(init) != form(carry):
-        raise TypeError(f"scan: the carry has the form {form(init)}, and the function returns one of {form(carry)}")
-    out = []
-    for (name, value), old in zip(leaves(carry, "carry"), before, strict=True):
-        if isinstance(value, (bool, int, float)):
-            value = old.full_like(value)
-        new = tensor_of(value, name, "scan")
-        if new.shape != old.shape:
-            raise ValueError(f"scan: {name} has shape {old.shape}, and the function returns it with shape {new.shape}")
-        if new.dtype is not old.dtype:
-            now = new.dtype.name
-            raise TypeError(f"scan: {name} is {old.dtype.name}, and the function returns it as {now}: cast it")
-        if new.device != old.device:
-            raise ValueError(f"scan: {name} is on {old.device}, and the function returns it on {new.device}")
-        out.append(new)
-    return out
-
-
-class _Loop(Function):
-    """A loop as one function. Its result stands for all that it computes, and is of no value itself.
-
-    Attributes:
-      places: where each result's gradient lies in that of the whole; None of what has no gradient.
-    """
-
-    __slots__ = ("count", "dtype", "init", "places", "size", "stacks", "traced", "xs")
+    __slots__ = ("count", "init", "stacks", "traced", "xs")
 
     def __init__(
         self, traced: _Traced, init: Sequence[LazyBuffer], xs: Sequence[LazyBuffer], found: Results, count: int
     ) -> None:
+        super().__init__([*found.finals, *found.ys], [_floating(t) for t in (*traced.carry_out, *traced.y_out)])
         self.traced, self.init, self.xs, self.count = traced, tuple(init), tuple(xs), count
         self.stacks = found.stacks
-        self.size = 0
-        self.places: list[int | None] = []
-        lazies = [*found.finals, *found.ys]
-        for lazy, tensor in zip(lazies, (*traced.carry_out, *traced.y_out), strict=True):
-            wanted = lazy.dtype.kind == "float" and tensor.requires_grad is not False
-            self.places.append(self.size if wanted else None)
-            self.size += prod(_ints(lazy)) if wanted else 0
-        wide = any(lazy.dtype is dtypes.float64 for lazy in lazies)
-        self.dtype = dtypes.float64 if wide else dtypes.float32
-
-    def forward(self, *operands: LazyBuffer) -> LazyBuffer:
-        return LazyBuffer.const(0, self.dtype, (self.size,), operands[0].device)
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        with Switch(MODE, "recording", True):
-            return self._backward(grad)
-
-    def _backward(self, grad: LazyBuffer) -> Grads:
-        traced = self.traced
-        outs = [*traced.carry_out, *traced.y_out]
-        shapes = [out._ints() for out in outs]
+        traced, parts = self.traced, self.parts(grad)
         carried = len(traced.carry_out)
-        shapes[carried:] = [(self.count, *shape) for shape in shapes[carried:]]
-        parts = [
-            None if place is None
-            else grad.shrink(((place, place + prod(shape)),)).reshape(shape).cast(out.dtype).contiguous()
-            for out, shape, place in zip(outs, shapes, self.places, strict=True)
-        ]  # fmt: skip
-        weighed = [place for place, part in enumerate(parts) if part is not None]
-        weights = dict(zip(weighed, placeholders([(outs[n]._ints(), outs[n]) for n in weighed]), strict=True))
-        terms = [(outs[n] * weight.detach()).sum() for n, weight in weights.items()]
-        root = reduce(lambda a, b: a + b, [term.cast(self.dtype) for term in terms])
-        floats = [tensor for tensor in (*traced.carry_in, *traced.x_in) if tensor.dtype.kind == "float"]
-        wanted = [*floats, *traced.closed]
-        ends = {id(tensor): tensor for tensor in wanted}
-        order = operands_first(root, True, ends)
-        seed = LazyBuffer.const(1, root.dtype, (), root.device)
-        found = {id(node): part for node, part in differentiate(root, seed, wanted, order)}
-
-        def at(tensor: Tensor) -> LazyBuffer:
-            none = LazyBuffer.const(0, tensor.dtype, tensor.shape, tensor.device)
-            return found.get(id(tensor), none)
-
-        back = [n for n in weighed if n < carried]
-        sums = [tensor for tensor in traced.closed if id(tensor) in found]
-        totals = placeholders([(t._ints(), t.cast(_summed(t))) for t in sums])
-        added = [total.lazydata.alu(_ADD, at(t).cast(total.dtype)) for total, t in zip(totals, sums, strict=True)]
+        outs = [*traced.carry_out, *traced.y_out]
         x_floats = [tensor for tensor in traced.x_in if tensor.dtype.kind == "float"]
+        carry_floats = [tensor for tensor in traced.carry_in if tensor.dtype.kind == "float"]
+        pull = Pullback(outs, [part is not None for part in parts], [*carry_floats, *x_floats, *traced.closed])
+        back = [n for n in pull.weights if n < carried]
+        kept = [n for n in pull.weights if n >= carried]
+        sums = [tensor for tensor in traced.closed if pull.reaches(tensor)]
+        totals = [LazyBuffer.empty(t._ints(), _summed(t), t.device) for t in sums]
+        added = [total.alu(Ops.ADD, pull.at(t).cast(total.dtype)) for total, t in zip(totals, sums, strict=True)]
         steps = Steps(
-            (*(weights[n].lazydata for n in back), *(total.lazydata for total in totals)),
-            (*(tensor.lazydata for tensor in traced.x_in), *(weights[n].lazydata for n in weighed if n >= carried)),
-            (*(at(traced.carry_in[n]) for n in back), *added),
-            tuple(at(tensor) for tensor in x_floats),
+            (*(pull.weights[n].lazydata for n in back), *totals),
+            (*(tensor.lazydata for tensor in traced.x_in), *(pull.weights[n].lazydata for n in kept)),
+            (*(pull.at(traced.carry_in[n]) for n in back), *added),
+            tuple(pull.at(tensor) for tensor in x_floats),
         )
         earlier = [
             Earlier(tensor.lazydata, stack, value)
             for tensor, stack, value in zip(traced.carry_in, self.stacks, self.init, strict=True)
         ]  # fmt: skip
-        zeros = [LazyBuffer.const(0, total.dtype, total.shape, total.device) for total in totals]
-        init = [*(parts[n] for n in back), *zeros]
-        xs = [*self.xs, *(parts[n] for n in weighed if n >= carried)]
-        assert None not in init and None not in xs
-        results = _run(steps, init, xs, self.count, not traced.reverse, False, earlier, "gradient of a scan")  # type: ignore[arg-type]
-        of_init = dict(zip(back, results.finals, strict=False))
-        of_closed = dict(zip(map(id, sums), results.finals[len(back) :], strict=True))
-        grads: list[LazyBuffer | None] = [
-            of_init.get(n) for n, tensor in enumerate(traced.carry_in) if tensor.dtype.kind == "float"
-        ]  # fmt: skip
-        grads += results.ys
-        grads += [
+        weights = {n: part.contiguous() for n, part in enumerate(parts) if part is not None}
+        init = [*(weights[n] for n in back), *(LazyBuffer.const(0, t.dtype, t.shape, t.device) for t in totals)]
+        xs = [*self.xs, *(weights[n] for n in kept)]
+        found = _run(steps, init, xs, self.count, not traced.reverse, False, earlier, "gradient of a scan")
+        of_init = dict(zip(back, found.finals, strict=False))
+        of_closed = dict(zip(map(id, sums), found.finals[len(back) :], strict=True))
+        closed = [
             of_closed[id(tensor)].cast(tensor.dtype) if id(tensor) in of_closed else None for tensor in traced.closed
         ]  # fmt: skip
-        return tuple(grads)
+        places = [n for n, tensor in enumerate(traced.carry_in) if tensor.dtype.kind == "float"]
+        return (*(of_init.get(n) for n in places), *found.ys, *closed)
 
 
-class _Result(Function):
-    """A result of a loop: its value is there, its gradient a part of the whole's."""
-
-    __slots__ = ("dtype", "place", "size", "value")
-
-    def __init__(self, value: LazyBuffer, place: int) -> None:
-        self.value, self.place = value, place
-
-    def forward(self, whole: LazyBuffer) -> LazyBuffer:
-        (self.size,), self.dtype = _ints(whole), whole.dtype
-        return self.value
-
-    def backward(self, grad: LazyBuffer) -> Grads:
-        flat = grad.cast(self.dtype).reshape((prod(_ints(grad)),))
-        return (flat.pad(((self.place, self.size - self.place - prod(_ints(grad))),)),)
+def _floating(tensor: Tensor) -> bool:
+    return tensor.dtype.kind == "float" and tensor.requires_grad is not False
 
 
-def _part(whole: Tensor, lazy: LazyBuffer, place: int) -> Tensor:
-    out = whole._apply(_Result(lazy, place))
-    out._part()
-    return out
-
-
-def _summed(tensor: Tensor) -> str:
-    return "float32" if tensor.dtype.itemsize < 4 else tensor.dtype.name
-
-
-def _ints(node: LazyBuffer) -> tuple[int, ...]:
-    return node.shape  # type: ignore[return-value]
+def _summed(tensor: Tensor) -> DType:
+    return dtypes.float32 if tensor.dtype.itemsize < 4 else tensor.dtype

@@ -10,6 +10,7 @@ from ..autograd.differentiation import Switch, operands, operands_first
 from ..memory.realization import TRACING, Moves, live, unfinished_assigns
 from ..ops.streams import DRAWING
 from ..tensor import Tensor
+from .tree import form, leaves, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,3 +127,58 @@ def closed_over(results: Sequence[Tensor], given: Sequence[Tensor], there: dict[
 def there_now() -> dict[int, Any]:
     """The tensors that exist, by id."""
     return {id(tensor): tensor for tensor in live()}
+
+
+def next_carry(what: str, init: Any, carry: Any, before: Sequence[Tensor]) -> list[Tensor]:
+    """The carry that a function returned, checked to be like the one that it got.
+
+    Args:
+      what: what calls it, for messages.
+      init: the tree of the carry that it got.
+      carry: what it returned.
+      before: the tensors that it got.
+
+    Raises:
+      TypeError: if its form or a dtype is another one.
+      ValueError: if a shape or a device is.
+    """
+    if form(init) != form(carry):
+        raise TypeError(f"{what}: the carry has the form {form(init)}, and the function returns one of {form(carry)}")
+    out = []
+    for (name, value), old in zip(leaves(carry, "carry"), before, strict=True):
+        if isinstance(value, (bool, int, float)):
+            value = old.full_like(value)
+        new = tensor_of(value, name, what)
+        if new.shape != old.shape:
+            shapes = f"{name} has shape {old.shape}, and the function returns it with shape {new.shape}"
+            raise ValueError(f"{what}: {shapes}")
+        if new.dtype is not old.dtype:
+            now = new.dtype.name
+            raise TypeError(f"{what}: {name} is {old.dtype.name}, and the function returns it as {now}: cast it")
+        if new.device != old.device:
+            raise ValueError(f"{what}: {name} is on {old.device}, and the function returns it on {new.device}")
+        out.append(new)
+    return out
+
+
+def same_device(what: str, tensors: Sequence[tuple[str, Tensor]]) -> None:
+    """Looks whether tensors, each with a name for messages, are on one device.
+
+    Raises:
+      ValueError: if they are not.
+    """
+    for name, tensor in tensors:
+        if tensor.device != tensors[0][1].device:
+            first = tensors[0]
+            raise ValueError(f"{what}: {first[0]} is on {first[1].device}, {name} on {tensor.device}")
+
+
+def numeric(what: str, tensors: Sequence[tuple[str, Tensor]]) -> None:
+    """Looks whether the sizes of tensors, each with a name for messages, are numbers.
+
+    Raises:
+      ValueError: if they are not.
+    """
+    for name, tensor in tensors:
+        if not tensor.lazydata.st.numeric:
+            raise ValueError(f"{what}: {name} has the symbolic shape {tensor.shape}; sizes must be numbers")

@@ -79,6 +79,11 @@ def parts_at(
     return out
 
 
+def is_set(flag: Buffer) -> bool:
+    """Whether a buffer of one byte is not zero, once all work on it is done."""
+    return any(flag.copyout(memoryview(bytearray(1))))
+
+
 class KernelGraph(Runner, Generic[P]):
     """Kernels in order, launched as a whole. A subclass makes of them what its driver replays.
 
@@ -156,11 +161,23 @@ class KernelGraph(Runner, Generic[P]):
             for _, buffer, number, offset, whole in self.arguments(item)
         ]  # fmt: skip
 
-    def repeat(self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int) -> None:
-        """Runs all kernels in each step from ``start`` to before ``stop``, on parts of ``bufs`` that places name."""
+    def repeat(
+        self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int, flag: Buffer | None = None
+    ) -> int:
+        """Runs all kernels in each step from ``start`` to before ``stop``, on parts of ``bufs`` that places name.
+
+        Args:
+          flag: a byte that the kernels write: no step follows one that clears it.
+
+        Returns:
+          The number of the step that would be next.
+        """
         kinds = [(buffer.size, buffer.dtype) for buffer in self.inputs]
         for step in range(start, stop):
             self(parts_at(bufs, places, kinds, step), {})
+            if flag is not None and not is_set(flag):
+                return step + 1
+        return stop
 
     def wrong_count(self, bufs: Sequence[Buffer]) -> ValueError:
         """The error of a replay with another number of buffers than ``inputs``."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
 from tg_lazy.graph.isolate import Isolated
 
@@ -15,7 +17,8 @@ from ..kernels.runner import CompiledRunner
 from ..memory.buffer import Buffer, buffer_of
 from ..steps.other import EmptyOp, ViewOp
 from ..steps.runner import Runner, Vars
-from .graph import KernelGraph, Place, parts_at
+from ..steps.transfer import BufferXfer
+from .graph import KernelGraph, Place, is_set, parts_at
 from .item import ExecItem
 from .lower import lower
 
@@ -31,7 +34,6 @@ class Body:
 
     Attributes:
       inputs: the buffers that are put in: those of the parameters, of the placeholders and of the outputs.
-      kernels: how many steps it has, once it is lowered.
     """
 
     def __init__(self, part: Isolated) -> None:
@@ -47,7 +49,13 @@ class Body:
         self.graph: KernelGraph[object] | None = None
 
     @property
+    def kinds(self) -> list[tuple[int, DType]]:
+        """Elements and dtype of each input."""
+        return [(buffer.size, buffer.dtype) for buffer in self.inputs]
+
+    @property
     def kernels(self) -> int:
+        """How many kernels and the like it executes, once it is prepared."""
         return len(self._items)
 
     def prepare(self) -> None:
@@ -116,6 +124,20 @@ def _condensed(items: Sequence[ExecItem], inputs: Sequence[Buffer]) -> KernelGra
     return made if isinstance(made, KernelGraph) else None
 
 
+class Condition(NamedTuple):
+    """What ends a loop.
+
+    Attributes:
+      first: the buffer whose byte says whether there is a first step.
+      flag: where the byte lies that says, after each step, whether there is another one.
+      results: for each result, where the last step left it, and where it belongs.
+    """
+
+    first: int
+    flag: int
+    results: tuple[tuple[Place, Place], ...]
+
+
 class LoopRunner(Runner):
     """Executes a body step after step. Buffers: all that it computes, in one; then what it uses.
 
@@ -124,43 +146,93 @@ class LoopRunner(Runner):
       device: canonical name of the device that the results are on.
       body: what is executed in each step.
       places: where each buffer of the body lies in each step.
-      length: how many steps there are.
+      length: how many steps there are; None if a condition ends the loop.
+      condition: what that is.
     """
 
     outs = (0,)
 
-    def __init__(self, name: str, device: str, body: Body, places: Iterable[Place], length: int) -> None:
+    def __init__(
+        self, name: str, device: str, body: Body, places: Iterable[Place], length: int | None,
+        condition: Condition | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(name, device)
-        self.body, self.places, self.length = body, list(places), length
+        self.body, self.places, self.length, self.condition = body, list(places), length, condition
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Executes all steps."""
-        body = self.body
+        body, condition = self.body, self.condition
         body.prepare()
         start = time.perf_counter()
         for buffer in bufs:
             buffer.ensure_allocated()
+        flag = None if condition is None else bufs[0].view(1, dtypes.bool, condition.flag)
+        going = condition is None or is_set(bufs[condition.first])
         done, chunk = 0, 8
-        while done < self.length:
-            before, end = time.perf_counter(), min(done + chunk, self.length)
-            self._steps(bufs, done, end)
-            done = end
+        while going and (self.length is None or done < self.length):
+            before, end = time.perf_counter(), done + chunk
+            done = self._steps(bufs, done, end if self.length is None else min(end, self.length), flag)
+            going = flag is None or is_set(flag)
             if time.perf_counter() - before < _CHUNK_S:
                 chunk *= 2
-        self.num_kernels = self.length * max(body.kernels, 1)
+        if condition is not None:
+            for last, result in condition.results:
+                _copy(last, result, bufs, done - 1)
+        self.num_kernels = done * body.kernels or 1
         ops, nbytes = body.estimates()
-        self.op_estimate, self.mem_estimate = self.length * ops, self.length * nbytes
+        self.op_estimate, self.mem_estimate = done * ops, done * nbytes
         if wait:
             Device[self.device].synchronize()
             return time.perf_counter() - start
         return None
 
-    def _steps(self, bufs: Sequence[Buffer], start: int, stop: int) -> None:
+    def _steps(self, bufs: Sequence[Buffer], start: int, stop: int, flag: Buffer | None) -> int:
         graph = self.body.graph
         if graph is not None:
-            graph.repeat(bufs, self.places, start, stop)
-            return
-        kinds = [(buffer.size, buffer.dtype) for buffer in self.body.inputs]
+            return graph.repeat(bufs, self.places, start, stop, flag)
         for step in range(start, stop):
-            self.body.run(parts_at(bufs, self.places, kinds, step))
+            self.body.run(parts_at(bufs, self.places, self.body.kinds, step))
+            if flag is not None and not is_set(flag):
+                return step + 1
+        return stop
 
+
+def _copy(last: Place, result: Place, bufs: Sequence[Buffer], step: int) -> None:
+    if not last.stride:
+        return
+    parts = [bufs[n].view(last.stride, dtypes.uint8, offset) for n, offset in (result.at(0), last.at(step))]
+    BufferXfer(last.stride, parts[0].device, parts[1].device)(parts, {})
+
+
+class BranchRunner(Runner):
+    """Executes one of two bodies. Buffers: all that it computes, in one; then what it uses.
+
+    Args:
+      name: what to call it in print.
+      device: canonical name of the device that the results are on.
+      choice: the buffer whose byte says which one.
+      bodies: the one that is executed where the byte is set, and the other; each with where its buffers lie.
+    """
+
+    outs = (0,)
+
+    def __init__(
+        self, name: str, device: str, choice: int, bodies: tuple[tuple[Body, list[Place]], tuple[Body, list[Place]]]
+    ) -> None:
+        super().__init__(name, device)
+        self.choice, self.bodies = choice, bodies
+
+    def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
+        """Executes one."""
+        start = time.perf_counter()
+        for buffer in bufs:
+            buffer.ensure_allocated()
+        body, places = self.bodies[0 if is_set(bufs[self.choice]) else 1]
+        body.prepare()
+        body.run(parts_at(bufs, places, body.kinds, 0))
+        self.num_kernels = body.kernels or 1
+        self.op_estimate, self.mem_estimate = body.estimates()
+        if wait:
+            Device[self.device].synchronize()
+            return time.perf_counter() - start
+        return None

@@ -107,11 +107,12 @@ class CPUGraph(KernelGraph[CPUProgram]):
             native.replay(native.address, self._call)
         return time.perf_counter() - start if wait else None
 
-    def repeat(self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int) -> None:
+    def repeat(
+        self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int, flag: Buffer | None = None
+    ) -> int:
         """Runs all kernels in each step, with one native call."""
         if PROFILE.value:
-            super().repeat(bufs, places, start, stop)
-            return
+            return super().repeat(bufs, places, start, stop, flag)
         native = self.pool
         if self._threaded and not native.started:
             native.start()
@@ -124,7 +125,11 @@ class CPUGraph(KernelGraph[CPUProgram]):
                 place.slots, place.ring - 1 & _WORD, outside,
             ))  # fmt: skip
         table = _words(moves)
-        native.repeat(native.address, self._call, ctypes.addressof(table), len(places), start, stop)
+        told = None if flag is None else flag.opaque.address
+        done: int = native.repeat(
+            native.address, self._call, ctypes.addressof(table), len(places), start, stop, told
+        )  # fmt: skip
+        return done
 
     def _one_by_one(self, native: Pool, var_vals: Vars) -> None:
         """Runs the kernels by a native call each, so that the times of each are known."""

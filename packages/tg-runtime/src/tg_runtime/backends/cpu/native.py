@@ -350,14 +350,15 @@ run:
 }
 
 ; Steps of a loop: values are addresses that move from slot to slot; where there is no slot, that of other memory.
-define void @repeat(ptr %pool, ptr %call, ptr %moves, i64 %count, i64 %start, i64 %stop) nounwind {
+; Where there is a flag, a byte, no step follows one that clears it. Returns the number of the step that would be next.
+define i64 @repeat(ptr %pool, ptr %call, ptr %moves, i64 %count, i64 %start, i64 %stop, ptr %flag) nounwind {
 entry:
   %values.p = getelementptr i64, ptr %call, i64 5
   %values = load ptr, ptr %values.p
   %any = icmp slt i64 %start, %stop
   br i1 %any, label %step, label %end
 step:
-  %t = phi i64 [ %start, %entry ], [ %t.next, %run ]
+  %t = phi i64 [ %start, %entry ], [ %t.next, %ask ]
   br label %look
 look:
   %i = phi i64 [ 0, %step ], [ %i.next, %move ]
@@ -392,10 +393,20 @@ move:
 run:
   call void @replay(ptr %pool, ptr %call)
   %t.next = add i64 %t, 1
-  %again = icmp slt i64 %t.next, %stop
+  %flagged = icmp ne ptr %flag, null
+  br i1 %flagged, label %read, label %ask
+read:
+  %byte = load i8, ptr %flag
+  %set = icmp ne i8 %byte, 0
+  br label %ask
+ask:
+  %wanted = phi i1 [ true, %run ], [ %set, %read ]
+  %left = icmp slt i64 %t.next, %stop
+  %again = and i1 %wanted, %left
   br i1 %again, label %step, label %end
 end:
-  ret void
+  %done = phi i64 [ %start, %entry ], [ %t.next, %ask ]
+  ret i64 %done
 }
 
 define void @stop(ptr %pool) nounwind {

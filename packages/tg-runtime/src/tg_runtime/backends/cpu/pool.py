@@ -60,7 +60,7 @@ class Pool:
         self.run_table = ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS, ctypes.c_uint64)(functions["run_table"])
         self.replay = ctypes.CFUNCTYPE(None, _ADDRESS, _ADDRESS)(functions["replay"])
         self.repeat = ctypes.CFUNCTYPE(
-            None, _ADDRESS, _ADDRESS, _ADDRESS, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int64
+            ctypes.c_int64, _ADDRESS, _ADDRESS, _ADDRESS, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int64, _ADDRESS
         )(functions["repeat"])
         self._worker, self._stop = functions["worker"], ctypes.CFUNCTYPE(None, _ADDRESS)(functions["stop"])
         self.pauses = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(functions["pauses"])
