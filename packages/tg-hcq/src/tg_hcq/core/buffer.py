@@ -89,8 +89,9 @@ class HCQBuffer:
           why: what happened, for the message.
         """
         for buffer in [self, *parts_of([self])]:
-            buffer._why = why
-            buffer.__class__ = LostBuffer
+            if not isinstance(buffer, LostBuffer):
+                buffer._why = why
+                buffer.__class__ = LostBuffer
 
     def __repr__(self) -> str:
         where = f"{self.address:#x}" if isinstance(self.address, int) else self.address.render()

@@ -204,6 +204,9 @@ class HCQCompiled(Compiled):
             self.timeline.restart()
             self.error_state = None
 
+    def close(self) -> None:
+        """Gives the hardware back. A device that holds none does nothing."""
+
     def _reset(self) -> bool:
         """Stops the hardware and starts it again with empty queues. The timeline's lock is held.
 
