@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 
@@ -166,13 +168,18 @@ def test_programs_are_prepared_in_threads_before_they_are_measured() -> None:
     prepared: dict[str, str] = {}
 
     def prepare(spec: ProgramSpec) -> None:
+        time.sleep(0.002)
         prepared[spec.src] = threading.current_thread().name
 
     def measure(spec: ProgramSpec) -> float:
         assert spec.src in prepared
+        ready.append(len(prepared))
         return 1.0 / (1 + len(spec.actions))
 
-    beam_search(row_sums(), CPU, measure, width=1, max_rounds=2, prepare=prepare, workers=2)
+    ready: list[int] = []
+    beam_search(row_sums(), CPU, measure, width=1, max_rounds=1, prepare=prepare, workers=2)
+    assert all(ready.count(number) == number - before for before, number in pairwise(sorted({0, *ready}))), (
+        "compilers take no cores while programs run")
     assert threading.current_thread().name not in prepared.values()
 
 

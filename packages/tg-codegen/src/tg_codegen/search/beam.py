@@ -163,8 +163,11 @@ class _Search:
         self.problem = f"{type(error).__name__}: {error}"
 
     def consider(self, judged: Iterable[Actions], others: Iterable[Actions]) -> None:
-        """Measures what comes of lists of actions: of those that the cost model can judge the best, and the others."""
-        from concurrent.futures import ThreadPoolExecutor  # and logging with it: most programs never search
+        """Measures what comes of lists of actions: of those that the cost model can judge the best, and the others.
+
+        All are prepared before the first is measured: compilers take cores on which a program would run.
+        """
+        from concurrent.futures import ThreadPoolExecutor, wait  # and logging with it: most programs never search
 
         ranked = sorted(self.programs(judged), key=lambda entry: entry[0])
         found = [entry for entry in ranked[:MOST] if entry[0] <= FAR * ranked[0][0]]
@@ -172,6 +175,7 @@ class _Search:
         with ThreadPoolExecutor(self.workers) as pool:
             jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
+                wait([job for job in jobs if job is not None])
                 for number, (_, actions, spec) in enumerate(found):
                     self.tell(len(found) - number)
                     self.try_one(actions, spec, jobs[number])

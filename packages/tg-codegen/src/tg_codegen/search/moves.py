@@ -48,7 +48,7 @@ AHEAD = (256, 1024, 4096)
 """Elements ahead of a load to try telling the cache of."""
 DEEPEST = 4
 """Loops that a dimension is cut into at the most."""
-TILES = (1, 2, 3, 4, 6, 8, 12, 14)
+TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 """Sides of a register tile to try where there is one."""
 RESULTS = (6, 32)
 """Results of a register tile, vectors of a CPU: fewer wait for one another, more than this no CPU has registers for."""

@@ -28,9 +28,9 @@ from .runner import CompiledRunner
 
 _RUNS = 5
 _TURNS = 9  # of what was found and what is planned, at the end
-_LEAST_S = 5e-3  # for which a short program runs again and again: some run is not disturbed
+_LEAST_S = 5e-3  # for which a short program runs again and again: the first is slow, and some is not disturbed
 _MOST_S = 0.5  # after which a program, however slow, is not run again
-_FAR = 3.0  # times the best one's time: the first run of a program may be slow, but not so slow
+_FAR = 3.0  # times the best one's time: a program that takes so long is not run again
 _MOST_CYCLES = 3e8  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
 
 
@@ -151,7 +151,7 @@ class _Measure:
         while len(times) < _RUNS or sum(times) < _LEAST_S:
             seconds = runner(self.buffers, self.values, wait=True)
             times.append(math.inf if seconds is None else seconds)
-            if min(times) > _FAR * self.best or time.monotonic() > end:
+            if (min(times) > _FAR * self.best and sum(times) > _LEAST_S) or time.monotonic() > end:
                 break
         fastest = min(times)
         if fastest > NEAR * self.best:  # it is not compared: the search goes on from none so slow
