@@ -5,6 +5,7 @@ from __future__ import annotations
 from .code import Instruction, Undecodable
 from .fault import EngineFault, Fault, HungWave
 from .handlers import MASK, Emitter, InstructionSet, Operand, Shape, either, scalar, vector
+from .hostile import HostileMachine
 from .ir import F16, F32, F64, I1, I8, I16, I32, I64, Type, Value
 from .machine import Launch, Machine
 from .memory import AddressSpace, Memory
@@ -15,7 +16,7 @@ from .wave import Wave
 
 __all__ = [
     "F16", "F32", "F64", "I1", "I8", "I16", "I32", "I64", "LITERAL", "MASK", "Access", "AddressSpace", "Emitter",
-    "Engine", "EngineFault", "Fault", "FaultKind", "HungWave", "Instruction", "InstructionSet", "Launch", "Layout",
-    "Machine", "Memory", "Operand", "Operation", "Shape", "Space", "Status", "Step", "Trace", "Type", "Undecodable",
-    "Value", "Wave", "either", "engine", "scalar", "vector",
+    "Engine", "EngineFault", "Fault", "FaultKind", "HostileMachine", "HungWave", "Instruction",
+    "InstructionSet", "Launch", "Layout", "Machine", "Memory", "Operand", "Operation", "Shape", "Space", "Status",
+    "Step", "Trace", "Type", "Undecodable", "Value", "Wave", "either", "engine", "scalar", "vector",
 ]  # fmt: skip

@@ -415,7 +415,7 @@ class MemoryHandler(Handler):
         e.do(f"%more = icmp ult i64 %after, {e.layout.lanes}")
         e.do("br i1 %more, label %strip, label %done")
         e.label("done")
-        _request(e, shape, register)
+        grant = _request(e, shape, data if shape.operation is Operation.STORE else register)
         access = state.Access.WRITE if shape.operation is Operation.STORE else state.Access.READ
         if shape.operation is Operation.ATOMIC:
             access |= state.Access.WRITE
@@ -427,6 +427,7 @@ class MemoryHandler(Handler):
         e.label("refused")
         e.do("ret ptr null")
         e.label("transfer")
+        _only_checked(e, grant)
         row = e.at("%w", e.convert("zext", register, I64))
         if shape.operation is Operation.ATOMIC:
             source = e.at("%w", e.convert("zext", data, I64))
@@ -445,11 +446,12 @@ def atomic_name(shape: Shape) -> str:
     return f"atomic_{shape.op}_{shape.nbytes}"
 
 
-def _request(e: Emitter, shape: Shape, register: Value) -> None:
+def _request(e: Emitter, shape: Shape, register: Value) -> Value | None:
     """In hostile mode: asks for an access that was not granted yet, and is done again when it is."""
     if not e.hostile:
-        return
-    granted = e.compare("ne", e.field(state.GRANT), 0)
+        return None
+    grant = e.field(state.GRANT)
+    granted = e.compare("ne", grant, 0)
     e.do(f"br i1 {granted.text}, label %granted, label %ask")
     e.label("ask")
     fields: tuple[Value | int, ...] = (
@@ -460,6 +462,18 @@ def _request(e: Emitter, shape: Shape, register: Value) -> None:
     e.stop(Status.ACCESS, again=True)
     e.label("granted")
     e.store(e.value(I64, 0), e.at("%w", state.GRANT))
+    return grant
+
+
+def _only_checked(e: Emitter, grant: Value | None) -> None:
+    """Ends the handler where nothing but the check was granted."""
+    if grant is None:
+        return
+    check_only = e.compare("eq", grant, state.CHECK_ONLY)
+    e.do(f"br i1 {check_only.text}, label %checked, label %move")
+    e.label("checked")
+    e.go_on()
+    e.label("move")
 
 
 class ScalarLoadHandler(Handler):
@@ -482,13 +496,14 @@ class ScalarLoadHandler(Handler):
         register = e.slot(0)
         found = _tuple(self.address(e, *(e.read(1 + i, s.type) for i, s in enumerate(self.sources))))
         e.store(found[0], e.at("%w", state.LANE_ADDRESSES))
-        _request(e, shape, register)
+        grant = _request(e, shape, register)
         host = e.emit(I64, f"call i64 @resolve_one(ptr %w, ptr %r, i64 {shape.nbytes}, i64 {shape.alignment - 1})")
         e.do(f"%fine = icmp ne i64 {host.text}, 0")
         e.do("br i1 %fine, label %transfer, label %refused")
         e.label("refused")
         e.do("ret ptr null")
         e.label("transfer")
+        _only_checked(e, grant)
         source = e.emit(I64, f"inttoptr i64 {host.text} to ptr").text
         words = e.load(I32.of(shape.nbytes // 4), source, 4)
         e.store(words, e.at("%w", e.convert("zext", register, I64)), 4)

@@ -20,6 +20,8 @@ from .wave import Wave
 
 SLICE = 1 << 20  # instructions that a wave runs before others do, and signals are seen: some 20 ms
 
+MOST_RESIDENT = 32  # workgroups that run at the same time, about
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -99,11 +101,13 @@ class Machine:
         order, total = list(range(launch.groups)), 0
         self.rng.shuffle(order)
         resident: list[_Group] = []
+        waited = 0
         while order or resident:
-            while order and len(resident) < self._resident():
+            while order and len(resident) < self._resident() + waited:
                 resident.append(self._begin(launch, order.pop()))
             group = self.rng.choice(resident)
-            self._advance(launch, group)
+            # a workgroup that takes long may wait for one that did not begin yet
+            waited = min(waited + (self._advance(launch, group) is Status.BUDGET), MOST_RESIDENT)
             if len(group.ended) == len(group.waves):
                 resident.remove(group)
                 total += sum(wave.executed for wave in group.waves)
@@ -147,8 +151,8 @@ class Machine:
             waves.append(wave)
         return _Group(number, waves, shared, scratch)
 
-    def _advance(self, launch: Launch, group: _Group) -> None:
-        """Runs one wave of a workgroup for a while, and releases the barrier if all have come to it."""
+    def _advance(self, launch: Launch, group: _Group) -> Status:
+        """Runs one wave of a workgroup for a while, and releases the barrier if all have come to it; why it stopped."""
         ready = [w for w in group.waves if w.index not in group.waiting and w.index not in group.ended]
         wave = self.rng.choice(ready)
         status = self._run(launch, wave)
@@ -161,6 +165,7 @@ class Machine:
             raise HungWave(launch.name, wave.group, wave.index, pc, self.code.text(pc), launch.budget)
         if len(group.waiting) + len(group.ended) == len(group.waves):
             group.waiting.clear()
+        return status
 
     def _run(self, launch: Launch, wave: Wave) -> Status:
         """Runs a wave until it waits, ends, or its slice is over."""

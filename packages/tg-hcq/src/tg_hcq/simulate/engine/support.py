@@ -274,7 +274,10 @@ next:
   br i1 %more, label %look, label %no
 yes:
   %address.p = getelementptr i8, ptr %w, i64 $ADDRESS
-  %wide.offset = zext i32 %offset to i64
+  %step = select i1 %vector, i32 $ROW_BYTES, i32 4
+  %further = mul i32 %i, %step
+  %exact = add i32 %offset, %further
+  %wide.offset = zext i32 %exact to i64
   store i64 %wide.offset, ptr %address.p
   ret i1 true
 no:

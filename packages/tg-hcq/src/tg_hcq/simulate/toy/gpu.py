@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..engine import Access, AddressSpace, Launch, Machine, Memory, Trace, Wave, engine
+from ..engine import Access, AddressSpace, HostileMachine, Instruction, Launch, Machine, Memory, Trace, Wave, engine
 from .assembler import assemble
 from .encoding import decoder
-from .instructions import TOY
+from .instructions import LOADED, SCALAR_LOADED, SHARED_LOADED, TOY
 
 CODE, DATA = 0x10000, 0x7F00_0000_0000
 CODE_BYTES = DATA_BYTES = 1 << 16
+
+
+def _waits(instruction: Instruction) -> dict[int, int]:
+    """The immediate of ``s_wait``: a byte for each counter, of how many accesses may be left."""
+    return {counter: instruction.immediate >> 8 * counter & 0xFF for counter in (LOADED, SHARED_LOADED, SCALAR_LOADED)}
+
+
+def _drop(machine: Machine, wave: Wave, instruction: Instruction) -> None:
+    assert isinstance(machine, HostileMachine)
+    machine.drop(wave)
 
 
 class ToyGpu:
@@ -20,6 +30,7 @@ class ToyGpu:
       lanes: 32 or 64.
       seed: the order of workgroups and waves.
       trace: which waves are traced.
+      hostile: whether programs meet everything that hardware may do.
 
     Attributes:
       data: ``DATA_BYTES`` that programs find at ``DATA``.
@@ -38,12 +49,21 @@ class ToyGpu:
       [0, 1, 4, 9, 16]
     """
 
-    def __init__(self, lanes: int = 64, seed: int = 0, trace: Trace | None = None) -> None:
-        self.lanes, self.space, self.memory = lanes, AddressSpace(), Memory(CODE_BYTES + DATA_BYTES)
+    def __init__(self, lanes: int = 64, seed: int = 0, trace: Trace | None = None, hostile: bool = False) -> None:
+        self.lanes, self.space = lanes, AddressSpace()
+        self.memory = Memory(CODE_BYTES + DATA_BYTES, seed if hostile else None)
         self.space.map(CODE, self.memory, 0, CODE_BYTES, Access.READ | Access.EXECUTE)
         self.space.map(DATA, self.memory, CODE_BYTES, DATA_BYTES, Access.READ | Access.WRITE)
         self.data = self.memory.view[CODE_BYTES:]
-        self.machine = Machine(engine(TOY, lanes), self.space, decoder(lanes), seed=seed, trace=trace)
+        native, decode = engine(TOY, lanes, hostile), decoder(lanes)
+        self.machine: Machine
+        if hostile:
+            self.machine = HostileMachine(
+                native, self.space, decode, seed=seed, trace=trace, hosts={"s_drop_cache": _drop}, waits=_waits,
+                ordered=frozenset({LOADED, SHARED_LOADED}),
+            )  # fmt: skip
+        else:
+            self.machine = Machine(native, self.space, decode, seed=seed, trace=trace)
 
     def load(self, text: str, address: int = CODE, offset: int = 0) -> None:
         """Assembles a program for an address, and puts it so many bytes after the beginning of memory."""
@@ -74,7 +94,7 @@ class ToyGpu:
         self, groups: int = 1, waves: int = 1, shared_bytes: int = 0, scratch_bytes: int = 0,
         budget: int = 1 << 40, setup: Callable[[Wave], None] = lambda wave: None,
     ) -> int:  # fmt: skip
-        """Runs what was loaded; as :meth:`run`."""
+        """Runs what was loaded; as :meth:`run`. Caches are dropped before, and flushed after."""
 
         def begin(wave: Wave) -> None:
             wave.set_row(0, list(range(self.lanes)))
@@ -85,8 +105,13 @@ class ToyGpu:
             wave.set_scalar("s", DATA, 2, words=2)
             setup(wave)
 
-        return self.machine.run(Launch(
+        if isinstance(self.machine, HostileMachine):
+            self.machine.drop_all()
+        executed = self.machine.run(Launch(
             CODE, groups, waves, begin, shared_bytes, scratch_bytes, name="toy", budget=budget))  # fmt: skip
+        if isinstance(self.machine, HostileMachine):
+            self.machine.flush()
+        return executed
 
     def words(self, count: int, offset: int = 0) -> list[int]:
         """32-bit words of data."""
