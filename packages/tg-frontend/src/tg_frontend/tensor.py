@@ -124,7 +124,16 @@ class Tensor(Array):
     __setitem__ = ops.index_writing.__setitem__
     gather = ops.gather_scatter.gather
     scatter = ops.gather_scatter.scatter
+    scatter_add = ops.gather_scatter.scatter_add
     scatter_reduce = ops.gather_scatter.scatter_reduce
+    index_add = ops.index_update.index_add
+    index_copy = ops.index_update.index_copy
+    index_fill = ops.index_update.index_fill
+    index_put = ops.index_update.index_put
+    index_reduce = ops.index_update.index_reduce
+    bincount = ops.histogram.bincount
+    histc = ops.histogram.histc
+    histogram = ops.histogram.histogram
     masked_select = ops.selection.masked_select
     nonzero = ops.selection.nonzero
 

@@ -54,8 +54,8 @@ class Planner(ABC):
         nodes = nest.nodes()
         self.loads = loads_of(nest)
         self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]
-        self.work = max(
-            (prod(upper(nest.roots[r].extent) for r in n.free) for n in nodes), default=1) * max(1, len(nodes) // 4)
+        points = [*(n.free for n in nodes), *(s.roots for s in nest.stores)]
+        self.work = max(prod(upper(nest.roots[r].extent) for r in free) for free in points) * max(1, len(nodes) // 4)
         itemsize = max([n.dtype.itemsize for n in nodes if n.op is not NodeOp.INDEX] or [4])
         self.lanes = max(1, target.vector_bytes // max(itemsize, 1 if itemsize == 1 else 2))
         if itemsize < 4 and any(is_alu(n) for n in nodes):  # it may be computed in 32 bits

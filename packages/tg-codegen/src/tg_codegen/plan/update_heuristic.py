@@ -7,7 +7,7 @@ from tg_shape import coefficient, upper
 from ..machine.target import Target
 from ..nest.nest import Axis, Kind, Nest
 from ..nest.updates import ordered_roots
-from .actions import LoopAction, Mark, Outermost
+from .actions import LoopAction, Mark, Outermost, Split
 from .planner import Planner
 
 LINES_APART = 4
@@ -38,10 +38,16 @@ class UpdatePlanner(Planner):
         if self.threaded:
             loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and self.divides(a)]
             if loops:
-                axis = max(loops, key=lambda a: upper(a.extent))
-                self.do(Outermost(axis.name))
-                self.do(Mark(axis.name, Kind.THREAD))
+                self.divide(max(loops, key=lambda a: upper(a.extent)))
         return self.actions
+
+    def divide(self, axis: Axis) -> None:
+        """Gives each thread one part of a loop, and the rest of the loop its place: an index is read once a thread."""
+        part = -(-upper(axis.extent) // self.target.threads)
+        if part > 1 and isinstance(axis.extent, int) and axis.extent % part == 0:
+            self.do(Split(axis.name, part, Kind.LOOP))
+        self.do(Outermost(axis.name))
+        self.do(Mark(axis.name, Kind.THREAD))
 
     def divides(self, axis: Axis) -> bool:
         """Whether threads may divide a loop: it meets nowhere, and is long enough for the parts to lie well apart."""

@@ -13,16 +13,15 @@ from ..array.axes import iota
 from ..array.computing import copied
 from ..array.movement import stretch
 from ..array.positions import signed
-from ..array.shapes import broadcast_shape
 from ..array.writing import as_value
-from ..autograd.functions import Max, TakeAlong
+from ..autograd.functions import Scatter, ScatterAdd, ScatterMax, ScatterProd, TakeAlong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-_REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def _along(x: A, dim: int, index: Any, what: str) -> tuple[int, A]:
@@ -63,21 +62,18 @@ def gather(x: A, dim: int, index: A) -> A:
     return found.reshape(at.shape)
 
 
-def _one_hots(x: A, axis: int, at: A, src: Any, what: str) -> tuple[A, A]:
-    """Where element m goes to position k, (pre, m, k, post), and the sources, (pre, m, 1, post)."""
+def _sources(x: A, at: A, src: Any, what: str) -> A:
+    """A value for each position.
+
+    Raises:
+      ValueError: if there are too few.
+    """
     value = as_value(x, src, what)
     if value.shape == ():
-        value = stretch(value, at.shape)
+        return stretch(value, at.shape)
     if value.ndim != x.ndim or any(not _not_above(a, b) for a, b in zip(at.shape, value.shape, strict=True)):
         raise ValueError(f"{what}: a source of shape {value.shape} is smaller than the index of shape {at.shape}")
-    value = value.shrink([(0, d) for d in at.shape])
-    around = [(0, 0) if i == axis else (0, d - at.shape[i]) for i, d in enumerate(x.shape)]
-    at, value = at.pad(around, value=-1), value.pad(around)
-    pre, post = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
-    m, n = at.shape[axis], x.shape[axis]
-    targets = iota(type(x), n, at.dtype if at.dtype.itemsize > 4 else dtypes.int32, x.device).reshape((1, 1, n, 1))
-    hit = at.reshape((pre, m, 1, post)).eq(targets)
-    return hit, value.reshape((pre, m, 1, post))
+    return value.shrink([(0, d) for d in at.shape])
 
 
 def scatter(x: A, dim: int, index: A, src: Any, reduce: str | None = None) -> A:
@@ -104,15 +100,25 @@ def scatter(x: A, dim: int, index: A, src: Any, reduce: str | None = None) -> A:
     axis, at = _along(x, dim, index, "scatter")
     if x.ndim == 0:
         return scatter(x.reshape((1,)), 0, at.reshape((1,)), src).reshape(())
-    hit, value = _one_hots(x, axis, at, src, "scatter")
-    pre, m, n, post = broadcast_shape("scatter", hit.shape, value.shape)
-    order = iota(type(x), m, dtypes.int32, x.device).reshape((1, m, 1, 1)) + 1
-    last = stretch(hit.where(order, 0), (pre, m, n, post))._apply(Max((1,))) if m != 0 else None
-    if last is None:
+    value = _sources(x, at, src, "scatter")
+    if at.numel() == 0 or x.numel() == 0:
         return copied(x)
-    last = last.reshape((pre, n, post))
-    found = value.reshape((pre, m, post))._apply(TakeAlong(), last - 1)
-    return (last > 0).where(found, x.reshape((pre, n, post))).reshape(x.shape)
+    return x._apply(Scatter(axis), at, value)
+
+
+def scatter_add(x: A, dim: int, index: A, src: Any) -> A:
+    """This tensor with ``src`` added at the positions ``index`` along ``dim``, as :func:`scatter_reduce` by sums.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the index holds no integers, or the source has another dtype.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 1, 1]).scatter_add(0, Tensor([2, 2]), Tensor([5, 7]))
+      Tensor([ 1,  1, 13])
+    """
+    return scatter_reduce(x, dim, index, src, "sum")
 
 
 def scatter_reduce(x: A, dim: int, index: A, src: Any, reduce: str, include_self: bool = True) -> A:
@@ -130,34 +136,45 @@ def scatter_reduce(x: A, dim: int, index: A, src: Any, reduce: str, include_self
       >>> Tensor([1, 1, 1]).scatter_reduce(0, Tensor([2, 2]), Tensor([5, 7]), reduce="sum")
       Tensor([ 1,  1, 13])
     """
-    if reduce not in _REDUCTIONS:
-        raise ValueError(f"scatter_reduce: reduce {reduce!r}; there are {', '.join(_REDUCTIONS)}")
+    if reduce not in REDUCTIONS:
+        raise ValueError(f"scatter_reduce: reduce {reduce!r}; there are {', '.join(REDUCTIONS)}")
     axis, at = _along(x, dim, index, "scatter_reduce")
     if x.ndim == 0:
         return scatter_reduce(x.reshape((1,)), 0, at.reshape((1,)), src, reduce, include_self).reshape(())
-    if at.numel() == 0:
+    value = _sources(x, at, src, "scatter_reduce")
+    if at.numel() == 0 or x.numel() == 0:
         return copied(x)
-    hit, value = _one_hots(x, axis, at, src, "scatter_reduce")
-    pre, n, post = hit.shape[0], x.shape[axis], hit.shape[3]
-    mine = x.reshape((pre, n, post))
-    reached = hit.any(1)
-    if reduce in ("sum", "mean"):
-        out = hit.where(value, 0).sum(1, dtype=sum_acc_dtype(x.dtype)).cast(x.dtype)
-        out = mine + out if include_self else out
-        if reduce == "mean":
-            count = hit.sum(1) + (1 if include_self else 0)
-            exact = x.dtype.kind == "float"
-            out = out / count.maximum(1).cast(x.dtype) if exact else out // count.maximum(1).cast(x.dtype)
-    elif reduce == "prod":
-        out = hit.where(value, 1).prod(1, dtype=sum_acc_dtype(x.dtype)).cast(x.dtype)
-        out = mine * out if include_self else out
-    elif reduce == "amax":
-        out = hit.where(value, dtypes.min(x.dtype)).max(1)
-        out = mine.maximum(out) if include_self else out
-    else:
-        out = hit.where(value, dtypes.max(x.dtype)).min(1)
-        out = mine.minimum(out) if include_self else out
-    return reached.where(out, mine).reshape(x.shape)
+    return combined(x, axis, at, value, reduce, include_self)
+
+
+def combined(x: A, axis: int, at: A, value: A, reduce: str, include_self: bool = True) -> A:
+    """:func:`scatter_reduce` of operands that fit: sums and products of narrow numbers are rounded once."""
+    if reduce in ("amax", "amin"):
+        if not include_self:
+            least = dtypes.min(x.dtype) if reduce == "amax" else dtypes.max(x.dtype)
+            x = x._apply(Scatter(axis), at, stretch(as_value(x, least, "scatter_reduce"), at.shape))
+        if reduce == "amax":
+            return x._apply(ScatterMax(axis), at, value)
+        return _turned(_turned(x)._apply(ScatterMax(axis), at, _turned(value)))
+    dtype = x.dtype
+    wide, value = x.cast(sum_acc_dtype(dtype)), value.cast(sum_acc_dtype(dtype))
+    if not include_self:
+        none = as_value(wide, 1 if reduce == "prod" else 0, "scatter_reduce")
+        wide = wide._apply(Scatter(axis), at, stretch(none, at.shape))
+    if reduce == "prod":
+        return wide._apply(ScatterProd(axis), at, value).cast(dtype)
+    out = wide._apply(ScatterAdd(axis), at, value)
+    if reduce == "mean":
+        one = as_value(x.cast(dtypes.int32), 1, "scatter_reduce")
+        own = stretch(one * int(include_self), x.shape)
+        count = own._apply(ScatterAdd(axis), at, stretch(one, at.shape)).maximum(1)
+        out = out / count.cast(out.dtype) if dtype.kind == "float" else out // count.cast(out.dtype)
+    return out.cast(dtype)
+
+
+def _turned(x: A) -> A:
+    """Numbers in their reverse order; twice, themselves."""
+    return -x if x.dtype.kind == "float" else x.bitwise_not()
 
 
 def one_hot(x: A, num_classes: int = -1) -> A:

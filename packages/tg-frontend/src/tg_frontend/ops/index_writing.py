@@ -11,12 +11,11 @@ from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint
 
 from ..array.array import A, Array
-from ..array.axes import iota
 from ..array.movement import stretch
 from ..array.shapes import broadcast_shape
 from ..array.writing import fitting, take_over, write
 from ..autograd.differentiation import MODE
-from ..autograd.functions import Max, Take
+from ..autograd.functions import Scatter, Take
 from ..host import transfer
 from ..memory import disk
 from .creation import ones_like
@@ -217,8 +216,4 @@ def _rows_replaced(x: A, at: A, new: A) -> A:
     m, (n, width) = at.shape[0], x.shape
     if 0 in (m, n, width):
         return x
-    targets = iota(type(x), n, at.dtype, x.device)
-    turn = iota(type(x), m, dtypes.int32, x.device).reshape((m, 1)) + 1
-    last = at.reshape((m, 1)).eq(targets).where(turn, 0)._apply(Max((0,))).reshape((n,))
-    found = new.reshape((1, m, width))._apply(Take(), last - 1).reshape((n, width))
-    return (last > 0).reshape((n, 1)).where(found, x)
+    return x._apply(Scatter(0), stretch(at.reshape((m, 1)), (m, width)), new)

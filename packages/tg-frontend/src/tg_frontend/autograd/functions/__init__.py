@@ -18,6 +18,7 @@ from .lookup import Take, TakeAlong
 from .memory import Cast, Contiguous, ContiguousBackward, Copy, Same
 from .movement import Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
+from .scattering import Scatter, ScatterAdd, ScatterMax, ScatterProd
 from .unary import Abs, Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
 
 __all__ = [
@@ -53,6 +54,10 @@ __all__ = [
     "Remainder",
     "Reshape",
     "Same",
+    "Scatter",
+    "ScatterAdd",
+    "ScatterMax",
+    "ScatterProd",
     "Seen",
     "Shrink",
     "Sigmoid",

@@ -1,14 +1,17 @@
-"""Reading at computed positions, with the gradient as a sum over a one-hot comparison."""
+"""Reading at computed positions, with the gradient as an update of zeros."""
 
 from __future__ import annotations
 
-from tg_dtype import DType, can_safe_cast, dtypes
+from tg_dtype import DType, can_safe_cast, dtypes, sum_acc_dtype
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import prod, sint, upper
 
 from .base import Function, Grads, splat, total
+from .updating import updated
 
 _LARGEST_INT32 = (1 << 31) - 1
+_COMPARED = 2
+"""Elements of a row, at the most, for which comparing positions costs less than writing the row a second time."""
 
 
 def _index_dtype(size: sint) -> DType:
@@ -48,6 +51,25 @@ def _scalar(like: LazyBuffer, value: sint) -> LazyBuffer:
     return single.reshape((1,) * len(like.shape)).expand(like.shape)
 
 
+def _put_back(grad: LazyBuffer, index: LazyBuffer, shape: tuple[sint, ...]) -> LazyBuffer:
+    """What flows back to a table of ``shape`` (pre, n, post) from elements that were read at ``index`` (pre, m, post).
+
+    Few of each row are compared with all positions, which shares the kernel of whoever uses the result.
+    """
+    pre, n, post = shape
+    m = index.shape[1]
+    if upper(m) > _COMPARED:
+        wide = grad.cast(sum_acc_dtype(grad.dtype))
+        zeros = LazyBuffer.const(0, wide.dtype, shape, grad.device)
+        return updated(zeros, 1, index, wide, Ops.ADD).cast(grad.dtype)
+    full = (pre, m, n, post)
+    index = _narrowed(index, n, _index_dtype(prod(shape)))
+    hit = index.reshape((pre, m, 1, post)).expand(full)
+    hit = hit.alu(Ops.CMPEQ, _positions(full, 2, index.dtype, grad.device))
+    value = grad.reshape((pre, m, 1, post)).expand(full)
+    return total(hit.alu(Ops.WHERE, value, splat(value, 0)), (1,)).reshape(shape)
+
+
 class Take(Function):
     """Whole slices along one axis: shape (pre, n, post) and an index of shape (m,) give (pre, m, post).
 
@@ -73,13 +95,8 @@ class Take(Function):
         return x.gather(_guarded(flat, place, n))
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        pre, n, post = self.shape
         m = self.index.shape[0]
-        full = (pre, m, n, post)
-        index = _narrowed(self.index, n, _index_dtype(prod(self.shape)))
-        hit = index.reshape((1, m, 1, 1)).expand(full).alu(Ops.CMPEQ, _positions(full, 2, index.dtype, grad.device))
-        value = grad.reshape((pre, m, 1, post)).expand(full)
-        return total(hit.alu(Ops.WHERE, value, splat(value, 0)), (1,)).reshape(self.shape), None
+        return _put_back(grad, self.index.reshape((1, m, 1)).expand(grad.shape), self.shape), None
 
 
 class TakeAlong(Function):
@@ -101,11 +118,4 @@ class TakeAlong(Function):
         return x.gather(_guarded(flat, index, n))
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        pre, n, post = self.shape
-        m = self.index.shape[1]
-        full = (pre, m, n, post)
-        index = _narrowed(self.index, n, _index_dtype(prod(self.shape)))
-        hit = index.reshape((pre, m, 1, post)).expand(full)
-        hit = hit.alu(Ops.CMPEQ, _positions(full, 2, index.dtype, grad.device))
-        value = grad.reshape((pre, m, 1, post)).expand(full)
-        return total(hit.alu(Ops.WHERE, value, splat(value, 0)), (1,)).reshape(self.shape), None
+        return _put_back(grad, self.index, self.shape), None
