@@ -16,7 +16,9 @@ from tg_frontend.array import Array, array, base
 from tg_frontend.array.base import Base
 
 TABLES = (Path(inspect.getfile(Tensor)), Path(array.__file__), Path(base.__file__))
-MECHANISMS = {"nth_element", "order_keys", "searching", "streams", "updating"}  # what operations are made of
+MECHANISMS = {  # what operations are made of
+    "nth_element", "order_keys", "row_order", "searching", "streams", "updating",
+}  # fmt: skip
 SUBJECTS = [module for module in vars(ops).values() if isinstance(module, ModuleType)]
 
 

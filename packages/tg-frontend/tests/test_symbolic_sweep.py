@@ -37,7 +37,7 @@ ALIKE = (
     "zeros_like ones_like sum max min mean std var prod any all argmax argmin softmax log_softmax softmin "
     "logsumexp logcumsumexp cumsum cumprod cummax cummin flatten numel nbytes size normalize layernorm std_mean "
     "var_mean T sort argsort nonzero dropout dot topk diag expand flip transpose permute squeeze unsqueeze repeat "
-    "median nanmedian repeat_interleave chunk split len "
+    "median nanmedian msort repeat_interleave chunk split len "
     "amax amin aminmax count_nonzero nansum nanmean positive frac signbit nan_to_num frexp sinc logit deg2rad rad2deg "
     "glu tanhshrink softshrink hardshrink ravel atleast_1d atleast_2d atleast_3d flipud fliplr rot90"
 ).split()

@@ -220,6 +220,7 @@ class Tensor(Array):
     logcumsumexp = ops.scan.logcumsumexp
     sort = ops.sorting.sort
     argsort = ops.sorting.argsort
+    msort = ops.sorting.msort
     topk = ops.topk.topk
     kthvalue = ops.order_statistics.kthvalue
     median = ops.order_statistics.median

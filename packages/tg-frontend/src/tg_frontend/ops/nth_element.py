@@ -14,11 +14,11 @@ from tg_shape import upper
 from ..array.array import A
 from ..array.axes import iota
 from .gather_scatter import gather
+from .row_order import FEW, ordered, ranked
 from .scan import cumsum
 from .searching import lower_bound
 
 _BITS = 2  # of a key that one pass finds: passes are bound by memory until they compare with more than three prefixes
-_FEW = 128  # keys of a row that are compared each with each sooner than they are counted bit by bit
 _LEAST_BLOCK = 4  # keys: to look for the best blocks first saves nothing where they are smaller
 _HALF = 16  # bits of a number of keys, where a row has few
 
@@ -106,8 +106,10 @@ def least(keys: A, k: int) -> A:
     """
     n = keys.shape[1]
     assert isinstance(n, int)
-    if n <= _FEW:
+    if n <= FEW:
         return ranked(keys, k)
+    if k > n // 2:
+        return ordered(keys).shrink((None, (0, k)))
     width = 1 << (math.isqrt(n // k).bit_length() - 1)
     if width >= _LEAST_BLOCK:
         places = _candidates(keys, k, width).contiguous()
@@ -115,15 +117,4 @@ def least(keys: A, k: int) -> A:
     else:
         lead = _lead(keys, k)
     lead = lead.contiguous()
-    return gather(lead, 1, ranked(gather(keys, 1, lead).contiguous(), k))
-
-
-def ranked(keys: A, k: int) -> A:
-    """As :func:`least`: each key is compared with every other of its row, which is work of n squared."""
-    n = keys.shape[1]
-    i = iota(type(keys), n, dtypes.int32, keys.device)
-    mine, other = keys.unsqueeze(2), keys.unsqueeze(1)
-    earlier = i.reshape((1, 1, n)) < i.reshape((1, n, 1))
-    rank = ((other < mine) | (other.eq(mine) & earlier)).sum(2, dtype=dtypes.int32)
-    place = iota(type(keys), k, dtypes.int32, keys.device).reshape((1, k, 1))
-    return rank.unsqueeze(1).eq(place).where(i, 0).sum(2, dtype=dtypes.int32)
+    return gather(lead, 1, ordered(gather(keys, 1, lead).contiguous()))

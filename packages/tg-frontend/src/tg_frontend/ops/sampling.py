@@ -22,7 +22,7 @@ from .topk import topk
 
 
 def randperm(cls: type[A], n: int, device: str | None = None, dtype: DTypeLike | None = None) -> A:
-    """The integers from 0 to n - 1 in random order. The work grows with n squared.
+    """The integers from 0 to n - 1 in random order.
 
     Raises:
       ValueError: if ``n`` is negative.

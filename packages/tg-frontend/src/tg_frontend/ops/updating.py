@@ -13,7 +13,7 @@ from ..array.movement import stretch
 from ..array.positions import signed
 from ..array.shapes import broadcast_shape
 from ..array.writing import as_value
-from ..autograd.functions.updating import fetched, updated
+from ..autograd.functions.updating import arranged, fetched, updated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +96,26 @@ def fetch_update(table: A, index: A, value: Any, op: str = "add", axis: int = 0)
     place, at, new = _operands(table, index, value, op, axis)
     after, before = fetched(table.lazydata, place, at.lazydata, new.lazydata, OPS[op])
     return table._value(after), table._value(before)
+
+
+def arrange(value: A, places: A, axis: int = 0) -> A:
+    """Every element at its place along an axis: ``out[places[i]] = value[i]``.
+
+    Args:
+      value: the elements.
+      places: shape of ``value``; along the axis they are a permutation, which is not checked.
+      axis: along which the places are.
+
+    Returns:
+      Shape and dtype of ``value``.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.ops.updating import arrange
+      >>> arrange(Tensor([5, 6, 7]), Tensor([2, 0, 1])).tolist()
+      [6, 7, 5]
+    """
+    return value._value(arranged(axis, places.lazydata, value.lazydata))
 
 
 def _operands(table: A, index: A, value: Any, op: str, axis: int) -> tuple[int, A, A]:

@@ -53,3 +53,17 @@ def fetched(
     back = memory.st.shrink(((size, total),)).reshape(index.shape)
     new = memory.update(value, index, places(front, axis, index.shape), op, back)
     return new.seen(front), new.seen(back)
+
+
+def arranged(axis: int, index: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+    """``value`` in new memory, each element at its position along an axis: along it, the positions are all there are.
+
+    Args:
+      axis: one of the axes of the value.
+      index: positions, of the value's shape.
+      value: of any shape.
+    """
+    if 0 in value.shape:
+        return value
+    memory = LazyBuffer.empty(value.shape, value.dtype, value.device)
+    return memory.update(value, index, places(contiguous(value.shape), axis, value.shape))
