@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tg_dtype import dtypes
 from tg_frontend import Tensor
 from tg_lazy import Context
-from tg_runtime import Device, parse_dev
+from tg_runtime import Device, GlobalCounters, parse_dev
 
 Array = NDArray[Any]
 
@@ -128,6 +128,60 @@ def test_scans(backend: str) -> None:
     assert Tensor(long).cummax()[0].tolist() == np.maximum.accumulate(long).tolist()
     assert Tensor(4).cumsum().item() == 4 and Tensor.zeros(2, 0).cumsum(1).shape == (2, 0)
     same(Tensor([1000.0, 1000.0]).logcumsumexp(), [1000.0, 1000 + math.log(2)])
+
+
+INFINITE = [-math.inf] * 20 + [1.0, math.inf, 2.0, -math.inf] + [3.0] * 300
+
+
+@pytest.mark.parametrize("n", [15, 16, 17, 131, 257, 1009, 4099])
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+def test_long_scans(n: int, spread: float, backend: str) -> None:
+    """Of more than a block, and of blocks that are no whole number: along both axes, with numbers far apart."""
+    x = np.random.default_rng(n).standard_normal((2, n)).astype(np.float32) * np.float32(spread)
+    wide = x.astype(np.float64)
+    want = np.logaddexp.accumulate(wide, 1)
+    for got in (Tensor(x).logcumsumexp(1), Tensor(x.T.copy()).logcumsumexp(0).T):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(Tensor(wide).logcumsumexp(1).numpy(), want, rtol=1e-12)
+    for axis, data in ((1, x), (0, x.T)):
+        t = Tensor(np.ascontiguousarray(data))
+        values, at = t.cummax(axis)
+        most = np.maximum.accumulate(data, axis)
+        np.testing.assert_array_equal(values.numpy(), most)
+        np.testing.assert_array_equal(np.take_along_axis(data, at.numpy(), axis), most)
+        np.testing.assert_array_equal(t.cummin(axis)[0].numpy(), np.minimum.accumulate(data, axis))
+        np.testing.assert_allclose(t.cumsum(axis).numpy(), wide.cumsum(1) if axis else wide.T.cumsum(0),
+                                   rtol=1e-4, atol=1e-3 * spread)  # fmt: skip
+    near = 1 + x / (40 * spread)
+    np.testing.assert_allclose(Tensor(near).cumprod(1).numpy(), near.astype(np.float64).cumprod(1), rtol=2e-4)
+    whole = np.random.default_rng(n).integers(-9, 9, (2, n)).astype(np.int32)
+    assert Tensor(whole).cumsum(1).tolist() == whole.cumsum(1).tolist()
+    assert Tensor(whole).cumsum(1, dtype="int8").tolist() == whole.cumsum(1).astype(np.int8).tolist()
+
+
+def test_scans_of_infinities_and_nan(backend: str) -> None:
+    x = np.array(INFINITE)
+    with np.errstate(invalid="ignore"):
+        same(Tensor(x).logcumsumexp(), np.logaddexp.accumulate(x))
+        same(Tensor(-x).logcumsumexp(), np.logaddexp.accumulate(-x))
+        same(Tensor(x).cumsum(), x.cumsum())
+        same(Tensor(x).cumprod(0), x.cumprod())
+        same(Tensor(x).cummax()[0], np.maximum.accumulate(x))
+        x[150] = math.nan
+        same(Tensor(x).logcumsumexp(), np.logaddexp.accumulate(x))
+    same(Tensor(x).cummax()[0], np.maximum.accumulate(x))
+    same(Tensor(x).cummin()[0], np.minimum.accumulate(x))
+
+
+def test_a_running_sum_of_exponentials_takes_linear_work() -> None:
+    work = []
+    for n in (1 << 12, 1 << 14):
+        x = Tensor.ones(n).contiguous().realize()
+        x.logcumsumexp().realize()
+        GlobalCounters.reset()
+        x.logcumsumexp().realize()
+        work.append(GlobalCounters.global_ops)
+    assert work[1] < 5 * work[0]
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 0), (0, 3), (1, 1), (3, 0, 2)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from tg_dtype import ConstType, dtypes, sum_dtype
 from tg_lazy import Ops
@@ -16,54 +17,78 @@ from ..array.movement import stretch
 from ..array.operands import alu
 from ..autograd.functions import Function, Max, Prod, Sum
 from .creation import zeros_like
+from .elementwise import logaddexp
 from .softmax import logsumexp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 
-_BLOCK = 32  # elements of a running reduction that are combined each with each
+_BLOCK = 16  # elements of a running reduction that are combined each with each
+_HEAVY_BLOCK = 8  # likewise, where each pair takes an exponential
 _WHOLE = 256  # so many are one block, where that is little work
 _LITTLE = 1 << 16  # elements
 
 
-def _scan(x: A, axis: int, reduce: Callable[[tuple[int, ...]], Function], join: Callable[[A, A], A],
-          identity: ConstType) -> A:  # fmt: skip
-    """Along the last axis: element i combines the elements up to i."""
+class _Kind(NamedTuple):
+    """A running reduction.
+
+    Attributes:
+      reduce: combines the elements along an axis of a tensor, which goes away.
+      join: combines two.
+      identity: changes nothing.
+      block: elements that are combined each with each: fewer where that is much work.
+    """
+
+    reduce: Callable[[Any, int], Any]
+    join: Callable[[Any, Any], Any]
+    identity: ConstType
+    block: int = _BLOCK
+
+
+def _applied(function: Callable[[tuple[int, ...]], Function]) -> Callable[[Any, int], Any]:
+    def reduce(x: Any, axis: int) -> Any:
+        return x._apply(function((axis,))).reshape((*x.shape[:axis], *x.shape[axis + 1 :]))
+
+    return reduce
+
+
+def _scan(x: A, axis: int, kind: _Kind) -> A:
+    """Along an axis: element i combines the elements up to i."""
     order = [i for i in range(x.ndim) if i != axis]
     back = list(range(x.ndim - 1))
     back.insert(axis, x.ndim - 1)
-    return _scan_last(x.permute(*order, axis), reduce, join, identity).permute(*back)
+    return _scan_last(x.permute(*order, axis), kind).permute(*back)
 
 
-def _scan_last(x: A, reduce: Callable[[tuple[int, ...]], Function], join: Callable[[A, A], A],
-               identity: ConstType) -> A:  # fmt: skip
+def _scan_last(x: A, kind: _Kind) -> A:
     *lead, n = x.shape
+    identity, block = kind.identity, kind.block
     if not isinstance(n, int):  # as many as there can be, and of these as many as there are
         most = x.pad([*((0, 0) for _ in lead), (0, n.vmax - n)], value=identity)
-        return _scan_last(most, reduce, join, identity).shrink([*((0, dim) for dim in lead), (0, n)])
-    if n > _WHOLE or (n > _BLOCK and max_size(x.shape) > _LITTLE):
+        return _scan_last(most, kind).shrink([*((0, dim) for dim in lead), (0, n)])
+    if n > _WHOLE or (n > block and max_size(x.shape) > _LITTLE):
         # Blocks are scanned each by itself, then joined with the scan of the totals of the blocks before.
-        blocks = -(-n // _BLOCK)
-        widths = ((0, 0),) * len(lead) + ((0, blocks * _BLOCK - n),)
-        inner = _scan_last(x.pad(widths, value=identity).reshape((*lead, blocks, _BLOCK)), reduce, join, identity)
+        blocks = -(-n // block)
+        widths = ((0, 0),) * len(lead) + ((0, blocks * block - n),)
+        inner = _scan_last(x.pad(widths, value=identity).reshape((*lead, blocks, block)), kind)
         keep = tuple((0, dim) for dim in lead)
-        totals = inner.shrink((*keep, (0, blocks), (_BLOCK - 1, _BLOCK))).reshape((*lead, blocks))
-        before = _scan_last(totals, reduce, join, identity)
+        totals = inner.shrink((*keep, (0, blocks), (block - 1, block))).reshape((*lead, blocks))
+        before = _scan_last(totals, kind)
         before = before.pad(((0, 0),) * len(lead) + ((1, 0),), value=identity).shrink((*keep, (0, blocks)))
-        joined = join(before.reshape((*lead, blocks, 1)), inner)
-        return joined.reshape((*lead, blocks * _BLOCK)).shrink((*keep, (0, n)))
+        joined = kind.join(before.reshape((*lead, blocks, 1)), inner)
+        return joined.reshape((*lead, blocks * block)).shrink((*keep, (0, n)))  # type: ignore[no-any-return]
     rows = stretch(x.reshape((*lead, 1, n)), (*lead, n, n))
     i = iota(type(x), n, dtypes.int32, x.device)
     seen = i <= i.reshape((n, 1))
-    return seen.where(rows, identity)._apply(reduce((len(lead) + 1,))).reshape((*lead, n))
+    return kind.reduce(seen.where(rows, identity), len(lead) + 1)  # type: ignore[no-any-return]
 
 
-def _scanned(x: A, axis: int, what: str, reduce: Callable[[tuple[int, ...]], Function],
-             join: Callable[[A, A], A], identity: ConstType) -> A:  # fmt: skip
+def _scanned(x: A, axis: int, what: str, kind: _Kind) -> A:
     place = x._axis(axis, what)
-    return x if x.ndim == 0 or x.numel() == 0 else _scan(x, place, reduce, join, identity)
+    return x if x.ndim == 0 or x.numel() == 0 else _scan(x, place, kind)
 
 
 def cumsum(x: A, axis: int = 0, dtype: DTypeLike | None = None) -> A:
@@ -81,7 +106,7 @@ def cumsum(x: A, axis: int = 0, dtype: DTypeLike | None = None) -> A:
       Tensor([1, 3, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
-    return _scanned(x, axis, "cumsum", Sum, lambda a, b: a + b, 0)
+    return _scanned(x, axis, "cumsum", _Kind(_applied(Sum), lambda a, b: a + b, 0))
 
 
 def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
@@ -99,12 +124,13 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
       Tensor([1, 2, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
-    return _scanned(x, axis, "cumprod", Prod, lambda a, b: a * b, 1)
+    return _scanned(x, axis, "cumprod", _Kind(_applied(Prod), lambda a, b: a * b, 1))
 
 
 def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:
     place = x._axis(axis, what)
-    values = _scanned(x, axis, what, Max, lambda a, b: a.maximum(b), dtypes.min(x.dtype))
+    most = _Kind(_applied(Max), lambda a, b: a.maximum(b), dtypes.min(x.dtype))
+    values = _scanned(x, axis, what, most)
     if x.ndim == 0 or x.numel() == 0:
         return values, zeros_like(x, dtype=dtypes.int32)
     plain = x.detach()
@@ -112,7 +138,7 @@ def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:
     if x.dtype.kind == "float":
         hit = hit | plain.ne(plain)
     at = hit.where(counter(plain, place), 0)
-    return values, _scanned(at, axis, what, Max, lambda a, b: a.maximum(b), 0)
+    return values, _scanned(at, axis, what, most._replace(identity=0))
 
 
 def cummax(x: A, axis: int = 0) -> tuple[A, A]:
@@ -158,16 +184,5 @@ def logcumsumexp(x: A, axis: int = 0) -> A:
       >>> Tensor([0.0, 0.0, 0.0]).logcumsumexp().round(4)
       Tensor([0.    , 0.6931, 1.0986])
     """
-    place = x._axis(axis, "logcumsumexp")
-    floats = floating(x)
-    if x.ndim == 0 or x.numel() == 0:
-        return floats
-    order = [i for i in range(x.ndim) if i != place]
-    back = list(range(x.ndim - 1))
-    back.insert(place, x.ndim - 1)
-    rows = floats.permute(*order, place)
-    *lead, n = rows.shape
-    i = iota(type(x), n, dtypes.int32, x.device)
-    seen = i <= i.reshape((n, 1))
-    rows = seen.where(stretch(rows.reshape((*lead, 1, n)), (*lead, n, n)), -math.inf)
-    return logsumexp(rows, -1).permute(*back)
+    sums = _Kind(lambda rows, last: logsumexp(rows, last), lambda a, b: logaddexp(a, b), -math.inf, _HEAVY_BLOCK)
+    return _scanned(floating(x), axis, "logcumsumexp", sums)
