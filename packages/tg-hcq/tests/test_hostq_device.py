@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,21 @@ from tg_dtype import dtypes
 from tg_hcq import DeviceFault, HCQGraph, HCQProgram
 from tg_hcq.hostq import HostQueueDevice
 from tg_lazy import LazyBuffer, Ops, Storage
-from tg_runtime import Buffer, CompiledRunner, DevEntry, Device, DeviceError, ExecItem, buffer_of, capture, realize
+from tg_runtime import (
+    Buffer,
+    BufferCopy,
+    BufferXfer,
+    CompiledRunner,
+    DevEntry,
+    Device,
+    DeviceError,
+    ExecItem,
+    buffer_of,
+    capture,
+    profile,
+    realize,
+)
+from tg_runtime.testing.trace import spans
 
 PROBLEM = HostQueueDevice.unavailable(DevEntry("HOSTQ"))
 needs_compiler = pytest.mark.skipif(PROBLEM is not None, reason=f"HOSTQ compiles with what the CPU has: {PROBLEM}")
@@ -104,6 +119,38 @@ def test_a_graph_is_replayed_with_other_inputs() -> None:
 
 
 @needs_compiler
+def test_a_graph_of_two_devices_and_copies_between_them(tmp_path: Path) -> None:
+    values = np.arange(256, dtype=np.float32)
+    source = lazy(values)
+    items, node = captured_chain(source, 3)
+    with capture(items):
+        node = node.copy_to("HOSTQ:1")
+        node = node.alu(Ops.MUL, node).contiguous().copy_to("HOSTQ")
+        node = node.alu(Ops.ADD, source).contiguous()
+        realize([node])
+    assert sum(isinstance(item.prg, BufferXfer) for item in items) == 2
+    first = Device["HOSTQ"]
+    assert all(item.prg.device == "HOSTQ" or first.joins(item.prg) for item in items)
+    assert source.storage is not None
+    graph = HCQGraph(items, [buffer_of(source.storage)])
+    want = [(values * scale + 3) ** 2 + values * scale for scale in range(4)]
+    inputs = [buffer_from(values * scale) for scale in range(4)]
+    for repeat in range(60):
+        seconds = graph([inputs[repeat % 4]], {}, wait=repeat % 5 == 0)
+        assert (seconds is not None) == (repeat % 5 == 0)
+        if repeat % 3 == 0:
+            np.testing.assert_array_equal(read(node), want[repeat % 4])
+    with profile(tmp_path / "t.json") as recorded:
+        ExecItem(graph, [inputs[1]]).run()
+    tracks = spans(recorded.trace())
+    shown = [(key, event["name"]) for key, events in tracks.items() if key[0] != "host" for event in events]
+    assert sorted(name for _, name in shown) == sorted(item.prg.name for item in items)
+    assert {key for key, _ in shown} == {
+        ("HOSTQ", "compute queue"), ("HOSTQ", "copy queue"), ("HOSTQ:1", "compute queue"), ("HOSTQ:1", "copy queue"),
+    }  # fmt: skip
+
+
+@needs_compiler
 def test_graphs_refuse_what_they_cannot_run() -> None:
     values = np.arange(64, dtype=np.float32)
     items, _ = captured_chain(lazy(values), 1)
@@ -112,9 +159,13 @@ def test_graphs_refuse_what_they_cannot_run() -> None:
     foreign, _ = captured_chain(lazy(values, "CPU"), 1)
     with pytest.raises(DeviceError, match="is no kernel of a queue-driven device"):
         HCQGraph(foreign)
-    second, _ = captured_chain(lazy(values, "HOSTQ:1"), 1)
+    strange = [ExecItem(BufferCopy(256, "CPU", "HOSTQ"), [None, None])]
+    with pytest.raises(DeviceError, match="is no kernel of a queue-driven device"):
+        HCQGraph([*items, *strange])
+    strange = [ExecItem(BufferXfer(256, "CPU", "HOSTQ"), [None, None])]
     with pytest.raises(DeviceError, match="cannot be part of a graph on HOSTQ"):
-        HCQGraph([*items, *second])
+        HCQGraph([*items, *strange])
+    assert not Device["HOSTQ"].joins(strange[0].prg)
     with pytest.raises(DeviceError, match="misses a buffer"):
         HCQGraph([ExecItem(items[0].prg, [None, *items[0].bufs[1:]])])
 

@@ -124,7 +124,7 @@ class Steps:
         return [(item, self._sources(item)) for item in self.items]
 
     def _condensed(self) -> list[tuple[ExecItem, list[Source]]]:
-        """The items, runs of kernels of one device condensed into one where the device can do that."""
+        """The items, runs of kernels of one device, and of what its graphs take besides, condensed into one."""
         steps: list[tuple[ExecItem, list[Source]]] = []
         batch: list[ExecItem] = []
 
@@ -146,7 +146,11 @@ class Steps:
 
         for item in self.items:
             simple = isinstance(item.prg, CompiledRunner) and not item.prg.symbolic
-            if batch and (not simple or item.prg.device != batch[0].prg.device):
+            own = simple and bool(batch) and item.prg.device == batch[0].prg.device
+            if batch and not own and Device[batch[0].prg.device].joins(item.prg):
+                batch.append(item)
+                continue
+            if not own:
                 close()
             if simple:
                 batch.append(item)

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from tg_codegen import Renderer
 from tg_lazy import ContextVar
-from tg_runtime import Compiled, Compiler, DeviceError, Program
+from tg_runtime import BufferXfer, Compiled, CompiledRunner, Compiler, Device, DeviceError, Program
 from tg_runtime.host.interrupts import Uninterrupted
 from tg_runtime.telemetry.profiler import DeviceClock
 
@@ -122,6 +122,17 @@ class HCQCompiled(Compiled):
         self.check_fault()
         self.raise_error_state()
         self.allocator.reap()
+
+    def joins(self, step: object) -> bool:
+        """Copies within the group of devices that reach one another's memory, and kernels of these devices."""
+        if isinstance(step, BufferXfer):
+            names = [step.dest_device, step.src_device]
+        elif isinstance(step, CompiledRunner) and not step.symbolic:
+            names = [step.device]
+        else:
+            return False
+        allocators = [Device[name].allocator for name in names]
+        return all(isinstance(a, HCQAllocator) and a.peer_group == self.allocator.peer_group for a in allocators)
 
     # faults
 

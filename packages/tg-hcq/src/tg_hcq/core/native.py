@@ -9,6 +9,7 @@ The function takes the address of a record, whose words :data:`RECORD` names, 64
   end;
 - copies are rows (from, to, dwords): what was patched goes on to where the device reads it;
 - the queue's words are in use while the word at ``fence`` is less than that at ``serial``;
+- where ``dry`` is not 0, it only looks whether it would be done;
 - a ring is described by the words that :data:`RING` names, as :class:`~tg_hcq.core.ring.Ring` has them.
 
 Written as LLVM IR, which tg_runtime compiles and keeps on disk.
@@ -44,7 +45,7 @@ class Outcome(IntEnum):
 
 RECORD: Final = (
     "inputs", "input_count", "limits", "sums", "sum_count", "terms", "rows", "fresh", "values", "spaces", "known",
-    "counters", "counter_count", "copies", "copy_count", "fence", "serial", "ring", "words", "word_count",
+    "counters", "counter_count", "copies", "copy_count", "fence", "serial", "ring", "words", "word_count", "dry",
 )  # fmt: skip
 RING: Final = (
     "base", "dwords", "entry_dwords", "scale", "wraps", "filler", "fills", "token", "tells_token",
@@ -346,6 +347,12 @@ patch_begin:
   %first = phi i64 [ 0, %room ], [ %start, %enough ]
   %whole = phi i64 [ 0, %room ], [ %left, %enough ]
   %from = phi i64 [ 0, %room ], [ %position, %enough ]
+  %dry = field i64 %record dry
+  %only_looks = icmp ne i64 %dry, 0
+  br i1 %only_looks, label %looked, label %patch
+looked:
+  ret i64 @DONE
+patch:
   %values = field ptr %record values
   %rows = field ptr %record rows
   %spaces = field ptr %record spaces
@@ -355,8 +362,8 @@ patch_begin:
   store i64 1, ptr %known
   br label %value_next
 value_next:
-  %v = phi i64 [ 0, %patch_begin ], [ %v1, %value_done ]
-  %r0 = phi i64 [ 0, %patch_begin ], [ %r_end, %value_done ]
+  %v = phi i64 [ 0, %patch ], [ %v1, %value_done ]
+  %r0 = phi i64 [ 0, %patch ], [ %r_end, %value_done ]
   %v_more = icmp ult i64 %v, %sum_count
   br i1 %v_more, label %value, label %patched
 value:

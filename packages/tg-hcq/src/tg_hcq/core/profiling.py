@@ -33,7 +33,7 @@ class ProfiledDevice(Protocol):
         """Waits for everything submitted."""
 
 
-def _calibrate(device: ProfiledDevice) -> None:
+def calibrate(device: ProfiledDevice) -> None:
     """Reads the device's clock a few times between two readings of the host's."""
     signal = device.new_signal()
     for _ in range(_SAMPLES):
@@ -96,7 +96,7 @@ def begin(
         if not nanoseconds(stop):
             raise DeviceError(f"{device.device}: {told.name} was not submitted, or the device was reset since")
         if not device.clock_known:
-            _calibrate(device)
+            calibrate(device)
         told.on_device(track, nanoseconds(start), nanoseconds(stop), device.clock, name, args)
 
     def end(queue: HWQueue) -> None:

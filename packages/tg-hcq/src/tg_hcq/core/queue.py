@@ -92,7 +92,7 @@ class HWQueue(ABC):
         self._lock = threading.Lock()
         self._sealed_for: QueueDevice | None = None
         self._fence: HCQSignal | None = None
-        self._serial, self._generation, self._content = Counter(), 0, 0
+        self._serial, self._generation = Counter(), 0
         self._replay: Replay | None = None
         self._memory: HCQBuffer | None = None
         self._sent = array("I")
@@ -299,6 +299,21 @@ class HWQueue(ABC):
           ContentLost: if the device was reset, and the content of a buffer is lost that a launch uses.
           DeviceTimeout: if the previous submission, whose words are to be patched, does not end.
         """
+        self._go(device, var_vals, dry=False)
+        return self
+
+    def prepare(self, device: QueueDevice, var_vals: Mapping[Variable, int] | None = None) -> Self:
+        """Waits until ``submit`` with these values would not: its words are in use no more, and the ring has room.
+
+        Raises:
+          ValueError: as of ``submit``.
+          DeviceFault: as of ``submit``.
+          DeviceTimeout: if the previous submission does not end, or the ring does not empty.
+        """
+        self._go(device, var_vals, dry=True)
+        return self
+
+    def _go(self, device: QueueDevice, var_vals: Mapping[Variable, int] | None, dry: bool) -> None:
         device.raise_error_state()
         with self._lock:
             if self._replay is None:
@@ -307,20 +322,19 @@ class HWQueue(ABC):
             assert replay is not None and owner is not None
             if owner is not device:
                 raise ValueError(f"the queue belongs to {owner.device}, not {device.device}")
-            if self._content != device.generation:
-                self._require_content(device.generation)
+            if self._generation != device.generation:
+                self._begin_again(device.generation)
             ring = self._ring(device)
             replay.send(ring, self._sent)
             if self._serial.value == SERIAL.vmax and self._fence is not None:
                 self._settle()
                 self._fence.value = self._serial.value = 0
             values = _NO_VALUES if var_vals is None else var_vals
-            while (outcome := replay(values)) is not Outcome.DONE:
+            while (outcome := replay(values, dry)) is not Outcome.DONE:
                 if outcome is Outcome.BUSY:
                     self._settle()
                 else:
                     ring.wait(len(self._sent), device.timeout_ms)
-        return self
 
     def complete(self, device: QueueDevice) -> Self:
         """Seals the queue for ``device``, as its first submission would.
@@ -352,30 +366,26 @@ class HWQueue(ABC):
         self._kept.append(signal)
         return signal.address
 
-    def _require_content(self, generation: int) -> None:
-        """Raises if a reset since the last submission lost the content of a buffer that a launch uses."""
+    def _begin_again(self, generation: int) -> None:
+        """After a reset: raises if it lost the content of a buffer that a launch uses; no submission is on its way."""
         for kept in self._kept:
             for buffer in kept.bufs if isinstance(kept, HCQArgsState) else ():
                 _ = buffer.address
-        self._content = generation
+        if self._fence is not None:
+            self._fence.value = self._serial.value
+        self._generation = generation
 
     def _check_open(self) -> None:
         if self._sealed_for is not None:
             raise ValueError(f"the queue was submitted or bound to {self._sealed_for.device}: nothing can be appended")
 
     def _settle(self) -> None:
-        """Waits for the last submission, unless the device was reset since and has forgotten it."""
-        device, fence = self._sealed_for, self._fence
-        if device is None or fence is None:
-            return
-        if self._generation == device.generation:
-            fence.wait(self._serial.value)
-        else:
-            fence.value, self._generation = self._serial.value, device.generation
+        """Waits for the last submission."""
+        if self._fence is not None:
+            self._fence.wait(self._serial.value)
 
     def _fence_off(self, device: QueueDevice) -> None:
         """Has every submission set a signal at its end, which tells that its words are in use no more."""
-        self._generation = device.generation
         self._fence = device.new_signal()
         self.signal(self._fence, SERIAL).count(SERIAL, self._serial, 1)
 

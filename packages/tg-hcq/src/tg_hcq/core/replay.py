@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
+import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 
 from tg_runtime.host.interrupts import Uninterrupted
 from tg_shape import Variable
@@ -16,6 +16,7 @@ from .patch import PatchTable
 from .ring import Ring
 
 _PLACES = {name: place for place, name in enumerate(RECORD)}
+_DRY = _PLACES["dry"]
 
 
 class Counter:
@@ -70,6 +71,7 @@ class Replay:
         self._native: Callable[[int], int] | None = native_replay() if native else None
         self._fence: tuple[MMIO, Counter] | None = None
         self._ring: Ring | None = None
+        self._lock = threading.Lock()
         self._words = array("I")
         self._copies = array("Q")
         self._record = array("Q", bytes(8 * len(RECORD)))
@@ -113,8 +115,8 @@ class Replay:
         self._set(ring=described, words=words, word_count=len(words))
         self._ring, self._words, self._kept = ring, words, (*self._kept, described)
 
-    def __call__(self, var_vals: Mapping[Variable, int]) -> Outcome:
-        """Does it once.
+    def __call__(self, var_vals: Mapping[Variable, int], dry: bool = False) -> Outcome:
+        """Does it once, or, if ``dry``, only looks whether it would be done.
 
         Returns:
           :attr:`Outcome.DONE`, or what is to be waited for; nothing has changed then.
@@ -124,7 +126,7 @@ class Replay:
             nothing has changed then.
         """
         if self._native is None:
-            return self._in_python(var_vals)
+            return self._in_python(var_vals, dry)
         try:
             self.table.fill(var_vals)
         except (KeyError, struct.error):
@@ -132,13 +134,11 @@ class Replay:
             raise
         if self.table.derived:
             self.table.derive(self._everything(var_vals))
-        if self._ring is None:
+        with self._lock if self._ring is None else self._ring.lock:
+            self._record[_DRY] = dry
             outcome = self._native(self._call)
-        else:
-            with self._ring.lock:
-                outcome = self._native(self._call)
         if outcome == Outcome.DONE:
-            if self._ring is not None:
+            if self._ring is not None and not dry:
                 self._ring.counts.append(len(self._words))
             return Outcome.DONE
         if outcome == Outcome.INPUT or outcome == Outcome.VALUE:
@@ -146,16 +146,18 @@ class Replay:
             raise AssertionError(f"native code refuses {var_vals}")
         return Outcome(outcome)
 
-    def _in_python(self, var_vals: Mapping[Variable, int]) -> Outcome:
+    def _in_python(self, var_vals: Mapping[Variable, int], dry: bool) -> Outcome:
         """What the native code does."""
         everything = self._everything(var_vals)
         self.table.check(everything)
         if self._fence is not None and self._fence[0][0] < self._fence[1].value:
             return Outcome.BUSY
-        with Uninterrupted(), nullcontext() if self._ring is None else self._ring.lock:
+        with Uninterrupted(), self._lock if self._ring is None else self._ring.lock:
             start = None if self._ring is None else self._ring.reserve(len(self._words))
             if self._ring is not None and start is None:
                 return Outcome.FULL
+            if dry:
+                return Outcome.DONE
             self.table.apply(self.table.resolve(everything), self._spaces)
             for at in range(0, len(self._copies), COPY_COLUMNS):
                 source, to, dwords = self._copies[at : at + COPY_COLUMNS]

@@ -91,7 +91,7 @@ class Timeline:
         # no signal between the lock, or the doorbell, and what is noted of it
         with Uninterrupted(), self.lock:
             self._device.raise_error_state()
-            self._make_room()
+            self.make_room()
             queue.wait(self.signal, self.value - 1).memory_barrier()
             yield queue
             if queue.writes:
@@ -105,6 +105,16 @@ class Timeline:
         queue.wait(SIGNAL, VALUE - 1).memory_barrier()
         yield queue
         queue.signal(SIGNAL, VALUE)
+
+    def follow(self, queue: HWQueue, signal: Variable, last: Variable) -> None:
+        """Has a recorded queue, of this device or another, wait for what was submitted before.
+
+        Args:
+          queue: the queue.
+          signal: a variable for the signal's address; each submission finds its value.
+          last: a variable for the value that is waited for; each submission is given it.
+        """
+        queue.count(signal, self._where, 0).wait(signal, last)
 
     def replay(
         self, queue: HWQueue, var_vals: Mapping[Variable, int] | None = None, writes: Sequence[HCQBuffer] = ()
@@ -122,7 +132,7 @@ class Timeline:
         """
         # What is noted of a submission is noted by the call that rings the doorbell: a signal comes before or after it.
         with self.lock:
-            self._make_room()
+            self.make_room()
             if writes or queue.writes:
                 self.pending.add((self.epoch, self.value), [*queue.writes, *writes])
             queue.submit(self._device, var_vals)
@@ -176,7 +186,7 @@ class Timeline:
 
     def restart(self) -> None:
         """Forgets what was submitted. For a device that was reset."""
-        with self.lock:
+        with Uninterrupted(), self.lock:
             self.signal.value = self.value - 1  # other devices that wait for what was dropped go on
             self.epoch += 1
             self.signal, self._other = self._other, self.signal
@@ -188,7 +198,8 @@ class Timeline:
         assert isinstance(address, int)
         self._where.value = address
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
+        """Begins to count again where the next value would be beyond the limit; waits for the device then."""
         if self.value > self.limit:
             self.signal.wait(self.value - 1)
             self.restart()

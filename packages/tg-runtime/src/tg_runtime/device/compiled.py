@@ -116,6 +116,10 @@ class Compiled:
     def synchronize(self) -> None:
         """Waits until everything that was queued on the device is done."""
 
+    def joins(self, step: object) -> bool:
+        """Whether this device's graphs take a step that is no kernel of its own: a copy, a kernel of another device."""
+        return False
+
     def get_linearizer(self, ast: LazyOp) -> ProgramSpec:
         """The kernel of ``ast``, optimised as the settings say, with its linear UOps and its source."""
         return self.kernels.linearized(self, ast)

@@ -105,23 +105,31 @@ class KernelGraph(Runner, Generic[P]):
 
     def __init__(self, items: Sequence[ExecItem], inputs: Sequence[Buffer], program: type[P], kind: str) -> None:
         self.items, self.inputs = list(items), list(inputs)
+        self._program, self._kind = program, kind
         super().__init__(f"graph of {len(self.items)} kernels", self.items[0].prg.device if self.items else kind)
         self.runners: list[CompiledRunner] = []
         self.programs: list[P] = []
         for item in self.items:
-            runner = item.prg
-            if not isinstance(runner, CompiledRunner) or not isinstance(runner.program, program):
-                raise DeviceError(f"{runner!r} is no kernel of {kind}: it cannot be part of a graph of one")
-            if runner.device != self.device:
-                raise DeviceError(f"{runner!r} cannot be part of a graph on {self.device}")
-            self.runners.append(runner)
-            self.programs.append(runner.program)
-            self.op_estimate = self.op_estimate + runner.op_estimate
-            self.mem_estimate = self.mem_estimate + runner.mem_estimate
+            self.admit(item.prg)
+            self.op_estimate = self.op_estimate + item.prg.op_estimate
+            self.mem_estimate = self.mem_estimate + item.prg.mem_estimate
         self.num_kernels = len(self.items)
         self.vars = list(dict.fromkeys(var for runner in self.runners for var in runner.vars))
         self.kept: list[Buffer] = []
         self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
+
+    def admit(self, step: Runner) -> None:
+        """Takes a step in: its runner and its program.
+
+        Raises:
+          DeviceError: if it is no kernel of such a device, or of another one than the first.
+        """
+        if not isinstance(step, CompiledRunner) or not isinstance(step.program, self._program):
+            raise DeviceError(f"{step!r} is no kernel of {self._kind}: it cannot be part of a graph of one")
+        if step.device != self.device:
+            raise DeviceError(f"{step!r} cannot be part of a graph on {self.device}")
+        self.runners.append(step)
+        self.programs.append(step.program)
 
     def arguments(self, item: ExecItem) -> Iterator[Argument]:
         """What an item works on.
