@@ -15,7 +15,8 @@ METHODS = sorted(
     name for name in dir(Tensor)
     if not name.startswith("_") and callable(getattr(Tensor, name)) and name != "training"
 )  # fmt: skip
-LAYERS = [kind for kind in vars(nn).values() if inspect.isclass(kind)]
+ANY_ARGUMENTS = (nn.Identity, nn.ModuleDict, nn.ModuleList)  # the last two are a dict and a list
+LAYERS = [kind for kind in vars(nn).values() if inspect.isclass(kind) and kind not in ANY_ARGUMENTS]
 OPTIMIZERS = [nn.optim.SGD, nn.optim.Adam, nn.optim.AdamW]
 
 

@@ -18,7 +18,6 @@ from ..array.operands import as_tensor
 from ..array.positions import check_known, signed
 from ..host import transfer
 from .activation import logsigmoid
-from .creation import ones_like
 from .elementary import log
 from .softmax import log_softmax
 
@@ -131,13 +130,6 @@ def class_numbers(x: A, Y: Any, axis: int, ignore_index: int | None, what: str) 
     return counted.where(numbers, 0), counted
 
 
-def _weighted(x: A, weight: A, reduction: str) -> A:
-    """This loss, its mean being over weights."""
-    if reduction == "mean":
-        return (x * weight).sum() / weight.sum()
-    return reduced(x * weight, reduction)
-
-
 def sparse_categorical_crossentropy(
     x: A, Y: A, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
 ) -> A:
@@ -164,26 +156,49 @@ def sparse_categorical_crossentropy(
     return _class_loss(x, Y, x.ndim - 1, ignore_index, label_smoothing, reduction, what)
 
 
+def _by_class(x: A, weight: A, axis: int, what: str) -> A:
+    """A weight of each class, for every score."""
+    if weight.shape != (x.shape[axis],):
+        raise ValueError(f"{what}: weight of shape {weight.shape} for {x.shape[axis]} classes")
+    return stretch(weight.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim))), x.shape)
+
+
+def _over_rows(loss: A, weights: A | None, counted: A | None, reduction: str) -> A:
+    """Losses of rows, reduced; the mean is over weights, and over those that count."""
+    if counted is not None:
+        weights = counted.cast(loss.dtype) if weights is None else weights * counted.cast(weights.dtype)
+        loss = counted.where(loss, 0)
+    if weights is None or reduction != "mean":
+        return reduced(loss, reduction)
+    return loss.sum() / weights.sum()
+
+
 def _class_loss(
-    x: A, Y: Any, axis: int, ignore_index: int | None, label_smoothing: float, reduction: str, what: str
-) -> A:
+    x: A, Y: Any, axis: int, ignore_index: int | None, label_smoothing: float, reduction: str, what: str,
+    weight: A | None = None,
+) -> A:  # fmt: skip
     classes, counted = class_numbers(x, Y, axis, ignore_index, what)
-    logs = log_softmax(x, axis)
+    logs, weights = log_softmax(x, axis), None
+    if weight is not None:
+        by_class = _by_class(x, weight, axis, what)
+        logs, weights = logs * by_class, picked(by_class, classes, axis, what)
     loss = -picked(logs, classes, axis, what)
     if label_smoothing:
         loss = loss * (1 - label_smoothing) - logs.mean(axis) * label_smoothing
-    return reduced(loss, reduction) if counted is None else _weighted(loss, counted.cast(loss.dtype), reduction)
+    return _over_rows(loss, weights, counted, reduction)
 
 
 def cross_entropy(
-    x: A, Y: A, reduction: str = "mean", label_smoothing: float = 0.0, ignore_index: int | None = -100
-) -> A:
+    x: A, Y: A, reduction: str = "mean", label_smoothing: float = 0.0, ignore_index: int | None = -100,
+    weight: A | None = None,
+) -> A:  # fmt: skip
     """-sum(Y log softmax(x)), the classes lying along axis 1 (or the only axis).
 
     Args:
       Y: class numbers, of this tensor's shape without the class axis; or probabilities, of this tensor's shape.
       label_smoothing: share of the target that is spread over all classes.
       ignore_index: class number that does not count; None: all do.
+      weight: weight of each class; of class numbers the mean is over weights.
 
     Raises:
       ValueError: if the shapes do not fit, or there is no such reduction.
@@ -200,7 +215,7 @@ def cross_entropy(
         raise ValueError(f"{what}: scores of shape () have no classes")
     axis, y = min(1, x.ndim - 1), as_tensor(x, Y, what)
     if y.ndim != x.ndim:
-        return _class_loss(x, Y, axis, ignore_index, label_smoothing, reduction, what)
+        return _class_loss(x, Y, axis, ignore_index, label_smoothing, reduction, what, weight)
     if y.shape != x.shape or ignore_index not in (None, -100):
         raise ValueError(
             f"{what}: probabilities of shape {y.shape} for scores of shape {x.shape}"
@@ -209,7 +224,9 @@ def cross_entropy(
     target = y
     if label_smoothing:
         target = y * (1 - label_smoothing) + label_smoothing / value_of(x.shape[axis], x.shape)
-    return reduced(-(target * log_softmax(x, axis)).sum(axis), reduction)
+    logs = log_softmax(x, axis)
+    logs = logs if weight is None else logs * _by_class(x, weight, axis, what)
+    return reduced(-(target * logs).sum(axis), reduction)
 
 
 def nll_loss(
@@ -237,14 +254,5 @@ def nll_loss(
     axis = min(1, x.ndim - 1)
     y, counted = class_numbers(x, Y, axis, ignore_index, what)
     loss = -picked(x, y, axis, what)
-    if weight is None and counted is None:
-        return reduced(loss, reduction)
-    weights = ones_like(loss.detach())
-    if weight is not None:
-        if weight.shape != (x.shape[axis],):
-            raise ValueError(f"{what}: weight of shape {weight.shape} for {x.shape[axis]} classes")
-        rows = weight.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim)))
-        weights = picked(stretch(rows, x.shape), y, axis, what)
-    if counted is not None:
-        weights = weights * counted.cast(weights.dtype)
-    return _weighted(loss, weights, reduction)
+    weights = None if weight is None else picked(_by_class(x, weight, axis, what), y, axis, what)
+    return _over_rows(loss if weights is None else loss * weights, weights, counted, reduction)
