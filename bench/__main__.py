@@ -1,4 +1,4 @@
-"""The command: ``python -m bench [run|report|guard|earlier|search|list]``; see ``bench/README.md``."""
+"""The command: ``python -m bench [run|report|guard|earlier|search|engine|list]``; see ``bench/README.md``."""
 
 from __future__ import annotations
 
@@ -255,6 +255,13 @@ def beam_search(options: argparse.Namespace) -> int:
     return search.main(say)
 
 
+def software_gpu(options: argparse.Namespace) -> int:
+    """Measures the engine of software GPUs."""
+    from . import engine  # and what it measures, which other commands run in processes of their own
+
+    return engine.main(say)
+
+
 def show(options: argparse.Namespace) -> int:
     """Prints the workloads."""
     for workload in WORKLOADS.values():
@@ -306,13 +313,15 @@ def parser() -> argparse.ArgumentParser:
     earliers.set_defaults(action=compare)
     searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in about ten minutes")
     searches.set_defaults(action=beam_search)
+    engines = commands.add_parser("engine", help="what an instruction of a software GPU costs, as JSON")
+    engines.set_defaults(action=software_gpu)
     commands.add_parser("list", help="what can be measured").set_defaults(action=show)
     return top
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a command; without one, ``run``."""
-    names = ("run", "report", "guard", "earlier", "search", "list")
+    names = ("run", "report", "guard", "earlier", "search", "engine", "list")
     given = list(arguments)
     if not any(a in (*names, "-h", "--help") for a in given[:1]):
         given.insert(0, "run")
