@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Iterable
-from itertools import pairwise
 
 import pytest
 
@@ -178,8 +177,7 @@ def test_programs_are_prepared_in_threads_before_they_are_measured() -> None:
 
     ready: list[int] = []
     beam_search(row_sums(), CPU, measure, width=1, max_rounds=1, prepare=prepare, workers=2)
-    assert all(ready.count(number) == number - before for before, number in pairwise(sorted({0, *ready}))), (
-        "compilers take no cores while programs run")
+    assert len(set(ready)) == 2 < len(ready), "those of a round, and of the next: no compiler runs beside a program"
     assert threading.current_thread().name not in prepared.values()
 
 
