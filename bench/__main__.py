@@ -1,4 +1,4 @@
-"""The command: ``python -m bench [run|report|guard|earlier|search|engine|list]``; see ``bench/README.md``."""
+"""The command: ``python -m bench [run|report|guard|earlier|search|engine|hcq|list]``; see ``bench/README.md``."""
 
 from __future__ import annotations
 
@@ -262,6 +262,13 @@ def software_gpu(options: argparse.Namespace) -> int:
     return engine.main(say)
 
 
+def hardware_queues(options: argparse.Namespace) -> int:
+    """Measures submissions to hardware queues."""
+    from . import hcq  # as above
+
+    return hcq.main(say, options.add)
+
+
 def show(options: argparse.Namespace) -> int:
     """Prints the workloads."""
     for workload in WORKLOADS.values():
@@ -315,13 +322,16 @@ def parser() -> argparse.ArgumentParser:
     searches.set_defaults(action=beam_search)
     engines = commands.add_parser("engine", help="what an instruction of a software GPU costs, as JSON")
     engines.set_defaults(action=software_gpu)
+    queues = commands.add_parser("hcq", help="what a submission to a hardware queue costs, as JSON")
+    queues.add_argument("--add", default="", metavar="PATH", help="also put the figures in this record, for the page")
+    queues.set_defaults(action=hardware_queues)
     commands.add_parser("list", help="what can be measured").set_defaults(action=show)
     return top
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a command; without one, ``run``."""
-    names = ("run", "report", "guard", "earlier", "search", "engine", "list")
+    names = ("run", "report", "guard", "earlier", "search", "engine", "hcq", "list")
     given = list(arguments)
     if not any(a in (*names, "-h", "--help") for a in given[:1]):
         given.insert(0, "run")

@@ -11,6 +11,7 @@ from .libraries import OURS
 from .measure import Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
 from .record import Record, best_peer, measured, number, share, time_text, verdicts
+from .submissions import GOALS_US, SHOWN
 from .table import cell, cold_lines, first_run, libraries_of, pass_lines
 from .workloads import WORKLOADS
 
@@ -179,6 +180,20 @@ def _growth(record: Record) -> list[str]:
     ]  # fmt: skip
 
 
+def _queues(record: Record) -> list[str]:
+    if not record.hcq:
+        return []
+    rows = []
+    for name, what in SHOWN.items():
+        us, goal = record.hcq[name], GOALS_US.get(name)
+        rows.append([what, number(us), "" if goal is None else f"≤ {number(goal)} {_SIGN[us <= goal]}"])
+    return [
+        "## Hardware queues", "",
+        "What a submission costs the host, in µs: the best of 1,000 calls on HOSTQ, from the call until the doorbell "
+        "has been rung. `python -m bench hcq` repeats it.", "", *grid(["submission", "µs", "goal"], rows), "",
+    ]  # fmt: skip
+
+
 def _memory(record: Record) -> list[str]:
     parts: list[str] = []
     lines = footprint.training_lines(record, _MARKS)
@@ -300,6 +315,6 @@ def page(record: Record, held: Sequence[Record] = ()) -> str:
     record.rows = known
     lines = [
         *_intro(record), *_limits(record), *_table(record), *_warm_up(record), *_passes(record), *_growth(record),
-        *_memory(record), *(line for older in held for line in _held(older)), *_missed(record),
+        *_queues(record), *_memory(record), *(line for older in held for line in _held(older)), *_missed(record),
     ]  # fmt: skip
     return "\n".join(lines).rstrip() + "\n"

@@ -33,6 +33,7 @@ class Record:
       passes: the first runs of a workload, pass by pass, each as :mod:`bench.passes` prints it.
       footprint: workload, then library: what training takes in fresh processes.
       steps: workload, then way to run it: our process after many steps.
+      hcq: submissions to hardware queues, as :mod:`bench.hcq` prints them.
       complete: whether the run reached its end.
     """
 
@@ -48,6 +49,7 @@ class Record:
     passes: list[dict[str, Any]] = field(default_factory=list)
     footprint: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     steps: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    hcq: dict[str, float] = field(default_factory=dict)
     complete: bool = False
 
     def add(self, row: Row) -> None:
