@@ -203,6 +203,33 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} has no caches here")
 
+    def cumsum(self, x: Tensor, axis: int) -> Tensor:
+        """The sum of the elements up to each, along an axis."""
+        raise Unsupported(f"{self.name} has no running sum here")
+
+    def cumprod(self, x: Tensor, axis: int) -> Tensor:
+        """The product of the elements up to each, along an axis."""
+        raise Unsupported(f"{self.name} has no running product here")
+
+    def cummax(self, x: Tensor, axis: int) -> Tensor:
+        """The maximum of the elements up to each, along an axis."""
+        raise Unsupported(f"{self.name} has no running maximum here")
+
+    def logcumsumexp(self, x: Tensor, axis: int) -> Tensor:
+        """log(sum(exp(x))) of the elements up to each, along an axis."""
+        raise Unsupported(f"{self.name} has no running sum of exponentials here")
+
+    def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
+        """The hidden states of a long short-term memory in each step, which begins with zeros.
+
+        Args:
+          x: shape (steps, batch, inputs).
+          w_ih: shape (4 * hidden, inputs), in the order input, forget, cell, output.
+          w_hh: shape (4 * hidden, hidden).
+          bias: shape (4 * hidden,).
+        """
+        raise Unsupported(f"{self.name} has no recurrent layer here")
+
     def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
         """Rows of a table: shape (tokens, width) for as many tokens."""
         raise Unsupported(f"{self.name} looks up nothing here")

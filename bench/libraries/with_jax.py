@@ -154,6 +154,29 @@ class Jax(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.nn.gelu(x, approximate=True)
 
+    def cumsum(self, x: Tensor, axis: int) -> Tensor:
+        return self.np.cumsum(x, axis)
+
+    def cumprod(self, x: Tensor, axis: int) -> Tensor:
+        return self.np.cumprod(x, axis)
+
+    def cummax(self, x: Tensor, axis: int) -> Tensor:
+        return self.lax.cummax(x, axis)
+
+    def logcumsumexp(self, x: Tensor, axis: int) -> Tensor:
+        return self.lax.cumlogsumexp(x, axis)
+
+    def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
+        def step(state: Any, gates: Tensor) -> Any:
+            hidden, cell = state
+            into, forget, new, last = self.np.split(gates + hidden @ w_hh.T, 4, -1)
+            cell = self.nn.sigmoid(forget) * cell + self.nn.sigmoid(into) * self.np.tanh(new)
+            hidden = self.nn.sigmoid(last) * self.np.tanh(cell)
+            return (hidden, cell), hidden
+
+        start = self.np.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
+        return self.lax.scan(step, (start, start), x @ w_ih.T + bias)[1]
+
     def sin(self, x: Tensor) -> Tensor:
         return self.np.sin(x)
 

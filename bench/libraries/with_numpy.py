@@ -117,6 +117,32 @@ class Numpy(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
+    def cumsum(self, x: Tensor, axis: int) -> Tensor:
+        return np.cumsum(x, axis)
+
+    def cumprod(self, x: Tensor, axis: int) -> Tensor:
+        return np.cumprod(x, axis)
+
+    def cummax(self, x: Tensor, axis: int) -> Tensor:
+        return np.maximum.accumulate(x, axis)
+
+    def logcumsumexp(self, x: Tensor, axis: int) -> Tensor:
+        return np.logaddexp.accumulate(x, axis)
+
+    def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
+        def sigmoid(x: Tensor) -> Tensor:
+            return 1 / (1 + np.exp(-x))
+
+        gates = x @ w_ih.T + bias
+        hidden = cell = np.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
+        out = []
+        for step in gates:
+            into, forget, new, last = np.split(step + hidden @ w_hh.T, 4, -1)
+            cell = sigmoid(forget) * cell + sigmoid(into) * np.tanh(new)
+            hidden = sigmoid(last) * np.tanh(cell)
+            out.append(hidden)
+        return np.stack(out)
+
     def sin(self, x: Tensor) -> Tensor:
         return np.sin(x)
 

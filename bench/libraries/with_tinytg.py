@@ -152,6 +152,19 @@ class Tensors(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return x.gelu()
 
+    def cumsum(self, x: Tensor, axis: int) -> Tensor:
+        return x.cumsum(axis)
+
+    def cumprod(self, x: Tensor, axis: int) -> Tensor:
+        return x.cumprod(axis)
+
+    def cummax(self, x: Tensor, axis: int) -> Tensor:
+        found = x.cummax(axis)
+        return found[0] if isinstance(found, tuple) else found
+
+    def logcumsumexp(self, x: Tensor, axis: int) -> Tensor:
+        return x.logcumsumexp(axis)
+
     def sin(self, x: Tensor) -> Tensor:
         return x.sin()
 
@@ -202,6 +215,12 @@ class TinyTG(Tensors):
         tinytg = import_module("tinytg")
         self.tensor, self.nn, self.jit, self.variable = tinytg.Tensor, tinytg.nn, tinytg.TinyJit, tinytg.Variable
         self.version = version("tinytg")
+
+    def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
+        layer = self.nn.LSTM(w_ih.shape[1], w_hh.shape[1])
+        layer.weight_ih_l0, layer.weight_hh_l0 = w_ih, w_hh
+        layer.bias_ih_l0, layer.bias_hh_l0 = bias, None
+        return layer(x)[0]
 
     def tensors(self, run: Callable[[], None]) -> int:
         counters = import_module("tg_runtime").GlobalCounters

@@ -138,6 +138,23 @@ class Torch(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.f.gelu(x, approximate="tanh")
 
+    def cumsum(self, x: Tensor, axis: int) -> Tensor:
+        return self.torch.cumsum(x, axis)
+
+    def cumprod(self, x: Tensor, axis: int) -> Tensor:
+        return self.torch.cumprod(x, axis)
+
+    def cummax(self, x: Tensor, axis: int) -> Tensor:
+        return self.torch.cummax(x, axis).values
+
+    def logcumsumexp(self, x: Tensor, axis: int) -> Tensor:
+        return self.torch.logcumsumexp(x, axis)
+
+    def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
+        start = self.torch.zeros(1, x.shape[1], w_hh.shape[1], dtype=x.dtype)
+        weights = [w_ih, w_hh, bias, self.torch.zeros_like(bias)]
+        return self.torch.lstm(x, (start, start), weights, True, 1, 0.0, True, False, False)[0]
+
     def sin(self, x: Tensor) -> Tensor:
         return self.torch.sin(x)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..workload import Registry
-from . import attention, convolution, decode, dispatch, gemm, language, models, streaming, training
+from . import attention, convolution, decode, dispatch, gemm, language, models, recurrent, streaming, training
 
 _registry = Registry()
-for _module in (gemm, convolution, attention, streaming, dispatch, training, language, models, decode):
+for _module in (gemm, convolution, attention, streaming, dispatch, training, language, models, decode, recurrent):
     _module.register(_registry)
 
 WORKLOADS = _registry.items
