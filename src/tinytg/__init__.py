@@ -14,9 +14,19 @@ from tg_frontend import (
     associative_scan,
     cond,
     detect_anomaly,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
     scan,
     set_detect_anomaly,
     set_printoptions,
+    value_and_grad,
+    vjp,
+    vmap,
     while_loop,
 )
 from tg_lazy import Context
@@ -27,5 +37,6 @@ from . import nn
 
 __all__ = [
     "Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "associative_scan", "cond",
-    "detect_anomaly", "dtypes", "nn", "scan", "set_detect_anomaly", "set_printoptions", "while_loop",
+    "detect_anomaly", "dtypes", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "nn", "scan",
+    "set_detect_anomaly", "set_printoptions", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every gradient, and the gradient of that, against finite differences in double precision."""
+"""Every gradient, and the gradient of that, against finite differences; and vmap of all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tg_frontend import Tensor
+from tg_frontend import Tensor, vmap
 from tg_lazy import Context
 from tg_runtime import Device
 
@@ -237,6 +237,30 @@ def test_operations(name: str) -> None:
     check(*CASES[name])
 
 
+def check_vmap(function: Callable[..., Tensor], arrays: list[Array]) -> None:
+    """``vmap`` against a loop: the values, and their gradients."""
+    many = [np.stack([array * factor for factor in (1, 0.95, 0.9)]) for array in arrays]
+    tensors = [Tensor(array, requires_grad=True) for array in many]
+    out = vmap(function)(*tensors)
+    each = [function(*[tensor[i] for tensor in tensors]) for i in range(3)]
+    loop = each[0].stack(*each[1:])
+    assert out.dtype is loop.dtype
+    np.testing.assert_allclose(out.numpy(), loop.numpy(), rtol=1e-9, atol=1e-12)
+    weights = Tensor(np.random.default_rng(3).standard_normal(tuple(int(str(d)) for d in loop.shape)))
+    found, wanted = [(one * weights).sum().gradient(*tensors, materialize_grads=True) for one in (out, loop)]
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", [*UNARY, *POSITIVE, *CASES])
+def test_vmap_is_a_loop(name: str) -> None:
+    if name in CASES:
+        check_vmap(*CASES[name])
+    else:
+        function = (lambda x: x.cummax()[0]) if name == "cummax" else method(name)
+        check_vmap(function, [numbers(3, 4, low=0.2 if name in POSITIVE else None)])
+
+
 def written(a: Tensor, b: Tensor) -> Tensor:
     c = Tensor(np.zeros((4, 5)))
     c[1:3, ::2] = b
@@ -246,6 +270,7 @@ def written(a: Tensor, b: Tensor) -> Tensor:
 
 def test_setitem() -> None:
     check(written, [numbers(4, 5), numbers(2, 3, seed=1)])
+    check_vmap(written, [numbers(4, 5), numbers(2, 3, seed=1)])
 
 
 COMPILED = ["matmul", "conv2d", "conv2d groups", "max_pool2d", "cumsum", "pow", "einsum", "attention", "cat", "slices"]

@@ -9,10 +9,14 @@ from .jit.tinyjit import TinyJit
 from .tensor import Tensor
 from .transform.associative import associative_scan
 from .transform.branch import cond
+from .transform.derivatives import grad, hvp, jvp, value_and_grad, vjp
+from .transform.jacobians import hessian, jacfwd, jacobian, jacrev
 from .transform.scan import scan
+from .transform.vectorization import vmap
 from .transform.while_loop import while_loop
 
 __all__ = [
-    "JIT", "JitError", "Tensor", "TinyJit", "associative_scan", "cond", "detect_anomaly", "nn", "scan",
-    "set_detect_anomaly", "set_printoptions", "while_loop",
+    "JIT", "JitError", "Tensor", "TinyJit", "associative_scan", "cond", "detect_anomaly", "grad", "hessian", "hvp",
+    "jacfwd", "jacobian", "jacrev", "jvp", "nn", "scan", "set_detect_anomaly", "set_printoptions", "value_and_grad",
+    "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -126,6 +126,17 @@ def open_leaves(root: Node) -> list[Node]:
     return list(found.values())
 
 
+def depends_on_a_wish(root: Node) -> bool:
+    """Whether a leaf on which ``root`` depends requires a gradient, whatever the tensors between them say."""
+    if root._ctx is None:
+        return root.requires_grad is True
+    for node in operands_first(root, through_open=True):
+        assert node._ctx is not None
+        if any(parent._ctx is None and parent.requires_grad is True for parent in operands(node._ctx)):
+            return True
+    return False
+
+
 def operands(function: Function) -> Sequence[Node]:
     """The operands of a function as they were when it was applied."""
     parents: Any = function.parents
@@ -253,15 +264,18 @@ def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> No
         seen.add(base)
 
 
-def differentiate_again(root: Node, seed: Node, targets: Sequence[Node] | None) -> list[tuple[Node, Any]]:
+def differentiate_again(
+    root: Node, seed: Node, targets: Sequence[Node] | None, ends: Container[int] = ()
+) -> list[tuple[Node, Any]]:
     """As :func:`differentiate`; of tensors, and gives such, which can be differentiated.
 
     Args:
       root: what is differentiated.
       seed: of its shape and dtype. The results can be differentiated at it, too.
       targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
+      ends: ids of tensors behind which nothing is looked at.
     """
-    order = operands_first(root, targets is not None)
+    order = operands_first(root, targets is not None, ends)
     with Switch(MODE, "recording", True), Switch(MODE, "repeating", True):
         found = differentiate(root, Recorded(seed), targets, order)
         return [(node, grad.tensor._apply(Same())) for node, grad in found]

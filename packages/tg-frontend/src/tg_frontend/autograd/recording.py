@@ -232,10 +232,10 @@ def _of(tensor: Any, kept: LazyBuffer, function: Function, node: Any) -> Recorde
     return Recorded(stand_in(tensor, kept))
 
 
-def stand_in(tensor: Any, value: LazyBuffer) -> Any:
-    """A tensor of this value whose gradient is that of ``tensor``."""
+def stand_in(tensor: Any, value: LazyBuffer, always: bool = False) -> Any:
+    """A tensor of this value whose gradient is that of ``tensor``; a leaf, unless ``always``, if that refuses one."""
     out = type(tensor)._wrap(value, False)
-    if tensor._wants_grad is not False and value.dtype.kind == "float":
+    if always or (tensor._wants_grad is not False and value.dtype.kind == "float"):
         same = Same()
         same.parents, same.stamp = (tensor,), Clock.now
         same.wanted = tensor._wants_grad is True

@@ -1,1 +1,1 @@
-"""Functions of functions: loops over tensors whose body is compiled once."""
+"""Functions of functions: derivatives, many values at once, and loops whose body is compiled once."""
