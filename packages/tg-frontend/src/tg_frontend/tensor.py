@@ -222,6 +222,12 @@ class Tensor(Array):
     argsort = ops.sorting.argsort
     msort = ops.sorting.msort
     topk = ops.topk.topk
+    searchsorted = ops.searching.searchsorted
+    bucketize = ops.searching.bucketize
+    isin = ops.searching.isin
+    unique = ops.unique.unique
+    unique_consecutive = ops.unique.unique_consecutive
+    mode = ops.unique.mode
     kthvalue = ops.order_statistics.kthvalue
     median = ops.order_statistics.median
     nanmedian = ops.order_statistics.nanmedian

@@ -35,6 +35,7 @@ from . import (
     rounding,
     sampling,
     scan,
+    searching,
     selection,
     similarity,
     softmax,
@@ -42,6 +43,7 @@ from . import (
     special,
     statistics,
     topk,
+    unique,
     updating,
     windows,
 )
@@ -81,6 +83,7 @@ __all__ = [
     "rounding",
     "sampling",
     "scan",
+    "searching",
     "selection",
     "similarity",
     "softmax",
@@ -88,6 +91,7 @@ __all__ = [
     "special",
     "statistics",
     "topk",
+    "unique",
     "updating",
     "windows",
 ]

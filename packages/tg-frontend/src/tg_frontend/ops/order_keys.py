@@ -85,3 +85,14 @@ def key_rows(x: A, axis: int, descending: bool = False) -> A:
     if not isinstance(n, int):
         rows = rows.pad(((0, 0), (0, n.vmax - n)), value=dtypes.max(rows.dtype))
     return rows.contiguous()
+
+
+def elements(keys: A, dtype: DType) -> A:
+    """The elements of ``dtype`` whose keys, in rising order, these are; of the two zeros the positive one."""
+    if dtype.kind == "bool":
+        return keys.cast(dtype)
+    if dtype.kind == "uint":
+        return keys
+    sign = 1 << (dtype.bits - 1)
+    bits = keys ^ sign if dtype.kind == "int" else (keys < sign).where(alu(keys, Ops.NOT), keys ^ sign)
+    return bits._wrap(bits.lazydata.bitcast(dtype))

@@ -1,10 +1,25 @@
-"""Searching in what is in order."""
+"""Searching in what is in order: positions of values, bins, membership."""
 
 from __future__ import annotations
 
-from ..array.array import A
+from tg_dtype import dtypes, least_upper_dtype
+
+from ..array.array import A, Array
 from ..array.axes import iota
+from ..array.ingest import placed
+from ..array.operands import weak_dtype
 from ..array.positions import counting_dtype
+from .creation import full
+from .gather_scatter import gather
+from .order_keys import key_rows, order_keys
+from .predicates import isnan
+from .row_order import ordered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+_FEW = 16  # elements to which each of others is compared sooner than they are sorted
 
 
 def lower_bound(rows: A, values: A, right: bool = False) -> A:
@@ -36,3 +51,108 @@ def lower_bound(rows: A, values: A, right: bool = False) -> A:
         at = step(at, left // 2)
         left -= left // 2
     return step(at, 1) - start
+
+
+def _operand(x: A, other: Any, what: str) -> A:
+    """A number, a list or a tensor as a tensor beside ``x``."""
+    if isinstance(other, Array):
+        if other.device != x.device:
+            raise ValueError(f"{what}: operands on {x.device} and {other.device}; use .to()")
+        return x._wrap(other.lazydata)
+    if isinstance(other, (bool, int, float)):
+        return full(type(x), (), other, x.device).cast(weak_dtype(x.dtype, other))
+    return type(x)(other, device=placed(x.device))
+
+
+def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "right"] | None = None,
+                 sorter: A | None = None) -> A:  # fmt: skip
+    """Where values belong in this tensor, which is in order along its last axis: before equal ones (int32).
+
+    NaN is above all numbers, as :meth:`sort` has it. Whether the tensor is in order is not checked.
+
+    Args:
+      values: a number, or a tensor of any shape where this one is a vector, else with its shape but for the last axis.
+      right: behind equal ones.
+      side: ``"right"`` says the same in numpy's words.
+      sorter: positions that put the tensor in order, as :meth:`argsort` gives them.
+
+    Returns:
+      Shape of the values.
+
+    Raises:
+      ValueError: if the shapes do not fit, or ``side`` is neither.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 3, 5]).searchsorted(Tensor([3, 6])).tolist()
+      [1, 3]
+    """
+    if side not in (None, "left", "right"):
+        raise ValueError(f"searchsorted: side {side!r}; there are 'left' and 'right'")
+    if x.ndim == 0:
+        raise ValueError("searchsorted: one number is no sequence")
+    wanted = _operand(x, values, "searchsorted")
+    if x.ndim > 1 and (wanted.ndim != x.ndim or wanted.shape[:-1] != x.shape[:-1]):
+        raise ValueError(f"searchsorted: values of shape {wanted.shape} in rows of shape {x.shape}")
+    if sorter is not None:
+        x = gather(x, -1, sorter)
+    dtype = least_upper_dtype(x.dtype, wanted.dtype)
+    rows = key_rows(x.cast(dtype), x.ndim - 1)
+    keys = order_keys(wanted.cast(dtype))
+    keys = keys.reshape((1, wanted.numel())) if x.ndim == 1 else keys.reshape((rows.shape[0], wanted.shape[-1]))
+    at = lower_bound(rows, keys, right or side == "right").cast(dtypes.int32)
+    n = x.shape[-1]
+    return (at if isinstance(n, int) else at.minimum(n)).reshape(wanted.shape)
+
+
+def bucketize(x: A, boundaries: Any, right: bool = False) -> A:
+    """Between which boundaries, a vector in rising order, the elements are: 0 before the first one (int32).
+
+    Args:
+      boundaries: the first that is not less than the element bounds it from above.
+      right: the first that is greater does.
+
+    Raises:
+      ValueError: if the boundaries are no vector.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.5, 1.0], [2.5, 9.0]]).bucketize(Tensor([1.0, 2.0, 3.0])).tolist()
+      [[0, 0], [2, 3]]
+    """
+    edges = _operand(x, boundaries, "bucketize")
+    if edges.ndim != 1:
+        raise ValueError(f"bucketize: boundaries are a vector, got shape {edges.shape}")
+    return searchsorted(edges, x, right)
+
+
+def isin(x: A, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> A:
+    """Which elements are among others; NaN is among none.
+
+    Args:
+      test_elements: a number, a list or a tensor of any shape.
+      assume_unique: for those who come from elsewhere: it changes nothing.
+      invert: which are not.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2, 3]).isin([3, 1]).tolist()
+      [True, False, True]
+    """
+    others = _operand(x, test_elements, "isin").flatten()
+    dtype = least_upper_dtype(x.dtype, others.dtype)
+    mine, others = x.detach().cast(dtype), others.detach().cast(dtype)
+    count = others.numel()
+    if count == 0:
+        found = mine.ne(mine) & False
+    elif isinstance(count, int) and count <= _FEW:
+        found = mine.unsqueeze(-1).eq(others).any(-1)
+    else:
+        keys = key_rows(others, 0)
+        keys = gather(keys, 1, ordered(keys)).contiguous()
+        own = order_keys(mine).reshape((1, mine.numel()))
+        at = lower_bound(keys, own).minimum(count - 1)
+        found = x._wrap(keys.lazydata.gather(at.lazydata)).eq(own).reshape(x.shape)
+        if dtype.kind == "float":
+            found = found & ~isnan(mine)
+    return found.logical_not() if invert else found
