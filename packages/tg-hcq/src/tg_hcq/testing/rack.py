@@ -113,7 +113,7 @@ class FaultRack:
         """Skips a test that is about something the device has not.
 
         Raises:
-          Absent: always.
+          Absent: if it is called.
         """
         raise Absent(f"{self.opener} has no {what}")
 
