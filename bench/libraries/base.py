@@ -234,6 +234,10 @@ class Library(ABC):
         """Rows of a table: shape (tokens, width) for as many tokens."""
         raise Unsupported(f"{self.name} looks up nothing here")
 
+    def added_rows(self, values: Tensor, index: Tensor, rows: int) -> Tensor:
+        """A table of so many rows, zeros to which each row of ``values`` was added at its index."""
+        raise Unsupported(f"{self.name} adds rows by comparing all positions")
+
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         """x @ w.T, where w comes in blocks of 32 along the inputs, each with a scale and a minimum.
 

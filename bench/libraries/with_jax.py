@@ -213,6 +213,9 @@ class Jax(Library):
     def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
         return table[tokens]
 
+    def added_rows(self, values: Tensor, index: Tensor, rows: int) -> Tensor:
+        return self.np.zeros((rows, *values.shape[1:]), values.dtype).at[index].add(values)
+
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         digits = self.np.concatenate([packed & 15, packed >> 4], -1).astype("float32")
         weight = digits * scale[..., None].astype("float32") + least[..., None].astype("float32")

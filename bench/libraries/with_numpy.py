@@ -177,6 +177,11 @@ class Numpy(Library):
     def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
         return table[tokens]
 
+    def added_rows(self, values: Tensor, index: Tensor, rows: int) -> Tensor:
+        table = np.zeros((rows, *values.shape[1:]), values.dtype)
+        np.add.at(table, index, values)
+        return table
+
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         digits = np.concatenate([packed & 15, packed >> 4], -1).astype(np.float32)
         weight = digits * scale[..., None].astype(np.float32) + least[..., None].astype(np.float32)

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from ..case import Array
+from ..case import Array, Unsupported
 from .base import Tensor
 from .with_tinytg import Tensors
 
@@ -38,6 +38,9 @@ class Tinygrad(Tensors):
     def parameter(self, values: Array) -> Tensor:
         tensor = super().array(values).contiguous().realize()
         return tensor.is_param_(True) if hasattr(tensor, "is_param_") else tensor
+
+    def added_rows(self, values: Tensor, index: Tensor, rows: int) -> Tensor:
+        raise Unsupported(f"{self.name} adds rows by comparing all positions")
 
     def training_mode(self) -> Any:
         if hasattr(self.tensor, "train"):

@@ -199,6 +199,9 @@ class Tensors(Library):
     def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
         return table[tokens]
 
+    def added_rows(self, values: Tensor, index: Tensor, rows: int) -> Tensor:
+        return self.tensor.zeros(rows, *values.shape[1:]).index_add(0, index, values)
+
     def linear_q4(self, x: Tensor, packed: Tensor, scale: Tensor, least: Tensor) -> Tensor:
         digits = (packed & 15).cat(packed >> 4, dim=-1).cast("float32")
         weight = digits * scale.unsqueeze(-1).float() + least.unsqueeze(-1).float()

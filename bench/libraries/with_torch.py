@@ -189,6 +189,9 @@ class Torch(Library):
     def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
         return table[tokens]
 
+    def added_rows(self, values: Tensor, index: Tensor, rows: int) -> Tensor:
+        return self.torch.zeros((rows, *values.shape[1:]), dtype=values.dtype).index_add_(0, index, values)
+
 
 class TorchCompile(Torch):
     """PyTorch through ``torch.compile``, which wants a C++ compiler on the machine."""

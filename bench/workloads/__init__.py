@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..workload import Registry
-from . import attention, convolution, decode, dispatch, gemm, language, models, recurrent, streaming, training
+from . import attention, convolution, decode, dispatch, gemm, language, models, recurrent, scatter, streaming, training
 
 _registry = Registry()
-for _module in (gemm, convolution, attention, streaming, dispatch, training, language, models, decode, recurrent):
+_modules = (gemm, convolution, attention, streaming, scatter, dispatch, training, language, models, decode, recurrent)
+for _module in _modules:
     _module.register(_registry)
 
 WORKLOADS = _registry.items

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Variable, sint, upper
+from tg_shape import Variable, sint, smin, upper
 
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, const
@@ -37,6 +37,7 @@ class Updates:
 
     def __init__(self, whole: Whole) -> None:
         self.whole, self.symbols = whole, whole.symbols
+        self.foreseen = whole.nest.foreseen if whole.target.prefetches else None
 
     def emit(self, store: Store, alone: sint, env: Env, context: Context) -> None:
         """Updates what one copy of the loops reaches: an element, or a vector's lanes.
@@ -57,6 +58,8 @@ class Updates:
             substituted(store.index, {GATHERED: place}), store.valid & alone, store.roots, env)
         value = self.whole.value(store.value, env, context)
         pointer = self.whole.params[store.slot]
+        if self.foreseen is not None:
+            self.foresee(pointer, store, update, self.foreseen, env, context)
         for number, here in enumerate(self.places(index, valid, inside)):
             there = pointer
             if block.effects:
@@ -71,6 +74,22 @@ class Updates:
                 if update.op is not None:
                     part = old.alu(update.op, part)
             block.effects.append(UOp(UOps.STORE, dtypes.void, (pointer, address, part, gate)))
+
+    def foresee(
+        self, pointer: UOp, store: Store, update: Update, by: tuple[str, int], env: Env, context: Context
+    ) -> None:
+        """Tells the cache what will be updated so many iterations of a loop later."""
+        nest = self.whole.nest
+        axis = nest.axis(by[0])
+        if axis.root not in update.place.free:
+            return
+        later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
+        there = Env({**env.root, axis.root: later}, env.axis, env.exact)
+        place, _ = self.place(update, there, context)
+        index = substituted(substituted(store.index, {GATHERED: place}), there.root)
+        lane = self.symbols.lane_of(index)
+        first = self.whole.access.address(index if lane is None else substituted(index, {lane: 0}))
+        context.block.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, first)))
 
     def place(self, update: Update, env: Env, context: Context) -> tuple[Variable, UOp]:
         """A variable that stands for the computed place, and whether there is one."""

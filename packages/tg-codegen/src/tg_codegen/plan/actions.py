@@ -360,7 +360,7 @@ class Prefetch(LoopAction):
 class Foresee(LoopAction):
     """Tells the cache what gathers will read ``distance`` iterations of ``axis`` later, their indices being there.
 
-    Only gathers whose lanes are neighbours: rows of a table, one here and one there.
+    Only gathers whose lanes are neighbours: rows of a table, one here and one there. Updates likewise.
     """
 
     axis: str
@@ -370,8 +370,9 @@ class Foresee(LoopAction):
         root = find(nest, self.axis, self).root
         if self.distance < 1:
             raise ActionError(f"{self}: {self.distance} iterations are not ahead")
-        if not any(n.op is NodeOp.GATHER and root in n.free for n in nest.nodes()):
-            raise ActionError(f"{self}: no gather depends on that loop")
+        updated = any(s.update is not None and root in s.update.place.free for s in nest.stores)
+        if not updated and not any(n.op is NodeOp.GATHER and root in n.free for n in nest.nodes()):
+            raise ActionError(f"{self}: no gather and no update depends on that loop")
         if nest.foreseen is not None:
             raise ActionError(f"{self}: gathers look ahead already")
         return replace(nest, foreseen=(self.axis, self.distance))

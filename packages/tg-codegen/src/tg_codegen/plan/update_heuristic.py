@@ -7,11 +7,13 @@ from tg_shape import coefficient, upper
 from ..machine.target import Target
 from ..nest.nest import Axis, Kind, Nest
 from ..nest.updates import ordered_roots
-from .actions import LoopAction, Mark, Outermost, Split
+from .actions import Foresee, LoopAction, Mark, Outermost, Split
 from .planner import Planner
 
 LINES_APART = 4
 """Cache lines of each thread, at the least, in what threads divide: between fewer they wait for one another's."""
+AHEAD = 8
+"""Iterations, after which what is fetched from memory is there: each loads and stores a row."""
 MOST_VECTORS = 4
 """Vectors of a row that are updated together: as many loads are on their way while the first one is combined."""
 
@@ -39,6 +41,10 @@ class UpdatePlanner(Planner):
             loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and self.divides(a)]
             if loops:
                 self.divide(max(loops, key=lambda a: upper(a.extent)))
+        loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in place.free]
+        table = self.nest.buffers[self.store.slot]
+        if loops and self.target.prefetches and table.size * table.dtype.itemsize > self.target.l2_bytes:
+            self.do(Foresee(loops[-1].name, AHEAD))
         return self.actions
 
     def divide(self, axis: Axis) -> None:
