@@ -21,7 +21,7 @@ import numpy as np
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
 from tg_codegen.compile import in_order
-from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
+from tg_codegen.ir.matrix import AVX512_DOTS
 from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.nest.kernel import Kernel
@@ -52,7 +52,7 @@ TARGETS: dict[str, Renderer] = {
     "small cpu": LLVMRenderer(Target(vector_bytes=16, registers=16, threads=3)),
     "cpu with matrices": LLVMRenderer(Target(
         vector_bytes=64, registers=32, threads=2,
-        matrices=(AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16))),
+        matrices=AVX512_DOTS)),
     "gpu": OpenCLRenderer(target=Target(
         kind="gpu", vector_bytes=16, registers=64, local_max=64, shared_bytes=1 << 14)),
 }  # fmt: skip

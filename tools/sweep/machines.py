@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tg_codegen import Renderer, Target
-from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI, AVX512_VNNI_16, AVX512_VNNI_TURNED
+from tg_codegen.ir.matrix import AVX512_DOTS
 from tg_codegen.render.renderers import (
     ClangRenderer,
     CUDARenderer,
@@ -28,7 +28,6 @@ ELSEWHERE = {
 }  # fmt: skip
 """Machines whose vectors and registers do not go together as on x86: Cortex-A76, Neoverse V1, and none at all."""
 THREADS = (1, 2, 4, 8)
-DOTS = (AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def cpu(vector_bytes: int, threads: int, language: type[LLVMRenderer] | type[Cla
     registers, cache_bytes = VECTORS[vector_bytes]
     target = Target(
         vector_bytes=vector_bytes, registers=registers, threads=threads, l1_bytes=32 << 10, l2_bytes=cache_bytes,
-        last_bytes=32 << 20, matrices=DOTS if vector_bytes == 64 else (), scales=vector_bytes == 64,
+        last_bytes=32 << 20, matrices=AVX512_DOTS if vector_bytes == 64 else (), scales=vector_bytes == 64,
     )  # fmt: skip
     name = f"{language.name}-{8 * vector_bytes}x{threads}"
     return Machine(name, "CPU", Limits(row_bytes=cache_bytes), lambda: language(target))

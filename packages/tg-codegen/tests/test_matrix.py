@@ -138,7 +138,8 @@ def test_not_where_nothing_would_be_packed() -> None:
         (dtypes.uint8, dtypes.int8, dtypes.int32, "vpdpbusd"),
         (dtypes.int16, dtypes.int16, dtypes.int32, "vpdpwssd"),
         (dtypes.float16, dtypes.float16, F32, None),
-        (dtypes.int8, dtypes.int8, dtypes.int32, None),
+        (dtypes.int8, dtypes.int8, dtypes.int32, "vpdpbusd.signed"),
+        (dtypes.uint8, dtypes.uint8, dtypes.int32, "vpdpbusd.unsigned"),
     ],
 )
 def test_by_dtype(a: DType, b: DType, acc: DType, name: str | None) -> None:

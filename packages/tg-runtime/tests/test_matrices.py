@@ -16,7 +16,7 @@ from tg_runtime import Buffer, Compiled, CompiledRunner, Device
 from tg_runtime.host.arch import CPUArch
 from tg_shape import ShapeTracker
 
-BOTH = ["vdpbf16ps", "vpdpbusd", "vpdpbusd.turned", "vpdpwssd"]
+BOTH = ["vdpbf16ps", "vpdpbusd", "vpdpbusd.turned", "vpdpbusd.signed", "vpdpbusd.unsigned", "vpdpwssd"]
 ST = ShapeTracker.from_shape
 M, N, K = 70, 130, 91
 
@@ -47,6 +47,8 @@ def product(a: DType, b: DType, acc: DType) -> LazyOp:
     [
         (dtypes.uint8, dtypes.int8, dtypes.int32),
         (dtypes.int8, dtypes.uint8, dtypes.int32),
+        (dtypes.int8, dtypes.int8, dtypes.int32),
+        (dtypes.uint8, dtypes.uint8, dtypes.int32),
         (dtypes.int16, dtypes.int16, dtypes.int32),
         (dtypes.bfloat16, dtypes.bfloat16, dtypes.float32),
     ],

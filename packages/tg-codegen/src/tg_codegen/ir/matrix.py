@@ -105,7 +105,12 @@ def dot_product(name: str, a: DType, b: DType, acc: DType, lanes: int) -> Matrix
 AVX512_BF16 = dot_product("vdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32, 16)
 AVX512_VNNI = dot_product("vpdpbusd", dtypes.uint8, dtypes.int8, dtypes.int32, 16)
 AVX512_VNNI_TURNED = dot_product("vpdpbusd.turned", dtypes.int8, dtypes.uint8, dtypes.int32, 16)  # operands exchanged
+AVX512_VNNI_SIGNED = dot_product("vpdpbusd.signed", dtypes.int8, dtypes.int8, dtypes.int32, 16)  # corrected: see LLVM
+AVX512_VNNI_UNSIGNED = dot_product("vpdpbusd.unsigned", dtypes.uint8, dtypes.uint8, dtypes.int32, 16)  # the same
 AVX512_VNNI_16 = dot_product("vpdpwssd", dtypes.int16, dtypes.int16, dtypes.int32, 16)
+AVX512_VNNI_ALL = (
+    AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_SIGNED, AVX512_VNNI_UNSIGNED, AVX512_VNNI_16)  # fmt: skip
+AVX512_DOTS = (AVX512_BF16, *AVX512_VNNI_ALL)
 
 
 WARP = 32
@@ -173,6 +178,5 @@ def simdgroup_product(dtype: DType) -> MatrixInstruction:
 SIMDGROUP = tuple(simdgroup_product(dtype) for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32))
 
 INSTRUCTIONS = {found.name: found for found in (
-    AVX512_BF16, AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_16, *(found for found, _ in MMA), MMA_TF32,
-    *SIMDGROUP)}  # fmt: skip
+    *AVX512_DOTS, *(found for found, _ in MMA), MMA_TF32, *SIMDGROUP)}  # fmt: skip
 """Every instruction by its name."""

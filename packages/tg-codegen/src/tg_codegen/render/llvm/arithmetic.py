@@ -23,13 +23,22 @@ MATRICES = {
     "vdpbf16ps": ("llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"),
     "vpdpbusd": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
     "vpdpbusd.turned": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
+    "vpdpbusd.signed": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
+    "vpdpbusd.unsigned": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
     "vpdpwssd": ("llvm.x86.avx512.vpdpwssd.512", "<32 x i16>"),
 }
+TOP_BITS = -0x7F7F7F80
+"""The top bit of each byte of a lane: flipped, it adds 128 to a byte, or takes 128 from it."""
 _SCALES = {
     (dtypes.float32, 16): "llvm.x86.avx512.mask.scalef.ps.512",
     (dtypes.float64, 8): "llvm.x86.avx512.mask.scalef.pd.512",
 }
 _NO_WRAP = frozenset({"add", "sub", "mul", "shl"})
+
+
+def splat(lanes: int, lane: str) -> str:
+    """The vector whose lanes all are :data:`TOP_BITS`."""
+    return f"<{', '.join([f'{lane} {TOP_BITS}'] * lanes)}>"
 
 
 class LLVMArithmetic:
@@ -60,11 +69,18 @@ class LLVMArithmetic:
         return self._text.emit(f"call {kind} @{name}({self._text.typed(u.src[0])}, {llvm_type(whole)} {power})")
 
     def matrix(self, u: UOp) -> str:
-        """A dot product: its first operand is one lane's worth, for all lanes."""
+        """A dot product: its first operand is one lane's worth, for all lanes.
+
+        The instruction for bytes takes unsigned ones times signed ones. Where both have a sign, a + 128 is a byte
+        without one, and 128 times the sum of b is subtracted; where neither has, b - 128 is a byte with one. What is
+        subtracted depends on one operand alone: it is computed once for all rows, or for all columns, of a tile.
+        """
         intrinsic, kind = MATRICES[u.arg.name]
         acc, lanes = llvm_type(u.dtype), u.dtype.count
         lane = f"i{u.dtype.scalar().bits}"
         one = self._text.emit(f"bitcast {self._text.typed(u.src[1])} to {lane}")
+        if u.arg.name.endswith(".signed"):
+            one = self._text.emit(f"xor {lane} {one}, {TOP_BITS}")
         every = self._text.emit(f"insertelement <{lanes} x {lane}> poison, {lane} {one}, i32 0")
         words = f"<{lanes} x {lane}>"
         every = self._text.emit(f"shufflevector {words} {every}, {words} poison, <{lanes} x i32> zeroinitializer")
@@ -75,7 +91,17 @@ class LLVMArithmetic:
         if u.arg.name.endswith(".turned"):
             a, b = b, a
         self._text.declarations[f"declare {acc} @{intrinsic}({acc}, {kind}, {kind})"] = None
-        return self._text.emit(f"call {acc} @{intrinsic}({acc} {self._text.value(u.src[0])}, {kind} {a}, {kind} {b})")
+        rest: tuple[str, str] | None = None
+        if u.arg.name.endswith("signed"):
+            top = self._text.emit(f"bitcast {words} {splat(lanes, lane)} to {kind}")
+            rest = (top, b)
+            if u.arg.name.endswith(".unsigned"):
+                b, rest = self._text.emit(f"xor {kind} {b}, {top}"), (a, top)
+        total = self._text.emit(f"call {acc} @{intrinsic}({acc} {self._text.value(u.src[0])}, {kind} {a}, {kind} {b})")
+        if rest is None:
+            return total
+        more = self._text.emit(f"call {acc} @{intrinsic}({acc} zeroinitializer, {kind} {rest[0]}, {kind} {rest[1]})")
+        return self._text.emit(f"sub {acc} {total}, {more}")
 
     def alu(self, u: UOp) -> str:
         """An elementwise node.
