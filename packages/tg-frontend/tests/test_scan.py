@@ -243,3 +243,31 @@ def test_a_record_calls_nothing_again() -> None:
     for _ in range(5):
         jitted(Tensor([1.0, 2.0, 4.0]))
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_of_gradients(reverse: bool, backend: str) -> None:
+    """A penalty on gradients, as of a loop in Python; and once more."""
+    arrays = [RNG.standard_normal(shape) for shape in ((3, 3), (5, 2, 3), (2, 3))]
+
+    def penalised(run: Callable[..., Any], order: int) -> list[Any]:
+        leaves = [Tensor(array, requires_grad=True) for array in arrays]
+        w, x, h = leaves
+
+        def step(c: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            new = (c @ w * 0.3 + x).tanh()
+            return new, new * x
+
+        last, ys = run(step, h, x, reverse=reverse)
+        loss = (last * last).sum() + (ys * ys * ys).sum()
+        for _ in range(order):
+            loss.backward(create_graph=True)
+            grads = [leaf.grad for leaf in leaves]
+            for leaf in leaves:
+                leaf.grad = None
+            loss = sum(((g * g).sum() for g in grads if g is not None), Tensor(0.0, dtype="float64"))
+        return [g.numpy() for g in loss.gradient(*leaves)]
+
+    for order in (1, 2):
+        for a, b in zip(penalised(scan, order), penalised(unrolled, order), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)

@@ -80,6 +80,22 @@ def test_cond_has_no_part_of_the_other_way() -> None:
     assert x.grad is not None and x.grad.tolist() == [2.0]
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_gradients_of_gradients_through_cond(sign: float, backend: str) -> None:
+    def penalised(choose: Callable[..., Any]) -> list[Any]:
+        x, w = (Tensor(row, requires_grad=True) for row in ([0.5, -2.0], [1.5, 0.25]))
+        y = choose(x.abs().sum() * sign > 0, lambda x: (x * w).exp(), lambda x: x * x * x * 3, x)
+        (y * y).sum().backward(create_graph=True)
+        assert x.grad is not None
+        return [g.numpy() for g in (x.grad * x.grad).sum().gradient(x, w, materialize_grads=True)]
+
+    def plain(pred: Tensor, a: Any, b: Any, x: Tensor) -> Any:
+        return a(x) if pred.item() else b(x)
+
+    for a, b in zip(penalised(cond), penalised(plain), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
 def test_cond_in_a_record(recorded: Callable[..., Any]) -> None:
     jitted = recorded(lambda x: cond(x.sum() > 0, lambda x: x * 2, lambda x: -x, x), lambda: Tensor([1.0, 2.0]))
     assert [jitted(Tensor([a, a])).tolist() for a in (1.0, -1.0, 3.0)] == [[2.0, 2.0], [1.0, 1.0], [6.0, 6.0]]

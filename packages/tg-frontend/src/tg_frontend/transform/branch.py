@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
 
-from ..autograd.differentiation import MODE
+from ..autograd.differentiation import MODE, Switch
 from ..autograd.functions import Grads
+from ..autograd.recording import Recorded
 from ..tensor import Tensor
-from .joint import Joint, Pullback
+from .joint import Joint, Pullback, recorded_pullback
 from .loop import run_branch
 from .tracing import closed_over, numeric, placeholders, same_device, there_now, trace
 from .tree import form, leaves, rebuild, tensor_of
@@ -82,6 +85,7 @@ class _Way:
     """
 
     def __init__(self, function: Callable[..., Any], operands: Any, args: Sequence[tuple[str, Tensor]]) -> None:
+        self._function, self._operands = function, operands
         self.given = placeholders([(tensor._ints(), tensor) for _, tensor in args])
         there = there_now()
         for tensor in self.given:
@@ -91,6 +95,11 @@ class _Way:
         self.names = [name for name, _ in found]
         self.outs = [tensor_of(value, name, _WHAT, args[0][1].device if args else None) for name, value in found]
         self.closed = closed_over(self.outs, self.given, there) if MODE.recording else []
+
+    def again(self, args: Sequence[Tensor]) -> list[Tensor]:
+        """The leaves of what the function returns for other tensors."""
+        result = self._function(*rebuild(self._operands, args))
+        return [tensor_of(value, name, _WHAT, args[0].device) for name, value in leaves(result, "result")]
 
 
 def _check_alike(true: _Way, false: _Way) -> None:
@@ -147,3 +156,24 @@ class Cond(Joint):
             ways.append(([*way.given, *weights], outs))
         args = [*self.args, *(Tensor._wrap(part) for part in parts.values())]
         return tuple(_run(self.choice, ways, args, "gradient of cond"))
+
+    def derive(self, grad: LazyBuffer, operands: Callable[[str, int], LazyBuffer]) -> Grads:
+        """The way back as a ``cond`` of tensors, which has a way back itself."""
+        given = iter(cast("Sequence[Tensor]", self.parents))
+        args = [next(given) if tensor.dtype.kind == "float" else tensor for tensor in self.args]
+        closed = list(given)
+        weights = {
+            n: cast("Recorded", part).tensor for n, part in enumerate(self.parts(grad)) if part is not None
+        }  # fmt: skip
+
+        def back(way: _Way) -> Callable[..., list[Tensor]]:
+            def step(args: list[Tensor], gains: list[Tensor]) -> list[Tensor]:
+                found = recorded_pullback(way.again(args), dict(zip(weights, gains, strict=True)), [*args, *closed])
+                return [found(tensor) for tensor in (*args, *closed) if tensor.dtype.kind == "float"]
+
+            return step
+
+        with Switch(MODE, "recording", True), Switch(MODE, "repeating", True):
+            ways = [back(way) for way in self.ways]
+            grads = cond(Tensor._wrap(self.choice), ways[0], ways[1], args, list(weights.values()))
+        return tuple(cast("LazyBuffer", Recorded(one)) for one in grads)

@@ -10,6 +10,7 @@ from tg_lazy import LazyBuffer
 
 from ..autograd.differentiation import MODE, Switch, differentiate, operands_first
 from ..autograd.functions import Function, Grads
+from ..autograd.recording import Recorded
 from ..tensor import Tensor
 from .tracing import placeholders
 
@@ -89,6 +90,13 @@ def _part(whole: Tensor, value: LazyBuffer, place: int) -> Tensor:
     return out
 
 
+def weighed(outs: Sequence[Tensor], weights: dict[int, Tensor]) -> Tensor:
+    """The sum of all elements of results, given by place, each times its weight."""
+    terms = [(outs[n] * weight).sum() for n, weight in weights.items()]
+    wide = any(term.dtype is dtypes.float64 for term in terms)
+    return reduce(lambda a, b: a + b, [term.cast("float64" if wide else "float32") for term in terms])
+
+
 class Pullback:
     """Gradients of what was traced, weighted with placeholders.
 
@@ -108,9 +116,7 @@ class Pullback:
         if not places:
             return
         with Switch(MODE, "recording", True):
-            terms = [(outs[n] * weight.detach()).sum() for n, weight in self.weights.items()]
-            wide = any(term.dtype is dtypes.float64 for term in terms)
-            root = reduce(lambda a, b: a + b, [term.cast("float64" if wide else "float32") for term in terms])
+            root = weighed(outs, {n: weight.detach() for n, weight in self.weights.items()})
             order = operands_first(root, True, {id(tensor): tensor for tensor in wanted})
             seed = LazyBuffer.const(1, root.dtype, (), root.device)
             self._found = {id(node): part for node, part in differentiate(root, seed, wanted, order)}
@@ -123,6 +129,31 @@ class Pullback:
         """The gradient at a tensor; zeros if nothing depends on it."""
         none = LazyBuffer.const(0, tensor.dtype, tensor.shape, tensor.device)
         return self._found.get(id(tensor), none)
+
+
+def recorded_pullback(
+    outs: Sequence[Tensor], weights: dict[int, Tensor], wanted: Sequence[Tensor]
+) -> Callable[[Tensor], Tensor]:
+    """As :class:`Pullback`, of tensors: what it gives can be differentiated.
+
+    Args:
+      outs: what a function returned.
+      weights: by the place of a result, the weights of its elements.
+      wanted: tensors at which gradients are wanted; those of integers are passed over.
+
+    Returns:
+      What gives the gradient at one of these; zeros if nothing depends on it.
+    """
+    floats = [tensor for tensor in wanted if tensor.dtype.kind == "float"]
+    root = weighed(outs, weights)
+    order = operands_first(root, True, {id(tensor): tensor for tensor in floats})
+    seed = Recorded(Tensor.ones(dtype=root.dtype, device=root.device))
+    found = {id(node): part.tensor for node, part in differentiate(root, seed, floats, order)}
+
+    def at(tensor: Tensor) -> Tensor:
+        return found[id(tensor)] if id(tensor) in found else tensor.zeros_like()
+
+    return at
 
 
 def ints(node: LazyBuffer) -> tuple[int, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from ..autograd.differentiation import MODE
+from ..autograd.differentiation import MODE, Switch
 from ..autograd.functions import Grads
+from ..autograd.recording import Recorded
 from ..tensor import Tensor
-from .joint import Joint, Pullback
+from .joint import Joint, Pullback, recorded_pullback
 from .loop import Earlier, Results, Steps, run
 from .tracing import closed_over, next_carry, numeric, placeholders, same_device, there_now, trace
 from .tree import form, leaves, rebuild, tensor_of
@@ -115,7 +118,7 @@ class _Traced:
         self, f: Callable[..., Any], init: Any, xs: Any, start: Sequence[Tensor], through: Sequence[Tensor],
         reverse: bool,
     ) -> None:  # fmt: skip
-        self.reverse = reverse
+        self.reverse, self._f, self._init, self._xs = reverse, f, init, xs
         self.carry_in = placeholders([(tensor._ints(), tensor) for tensor in start])
         self.x_in = placeholders([(tensor._ints()[1:], tensor) for tensor in through])
         given = [*self.carry_in, *self.x_in]
@@ -134,6 +137,12 @@ class _Traced:
         self.closed: list[Tensor] = []
         if MODE.recording:
             self.closed = closed_over([*self.carry_out, *self.y_out], given, there)
+
+    def again(self, carry: Sequence[Tensor], x: Sequence[Tensor]) -> list[Tensor]:
+        """What the function returns for other tensors: the leaves of the carry and of the rest."""
+        new, y = self._f(rebuild(self._init, carry), rebuild(self._xs, x))
+        out = next_carry("scan", self._init, new, carry)
+        return [*out, *(tensor_of(value, name, "scan", carry[0].device) for name, value in leaves(y, "y"))]
 
     def steps(self) -> Steps:
         """It in nodes."""
@@ -210,6 +219,43 @@ class Scan(Joint):
         ]  # fmt: skip
         places = [n for n, tensor in enumerate(traced.carry_in) if tensor.dtype.kind == "float"]
         return (*(of_init.get(n) for n in places), *found.ys, *closed)
+
+
+    def derive(self, grad: LazyBuffer, operands: Callable[[str, int], LazyBuffer]) -> Grads:
+        """The way back as a scan of tensors, which has a way back itself. The carries are computed again, for that."""
+        traced, parts = self.traced, self.parts(grad)
+        given = iter(cast("Sequence[Tensor]", self.parents))
+        start, through = (
+            [next(given) if lazy.dtype.kind == "float" else Tensor._wrap(lazy) for lazy in lazies]
+            for lazies in (self.init, self.xs)
+        )  # fmt: skip
+        closed, carried = list(given), len(start)
+        weights = {n: cast("Recorded", part).contiguous().tensor for n, part in enumerate(parts) if part is not None}
+        back, kept = [n for n in weights if n < carried], [n for n in weights if n >= carried]
+
+        def keep(carry: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            return traced.again(carry, x)[:carried], carry
+
+        def step(state: Any, item: Any) -> Any:
+            (cots, totals), (carry, x, gains) = state, item
+            gains = dict(zip([*back, *kept], [*cots, *gains], strict=True))
+            at = recorded_pullback(traced.again(carry, x), gains, [*carry, *x, *closed])
+            sums = [total + at(tensor).cast(total.dtype) for total, tensor in zip(totals, closed, strict=True)]
+            floats = [at(tensor) for tensor in x if tensor.dtype.kind == "float"]
+            return ([at(carry[n]) for n in back], sums), floats
+
+        with Switch(MODE, "recording", True), Switch(MODE, "repeating", True):
+            carries = scan(keep, start, through, self.count, traced.reverse)[1]
+            totals = [Tensor.zeros(*t._ints(), dtype=_summed(t), device=t.device) for t in closed]
+            (first, sums), ys = scan(
+                step, ([weights[n] for n in back], totals), (carries, through, [weights[n] for n in kept]), self.count,
+                not traced.reverse,
+            )  # fmt: skip
+        of_init = dict(zip(back, first, strict=True))
+        places = [n for n, tensor in enumerate(start) if tensor.dtype.kind == "float"]
+        ends = [total.cast(tensor.dtype) for total, tensor in zip(sums, closed, strict=True)]
+        grads = [*(of_init.get(n) for n in places), *ys, *ends]
+        return tuple(None if one is None else cast("LazyBuffer", Recorded(one)) for one in grads)
 
 
 def _floating(tensor: Tensor) -> bool:
