@@ -203,6 +203,30 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} has no caches here")
 
+    def sort(self, x: Tensor) -> Tensor:
+        """The elements in order along the last axis."""
+        raise Unsupported(f"{self.name} sorts nothing here")
+
+    def largest(self, x: Tensor, count: int) -> Tensor:
+        """The greatest elements along the last axis, in falling order."""
+        raise Unsupported(f"{self.name} selects nothing here")
+
+    def median(self, x: Tensor) -> Tensor:
+        """The element in the middle of the order along the last axis, which is of odd length."""
+        raise Unsupported(f"{self.name} selects nothing here")
+
+    def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
+        """How many elements of a vector that is in order are less than each value."""
+        raise Unsupported(f"{self.name} searches nothing here")
+
+    def unique(self, x: Tensor) -> Tensor:
+        """The elements that are there, each once, in order."""
+        raise Unsupported(f"{self.name} decides sizes before it computes")
+
+    def eager(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
+        """A function of arrays whose result has a size that depends on them."""
+        raise Unsupported(f"{self.name} decides sizes before it computes")
+
     def cumsum(self, x: Tensor, axis: int) -> Tensor:
         """The sum of the elements up to each, along an axis."""
         raise Unsupported(f"{self.name} has no running sum here")

@@ -154,6 +154,18 @@ class Jax(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.nn.gelu(x, approximate=True)
 
+    def sort(self, x: Tensor) -> Tensor:
+        return self.np.sort(x, -1)
+
+    def largest(self, x: Tensor, count: int) -> Tensor:
+        return self.lax.top_k(x, count)[0]
+
+    def median(self, x: Tensor) -> Tensor:
+        return self.np.median(x, -1)
+
+    def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
+        return self.np.searchsorted(x, values)
+
     def cumsum(self, x: Tensor, axis: int) -> Tensor:
         return self.np.cumsum(x, axis)
 

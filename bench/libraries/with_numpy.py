@@ -117,6 +117,24 @@ class Numpy(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
+    def sort(self, x: Tensor) -> Tensor:
+        return np.sort(x, -1)
+
+    def largest(self, x: Tensor, count: int) -> Tensor:
+        return -np.sort(np.partition(-x, count - 1)[..., :count])
+
+    def median(self, x: Tensor) -> Tensor:
+        return np.median(x, -1)
+
+    def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
+        return np.searchsorted(x, values)
+
+    def unique(self, x: Tensor) -> Tensor:
+        return np.unique(x)
+
+    def eager(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
+        return self.case(fn, arrays)
+
     def cumsum(self, x: Tensor, axis: int) -> Tensor:
         return np.cumsum(x, axis)
 

@@ -152,6 +152,25 @@ class Tensors(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return x.gelu()
 
+    def sort(self, x: Tensor) -> Tensor:
+        return x.sort(-1)[0]
+
+    def largest(self, x: Tensor, count: int) -> Tensor:
+        return x.topk(count)[0]
+
+    def median(self, x: Tensor) -> Tensor:
+        return x.median(-1)[0]
+
+    def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
+        return x.searchsorted(values)
+
+    def unique(self, x: Tensor) -> Tensor:
+        return x.unique()
+
+    def eager(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
+        tensors = [self.array(values) for values in arrays]
+        return Case(lambda: fn(*tensors).realize(), self.host, "eager")
+
     def cumsum(self, x: Tensor, axis: int) -> Tensor:
         return x.cumsum(axis)
 

@@ -138,6 +138,25 @@ class Torch(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.f.gelu(x, approximate="tanh")
 
+    def sort(self, x: Tensor) -> Tensor:
+        return x.sort(-1).values
+
+    def largest(self, x: Tensor, count: int) -> Tensor:
+        return x.topk(count).values
+
+    def median(self, x: Tensor) -> Tensor:
+        return x.median(-1).values
+
+    def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
+        return self.torch.searchsorted(x, values)
+
+    def unique(self, x: Tensor) -> Tensor:
+        return x.unique()
+
+    def eager(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
+        tensors = [self.array(values) for values in arrays]
+        return Case(lambda: fn(*tensors), self.host, "eager")
+
     def cumsum(self, x: Tensor, axis: int) -> Tensor:
         return self.torch.cumsum(x, axis)
 

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from ..workload import Registry
-from . import attention, convolution, decode, dispatch, gemm, language, models, recurrent, scatter, streaming, training
+from . import (
+    attention,
+    convolution,
+    decode,
+    dispatch,
+    gemm,
+    language,
+    models,
+    ordering,
+    recurrent,
+    scatter,
+    streaming,
+    training,
+)
 
 _registry = Registry()
-_modules = (gemm, convolution, attention, streaming, scatter, dispatch, training, language, models, decode, recurrent)
-for _module in _modules:
+for _module in (
+    gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, models, decode, recurrent,
+):  # fmt: skip
     _module.register(_registry)
 
 WORKLOADS = _registry.items
