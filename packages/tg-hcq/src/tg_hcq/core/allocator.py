@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from tg_runtime import Allocator, BufferOptions, DeviceError, LRUAllocator
 from tg_runtime.device.allocator import DEFAULT_OPTIONS
@@ -32,20 +33,22 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
     last, so filling one overlaps with the device's copying of another.
 
     Attributes:
-      peer_group: devices of one group can address one another's memory.
+      peer_group: devices of one group can address one another's memory; of the class, or found out when the device is
+        opened.
       staging_slots: number of slots.
       staging_nbytes: size of each.
       allocations: who asked for which memory.
     """
 
     supports_offset = True
-    peer_group: ClassVar[str] = ""
+    peer_group: str = ""
     staging_slots: ClassVar[int] = 32
     staging_nbytes: ClassVar[int] = 2 << 20
 
     def __init__(self, device: str = "", limit: int | None = None) -> None:
         super().__init__(device, limit)
         self.allocations = Allocations()
+        self._mapped_for: WeakKeyDictionary[HCQBuffer, list[HCQAllocator]] = WeakKeyDictionary()
         self._timeline: Timeline | None = None
         self._profiled: ProfiledDevice | None = None
         self._compute_queue: Callable[[], HWQueue]
@@ -127,6 +130,40 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         held = [(a.opaque(), a.options) for a in self.allocations.live()]
         self.lose([opaque for opaque, options in held if opaque is not None and not options.host], why)
 
+    def map_for(self, opaque: HCQBuffer, other: HCQAllocator) -> None:
+        """Lets another device address memory of this one, at the same address, until it is freed.
+
+        Args:
+          opaque: the memory; of a part, the whole is mapped.
+          other: the allocator of the other device.
+
+        Raises:
+          DeviceError: if the devices are no peers, or the other one refuses.
+        """
+        whole = opaque.base or opaque
+        if other is self or other.device in whole.mappings:
+            return
+        if other.peer_group != self.peer_group or not self.peer_group:
+            raise DeviceError(f"{other.device} cannot address memory of {self.device}: they are no peers")
+        other._map_peer(whole, self)
+        whole.mappings.add(other.device)
+        self._mapped_for.setdefault(whole, []).append(other)
+
+    def _map_peer(self, opaque: HCQBuffer, owner: HCQAllocator) -> None:
+        """Maps memory of a peer for this device; nothing to do where peers share an address space."""
+
+    def _unmap_peer(self, opaque: HCQBuffer, owner: HCQAllocator) -> None:
+        """Undoes ``_map_peer``; this device uses the memory no more."""
+
+    def _give_back(self, opaque: HCQBuffer, options: BufferOptions) -> None:
+        peers = self._mapped_for.pop(opaque, [])
+        if isinstance(opaque, LostBuffer):
+            opaque = opaque.remains()
+        for other in peers:
+            other._unmap_peer(opaque, self)
+            opaque.mappings.discard(other.device)
+        self._unmap(opaque, options)
+
     def _alloc(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
         if self._timeline is not None:
             self._timeline.require()
@@ -142,7 +179,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
 
     def _free(self, opaque: HCQBuffer, options: BufferOptions) -> None:
         if self._timeline is None:
-            self._unmap(opaque.remains() if isinstance(opaque, LostBuffer) else opaque, options)
+            self._give_back(opaque, options)
         else:
             self._retired.append((self._timeline.here(), opaque, options, None))
 
@@ -172,7 +209,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
                 return
             done, opaque, options, _keep = item
             if done():
-                self._unmap(opaque.remains() if isinstance(opaque, LostBuffer) else opaque, options)
+                self._give_back(opaque, options)
             else:
                 self._retired.append(item)
 
@@ -268,6 +305,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         """Copies from another device of the same group by that device's copy queue; False where it cannot."""
         if not isinstance(source, HCQAllocator) or source.peer_group != self.peer_group or source._copy_queue is None:
             return False
+        self.map_for(dest, source)
         here, there = self.timeline, source.timeline
         with ExitStack() as locks:
             # one order for all threads: two transfers in opposite directions must not wait for each other

@@ -23,6 +23,7 @@ from .fault import ALLOCATIONS, CODE, RINGS, FaultReport, Known
 from .kernargs import KernargsRing
 from .queue import HWQueue, QueueMemory
 from .ring import Ring, tail_of
+from .scratch import Scratch
 from .signal import HCQSignal
 from .system import System, real_system
 from .timeline import LIMIT, Timeline
@@ -53,6 +54,9 @@ class HCQCompiled(Compiled):
       system: what it asks of the operating system.
       timeline: the order of everything submitted.
       kernargs: short-lived argument blocks.
+      scratch: private memory of kernels.
+      queues: what makes a queue of each kind, by name: ``"compute"``, ``"copy"``, and what else a driver has
+        (``"copy1"``), each with a ring of its own.
       ticks_per_us: the device's clock rate.
       timeout_ms: how long a signal may stand still before it is given up; the setting ``HCQ_TIMEOUT_MS``.
       error_state: what stopped the device; None while it runs.
@@ -97,6 +101,10 @@ class HCQCompiled(Compiled):
         self._used_slots: deque[tuple[tuple[int, int], HCQBuffer]] = deque()
         self.timeline = Timeline(self, timeline_limit)
         allocator.attach(self.timeline, compute_queue, copy_queue, self)
+        self.scratch = Scratch(allocator, self.timeline)
+        self.queues: dict[str, Callable[[], HWQueue]] = {"compute": compute_queue}
+        if copy_queue is not None:
+            self.queues["copy"] = copy_queue
         self.kernargs = KernargsRing(allocator.alloc(kernargs_nbytes, HOST_OPTIONS), self.timeline)
 
     # work

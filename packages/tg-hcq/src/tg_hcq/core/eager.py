@@ -51,7 +51,7 @@ class RecordedLaunch:
     def __init__(self, program: Recordable, buffers: int, scalars: int, items: tuple[int, int, int]) -> None:
         self._device = device = program.device
         layout = program.layout_of(buffers, scalars)
-        self._nbytes = layout.nbytes
+        self._nbytes, self._alignment = layout.nbytes, layout.alignment
         self._outs = range(buffers) if program.outs is None else program.outs
         ring = device.kernargs.memory
         assert isinstance(ring.address, int)
@@ -77,7 +77,7 @@ class RecordedLaunch:
         """
         device = self._device
         with device.timeline.lock:
-            at = device.kernargs.place(self._nbytes)
+            at = device.kernargs.place(self._nbytes, self._alignment)
             self._queue.direct(0, self._host + at)
             values = (self._block + at, *groups, *[buffer.address for buffer in bufs], *vals)
             named = dict(zip(self._variables, values, strict=True))

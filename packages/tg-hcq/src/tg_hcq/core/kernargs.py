@@ -16,7 +16,7 @@ class KernargsRing:
     submission, put together under the timeline's lock.
 
     Attributes:
-      alignment: of every block, in bytes.
+      alignment: the least of a block, in bytes.
     """
 
     alignment = 64
@@ -32,26 +32,29 @@ class KernargsRing:
         """All of it."""
         return self._memory
 
-    def alloc(self, nbytes: int) -> HCQBuffer:
-        """A block of ``nbytes`` bytes.
+    def alloc(self, nbytes: int, alignment: int = 64) -> HCQBuffer:
+        """A block of ``nbytes`` bytes at a multiple of ``alignment``, which is at most a page.
 
         Raises:
           DeviceError: if it is larger than a segment.
           DeviceTimeout: if the ring is full and the device makes no progress.
         """
-        return self._memory.offset(self.place(nbytes), nbytes)
+        return self._memory.offset(self.place(nbytes, alignment), nbytes)
 
-    def place(self, nbytes: int) -> int:
+    def place(self, nbytes: int, alignment: int = 64) -> int:
         """As ``alloc``: where in the memory the block begins, in bytes."""
         size = -(-max(nbytes, 1) // self.alignment) * self.alignment
-        if size > self._segment_nbytes:
+        if size + alignment - self.alignment > self._segment_nbytes:
             raise DeviceError(f"kernel arguments of {nbytes} bytes; at most {self._segment_nbytes} are possible")
         with self._timeline.lock:
+            base = self._segment * self._segment_nbytes
+            self._at = -(-(base + self._at) // alignment) * alignment - base
             if self._at + size > self._segment_nbytes:
                 following = (self._segment + 1) % len(self._left)
                 self._timeline.wait(self._left[following])
                 self._left[self._segment] = self._timeline.point()
-                self._segment, self._at = following, 0
+                self._segment = following
+                self._at = -(following * self._segment_nbytes) % alignment
             start = self._segment * self._segment_nbytes + self._at
             self._at += size
             return start

@@ -58,7 +58,7 @@ class HCQProgram(LoadedProgram[HCQBuffer]):
           ValueError: if the arguments are not those of the layout.
         """
         layout = self.layout_of(len(bufs), len(vals))
-        block = self.device.kernargs.alloc(layout.nbytes) if memory is None else memory
+        block = self.device.kernargs.alloc(layout.nbytes, layout.alignment) if memory is None else memory
         try:
             return HCQArgsState(block, layout, bufs, vals, self.outs)
         except ValueError as error:

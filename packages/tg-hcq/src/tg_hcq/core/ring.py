@@ -11,7 +11,7 @@ from typing import Final
 
 from tg_runtime.host.interrupts import Uninterrupted
 
-from .errors import DeviceTimeout
+from .errors import DeviceFault, DeviceTimeout
 from .fault import RingTail
 from .fileio import MMIO
 from .system import System
@@ -81,6 +81,7 @@ class Ring:
         self.lock = threading.Lock()
         self._check, self._system = check, system
         self.counts: deque[int] = deque(maxlen=_RECENT)
+        self._restarts = 0
 
     @property
     def entries(self) -> int:
@@ -175,6 +176,7 @@ class Ring:
         with self.lock:
             self.read[0] = self.write[0] = self.doorbell[0] = 0
             self.counts.clear()
+            self._restarts += 1
 
     def recent(self) -> list[list[int]]:
         """The words of the last submissions that are still whole, the oldest first."""
@@ -212,7 +214,7 @@ class Ring:
     def _wait_for_room(self, count: int, timeout_ms: int) -> None:
         if self.room() >= count:
             return
-        seen, moved = self.read[0], time.monotonic()
+        seen, moved, restarts = self.read[0], time.monotonic(), self._restarts
         while self.room() < count:
             self._check()
             if self.read[0] != seen:
@@ -222,6 +224,8 @@ class Ring:
                     f"{self.name}: the ring of {len(self.words)} words has been full for {timeout_ms} ms"
                 )
             time.sleep(_ROOM_S)
+        if self._restarts != restarts:
+            raise DeviceFault(f"{self.name}: the device was reset while the ring was full")
 
     def __repr__(self) -> str:
         return f"<Ring {self.name}: {self.used()} of {self.entries} entries used>"

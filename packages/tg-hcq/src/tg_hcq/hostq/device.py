@@ -14,7 +14,8 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from functools import partial
+from typing import ClassVar
 
 from tg_codegen import Renderer
 from tg_dtype import DType, dtypes
@@ -47,8 +48,8 @@ from .executor import (
 )
 from .memory import HostMemory
 
-QueueKind = Literal["compute", "copy"]
-_KINDS: tuple[QueueKind, ...] = ("compute", "copy")
+QueueKind = str
+"""``"compute"``, ``"copy"``, and ``"copy1"`` and so on where a device has several."""
 
 # One address space for all devices of the kind: they are one another's peers.
 MEMORY = HostMemory()
@@ -257,6 +258,7 @@ class HostQueueDevice(HCQCompiled):
         *,
         ring_words: int = default_ring_words,
         timeline_limit: int = LIMIT,
+        copy_queues: int = 1,
         memory_limit: int | None = None,
         system: System | None = None,
     ) -> None:
@@ -267,9 +269,12 @@ class HostQueueDevice(HCQCompiled):
           entry: how the setting ``DEV`` asks for it.
           ring_words: size of each ring, in 32-bit words; at least 16.
           timeline_limit: see :class:`~tg_hcq.core.timeline.Timeline`.
+          copy_queues: number of copy queues.
           memory_limit: most bytes that buffers may hold; None for what the system has.
           system: where its memory is from; the one that ``entry`` chooses if None.
         """
+        if copy_queues < 1:
+            raise ValueError(f"{device}: {copy_queues} copy queues")
         entry = entry or DevEntry(device.partition(":")[0].upper())
         system = system or system_for(entry)
         renderer, compiler = _code_generation(entry)
@@ -289,7 +294,9 @@ class HostQueueDevice(HCQCompiled):
             graph=HCQGraph,
             system=system,
         )
-        self._rings = {kind: self._new_ring(kind, ring_words) for kind in _KINDS}
+        for kind in (f"copy{number}" for number in range(1, copy_queues)):
+            self.queues[kind] = partial(HostQueue, kind)
+        self._rings = {kind: self._new_ring(kind, ring_words) for kind in self.queues}
         self._start()
 
     @classmethod

@@ -39,6 +39,10 @@ class BufferOptions(NamedTuple):
       readonly: it may be read but not written.
       image: the image that it is to be, where the device has images; its texels lie there row by row.
       spoiled: why the content is worth nothing: a step that was writing it was abandoned. Empty for all other memory.
+      uncached: no cache of the device keeps it: what one side writes, the other reads at once.
+      contiguous: its physical addresses follow one another.
+      executable: the device may run instructions there.
+      device_visible: device memory that the host, too, reads and writes in place, through its window on the card.
     """
 
     external_ptr: int | None = None
@@ -48,6 +52,10 @@ class BufferOptions(NamedTuple):
     readonly: bool = False
     image: ImageDType | None = None
     spoiled: str = ""
+    uncached: bool = False
+    contiguous: bool = False
+    executable: bool = False
+    device_visible: bool = False
 
     def __eq__(self, other: object) -> bool:
         return type(other) is BufferOptions and self._compared() == other._compared()
@@ -63,7 +71,7 @@ class BufferOptions(NamedTuple):
         return f"BufferOptions({', '.join(told)})"
 
     def _compared(self) -> tuple[object, ...]:
-        return self.external_ptr, self.host, self.nolru, self.readonly, self.image, self.spoiled
+        return self[:3] + self[4:]  # all but the owner
 
 
 DEFAULT_OPTIONS = BufferOptions()
