@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tg_hcq import HCQGraph
 from tg_lazy import Context
-from tg_runtime import Device, parse_dev
-from tinytg import Tensor, dtypes
+from tg_runtime import BufferXfer, Device, parse_dev
+from tinytg import Tensor, TinyJit, dtypes
 
 SETTINGS = ("CPU", "CL", "MOCK+CUDA:PTX", "WEBGPU", "HOSTQ", "NUMPY", "CPU:1", "CUDA:1")
 NAMES = [setting.rpartition("+")[2].replace(":PTX", "") for setting in SETTINGS]
@@ -102,3 +104,20 @@ def _linear(old: int, new: int) -> list[list[float]]:
     """The weights with which linear interpolation takes the old elements, for each new one."""
     places = [i * (old - 1) / (new - 1) for i in range(new)]
     return [[max(0.0, 1 - abs(place - j)) for j in range(old)] for place in places]
+
+
+def test_a_record_of_two_devices_is_one_graph() -> None:
+    """Kernels of both, and the copies between them."""
+    there("HOSTQ")
+
+    @TinyJit
+    def squares(x: Tensor) -> Tensor:
+        doubled = (x * 2).contiguous().to("HOSTQ:1")
+        return ((doubled * doubled).contiguous().to("HOSTQ") + x).realize()
+
+    for i in range(8):
+        result = squares(Tensor([float(i), float(-i), 3.0], device="HOSTQ"))
+        assert result.tolist() == [4.0 * i * i + i, 4.0 * i * i - i, 39.0]
+    graphs = [graph for graph in gc.get_objects() if isinstance(graph, HCQGraph)]
+    copying = [graph for graph in graphs if any(isinstance(item.prg, BufferXfer) for item in graph.items)]
+    assert [graph.num_kernels for graph in copying] == [5]
