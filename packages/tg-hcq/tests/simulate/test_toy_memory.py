@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import random
 import struct
 from collections.abc import Callable
@@ -205,6 +207,34 @@ def test_lanes_in_different_mappings(hostile: bool) -> None:
     with pytest.raises(EngineFault) as caught:
         run(gpu, "global_load_4 v20, v10", drawn, DATA)
     assert (caught.value.fault.lane, caught.value.fault.kind) == (1, FaultKind.UNMAPPED)
+
+
+def test_an_access_goes_from_one_mapping_into_the_next_that_continues_it(hostile: bool) -> None:
+    gpu = ToyGpu(hostile=hostile)
+    memory = Memory(3 * 4096, seed=3)
+    for page in (2, 0, 1):
+        gpu.space.map(0x4000_0000 + 4096 * page, memory, 4096 * page, 4096, Access.READ)
+    found: list[Wave] = []
+    program = "v_mov_i32 v1, 0x40000000\n v_mov_i32 v2, 0\n global_load_16 v4, v1 #0xFF8\n s_wait\n s_end"
+    gpu.run(program, setup=found.append)
+    words = memory.view[0xFF8:0x1008].cast("I")
+    assert [found[0].row(4 + word)[7] for word in range(4)] == list(words)
+    gpu.space.unmap(0x4000_1000)
+    with pytest.raises(EngineFault, match="crosses"):
+        gpu.run(program)
+
+
+def test_memory_is_a_file_that_goes_with_its_owner() -> None:
+    memory = Memory(100)
+    number = memory.fd
+    assert memory.nbytes == 4096 == os.fstat(number).st_size
+    with mmap.mmap(number, 4096) as elsewhere:
+        elsewhere[:2] = b"ok"
+        assert bytes(memory.view[:2]) == b"ok"
+    memory.close()
+    memory.close()
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(number)
 
 
 def test_mappings_are_refused() -> None:

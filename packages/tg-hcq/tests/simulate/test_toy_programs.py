@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tg_hcq.simulate.engine import Access, Engine, EngineFault, Fault, FaultKind, HungWave
+from tg_hcq.simulate.engine import Access, Engine, EngineFault, Fault, FaultKind, HungWave, InstructionSet, scalar
 from tg_hcq.simulate.toy import TOY, ToyGpu
 from tg_hcq.simulate.toy.gpu import CODE, DATA, DATA_BYTES
+from tg_lazy import Context
 from tg_runtime import DeviceError
 from tg_runtime.compilers import llvm
 
@@ -303,3 +305,28 @@ def test_without_llvm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(llvm, "available", lambda: False)
     with pytest.raises(DeviceError, match=r"LLVM: llvmlite is not installed \(pip install"):
         Engine(TOY, 64)
+
+
+def test_handlers_are_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The object file comes from the cache on disk, unless the processor or LLVM is another."""
+    compiled = []
+    compile_really = llvm.LLVMCompiler.compile
+
+    def counted(self: llvm.LLVMCompiler, src: str) -> bytes:
+        compiled.append(self.cachekey)
+        return compile_really(self, src)
+
+    monkeypatch.setattr(llvm.LLVMCompiler, "compile", counted)
+    few = InstructionSet("few", {"s": 4}, 4)
+    few.scalar("s_mov", lambda b, x: x, [scalar()], [scalar()])
+    with Context(CCACHE=1, CACHEDIR=str(tmp_path / "cache")):
+        for expected in (1, 1):
+            Engine(few, 32)
+            assert len(compiled) == expected
+        with monkeypatch.context() as other:
+            other.setattr(llvm, "cpu_identity", lambda: "another processor with other features")
+            Engine(few, 32)
+        with monkeypatch.context() as other:
+            other.setattr(llvm, "version", lambda distribution: "another version")
+            Engine(few, 32)
+    assert len(compiled) == len(set(compiled)) == 3

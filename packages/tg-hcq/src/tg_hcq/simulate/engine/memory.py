@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 import random
+import weakref
 from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -22,22 +23,20 @@ class Memory:
 
     Attributes:
       fd: the descriptor.
+      close: closes it, which happens at the latest when nobody refers to this; the memory lives on where it is mapped.
       address: where the GPU itself sees it, which is no address of the GPU's.
     """
 
     def __init__(self, nbytes: int, seed: int | None = None) -> None:
         self.nbytes = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
         self.fd = os.memfd_create("software-gpu", os.MFD_CLOEXEC)
+        self.close = weakref.finalize(self, os.close, self.fd)
         os.ftruncate(self.fd, self.nbytes)
         self._map = mmap.mmap(self.fd, self.nbytes)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self.view = memoryview(self._map)
         if seed is not None:
             self.view[:] = random.Random(seed).randbytes(self.nbytes)
-
-    def close(self) -> None:
-        """Closes the descriptor; the memory goes with the last reference to it."""
-        os.close(self.fd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,10 @@ class Refusal:
 
 class AddressSpace:
     """Which addresses are mapped to which memory, and for what.
+
+    Attributes:
+      table: rows of four words for native code, ordered; see ``RANGE_BYTES``.
+      count: how many rows.
 
     Example:
       >>> space, memory = AddressSpace(), Memory(4096)
@@ -66,7 +69,7 @@ class AddressSpace:
         self._rows: list[tuple[int, int, int, int]] = []
         self._memories: dict[int, Memory] = {}
         self.table: array[int] = array("Q", bytes(32))
-        self.version = 0
+        self.count = 0
 
     def map(self, address: int, memory: Memory, offset: int, nbytes: int, access: Access) -> None:
         """Maps a part of a memory.
@@ -106,13 +109,14 @@ class AddressSpace:
 
     def _refresh(self) -> None:
         self._rows.sort()
-        self.table = array("Q", [word for row in self._rows for word in row] or bytes(32))
-        self.version += 1
-
-    @property
-    def count(self) -> int:
-        """How many mappings there are."""
-        return len(self._rows)
+        # native code sees neighbours that continue one another as one: an access may go from the one into the next
+        merged: list[tuple[int, int, int, int]] = []
+        for row in self._rows:
+            if merged and merged[-1][1] == row[0] and merged[-1][2:] == row[2:]:
+                row = (merged.pop()[0], *row[1:])
+            merged.append(row)
+        self.count = len(merged)
+        self.table = array("Q", [word for row in merged for word in row] or bytes(32))
 
     def _row(self, address: int) -> tuple[int, int, int, int] | None:
         index = bisect_right(self._rows, (address, 1 << 65, 0, 0)) - 1
