@@ -66,7 +66,9 @@ def run(gpu: ToyGpu, instruction: str, lanes: Lanes, base: int) -> dict[int, tup
         lanes.setup(base)(wave)
         found.append(wave)
 
-    gpu.run(f"{instruction}\n s_wait\n s_end", setup=setup, shared_bytes=MEMORY_BYTES, scratch_bytes=MEMORY_BYTES)
+    # the mapping that was used last is remembered: what comes after a first access is checked against it
+    program = f"s_load_4 s30, s2\n s_wait\n {instruction}\n s_wait\n s_end"
+    gpu.run(program, setup=setup, shared_bytes=MEMORY_BYTES, scratch_bytes=MEMORY_BYTES)
     return {register: found[0].row(register) for register in range(20, 28)}
 
 
@@ -235,6 +237,19 @@ def test_memory_is_a_file_that_goes_with_its_owner() -> None:
     memory.close()
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(number)
+
+
+@pytest.mark.parametrize("nbytes", [2, 4, 8, 16])
+def test_the_end_of_the_mapping_that_was_used_last(nbytes: int, hostile: bool) -> None:
+    gpu = ToyGpu(hostile=hostile)
+    drawn = Lanes(gpu, nbytes, 4, random.Random(1))
+    drawn.mask, drawn.offsets = (1 << 64) - 1, [DATA_BYTES - nbytes * (64 - lane) for lane in range(64)]
+    run(gpu, f"global_store_{nbytes} v20, v10", drawn, DATA)
+    drawn.offsets[63] = DATA_BYTES - nbytes // 2
+    for verb in ("load", "store"):
+        with pytest.raises(EngineFault) as caught:
+            run(gpu, f"global_{verb}_{nbytes} v20, v10", drawn, DATA)
+        assert caught.value.fault.lane == 63
 
 
 def test_mappings_are_refused() -> None:
