@@ -60,6 +60,10 @@ def register(registry: Registry) -> None:
         f"sgemm {m}x{k}x{n}", "matrix products", operands(m, n, k), product(), "GFLOP/s", 2.0 * m * n * k,
         goals=(Goal("share", 0.8),),
     )  # fmt: skip
+    registry.kernel(
+        "skinny product 8x4096x4096", "matrix products", operands(8, 4096, 4096), product(), "GFLOP/s",
+        2.0 * 8 * 4096**2, goals=(Goal("torch", 1.0),), limit="", tolerance=1e-3,
+    )  # fmt: skip
     for ta, tb in ((True, False), (False, True), (True, True)):
         name = f"sgemm 1024 {'A.T' if ta else 'A'} @ {'B.T' if tb else 'B'}"
         registry.kernel(
