@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tinytg
+from tg_frontend.keywords import other_names
 from tinytg import nn
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
@@ -18,7 +19,8 @@ _DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 
 def _public() -> set[str]:
     """What is to be in the reference: methods of Tensor, names of nn and its modules, names of tinytg."""
-    names = {f"tinytg.Tensor.{name}" for name in dir(tinytg.Tensor) if not name.startswith("_")}
+    methods = {name for name in dir(tinytg.Tensor) if not name.startswith("_")} - set(other_names(tinytg.Tensor))
+    names = {f"tinytg.Tensor.{name}" for name in methods}
     names |= {f"tinytg.{name}" for name in tinytg.__all__ if name != "nn"}
     modules = {"optim": nn.optim, "lr_scheduler": nn.lr_scheduler, "state": nn.state}
     names |= {f"tinytg.nn.{name}" for name in nn.__all__ if name not in modules}
@@ -44,6 +46,11 @@ def problems(pages: dict[str, str], public: set[str]) -> list[str]:
 
 def _pages() -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(PAGES.glob("*.md"))}
+
+
+def test_the_page_of_other_names_has_them_all() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| \[`(\w+)`\]\(", (PAGES / "names.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert dict(rows) == other_names(tinytg.Tensor)
 
 
 def test_everything_public_is_in_the_reference_once_with_an_example() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import tg_frontend
 from tg_frontend import Tensor, nn
+from tg_frontend.keywords import other_names
 
 SECTIONS = {"Args", "Attributes", "Example", "Raises", "Returns", "Yields"}
 _OPENING = re.compile(r"^([A-Z][a-z]+):$", re.MULTILINE)
@@ -44,7 +45,7 @@ def public() -> Iterator[tuple[str, Any]]:
                 if not key.startswith("_") and not known and (callable(value) or isinstance(value, property)):
                     yield f"{module.__name__}.{name}.{key}", value
     for name in dir(Tensor):
-        if not name.startswith("_") and name not in _ATTRIBUTES:
+        if not name.startswith("_") and name not in _ATTRIBUTES and name not in other_names(Tensor):
             yield f"Tensor.{name}", inspect.getattr_static(Tensor, name)
 
 

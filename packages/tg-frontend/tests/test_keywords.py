@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tg_frontend import Tensor, nn
-from tg_frontend.keywords import SPELLINGS, public
+from tg_frontend.keywords import SPELLINGS, other_names, public
 
+ALSO = other_names(Tensor)
 METHODS = sorted(
     name for name in dir(Tensor)
-    if not name.startswith("_") and callable(getattr(Tensor, name)) and name != "training"
+    if not name.startswith("_") and callable(getattr(Tensor, name)) and name != "training" and name not in ALSO
 )  # fmt: skip
 ANY_ARGUMENTS = (nn.Identity, nn.ModuleDict, nn.ModuleList)  # the last two are a dict and a list
 LAYERS = [kind for kind in vars(nn).values() if inspect.isclass(kind) and kind not in ANY_ARGUMENTS]

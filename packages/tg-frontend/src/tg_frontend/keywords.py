@@ -8,6 +8,7 @@ and an error from inside is made to begin with the name of the method that was c
 from __future__ import annotations
 
 from functools import update_wrapper
+from inspect import unwrap
 
 from tg_lazy.graph.origin import WRAPPERS
 
@@ -78,6 +79,19 @@ _OPENINGS = ("__init__", "__call__")
 _OPERATORS = frozenset(
     f"__{name}__" for name in "add sub mul truediv mod pow and or xor lshift rshift".split()
 )  # which stand for methods
+
+
+def other_names(kind: type) -> dict[str, str]:
+    """Public names of a class that are bound to what has another name there, each with that name.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> other_names(Tensor)["concatenate"]
+      'cat'
+    """
+    names = [name for name in dir(kind) if not name.startswith("_")]
+    own = {name: getattr(unwrap(getattr(kind, name)), "__name__", name) for name in names}
+    return {name: known for name, known in own.items() if known != name and known in own}
 
 
 class _Signature:

@@ -7,7 +7,7 @@ To add an operation, write a function of an :class:`~tg_frontend.array.Array` in
 from __future__ import annotations
 
 from . import ops
-from .array import Array, casts
+from .array import Array, arithmetic, bits, casts, comparison, division, joining, movement
 from .constructor import constructor
 from .interchange import exchange
 from .keywords import public
@@ -326,6 +326,40 @@ class Tensor(Array):
     from_dlpack = constructor(exchange.from_dlpack)
     __dlpack__ = exchange.__dlpack__
     __dlpack_device__ = exchange.__dlpack_device__
+
+    # *** other names of the same ***
+
+    absolute = arithmetic.abs
+    negative = arithmetic.neg
+    subtract = arithmetic.sub
+    multiply = arithmetic.mul
+    divide = division.div
+    true_divide = division.div
+    greater = comparison.gt
+    greater_equal = comparison.ge
+    less = comparison.lt
+    less_equal = comparison.le
+    not_equal = comparison.ne
+    bitwise_left_shift = bits.lshift
+    bitwise_right_shift = bits.rshift
+    concat = joining.cat
+    concatenate = joining.cat
+    swapaxes = movement.transpose
+    swapdims = movement.transpose
+    fix = division.trunc
+    arccos = ops.elementary.acos
+    arcsin = ops.elementary.asin
+    arctan = ops.elementary.atan
+    arctan2 = ops.elementary.atan2
+    arccosh = ops.elementary.acosh
+    arcsinh = ops.elementary.asinh
+    arctanh = ops.elementary.atanh
+    sgn = ops.elementary.sign
+    ger = ops.products.outer
+    moveaxis = ops.axes.movedim
+    row_stack = ops.joined.vstack
+    binary_cross_entropy = ops.loss.binary_crossentropy
+    binary_cross_entropy_with_logits = ops.loss.binary_crossentropy_logits
 
     # *** casts, named like Python's types: nothing below may be annotated with those ***
 
