@@ -198,8 +198,9 @@ def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth
             program.steps.append(Input(array, "float64" if smooth and kind == "f" else pick.choice(fitting)))
 
     def of_one_type(call: Call) -> None:
-        """What is scattered has the type of what it is scattered into."""
-        first, source = (call.args[i].number for i in (0, -1))
+        """What is written has the type of what it is written into."""
+        operands = [arg.number for arg in call.args if isinstance(arg, Ref)]
+        first, source = operands[0], operands[-1]
         step = program.steps[first]
         if isinstance(step, Input):
             made = program.steps[source]
@@ -252,11 +253,12 @@ def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth
         if not bounded or (row.wants_exact and not all(pool.values[n].exact for n in refs)):
             del pool.values[before:]
             continue
-        if name.startswith("scatter") and not isinstance(program.steps[call.args[0].number], Input):
+        writes = name.startswith(("scatter", "index_")) and name != "index_fill"
+        if writes and not isinstance(program.steps[call.args[0].number], Input):
             del pool.values[before:]
             continue
         adopt()
-        if name.startswith("scatter"):
+        if writes:
             of_one_type(call)
         for k, array in enumerate(arrays):
             program.steps.append(Step(call, k if isinstance(result, (tuple, list)) else None))

@@ -77,7 +77,7 @@ def _prelu(pool: Pool, i: int) -> Call | None:
     weight = pool.floats(array.shape[1] if array.ndim > 1 and array.shape[1] and pool.pick.random() < 0.5 else 1)
 
     def reference(x: Array, w: Array) -> Array:
-        return np.where(x < 0, x * (w if len(w) == 1 else w.reshape(-1, *[1] * (x.ndim - 2))), x)
+        return np.where(x < 0, x * (w[0] if len(w) == 1 else w.reshape(-1, *[1] * (x.ndim - 2))), x)
 
     return Call("prelu", (Ref(i), Ref(weight)), {}, reference)
 
