@@ -68,7 +68,11 @@ def _scatter_add(pool: Pool, i: int) -> Call | None:
     axis = pool.axis(value.array) % value.array.ndim
     index = _index(pool, value.array, axis)
     src = pool.floats(*pool.values[index].array.shape)
-    return Call("scatter_add", (Ref(i), axis, Ref(index), Ref(src)), {}, lambda *args: _scattered(*args, "add"))
+
+    def reference(x: Array, dim: int, index: Array, src: Array) -> Array:
+        return _scattered(x, dim, index, src, "add")
+
+    return Call("scatter_add", (Ref(i), axis, Ref(index), Ref(src)), {}, reference)
 
 
 row("scatter_add", _scatter_add, exact=True)
@@ -140,3 +144,67 @@ row("index_put", _index_put, exact=True, smooth=True)
 row("bincount", _bincount, exact=True)
 _histogram("histc", {"min": -2.0, "max": 2.0}, lambda x, bins, min, max: np.histogram(x, bins, (min, max))[0])
 _histogram("histogram", {"range": (-2.0, 2.0)}, lambda x, bins, range: np.histogram(x, bins, range))
+
+
+def _mode(pool: Pool, i: int) -> Call | None:
+    value = pool.values[i]
+    if value.kind == "b" or not value.array.ndim or not 0 < value.array.size <= 500:
+        return None
+    if not _distinct(value.array, axis := pool.axis(value.array)):  # which of equals is told is nobody's promise
+        return None
+    return Call("mode", (Ref(i), axis), {}, lambda x, axis: (x.min(axis), x.argmin(axis)))
+
+
+def _sorted(pool: Pool, kind: str) -> int:
+    count = pool.pick.randint(1, 20)
+    number = pool.floats(count) if kind == "f" else pool.ints(0, 30, count)
+    array = pool.values[number].array
+    del pool.values[number]
+    return pool.make(np.sort(array))
+
+
+def _searchsorted(pool: Pool, i: int) -> Call | None:
+    kind = pool.values[i].kind
+    if kind == "b" or pool.values[i].array.ndim == 0:
+        return None
+    side = pool.pick.choice(["left", "right"])
+    return Call("searchsorted", (Ref(_sorted(pool, kind)), Ref(i)), {"side": side},
+                lambda x, v, side: np.searchsorted(x, v, side))  # fmt: skip
+
+
+def _bucketize(pool: Pool, i: int) -> Call | None:
+    kind = pool.values[i].kind
+    if kind == "b":
+        return None
+    right = pool.pick.random() < 0.5
+    return Call("bucketize", (Ref(i), Ref(_sorted(pool, kind))), {"right": right},
+                lambda v, x, right: np.searchsorted(x, v, "right" if right else "left"))  # fmt: skip
+
+
+def _isin(pool: Pool, i: int) -> Call | None:
+    kind = pool.values[i].kind
+    return None if kind == "b" else Call("isin", (Ref(i), Ref(_sorted(pool, kind))), {}, np.isin)
+
+
+def _unique(pool: Pool, i: int) -> Call | None:
+    value = pool.values[i]
+    if value.kind == "b" or not 0 < value.array.size <= 500:
+        return None
+    return Call("unique", (Ref(i),), {"return_counts": True}, lambda x, return_counts: np.unique(x, return_counts=True))
+
+
+def _runs(pool: Pool, i: int) -> Call | None:
+    value = pool.values[i]
+    if value.kind == "b" or not 0 < value.array.size <= 500:
+        return None
+
+    def reference(x: Array) -> Any:
+        flat = x.ravel()
+        return flat[np.concatenate([[True], flat[1:] != flat[:-1]])]
+
+    return Call("unique_consecutive", (Ref(i),), {}, reference)
+
+
+for _name, _draw in (("mode", _mode), ("searchsorted", _searchsorted), ("bucketize", _bucketize), ("isin", _isin),
+                     ("unique", _unique), ("unique_consecutive", _runs)):  # fmt: skip
+    row(_name, _draw, exact=True, wants_exact=True)
