@@ -9,6 +9,7 @@ The names that a person types, from the layers that own them:
 
 from tg_dtype import dtypes
 from tg_frontend import (
+    Function,
     Tensor,
     TinyJit,
     associative_scan,
@@ -36,7 +37,7 @@ from tg_shape import Variable
 from . import nn
 
 __all__ = [
-    "Context", "Device", "GlobalCounters", "Tensor", "TinyJit", "Variable", "associative_scan", "cond",
+    "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "associative_scan", "cond",
     "detect_anomaly", "dtypes", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "nn", "scan",
     "set_detect_anomaly", "set_printoptions", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

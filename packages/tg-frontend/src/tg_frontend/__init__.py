@@ -9,6 +9,7 @@ from .jit.tinyjit import TinyJit
 from .tensor import Tensor
 from .transform.associative import associative_scan
 from .transform.branch import cond
+from .transform.custom import Function, FunctionContext
 from .transform.derivatives import grad, hvp, jvp, value_and_grad, vjp
 from .transform.jacobians import hessian, jacfwd, jacobian, jacrev
 from .transform.scan import scan
@@ -16,7 +17,28 @@ from .transform.vectorization import vmap
 from .transform.while_loop import while_loop
 
 __all__ = [
-    "JIT", "JitError", "Tensor", "TinyJit", "associative_scan", "cond", "detect_anomaly", "grad", "hessian", "hvp",
-    "jacfwd", "jacobian", "jacrev", "jvp", "nn", "scan", "set_detect_anomaly", "set_printoptions", "value_and_grad",
-    "vjp", "vmap", "while_loop",
+    "JIT",
+    "Function",
+    "FunctionContext",
+    "JitError",
+    "Tensor",
+    "TinyJit",
+    "associative_scan",
+    "cond",
+    "detect_anomaly",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "nn",
+    "scan",
+    "set_detect_anomaly",
+    "set_printoptions",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    "while_loop",
 ]  # fmt: skip

@@ -73,9 +73,13 @@ class Array(Base):
     # *** gradients ***
 
     no_grad = classmethod(gradients.no_grad)
+    enable_grad = classmethod(gradients.enable_grad)
+    set_grad_enabled = classmethod(gradients.set_grad_enabled)
     train = classmethod(gradients.train)
     requires_grad_ = gradients.requires_grad_
     detach = gradients.detach
+    register_hook = gradients.register_hook
+    retain_grad = gradients.retain_grad
     backward = gradients.backward
     gradient = gradients.gradient
 

@@ -16,6 +16,7 @@ from tg_shape import View, prod, sint
 
 from ..autograd.differentiation import MODE
 from ..autograd.functions import Function, Seen
+from ..autograd.hooks import Hooks
 from ..host import transfer
 from ..host.coerce import to_dtype
 from ..memory.home import Clock, Memory, proxy
@@ -36,7 +37,9 @@ class Base:
 
     # _home: the memory, once a view shares it or it was written; _place: how a view sees the memory, while _lazy, whose
     # base is only where the value comes from, does not tell; _cut: no gradient flows to the memory
-    __slots__ = ("__weakref__", "_ctx", "_cut", "_home", "_lazy", "_parameter", "_place", "_wants_grad", "grad")
+    __slots__ = (
+        "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_place", "_wants_grad", "grad",
+    )  # fmt: skip
 
     _lazy: LazyBuffer
     _wants_grad: bool | None
@@ -46,6 +49,7 @@ class Base:
     _home: Memory | None
     _place: LazyBuffer | None
     _cut: bool
+    _hooks: Hooks  # set only where somebody asked for it
 
     training: ClassVar[bool] = False
 

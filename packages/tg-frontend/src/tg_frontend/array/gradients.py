@@ -16,8 +16,13 @@ from ..autograd.differentiation import (
     operands_first,
 )
 from ..autograd.functions import Add, Cast
+from ..autograd.hooks import Handle, hooks_of
 from .base import B
 from .writing import accumulate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def no_grad(cls: type[object]) -> Switch:
@@ -31,6 +36,78 @@ def no_grad(cls: type[object]) -> Switch:
       False
     """
     return Switch(MODE, "recording", False)
+
+
+def enable_grad(cls: type[object]) -> Switch:
+    """A ``with`` block (or decorator) in which gradients are recorded again, inside of :meth:`no_grad`.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> w = Tensor([1.0], requires_grad=True)
+      >>> with Tensor.no_grad(), Tensor.enable_grad():
+      ...     (w * 2).requires_grad
+      True
+    """
+    return Switch(MODE, "recording", True)
+
+
+def set_grad_enabled(cls: type[object], mode: bool) -> Switch:
+    """:meth:`enable_grad` or :meth:`no_grad`, by ``mode``.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> w = Tensor([1.0], requires_grad=True)
+      >>> with Tensor.set_grad_enabled(False):
+      ...     (w * 2).requires_grad
+      False
+    """
+    return Switch(MODE, "recording", bool(mode))
+
+
+def register_hook(x: B, function: Callable[[B], B | None]) -> Handle:
+    """Calls ``function`` with the gradient of this tensor, whenever one is computed and all of it is known.
+
+    If it returns a tensor, that takes the gradient's place: for what is before this tensor, and for ``grad``. It must
+    not write to its argument.
+
+    Returns:
+      A handle, whose ``remove()`` ends that.
+
+    Raises:
+      RuntimeError: if this tensor refuses a gradient.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1.0, 2.0], requires_grad=True)
+      >>> handle = x.register_hook(lambda grad: grad * 10)
+      >>> _ = x.square().sum().backward()
+      >>> x.grad
+      Tensor([20., 40.])
+      >>> handle.remove()
+    """
+    if x.requires_grad is False:
+        raise RuntimeError(f"register_hook: a tensor of shape {x.shape} that refuses a gradient never gets one")
+    return Handle(hooks_of(x).functions, function)
+
+
+def retain_grad(x: B) -> B:
+    """Lets ``backward`` leave the gradient of this tensor in ``grad``, though it is no leaf. Returns it.
+
+    Raises:
+      RuntimeError: if this tensor refuses a gradient.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1.0, 2.0], requires_grad=True)
+      >>> y = (x * 3).retain_grad()
+      >>> _ = y.square().sum().backward()
+      >>> y.grad
+      Tensor([ 6., 12.])
+    """
+    if x.requires_grad is False:
+        raise RuntimeError(f"retain_grad: a tensor of shape {x.shape} that refuses a gradient never gets one")
+    hooks_of(x).kept[0] = True
+    return x
 
 
 def train(cls: type[object], mode: bool = True) -> Switch:
@@ -142,7 +219,7 @@ def backward(
     seed = _seed(x, gradient, "backward")
     reached = MODE.reached
     if create_graph:
-        for leaf, grown in differentiate_again(x, seed, targets):
+        for leaf, grown in differentiate_again(x, seed, targets, fill=True):
             assert isinstance(leaf, type(x))
             if reached is not None:
                 reached(leaf)
@@ -151,7 +228,7 @@ def backward(
             free(operands_first(x))
         return x
     order = operands_first(x, targets is not None)
-    found = differentiate(x, seed.lazydata, targets, order)
+    found = differentiate(x, seed.lazydata, targets, order, fill=True)
     for leaf, grad in found:
         assert isinstance(leaf, type(x))
         if reached is not None:

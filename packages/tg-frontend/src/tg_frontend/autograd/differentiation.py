@@ -11,6 +11,7 @@ from tg_lazy.graph.origin import BACKWARD
 
 from ..memory.home import Clock
 from .functions import Function, Grads, Same, Seen
+from .hooks import Registered, called_back
 from .recording import Recorded, recorded
 
 TYPE_CHECKING = False
@@ -168,7 +169,9 @@ def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
     return tuple([p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents])
 
 
-def differentiate(root: Node, seed: V, targets: Sequence[Node] | None, order: Sequence[Node]) -> list[tuple[Node, V]]:
+def differentiate(
+    root: Node, seed: V, targets: Sequence[Node] | None, order: Sequence[Node], fill: bool = False
+) -> list[tuple[Node, V]]:
     """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
 
     Args:
@@ -176,6 +179,7 @@ def differentiate(root: Node, seed: V, targets: Sequence[Node] | None, order: Se
       seed: of its shape and dtype. If it is a :class:`Recorded`, so are the gradients: they can be differentiated.
       targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
       order: what :func:`operands_first` says of ``root``; through what leaves it open, if there are targets.
+      fill: whether tensors in between that asked for it keep their gradient.
 
     Returns:
       The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
@@ -190,10 +194,13 @@ def differentiate(root: Node, seed: V, targets: Sequence[Node] | None, order: Se
     wanted = frozenset(id(t) for t in targets or ())
     again = type(seed) is Recorded
     told = _told if ANOMALY.value and not again else None
+    hooked = Registered.any
     for node in reversed(order):
         grad = grads.pop(id(node), None)
         if grad is None:
             continue
+        if hooked:
+            grad = called_back(node, grad, fill)
         if wanted and id(node) in wanted:
             kept[id(node)] = grad
         function: Any = node._ctx
@@ -227,6 +234,9 @@ def differentiate(root: Node, seed: V, targets: Sequence[Node] | None, order: Se
                 if context is None or not (through_open or context.wanted):
                     leaves[number] = parent
         function.needs = required
+    if hooked:
+        ends = {id(one): one for one in (*leaves.values(), *(targets or ())) if id(one) in grads}
+        grads |= {key: called_back(one, grads[key], fill) for key, one in ends.items()}
     if targets is not None:
         kept |= {key: grads[key] for key in wanted if key in grads}
         return [(t, kept[id(t)]) for t in targets if id(t) in kept]
@@ -265,7 +275,7 @@ def _check(node: Node, function: Function, grad: LazyBuffer, parts: Grads) -> No
 
 
 def differentiate_again(
-    root: Node, seed: Node, targets: Sequence[Node] | None, ends: Container[int] = ()
+    root: Node, seed: Node, targets: Sequence[Node] | None, ends: Container[int] = (), fill: bool = False
 ) -> list[tuple[Node, Any]]:
     """As :func:`differentiate`; of tensors, and gives such, which can be differentiated.
 
@@ -274,10 +284,11 @@ def differentiate_again(
       seed: of its shape and dtype. The results can be differentiated at it, too.
       targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
       ends: ids of tensors behind which nothing is looked at.
+      fill: whether tensors in between that asked for it keep their gradient.
     """
     order = operands_first(root, targets is not None, ends)
     with Switch(MODE, "recording", True), Switch(MODE, "repeating", True):
-        found = differentiate(root, Recorded(seed), targets, order)
+        found = differentiate(root, Recorded(seed), targets, order, fill)
         return [(node, grad.tensor._apply(Same())) for node, grad in found]
 
 

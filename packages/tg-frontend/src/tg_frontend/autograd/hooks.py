@@ -1,0 +1,97 @@
+"""Functions of a person's own that see gradients on their way back."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_numbers = count()
+
+
+class Hooks(NamedTuple):
+    """What is called with the gradient of a tensor, once all of it is known.
+
+    Attributes:
+      functions: by number; what one returns, if it returns something, takes the gradient's place.
+      kept: whether ``backward`` leaves the gradient in ``grad``, though the tensor is no leaf.
+    """
+
+    functions: dict[int, Callable[[Any], Any]]
+    kept: list[bool]
+
+
+class Registered:
+    """Whether any tensor ever had hooks: while none had, nobody looks for them.
+
+    Attributes:
+      any: the answer.
+    """
+
+    any = False
+
+
+class Handle:
+    """A hook of a tensor, to be removed.
+
+    Args:
+      functions: the tensor's hooks.
+      function: the hook, which is added to them.
+    """
+
+    __slots__ = ("_functions", "_number")
+
+    def __init__(self, functions: dict[int, Callable[[Any], Any]], function: Callable[[Any], Any]) -> None:
+        self._functions, self._number = functions, next(_numbers)
+        functions[self._number] = function
+
+    def remove(self) -> None:
+        """Removes the hook; nothing, if it is removed already."""
+        self._functions.pop(self._number, None)
+
+
+def hooks_of(tensor: Any) -> Hooks:
+    """The hooks of a tensor, to be added to."""
+    hooks: Hooks | None = getattr(tensor, "_hooks", None)
+    if hooks is None:
+        hooks = tensor._hooks = Hooks({}, [False])
+    Registered.any = True
+    return hooks
+
+
+def called_back(tensor: Any, grad: Any, fill: bool) -> Any:
+    """The gradient of a tensor as its hooks leave it.
+
+    Args:
+      tensor: the tensor.
+      grad: a node, or a value that records itself.
+      fill: whether ``grad`` of the tensor is to be set, if it asked for that and is no leaf.
+
+    Raises:
+      TypeError: if a hook returns something else than None or a tensor.
+      ValueError: if it returns a tensor of another shape, dtype or device.
+    """
+    hooks: Hooks | None = getattr(tensor, "_hooks", None)
+    if hooks is None:
+        return grad
+    recorded = hasattr(grad, "tensor")
+    seen = grad.tensor if recorded else type(tensor)._value(grad)
+    for function in list(hooks.functions.values()):
+        other = function(seen)
+        if other is None:
+            continue
+        if not isinstance(other, type(seen)):
+            raise TypeError(f"a hook returned a {type(other).__name__}; it returns a tensor, or None")
+        if (other.shape, other.dtype, other.device) != (seen.shape, seen.dtype, seen.device):
+            raise ValueError(
+                f"a hook returned a gradient of shape {other.shape}, {other.dtype.name} on {other.device} "
+                f"for one of shape {seen.shape}, {seen.dtype.name} on {seen.device}"
+            )
+        seen = other
+    if fill and hooks.kept[0] and tensor._ctx is not None:
+        tensor.grad = seen if tensor.grad is None else tensor.grad + seen
+    return type(grad)(seen) if recorded else seen.lazydata
