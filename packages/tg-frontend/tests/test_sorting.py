@@ -11,6 +11,8 @@ import pytest
 from tg_dtype import DType, dtypes
 from tg_frontend import Tensor, TinyJit
 from tg_frontend.ops.row_order import FEW
+from tg_lazy import Context
+from tg_runtime import Device, parse_dev
 from tg_shape import Variable
 
 Array = np.ndarray[Any, Any]
@@ -108,3 +110,25 @@ def test_symbolic_rows_and_lengths() -> None:
         assert long(part).numpy().tolist() == np.sort(data[:count, :5], 0).tolist()
         part = held.shrink(((0, n), (0, 300)))
         assert wide(part).numpy().tolist() == np.sort(data[:count], 1).tolist()
+
+
+@pytest.mark.parametrize("name", ["float32", "int64", "uint16"])
+def test_a_gpu(name: str) -> None:
+    """What is of an order, on an emulated GPU."""
+    setting = "MOCK+CUDA:PTX"
+    problem = Device.load("CUDA").unavailable(parse_dev(setting)[0])
+    if problem is not None:
+        pytest.skip(f"CUDA: {problem}")
+    x = np.random.default_rng(4).integers(-20 if name != "uint16" else 0, 20, (2, FEW + 22)).astype(name)
+    wanted = order(x, 1, descending=False)
+    ranked = np.sort(x, 1)
+    with Context(DEV=setting):
+        t = Tensor(x)
+        check(t, 1, descending=True)
+        np.testing.assert_array_equal(t.topk(5, largest=False)[1].numpy(), wanted[:, :5])
+        np.testing.assert_array_equal(t.median(1)[0].numpy(), ranked[:, (x.shape[1] - 1) // 2])
+        found = t.unique(return_inverse=True, return_counts=True)
+        for ours, theirs in zip(found, np.unique(x, return_inverse=True, return_counts=True), strict=True):
+            np.testing.assert_array_equal(ours.numpy().flatten(), theirs.flatten())
+        at = t.sort(1)[0][0].searchsorted(t)
+        np.testing.assert_array_equal(at.numpy(), np.searchsorted(ranked[0], x))
