@@ -45,6 +45,8 @@ from .functions import (
     Where,
     held,
 )
+from .functions.scattering import Scatter, ScatterAdd, ScatterMax, ScatterProd
+from .functions.updating import updated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +70,10 @@ FUNCTIONS: dict[Ops, Callable[[], Function]] = {
     Ops.WHERE: Where,
 }
 """The functions that compute the same as an op of floats; those of :data:`SLOPES` beside."""
+
+SCATTERS: dict[Ops | None, Callable[[int], Function]] = {
+    None: Scatter, Ops.ADD: ScatterAdd, Ops.MUL: ScatterProd, Ops.MAX: ScatterMax,
+}  # fmt: skip
 
 REDUCTIONS: dict[Ops, Callable[[tuple[int, ...]], Function]] = {Ops.ADD: Sum, Ops.MUL: Prod, Ops.MAX: Max}
 
@@ -182,6 +188,18 @@ class Recorded:
     def copy_to(self, device: str) -> Recorded:
         """The value on another device."""
         return self.applied(Copy(device))
+
+    def updated(
+        self, table: Recorded | LazyBuffer, axis: int, index: Recorded | LazyBuffer, value: Recorded | LazyBuffer,
+        op: Ops | None,
+    ) -> Recorded:  # fmt: skip
+        """A table with values at positions along an axis; one of the three is this value."""
+        operands: Any = (table, index, value)
+        if table.dtype.kind != "float":
+            there, places, values = (held(one) for one in operands)
+            return self._plain(updated(there, axis, places, values, op))
+        tensors = [self._tensor_of(one) for one in operands]
+        return Recorded(tensors[0]._apply(SCATTERS[op](axis), *tensors[1:]))
 
     def __getattr__(self, name: str) -> Any:
         raise TypeError(f"a gradient that is made with {name} cannot be differentiated")

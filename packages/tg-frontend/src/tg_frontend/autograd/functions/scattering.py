@@ -9,7 +9,7 @@ from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import prod
 
-from .base import Function, Grads, splat
+from .base import Function, Grads, held, splat
 from .lookup import TakeAlong
 from .updating import updated
 
@@ -19,8 +19,10 @@ def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
     shape, n = index.shape, table.shape[axis]
     box = table.shrink([(0, n if i == axis else dim) for i, dim in enumerate(shape)])
     pre, post = prod(shape[:axis]), prod(shape[axis + 1 :])
-    found = TakeAlong().forward(box.reshape((pre, n, post)), index.reshape((pre, shape[axis], post)))
-    return found.reshape(shape)
+    rows, places = box.reshape((pre, n, post)), index.reshape((pre, shape[axis], post))
+    if type(rows) is not LazyBuffer:
+        return rows.applied(TakeAlong(), places).reshape(shape)  # type: ignore[attr-defined, no-any-return]
+    return TakeAlong().forward(rows, held(places)).reshape(shape)
 
 
 class Scatter(Function):

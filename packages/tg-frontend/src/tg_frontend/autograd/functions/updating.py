@@ -34,6 +34,9 @@ def updated(table: LazyBuffer, axis: int, index: LazyBuffer, value: LazyBuffer, 
     """
     if 0 in index.shape or 0 in table.shape:
         return table
+    for one in (table, index, value):
+        if type(one) is not LazyBuffer:
+            return one.updated(table, axis, index, value, op)  # type: ignore[attr-defined, no-any-return]
     return table.clone().update(value, index, places(contiguous(table.shape), axis, index.shape), op)
 
 
