@@ -13,6 +13,10 @@ from .base import Function, Grads, held, splat
 from .lookup import TakeAlong
 from .updating import updated
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
     """The elements that values at these positions go to, in the shape of the index; 0 where one is out of range."""
@@ -93,6 +97,14 @@ class ScatterProd(Function):
             reached = [taken(part, axis, index) for part in (others, zeros, grad)]
             theirs = _without(zero[1], factors[1], *reached)
         return mine, None, theirs
+
+    def derive(self, grad: LazyBuffer, operands: Callable[[str, int], LazyBuffer]) -> Grads:
+        """Refuses: where factors are 0, what :func:`_without` leaves out is constant only to first order.
+
+        Raises:
+          TypeError: when it is called.
+        """
+        raise TypeError("the gradient of products that are scattered cannot be differentiated")
 
 
 def _without(
