@@ -266,6 +266,7 @@ NOT_HERE = {
     # attributes, constructors from data, and what says nothing of elements
     "device", "dtype", "grad", "is_realized", "lazydata", "requires_grad", "training", "element_size", "empty",
     "is_floating_point", "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
+    "enable_grad", "register_hook", "retain_grad", "set_grad_enabled",
     "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
 }  # fmt: skip
 

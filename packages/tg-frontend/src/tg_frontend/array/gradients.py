@@ -54,6 +54,9 @@ def enable_grad(cls: type[object]) -> Switch:
 def set_grad_enabled(cls: type[object], mode: bool) -> Switch:
     """:meth:`enable_grad` or :meth:`no_grad`, by ``mode``.
 
+    Raises:
+      TypeError: if ``mode`` is no bool.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> w = Tensor([1.0], requires_grad=True)
@@ -61,7 +64,9 @@ def set_grad_enabled(cls: type[object], mode: bool) -> Switch:
       ...     (w * 2).requires_grad
       False
     """
-    return Switch(MODE, "recording", bool(mode))
+    if not isinstance(mode, bool):
+        raise TypeError(f"set_grad_enabled: True or False is wanted, got {mode!r}")
+    return Switch(MODE, "recording", mode)
 
 
 def register_hook(x: B, function: Callable[[B], B | None]) -> Handle:
@@ -75,6 +80,7 @@ def register_hook(x: B, function: Callable[[B], B | None]) -> Handle:
 
     Raises:
       RuntimeError: if this tensor refuses a gradient.
+      TypeError: if the function cannot be called.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -85,6 +91,8 @@ def register_hook(x: B, function: Callable[[B], B | None]) -> Handle:
       Tensor([20., 40.])
       >>> handle.remove()
     """
+    if not callable(function):
+        raise TypeError(f"register_hook: a function of the gradient is wanted, got {function!r}")
     if x.requires_grad is False:
         raise RuntimeError(f"register_hook: a tensor of shape {x.shape} that refuses a gradient never gets one")
     return Handle(hooks_of(x).functions, function)

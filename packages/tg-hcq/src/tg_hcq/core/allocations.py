@@ -25,7 +25,7 @@ class Allocation:
     Attributes:
       address: its first byte.
       nbytes: its size.
-      options: those it was asked for with.
+      options: those it was asked for with, without the owner, whom what is remembered does not keep alive.
       opaque: the memory, while somebody holds it.
       allocated: file and line of the user's program, and the thread.
       freed: the same, once it is.
@@ -51,7 +51,7 @@ class Allocations:
         address = opaque.address
         if isinstance(address, int):
             who = caller(), threading.get_ident()
-            self._live[address] = Allocation(address, nbytes, options, weakref.ref(opaque), who)
+            self._live[address] = Allocation(address, nbytes, options._replace(owner=None), weakref.ref(opaque), who)
 
     def given(self, address: int) -> None:
         """Notes that the memory at an address was given back."""
