@@ -6,10 +6,12 @@ import time
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tg_frontend import Tensor, nn
 
+Array = npt.NDArray[Any]
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((kind, options) for kind in ("RNN", "LSTM", "GRU") for options in (
         {}, {"bidirectional": True, "num_layers": 2}, {"batch_first": True, "num_layers": 3, "bias": False},
@@ -60,6 +62,81 @@ def test_values_and_gradients_are_those_of_pytorch(
         results.append([np.asarray(t.detach().numpy()) for t in (out, *last, *found)])
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _step(kind: str, x: Array, h: Array, c: Array, weights: dict[str, Array]) -> tuple[Array, Array]:
+    """One step by the equations in PyTorch's documentation of these layers."""
+    a = x @ weights["weight_ih"].T + weights["bias_ih"]
+    b = h @ weights["weight_hh"].T + weights["bias_hh"]
+    if kind == "RNN":
+        return np.tanh(a + b), c
+    if kind == "LSTM":
+        i, f, g, o = np.split(a + b, 4, -1)
+        c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
+        return _sigmoid(o) * np.tanh(c), c
+    (ar, az, an), (br, bz, bn) = np.split(a, 3, -1), np.split(b, 3, -1)
+    r, z = _sigmoid(ar + br), _sigmoid(az + bz)
+    return (1 - z) * np.tanh(an + r * bn) + z * h, c
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_values_are_those_of_the_equations(kind: str, bidirectional: bool, backend: str) -> None:
+    rng = np.random.default_rng(2)
+    layer: Any = getattr(nn, kind)(INPUTS, HIDDEN, num_layers=2, bidirectional=bidirectional)
+    x = rng.standard_normal((STEPS, BATCH, INPUTS)).astype(np.float32)
+    out, last = layer(Tensor(x))
+    ends, cells = [], []
+    for number in range(2):
+        ways = []
+        for suffix in ("", "_reverse") if bidirectional else ("",):
+            weights = {
+                name: getattr(layer, f"{name}_l{number}{suffix}").numpy().astype(float)
+                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            }
+            h = c = np.zeros((BATCH, HIDDEN))
+            found = []
+            for row in x[::-1] if suffix else x:
+                h, c = _step(kind, row, h, c, weights)
+                found.append(h)
+            ends.append(h)
+            cells.append(c)
+            ways.append(np.stack(found[::-1] if suffix else found))
+        x = np.concatenate(ways, -1)
+    np.testing.assert_allclose(out.numpy(), x, rtol=1e-5, atol=1e-6)
+    for got, want in zip(last if kind == "LSTM" else (last,), (ends, cells), strict=False):
+        np.testing.assert_allclose(got.numpy(), np.stack(want), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_gradients_are_slopes(kind: str) -> None:
+    """By finite differences in float64, of the input and of each kind of parameter."""
+    rng = np.random.default_rng(4)
+    layer: Any = getattr(nn, kind)(2, 3)
+    names = [f"{name}_l0" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    values = [rng.standard_normal(getattr(layer, name).shape) for name in names]
+    values.append(rng.standard_normal((4, 2, 2)))
+
+    def loss(arrays: list[Array]) -> tuple[Tensor, list[Tensor]]:
+        tensors = [Tensor(array, requires_grad=True) for array in arrays]
+        for name, tensor in zip(names, tensors[:-1], strict=True):
+            setattr(layer, name, tensor)
+        out, last = layer(tensors[-1])
+        return (out * out).sum() + sum((part.sin().sum() for part in last), Tensor(0.0, dtype="float64")), tensors
+
+    total, tensors = loss(values)
+    for which, slope in enumerate(total.gradient(*tensors)):
+        place = tuple(int(rng.integers(0, d)) for d in values[which].shape)
+        ends = []
+        for sign in (1, -1):
+            moved = [value.copy() for value in values]
+            moved[which][place] += sign * 1e-5
+            ends.append(loss(moved)[0].item())
+        assert np.isclose(slope.numpy()[place], (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7), (which, place)
 
 
 @pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
