@@ -322,7 +322,7 @@ class Machine:
         Raises:
           Unsupported: the machine has no such limit.
         """
-        moved = {"copy": max(workload.work / 2, FAR), "read": workload.work}.get(workload.limit, LEAST)
+        moved = {"copy": max(workload.work / 2, FAR), "read": max(workload.work, FAR)}.get(workload.limit, LEAST)
         bench = Bench(int(moved), 0.05, time.perf_counter)
         if workload.limit == "fma":
             found: Run | None = bench.fma(self.threads, LONG)
