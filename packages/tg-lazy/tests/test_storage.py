@@ -94,8 +94,9 @@ def test_no_reader_is_lost_where_threads_add_and_sweep_at_once() -> None:
                 else:
                     readers.sweep()
             if adds:
-                nodes.append(Node())
-                readers[ref(nodes[-1])] = None
+                node = Node()
+                readers[ref(node)] = None  # before it is counted: who looks meanwhile must not miss it
+                nodes.append(node)
             meet.wait()
 
     threads = [threading.Thread(target=work, args=(n == 0, n >= 2)) for n in range(parties)]

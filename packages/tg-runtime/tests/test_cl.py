@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import subprocess
 import sys
@@ -107,6 +108,22 @@ class TestCL(DeviceConformance):
     @pytest.mark.slow
     def test_reductions_of_every_kind(self) -> None:
         super().test_reductions()
+
+    def test_replay_of_a_recording_that_is_not_ready(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """PoCL refuses now and then to queue a recording whose last run is complete: the launches come one by one."""
+        if not opened().physical.records:
+            return
+        functions = api.command_buffers(opened().physical.platform_handle)
+        real, refused = functions.clEnqueueCommandBufferKHR, itertools.count()
+        monkeypatch.setattr(
+            functions,
+            "clEnqueueCommandBufferKHR",
+            lambda *arguments: -59 if next(refused) % 3 == 0 else real(*arguments),
+            raising=False,
+        )
+        monkeypatch.setattr(api, "command_buffers", lambda platform: functions)
+        self.test_replay_without_waiting()
+        assert next(refused) > 100
 
 
 @needs_opencl

@@ -7,7 +7,8 @@ from functools import wraps
 from ..autograd.differentiation import MODE, Gradient, Switch, depends_on_a_wish
 from ..autograd.recording import stand_in
 from ..tensor import Tensor
-from .trees import filled, leaves, mapped, named
+from .tracing import name_of
+from .tree import fill_tensors, map_tensors, tensors_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,17 +87,17 @@ def opened_at(args: Sequence[Any], places: Sequence[int], what: str) -> tuple[li
       TypeError: if there is no tensor in one, or one of other elements than floats.
     """
     for place in places:
-        if not leaves(args[place]):
+        if not tensors_in(args[place]):
             raise TypeError(f"{what}: argument {place} holds no tensor, but a {type(args[place]).__name__}")
-    opened = [mapped(arg, lambda t: opened_one(t, what)) if i in places else arg for i, arg in enumerate(args)]
-    return opened, [leaf for place in places for leaf in leaves(opened[place])]
+    opened = [map_tensors(arg, lambda t: opened_one(t, what)) if i in places else arg for i, arg in enumerate(args)]
+    return opened, [leaf for place in places for leaf in tensors_in(opened[place])]
 
 
 def _with_aux(result: Any, has_aux: bool, function: object, what: str) -> tuple[Any, Any]:
     if not has_aux:
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise TypeError(f"{what}: with has_aux=True {named(function)} is to return (result, aux)")
+        raise TypeError(f"{what}: with has_aux=True {name_of(function)} is to return (result, aux)")
     return result
 
 
@@ -135,14 +136,14 @@ def _value_and_grad(
         opened, inside = opened_at(args, places, what)
         value, aux = _with_aux(called(function, opened, kwargs), has_aux, function, what)
         if not isinstance(value, Tensor):
-            raise TypeError(f"{what}: {named(function)} returned a {type(value).__name__}, not a tensor")
+            raise TypeError(f"{what}: {name_of(function)} returned a {type(value).__name__}, not a tensor")
         if value.numel() != 1:
-            raise ValueError(f"{what}: {named(function)} returned a tensor of shape {value.shape}, not one number")
+            raise ValueError(f"{what}: {name_of(function)} returned a tensor of shape {value.shape}, not one number")
         rest = iter(gradients(value, None, inside))
-        grads = tuple(mapped(args[place], lambda _: next(rest)) for place in places)
+        grads = tuple(map_tensors(args[place], lambda _: next(rest)) for place in places)
         out: Any = outside(value)
         if has_aux:
-            out = out, mapped(aux, outside)
+            out = out, map_tensors(aux, outside)
         return out, grads[0] if isinstance(argnums, int) else grads
 
     return wrapper
@@ -207,22 +208,22 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     roots = results(result, function, "vjp")
 
     def gradients(weights: Any) -> tuple[Any, ...]:
-        given = leaves(weights)
+        given = tensors_in(weights)
         if [weight.shape for weight in given] != [root.shape for root in roots]:
             raise ValueError(
                 f"vjp: weights of shapes {[weight.shape for weight in given]} "
                 f"for results of shapes {[root.shape for root in roots]}"
             )
-        return tuple(filled(primals, _weighted(roots, given, inside)))
+        return tuple(fill_tensors(primals, _weighted(roots, given, inside)))
 
-    out = mapped(result, outside)
-    return (out, gradients, mapped(aux, outside)) if has_aux else (out, gradients)
+    out = map_tensors(result, outside)
+    return (out, gradients, map_tensors(aux, outside)) if has_aux else (out, gradients)
 
 
 def results(result: Any, function: object, what: str) -> list[Tensor]:
-    roots = leaves(result)
+    roots = tensors_in(result)
     if not roots:
-        raise TypeError(f"{what}: {named(function)} returned a {type(result).__name__}, not a tensor")
+        raise TypeError(f"{what}: {name_of(function)} returned a {type(result).__name__}, not a tensor")
     return roots
 
 
@@ -265,7 +266,7 @@ def moved_along(
     function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], what: str
 ) -> tuple[Any, Any]:
     """:func:`jvp`, of which errors say that they are of ``what``."""
-    ways, starts = leaves(list(tangents)), leaves(list(primals))
+    ways, starts = tensors_in(list(tangents)), tensors_in(list(primals))
     if [way.shape for way in ways] != [start.shape for start in starts]:
         raise ValueError(
             f"{what}: tangents of shapes {[way.shape for way in ways]} "
@@ -285,7 +286,7 @@ def moved_along(
     if not recording:
         speeds = iter([speed.detach() for speed in speeds])
     moved = [next(speeds) if root.dtype.kind == "float" else Tensor.zeros_like(root) for root in roots]
-    return mapped(result, outside), filled(result, moved)
+    return map_tensors(result, outside), fill_tensors(result, moved)
 
 
 def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from functools import wraps
 from ..autograd.differentiation import MODE, Switch
 from ..tensor import Tensor
 from .derivatives import called, chosen, gradients, moved_along, opened_at, outside, results
-from .trees import leaves, mapped
+from .tree import map_tensors, tensors_in
 from .vectorization import vmap
 
 TYPE_CHECKING = False
@@ -63,10 +63,10 @@ def jacrev(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Ca
                 outside(rows.reshape(*root.shape, *tensor.shape))
                 for rows, tensor in zip(found, inside, strict=True)
             ])  # fmt: skip
-            trees = tuple(mapped(args[place], lambda _: next(made)) for place in places)
+            trees = tuple(map_tensors(args[place], lambda _: next(made)) for place in places)
             return trees[0] if isinstance(argnums, int) else trees
 
-        return mapped(result, rows)
+        return map_tensors(result, rows)
 
     return wrapper
 
@@ -103,26 +103,26 @@ def jacfwd(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Ca
             return function(*whole, **kwargs)
 
         columns = []  # for each tensor in the arguments, the results
-        for number, tensor in enumerate(leaves(starts)):
+        for number, tensor in enumerate(tensors_in(starts)):
             def along(way: Tensor, number: int = number) -> Any:
                 ways = [
                     way if i == number else Tensor.zeros_like(other).detach()
-                    for i, other in enumerate(leaves(starts))
+                    for i, other in enumerate(tensors_in(starts))
                 ]  # fmt: skip
                 return moved_along(among, starts, ways, "jacfwd")[1]
 
             columns.append((tensor, vmap(along)(_units(tensor))))
         if not columns:
             opened_at(args, places, "jacfwd")  # which says what is wrong
-        flat = [[_turned(part, tensor) for part in leaves(column)] for tensor, column in columns]
+        flat = [[_turned(part, tensor) for part in tensors_in(column)] for tensor, column in columns]
 
         def row(number: int) -> Any:
             made = iter([column[number] for column in flat])
-            trees = tuple(mapped(start, lambda _: next(made)) for start in starts)
+            trees = tuple(map_tensors(start, lambda _: next(made)) for start in starts)
             return trees[0] if isinstance(argnums, int) else trees
 
         numbers = iter(range(len(flat[0])))
-        return mapped(columns[0][1], lambda _: row(next(numbers)))
+        return map_tensors(columns[0][1], lambda _: row(next(numbers)))
 
     return wrapper
 

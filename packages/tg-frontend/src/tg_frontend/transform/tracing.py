@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def name_of(function: Any) -> str:
+    """The name of a function, for messages."""
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
 def placeholders(like: Sequence[tuple[tuple[int, ...], Tensor]]) -> list[Tensor]:
     """Tensors without a value, each of a shape and of the dtype and device of a tensor."""
     out = []

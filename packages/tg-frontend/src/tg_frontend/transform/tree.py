@@ -1,13 +1,29 @@
-"""Nested tuples, lists and dicts of tensors, taken apart and put together."""
+"""Nested tuples, lists and dicts of tensors, taken apart and put together: what transforms take and return."""
 
 from __future__ import annotations
+
+from copy import copy
 
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
+
+
+def mapped(tree: Any, function: Callable[[Any], Any]) -> Any:
+    """The same nesting, with ``function`` of each leaf in its place; None is a tree without leaves."""
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        new = copy(tree)  # of its own kind
+        new.update({key: mapped(value, function) for key, value in tree.items()})
+        return new
+    if isinstance(tree, (list, tuple)):
+        parts = [mapped(value, function) for value in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return function(tree)
 
 
 def leaves(tree: Any, name: str) -> list[tuple[str, Any]]:
@@ -35,19 +51,30 @@ def _walk(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def rebuild(tree: Any, values: Iterable[Any]) -> Any:
     """A tree of the same form with other leaves, given in the order of :func:`leaves`."""
-    return _rebuild(tree, iter(values))
+    rest = iter(values)
+    return mapped(tree, lambda _: next(rest))
 
 
-def _rebuild(tree: Any, values: Iterator[Any]) -> Any:
-    if tree is None:
-        return None
-    if isinstance(tree, dict):
-        return type(tree)((key, _rebuild(value, values)) for key, value in tree.items())
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_rebuild(value, values) for value in tree))
-    if isinstance(tree, (tuple, list)):
-        return type(tree)(_rebuild(value, values) for value in tree)
-    return next(values)
+def tensors_in(tree: Any) -> list[Tensor]:
+    """The leaves that are tensors, in order.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> [leaf.item() for leaf in tensors_in({"a": Tensor(1), "b": (Tensor(2), "no tensor")})]
+      [1, 2]
+    """
+    return [leaf for _, leaf in _walk(tree, "") if isinstance(leaf, Tensor)]
+
+
+def map_tensors(tree: Any, function: Callable[[Tensor], Any]) -> Any:
+    """The same nesting, with ``function`` of each tensor in its place; other leaves stay."""
+    return mapped(tree, lambda leaf: function(leaf) if isinstance(leaf, Tensor) else leaf)
+
+
+def fill_tensors(tree: Any, values: Iterable[Any]) -> Any:
+    """The same nesting, with other values in the places of the tensors."""
+    rest = iter(values)
+    return map_tensors(tree, lambda _: next(rest))
 
 
 def form(tree: Any) -> str:

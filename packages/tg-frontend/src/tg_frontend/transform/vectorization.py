@@ -21,7 +21,8 @@ from ..autograd.recording import Recorded
 from ..memory.realization import Moves, live
 from ..tensor import Tensor
 from .batching import Batch, placeholder
-from .trees import leaves, mapped, named
+from .tracing import name_of
+from .tree import map_tensors, tensors_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     @wraps(function, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         axes = list(_axes_of(args, in_axes))
-        tensors = leaves(list(args))
+        tensors = tensors_in(list(args))
         size = _size(tensors, axes)
         batch = Batch(size)
         given: list[tuple[Tensor, Tensor]] = []
@@ -221,20 +222,20 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             return single._apply(Same())  # which the function may write to
 
         outside = _Outside()
-        seen = [mapped(arg, opened) for arg in args]
+        seen = [map_tensors(arg, opened) for arg in args]
         try:
             result = function(*seen, **kwargs)
         finally:
             written = outside.restore(batch)
         if written is not None:
             raise RuntimeError(
-                f"vmap: {named(function)} writes what depends on single values to a tensor of shape {written} from "
+                f"vmap: {name_of(function)} writes what depends on single values to a tensor of shape {written} from "
                 "outside, or leaves it a gradient; return it instead"
             )
-        if not leaves(result):
-            raise TypeError(f"vmap: {named(function)} returned a {type(result).__name__}, not a tensor")
+        if not tensors_in(result):
+            raise TypeError(f"vmap: {name_of(function)} returned a {type(result).__name__}, not a tensor")
         back = iter(list(_out_axes(result, out_axes)))
-        return mapped(result, lambda root: _placed(_for_all(batch, root, given), next(back)))
+        return map_tensors(result, lambda root: _placed(_for_all(batch, root, given), next(back)))
 
     return wrapper
 
@@ -268,7 +269,7 @@ def _axes_of(args: Sequence[Any], in_axes: Any) -> Iterator[int | None]:
 
 def _axes(tree: Any, axes: Any, what: str) -> Iterator[int | None]:
     if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
-        for _ in leaves(tree):
+        for _ in tensors_in(tree):
             yield axes
     elif isinstance(axes, dict) and isinstance(tree, dict) and axes.keys() == tree.keys():
         for key, value in tree.items():

@@ -24,6 +24,7 @@ from .memory import CLMemory
 from .program import CLProgram, tell_times
 
 _MOST_RECORDS = 4
+_PENDING = -59  # CL_INVALID_OPERATION: cl_khr_command_buffer, clEnqueueCommandBufferKHR
 
 
 class _Node:
@@ -139,10 +140,8 @@ class CLGraph(KernelGraph[CLProgram]):
                 node.update(var_vals)
             record = None if wait else self._record(memories, var_vals)
             seconds = None
-            if record is None:
+            if record is None or not record.enqueue(self.name):
                 seconds = self._enqueue(wait)
-            else:
-                record.enqueue(self.name)
             number = queue.queued()
             for memory in (*self._constants.values(), *(memory.root for memory in memories)):
                 memory.used = max(memory.used, number)
@@ -235,17 +234,25 @@ class _Record:
         api.check(self.cl.clFinalizeCommandBufferKHR(self.handle), "closing a command buffer")
         self._event: ctypes.c_void_p | None = None
 
-    def enqueue(self, what: str) -> None:
-        """Queues the sequence once its last run is done: it may not be queued twice at a time."""
+    def enqueue(self, what: str) -> bool:
+        """Queues the sequence once its last run is done: it may not be queued twice at a time.
+
+        Returns:
+          False if the driver holds the last run for pending although its event is complete: PoCL wakes who waits for
+          the event before it notes that the command buffer may be queued again. Nothing was queued then.
+        """
         if self._event is not None:
             self.queue.wait(self._event)
         event = ctypes.c_void_p()
         self._wait()
         code = self.cl.clEnqueueCommandBufferKHR(0, None, self.handle, 0, None, ctypes.byref(event))
+        if code == _PENDING:
+            return False
         if code:
             raise self.queue.failed(code, what)
         self._event = event
         api.library().clFlush(self.queue.handle)
+        return True
 
     def _wait(self) -> None:
         event, self._event = self._event, None
