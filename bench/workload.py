@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .case import Array, Case
+from .case import Array, Case, normal
 from .libraries import Library
 
 Unit = Literal["GFLOP/s", "GB/s", "tokens/s", "ms", "us"]
@@ -109,3 +109,31 @@ class Registry:
             return library.case(lambda *tensors: fn(library, *tensors), arrays(), dtype)
 
         self.add(Workload(name, group, build, unit, work, **facts))
+
+    def gradient(
+        self,
+        name: str,
+        group: str,
+        arrays: Callable[[], Sequence[Array]],
+        fn: Callable[..., Any],
+        shape: tuple[int, ...],
+        eager: bool = False,
+        **facts: Any,
+    ) -> None:
+        """Appends a workload: the gradient at the first of some arrays of ``fn(library, *tensors)``.
+
+        Args:
+          name: what it is called.
+          group: which part of the table it belongs to.
+          arrays: the arguments.
+          fn: the function.
+          shape: of its result, whose elements have weights.
+          eager: outside of anything recorded or compiled.
+          facts: fields of the workload.
+        """
+        def build(library: Library) -> Case:
+            return library.gradient(
+                lambda *tensors: fn(library, *tensors), arrays(), normal(*shape, seed=77), eager
+            )  # fmt: skip
+
+        self.add(Workload(name, group, build, "ms", reference=("torch", "jax", "tinygrad"), **facts))

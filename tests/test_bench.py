@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from bench.isa import HELD
 from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
 from bench.workloads import WORKLOADS, language
+from bench.workloads.recurrent import average
 
 from tg_lazy import Ops
 from tg_lazy.cost import LIMITS, Limits
@@ -141,7 +143,8 @@ def test_every_workload_has_one_meaning(repository: Path) -> None:
     for name in (
         "sgemm 256", "attention 4x8x512x64", "200 kernels replayed, per kernel", "cumprod 2048x2048",
         "logcumsumexp 2048x2048", "LSTM of 200 steps, 32x64 to 128", "100000 rows of 16 into 10000 added",
-        "topk 50 of 64x32000", "unique of 1M",
+        "topk 50 of 64x32000", "unique of 1M", "argsort 61x9973", "quantile 0.9 of 61x9973", "bincount of 1M",
+        "GRU of 200 steps, 32x64 to 128", "scan of 199 products 31x97", "while_loop, roots of 10007",
     ):  # fmt: skip
         found: dict[str, case.Array] = {}
         for library in ("numpy", "tinytg"):
@@ -149,6 +152,19 @@ def test_every_workload_has_one_meaning(repository: Path) -> None:
             found[library] = np.array(made.host(made.run()))
         assert measure.difference([found["tinytg"]], [found["numpy"]]) < 1e-4, name
     assert set(MODULES) >= {"tinytg", "numpy", "torch", "jax", "tinygrad"}
+
+
+def test_gradients_in_a_record_and_out_of_it_are_weighted_sums() -> None:
+    """The gradient at a table is the sum of the weights of the rows that were looked up, and scans have one, too."""
+    library = open_library("tinytg", 1)
+    index, weights = np.array([2, 0, 2], np.int32), np.arange(6, dtype=np.float32).reshape(3, 2)
+    for eager in (False, True):
+        made = library.gradient(library.embed, [np.zeros((4, 2), np.float32), index], weights, eager)
+        assert made.mode == ("eager" if eager else "jit")
+        for _ in range(3):
+            assert made.host(made.run()).tolist() == [[2, 3], [0, 0], [4, 6], [0, 0]]
+    looped = library.gradient(partial(average, library), [np.ones(2, np.float32), np.ones((3, 2), np.float32)], weights)
+    assert looped.host(looped.run()) == pytest.approx([0.9 * 0 + 0.81 * 2 + 0.729 * 4, 0.9 + 0.81 * 3 + 0.729 * 5])
 
 
 @pytest.mark.slow

@@ -60,6 +60,19 @@ class Library(ABC):
         """Steps of Adam on one batch. A run gives the loss."""
         raise Unsupported(f"{self.name} differentiates nothing")
 
+    def gradient(
+        self, fn: Callable[..., Tensor], arrays: Sequence[Array], weights: Array, eager: bool = False
+    ) -> Case:
+        """The gradient of a function's weighted sum at its first argument.
+
+        Args:
+          fn: takes tensors of ``arrays``.
+          arrays: the arguments.
+          weights: of the function's results, in their shape.
+          eager: outside of anything recorded or compiled.
+        """
+        raise Unsupported(f"{self.name} differentiates nothing")
+
     def decoding(
         self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
     ) -> Case:
@@ -166,6 +179,10 @@ class Library(ABC):
     def cos(self, x: Tensor) -> Tensor:
         """The cosine of radians."""
 
+    def tanh(self, x: Tensor) -> Tensor:
+        """The hyperbolic tangent."""
+        return x.tanh()
+
     @abstractmethod
     def erf(self, x: Tensor) -> Tensor:
         """The error function."""
@@ -215,6 +232,30 @@ class Library(ABC):
         """The element in the middle of the order along the last axis, which is of odd length."""
         raise Unsupported(f"{self.name} selects nothing here")
 
+    def kth(self, x: Tensor, k: int) -> Tensor:
+        """The ``k``-th least element along the last axis, counted from 1."""
+        raise Unsupported(f"{self.name} selects nothing here")
+
+    def quantile(self, x: Tensor, fraction: float) -> Tensor:
+        """What a fraction of the elements along the last axis is not above, between two elements by their distance."""
+        raise Unsupported(f"{self.name} selects nothing here")
+
+    def most_common(self, x: Tensor) -> Tensor:
+        """The element that is there most often along the last axis, the least of several."""
+        raise Unsupported(f"{self.name} counts nothing here")
+
+    def argsort(self, x: Tensor) -> Tensor:
+        """Where the elements in order are, along the last axis; equal ones stay in their order."""
+        raise Unsupported(f"{self.name} sorts nothing here")
+
+    def histogram(self, x: Tensor, bins: int, low: float, high: float) -> Tensor:
+        """How many elements lie in each of some equal parts from ``low`` to ``high``."""
+        raise Unsupported(f"{self.name} counts nothing here")
+
+    def bincount(self, x: Tensor) -> Tensor:
+        """How often each integer is there, from 0 to the greatest."""
+        raise Unsupported(f"{self.name} counts nothing here")
+
     def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
         """How many elements of a vector that is in order are less than each value."""
         raise Unsupported(f"{self.name} searches nothing here")
@@ -253,6 +294,38 @@ class Library(ABC):
           bias: shape (4 * hidden,).
         """
         raise Unsupported(f"{self.name} has no recurrent layer here")
+
+    def gru(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor, bias_hh: Tensor) -> Tensor:
+        """The hidden states of a gated recurrent unit in each step, which begins with zeros.
+
+        Args:
+          x: shape (steps, batch, inputs).
+          w_ih: shape (3 * hidden, inputs), in the order reset, update, new.
+          w_hh: shape (3 * hidden, hidden).
+          bias: shape (3 * hidden,), added to what the inputs give.
+          bias_hh: likewise, to what the hidden state gives.
+        """
+        raise Unsupported(f"{self.name} has no recurrent layer here")
+
+    def scan(self, fn: Callable[[Tensor, Tensor], Tensor], start: Tensor, x: Tensor) -> Tensor:
+        """``state = fn(state, part)`` for each part of ``x`` along the first axis; the states it returned, stacked."""
+        raise Unsupported(f"{self.name} has no loop")
+
+    def repeat(self, holds: Callable[[Tensor], Tensor], fn: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+        """``state = fn(state)`` while ``holds(state)``."""
+        raise Unsupported(f"{self.name} has no loop")
+
+    def recurrence(self, factor: Tensor, term: Tensor) -> Tensor:
+        """``state = factor * state + term`` along the last axis from 0, as an associative scan of pairs."""
+        raise Unsupported(f"{self.name} has no associative scan here")
+
+    def gather(self, x: Tensor, index: Tensor) -> Tensor:
+        """An element of its row for each element of ``index``, of as many rows."""
+        raise Unsupported(f"{self.name} looks up nothing here")
+
+    def scatter_add(self, values: Tensor, index: Tensor, width: int) -> Tensor:
+        """Rows of zeros of some width, to which each of ``values`` was added at its index in the row."""
+        raise Unsupported(f"{self.name} adds by comparing all positions")
 
     def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
         """Rows of a table: shape (tokens, width) for as many tokens."""

@@ -85,6 +85,22 @@ class Jax(Library):
         self.plan = lambda: update.lower(state, batch, classes).compile().memory_analysis()
         return Case(step, self.host, self.mode, stateful=True)
 
+    def gradient(
+        self, fn: Callable[..., Tensor], arrays: Sequence[Array], weights: Array, eager: bool = False
+    ) -> Case:
+        def slope(x: Tensor, factor: Tensor, *others: Tensor) -> Tensor:
+            return self.jax.vjp(lambda x: fn(x, *others), x)[1](factor)[0]
+
+        x, *others = (self.array(values) for values in arrays)
+        tensors = (x, self.array(weights), *others)
+        if eager:
+            return Case(lambda: slope(*tensors).block_until_ready(), self.host, "eager")
+        return Case(self.program(slope, tensors), self.host, self.mode)
+
+    def eager(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
+        tensors = [self.array(values) for values in arrays]
+        return Case(lambda: fn(*tensors).block_until_ready(), self.host, "eager")
+
     def decoding(
         self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
     ) -> Case:
@@ -163,6 +179,27 @@ class Jax(Library):
     def median(self, x: Tensor) -> Tensor:
         return self.np.median(x, -1)
 
+    def kth(self, x: Tensor, k: int) -> Tensor:
+        return -self.lax.top_k(-x, k)[0][..., k - 1]
+
+    def quantile(self, x: Tensor, fraction: float) -> Tensor:
+        return self.np.quantile(x, fraction, -1)
+
+    def most_common(self, x: Tensor) -> Tensor:
+        return import_module("jax.scipy.stats").mode(x, -1).mode
+
+    def argsort(self, x: Tensor) -> Tensor:
+        return self.np.argsort(x, -1)
+
+    def histogram(self, x: Tensor, bins: int, low: float, high: float) -> Tensor:
+        return self.np.histogram(x, bins, (low, high))[0]
+
+    def bincount(self, x: Tensor) -> Tensor:
+        return self.np.bincount(x)
+
+    def unique(self, x: Tensor) -> Tensor:
+        return self.np.unique(x)
+
     def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
         return self.np.searchsorted(x, values)
 
@@ -188,6 +225,38 @@ class Jax(Library):
 
         start = self.np.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
         return self.lax.scan(step, (start, start), x @ w_ih.T + bias)[1]
+
+    def gru(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor, bias_hh: Tensor) -> Tensor:
+        def step(hidden: Tensor, gates: Tensor) -> Any:
+            reset, update, new = self.np.split(gates, 3, -1)
+            own_reset, own_update, own_new = self.np.split(hidden @ w_hh.T + bias_hh, 3, -1)
+            new = self.np.tanh(new + self.nn.sigmoid(reset + own_reset) * own_new)
+            hidden = new + self.nn.sigmoid(update + own_update) * (hidden - new)
+            return hidden, hidden
+
+        return self.lax.scan(step, self.np.zeros((x.shape[1], w_hh.shape[1]), x.dtype), x @ w_ih.T + bias)[1]
+
+    def scan(self, fn: Callable[[Tensor, Tensor], Tensor], start: Tensor, x: Tensor) -> Tensor:
+        return self.lax.scan(lambda state, part: (fn(state, part),) * 2, start, x)[1]
+
+    def repeat(self, holds: Callable[[Tensor], Tensor], fn: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+        return self.lax.while_loop(holds, fn, start)
+
+    def recurrence(self, factor: Tensor, term: Tensor) -> Tensor:
+        def then(a: Any, b: Any) -> Any:
+            return a[0] * b[0], a[1] * b[0] + b[1]
+
+        return self.lax.associative_scan(then, (factor, term), axis=factor.ndim - 1)[1]
+
+    def gather(self, x: Tensor, index: Tensor) -> Tensor:
+        return self.np.take_along_axis(x, index, 1)
+
+    def scatter_add(self, values: Tensor, index: Tensor, width: int) -> Tensor:
+        rows = self.np.arange(len(values))[:, None]
+        return self.np.zeros((len(values), width), values.dtype).at[rows, index].add(values)
+
+    def tanh(self, x: Tensor) -> Tensor:
+        return self.np.tanh(x)
 
     def sin(self, x: Tensor) -> Tensor:
         return self.np.sin(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,21 @@ class Numpy(Library):
     def median(self, x: Tensor) -> Tensor:
         return np.median(x, -1)
 
+    def kth(self, x: Tensor, k: int) -> Tensor:
+        return np.partition(x, k - 1, -1)[..., k - 1]
+
+    def quantile(self, x: Tensor, fraction: float) -> Tensor:
+        return np.quantile(x, np.float32(fraction), -1)
+
+    def argsort(self, x: Tensor) -> Tensor:
+        return np.argsort(x, -1, stable=True)
+
+    def histogram(self, x: Tensor, bins: int, low: float, high: float) -> Tensor:
+        return np.histogram(x, bins, (low, high))[0]
+
+    def bincount(self, x: Tensor) -> Tensor:
+        return np.bincount(x)
+
     def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
         return np.searchsorted(x, values)
 
@@ -160,6 +176,37 @@ class Numpy(Library):
             hidden = sigmoid(last) * np.tanh(cell)
             out.append(hidden)
         return np.stack(out)
+
+    def gru(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor, bias_hh: Tensor) -> Tensor:
+        hidden = np.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
+        out = []
+        for step in x @ w_ih.T + bias:
+            reset, update, new = np.split(step, 3, -1)
+            own_reset, own_update, own_new = np.split(hidden @ w_hh.T + bias_hh, 3, -1)
+            keep = 1 / (1 + np.exp(-update - own_update))
+            new = np.tanh(new + own_new / (1 + np.exp(-reset - own_reset)))
+            hidden = new + keep * (hidden - new)
+            out.append(hidden)
+        return np.stack(out)
+
+    def scan(self, fn: Callable[[Tensor, Tensor], Tensor], start: Tensor, x: Tensor) -> Tensor:
+        return np.stack(list(accumulate(x, fn, initial=start))[1:])
+
+    def repeat(self, holds: Callable[[Tensor], Tensor], fn: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+        while holds(start):
+            start = fn(start)
+        return start
+
+    def gather(self, x: Tensor, index: Tensor) -> Tensor:
+        return np.take_along_axis(x, index, 1)
+
+    def scatter_add(self, values: Tensor, index: Tensor, width: int) -> Tensor:
+        table = np.zeros((len(values), width), values.dtype)
+        np.add.at(table, (np.arange(len(values))[:, None], index), values)
+        return table
+
+    def tanh(self, x: Tensor) -> Tensor:
+        return np.tanh(x)
 
     def sin(self, x: Tensor) -> Tensor:
         return np.sin(x)

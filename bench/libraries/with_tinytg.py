@@ -87,6 +87,17 @@ class Tensors(Library):
 
         return Case(step, self.host, self.mode, stateful=True)
 
+    def gradient(
+        self, fn: Callable[..., Tensor], arrays: Sequence[Array], weights: Array, eager: bool = False
+    ) -> Case:
+        def slope(factor: Tensor, *tensors: Tensor) -> Tensor:
+            return fn(*tensors).gradient(tensors[0], gradient=factor)[0]
+
+        made = self.array(weights), *(self.array(values) for values in arrays)
+        if eager:
+            return Case(lambda: slope(*made).realize(), self.host, "eager")
+        return Case(self.program(slope, made), self.host, self.mode)
+
     def training_mode(self) -> Any:
         """A block in which layers behave as in training."""
         return self.tensor.train()
@@ -161,6 +172,24 @@ class Tensors(Library):
     def median(self, x: Tensor) -> Tensor:
         return x.median(-1)[0]
 
+    def kth(self, x: Tensor, k: int) -> Tensor:
+        return x.kthvalue(k, -1)[0]
+
+    def quantile(self, x: Tensor, fraction: float) -> Tensor:
+        return x.quantile(fraction, -1)
+
+    def most_common(self, x: Tensor) -> Tensor:
+        return x.mode(-1)[0]
+
+    def argsort(self, x: Tensor) -> Tensor:
+        return x.argsort(-1)
+
+    def histogram(self, x: Tensor, bins: int, low: float, high: float) -> Tensor:
+        return x.histogram(bins, range=(low, high))[0]
+
+    def bincount(self, x: Tensor) -> Tensor:
+        return x.bincount()
+
     def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
         return x.searchsorted(values)
 
@@ -183,6 +212,12 @@ class Tensors(Library):
 
     def logcumsumexp(self, x: Tensor, axis: int) -> Tensor:
         return x.logcumsumexp(axis)
+
+    def gather(self, x: Tensor, index: Tensor) -> Tensor:
+        return x.gather(1, index)
+
+    def scatter_add(self, values: Tensor, index: Tensor, width: int) -> Tensor:
+        return self.tensor.zeros(len(values), width).scatter_add(1, index, values)
 
     def sin(self, x: Tensor) -> Tensor:
         return x.sin()
@@ -236,6 +271,7 @@ class TinyTG(Tensors):
         super().__init__(threads)
         tinytg = import_module("tinytg")
         self.tensor, self.nn, self.jit, self.variable = tinytg.Tensor, tinytg.nn, tinytg.TinyJit, tinytg.Variable
+        self.loops = tinytg
         self.version = version("tinytg")
 
     def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
@@ -243,6 +279,24 @@ class TinyTG(Tensors):
         layer.weight_ih_l0, layer.weight_hh_l0 = w_ih, w_hh
         layer.bias_ih_l0, layer.bias_hh_l0 = bias, None
         return layer(x)[0]
+
+    def gru(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor, bias_hh: Tensor) -> Tensor:
+        layer = self.nn.GRU(w_ih.shape[1], w_hh.shape[1])
+        layer.weight_ih_l0, layer.weight_hh_l0 = w_ih, w_hh
+        layer.bias_ih_l0, layer.bias_hh_l0 = bias, bias_hh
+        return layer(x)[0]
+
+    def scan(self, fn: Callable[[Tensor, Tensor], Tensor], start: Tensor, x: Tensor) -> Tensor:
+        return self.loops.scan(lambda state, part: (fn(state, part),) * 2, start, x)[1]
+
+    def repeat(self, holds: Callable[[Tensor], Tensor], fn: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+        return self.loops.while_loop(holds, fn, start)
+
+    def recurrence(self, factor: Tensor, term: Tensor) -> Tensor:
+        def then(a: Any, b: Any) -> Any:
+            return a[0] * b[0], a[1] * b[0] + b[1]
+
+        return self.loops.associative_scan(then, (factor, term), axis=-1)[1]
 
     def tensors(self, run: Callable[[], None]) -> int:
         counters = import_module("tg_runtime").GlobalCounters

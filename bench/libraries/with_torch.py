@@ -81,6 +81,15 @@ class Torch(Library):
 
         return Case(step, self.host, self.mode, stateful=True)
 
+    def gradient(
+        self, fn: Callable[..., Tensor], arrays: Sequence[Array], weights: Array, eager: bool = False
+    ) -> Case:
+        x, *others = (self.array(values) for values in arrays)
+        target, factor = x.clone().requires_grad_(), self.array(weights)
+        return Case(
+            lambda: self.torch.autograd.grad(fn(target, *others), target, factor)[0], self.host, self.mode
+        )  # fmt: skip
+
     def decoding(
         self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
     ) -> Case:
@@ -147,6 +156,24 @@ class Torch(Library):
     def median(self, x: Tensor) -> Tensor:
         return x.median(-1).values
 
+    def kth(self, x: Tensor, k: int) -> Tensor:
+        return x.kthvalue(k, -1).values
+
+    def quantile(self, x: Tensor, fraction: float) -> Tensor:
+        return x.quantile(fraction, -1)
+
+    def most_common(self, x: Tensor) -> Tensor:
+        return x.mode(-1).values
+
+    def argsort(self, x: Tensor) -> Tensor:
+        return x.argsort(dim=-1, stable=True)
+
+    def histogram(self, x: Tensor, bins: int, low: float, high: float) -> Tensor:
+        return x.histc(bins, low, high)
+
+    def bincount(self, x: Tensor) -> Tensor:
+        return x.bincount()
+
     def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
         return self.torch.searchsorted(x, values)
 
@@ -173,6 +200,24 @@ class Torch(Library):
         start = self.torch.zeros(1, x.shape[1], w_hh.shape[1], dtype=x.dtype)
         weights = [w_ih, w_hh, bias, self.torch.zeros_like(bias)]
         return self.torch.lstm(x, (start, start), weights, True, 1, 0.0, True, False, False)[0]
+
+    def gru(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor, bias_hh: Tensor) -> Tensor:
+        start = self.torch.zeros(1, x.shape[1], w_hh.shape[1], dtype=x.dtype)
+        return self.torch.gru(x, start, [w_ih, w_hh, bias, bias_hh], True, 1, 0.0, True, False, False)[0]
+
+    def scan(self, fn: Callable[[Tensor, Tensor], Tensor], start: Tensor, x: Tensor) -> Tensor:
+        return self.torch.stack(list(accumulate(x, fn, initial=start))[1:])
+
+    def repeat(self, holds: Callable[[Tensor], Tensor], fn: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+        while holds(start):
+            start = fn(start)
+        return start
+
+    def gather(self, x: Tensor, index: Tensor) -> Tensor:
+        return x.gather(1, index)
+
+    def scatter_add(self, values: Tensor, index: Tensor, width: int) -> Tensor:
+        return self.torch.zeros((len(values), width), dtype=values.dtype).scatter_add(1, index, values)
 
     def sin(self, x: Tensor) -> Tensor:
         return self.torch.sin(x)

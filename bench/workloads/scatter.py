@@ -1,4 +1,4 @@
-"""Rows that are added at computed positions: scatters, counts, gradients of embeddings."""
+"""Rows that are added at computed positions: scatters, counts, gradients of embeddings and of what is looked up."""
 
 from __future__ import annotations
 
@@ -33,3 +33,28 @@ def register(registry: Registry) -> None:
     adding(registry, "100000 rows of 16 into 10000 added", 100_000, 16, 10_000, quick=True)
     adding(registry, "4096 rows of 256 into 20000 added", 4096, 256, 20_000)
     adding(registry, "1M numbers into 1000 bins added", 1 << 20, 1, 1000)
+    rows, wide, narrow = 997, 2003, 499  # primes
+
+    def columns() -> Array:
+        return aligned(np.random.default_rng(7).integers(0, wide, (rows, narrow), np.int32))
+
+    registry.gradient(
+        f"gradient of gather {rows}x{narrow} of {wide}", "scatter", lambda: [normal(rows, wide), columns()],
+        lambda library, x, index: library.gather(x, index), (rows, narrow),
+    )  # fmt: skip
+    registry.gradient(
+        f"gradient of scatter_add {rows}x{narrow} into {wide}", "scatter", lambda: [normal(rows, narrow), columns()],
+        lambda library, values, index: library.scatter_add(values, index, wide), (rows, wide),
+    )  # fmt: skip
+    registry.gradient(
+        "gradient of index_add 100003 rows of 17 into 10007", "scatter",
+        lambda: [normal(100_003, 17), positions(100_003, 10_007)],
+        lambda library, values, index: library.added_rows(values, index, 10_007), (10_007, 17),
+    )  # fmt: skip
+    words, tokens, width = 20_011, 4093, 256
+    for eager in (False, True):
+        registry.gradient(
+            f"gradient of an embedding, {tokens} of {words}x{width}{', eager' if eager else ''}", "scatter",
+            lambda: [normal(words, width), positions(tokens, words)],
+            lambda library, table, index: library.embed(table, index), (tokens, width), eager,
+        )  # fmt: skip
