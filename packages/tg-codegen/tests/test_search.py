@@ -207,6 +207,33 @@ def test_what_is_far_off_is_not_measured() -> None:
     assert 1 < sum(step.round == 1 for step in steps) <= MOST + 1
 
 
+def squares_about_the_mean(n: int, m: int) -> LazyOp:
+    x = ST((n, m))
+    mean = A.alu(Ops.MUL, A.reduce(A.load(1, F32, x), Ops.ADD, (1,)), A.const(1 / m, F32, (n, 1)))
+    apart = A.alu(Ops.SUB, A.load(1, F32, x), A.view(mean, ST((n, 1)).expand((n, m))))
+    total = A.reduce(A.alu(Ops.MUL, apart, apart), Ops.ADD, (1,))
+    return A.sink((A.store(0, ST((n, 1)), total),), (BufferArg(F32, n), BufferArg(F32, n * m)))
+
+
+def test_a_plan_for_the_caches_that_runs_a_whole_loop_again_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partial sums of squares, each term of which adds up the row once more, would take minutes to measure."""
+    ast = squares_about_the_mean(64, 1024)
+    slow = tuple(parse(action) for action in ("split(r1, 256, REDUCE)", "partial(1, -)"))
+    packed = (parse("outermost(i0)"), parse("prefetch(0, 256)"))
+    measured: list[tuple[str, ...]] = []
+
+    def measure(spec: ProgramSpec) -> float:
+        measured.append(spec.actions)
+        return 1.0
+
+    nothing: list[Action] = []
+    for name, found in (
+            ("descents", nothing), ("instructions", nothing), ("alterations", nothing), ("for_caches", [slow, packed])):
+        monkeypatch.setattr(f"tg_codegen.search.beam.{name}", lambda *_, found=found: found)
+    beam_search(ast, CPU, measure, planned=False, max_rounds=1)
+    assert tuple(map(str, packed)) in measured and tuple(map(str, slow)) not in measured
+
+
 @pytest.mark.parametrize(("slow", "fast"), [
     ((), ("split(r0, 8, LANES)",)),
     (("split(r0, 8, LANES)",), ("split(r0, 8, LANES)", "split(r0, 4, SPREAD)")),

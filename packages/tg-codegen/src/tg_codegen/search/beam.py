@@ -45,7 +45,9 @@ NEAR = 1.5
 MOST = 48
 """Programs of a round that are measured, of those that the cost model judges, and of the others."""
 FAR = 3.0
-"""Times the cycles of the best: what the cost model puts farther off is not measured."""
+"""Times the fewest cycles of a round: what the cost model puts farther off is not measured."""
+FARTHEST = 8.0
+"""Times the fewest cycles so far: a program that takes more runs whole loops again, whatever it gains in the caches."""
 
 Actions = tuple[Action, ...]
 Measure = Callable[[ProgramSpec], float]
@@ -153,7 +155,7 @@ class _Search:
         self.ranked: list[tuple[float, int, Actions]] = []
         self.expanded: set[Actions] = set()
         self.best: ProgramSpec | None = None
-        self.best_s = math.inf
+        self.best_s = self.least = math.inf
         self.round = self.tried = self.dropped = 0
         self.problem = "none"
 
@@ -165,13 +167,17 @@ class _Search:
     def consider(self, judged: Iterable[Actions], others: Iterable[Actions]) -> None:
         """Measures what comes of lists of actions: of those that the cost model can judge the best, and the others.
 
+        Of the others only those are left out whose instructions alone take far longer than what is best so far.
+
         All are prepared before the first is measured: compilers take cores on which a program would run.
         """
         from concurrent.futures import ThreadPoolExecutor, wait  # and logging with it: most programs never search
 
         ranked = sorted(self.programs(judged), key=lambda entry: entry[0])
         found = [entry for entry in ranked[:MOST] if entry[0] <= FAR * ranked[0][0]]
-        found += islice(self.programs(others), MOST)
+        most = FARTHEST * min(self.least, ranked[0][0] if ranked else math.inf)
+        found += islice((entry for entry in self.programs(others) if entry[0] <= most), MOST)
+        self.least = min([self.least, *(entry[0] for entry in found)])
         with ThreadPoolExecutor(self.workers) as pool:
             jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
