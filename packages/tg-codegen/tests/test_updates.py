@@ -85,7 +85,7 @@ def expected(ast: LazyOp, memory: list[bytearray]) -> list[int]:
     """What the values do, one after the other."""
     out, values, indices = (np.frombuffer(bytes(raw), np.int32).copy() for raw in memory)
     update = ast.src[0]
-    _, where, op, found = update.arg
+    _, where, op, found, _ = update.arg
 
     def number(node: LazyOp, at: tuple[int, ...]) -> int:
         if node.op is Ops.ADD:
@@ -199,3 +199,37 @@ def test_features_have_lanes() -> None:
     assert any(u.dtype.count == 4 for u in spec.uops)
     assert [b.read for b in spec.buffers] == [True, True, True]
     assert [b.written for b in spec.buffers] == [True, False, False]
+
+
+def placed(values: int, rows: int) -> LazyOp:
+    """Each value of a row at the place in a row of a table that an index says; no two are for one place."""
+    index = A.load(2, I32, ST((rows, values)))
+    where = ST((rows, values)).reshape((rows, 1, values)).expand((rows, values, values))
+    update = A.update(0, where, A.load(1, I32, ST((rows, values))), index, distinct=True)
+    return A.sink((update,), tuple(BufferArg(I32, rows * values) for _ in range(3)))
+
+
+@pytest.mark.parametrize("values, rows", [(1, 1), (2, 3), (7, 1), (131, 1), (97, 5), (1000, 2)])
+def test_distinct_places_are_written_side_by_side(values: int, rows: int) -> None:
+    ast = placed(values, rows)
+    nest = lower(ast)
+    assert not ordered_roots(nest)
+    assert print_nest(parse_nest(print_nest(nest))) == print_nest(nest)
+    rng = np.random.default_rng(values)
+    turns = np.stack([rng.permutation(values) for _ in range(rows)]).astype(np.int32)
+    content = rng.integers(-99, 99, (rows, values)).astype(np.int32)
+    for renderer in (CPU, GPU):
+        memory = [bytearray(a.astype(np.int32).tobytes()) for a in (np.zeros((rows, values)), content, turns)]
+        spec = compile_ast(ast, renderer)
+        want = np.zeros((rows, values), np.int32)
+        np.put_along_axis(want, turns, content, 1)
+        assert computed(spec, memory) == want.reshape(-1).tolist()
+        if renderer is GPU and values * rows > 1:
+            sizes = [int(n) for n in (*spec.global_size, *spec.local_size)]
+            assert prod(sizes) >= values * rows, spec.actions
+
+
+@pytest.mark.parametrize("values, rows", [(100_003, 1), (100_000, 2)])
+def test_threads_write_distinct_places(values: int, rows: int) -> None:
+    spec = compile_ast(placed(values, rows), CPU)
+    assert any("THREAD" in text for text in spec.actions), spec.actions

@@ -12,6 +12,7 @@ from tg_dtype import DType, dtypes
 from tg_frontend import Tensor, TinyJit
 from tg_frontend.ops.row_order import FEW
 from tg_lazy import Context
+from tg_lazy.cost import LIMITS, Limits, update_parts
 from tg_runtime import Device, parse_dev
 from tg_shape import Variable
 
@@ -132,3 +133,19 @@ def test_a_gpu(name: str) -> None:
             np.testing.assert_array_equal(ours.numpy().flatten(), theirs.flatten())
         at = t.sort(1)[0][0].searchsorted(t)
         np.testing.assert_array_equal(at.numpy(), np.searchsorted(ranked[0], x))
+
+
+@pytest.mark.parametrize("units", [64, 1 << 16])
+@pytest.mark.parametrize("shape, dtype", [
+    ((5003,), dtypes.float32), ((4999,), dtypes.uint8), ((2, 3001), dtypes.int64), ((1024,), dtypes.float16),
+    ((3, 2048), dtypes.int16),
+])  # fmt: skip
+def test_a_long_row_is_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, units: int, shape: Any, dtype: DType) -> None:
+    monkeypatch.setitem(LIMITS, "CPU", Limits(units=units))
+    assert update_parts(shape[-1], 256, shape[0] if len(shape) > 1 else 1, Limits(units=units)) > 1
+    with Context(DEV="CPU"):
+        for descending in (False, True):
+            check(drawn(shape, dtype, units), -1, descending)
+        few = Tensor(np.random.default_rng(units).integers(0, 3, shape).astype(np.int32))
+        check(few, -1, False)
+        check(Tensor(np.full(shape, dtypes.max(dtypes.uint32), np.uint32)), -1, False)

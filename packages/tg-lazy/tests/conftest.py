@@ -115,7 +115,7 @@ class Machine:
 
     def update(self, node: LazyOp, target: Array, value: Array, index: Array) -> None:
         """An UPDATE, one value after the other."""
-        _, where, op, found = node.arg
+        _, where, op, found, _ = node.arg
         kept = None if found is None else self.positions(found)[0]
         for i in np.ndindex(*value.shape):
             old = np.zeros((), target.dtype)

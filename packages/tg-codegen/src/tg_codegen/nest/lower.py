@@ -208,11 +208,11 @@ def store_of(lowering: Lowering, node: LazyOp, at: Index, roots: tuple[Variable,
 
 def update_of(lowering: Lowering, node: LazyOp, at: Index, roots: tuple[Variable, ...]) -> Store:
     """An UPDATE over the dimensions ``at``, of which ``roots`` are those with more than one value."""
-    slot, where, op, found = node.arg
+    slot, where, op, found, distinct = node.arg
     value, place = (lowering.value(operand, at) for operand in node.src)
     index, valid = where.index((*at, GATHERED))
     kept = None if found is None else found.index(at)
-    return Store(slot, index, valid, value, roots, Update(place, where.shape[-1], op, kept))
+    return Store(slot, index, valid, value, roots, Update(place, where.shape[-1], op, kept, distinct))
 
 
 def order_outputs(nest: Nest) -> Nest:

@@ -163,12 +163,14 @@ class Update:
       size: how many places there are; nothing is written unless ``0 <= place < size``.
       op: combines what is there with the value; None to replace it.
       found: index and mask, in the same slot, of where what was there is kept; None if nobody wants it.
+      distinct: no two values are for one element.
     """
 
     place: Node
     size: sint
     op: Ops | None
     found: tuple[sint, sint] | None
+    distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ class Store:
         update = self.update
         if update is not None:
             found = None if update.found is None else (at(update.found[0]), at(update.found[1]))
-            update = Update(nodes[update.place], update.size, update.op, found)
+            update = Update(nodes[update.place], update.size, update.op, found, update.distinct)
         return Store(self.slot, at(self.index), at(self.valid), nodes[self.value], roots, update)
 
 

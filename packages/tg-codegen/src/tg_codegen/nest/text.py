@@ -116,7 +116,8 @@ def _updated(store: Store, names: dict[Node, str]) -> str:
         return ""
     op = "" if update.op is None else f" by {update.op.name.lower()}"
     found = "" if update.found is None else f" found[{_listed(store.slot, *update.found)}]"
-    return f"{op} at {names[update.place]} of {_expr(update.size)}{found}"
+    distinct = " distinct" if update.distinct else ""
+    return f"{op} at {names[update.place]} of {_expr(update.size)}{distinct}{found}"
 
 
 def _variables(nest: Nest) -> set[Variable]:
@@ -180,8 +181,8 @@ class _Reader:
             (r"for\[([^\]]+)\] ([\w.]+) of ([\w.]+) by (\d+): (\w+)", self.loop),
             (r"(%\w+) = (\w+)(?:\[([^\]]*)\])? (\w+)(?: \(([^)]*)\))?", self.node),
             (r"store\[([^\]]+)\] (\S+)(?: over (.+))?", self.store),
-            (r"update\[([^\]]+)\] (\S+)(?: by (\w+))? at (\S+) of (\S+)(?: found\[([^\]]+)\])?(?: over (.+))?",
-             self.update),
+            (r"update\[([^\]]+)\] (\S+)(?: by (\w+))? at (\S+) of (\S+)( distinct)?"
+             r"(?: found\[([^\]]+)\])?(?: over (.+))?", self.update),
             (r"stage (\S+?)(?: in ([\w.]+))?(, shared)?", self.stage),
             (r"stream (\d+)", self.stream),
             (r"prefetch (\S+) by (\d+)", self.prefetch),
@@ -234,12 +235,14 @@ class _Reader:
         self.stores.append(Store(slot, index, valid, self.value(value), roots))
 
     def update(
-        self, arg: str, value: str, op: str | None, place: str, size: str, found: str | None, over: str | None
-    ) -> None:
+        self, arg: str, value: str, op: str | None, place: str, size: str, distinct: str | None, found: str | None,
+        over: str | None,
+    ) -> None:  # fmt: skip
         slot, index, valid = self.place(arg.split(", "))
         roots = tuple(map(self.root, over.split(", "))) if over else ()
         kept = None if found is None else self.place(found.split(", "))[1:]
-        update = Update(self.value(place), self.expr(size), None if op is None else Ops[op.upper()], kept)
+        by = None if op is None else Ops[op.upper()]
+        update = Update(self.value(place), self.expr(size), by, kept, distinct is not None)
         self.stores.append(Store(slot, index, valid, self.value(value), roots, update))
 
     def stage(self, node: str, axis: str | None, shared: str | None) -> None:

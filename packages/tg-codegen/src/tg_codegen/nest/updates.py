@@ -12,9 +12,11 @@ def separate_roots(store: Store, nest: Nest) -> frozenset[Variable]:
 
     They are digits of the address, and so is the computed place: each step of one is beyond what the smaller ones reach
     together. An embedding's gradient is such an update: its features are side by side in each row, whichever rows the
-    indices name.
+    indices name. Where values are for distinct elements, every dimension is.
     """
     assert store.update is not None
+    if store.update.distinct:
+        return frozenset(store.roots)
     digits: list[tuple[int, int, Variable]] = []
     extents = {GATHERED: store.update.size, **{root: nest.roots[root].extent for root in store.roots}}
     for variable, extent in extents.items():

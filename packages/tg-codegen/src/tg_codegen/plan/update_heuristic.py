@@ -39,6 +39,8 @@ class UpdatePlanner(Planner):
                 self.cut(root.var, next(whole, 1), Kind.UPCAST)
         if self.threaded:
             loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and self.divides(a)]
+            if not loops and self.store.update.distinct:
+                loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and self.scatters(a)]
             if loops:
                 self.divide(max(loops, key=lambda a: upper(a.extent)))
         loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in place.free]
@@ -62,3 +64,8 @@ class UpdatePlanner(Planner):
         step = abs(coefficient(self.store.index, axis.root) or 0) * axis.stride * self.store.value.dtype.itemsize
         share = step * (upper(axis.extent) // self.target.threads)
         return share >= LINES_APART * self.target.line_bytes
+
+    def scatters(self, axis: Axis) -> bool:
+        """Whether threads may divide a loop over values that go anywhere: each has lines enough of its own to read."""
+        share = upper(axis.extent) // self.target.threads * self.store.value.dtype.itemsize
+        return axis.root in {root.var for root in self.separate} and share >= LINES_APART * self.target.line_bytes

@@ -134,10 +134,10 @@ class Batch:
         if value.op is not Ops.UPDATE:
             part = memory if target.op is not Ops.VIEW else _seen(memory, self._lifted(target.st, base.size))
             return part.assign(self._spread(value)).base
-        op, where, found = value.arg
+        op, where, found, distinct = value.arg
         what, index = (self._spread(src) for src in value.srcs)
         kept = None if found is None else self._lifted(found, base.size)
-        return memory.update(what, index, self._lifted(where, base.size), op, kept)
+        return memory.update(what, index, self._lifted(where, base.size), op, kept, distinct)
 
 
 def _seen(values: LazyBuffer, st: ShapeTracker) -> LazyBuffer:

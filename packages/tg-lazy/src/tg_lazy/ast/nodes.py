@@ -14,7 +14,7 @@ VIEW        (x,)             a ShapeTracker over ``x`` taken row-major; 0 where 
 elementwise (a[, b[, c]])    None; all operands have the node's shape. CAST and BITCAST convert to ``dtype``
 REDUCE      (x,)             ``(op, axes)``; reduced axes stay with size 1; accumulates in ``dtype``
 STORE       (value,)         ``(slot, ShapeTracker)`` of the value's shape
-UPDATE      (value, index)   ``(slot, where, op, found)``: see below
+UPDATE      (value, index)   ``(slot, where, op, found, distinct)``: see below
 SINK        stores, updates  one :class:`BufferArg` per slot
 ==========  ===============  ==========================================================================================
 
@@ -26,7 +26,8 @@ An UPDATE goes through its value's shape in row-major order. ``where`` is a Shap
 dimension, of n places, the last. At each index ``i`` with ``0 <= index[i] < n``, the element ``where(i, index[i])`` of
 the slot is combined with ``value[i]`` by the op, or replaced by it where that is None; elsewhere nothing is written.
 ``found``, a tracker of the value's shape or None, is where in the same slot the element's content before that is kept;
-0 for an index out of range. It is the kernel's only output, and nothing else in the kernel reads the slot.
+0 for an index out of range. ``distinct`` promises that no two values are for one element, so that any order will do.
+It is the kernel's only output, and nothing else in the kernel reads the slot.
 
 Slots number the kernel's buffers: outputs first, internal ones last. A kernel may read a slot that it also stores to
 only at the index it is storing (the scheduler sees to it).
@@ -265,7 +266,7 @@ def store(slot: int, st: ShapeTracker, value: LazyOp) -> LazyOp:
 
 def update(
     slot: int, where: ShapeTracker, value: LazyOp, index: LazyOp, op: Ops | None = None,
-    found: ShapeTracker | None = None,
+    found: ShapeTracker | None = None, distinct: bool = False,
 ) -> LazyOp:  # fmt: skip
     """Combines buffer ``slot`` with ``value`` at the places that ``index`` names, one after the other.
 
@@ -281,7 +282,7 @@ def update(
         raise ValueError(f"UPDATE of shape {value.shape} at indices of {index.shape}, through a view of {where.shape}")
     if found is not None and found.shape != value.shape:
         raise ValueError(f"UPDATE of shape {value.shape} keeps what it finds through a view of shape {found.shape}")
-    return LazyOp(Ops.UPDATE, dtypes.void, value.shape, (value, index), (slot, where, op, found))
+    return LazyOp(Ops.UPDATE, dtypes.void, value.shape, (value, index), (slot, where, op, found, distinct))
 
 
 def sink(stores: tuple[LazyOp, ...], buffers: tuple[BufferArg, ...]) -> LazyOp:
@@ -340,7 +341,7 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
         if st.shape != node.src[0].shape:
             yield f"view {st.shape} for a value of {node.src[0].shape}"
     elif node.op is Ops.UPDATE:
-        slot, where, op, found = node.arg
+        slot, where, op, found, _ = node.arg
         value, index = node.src
         if not 0 <= slot < len(buffers):
             yield f"slot {slot} of {len(buffers)}"

@@ -453,7 +453,7 @@ class LazyBuffer:
 
     def update(
         self, value: LazyBuffer, index: LazyBuffer, where: ShapeTracker, op: Ops | None = None,
-        found: ShapeTracker | None = None,
+        found: ShapeTracker | None = None, distinct: bool = False,
     ) -> LazyBuffer:  # fmt: skip
         """This memory after ``memory[p] = op(memory[p], value[i])`` with ``p = where(i, index[i])``, for i in order.
 
@@ -466,6 +466,7 @@ class LazyBuffer:
           where: the flat index of each value's place, over the values' shape and ``n``.
           op: ADD, MUL or MAX; None to replace elements.
           found: where in the memory the element's content before each step is kept, over the values' shape.
+          distinct: no two values are for one element, which is not checked: they may be written in any order.
 
         Raises:
           ValueError: if shapes or devices do not fit together, ``op`` cannot combine, or a part of memory is seen.
@@ -481,7 +482,7 @@ class LazyBuffer:
         if not _unread(base):  # what the operands are computed from may be what is overwritten
             value, index = value.clone(), index.clone()
         update = LazyBuffer._new(
-            Ops.UPDATE, self.device, self.dtype, base.st, (value, index), (op, where, found))
+            Ops.UPDATE, self.device, self.dtype, base.st, (value, index), (op, where, found, distinct))
         new = LazyBuffer._new(_ASSIGN, self.device, self.dtype, base.st, (base, update), next(_serials))
         return new._seen(self.st) if self.shape != base.shape else new
 

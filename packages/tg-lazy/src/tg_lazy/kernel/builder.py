@@ -54,9 +54,9 @@ class KernelBuilder:
         """The store that realises ``root``."""
         update = update_of(root)
         if update is not None:
-            op, where, found = update.arg
+            op, where, found, distinct = update.arg
             operands = [self.value(*edge) for edge in update.srcs]
-            return ast.update(self.slot(root), where, operands[0], operands[1], op, found)
+            return ast.update(self.slot(root), where, operands[0], operands[1], op, found, distinct)
         st = over(target_of(root)[1], frame) or contiguous(root.shape)
         if root.op is Ops.ASSIGN:  # the loops are those of the part that it writes
             value, own = root.srcs[1]

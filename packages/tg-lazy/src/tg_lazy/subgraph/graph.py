@@ -65,8 +65,9 @@ class Graph:
         if lazy.op is Ops.SYM:
             arg = bindings.number(arg, origin)
         elif lazy.op is Ops.UPDATE:
-            op, where, found = arg
-            arg = op, bindings.tracker(where, origin), None if found is None else bindings.tracker(found, origin)
+            op, where, found, distinct = arg
+            kept = None if found is None else bindings.tracker(found, origin)
+            arg = op, bindings.tracker(where, origin), kept, distinct
         shape = bindings.shape(lazy.shape, origin)
         node = Node(lazy.op, lazy.device, lazy.dtype, shape, tuple(edges), arg, origin, lazy)
         if lazy.op is Ops.REDUCE:

@@ -69,4 +69,4 @@ def arranged(axis: int, index: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
     if 0 in value.shape:
         return value
     memory = LazyBuffer.empty(value.shape, value.dtype, value.device)
-    return memory.update(value, index, places(contiguous(value.shape), axis, value.shape))
+    return memory.update(value, index, places(contiguous(value.shape), axis, value.shape), distinct=True)

@@ -61,7 +61,7 @@ class CPUDevice(Compiled):
             renderer, compiler = LLVMRenderer(target), llvm.LLVMCompiler(arch, tuned=True)
         else:
             renderer, compiler = ClangRenderer(target), clang.ClangCompiler(arch)
-        LIMITS["CPU"] = Limits(row_bytes=target.l2_bytes)
+        LIMITS["CPU"] = Limits(row_bytes=target.l2_bytes).of_threads(target.threads)
         if entry.iface == _QEMU:
             machine = Guest(arch)
             program = functools.partial(GuestProgram, machine)

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tg_lazy import LazyOp
+from tg_lazy.cost import LIMITS, Limits
 from tg_shape import Variable
 
 from ...device.allocator import Allocator, BufferOptions
@@ -63,6 +64,7 @@ class NumpyDevice(Interpreted):
     def __init__(self, device: str, entry: DevEntry) -> None:
         from .ops import fxn_for_op
 
+        LIMITS["NUMPY"] = Limits().of_threads(1)
         super().__init__(device, NumpyAllocator(device), fxn_for_op)
 
     def interpret(self, ast: LazyOp) -> Callable[[Sequence[Any], Mapping[Variable, int]], None]:

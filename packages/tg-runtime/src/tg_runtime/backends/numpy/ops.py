@@ -463,7 +463,7 @@ class Executor:
 
     def _update(self, node: LazyOp, value: Array, index: Array, slots: list[Array], env: Env) -> None:
         """An UPDATE, which is the only output of its kernel: as many values at once as meet no other one."""
-        slot, where, op, found = node.arg
+        slot, where, op, found, _ = node.arg
         flat, dtype = slots[slot], node.src[0].dtype
         inside = (index >= 0) & (index < _ints(where.shape[-1:], env)[0])
         place, keep = _places(where, env, np.where(inside, index, 0).astype(np.int64))

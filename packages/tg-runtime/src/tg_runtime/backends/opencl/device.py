@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 
 from tg_codegen.render.c.opencl import OpenCLRenderer
+from tg_lazy.cost import LIMITS, Limits
 
 from ...device.compiled import Compiled, DeviceFacts
 from ...device.dev import DevEntry
@@ -18,6 +19,8 @@ from .program import CLCompiler, CLProgram
 from .queue import Queue
 
 _OLDEST = (1, 2)
+_RESIDENT = 512
+"""Work-items of a compute unit that hide the latency of memory: four for each of 128 lanes, as of a GPU's."""
 
 
 class CLDevice(Compiled):
@@ -54,6 +57,7 @@ class CLDevice(Compiled):
             limit=physical.number(api.DEVICE_GLOBAL_MEM_SIZE),
             largest=physical.number(api.DEVICE_MAX_MEM_ALLOC_SIZE),
         )
+        LIMITS["CL"] = Limits(units=physical.number(api.DEVICE_MAX_COMPUTE_UNITS) * _RESIDENT)
         renderer = OpenCLRenderer(physical.target(), half=physical.half, double=physical.double)
         super().__init__(device, allocator, renderer, CLCompiler(queue), functools.partial(CLProgram, queue), CLGraph)
 
