@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import Tensor, TinyJit, nn
+from tg_frontend import Tensor, TinyJit, hessian, jvp, nn, scan, vmap
+from tg_frontend import grad as slope_of
 from tg_runtime import GlobalCounters
 
 X = np.random.default_rng(0).standard_normal((7, 5)).astype(np.float32)
@@ -227,3 +228,175 @@ def test_a_function_that_changes_its_mind_is_told() -> None:
         made = nn.checkpoint(function, w)
         with pytest.raises(RuntimeError, match=says):
             (made[1] if isinstance(made, tuple) else made).sum().backward()
+
+
+WIDTH, HEADS, ROWS, COLUMNS = 16, 2, 5, 33
+
+
+class Block:
+    """A block of a transformer."""
+
+    def __init__(self) -> None:
+        self.before, self.between = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        qkv = self.qkv(self.before(x)).reshape(ROWS, COLUMNS, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        seen = qkv[0].scaled_dot_product_attention(qkv[1], qkv[2], is_causal=True, dropout_p=0.1)
+        x = x + self.out(seen.transpose(1, 2).reshape(ROWS, COLUMNS, WIDTH)).dropout(0.1)
+        return x + self.down(self.up(self.between(x)).gelu()).dropout(0.1)
+
+
+def transformer_step(checkpoint: Any, jit: bool) -> tuple[list[int], list[Any]]:
+    """Training steps of 24 blocks: the peak of each, in bytes beside parameters, and what is left in these."""
+    Tensor.manual_seed(0)
+    blocks = [Block() for _ in range(24)]
+    parameters = nn.state.get_parameters(blocks)
+    optimizer = nn.optim.Adam(parameters, lr=1e-3)
+    Tensor.realize(*parameters)
+    rows = np.random.default_rng(0).standard_normal((ROWS, COLUMNS, WIDTH)).astype(np.float32)
+    x = Tensor(rows).realize()
+    GlobalCounters.reset()
+    before = GlobalCounters.mem_used
+
+    def step(x: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        with Tensor.train():
+            for block in blocks:
+                x = checkpoint(block, x)
+            loss = x.square().mean()
+            loss.backward()
+        optimizer.step()
+        return loss.realize()
+
+    run: Any = TinyJit(step) if jit else step
+    peaks, results = [], []
+    for _ in range(3):
+        results.append(run(x).numpy())
+        peaks.append(GlobalCounters.mem_peak - before)
+    return peaks, [*results, *(p.numpy() for p in parameters[:9])]
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("backend", ["CPU"], indirect=True)
+@pytest.mark.usefixtures("collected")
+def test_a_training_step_of_a_transformer_takes_less_than_half_of_the_memory(jit: bool, backend: str) -> None:
+    """The peak with Adam's memory in it; a record, too, holds on to less than half."""
+    with_all, want = transformer_step(plain, jit)
+    with_few, got = transformer_step(nn.checkpoint, jit)
+    assert with_few[-1] < with_all[-1] / 3
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_gradients(backend: str) -> None:
+    """To the third order, with the same random numbers, one checkpoint in another."""
+    def program(checkpoint: Any) -> list[Tensor]:
+        x, w = leaf(1.5, -2.0, 0.5), leaf(0.3, 0.2, 0.1)
+
+        def inner(t: Tensor) -> Tensor:
+            return (t * w).sin().cat(t, w).dropout(0.3)
+
+        with Tensor.train():
+            y = checkpoint(lambda t: checkpoint(inner, t * w).reshape(3, 3).prod(0).exp(), x).sum()
+        slopes = y.gradient(x, w)
+        (slopes[0].square().sum() + slopes[1].sin().sum()).backward(create_graph=True)
+        bends = [grad(x), grad(w)]
+        return [y, *slopes, *bends, *(bends[0] * bends[1]).sum().gradient(x, w), Tensor.rand(3)]
+
+    both(program)
+
+
+def test_a_penalty_on_several_results_under_a_record(backend: str) -> None:
+    def program(checkpoint: Any) -> list[Tensor]:
+        layer, norm = nn.Linear(5, 5), nn.BatchNorm(5)
+        parameters = [p.requires_grad_() for p in (layer.weight, norm.weight) if p is not None]
+
+        def part(t: Tensor) -> tuple[Any, ...]:
+            t = norm(layer(t)).tanh()
+            return t.cast("float64"), t.argmax(1), t.square()
+
+        def step(x: Tensor) -> Any:
+            for parameter in parameters:
+                parameter.grad = None
+            x = x.detach().requires_grad_()
+            with Tensor.train():
+                a, place, b = checkpoint(part, x)
+                y = a.sum().cast("float32") + b.sum() * 3
+                (slope,) = y.gradient(x)
+                (y + (slope.square().sum(1).sqrt() - 1).square().sum()).backward()
+            return [place.realize(), *(grad(p).realize() for p in parameters)]
+
+        run: Any = TinyJit(step)
+        out = [t for n in range(4) for t in run(Tensor(X * (n + 1)).realize())]
+        return [*out, *nn.state.get_state_dict(norm).values()]
+
+    both(program)
+
+
+@pytest.mark.parametrize("backend", ["CPU"], indirect=True)
+@pytest.mark.usefixtures("collected")
+def test_the_second_order_keeps_what_lies_between_only(backend: str) -> None:
+    def peak(checkpoint: Any) -> tuple[int, Any]:
+        ws = [Tensor(np.linspace(-1, 1, 13, dtype=np.float32) + n, requires_grad=True).realize() for n in range(8)]
+        x = Tensor(np.random.default_rng(0).standard_normal((503, 13)).astype(np.float32), requires_grad=True)
+        GlobalCounters.reset()
+        before = GlobalCounters.mem_used
+
+        def part(x: Tensor, w: Tensor) -> Tensor:
+            wide = (x.unsqueeze(1) * w.reshape(13, 1)).sin().contiguous().exp().contiguous()  # (503, 13, 13)
+            return (wide.square().contiguous() * w).mean(1)
+
+        y: Tensor = x.realize()
+        for w in ws:
+            y = checkpoint(part, y, w)
+        (slope,) = y.mean().gradient(x)
+        slope.square().sum().backward()
+        found = [grad(w).realize() for w in ws]
+        return GlobalCounters.mem_peak - before, [one.numpy() for one in found]
+
+    with_all, want = peak(plain)
+    with_few, got = peak(nn.checkpoint)
+    assert with_few < with_all / 2
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
+
+
+def test_what_was_written_since_is_told_at_the_second_order(backend: str) -> None:
+    w, x = leaf(1.0, 2.0), Tensor([3.0, 4.0], requires_grad=True).realize()
+    (slope,) = nn.checkpoint(lambda x: (x * w).exp(), x).sum().gradient(x)
+    with Tensor.no_grad():
+        w += 1
+    with pytest.raises(RuntimeError, match=r"of shape \(2,\) that .*lambda.* computes with was written"):
+        slope.sum().gradient(x)
+
+
+TRANSFORMS: dict[str, Callable[[Any], Callable[[Tensor], Tensor]]] = {
+    "vmap": lambda f: vmap(f),
+    "vmap of grad": lambda f: vmap(slope_of(f)),
+    "vmap of grad of grad": lambda f: vmap(slope_of(lambda x: slope_of(f)(x).square().sum())),
+    "grad of vmap": lambda f: slope_of(lambda x: vmap(f)(x).square().sum()),
+    "hessian": lambda f: lambda x: hessian(f)(x[0]),
+    "jvp": lambda f: lambda x: jvp(f, (x[0],), (x[1],))[1],
+    "scan": lambda f: lambda x: scan(lambda h, row: (f(row * h), h), Tensor(1.0), x)[0],
+    "grad of scan": lambda f: slope_of(lambda x: scan(lambda h, row: (f(row * h), h), Tensor(1.0), x)[0]),
+    "scan of grad": lambda f: lambda x: scan(lambda h, row: (slope_of(f)(row * h).sum(), h), Tensor(1.0), x)[0],
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_in_functions_of_functions(name: str, backend: str) -> None:
+    """The gradient of one part is made of no argument, which is a trap where nothing has a value yet."""
+    x = Tensor(X[:, :3])
+
+    def program(checkpoint: Any) -> list[Tensor]:
+        w = leaf(0.5, -0.25, 0.75)
+
+        def function(row: Tensor) -> Tensor:
+            made: Tensor = checkpoint(lambda t: (checkpoint(lambda u: u * w, t)).sin() * t, row)
+            return made.sum()
+
+        return [TRANSFORMS[name](function)(x)]
+
+    both(program)

@@ -44,6 +44,27 @@ class Tracing(local):
 TRACING = Tracing()
 
 
+class Unavailable:
+    """In the place of what computes a node: the value is not known yet, and asking for it raises.
+
+    Args:
+      message: what the error says.
+    """
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __call__(self, *_: object) -> None:
+        """Raises.
+
+        Raises:
+          RuntimeError: if it is called at all.
+        """
+        raise RuntimeError(self._message)
+
+
 class _Live(list["ref[Holder]"]):
     """Weak references to tensors, in the order in which they were made; dead ones are swept as the list grows."""
 
@@ -142,6 +163,14 @@ def reachable(roots: Sequence[LazyBuffer]) -> set[LazyBuffer]:
             for src in node.srcs:
                 stack.append(src.srcs[0] if src.op is _VIEW else src)
     return seen
+
+
+def computable(roots: Sequence[LazyBuffer]) -> bool:
+    """Whether some nodes can be computed now: they depend on no placeholder, and read nothing that was overwritten."""
+    graph = reachable(roots)
+    return graph.isdisjoint(TRACING.unknown) and not any(
+        node.stale is not None or (node.op is Ops.CUSTOM and type(node.arg) is Unavailable) for node in graph
+    )
 
 
 def _target(node: LazyBuffer) -> LazyBuffer:

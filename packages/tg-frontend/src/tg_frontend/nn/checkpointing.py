@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from typing import cast
 from weakref import ref
 
 from tg_lazy import LazyBuffer
 from tg_shape import sint
 
-from ..autograd.differentiation import MODE, Switch, differentiate, is_leaf, operands, operands_first
+from ..autograd.differentiation import (
+    MODE,
+    Switch,
+    differentiate,
+    differentiate_again,
+    is_leaf,
+    operands,
+    operands_first,
+)
 from ..autograd.functions import Function, Grads
+from ..autograd.recording import Recorded
 from ..memory.home import Clock
-from ..memory.realization import live, realize_all
+from ..memory.realization import computable, live, realize_all
 from ..ops.streams import DRAWING
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 _NAMES = ("use_reentrant", "preserve_rng_state")
@@ -38,12 +48,46 @@ class Checkpoint(Function):
         return value
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        parents: Any = self.parents
-        self.part.check(parents, self.stamp, "since: call backward() before that")
         value = self.value()  # type: ignore[operator]
         # Computed now, for two reasons: what is computed again is not to be found as what there is still of the first
         # time; and the memory that it takes is not to be taken before it is needed.
-        realize_all([grad] if value is None else [grad, value])
+        values = [grad] if value is None else [grad, value]
+        now = computable(values)  # not in a function that is traced
+        if now:
+            realize_all(values)
+        again = self._again(grad)
+        order = operands_first(again, True, self.outside)
+        found = {id(node): part for node, part in differentiate(again, grad, self._targets(), order)}
+        if now:
+            realize_all(list(found.values()))
+        return tuple([found.get(id(parent)) for parent in self._operands()])
+
+    def derive(self, grad: LazyBuffer, operands: Callable[[str, int], LazyBuffer]) -> Grads:
+        """The way back as a function of tensors, which is a checkpoint itself: nothing of it is kept either."""
+
+        def back(weights: Tensor) -> list[Tensor | None]:
+            again = self._again(weights.lazydata)
+            found = {id(node): part for node, part in differentiate_again(again, weights, targets, self.outside)}
+            return [found.get(id(parent)) for parent in parents]
+
+        back.__qualname__ = f"the gradient of {_name(self.part.function)}"
+        parents, targets = self._operands(), self._targets()
+        parts = checkpoint(back, cast("Recorded", grad).tensor)
+        return tuple([None if part is None else cast("LazyBuffer", Recorded(part)) for part in parts])
+
+    def _operands(self) -> Sequence[Tensor]:
+        return cast("Sequence[Tensor]", self.parents)
+
+    def _targets(self) -> list[Tensor]:
+        return [parent for parent, need in zip(self._operands(), self.needs, strict=True) if need]
+
+    def _again(self, grad: LazyBuffer) -> Tensor:
+        """The results, computed again: of the shape of their gradient.
+
+        Raises:
+          RuntimeError: if what they are computed with was written to since, or they are something else.
+        """
+        self.part.check(self._operands(), self.stamp, "since: call backward() before that")
         again = self.part.again()
         strange = [tensor for tensor in _leaves(again, self.outside) if tensor.requires_grad]
         if again.shape != grad.shape or strange:
@@ -52,11 +96,7 @@ class Checkpoint(Function):
                 + (f"with a tensor of shape {strange[0].shape} that it did not use before" if strange else
                    f"shape {again.shape}, not {grad.shape}")
             )  # fmt: skip
-        targets = [parent for parent, need in zip(parents, self.needs, strict=True) if need]
-        order = operands_first(again, True, self.outside)
-        found = {id(node): part for node, part in differentiate(again, grad, targets, order)}
-        realize_all(list(found.values()))
-        return tuple([found.get(id(parent)) for parent in parents])
+        return again
 
 
 class _Part:
@@ -122,7 +162,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     memory for what lies between them, and for one part at a time; the price is that every part is computed twice.
 
     Random numbers are the same in both calls, whether layers behave as in training, too, and BatchNorm counts a batch
-    once. What else the function does beside computing, it does twice. Under TinyJit both are recorded.
+    once. What else the function does beside computing, it does twice. Under TinyJit both are recorded. Gradients can
+    be differentiated again: each order calls the function once more. A function of ``vmap``, or of a loop, may call
+    this, too; memory is then not saved inside of it.
 
     Args:
       function: gives a tensor, or a tuple or list of tensors. Tensors that it uses beside its arguments, such as

@@ -12,12 +12,12 @@ from tg_shape import ShapeTracker, View, prod, sint, upper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from ..memory.realization import Unavailable
 
 
-def placeholder(shape: tuple[sint, ...], like: LazyBuffer, refuse: Callable[..., object]) -> LazyBuffer:
-    """Stands for one of the values; whoever computes it calls ``refuse``."""
-    return LazyBuffer.custom(refuse, (), shape, like.dtype, like.device)
+def placeholder(shape: tuple[sint, ...], like: LazyBuffer, refusal: Unavailable) -> LazyBuffer:
+    """Stands for one of the values; to compute it raises."""
+    return LazyBuffer.custom(refusal, (), shape, like.dtype, like.device)
 
 
 class Batch:

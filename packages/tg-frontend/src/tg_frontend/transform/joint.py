@@ -11,6 +11,7 @@ from tg_lazy import LazyBuffer
 from ..autograd.differentiation import MODE, Switch, differentiate, operands_first
 from ..autograd.functions import Function, Grads
 from ..autograd.recording import Recorded
+from ..memory.realization import TRACING
 from ..tensor import Tensor
 from .tracing import placeholders
 
@@ -115,7 +116,11 @@ class Pullback:
         self._found: dict[int, LazyBuffer] = {}
         if not places:
             return
-        with Switch(MODE, "recording", True):
+        unknown = (*TRACING.unknown, *(weight.lazydata for weight in self.weights.values()))
+        with (
+            Switch(MODE, "recording", True), Switch(TRACING, "unknown", unknown),
+            Switch(TRACING, "what", "the gradient of a loop"),
+        ):  # fmt: skip
             root = weighed(outs, {n: weight.detach() for n, weight in self.weights.items()})
             order = operands_first(root, True, {id(tensor): tensor for tensor in wanted})
             seed = LazyBuffer.const(1, root.dtype, (), root.device)

@@ -18,7 +18,7 @@ from ..autograd.differentiation import (
 )
 from ..autograd.functions import Function, Grads, Same, total
 from ..autograd.recording import Recorded
-from ..memory.realization import Moves, live
+from ..memory.realization import Moves, Unavailable, live
 from ..tensor import Tensor
 from .batching import Batch, placeholder
 from .tracing import name_of
@@ -28,6 +28,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
+
+
+_REFUSAL = Unavailable(
+    "vmap: an element was asked for while the function is called for all values at once: it cannot be read, as by "
+    "item() or tolist(), nor decide what is computed; use where()"
+)
 
 
 class Mapped(Function):
@@ -53,7 +59,7 @@ class Mapped(Function):
         return self.batch.given()
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        weight = placeholder(self.root.shape, grad, _refuse)
+        weight = placeholder(self.root.shape, grad, _REFUSAL)
         self.batch.put(weight, grad)
         order = operands_first(self.root, True, self._ends())
         found = {id(node): part for node, part in differentiate(self.root, weight, self._targets(), order)}
@@ -92,17 +98,10 @@ class Mapped(Function):
         return frozenset(id(place) for place in self.places)
 
 
-def _refuse(*_: object) -> object:
-    raise RuntimeError(
-        "vmap: an element was asked for while the function is called for all values at once: it cannot be read, as by "
-        "item() or tolist(), nor decide what is computed; use where()"
-    )
-
-
 def _single(batch: Batch, values: Tensor) -> Tensor:
     """One of many values: a tensor of shape (...) for values of shape (size, ...)."""
     lazy = values.lazydata
-    place = placeholder(lazy.shape[1:], lazy, _refuse)
+    place = placeholder(lazy.shape[1:], lazy, _REFUSAL)
     batch.put(place, lazy)
     return type(values)._wrap(place, values.requires_grad if values.dtype.kind == "float" else False)
 
