@@ -19,6 +19,7 @@ from .core.signal import HCQSignal
 from .core.software import SoftwareSystem
 from .core.system import System, offer_system, system_for
 from .core.timeline import Timeline
+from .core.upload import UploadedCode
 
 __all__ = [
     "MMIO",
@@ -44,6 +45,7 @@ __all__ = [
     "SoftwareSystem",
     "System",
     "Timeline",
+    "UploadedCode",
     "offer_system",
     "system_for",
 ]

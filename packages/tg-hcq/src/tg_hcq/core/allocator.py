@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from tg_runtime import Allocator, BufferOptions, DeviceError, LRUAllocator
 from tg_runtime.device.allocator import DEFAULT_OPTIONS
+from tg_runtime.host.elf import Layout
 from tg_runtime.memory.buffer import spoil_holders
 
 from .allocations import Allocations
@@ -154,6 +155,23 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
 
     def _unmap_peer(self, opaque: HCQBuffer, owner: HCQAllocator) -> None:
         """Undoes ``_map_peer``; this device uses the memory no more."""
+
+    def load_code(self, opaque: HCQBuffer, image: bytes, layout: Layout) -> None:
+        """Writes code to memory that was allocated as executable, before everything that is submitted from now on.
+
+        Args:
+          opaque: the memory.
+          image: its content.
+          layout: which parts of it are instructions, and which are written to.
+
+        Raises:
+          DeviceFault: if the device is stopped.
+        """
+        self.copyin(opaque, memoryview(image))
+        self._code_changed()
+
+    def _code_changed(self) -> None:
+        """Has the device forget the instructions it fetched; nothing to do where no cache keeps them."""
 
     def _give_back(self, opaque: HCQBuffer, options: BufferOptions) -> None:
         peers = self._mapped_for.pop(opaque, [])

@@ -21,7 +21,9 @@ from tg_codegen import Renderer
 from tg_dtype import DType, dtypes
 from tg_runtime import BufferOptions, Compiler, DevEntry, DeviceError, DeviceFacts
 from tg_runtime.backends.cpu.device import CPUDevice
-from tg_runtime.host.execmem import ExecutableMemory
+from tg_runtime.host.elf import Layout
+from tg_runtime.host.execmem import host_machines, make_executable
+from tg_runtime.host.libc import address_of
 from tg_shape import sint
 
 from ..core.allocator import HOST_OPTIONS, HCQAllocator
@@ -37,6 +39,7 @@ from ..core.queue import Dims, HWQueue, Launchable, QueueDevice
 from ..core.ring import Ring
 from ..core.system import System, real_system, software_interfaces, system_for
 from ..core.timeline import LIMIT
+from ..core.upload import UploadedCode
 from .executor import (
     LEAST_RING_WORDS,
     PASS_CORE_ID,
@@ -46,7 +49,7 @@ from .executor import (
     note_exception,
     packet_text,
 )
-from .memory import HostMemory
+from .memory import Access, HostMemory
 
 QueueKind = str
 """``"compute"``, ``"copy"``, and ``"copy1"`` and so on where a device has several."""
@@ -144,11 +147,13 @@ class HostQueueAllocator(HCQAllocator):
         self.mapped: Counter[tuple[int, int]] = Counter()
 
     def _map(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
+        access = Access.READ if options.readonly or options.executable else Access.READ | Access.WRITE
+        access |= Access.EXECUTE if options.executable else Access(0)
         if options.external_ptr is not None:
             view = MMIO(options.external_ptr, nbytes)
-            MEMORY.map(view.address, nbytes, view)
+            MEMORY.map(view.address, nbytes, view, access)
         else:
-            view = MEMORY.allocate(nbytes, self._system)
+            view = MEMORY.allocate(nbytes, self._system, access, options.contiguous)
         meta = view.address, view.nbytes
         self.mapped[meta] += 1
         return HCQBuffer(view.address, nbytes, view.view(0, nbytes), meta, mappings={self.peer_group})
@@ -159,6 +164,16 @@ class HostQueueAllocator(HCQAllocator):
         if self.mapped[meta] > 0:  # not after the device was closed
             self.mapped[meta] -= 1
             MEMORY.unmap(*meta)
+
+    def load_code(self, opaque: HCQBuffer, image: bytes, layout: Layout) -> None:
+        """Writes code, which nobody can write to from then on.
+
+        Raises:
+          OSError: if the system allows no executable memory.
+        """
+        assert isinstance(opaque.address, int)
+        MMIO(opaque.address, len(image)).write(0, image)
+        make_executable(layout, opaque.address)
 
 
 class HostQueueProgram(HCQProgram):
@@ -186,6 +201,11 @@ class HostQueueProgram(HCQProgram):
             _scalar_code(name, dtype)
         self.entry, self.core_id, self._keep = entry, core_id, keep
         self._allocator = device.allocator
+        # what was not uploaded is code of this process, which the device may call from now on
+        self._code = None
+        if not isinstance(keep, UploadedCode):
+            self._foreign = BufferOptions(external_ptr=entry, executable=True, nolru=True)
+            self._code = device.allocator.alloc(1, self._foreign)
         self._descriptors: dict[tuple[int, int], HCQBuffer] = {}
 
     def code(self) -> tuple[int, int]:
@@ -236,13 +256,16 @@ class HostQueueProgram(HCQProgram):
         Raises:
           ELFError: if the object is damaged, or does not define the function.
         """
-        memory = ExecutableMemory(lib)
-        return cls(device, name, memory.function(name), keep=memory)
+        code = UploadedCode(device.allocator, lib, address_of, host_machines())
+        return cls(device, name, code.entry(name), keep=code)
 
     def __del__(self) -> None:
+        # launches in flight read the descriptor and run the function; what was uploaded looks after itself
         for descriptor in getattr(self, "_descriptors", {}).values():
-            # launches in flight read the descriptor and run the function
-            self._allocator.retire(descriptor, HOST_OPTIONS, keep=self._keep)
+            self._allocator.retire(descriptor, HOST_OPTIONS)
+        code = getattr(self, "_code", None)
+        if code is not None:
+            self._allocator.retire(code, self._foreign, keep=self._keep)
 
 
 class HostQueueDevice(HCQCompiled):

@@ -39,7 +39,7 @@ from tg_runtime.host.interrupts import Uninterrupted
 
 from ..core.fileio import MMIO
 from ..core.watch import Until, watch
-from .memory import HostMemory
+from .memory import Access, HostMemory
 
 
 class Opcode(IntEnum):
@@ -89,6 +89,8 @@ LEAST_RING_WORDS: Final = 16
 _STOP_S: Final = 2.0
 _SHOWN: Final = 10  # words of a packet in a report
 
+_DONE: Final = {Access.READ: "read", Access.WRITE: "written", Access.EXECUTE: "executed"}
+
 _thread = threading.local()
 
 
@@ -121,7 +123,7 @@ class FaultRecord(NamedTuple):
       header: its first word.
       message: what is wrong.
       address: the address that was accessed, if one was.
-      access: ``"read"`` or ``"write"``.
+      access: ``"read"``, ``"write"`` or ``"execute"``.
       pc: the address of the function that was running, if one was.
       cause: the exception of a Python function.
     """
@@ -264,10 +266,10 @@ class HostExecutor:
         elif opcode is Opcode.COPY:
             nbytes = _long(words, 4)
             source = self._at(_long(words, 2), nbytes, "COPY from")
-            ctypes.memmove(self._at(_long(words, 0), nbytes, "COPY to").address, source.address, nbytes)
+            ctypes.memmove(self._at(_long(words, 0), nbytes, "COPY to", Access.WRITE).address, source.address, nbytes)
         elif opcode is Opcode.WRITE:
             payload = array("I", words[2:]).tobytes()
-            self._at(_long(words, 0), len(payload), "WRITE").write(0, payload)
+            self._at(_long(words, 0), len(payload), "WRITE", Access.WRITE).write(0, payload)
         elif opcode is Opcode.EXEC:
             self._call(_long(words, 0), _long(words, 2), words[4], words[5] * words[6])
         elif opcode is Opcode.INDIRECT:
@@ -302,6 +304,7 @@ class HostExecutor:
             values = self._arguments(arguments, buffers, codes)
         except Fault as fault:
             raise Fault(str(fault), fault.address, fault.access, entry) from None
+        self._at(entry, 1, "EXEC of code", Access.EXECUTE)
         key = (entry, buffers, flags, *codes)
         function = self._functions.get(key)
         if function is None:
@@ -330,13 +333,14 @@ class HostExecutor:
         return values
 
     def _store(self, address: int, value: int) -> None:
-        self._at(address, 8, "SIGNAL").view(0, 8, "Q")[0] = value
+        self._at(address, 8, "SIGNAL", Access.WRITE).view(0, 8, "Q")[0] = value
 
-    def _at(self, address: int, nbytes: int, what: str) -> MMIO:
-        view = self._memory.view(address, nbytes)
+    def _at(self, address: int, nbytes: int, what: str, access: Access = Access.READ) -> MMIO:
+        view = self._memory.view(address, nbytes, access)
         if view is None:
-            access = "write" if what in ("WRITE", "SIGNAL", "COPY to") else "read"
-            raise Fault(f"{what}: {nbytes} bytes at {address:#x} are not mapped", address, access)
+            mapped = self._memory.view(address, nbytes, Access(0)) is not None
+            why = f"may not be {_DONE[access]}" if mapped else "are not mapped"
+            raise Fault(f"{what}: {nbytes} bytes at {address:#x} {why}", address, str(access.name).lower())
         return view
 
 

@@ -21,6 +21,9 @@ from ...device.limits import MAX_THREADS
 from ...errors import DeviceError, DeviceUnavailable
 from ...host import elf
 from ...host.arch import CPUArch, Machine
+from ...host.elf.aarch64 import AARCH64
+from ...host.elf.riscv import RISCV
+from ...host.elf.x86_64 import X86_64
 from ...host.locks import fork_safe_lock
 from ...host.tools import find_tool
 from ...memory.arena import Arena
@@ -31,14 +34,14 @@ _FIND, _RESERVE, _LOAD, _RELEASE, _CALL = range(1, 6)
 _MOST_WORDS = 255
 _WORD = 0xFFFFFFFFFFFFFFFF
 _SOURCE = os.path.join(os.path.dirname(__file__), "guest.c")
-_ELF = {"x86_64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV}
+_MACHINES = {"x86_64": X86_64, "aarch64": AARCH64, "riscv64": RISCV}
 _PACKAGES = {"x86_64": "gcc", "aarch64": "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
              "riscv64": "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross"}  # fmt: skip
 
 
 def missing(machine: Machine) -> str | None:
     """Why no kernels of a machine can be run here; None if they can."""
-    if machine.name not in _ELF:
+    if machine.name not in _MACHINES:
         return f"there is no loader for {machine.name}"
     if _emulator(machine) is None:
         return f"qemu-{machine.name} is not on the PATH (apt install qemu-user-static)"
@@ -190,9 +193,8 @@ class Guest:
           elf.ELFError: if the object is damaged, or for another machine.
           DeviceError: if the guest has no memory.
         """
-        layout = elf.parse(lib)
-        if layout.obj.machine != _ELF[self.arch.kind.name]:
-            raise elf.ELFError(f"an object for machine {layout.obj.machine} cannot run on {self.arch.kind.name}")
+        machine = _MACHINES[self.arch.kind.name]
+        layout = elf.parse(lib, {machine.number: machine})
         what = f"loading {name}"
         address = self.request(what, _RESERVE, layout.nbytes)
         if not address:
