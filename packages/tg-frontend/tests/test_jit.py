@@ -450,3 +450,35 @@ def test_arguments_are_not_kept_alive(backend: str) -> None:
     del x
     gc.collect()
     assert gone() is None
+
+
+def test_a_gradient_that_nobody_else_holds_is_not_copied() -> None:
+    """What flows back through a lookup was made for the table that it flows to: it is the result itself."""
+    table = Tensor(np.zeros((700, 3), np.float32)).realize()
+    index = Tensor(np.arange(400, dtype=np.int32) % 7).realize()
+    function = TinyJit(lambda weights, index: table[index].gradient(table, gradient=weights)[0].realize())
+    found = []
+    for factor in range(1, 6):
+        found.append(function(Tensor.full((400, 3), float(factor)).contiguous().realize(), index))
+    before = GlobalCounters.kernel_count
+    found.append(function(Tensor.full((400, 3), 6.0).contiguous().realize(), index))
+    assert GlobalCounters.kernel_count - before == 3, "the argument, zeros, and what is added"
+    for factor, out in enumerate(found, 1):
+        assert out.numpy()[:8, 0].tolist() == [58 * factor, *[57 * factor] * 6, 0]
+    found[-1].assign(found[-1] * 0).realize()
+    assert found[-2].numpy()[0, 0] == 58 * 5
+
+
+def test_equal_gradients_in_a_record_have_memory_of_their_own() -> None:
+    x, y = Tensor([1.0, 2.0]).realize(), Tensor([7.0, 8.0]).realize()
+
+    @TinyJit
+    def function(w: Tensor) -> list[Tensor]:
+        found = (x + y).gradient(x, y, gradient=w * 2)
+        found[0].realize(*found[1:])
+        return found
+
+    for _ in range(4):
+        a, b = function(Tensor([3.0, 5.0]).realize())
+        a.assign(a * 0).realize()
+        assert b.tolist() == [6.0, 10.0]

@@ -86,7 +86,10 @@ class Made:
         owners: dict[Storage, object] = {}
         for tensor in tensors:
             storage, home = tensor.lazydata.storage, tensor._home
-            if home is not None and not home.direct and not self.seen.knew(tensor):
+            # a value in new memory of its own, whose node was made for somebody who is gone, needs no copy
+            alone = storage is not None and storage.root not in held and not self.seen.was_there(storage.root)
+            indirect = home is not None and not home.direct and not self.seen.knew(tensor)
+            if indirect and home is not None and not (alone and tensor.lazydata.is_whole):
                 if id(home) in outside:  # a view of a value from outside: memory is made of that
                     with uncaptured():
                         home.settle()
