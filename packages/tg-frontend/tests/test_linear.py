@@ -125,9 +125,10 @@ def test_convolution(case: Any, backend: str) -> None:
     x, w, b = sample(*shape), sample(*kernel, seed=1), sample(kernel[0], seed=2)
     steps, gaps = ((v,) * n if isinstance(v, int) else v for v in (stride, dilation))
     want = convolved(x, w, groups, steps, gaps, padding)
-    got = Tensor(x).conv2d(Tensor(w), None, groups, stride, dilation, padding)
+    how = {"groups": groups, "stride": stride, "dilation": dilation, "padding": padding}
+    got = Tensor(x).conv2d(Tensor(w), None, **how)
     same(got, want)
-    same(Tensor(x).conv2d(Tensor(w), Tensor(b), groups, stride, dilation, padding), want + b.reshape(-1, *(1,) * n))
+    same(Tensor(x).conv2d(Tensor(w), Tensor(b), **how), want + b.reshape(-1, *(1,) * n))
 
 
 @pytest.mark.parametrize("case", [
@@ -137,9 +138,10 @@ def test_convolution(case: Any, backend: str) -> None:
 def test_the_transpose_of_a_convolution_is_its_adjoint(case: Any, backend: str) -> None:
     shape, kernel, groups, stride, dilation, padding, extra = case
     x, w = sample(*shape), sample(*kernel, seed=1)
-    got = Tensor(x).conv_transpose2d(Tensor(w), None, groups, stride, dilation, padding, extra)
+    how = {"groups": groups, "stride": stride, "dilation": dilation, "padding": padding}
+    got = Tensor(x).conv_transpose2d(Tensor(w), None, **how, output_padding=extra)
     y = sample(*(int(str(d)) for d in got.shape), seed=2)
-    back = Tensor(y).conv2d(Tensor(w), None, groups, stride, dilation, padding)
+    back = Tensor(y).conv2d(Tensor(w), None, **how)
     assert back.shape == shape
     assert abs(float((got.numpy() * y).sum()) - float((back.numpy() * x).sum())) < 1e-3
 
@@ -162,12 +164,12 @@ def test_pools(case: Any, backend: str) -> None:
     x = sample(2, 3, 7, 6)
     around = [(0, 0), (0, 0), *pairs(padding, 2)]
     want = pooled(np.pad(x, around, constant_values=-np.inf), kernel, stride, dilation, np.max)
-    same(Tensor(x).max_pool2d(kernel, stride, dilation, padding), want)
+    same(Tensor(x).max_pool2d(kernel, stride, dilation=dilation, padding=padding), want)
     want = pooled(np.pad(x, around), kernel, stride, dilation, np.mean)
-    same(Tensor(x).avg_pool2d(kernel, stride, dilation, padding), want)
+    same(Tensor(x).avg_pool2d(kernel, stride, dilation=dilation, padding=padding), want)
     ones = pooled(np.pad(x * 0 + 1, around), kernel, stride, dilation, np.sum)
     want = pooled(np.pad(x, around), kernel, stride, dilation, np.sum) / ones
-    same(Tensor(x).avg_pool2d(kernel, stride, dilation, padding, count_include_pad=False), want)
+    same(Tensor(x).avg_pool2d(kernel, stride, dilation=dilation, padding=padding, count_include_pad=False), want)
 
 
 def test_pools_that_hang_over(backend: str) -> None:

@@ -77,7 +77,7 @@ def test_one_example_without_a_batch() -> None:
 def test_convolutions() -> None:
     x = Tensor(sample(2, 4, 9, 9))
     layer = nn.Conv2d(4, 6, (3, 2), stride=2, padding=1, groups=2)
-    same(layer(x), x.conv2d(layer.weight, layer.bias, 2, 2, 1, 1).numpy())
+    same(layer(x), x.conv2d(layer.weight, layer.bias, groups=2, stride=2, padding=1).numpy())
     assert nn.Conv2d(4, 8, 4, padding="same")(x).shape == (2, 8, 9, 9)
     assert nn.Conv1d(4, 8, 4, padding="same", dilation=2)(x[:, :, 0]).shape == (2, 8, 9)
     assert nn.Conv1d(4, 8, 3, stride=2, bias=False)(x[:, :, 0]).shape == (2, 8, 4)

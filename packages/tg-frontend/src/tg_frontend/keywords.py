@@ -68,6 +68,23 @@ _CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = 
 }
 """Spellings whose value is written in another way here."""
 
+_HARMLESS: dict[str, tuple[object, ...]] = {
+    "out": (None,),
+    "inplace": (False,),
+    "pin_memory": (False, None),
+    "antialias": (False,),
+    "recompute_scale_factor": (False, None),
+    "size_average": (None,),
+    "reduce": (None,),
+}
+"""Arguments of other libraries that say here what is so anyway, by their names, with those of their values that do."""
+_IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout")
+"""Arguments of other libraries that are about speed alone, or about what there is one of here."""
+_REFUSED = {
+    "out": "results are not written into another tensor; use its assign() with the result",
+    "inplace": "tensors are not changed by this; take what it returns",
+}
+
 _VARIADIC = ("shape", "size", "sizes", "dims", "dim", "axes", "axis", "repeats", "tensors", "operands")
 _SELF = ("input", "tensors", "a")
 _TENSORS = ("A", "B", "Self", "Tensor")  # annotations
@@ -124,8 +141,8 @@ class _Signature:
         taken = [*names[:filled], *(name for name in kwargs if name in names)]
         out: dict[str, Any] = {}
         for name, value in kwargs.items():
-            if name == "out" and value is None and name not in names:
-                continue  # from np.sum(t) and others, which pass it on
+            if name not in names and (name in _IGNORED or (name in _HARMLESS and value in _HARMLESS[name])):
+                continue
             known = self.respelled(name, taken)
             if known is not None:
                 out[known] = value
@@ -146,6 +163,8 @@ class _Signature:
         if self.anything or not unknown:
             twice = next((name for name in kwargs if self.respelled(name) not in (None, name)), None)
             return twice and f"{label}() got {self.respelled(twice)!r} twice: {twice!r} is another name for it"
+        if unknown[0] in _REFUSED:
+            return f"{label}() takes no {unknown[0]!r}: {_REFUSED[unknown[0]]}"
         from difflib import get_close_matches
 
         spelled = {name: name for name in self.names}

@@ -6,7 +6,7 @@ from ..autograd.functions import Abs, Add, Mul, Neg, Reciprocal, Sub
 from .base import B
 from .casts import floating
 from .computing import copied
-from .operands import check_kind, pair
+from .operands import as_tensor, check_kind, pair
 from .selection import maximum
 
 TYPE_CHECKING = False
@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def add(t: B, x: Any, reverse: bool = False) -> B:
-    """t + x; of bools, or.
+def _times(t: B, x: Any, alpha: float, what: str) -> Any:
+    if alpha == 1:
+        return x
+    return x * alpha if isinstance(x, (bool, int, float)) else mul(as_tensor(t, x, what), alpha)
+
+
+def add(t: B, x: Any, reverse: bool = False, *, alpha: float = 1) -> B:
+    """t + alpha * x; of bools, or.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -23,19 +29,19 @@ def add(t: B, x: Any, reverse: bool = False) -> B:
       Tensor([[11, 12],
               [21, 22]])
     """
-    a, b = pair(t, x, "add", reverse)
+    a, b = pair(t, _times(t, x, alpha, "add"), "add", reverse)
     return a._apply(Add(), b)
 
 
-def sub(t: B, x: Any, reverse: bool = False) -> B:
-    """t - x.
+def sub(t: B, x: Any, reverse: bool = False, *, alpha: float = 1) -> B:
+    """t - alpha * x.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 2]).sub(5)
       Tensor([-4, -3])
     """
-    a, b = pair(t, x, "sub", reverse)
+    a, b = pair(t, _times(t, x, alpha, "sub"), "sub", reverse)
     check_kind(a, "sub", "int", "uint", "float")
     return a._apply(Sub(), b)
 

@@ -124,6 +124,22 @@ class Array(Base):
         """
         return movement.permute(self, *range(self.ndim - 1, -1, -1))
 
+    @property
+    def mT(self) -> Self:
+        """The last two axes exchanged.
+
+        Raises:
+          ValueError: if there are fewer.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor.zeros(2, 3, 4).mT.shape
+          (2, 4, 3)
+        """
+        if self.ndim < 2:
+            raise ValueError(f"mT: a matrix is wanted, got shape {self.shape}")
+        return movement.transpose(self, -1, -2)
+
     # *** arithmetic ***
 
     add = arithmetic.add

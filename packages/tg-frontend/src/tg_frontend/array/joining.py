@@ -18,23 +18,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _listed(tensors: Any, others: Any, what: str) -> Any:
-    """The tensors of ``Tensor.cat([a, b])``, where the list came as ``self``; a position may follow it.
+def _listed(tensors: Any, others: Any, dim: int, what: str) -> tuple[Any, int]:
+    """The tensors of ``Tensor.cat([a, b])``, where the list came as ``self``, and the axis, which may follow it.
 
     Raises:
-      ValueError: if it is empty, or more than the list was given.
+      ValueError: if it is empty, or more than the list and an axis was given.
       TypeError: if it holds something else.
     """
+    if len(others) == 1 and isinstance(others[0], int):
+        others, dim = (), others[0]
     if not tensors or others:
-        raise ValueError(f"{what}: one list of at least one tensor is wanted; the axis is dim=…")
+        raise ValueError(f"{what}: one list of at least one tensor is wanted, and an axis")
     for tensor in tensors:
         if not isinstance(tensor, Base):
             raise TypeError(f"{what}: the list holds a {type(tensor).__name__}, which is no tensor")
-    return tensors
+    return tensors, dim
 
 
 def cat(x: B, *others: Any, dim: int = 0) -> B:
     """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``, or a list.
+
+    After a list the axis may follow without its name: ``Tensor.cat([a, b], 1)``.
 
     Raises:
       ValueError: if sizes other than that of the axis, or devices, differ.
@@ -45,7 +49,7 @@ def cat(x: B, *others: Any, dim: int = 0) -> B:
       Tensor([1, 2, 3, 4, 5])
     """
     if isinstance(x, (list, tuple)):
-        tensors = _listed(x, others, "cat")
+        tensors, dim = _listed(x, others, dim, "cat")
         out: B = cat(tensors[0], *tensors[1:], dim=dim)
         return out
     axis = x._axis(dim, "cat")
@@ -67,6 +71,8 @@ def cat(x: B, *others: Any, dim: int = 0) -> B:
 def stack(x: B, *others: Any, dim: int = 0) -> B:
     """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``, or a list.
 
+    After a list the axis may follow without its name: ``Tensor.stack([a, b], -1)``.
+
     Raises:
       ValueError: if the shapes or devices differ.
 
@@ -77,7 +83,7 @@ def stack(x: B, *others: Any, dim: int = 0) -> B:
               [2, 4]])
     """
     if isinstance(x, (list, tuple)):
-        tensors = _listed(x, others, "stack")
+        tensors, dim = _listed(x, others, dim, "stack")
         out: B = stack(tensors[0], *tensors[1:], dim=dim)
         return out
     for other in others:

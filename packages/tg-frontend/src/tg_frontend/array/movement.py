@@ -325,20 +325,18 @@ def pad_to(x: B, *shape: Any) -> B:
     return pad(x, [(0, more) for more in rest])
 
 
-def squeeze(x: B, dim: int | None = None) -> B:
-    """Without the axes of size 1, or without one of them; an axis of another size stays.
+def squeeze(x: B, dim: int | Sequence[int] | None = None) -> B:
+    """Without the axes of size 1, or without those of them that are named; an axis of another size stays.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor.zeros(1, 3, 1).squeeze().shape, Tensor.zeros(1, 3, 1).squeeze(0).shape
       ((3,), (3, 1))
     """
-    if dim is None:
-        return reshape(x, tuple(s for s in x.shape if s != 1))
-    axis = x._axis(dim, "squeeze")
-    if x.ndim == 0 or x.shape[axis] != 1:
-        return x
-    return reshape(x, x.shape[:axis] + x.shape[axis + 1 :])
+    given = range(x.ndim) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    axes = [x._axis(axis, "squeeze") for axis in given]
+    left = tuple(size for i, size in enumerate(x.shape) if i not in axes or size != 1)
+    return x if left == x.shape else reshape(x, left)
 
 
 def unsqueeze(x: B, dim: int) -> B:

@@ -12,7 +12,7 @@ from ..autograd.functions import Max, Neg, Prod, Sum
 from ..host.coerce import to_dtype
 from .arithmetic import sub
 from .axes import axes_of, check_nonempty, counter, kept
-from .base import B, DTypeLike
+from .base import B, Base, DTypeLike
 from .bits import bitwise_or, logical_not
 from .casts import cast, floating
 from .comparison import eq, ne
@@ -20,7 +20,7 @@ from .division import div
 from .gradients import detach
 from .movement import flatten, reshape
 from .operands import alu
-from .selection import where
+from .selection import maximum, minimum, where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def prod(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
     return kept(cast(cast(x, accumulator)._apply(Prod(axes)), kind), axes, keepdim)
 
 
-def max(x: B, axis: Axes = None, keepdim: bool = False) -> B:
-    """The maximum; NaN if there is one. Ties share the gradient evenly.
+def max(x: B, axis: Axes | B = None, keepdim: bool = False) -> B:
+    """The maximum; NaN if there is one. Ties share the gradient evenly. With a tensor: :meth:`maximum`.
 
     Raises:
       ValueError: if there is nothing to choose from, or an axis is given twice.
@@ -94,13 +94,15 @@ def max(x: B, axis: Axes = None, keepdim: bool = False) -> B:
       >>> x.max(axis=0, keepdim=True)
       Tensor([[3., 4.]])
     """
+    if isinstance(axis, Base):
+        return maximum(x, axis)
     axes = axes_of(x, axis, "max")
     check_nonempty(x, axes, "max")
     return kept(x._apply(Max(axes)), axes, keepdim)
 
 
-def min(x: B, axis: Axes = None, keepdim: bool = False) -> B:
-    """The minimum; NaN if there is one. Ties share the gradient evenly.
+def min(x: B, axis: Axes | B = None, keepdim: bool = False) -> B:
+    """The minimum; NaN if there is one. Ties share the gradient evenly. With a tensor: :meth:`minimum`.
 
     Raises:
       ValueError: if there is nothing to choose from, or an axis is given twice.
@@ -112,6 +114,8 @@ def min(x: B, axis: Axes = None, keepdim: bool = False) -> B:
       >>> x.min(axis=1)
       Tensor([1., 3.])
     """
+    if isinstance(axis, Base):
+        return minimum(x, axis)
     axes = axes_of(x, axis, "min")
     check_nonempty(x, axes, "min")
     if x.dtype.kind == "float":

@@ -72,7 +72,9 @@ class Conv:
 
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
-        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
+        return x.conv2d(
+            self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation, padding=self.padding
+        )
 
 
 @public
@@ -105,7 +107,8 @@ class ConvTranspose(Conv):
     def __call__(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial'); both may lack the batch."""
         return x.conv_transpose2d(
-            self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, self.output_padding
+            self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation,
+            padding=self.padding, output_padding=self.output_padding,
         )
 
 

@@ -205,8 +205,11 @@ def mish(x: A) -> A:
     return wide(x, lambda x: x * tanh(softplus(x)))
 
 
-def softplus(x: A, beta: float = 1.0) -> A:
+def softplus(x: A, beta: float = 1.0, threshold: float | None = None) -> A:
     """log(1 + exp(beta * x)) / beta, without overflow.
+
+    Args:
+      threshold: where beta * x is above it, x itself is taken; nowhere if it is not given (PyTorch takes 20).
 
     Example:
       >>> from tg_frontend import Tensor
@@ -214,8 +217,10 @@ def softplus(x: A, beta: float = 1.0) -> A:
       Tensor([0.3133, 0.6931, 2.1269])
     """
     if beta == 1:
-        return floating(x)._apply(Softplus())
-    return wide(x, lambda x: (x * beta)._apply(Softplus()) / beta)
+        out = floating(x)._apply(Softplus())
+    else:
+        out = wide(x, lambda x: (x * beta)._apply(Softplus()) / beta)
+    return out if threshold is None else (x * beta > threshold).where(x, out)
 
 
 def softsign(x: A) -> A:

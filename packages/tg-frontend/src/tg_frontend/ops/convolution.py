@@ -81,6 +81,7 @@ def conv2d(
     x: A,
     weight: A,
     bias: A | None = None,
+    *,
     groups: int = 1,
     stride: Numbers = 1,
     dilation: Numbers = 1,
@@ -114,7 +115,8 @@ def conv2d(
     what = "conv2d"
     n = weight.ndim - 2
     if n >= 1 and x.ndim == n + 1:
-        return conv2d(x.unsqueeze(0), weight, bias, groups, stride, dilation, padding).squeeze(0)
+        one = x.unsqueeze(0)
+        return conv2d(one, weight, bias, groups=groups, stride=stride, dilation=dilation, padding=padding).squeeze(0)
     if n < 1 or x.ndim != weight.ndim:
         raise ValueError(f"{what}: input of shape {x.shape} and weight of shape {weight.shape}: axes differ")
     if not isinstance(groups, int) or groups < 1:
@@ -146,6 +148,7 @@ def conv_transpose2d(
     x: A,
     weight: A,
     bias: A | None = None,
+    *,
     groups: int = 1,
     stride: Numbers = 1,
     dilation: Numbers = 1,
@@ -173,7 +176,10 @@ def conv_transpose2d(
     n = weight.ndim - 2
     if n >= 1 and x.ndim == n + 1:
         one = x.unsqueeze(0)
-        return conv_transpose2d(one, weight, bias, groups, stride, dilation, padding, output_padding).squeeze(0)
+        return conv_transpose2d(
+            one, weight, bias, groups=groups, stride=stride, dilation=dilation, padding=padding,
+            output_padding=output_padding,
+        ).squeeze(0)
     if n < 1 or x.ndim != weight.ndim or x.shape[1] != weight.shape[0] or weight.shape[0] % groups != 0:
         raise ValueError(
             f"{what}: input of shape {x.shape} with weight of shape {weight.shape} and {groups} groups"
@@ -186,4 +192,4 @@ def conv_transpose2d(
         (d * (k - 1) - before, d * (k - 1) - after + e)
         for k, d, (before, after), e in zip(kernel, gaps, paddings(padding, n, what), extra, strict=True)
     ]
-    return conv2d(spread(x, steps), w, bias, groups, 1, gaps, around)
+    return conv2d(spread(x, steps), w, bias, groups=groups, dilation=gaps, padding=around)

@@ -332,6 +332,8 @@ def empty_like(
 def meshgrid(x: A, *others: A, indexing: str = "ij") -> tuple[A, ...]:
     """The grid of vectors: one tensor a vector, of shape (len a, len b, …), constant along the other axes.
 
+    Also ``Tensor.meshgrid([a, b])``.
+
     Raises:
       ValueError: if ``indexing`` is neither "ij" nor "xy", or an operand is no vector.
 
@@ -347,7 +349,7 @@ def meshgrid(x: A, *others: A, indexing: str = "ij") -> tuple[A, ...]:
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing {indexing!r}; there are 'ij' and 'xy'")
-    vectors = [x, *others]
+    vectors: list[A] = [*x, *others] if isinstance(x, (list, tuple)) else [x, *others]
     if any(vector.ndim > 1 for vector in vectors):
         raise ValueError(f"meshgrid: vectors are wanted, got shapes {[v.shape for v in vectors]}")
     sizes = tuple(prod(vector.shape) for vector in vectors)

@@ -72,7 +72,7 @@ def diag(x: A, diagonal: int = 0) -> A:
         raise ValueError(f"diag: a vector or a matrix is wanted, got shape {x.shape}")
     above, left = max(0, -diagonal), max(0, diagonal)
     i = counter(x, 0)
-    square = i.unsqueeze(1).eq(i).where(x.unsqueeze(1), 0)
+    square = i.unsqueeze(1).eq(i).where(x.unsqueeze(1), zeros_like(x).unsqueeze(1))
     return square.pad(((above, left), (left, above)))
 
 

@@ -91,7 +91,8 @@ def histogram(
 
     Args:
       bins: how many.
-      range: where the first begins and the last ends; the least and the greatest element if it is not given.
+      range: where the first begins and the last ends; if it is not given, the least and the greatest
+        element (of nothing 0 and 1).
       weight: this tensor's shape: what each element counts.
       density: divide by the sum and by the width of a bin, so that the integral is 1.
 
@@ -143,6 +144,8 @@ def _bounds(x: A, bins: int, low: float, high: float, margin: float, what: str) 
         raise ValueError(f"{what}: {bins} bins; there is at least one")
     if low == high and x.numel() != 0:
         low, high = float(x.min().item()), float(x.max().item())
+    elif low == high == 0:
+        high = 1.0  # of nothing, as numpy has it
     if low == high:
         low, high = low - margin, high + margin
     if not (low < high and high - low < float("inf")):
@@ -152,6 +155,8 @@ def _bounds(x: A, bins: int, low: float, high: float, margin: float, what: str) 
 
 def _bin_of(x: A, bins: int, low: float, high: float) -> A:
     """The bin of each element; -1 for none."""
+    if x.dtype.itemsize < 4:
+        x = x.cast(dtypes.float32)
     place = ((x - low) * (bins / (high - low))).floor()
     inside = (x >= low) & (x <= high)
     return inside.where(place.minimum(bins - 1), -1).cast(dtypes.int32)

@@ -58,8 +58,11 @@ def same_shape(x: A, target: A, what: str) -> A:
     return target
 
 
-def binary_crossentropy(x: A, Y: A, reduction: str = "mean") -> A:
+def binary_crossentropy(x: A, Y: A, reduction: str = "mean", *, weight: A | None = None) -> A:
     """-Y log(x) - (1 - Y) log(1 - x) of probabilities x.
+
+    Args:
+      weight: what each element counts, broadcast.
 
     Raises:
       ValueError: if the shapes differ, or there is no such reduction.
@@ -71,14 +74,17 @@ def binary_crossentropy(x: A, Y: A, reduction: str = "mean") -> A:
     """
     checked("binary_crossentropy", reduction)
     y = same_shape(x, Y, "binary_crossentropy")
-    return reduced(-(y * log(x)) - (1 - y) * log(1 - x), reduction)
+    return _weighted(-(y * log(x)) - (1 - y) * log(1 - x), weight, reduction)
 
 
-def binary_crossentropy_logits(x: A, Y: A, reduction: str = "mean", pos_weight: A | None = None) -> A:
+def binary_crossentropy_logits(
+    x: A, Y: A, reduction: str = "mean", pos_weight: A | None = None, *, weight: A | None = None
+) -> A:
     """:meth:`binary_crossentropy` of sigmoid(x), without overflow.
 
     Args:
       pos_weight: weight of the positive cases, broadcast.
+      weight: what each element counts, broadcast.
 
     Raises:
       ValueError: if the shapes differ, or there is no such reduction.
@@ -91,7 +97,11 @@ def binary_crossentropy_logits(x: A, Y: A, reduction: str = "mean", pos_weight: 
     checked("binary_crossentropy_logits", reduction)
     y = same_shape(x, Y, "binary_crossentropy_logits")
     positive = y if pos_weight is None else y * pos_weight
-    return -reduced(positive * logsigmoid(x) + (1 - y) * logsigmoid(-x), reduction)
+    return _weighted(-(positive * logsigmoid(x) + (1 - y) * logsigmoid(-x)), weight, reduction)
+
+
+def _weighted(loss: A, weight: A | None, reduction: str) -> A:
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 def picked(x: A, classes: A, axis: int, what: str) -> A:

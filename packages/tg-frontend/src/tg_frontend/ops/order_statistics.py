@@ -154,7 +154,7 @@ def _fractions(x: A, q: float | Sequence[float] | A, what: str) -> tuple[A, tupl
             raise ValueError(f"{what}: q is one float or a vector of them, got {q.dtype.name} of shape {q.shape}")
         if q.device != x.device:
             raise ValueError(f"{what}: q on {q.device} for a tensor on {x.device}; use .to()")
-        q = q.detach().cast(wide)
+        q = q.cast(wide)
         inside = (q >= 0) & (q <= 1)
         return inside.where(q, math.nan).reshape((1, q.numel())), q._ints()
     several = isinstance(q, (list, tuple))

@@ -53,6 +53,7 @@ def max_pool2d(
     x: A,
     kernel_size: Numbers = (2, 2),
     stride: Numbers | None = None,
+    *,
     dilation: Numbers = 1,
     padding: Any = 0,
     ceil_mode: bool = False,
@@ -99,10 +100,12 @@ def avg_pool2d(
     x: A,
     kernel_size: Numbers = (2, 2),
     stride: Numbers | None = None,
+    *,
     dilation: Numbers = 1,
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> A:
     """The mean of each window of the last axes.
 
@@ -111,9 +114,10 @@ def avg_pool2d(
       stride: distance of windows; the kernel size if not given.
       ceil_mode: windows may hang over at the end; what hangs over is not counted.
       count_include_pad: whether padding is counted.
+      divisor_override: what sums are divided by, instead of the count.
 
     Raises:
-      ValueError: if no window fits.
+      ValueError: if no window fits, or the divisor is 0.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -127,6 +131,10 @@ def avg_pool2d(
     axes = tuple(range(x.ndim, x.ndim + n))
     x = floating(x)
     total = windows(x.pad([*lead, *whole]), kernel, steps, gaps).sum(axes)
+    if divisor_override is not None:
+        if divisor_override == 0:
+            raise ValueError("avg_pool2d: divisor_override is 0")
+        return total / divisor_override
     if whole == pads and (count_include_pad or all(p == (0, 0) for p in pads)):
         return total / math.prod(kernel)
     ones = ones_like(x.detach())
@@ -143,6 +151,7 @@ def max_unpool2d(
     indices: A,
     kernel_size: Numbers = (2, 2),
     stride: Numbers | None = None,
+    *,
     dilation: Numbers = 1,
     padding: Any = 0,
     output_size: Sequence[int] | None = None,

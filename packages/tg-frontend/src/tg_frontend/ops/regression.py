@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..array.array import A
+from ..array.operands import as_tensor
 from .elementary import exp, log, square
 from .elementwise import clip
 from .loss import checked, reduced, same_shape
@@ -132,7 +133,8 @@ def gaussian_nll_loss(
 
     Args:
       target: of the shape of x.
-      var: variances, which broadcast; taken as ``eps`` where they are less, and then without gradient.
+      var: variances; taken as ``eps`` where they are less, and then without gradient. They broadcast, but for those
+        of x's shape without its last axis: each of them is for a row.
       full: add log(2 * pi) / 2.
       reduction: "mean", "sum" or "none".
 
@@ -145,7 +147,9 @@ def gaussian_nll_loss(
       Tensor(1.1931)
     """
     checked("gaussian_nll_loss", reduction)
-    spread = clip(var, eps)
+    if not isinstance(var, (int, float)) and x.ndim and var.shape == x.shape[:-1]:
+        var = var.unsqueeze(-1)
+    spread = clip(as_tensor(x, var, "gaussian_nll_loss"), eps)
     loss = (log(spread) + square(same_shape(x, target, "gaussian_nll_loss") - x) / spread) * 0.5
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from tg_dtype import dtypes
 from tg_shape import sint
 
-from ..array.array import A
+from ..array.array import A, Array
+from ..array.axes import iota
 from ..array.computing import copied
 from ..array.ingest import value_of
 from ..array.movement import stretch
 from ..array.shapes import args_to_tuple
+from .indexing import getitem
+from .scan import cumsum
+from .searching import searchsorted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,22 +42,60 @@ def repeat(x: A, *repeats: Any) -> A:
     return copied(out.reshape(tuple(c * dim for c, dim in zip(counts, base, strict=True))))
 
 
-def repeat_interleave(x: A, repeats: int, dim: int | None = None) -> A:
+def repeat_interleave(
+    x: A, repeats: int | Sequence[int] | A, dim: int | None = None, *, output_size: int | None = None
+) -> A:
     """Each element ``repeats`` times in a row along an axis, or of the flattened tensor.
+
+    Args:
+      repeats: one number, or a list or tensor with one for each element along the axis. A tensor is computed at once,
+        unless ``output_size`` is given.
+      output_size: the sum of the repeats. Where that is less, elements at the end are missing; where it is more, the
+        last one comes oftener.
+
+    Raises:
+      ValueError: if a number of repeats is negative, or there is not one for each element.
+      TypeError: if they are no integers.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 2]).repeat_interleave(2)
       Tensor([1, 1, 2, 2])
+      >>> Tensor([1, 2]).repeat_interleave([1, 3])
+      Tensor([1, 2, 2, 2])
     """
-    if not isinstance(repeats, int) or repeats < 0:
-        raise ValueError(f"repeat_interleave: {repeats!r} is not a number of repeats")
     out = x.flatten() if dim is None else x
     axis = 0 if dim is None else x._axis(dim, "repeat_interleave")
+    if isinstance(repeats, (list, tuple, Array)):
+        return _repeated_each(out, repeats, axis, output_size)
+    if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 0:
+        raise ValueError(f"repeat_interleave: {repeats!r} is not a number of repeats")
+    if x.ndim == 0:
+        out = x.reshape((1,))
     shape = out.shape
     out = out.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))
     out = stretch(out, (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
     return copied(out.reshape((*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])))
+
+
+def _repeated_each(x: A, repeats: Sequence[int] | A, axis: int, length: int | None) -> A:
+    """Elements along an axis, each as often as ``repeats`` says."""
+    counts = repeats if isinstance(repeats, Array) else type(x)(list(repeats), dtype=dtypes.int64, device=x.device)
+    size = x.shape[axis] if x.ndim else 1
+    if not dtypes.is_int(counts.dtype):
+        raise TypeError(f"repeat_interleave: repeats are integers, got a tensor of {counts.dtype.name}")
+    if counts.ndim > 1 or counts.numel() not in (1, size):
+        raise ValueError(f"repeat_interleave: {counts.shape} repeats for {size} elements along axis {axis}")
+    counts = counts.reshape((counts.numel(),)).expand(size)
+    if length is None:
+        if counts.numel() and counts.min().item() < 0:
+            raise ValueError("repeat_interleave: a number of repeats is negative")
+        length = int(counts.sum().item())
+    # Position i of the result shows the element before which at most i have been given.
+    upto = cumsum(counts.cast(dtypes.int64), 0)
+    at = searchsorted(upto, iota(type(x), length, dtypes.int32, x.device).cast(dtypes.int64), right=True)
+    at = at.minimum(max(value_of(size, x.shape) - 1, 0))
+    return getitem(x.reshape((1,)) if x.ndim == 0 else x, (*(slice(None),) * axis, at))
 
 
 def roll(x: A, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> A:

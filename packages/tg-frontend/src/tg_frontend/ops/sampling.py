@@ -37,8 +37,11 @@ def randperm(cls: type[A], n: int, device: str | None = None, dtype: DTypeLike |
     return argsort(words).cast(to_dtype(dtype) if dtype is not None else dtypes.default_int)
 
 
-def dropout(x: A, p: float = 0.5) -> A:
+def dropout(x: A, p: float = 0.5, training: bool | None = None) -> A:
     """In training: elements dropped (0) with probability ``p``, the others over 1 - p. Else the tensor itself.
+
+    Args:
+      training: whether; None: as :meth:`train` says.
 
     Raises:
       ValueError: if ``p`` is not between 0 and 1.
@@ -54,7 +57,7 @@ def dropout(x: A, p: float = 0.5) -> A:
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: {p!r} is not a probability")
-    if not type(x).training or p == 0:
+    if not (type(x).training if training is None else training) or p == 0:
         return x
     if p == 1:
         return x * 0

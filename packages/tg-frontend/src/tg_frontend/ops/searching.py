@@ -65,7 +65,7 @@ def _operand(x: A, other: Any, what: str) -> A:
 
 
 def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "right"] | None = None,
-                 sorter: A | None = None) -> A:  # fmt: skip
+                 sorter: A | None = None, *, out_int32: bool = True) -> A:  # fmt: skip
     """Where values belong in this tensor, which is in order along its last axis: before equal ones (int32).
 
     NaN is above all numbers, as :meth:`sort` has it. Whether the tensor is in order is not checked.
@@ -75,6 +75,7 @@ def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "
       right: behind equal ones.
       side: ``"right"`` says the same in numpy's words.
       sorter: positions that put the tensor in order, as :meth:`argsort` gives them.
+      out_int32: int32; else int64.
 
     Returns:
       Shape of the values.
@@ -102,15 +103,17 @@ def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "
     keys = keys.reshape((1, wanted.numel())) if x.ndim == 1 else keys.reshape((rows.shape[0], wanted.shape[-1]))
     at = lower_bound(rows, keys, right or side == "right").cast(dtypes.int32)
     n = x.shape[-1]
-    return (at if isinstance(n, int) else at.minimum(n)).reshape(wanted.shape)
+    at = (at if isinstance(n, int) else at.minimum(n)).reshape(wanted.shape)
+    return at if out_int32 else at.cast(dtypes.int64)
 
 
-def bucketize(x: A, boundaries: Any, right: bool = False) -> A:
+def bucketize(x: A, boundaries: Any, right: bool = False, *, out_int32: bool = True) -> A:
     """Between which boundaries, a vector in rising order, the elements are: 0 before the first one (int32).
 
     Args:
       boundaries: the first that is not less than the element bounds it from above.
       right: the first that is greater does.
+      out_int32: int32; else int64.
 
     Raises:
       ValueError: if the boundaries are no vector.
@@ -123,7 +126,7 @@ def bucketize(x: A, boundaries: Any, right: bool = False) -> A:
     edges = _operand(x, boundaries, "bucketize")
     if edges.ndim != 1:
         raise ValueError(f"bucketize: boundaries are a vector, got shape {edges.shape}")
-    return searchsorted(edges, x, right)
+    return searchsorted(edges, x, right, out_int32=out_int32)
 
 
 def isin(x: A, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> A:

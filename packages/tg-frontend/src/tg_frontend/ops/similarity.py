@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..array.array import A
+from ..array.casts import wide
 from ..array.operands import as_tensor, pair
 from .elementary import sqrt
 
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def norm_along(x: A, p: float, axis: int, keepdim: bool = False) -> A:
-    """The p-norm along an axis; its gradient where the norm is 0 is 0."""
+    """The p-norm along an axis, with powers of 32 bits at least; its gradient where the norm is 0 is 0."""
+    return wide(x, lambda x: _norm_along(x, p, axis, keepdim))
+
+
+def _norm_along(x: A, p: float, axis: int, keepdim: bool) -> A:
     size = x.abs()
     if p == math.inf:
         return size.max(axis, keepdim)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from ..array.array import A
-from ..array.axes import kept
+from ..array.axes import axes_of, kept
 from ..array.base import DTypeLike
 from ..array.casts import floating
+from ..array.computing import copied
 from ..autograd.functions import Max
 from .elementary import exp, log
 from .predicates import isinf
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _shifted(x: A, axis: int) -> tuple[A, A]:
-    """This tensor less its maximum along an axis, and the maximum; no gradient flows through the maximum."""
-    highest = x.detach()._apply(Max((axis,)))
+
+def _shifted(x: A, *axes: int) -> tuple[A, A]:
+    """This tensor less its maximum along axes, and the maximum; no gradient flows through the maximum."""
+    highest = x.detach()._apply(Max(axes))
     highest = isinf(highest).where(0, highest)
     return x - highest, highest
 
@@ -66,8 +71,8 @@ def softmin(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
     return softmax(-x, axis, dtype)
 
 
-def logsumexp(x: A, axis: int | None = None, keepdim: bool = False) -> A:
-    """log(sum(exp(x))) along an axis (None: over everything), without overflow.
+def logsumexp(x: A, axis: int | Sequence[int] | None = None, keepdim: bool = False) -> A:
+    """log(sum(exp(x))) along an axis or several (None: over everything), without overflow.
 
     Raises:
       IndexError: if the axis is out of range.
@@ -77,10 +82,11 @@ def logsumexp(x: A, axis: int | None = None, keepdim: bool = False) -> A:
       >>> Tensor([[0.0, 0.0], [1000.0, 1000.0]]).logsumexp(1).round(4)
       Tensor([6.9309998e-01, 1.0006932e+03])
     """
-    if axis is None:
+    axes = axes_of(x, axis, "logsumexp")
+    if axis is None and len(axes) > 1:
         out = logsumexp(x.flatten(), 0)
         return out.reshape((1,) * x.ndim) if keepdim else out
-    floats, place = _softmax_axis(x, axis, "logsumexp")
-    shifted, highest = _shifted(floats, place)
-    out = log(exp(shifted).sum(place, keepdim=True)) + highest
-    return out.reshape(()) if x.ndim == 0 else kept(out, (place,), keepdim)
+    if not axes:
+        return copied(floating(x))
+    shifted, highest = _shifted(floating(x), *axes)
+    return kept(log(exp(shifted).sum(axes, keepdim=True)) + highest, axes, keepdim)
