@@ -107,6 +107,35 @@ def update_parts(values: int, size: int, rows: int, limits: Limits) -> int:
     return parts if values - (values / parts + tables * parts) >= launches else 1
 
 
+_SORT_LAUNCHES = 14
+"""Kernels of a pass that sorts positions by a digit: counts, their running sums, places, and what is moved."""
+_DIGIT = 8
+"""Bits of a digit."""
+
+
+def update_sorts(values: int, size: int, rows: int, lanes: int, parts: int, limits: Limits) -> bool:
+    """Whether it is best to sort positions first, so that values for one place stand together.
+
+    Args:
+      values: of each row.
+      size: places of a row.
+      rows: that are sorted.
+      lanes: side by side in any case: the rows, and what each of their positions stands for.
+      parts: those of :func:`update_parts`.
+      limits: of the device.
+
+    >>> update_sorts(100_000, 100_000, 1, 1, 128, Limits()), update_sorts(100_000, 100_000, 1, 64, 16, Limits())
+    (True, True)
+    >>> update_sorts(1_000_000, 256, 1, 1, 8000, Limits()), update_sorts(5_000, 100, 1, 1, 1, Limits().of_threads(8))
+    (False, False)
+    """
+    units, passes = limits.units, -(-size.bit_length() // _DIGIT)
+    tables = _TABLE_PASSES * lanes * size * parts / units if parts > 1 else 0.0
+    in_order = values / parts * max(1.0, lanes * parts / units) + tables
+    launches = passes * _SORT_LAUNCHES * limits.serial_updates
+    return in_order > launches + (passes * _TABLE_PASSES * rows + _TABLE_PASSES * lanes) * values / units
+
+
 _SLOW = {Ops.RECIP: 4.0, Ops.SQRT: 4.0, Ops.FDIV: 4.0, Ops.IDIV: 8.0, Ops.MOD: 8.0, Ops.GATHER: 4.0}
 _FREE = frozenset({Ops.CAST, Ops.BITCAST})
 

@@ -45,8 +45,8 @@ from .functions import (
     Where,
     held,
 )
+from .functions.parallel_updates import updated
 from .functions.scattering import Scatter, ScatterAdd, ScatterMax, ScatterProd
-from .functions.updating import updated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from ..array.movement import stretch
 from ..array.positions import signed
 from ..array.shapes import broadcast_shape
 from ..array.writing import as_value
-from ..autograd.functions.updating import arranged, fetched, updated
+from ..autograd.functions.parallel_updates import updated
+from ..autograd.functions.updating import arranged, fetched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from tg_lazy import LazyBuffer, Ops
 from tg_shape import prod, sint, upper
 
 from .base import Function, Grads, splat, total
-from .updating import updated
+from .parallel_updates import updated
 
 _LARGEST_INT32 = (1 << 31) - 1
 _COMPARED = 2

@@ -11,7 +11,7 @@ from tg_shape import prod
 
 from .base import Function, Grads, held, splat
 from .lookup import TakeAlong
-from .updating import updated
+from .parallel_updates import updated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

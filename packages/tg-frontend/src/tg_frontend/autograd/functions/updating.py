@@ -22,8 +22,10 @@ def places(st: ShapeTracker, axis: int, shape: tuple[sint, ...]) -> ShapeTracker
     return last.reshape(single).expand((*shape, n))
 
 
-def updated(table: LazyBuffer, axis: int, index: LazyBuffer, value: LazyBuffer, op: Ops | None = None) -> LazyBuffer:
-    """``table`` in new memory, with ``value`` at the positions ``index`` along an axis, in their order.
+def updated_in_order(
+    table: LazyBuffer, axis: int, index: LazyBuffer, value: LazyBuffer, op: Ops | None = None
+) -> LazyBuffer:
+    """``table`` in new memory, with ``value`` at the positions ``index`` along an axis, one after the other.
 
     Args:
       table: of any shape.
@@ -34,16 +36,13 @@ def updated(table: LazyBuffer, axis: int, index: LazyBuffer, value: LazyBuffer, 
     """
     if 0 in index.shape or 0 in table.shape:
         return table
-    for one in (table, index, value):
-        if type(one) is not LazyBuffer:
-            return one.updated(table, axis, index, value, op)  # type: ignore[attr-defined, no-any-return]
     return table.clone().update(value, index, places(contiguous(table.shape), axis, index.shape), op)
 
 
 def fetched(
     table: LazyBuffer, axis: int, index: LazyBuffer, value: LazyBuffer, op: Ops | None = None
 ) -> tuple[LazyBuffer, LazyBuffer]:
-    """:func:`updated`, and what each value found in its place: a value of the index's shape, 0 where out of range.
+    """:func:`updated_in_order`, and what each value found in its place: shape of the index, 0 where out of range.
 
     Both lie in one new memory.
     """

@@ -1,0 +1,147 @@
+"""Updates side by side: in parts, and in segments of sorted positions, they are what a loop over the values does."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import compile_ast
+from tg_codegen.render.c.opencl import OpenCLRenderer
+from tg_frontend import Tensor
+from tg_frontend.autograd.functions import parallel_updates
+from tg_frontend.ops.updating import update
+from tg_lazy import Context, Ops
+from tg_lazy.cost import LIMITS, Limits
+
+COMBINE: dict[str, Any] = {"add": np.add.at, "multiply": np.multiply.at, "maximum": np.maximum.at}
+SHAPES = [
+    ((5,), 3001, 0), ((3001,), 5003, 0), ((1,), 2000, 0), ((997, 7), 4001, 0), ((3, 211), 2111, 1),
+    ((2, 97, 3), 1999, 1), ((10007,), 10007, 0), ((2, 1, 5), 1031, 1),
+]  # fmt: skip
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ways that were gone."""
+    gone: list[str] = []
+    for name in ("_in_parts", "_in_segments", "updated_in_order"):
+        function = getattr(parallel_updates, name)
+
+        def noted(*args: Any, name: str = name, function: Any = function) -> Any:
+            gone.append(name)
+            return function(*args)
+
+        monkeypatch.setattr(parallel_updates, name, noted)
+    return gone
+
+
+def many(monkeypatch: pytest.MonkeyPatch, units: int) -> None:
+    """The CPU counts as a device with so many work-items."""
+    Tensor([0], device="CPU").realize()
+    monkeypatch.setitem(LIMITS, "CPU", Limits(units=units))
+
+
+def loop(table: Any, index: Any, value: Any, op: str, axis: int) -> Any:
+    """What an update does."""
+    out = table.copy()
+    inside = (index >= 0) & (index < table.shape[axis])
+    at = [grid[inside] for grid in np.indices(index.shape)]
+    at[axis] = index[inside]
+    if op == "write":
+        for place, new in zip(zip(*at, strict=True), value[inside], strict=True):
+            out[place] = new
+    else:
+        COMBINE[op](out, tuple(at), value[inside])
+    return out
+
+
+@pytest.mark.parametrize("shape, values, axis", SHAPES)
+@pytest.mark.parametrize("op, units", [
+    ("add", 300), ("add", 1 << 16), ("multiply", 1 << 16), ("maximum", 1 << 16), ("write", 300), ("write", 1 << 16),
+])  # fmt: skip
+def test_any_way_is_that_of_a_loop(
+    monkeypatch: pytest.MonkeyPatch, ways: list[str], units: int, shape: tuple[int, ...], values: int, axis: int,
+    op: str,
+) -> None:  # fmt: skip
+    many(monkeypatch, units)
+    rng = np.random.default_rng(values + units)
+    n = shape[axis]
+    full = tuple(values if i == axis else dim for i, dim in enumerate(shape))
+    single = tuple(values if i == axis else 1 for i in range(len(shape)))
+    table = rng.integers(-3, 4, shape).astype(np.int32)
+    with Context(DEV="CPU"):
+        for kind in ("few", "any", "one for all"):
+            index = rng.integers(-2, n + 2, values if kind == "one for all" else full)
+            if kind == "few":
+                index = np.where(rng.random(full) < 0.9, n // 2, index)
+            wide = np.broadcast_to(index.reshape(single), full) if kind == "one for all" else index
+            value = rng.integers(-2, 3, full).astype(np.int32)
+            got = update(Tensor(table), Tensor(index.astype(np.int32)), Tensor(value), op, axis)
+            np.testing.assert_array_equal(got.numpy(), loop(table, wide, value, op, axis))
+    if units > 300:
+        assert {"_in_parts", "_in_segments"} & set(ways)
+
+
+def test_each_way_is_gone_where_it_suits(monkeypatch: pytest.MonkeyPatch, ways: list[str]) -> None:
+    many(monkeypatch, 1 << 16)
+    with Context(DEV="CPU"):
+        for size, values, way in ((16, 100_000, "_in_parts"), (100_000, 100_000, "_in_segments"),
+                                  (16, 20, "updated_in_order")):
+            ways.clear()
+            update(Tensor.zeros(size), Tensor.zeros(values, dtype="int32"), Tensor.ones(values))
+            assert ways[0] == way
+        ways.clear()
+        update(Tensor.zeros(16), Tensor.zeros(100_000, dtype="int32"), Tensor.ones(100_000), "write")
+        assert ways[0] == "_in_segments"
+        with Context(STRICT=1):
+            ways.clear()
+            update(Tensor.zeros(16), Tensor.zeros(100_000, dtype="int32"), Tensor.ones(100_000))
+            assert ways == ["updated_in_order"]
+
+
+@pytest.mark.parametrize("size", [16, 5003])
+def test_floats_that_are_not_finite(monkeypatch: pytest.MonkeyPatch, ways: list[str], size: int) -> None:
+    many(monkeypatch, 1 << 16)
+    rng = np.random.default_rng(size)
+    index = rng.integers(0, size, 5003).astype(np.int32)
+    value = rng.integers(-2, 3, 5003).astype(np.float32)
+    value[rng.integers(0, 5003, 9)] = [np.nan, np.inf, -np.inf, np.nan, np.inf, -np.inf, np.inf, -0.0, 0.0]
+    table = rng.integers(-2, 3, size).astype(np.float32)
+    with Context(DEV="CPU"):
+        for op in ("add", "maximum", "write"):
+            with np.errstate(all="ignore"):
+                want = loop(table, index, value, op, 0)
+            got = [update(Tensor(table), Tensor(index), Tensor(value), op).numpy() for _ in range(2)]
+            np.testing.assert_array_equal(got[0], want)
+            np.testing.assert_array_equal(got[0], got[1])
+    assert "updated_in_order" in ways and len(set(ways)) > 1
+
+
+@pytest.mark.parametrize("what", ["sort", "scatter", "histogram", "embedding"])
+def test_no_kernel_of_a_gpu_is_long_and_serial(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    many(monkeypatch, 1 << 16)
+    n, renderer = 100_003, OpenCLRenderer()
+    with Context(DEV="CPU"):
+        index = Tensor(np.random.default_rng(0).integers(0, n, n).astype(np.int32)).realize()
+        values = Tensor(np.ones((n, 1), np.float32)).realize()
+        if what == "sort":
+            out = Tensor(np.ones(n, np.float32)).realize().argsort()
+        elif what == "scatter":
+            out = Tensor.zeros(n).contiguous().realize().scatter_add(0, index, values.reshape(n))
+        elif what == "histogram":
+            out = update(Tensor.zeros(64).contiguous().realize(), index, values.reshape(n))
+        else:
+            out = Tensor.zeros(n, 5).contiguous().realize().index_add(0, index, values.expand(n, 5).contiguous())
+        kernels = 0
+        for item in out.schedule():
+            if item.ast.op is not Ops.SINK:
+                continue
+            spec = compile_ast(item.ast, renderer)
+            items = prod(int(size) for size in (*spec.global_size, *spec.local_size))
+            steps = prod(int(dim) for dim in item.ast.src[0].shape) / items
+            assert steps <= 512, (steps, spec.actions)
+            kernels += 1
+        assert kernels > 2
