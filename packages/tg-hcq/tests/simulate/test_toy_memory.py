@@ -5,14 +5,17 @@ from __future__ import annotations
 import mmap
 import os
 import random
-import struct
+import threading
+import time
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
 from tg_hcq.simulate.engine import Access, EngineFault, FaultKind, Memory, Wave
+from tg_hcq.simulate.engine.testing import DOUBLE, SINGLE, Format
 from tg_hcq.simulate.toy import ToyGpu
-from tg_hcq.simulate.toy.gpu import DATA, DATA_BYTES
+from tg_hcq.simulate.toy.gpu import CODE, DATA, DATA_BYTES
 from tg_hcq.simulate.toy.instructions import ATOMICS
 
 pytest.importorskip("llvmlite")
@@ -74,12 +77,13 @@ def run(gpu: ToyGpu, instruction: str, lanes: Lanes, base: int) -> dict[int, tup
 
 @pytest.mark.parametrize("lanes", [32, 64])
 @pytest.mark.parametrize("nbytes", SIZES)
-def test_global_loads_and_stores(nbytes: int, lanes: int, hostile: bool) -> None:
+@pytest.mark.parametrize("how", ["", "_unaligned"])
+def test_global_loads_and_stores(nbytes: int, lanes: int, how: str, hostile: bool) -> None:
     rng, gpu = random.Random(nbytes), ToyGpu(lanes, hostile=hostile)
     for _ in range(6):
         gpu.data[:MEMORY_BYTES] = before = rng.randbytes(MEMORY_BYTES)
-        drawn = Lanes(gpu, nbytes, min(nbytes, 4), rng)
-        after = run(gpu, f"global_load_{nbytes} v20, v10", drawn, DATA)
+        drawn = Lanes(gpu, nbytes, 1 if how else min(nbytes, 4), rng)
+        after = run(gpu, f"global_load_{nbytes}{how} v20, v10", drawn, DATA)
         words = max(nbytes // 4, 1)
         for word in range(8):
             for lane in range(lanes):
@@ -88,7 +92,7 @@ def test_global_loads_and_stores(nbytes: int, lanes: int, hostile: bool) -> None
                     at = drawn.offsets[lane] + 4 * word
                     expected = int.from_bytes(before[at : at + min(nbytes, 4)], "little")
                 assert after[20 + word][lane] == expected
-        run(gpu, f"global_store_{nbytes} v20, v10", drawn, DATA)
+        run(gpu, f"global_store_{nbytes}{how} v20, v10", drawn, DATA)
         model = bytearray(before)
         for lane in drawn.active:
             data = b"".join(drawn.data[word][lane].to_bytes(4, "little") for word in range(words))
@@ -114,19 +118,26 @@ def test_signed_loads(space: str, nbytes: int, hostile: bool) -> None:
 
 @pytest.mark.parametrize("space", ["shared", "scratch"])
 @pytest.mark.parametrize("nbytes", SIZES)
-def test_shared_and_scratch(space: str, nbytes: int, hostile: bool) -> None:
-    """What is stored comes back; lanes overwrite one another in shared memory alone."""
+@pytest.mark.parametrize("how", ["", "_unaligned"])
+def test_shared_and_scratch(space: str, nbytes: int, how: str, hostile: bool) -> None:
+    """What is stored comes back, byte by byte; lanes overwrite one another in shared memory alone."""
     rng, gpu = random.Random(nbytes), ToyGpu(hostile=hostile)
     words = max(nbytes // 4, 1)
     for _ in range(6):
-        drawn = Lanes(gpu, nbytes, max(nbytes, 4), rng)
-        after = run(gpu, f"{space}_store_{nbytes} v20, v10\n s_wait\n {space}_load_{nbytes} v24, v10", drawn, 0)
-        last = {(lane if space == "scratch" else 0, drawn.offsets[lane]): lane for lane in drawn.active}
+        drawn = Lanes(gpu, nbytes, 1 if how else min(nbytes, 4), rng)
+        after = run(
+            gpu, f"{space}_store_{nbytes}{how} v20, v10\n s_wait\n {space}_load_{nbytes}{how} v24, v10", drawn, 0
+        )
+        memory: dict[tuple[int, int], int] = {}
         for lane in drawn.active:
-            wrote = last[lane if space == "scratch" else 0, drawn.offsets[lane]]
+            data = b"".join(drawn.data[word][lane].to_bytes(4, "little") for word in range(words))
+            for i, byte in enumerate(data[:nbytes]):
+                memory[lane if space == "scratch" else 0, drawn.offsets[lane] + i] = byte
+        for lane in drawn.active:
+            at = drawn.offsets[lane]
+            found = bytes(memory[lane if space == "scratch" else 0, at + i] for i in range(nbytes))
             for word in range(words):
-                expected = drawn.data[word][wrote] & ((1 << 8 * min(nbytes, 4)) - 1)
-                assert after[24 + word][lane] == expected
+                assert after[24 + word][lane] == int.from_bytes(found[4 * word : 4 * word + 4], "little")
 
 
 def atomic(op: str, bits: int, old: int, data: int, expected: int) -> int:
@@ -139,7 +150,24 @@ def atomic(op: str, bits: int, old: int, data: int, expected: int) -> int:
         "add": old + data, "sub": old - data, "and": old & data, "or": old | data, "xor": old ^ data, "xchg": data,
         "umax": max(old, data), "umin": min(old, data), "max": max(old, data, key=signed),
         "min": min(old, data, key=signed), "cmpxchg": data if old == expected else old,
+        "uinc_wrap": 0 if old >= data else old + 1, "udec_wrap": data if old == 0 or old > data else old - 1,
     }[op] % (1 << bits)  # fmt: skip
+
+
+def float_atomic(form: Format, op: str, old: int, data: int) -> int:
+    """What is in memory afterwards, of floats; a NaN is no maximum and no minimum."""
+    if op in ("fadd", "fsub"):
+        return (form.add if op == "fadd" else form.sub)(old, data)
+    if form.is_nan(old) or form.is_nan(data):
+        return data if form.is_nan(old) else old
+    least, most = sorted((old, data), key=lambda x: (x & ~form.sign) * (-1 if x & form.sign else 1))
+    return most if op == "fmax" else least
+
+
+def float_numbers(form: Format) -> list[int]:
+    """Numbers of every kind, the least and the greatest; one zero, as a maximum of two may be either."""
+    one, infinity = form.round(Fraction(1)), form.infinity
+    return [0, one, one + 1, form.sign | one + 3, infinity, form.sign | infinity, form.nan, 1, infinity - 1]
 
 
 @pytest.mark.parametrize("space", ["global", "shared"])
@@ -151,8 +179,11 @@ def test_atomics(op: str, nbytes: int, space: str, hostile: bool) -> None:
     base = DATA if space == "global" else 0
     for _ in range(3):
         drawn = Lanes(gpu, nbytes, nbytes, rng, limit=128)
-        for register in range(8):
-            drawn.data[register] = [n & 3 for n in drawn.data[register]]
+        form = SINGLE if nbytes == 4 else DOUBLE
+        for register in range(0, 8, words):
+            numbers = [rng.choice(float_numbers(form)) if op[0] == "f" else rng.getrandbits(2) for _ in range(64)]
+            for word in range(words):
+                drawn.data[register + word] = [number >> 32 * word & 0xFFFFFFFF for number in numbers]
         # fill memory with what is in v24, lane after lane, then do the operation with v20 (and v22 or v21)
         program = [f"{space}_store_{nbytes} v24, v10", f"{space}_atomic_{op}_{nbytes} v26, v20, v10",
                    f"{space}_load_{nbytes} v24, v10"]  # fmt: skip
@@ -166,18 +197,16 @@ def test_atomics(op: str, nbytes: int, space: str, hostile: bool) -> None:
             memory[drawn.offsets[lane]] = row(24, lane, drawn.data)
         for lane in drawn.active:
             at = drawn.offsets[lane]
-            assert sum(after[26 + word][lane] << 32 * word for word in range(words)) == memory[at]
+            was = sum(after[26 + word][lane] << 32 * word for word in range(words))
+            assert was == memory[at] or (op[0] == "f" and form.is_nan(was) and form.is_nan(memory[at]))
             data, expected = (row(register, lane, drawn.data) for register in (20, 20 + words))
-            memory[at] = atomic(op, 8 * nbytes, memory[at], data, expected)
+            if op[0] == "f":
+                memory[at] = float_atomic(form, op, memory[at], data)
+            else:
+                memory[at] = atomic(op, 8 * nbytes, memory[at], data, expected)
         for lane in drawn.active:
-            assert sum(after[24 + word][lane] << 32 * word for word in range(words)) == memory[drawn.offsets[lane]]
-
-
-def test_an_atomic_sum_of_floats(hostile: bool) -> None:
-    gpu = ToyGpu(hostile=hostile)
-    gpu.data[:4] = bytes(4)
-    gpu.run("v_uitofp_i32_f32 v4, v0\n global_atomic_fadd_4 v5, v4, v1\n s_wait\n s_end")
-    assert struct.unpack("<f", gpu.data[:4])[0] == sum(range(64))
+            now, at = sum(after[24 + word][lane] << 32 * word for word in range(words)), drawn.offsets[lane]
+            assert now == memory[at] or (op[0] == "f" and form.is_nan(now) and form.is_nan(memory[at]))
 
 
 @pytest.mark.parametrize("nbytes", [4, 8, 16, 32, 64])
@@ -255,10 +284,89 @@ def test_the_end_of_the_mapping_that_was_used_last(nbytes: int, hostile: bool) -
 def test_mappings_are_refused() -> None:
     gpu = ToyGpu()
     with pytest.raises(ValueError, match="is mapped already"):
-        gpu.space.map(DATA + 8, gpu.memory, 0, 4096, Access.READ)
+        gpu.space.map(DATA + 64, gpu.memory, 0, 4096, Access.READ)
+    with pytest.raises(ValueError, match="no lines of 64 bytes"):
+        gpu.space.map(DATA + DATA_BYTES + 8, gpu.memory, 0, 4096, Access.READ)
+    with pytest.raises(ValueError, match="no lines of 64 bytes"):
+        gpu.space.map((1 << 64) - 4096, gpu.memory, 0, 4096, Access.READ)
     with pytest.raises(ValueError, match="of a memory of"):
         gpu.space.map(0, gpu.memory, 0x1F000, 0x2000, Access.READ)
     with pytest.raises(KeyError, match="no mapping begins"):
         gpu.space.unmap(DATA + 8)
     with pytest.raises(KeyError, match="is not mapped"):
         gpu.space.read(DATA + DATA_BYTES - 4, 8)
+
+
+@pytest.mark.parametrize("space", ["global", "shared", "scratch"])
+def test_the_lowest_lane_that_is_refused_is_named(space: str, hostile: bool) -> None:
+    """Random addresses, in memory, beyond it, across its end, misaligned, against a model; and nothing was done."""
+    rng, gpu = random.Random(space), ToyGpu(hostile=hostile)
+    end = DATA + DATA_BYTES if space == "global" else MEMORY_BYTES
+    wrong = FaultKind.UNMAPPED if space == "global" else FaultKind[space.upper()]
+    kinds = set()
+    for _ in range(60):
+        nbytes = rng.choice(SIZES)
+        align = rng.choice([min(nbytes, 4), 1])
+        drawn = Lanes(gpu, nbytes, align, rng)
+        drawn.offsets = [end - MEMORY_BYTES + at for at in drawn.offsets]
+        for lane in rng.sample(range(64), rng.randint(1, 3)):
+            drawn.offsets[lane] = end + rng.choice([0, 4, 4096, -nbytes + 1, -1, -64 + 1])
+        across = FaultKind.CROSSING if space == "global" else wrong
+        bad = [
+            (lane, FaultKind.MISALIGNED if at % align else across if at < end else wrong)
+            for lane in drawn.active if (at := drawn.offsets[lane]) % align or at + nbytes > end
+        ]  # fmt: skip
+        verb, before = rng.choice(["load", "store"]), bytes(gpu.data)
+        text = f"{space}_{verb}_{nbytes}{'_unaligned' if align == 1 and nbytes > 1 else ''} v20, v10"
+        if not bad:
+            run(gpu, text, drawn, 0)
+            continue
+        with pytest.raises(EngineFault) as caught:
+            run(gpu, text, drawn, 0)
+        fault = caught.value.fault
+        assert (fault.lane, fault.kind) == bad[0], text
+        assert (fault.address, fault.nbytes) == (drawn.offsets[bad[0][0]], nbytes) and fault.text == text
+        assert fault.access is (Access.READ if verb == "load" else Access.WRITE)
+        assert fault.pc == CODE + 8 + 4 and bytes(gpu.data) == before
+        kinds.add(fault.kind)
+    assert kinds == {wrong, FaultKind.MISALIGNED, *([FaultKind.CROSSING] if space == "global" else [])}
+
+
+def test_a_scalar_load_has_no_lane(hostile: bool) -> None:
+    gpu = ToyGpu(hostile=hostile)
+    with pytest.raises(EngineFault, match="misaligned|not aligned") as caught:
+        gpu.run("s_load_4 s20, s2 #2\n s_end")
+    assert caught.value.fault.lane is None and caught.value.fault.address == DATA + 2
+
+
+def test_memory_is_unmapped_while_a_wave_runs(hostile: bool) -> None:
+    """From another thread: it returns when no wave is in that memory, and the next access is a fault."""
+    gpu = ToyGpu(hostile=hostile)
+    other = Memory(4096)
+    gpu.space.map(DATA + DATA_BYTES, other, 0, 4096, Access.READ | Access.WRITE)
+    left: list[bytes] = []
+
+    def unmap() -> None:
+        time.sleep(0.1)
+        gpu.space.unmap(DATA + DATA_BYTES)
+        left.append(bytes(other.view[:256]))
+        time.sleep(0.05)
+        left.append(bytes(other.view[:256]))
+
+    thread = threading.Thread(target=unmap)
+    thread.start()
+    with pytest.raises(EngineFault) as caught:
+        gpu.run(f"""
+          v_shl_i32 v4, v0, 2
+          v_add_i32 v10, v4, v1
+          v_mov_i32 v11, v2
+        again:
+          v_add_i32 v5, v5, 1
+          global_store_4 v5, v10 #{DATA_BYTES}
+          s_wait
+          s_branch #again
+        """, budget=1 << 32)
+    thread.join()
+    fault = caught.value.fault
+    assert (fault.kind, fault.lane, fault.address) == (FaultKind.UNMAPPED, 0, DATA + DATA_BYTES)
+    assert fault.text.startswith("global_store_4 v5, v10") and left[0] == left[1]

@@ -7,16 +7,17 @@ from .fault import EngineFault, Fault, HungWave
 from .handlers import MASK, Emitter, InstructionSet, Operand, Shape, either, scalar, vector
 from .hostile import HostileMachine
 from .ir import F16, F32, F64, I1, I8, I16, I32, I64, Type, Value
-from .machine import Launch, Machine
+from .launch import Launch
+from .machine import Dispatch, Machine
 from .memory import AddressSpace, Memory
 from .native import Engine, engine
-from .state import LITERAL, Access, FaultKind, Layout, Operation, Space, Status
+from .state import LITERAL, Access, FaultKind, Layout, Operation, Scope, Space, Status
 from .trace import Step, Trace
 from .wave import Wave
 
 __all__ = [
-    "F16", "F32", "F64", "I1", "I8", "I16", "I32", "I64", "LITERAL", "MASK", "Access", "AddressSpace", "Emitter",
-    "Engine", "EngineFault", "Fault", "FaultKind", "HostileMachine", "HungWave", "Instruction",
-    "InstructionSet", "Launch", "Layout", "Machine", "Memory", "Operand", "Operation", "Shape", "Space", "Status",
-    "Step", "Trace", "Type", "Undecodable", "Value", "Wave", "either", "engine", "scalar", "vector",
+    "F16", "F32", "F64", "I1", "I8", "I16", "I32", "I64", "LITERAL", "MASK", "Access", "AddressSpace", "Dispatch",
+    "Emitter", "Engine", "EngineFault", "Fault", "FaultKind", "HostileMachine", "HungWave", "Instruction",
+    "InstructionSet", "Launch", "Layout", "Machine", "Memory", "Operand", "Operation", "Scope", "Shape", "Space",
+    "Status", "Step", "Trace", "Type", "Undecodable", "Value", "Wave", "either", "engine", "scalar", "vector",
 ]  # fmt: skip

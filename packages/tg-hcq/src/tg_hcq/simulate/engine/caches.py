@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
-LINE = 64
-"""Bytes of a line; a larger one would only show more old values."""
+from .memory import LINE
+from .state import Scope
 
 
 class Backing(Protocol):
@@ -48,8 +49,7 @@ class Cache:
         out = bytearray()
         while len(out) < nbytes:
             base, offset = divmod(address + len(out), LINE)
-            line = self._line(base)
-            out += line[offset : offset + nbytes - len(out)]
+            out += self._line(base)[offset : offset + nbytes - len(out)]
         return bytes(out)
 
     def write(self, address: int, data: bytes) -> None:
@@ -68,26 +68,96 @@ class Cache:
         if not self.write_back:
             self.behind.write(address, data)
 
-    def drop(self) -> None:
-        """Forgets every line that holds no store of its own."""
-        self._lines = {base: line for base, line in self._lines.items() if base in self._dirty}
+    def drop(self, lines: Iterable[int] | None = None) -> None:
+        """Forgets all but the bytes that were stored here; of all lines, or of some by their numbers."""
+        for base in list(self._lines) if lines is None else lines:
+            line, dirty = self._lines.pop(base, None), self._dirty.get(base)
+            if line is not None and dirty is not None:
+                fresh = self._line(base)
+                for at, stored in enumerate(dirty):
+                    if stored:
+                        fresh[at] = line[at]
 
-    def flush(self) -> None:
-        """Sends the bytes that were stored behind; lines stay."""
-        for base, dirty in self._dirty.items():
-            line, at = self._lines[base], 0
-            while at < LINE:
-                if not dirty[at]:
-                    at += 1
-                    continue
-                end = at
-                while end < LINE and dirty[end]:
-                    end += 1
-                self.behind.write(base * LINE + at, bytes(line[at:end]))
+    def flush(self, lines: Iterable[int] | None = None) -> None:
+        """Sends the bytes that were stored behind, of all lines or of some; lines stay."""
+        for base in list(self._dirty) if lines is None else lines:
+            dirty, at = self._dirty.pop(base, b""), 0
+            while (at := dirty.find(1, at)) >= 0:
+                end = dirty.find(0, at) % (LINE + 1)  # of the bytes beside one another: not found is the line's end
+                self.behind.write(base * LINE + at, bytes(self._lines[base][at:end]))
                 at = end
-        self._dirty.clear()
 
     def _line(self, base: int) -> bytearray:
         if base not in self._lines:
             self._lines[base] = bytearray(self.behind.read(base * LINE, LINE))
         return self._lines[base]
+
+
+class Caches:
+    """What stands between waves and memory: a cache for each compute unit, and behind them one that all share.
+
+    Args:
+      memory: what is behind them all.
+      units: how many compute units there are.
+
+    Attributes:
+      shared: keeps stores until it is flushed.
+      vectors: of each unit's vector accesses; stores go on at once.
+      scalars: of each unit's scalar loads, which see no store.
+    """
+
+    def __init__(self, memory: Backing, units: int) -> None:
+        self.shared = Cache(memory, write_back=True)
+        self.vectors = [Cache(self.shared) for _ in range(units)]
+        self.scalars = [Cache(self.shared) for _ in range(units)]
+
+    def load(self, cache: Cache, address: int, nbytes: int, scope: Scope) -> bytes:
+        """Bytes at an address, through one of the units' caches.
+
+        Args:
+          cache: one of ``vectors`` or ``scalars``.
+          address: where they are.
+          nbytes: how many.
+          scope: whose stores are seen, whatever the caches hold.
+        """
+        lines = lines_of(address, nbytes)
+        if scope is Scope.SYSTEM:
+            self.shared.drop(lines)
+        if scope is not Scope.UNIT:
+            cache.drop(lines)
+        return cache.read(address, nbytes)
+
+    def store(self, unit: int, address: int, data: bytes, scope: Scope) -> None:
+        """Stores bytes.
+
+        Args:
+          unit: where the wave is.
+          address: where they go.
+          data: the bytes.
+          scope: who sees them at once, unless an own cache keeps an older value.
+        """
+        self.vectors[unit].write(address, data)
+        if scope is Scope.SYSTEM:
+            self.shared.flush(lines_of(address, len(data)))
+
+    def drop_unit(self, unit: int) -> None:
+        """Drops the caches of a compute unit."""
+        self.vectors[unit].drop()
+        self.scalars[unit].drop()
+
+    def drop(self, scope: Scope) -> None:
+        """Drops every cache that is nearer to waves than a scope: what a packet at the start of a kernel asks for."""
+        if scope is Scope.SYSTEM:
+            self.shared.drop()
+        if scope is not Scope.UNIT:
+            for unit in range(len(self.vectors)):
+                self.drop_unit(unit)
+
+    def flush(self) -> None:
+        """Sends all stores to memory, where the host sees them: what a packet at the end of a kernel asks for."""
+        self.shared.flush()
+
+
+def lines_of(address: int, nbytes: int) -> range:
+    """The numbers of the lines in which bytes lie."""
+    return range(address // LINE, (address + nbytes - 1) // LINE + 1)

@@ -38,11 +38,15 @@ class Undecodable(ValueError):
 
 
 Decoder: TypeAlias = Callable[[int, bytes], Instruction]
-"""Decodes what stands at an address; the bytes go on to the end of the mapping, 32 at most."""
+"""Decodes what stands at an address; the bytes go on to the end of executable memory, 32 at most."""
+
+
+REGION_BYTES = 1 << 18
+"""Most bytes of code that get their records at once, which take 16 times as much memory."""
 
 
 class _Region:
-    """The records of one executable mapping, a slot for each multiple of the granule."""
+    """The records of a part of an executable mapping, a slot for each multiple of the granule."""
 
     def __init__(self, engine: Engine, start: int, end: int, granule: int) -> None:
         self.start, self.end = start, end
@@ -93,7 +97,8 @@ class Code:
         record = region.records + (pc - region.start) // self.granule * state.RECORD_BYTES
         if pc not in region.instructions:
             try:
-                found = self._decode(pc, self.space.read(pc, min(32, region.end - pc)))
+                end = self.space.extent(pc, Access.EXECUTE, pc, pc + 32)[1]
+                found = self._decode(pc, self.space.read(pc, end - pc))
                 handler = self.engine.addresses[found.handler]
             except (Undecodable, KeyError) as error:
                 raise CodeFault(FaultKind.UNDECODABLE, pc, str(error)) from None
@@ -137,6 +142,8 @@ class Code:
             raise CodeFault(refusal.kind, pc, f"{pc:#x} is {refusal.kind.name.lower()}")
         if pc % self.granule:
             raise CodeFault(FaultKind.MISALIGNED, pc, f"{pc:#x} is no multiple of {self.granule}")
-        region = _Region(self.engine, self.space.start(pc), self.space.end(pc), self.granule)
+        low = pc & -REGION_BYTES
+        start, end = self.space.extent(pc, Access.EXECUTE, low, low + REGION_BYTES)
+        region = _Region(self.engine, start, end, self.granule)
         self._regions.append(region)
         return region

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from . import state
 from .ir import I1, I32, I64, Builder, Type, Value
-from .state import Layout, Operation, Space, Status
+from .state import Layout, Operation, Scope, Space, Status
 
 STRIP = 16  # lanes that are computed at once: two of the widest registers for 64-bit values
 
@@ -92,6 +92,7 @@ class Emitter(Builder):
 
     def exec(self) -> Value:
         """The execution mask, a bit a lane."""
+        self.check(self.value(I32, state.EXEC), 2)
         return self.field(state.EXEC)
 
     def constant(self, kind: Type, number: float) -> Value:
@@ -352,8 +353,8 @@ class Shape:
       signed: whether 1 or 2 bytes are sign-extended.
       op: LLVM's name of an atomic operation, or ``cmpxchg``.
       counter: which counter the instruction set waits on until the result is there.
-      policy: what the instruction set's caches make of it.
-      aligned: whether an address must be a multiple of the size (of 4, if it is larger).
+      scope: who sees it at once; atomics are seen by all waves at least.
+      aligned: whether an address must be a multiple of the size (of 4, if it is larger); atomics always are.
     """
 
     space: Space
@@ -362,7 +363,7 @@ class Shape:
     signed: bool = False
     op: str = ""
     counter: int = 0
-    policy: int = 0
+    scope: Scope = Scope.UNIT
     aligned: bool = True
 
     @property
@@ -373,8 +374,9 @@ class Shape:
     @property
     def alignment(self) -> int:
         """At which multiples an address must be."""
-        size = self.nbytes if self.operation is Operation.ATOMIC else min(self.nbytes, 4)
-        return size if self.aligned else 1
+        if self.operation is Operation.ATOMIC:
+            return self.nbytes
+        return min(self.nbytes, 4) if self.aligned else 1
 
 
 class MemoryHandler(Handler):
@@ -400,6 +402,7 @@ class MemoryHandler(Handler):
         shape, first = self.shape, len(self.results)
         register = e.slot(0)
         data = e.slot(first - 1)
+        e.check(e.value(I32, state.EXEC), 2)
         if shape.operation is not Operation.LOAD:
             e.check(data, shape.rows * (2 if shape.op == "cmpxchg" else 1))
         rows = _Rows(e, self.sources, first)
@@ -455,7 +458,7 @@ def _request(e: Emitter, shape: Shape, register: Value) -> Value | None:
     e.do(f"br i1 {granted.text}, label %granted, label %ask")
     e.label("ask")
     fields: tuple[Value | int, ...] = (
-        shape.operation, shape.space, shape.nbytes, shape.signed, register, shape.counter, shape.policy, shape.rows,
+        shape.operation, shape.space, shape.nbytes, shape.signed, register, shape.counter, shape.scope, shape.rows,
     )  # fmt: skip
     for i, number in enumerate(fields):
         e.store(e.value(I32, number if isinstance(number, Value) else int(number)), e.at("%w", state.REQUEST + 4 * i))

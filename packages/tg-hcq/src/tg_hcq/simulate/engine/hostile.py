@@ -3,11 +3,12 @@
 * Registers, shared memory and scratch hold garbage when a wave begins.
 * A load's registers hold garbage until it returns, which may be at any time and out of order; reading one before it was
   waited for is a fault, even if the value is there.
-* Stores reach others late, and out of order unless they overlap.
-* Each compute unit has a cache that keeps what it has, behind them stands one that keeps stores; what the program or
-  the command processor does not drop or flush is never seen.
-* Waves run in random slices, several workgroups at a time, and are moved to other memory in between, as a queue is that
-  is unmapped and resumed.
+* A load reads when it is issued, or when it returns. Stores reach others late; all of it out of order, but for accesses
+  of one wave to the same bytes.
+* Each compute unit has a cache that keeps what it has, behind them stands one that keeps stores and does atomics; what
+  the program or the command processor does not drop or flush is never seen.
+* Waves run in random slices, several workgroups at a time. Between any two the queue may be unmapped and resumed: its
+  workgroups go on in other memory. Caches keep what they have meanwhile, for that is worse.
 
 Everything is drawn from the seed.
 """
@@ -16,18 +17,21 @@ from __future__ import annotations
 
 import ctypes
 import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import weakref
+from array import array
+from collections.abc import Callable
 from typing import TypeAlias
 
 from . import state
-from .caches import Cache
+from .access import Pending, Request
+from .caches import Caches, lines_of
 from .code import Decoder, Instruction
-from .fault import EngineFault
-from .machine import Host, Launch, Machine
-from .memory import AddressSpace
+from .fault import EngineFault, Fault
+from .launch import Group, Launch
+from .machine import Host, Machine
+from .memory import LINE, AddressSpace
 from .native import Engine
-from .state import Operation, Space, Status
+from .state import Access, FaultKind, Operation, Scope, Space, Status
 from .trace import Trace
 from .wave import Wave
 
@@ -35,40 +39,12 @@ Waits: TypeAlias = Callable[[Instruction], dict[int, int]]
 """What an instruction that stops with ``Status.WAIT`` waits for: of each counter, how many accesses may be left."""
 
 UNITS = 2  # compute units, over which workgroups are spread: two that share a cache, and two that do not
-EARLY = 0.3  # how often something returns before it is waited for
-MOVED = 0.1  # how often a wave is moved
+EARLY = 0.2  # how often something returns before it is waited for, whenever the wave is looked at
+LATE = 0.5  # how often a load reads when it returns
+MOVED = 0.1  # how often the queue is unmapped between two slices
 LONGEST_SLICE = 24
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The access that a wave asks for."""
-
-    operation: Operation
-    space: Space
-    nbytes: int
-    signed: bool
-    register: int
-    counter: int
-    policy: int
-    rows: int
-
-
-class _Pending:
-    """An access that did not return yet, or was not waited for."""
-
-    def __init__(self, request: Request, words: dict[int, int], stores: list[tuple[int, bytes]]) -> None:
-        self.request = request
-        self.words = words  # by offset in the wave's state, what the load brings
-        self.stores = stores  # by address, or by the host's for a workgroup's memory
-        self.returned = False
-
-    def overlaps(self, request: Request, addresses: Iterable[int]) -> bool:
-        """Whether it stores where another access goes."""
-        if request.space is not self.request.space:
-            return False
-        spans = [(at, at + len(data)) for at, data in self.stores]
-        return any(at < end and start < at + request.nbytes for at in addresses for start, end in spans)
+_BASES = {Space.SHARED: state.SHARED, Space.SCRATCH: state.SCRATCH}  # where a wave's state says where they are
 
 
 class HostileMachine(Machine):
@@ -86,9 +62,7 @@ class HostileMachine(Machine):
       ordered: the counters whose accesses return in order: such a wait for all but some is one for the oldest.
 
     Attributes:
-      second: the cache that all compute units share; it keeps stores until it is flushed.
-      units: the caches of vector loads and stores, one a compute unit.
-      scalars: the caches of scalar loads, one a compute unit.
+      caches: what stands between waves and memory.
     """
 
     def __init__(
@@ -98,57 +72,48 @@ class HostileMachine(Machine):
     ) -> None:  # fmt: skip
         super().__init__(engine, space, decode, granule, seed, hosts, trace)
         self.waits, self.ordered = waits, ordered
-        self.second = Cache(space, write_back=True)
-        self.units = [Cache(self.second) for _ in range(UNITS)]
-        self.scalars = [Cache(self.second) for _ in range(UNITS)]
-        self._pending: dict[Wave, list[_Pending]] = {}
+        self.caches = Caches(space, UNITS)
+        self._pending: weakref.WeakKeyDictionary[Wave, list[Pending]] = weakref.WeakKeyDictionary()
+        self._ended: weakref.WeakSet[Wave] = weakref.WeakSet()  # whose accesses did not all return
 
-    def drop(self, wave: Wave) -> None:
-        """Drops the caches of a wave's compute unit."""
-        self.units[wave.group % UNITS].drop()
-        self.scalars[wave.group % UNITS].drop()
-
-    def drop_all(self) -> None:
-        """Drops every cache, so that what the host stored is seen: what a packet at the start of a kernel does."""
-        for cache in (*self.units, *self.scalars, self.second):
-            cache.drop()
-
-    def flush(self) -> None:
-        """Sends all stores to memory, where the host sees them: what a packet at the end of a kernel does."""
-        self.second.flush()
-
-    def run(self, launch: Launch) -> int:
-        """Runs all workgroups to their end; as :meth:`Machine.run`."""
-        try:
-            return super().run(launch)
-        finally:
-            self._pending.clear()
-
-    def _resident(self) -> int:
+    def resident(self) -> int:
+        """How many workgroups run at the same time."""
         return self.rng.randint(1, 3)
 
-    def _slice(self) -> int:
-        return self.rng.randint(1, LONGEST_SLICE)
+    def slice(self) -> int:
+        """How many instructions a wave runs before another does."""
+        return self.rng.randint(1, self.rng.choice((2, LONGEST_SLICE)))
 
-    def _registers(self) -> random.Random:
+    def garbage(self) -> random.Random:
+        """What new registers and memories hold."""
         return self.rng
 
-    def _run(self, launch: Launch, wave: Wave) -> Status:
+    def begin(self, launch: Launch, number: int) -> Group:
+        """A new workgroup, on one of the compute units."""
+        group = super().begin(launch, number)
+        for wave in group.waves:
+            wave.unit = number % UNITS
+        return group
+
+    def resume(self, groups: list[Group]) -> None:
+        """Moves the workgroups at times, as if their queue had been unmapped."""
         if self.rng.random() < MOVED:
-            self._return(wave, lambda pending: True)  # a wave is saved when its accesses are done
-            wave.move(self.rng)
-        self._return(wave, lambda pending: self.rng.random() < EARLY)
-        status = super()._run(launch, wave)
-        if status is Status.ENDED:
-            # others may run before all of its stores are seen: until then it ends again and again
-            self._return(wave, lambda pending: self.rng.random() < EARLY)
-            if any(not pending.returned for pending in self._pending.get(wave, ())):
-                wave.put(state.RESUME, wave.get(state.STOPPED, 2), 2)
-                wave.put(state.EXECUTED, wave.executed - 1, 2)
-                wave.status = status = Status.BUDGET
-        return status
+            for group in groups:
+                group.move(self.rng)
+
+    def run_wave(self, launch: Launch, wave: Wave) -> Status:
+        """As of a machine; a wave that ended has not until its accesses are done, and others run meanwhile."""
+        self._return_early(wave)
+        status = Status.ENDED if wave in self._ended else super().run_wave(launch, wave)
+        if status is not Status.ENDED:
+            return status
+        if any(not pending.returned for pending in self._pending.get(wave, ())):
+            self._ended.add(wave)
+            return Status.WAIT
+        return Status.ENDED
 
     def _serve(self, launch: Launch, wave: Wave) -> None:
+        self._return_early(wave)
         if wave.status is Status.ACCESS:
             self._access(launch, wave)
         elif wave.status is Status.WAIT:
@@ -157,91 +122,120 @@ class HostileMachine(Machine):
             super()._serve(launch, wave)
 
     def _access(self, launch: Launch, wave: Wave) -> None:
-        fields = [wave.get(state.REQUEST + 4 * i) for i in range(len(state.REQUEST_FIELDS))]
-        request = Request(Operation(fields[0]), Space(fields[1]), fields[2], bool(fields[3]), *fields[4:])
-        single = request.operation is Operation.SCALAR_LOAD
-        lanes = {0: wave.get(state.LANE_ADDRESSES, 2)} if single else wave.addresses()
-        in_memory = request.space is Space.GLOBAL and request.operation is not Operation.ATOMIC
-        if request.operation is Operation.ATOMIC and request.space is Space.GLOBAL:
-            # atomics are done in memory here, where the second cache may hold older and newer bytes
-            self.second.flush()
-        self._grant(launch, wave, state.CHECK_ONLY)
-        places = dict(lanes) if request.space is Space.GLOBAL else {
-            lane: wave.get(state.HOSTS + 8 * lane, 2) for lane in lanes}  # fmt: skip
-        # a wave sees its own stores, and never the later before the earlier where they overlap
-        self._return(wave, lambda pending: pending.overlaps(request, places.values()))
-        words: dict[int, int] = {}
-        stores: list[tuple[int, bytes]] = []
-        if request.operation is Operation.STORE:
-            stores = [(places[lane], self._data(wave, request, lane)) for lane in lanes]
-        elif request.operation is Operation.ATOMIC:
-            self._again(wave)
-            self._grant(launch, wave, state.EVERYTHING)
-            self.second.drop()
-            words = self._words(wave, request, {lane: self._data(wave, request, lane) for lane in lanes})
+        request, asked, pc = Request.of(wave), wave.get(state.RESUME, 2), self.pc(wave, state.STOPPED)
+        self._grant(launch, wave, state.CHECK_ONLY, self._call)
+        places = self._places(wave, request)
+        held = request.operation is not Operation.STORE
+        registers = [offset for lane in places for offset in request.registers(wave, lane)] if held else []
+        pending = Pending(request, places.values(), registers, dict)
+        self._return(wave, lambda earlier: earlier.precedes(pending, self.ordered))
+        data = {} if held else {lane: request.data(wave, lane) for lane in places}
+        if request.operation is Operation.ATOMIC:
+            wave.put(state.RESUME, asked, 2)
+            self._atomic(launch, wave, request, places)
+            found = {offset: wave.get(offset) for offset in registers}
+            pending.finish = lambda: found
+        elif not held or self.rng.random() < LATE:
+            pending.finish = lambda: self._transfer(launch, wave, pc, request, places, data)
         else:
-            cache = (self.scalars if single else self.units)[wave.group % UNITS]
-            found = {
-                lane: cache.read(at, request.nbytes) if in_memory else ctypes.string_at(at, request.nbytes)
-                for lane, at in places.items()
-            }
-            words = self._words(wave, request, found)
-        if request.counter in self.ordered:
-            self._return(wave, lambda pending: not words.keys().isdisjoint(pending.words))
-        for offset in words:
+            found = self._transfer(launch, wave, pc, request, places, data)
+            pending.finish = lambda: found
+        for offset in registers:
             wave.put(offset, self.rng.getrandbits(32))
-        self._pending.setdefault(wave, []).append(_Pending(request, words, stores))
+        self._pending.setdefault(wave, []).append(pending)
         self._mark(wave)
 
-    def _grant(self, launch: Launch, wave: Wave, grant: int) -> None:
+    def _places(self, wave: Wave, request: Request) -> dict[int, int]:
+        """Where each active lane's bytes begin: the address, or an offset, since workgroups may be moved."""
+        if request.operation is Operation.SCALAR_LOAD:
+            return {0: wave.get(state.LANE_ADDRESSES, 2)}
+        if request.space is Space.GLOBAL:
+            return wave.addresses()
+        base = wave.get(_BASES[request.space], 2)
+        return {lane: wave.get(state.HOSTS + 8 * lane, 2) - base for lane in wave.addresses()}
+
+    def _grant(self, launch: Launch, wave: Wave, grant: int, call: Callable[[Wave, int], Status]) -> None:
         """Lets the wave do its access, or no more than check it; raises if it is refused."""
         wave.put(state.GRANT, grant, 2)
-        self._record = wave.get(state.RESUME, 2)
-        wave.status = Status(self.engine.run(wave.address, 1))
+        wave.status = call(wave, 1)
         wave.put(state.EXECUTED, wave.executed - 1, 2)
         if wave.status is Status.FAULT:
             raise EngineFault(self._fault(launch, wave))
 
-    def _again(self, wave: Wave) -> None:
-        wave.put(state.RESUME, self._record, 2)
+    def _scope(self, request: Request, address: int) -> Scope:
+        """How far an access goes: past all caches where the mapping says so."""
+        return Scope.SYSTEM if self.space.access(address) & Access.UNCACHED else request.scope
 
-    def _offsets(self, request: Request, lane: int) -> list[int]:
-        """Where the registers of a lane lie."""
-        if request.operation is Operation.SCALAR_LOAD:
-            return [request.register + 4 * word for word in range(request.rows)]
-        row = self.engine.layout.row_bytes
-        return [request.register + row * word + 4 * lane for word in range(request.rows)]
-
-    def _data(self, wave: Wave, request: Request, lane: int) -> bytes:
-        """The bytes of a lane's registers."""
-        whole = b"".join(wave.get(offset).to_bytes(4, "little") for offset in self._offsets(request, lane))
-        return whole[: request.nbytes]
-
-    def _words(self, wave: Wave, request: Request, found: dict[int, bytes]) -> dict[int, int]:
-        """What registers will hold, by their offset."""
-        words = {}
-        for lane, data in found.items():
-            if request.nbytes < 4:
-                value = int.from_bytes(data, "little", signed=request.signed)
-                words[self._offsets(request, lane)[0]] = value % (1 << 32)
-                continue
-            for i, offset in enumerate(self._offsets(request, lane)):
-                words[offset] = int.from_bytes(data[4 * i : 4 * i + 4], "little")
+    def _transfer(
+        self, launch: Launch, wave: Wave, pc: int, request: Request, places: dict[int, int], data: dict[int, bytes]
+    ) -> dict[int, int]:
+        """Stores the lanes' data, or loads if there is none; what registers hold then."""
+        words: dict[int, int] = {}
+        single = request.operation is Operation.SCALAR_LOAD
+        for lane, at in places.items():
+            try:
+                if request.operation is Operation.STORE:
+                    self._store(wave, request, at, data[lane])
+                else:
+                    words |= request.words(wave, lane, self._load(wave, request, at))
+            except KeyError:  # it was unmapped since the access was issued
+                access = Access.WRITE if request.operation is Operation.STORE else Access.READ
+                raise EngineFault(Fault(
+                    FaultKind.UNMAPPED, launch.name, wave.group, wave.index, pc, self.code.text(pc),
+                    None if single else lane, at, access, request.nbytes,
+                )) from None  # fmt: skip
         return words
 
-    def _return(self, wave: Wave, chosen: Callable[[_Pending], bool]) -> None:
-        """Lets chosen accesses return, in random order."""
+    def _load(self, wave: Wave, request: Request, at: int) -> bytes:
+        if request.space is not Space.GLOBAL:
+            return ctypes.string_at(wave.get(_BASES[request.space], 2) + at, request.nbytes)
+        scalar = request.operation is Operation.SCALAR_LOAD
+        cache = (self.caches.scalars if scalar else self.caches.vectors)[wave.unit]
+        return self.caches.load(cache, at, request.nbytes, self._scope(request, at))
+
+    def _store(self, wave: Wave, request: Request, at: int, data: bytes) -> None:
+        if request.space is Space.GLOBAL:
+            self.caches.store(wave.unit, at, data, self._scope(request, at))
+        else:
+            ctypes.memmove(wave.get(_BASES[request.space], 2) + at, data, len(data))
+
+    def _atomic(self, launch: Launch, wave: Wave, request: Request, places: dict[int, int]) -> None:
+        """Does it in the workgroup's memory, in the shared cache, or in memory where the host may take part."""
+        if request.space is not Space.GLOBAL:
+            self._grant(launch, wave, state.EVERYTHING, self._call)
+            return
+        lines = sorted({line for at in places.values() for line in lines_of(at, request.nbytes)})
+        if any(self._scope(request, at) is Scope.SYSTEM for at in places.values()):
+            self.caches.shared.flush(lines)
+            self._grant(launch, wave, state.EVERYTHING, self._call)
+            self.caches.shared.drop(lines)
+            self.caches.vectors[wave.unit].drop(lines)
+            return
+        # native code is given a copy of the lines, in place of memory
+        copy = array("Q", b"".join(self.caches.shared.read(line * LINE, LINE) for line in lines))
+        host, access, table = copy.buffer_info()[0], int(Access.READ | Access.WRITE), array("Q")
+        for number, line in enumerate(lines):
+            at = line * LINE
+            table.extend((at, at + LINE, (host + number * LINE - at) % (1 << 64), access))
+        wave.map(table, len(lines))
+        wave.mappings = 0
+        self._grant(launch, wave, state.EVERYTHING, lambda _, budget: Status(self.engine.run(wave.address, budget)))
+        data = copy.tobytes()
+        for at in places.values():
+            offset = lines.index(at // LINE) * LINE + at % LINE
+            self.caches.store(wave.unit, at, data[offset : offset + request.nbytes], request.scope)
+
+    def _return_early(self, wave: Wave) -> None:
+        self._return(wave, lambda pending: self.rng.random() < EARLY)
+
+    def _return(self, wave: Wave, chosen: Callable[[Pending], bool]) -> None:
+        """Lets chosen accesses return, in random order, but for those that must be done before another."""
         waiting = [pending for pending in self._pending.get(wave, ()) if not pending.returned and chosen(pending)]
         self.rng.shuffle(waiting)
         for pending in waiting:
             pending.returned = True
-            for offset, word in pending.words.items():
+            for offset, word in pending.finish().items():
                 wave.put(offset, word)
-            for address, data in pending.stores:
-                if pending.request.space is Space.GLOBAL:
-                    self.units[wave.group % UNITS].write(address, data)
-                else:
-                    ctypes.memmove(address, data, len(data))
 
     def _wait(self, wave: Wave, most: dict[int, int]) -> None:
         """Lets accesses return until no more than so many of each counter are left."""
@@ -261,7 +255,7 @@ class HostileMachine(Machine):
         layout = self.engine.layout
         wave.view[state.PENDING : state.PENDING + state.PENDING_BYTES] = bytes(state.PENDING_BYTES)
         for pending in self._pending.get(wave, ()):
-            for offset in pending.words:
+            for offset in pending.registers:
                 row = (offset - layout.rows) // layout.row_bytes
                 place = offset // 4 if offset < layout.rows else state.PENDING_ROWS + row
                 wave.view[state.PENDING + place] = 1

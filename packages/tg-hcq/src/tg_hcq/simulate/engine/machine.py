@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from . import state
 from .code import Code, CodeFault, Decoder, Instruction
 from .fault import EngineFault, Fault, HungWave
 from .handlers import MemoryHandler
+from .launch import Group, Launch, block
 from .memory import AddressSpace
 from .native import Engine
 from .state import Access, FaultKind, Status
@@ -21,41 +20,6 @@ from .wave import Wave
 SLICE = 1 << 20  # instructions that a wave runs before others do, and signals are seen: some 20 ms
 
 MOST_RESIDENT = 32  # workgroups that run at the same time, about
-
-
-@dataclass(frozen=True)
-class Launch:
-    """Waves to be run.
-
-    Attributes:
-      entry: the address of the first instruction.
-      groups: how many workgroups.
-      waves: how many waves each has.
-      setup: gives a wave its first registers; called with the wave, which knows its workgroup and number.
-      shared_bytes: shared memory of a workgroup.
-      scratch_bytes: scratch memory of a lane.
-      name: of the kernel, for messages.
-      budget: most instructions of a wave.
-    """
-
-    entry: int
-    groups: int = 1
-    waves: int = 1
-    setup: Callable[[Wave], None] = lambda wave: None
-    shared_bytes: int = 0
-    scratch_bytes: int = 0
-    name: str = "kernel"
-    budget: int = 1 << 40
-
-
-@dataclass
-class _Group:
-    number: int
-    waves: list[Wave]
-    shared: ctypes.Array[ctypes.c_char]
-    scratch: list[ctypes.Array[ctypes.c_char]]
-    waiting: set[int] = field(default_factory=set)  # waves at the barrier
-    ended: set[int] = field(default_factory=set)
 
 
 Host: TypeAlias = Callable[["Machine", Wave, Instruction], None]
@@ -89,7 +53,7 @@ class Machine:
         self.hosts, self.trace = hosts or {}, trace
 
     def run(self, launch: Launch) -> int:
-        """Runs all workgroups to their end.
+        """Runs all workgroups to their end; :class:`Dispatch` does it step by step.
 
         Returns:
           how many instructions were executed.
@@ -98,20 +62,10 @@ class Machine:
           EngineFault: if a wave cannot go on.
           HungWave: if one uses up its budget.
         """
-        order, total = list(range(launch.groups)), 0
-        self.rng.shuffle(order)
-        resident: list[_Group] = []
-        waited = 0
-        while order or resident:
-            while order and len(resident) < self._resident() + waited:
-                resident.append(self._begin(launch, order.pop()))
-            group = self.rng.choice(resident)
-            # a workgroup that takes long may wait for one that did not begin yet
-            waited = min(waited + (self._advance(launch, group) is Status.BUDGET), MOST_RESIDENT)
-            if len(group.ended) == len(group.waves):
-                resident.remove(group)
-                total += sum(wave.executed for wave in group.waves)
-        return total
+        dispatch = Dispatch(self, launch)
+        while dispatch.advance():
+            pass
+        return dispatch.executed
 
     def pc(self, wave: Wave, offset: int = state.RESUME) -> int:
         """The address of the instruction that comes next, or that stopped native code (``STOPPED``)."""
@@ -120,57 +74,45 @@ class Machine:
             return wave.get(state.PC, 2)
         return self.code.pc(record, wave.get(state.RECORDS, 2), wave.get(state.CODE_BASE, 2))
 
-    def _resident(self) -> int:
+    def resident(self) -> int:
         """How many workgroups run at the same time."""
         return 1
 
-    def _slice(self) -> int:
+    def slice(self) -> int:
         """How many instructions a wave runs before another does."""
         return SLICE
 
-    def _registers(self) -> random.Random | None:
-        """What new registers hold; zeros if None."""
+    def garbage(self) -> random.Random | None:
+        """What new registers and memories hold; zeros if None."""
         return None
 
-    def _begin(self, launch: Launch, number: int) -> _Group:
+    def resume(self, groups: list[Group]) -> None:
+        """Called before a wave of one of the workgroups goes on."""
+
+    def begin(self, launch: Launch, number: int) -> Group:
+        """A new workgroup."""
         layout = self.engine.layout
-        rng = self._registers()
+        rng = self.garbage()
         sizes = [launch.shared_bytes] + [launch.scratch_bytes * layout.lanes] * launch.waves
-        shared, *scratch = (_block(nbytes, rng) for nbytes in sizes)
+        shared, *scratch = (block(nbytes, rng) for nbytes in sizes)
         waves = []
         for index in range(launch.waves):
             wave = Wave(layout, number, index, rng)
             launch.setup(wave)
             for offset, value in (
-                (state.SHARED, ctypes.addressof(shared)), (state.SHARED_BYTES, launch.shared_bytes),
-                (state.SCRATCH, ctypes.addressof(scratch[index])), (state.SCRATCH_BYTES, launch.scratch_bytes),
+                (state.SHARED_BYTES, launch.shared_bytes), (state.SCRATCH_BYTES, launch.scratch_bytes),
                 (state.PC, launch.entry), (state.CODE_SHIFT, self.granule.bit_length() - 1),
             ):  # fmt: skip
                 wave.put(offset, value, 2)
             wave.status = Status.FETCH
             waves.append(wave)
-        return _Group(number, waves, shared, scratch)
+        group = Group(number, waves, shared, scratch)
+        group.place()
+        return group
 
-    def _advance(self, launch: Launch, group: _Group) -> Status:
-        """Runs one wave of a workgroup for a while, and releases the barrier if all have come to it; why it stopped."""
-        ready = [w for w in group.waves if w.index not in group.waiting and w.index not in group.ended]
-        wave = self.rng.choice(ready)
-        status = self._run(launch, wave)
-        if status is Status.ENDED:
-            group.ended.add(wave.index)
-        elif status is Status.BARRIER:
-            group.waiting.add(wave.index)
-        elif wave.executed >= launch.budget:
-            pc = self.pc(wave)
-            raise HungWave(launch.name, wave.group, wave.index, pc, self.code.text(pc), launch.budget)
-        if len(group.waiting) + len(group.ended) == len(group.waves):
-            group.waiting.clear()
-        return status
-
-    def _run(self, launch: Launch, wave: Wave) -> Status:
-        """Runs a wave until it waits, ends, or its slice is over."""
-        self._map(wave)
-        end = min(wave.executed + self._slice(), launch.budget)
+    def run_wave(self, launch: Launch, wave: Wave) -> Status:
+        """Runs a wave until it comes to a barrier, ends, or its slice is over; why it stopped."""
+        end = min(wave.executed + self.slice(), launch.budget)
         while True:
             if wave.status is Status.FETCH:
                 self._enter(launch, wave)
@@ -191,9 +133,9 @@ class Machine:
 
     def _native(self, launch: Launch, wave: Wave, budget: int) -> Status:
         if self.trace is None or not self.trace.wants(launch.name, wave):
-            return Status(self.engine.run(wave.address, budget))
+            return self._call(wave, budget)
         pc, mask, before = self.pc(wave), wave.exec, bytes(wave.view)
-        status = Status(self.engine.run(wave.address, 1))
+        status = self._call(wave, 1)
         if status is not Status.FETCH or not wave.get(state.KIND):
             instruction = self.code.instruction(pc)
             handler = self.engine.instructions.handlers[instruction.handler]
@@ -209,10 +151,12 @@ class Machine:
         instruction = self.code.instruction(pc)
         self.hosts[instruction.handler](self, wave, instruction)
 
-    def _map(self, wave: Wave) -> None:
-        wave.put(state.RANGES, self.space.table.buffer_info()[0], 2)
-        wave.put(state.RANGE_COUNT, self.space.count, 2)
-        wave.view[state.RANGE : state.RANGE + 32] = bytes(32)
+    def _call(self, wave: Wave, budget: int) -> Status:
+        with self.space.held():
+            if wave.mappings != self.space.version:
+                wave.map(self.space.table, self.space.count)
+                wave.mappings = self.space.version
+            return Status(self.engine.run(wave.address, budget))
 
     def _enter(self, launch: Launch, wave: Wave) -> None:
         pc = wave.get(state.PC, 2)
@@ -240,9 +184,66 @@ class Machine:
         return Fault(*common, lane, address, access, wave.get(state.NBYTES))
 
 
-def _block(nbytes: int, rng: random.Random | None) -> ctypes.Array[ctypes.c_char]:
-    """Memory with garbage in it, or zeros."""
-    block = ctypes.create_string_buffer(max(nbytes, 1))
-    if rng is not None:
-        block.raw = rng.randbytes(len(block))
-    return block
+class Dispatch:
+    """A launch that is being executed. Whoever has several may advance one or another, or let go of one at any time.
+
+    Args:
+      machine: what executes it.
+      launch: the waves.
+
+    Attributes:
+      executed: how many instructions the workgroups that ended have executed.
+    """
+
+    def __init__(self, machine: Machine, launch: Launch) -> None:
+        self.machine, self.launch, self.executed = machine, launch, 0
+        self._order = list(range(launch.groups))
+        machine.rng.shuffle(self._order)
+        self._resident: list[Group] = []
+        self._waited = 0
+
+    def advance(self) -> bool:
+        """Runs a wave for a while.
+
+        Returns:
+          whether there is more to do.
+
+        Raises:
+          EngineFault: if a wave cannot go on.
+          HungWave: if one uses up its budget.
+        """
+        machine, resident = self.machine, self._resident
+        while self._order and len(resident) < machine.resident() + self._waited:
+            resident.append(machine.begin(self.launch, self._order.pop()))
+        if not resident:
+            return False
+        machine.resume(resident)
+        group = machine.rng.choice(resident)
+        # a workgroup that takes long may wait for one that did not begin yet
+        self._waited = min(self._waited + (self._step(group) is Status.BUDGET), MOST_RESIDENT)
+        if len(group.ended) == len(group.waves):
+            resident.remove(group)
+            self.executed += sum(wave.executed for wave in group.waves)
+        return bool(resident or self._order)
+
+    def _step(self, group: Group) -> Status:
+        """Runs one wave of a workgroup, and releases the barrier if all have come to it; why the wave stopped."""
+        machine, launch = self.machine, self.launch
+        ready = [w for w in group.waves if w.index not in group.waiting and w.index not in group.ended]
+        wave = machine.rng.choice(ready)
+        status = machine.run_wave(launch, wave)
+        if status is Status.ENDED:
+            group.ended.add(wave.index)
+        elif status is Status.BARRIER:
+            group.waiting.add(wave.index)
+        elif status is Status.BUDGET and wave.executed >= launch.budget:
+            pc = machine.pc(wave)
+            raise HungWave(launch.name, wave.group, wave.index, pc, machine.code.text(pc), launch.budget)
+        if launch.whole_barriers and group.waiting and group.ended:
+            pc = machine.pc(wave, state.STOPPED)
+            detail = f"ended: {sorted(group.ended)}, waiting: {sorted(group.waiting)}"
+            raise EngineFault(Fault(FaultKind.BARRIER, launch.name, group.number, wave.index, pc,
+                                    machine.code.text(pc), detail=detail))  # fmt: skip
+        if len(group.waiting) + len(group.ended) == len(group.waves):
+            group.waiting.clear()
+        return status

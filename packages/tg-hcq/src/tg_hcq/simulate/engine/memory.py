@@ -6,12 +6,18 @@ import ctypes
 import mmap
 import os
 import random
+import threading
 import weakref
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .state import Access, FaultKind
+
+LINE = 64
+"""Bytes of a cache's line, of which mappings are made."""
 
 
 class Memory:
@@ -49,11 +55,12 @@ class Refusal:
 
 
 class AddressSpace:
-    """Which addresses are mapped to which memory, and for what.
+    """Which addresses are mapped to which memory, and for what; another thread may change it while waves run.
 
     Attributes:
       table: rows of four words for native code, ordered; see ``RANGE_BYTES``.
       count: how many rows.
+      version: grows with every change.
 
     Example:
       >>> space, memory = AddressSpace(), Memory(4096)
@@ -69,7 +76,16 @@ class AddressSpace:
         self._rows: list[tuple[int, int, int, int]] = []
         self._memories: dict[int, Memory] = {}
         self.table: array[int] = array("Q", bytes(32))
-        self.count = 0
+        self.count = self.version = 0
+        self._lock, self._turnstile = threading.Lock(), threading.Lock()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nothing is mapped or unmapped inside; who waits to do so goes first."""
+        with self._turnstile:
+            pass
+        with self._lock:
+            yield
 
     def map(self, address: int, memory: Memory, offset: int, nbytes: int, access: Access) -> None:
         """Maps a part of a memory.
@@ -86,41 +102,58 @@ class AddressSpace:
         """Maps memory of this process, which the caller keeps: pages that it registered with the GPU.
 
         Raises:
-          ValueError: if something is mapped there already.
+          ValueError: if something is mapped there already, or it is not made of lines of 64 bytes below 2**64.
         """
-        for start, end, _, _ in self._rows:
-            if start < address + nbytes and address < end:
-                raise ValueError(f"{start:#x} to {end:#x} is mapped already")
-        self._rows.append((address, address + nbytes, (host - address) % (1 << 64), int(access)))
-        self._refresh()
+        if address % LINE or nbytes % LINE or host % LINE or not 0 < address + nbytes < 1 << 64:
+            raise ValueError(f"{nbytes:#x} bytes at {address:#x}, the host's {host:#x}, are no lines of {LINE} bytes")
+        with self._turnstile, self._lock:
+            for start, end, _, _ in self._rows:
+                if start < address + nbytes and address < end:
+                    raise ValueError(f"{start:#x} to {end:#x} is mapped already")
+            self._set([*self._rows, (address, address + nbytes, (host - address) % (1 << 64), int(access))])
 
     def unmap(self, address: int) -> None:
-        """Takes the mapping away that begins at an address.
+        """Takes the mapping away that begins at an address; no wave accesses it when this returns.
 
         Raises:
           KeyError: if none does.
         """
-        kept = [row for row in self._rows if row[0] != address]
-        if len(kept) == len(self._rows):
-            raise KeyError(f"no mapping begins at {address:#x}")
-        self._rows = kept
+        with self._turnstile, self._lock:
+            kept = [row for row in self._rows if row[0] != address]
+            if len(kept) == len(self._rows):
+                raise KeyError(f"no mapping begins at {address:#x}")
+            self._set(kept)
         self._memories.pop(address, None)
-        self._refresh()
 
-    def _refresh(self) -> None:
-        self._rows.sort()
+    def _set(self, rows: list[tuple[int, int, int, int]]) -> None:
+        self._rows = sorted(rows)
         # native code sees neighbours that continue one another as one: an access may go from the one into the next
         merged: list[tuple[int, int, int, int]] = []
         for row in self._rows:
             if merged and merged[-1][1] == row[0] and merged[-1][2:] == row[2:]:
                 row = (merged.pop()[0], *row[1:])
             merged.append(row)
-        self.count = len(merged)
+        self.count, self.version = len(merged), self.version + 1
         self.table = array("Q", [word for row in merged for word in row] or bytes(32))
 
     def _row(self, address: int) -> tuple[int, int, int, int] | None:
-        index = bisect_right(self._rows, (address, 1 << 65, 0, 0)) - 1
-        return self._rows[index] if index >= 0 and address < self._rows[index][1] else None
+        rows = self._rows
+        index = bisect_right(rows, (address, 1 << 65, 0, 0)) - 1
+        return rows[index] if index >= 0 and address < rows[index][1] else None
+
+    def _mapped(self, address: int) -> tuple[int, int, int, int]:
+        row = self._row(address)
+        if row is None:
+            raise KeyError(f"{address:#x} is not mapped")
+        return row
+
+    def access(self, address: int) -> Access:
+        """What the mapping that an address is in allows.
+
+        Raises:
+          KeyError: if it is in none.
+        """
+        return Access(self._mapped(address)[3])
 
     def refusal(self, address: int, nbytes: int, access: Access) -> Refusal | None:
         """Why an access is not allowed, at the first byte that is not; None if it is."""
@@ -134,27 +167,29 @@ class AddressSpace:
             address = row[1]
         return None
 
-    def end(self, address: int) -> int:
-        """Where the mapping that an address is in ends.
+    def extent(self, address: int, access: Access, low: int, high: int) -> tuple[int, int]:
+        """The addresses around one that allow an access, through any number of mappings beside one another.
 
-        Raises:
-          KeyError: if it is in none.
+        Args:
+          address: which allows it.
+          access: what must be allowed.
+          low: what comes before is of no interest.
+          high: nor is what comes from there on.
+
+        Returns:
+          the first of them, and the one after the last.
         """
-        row = self._row(address)
-        if row is None:
-            raise KeyError(f"{address:#x} is not mapped")
-        return row[1]
+        rows = self._rows
+        first = last = bisect_right(rows, (address, 1 << 65, 0, 0)) - 1
 
-    def start(self, address: int) -> int:
-        """Where the mapping that an address is in begins.
+        def continues(index: int) -> bool:
+            return rows[index - 1][1] == rows[index][0] and rows[index - 1][3] & rows[index][3] & access == access
 
-        Raises:
-          KeyError: if it is in none.
-        """
-        row = self._row(address)
-        if row is None:
-            raise KeyError(f"{address:#x} is not mapped")
-        return row[0]
+        while first > 0 and rows[first][0] > low and continues(first):
+            first -= 1
+        while last + 1 < len(rows) and rows[last][1] < high and continues(last + 1):
+            last += 1
+        return max(rows[first][0], low), min(rows[last][1], high)
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes at an address, as whoever does not look at flags sees them.
@@ -163,12 +198,11 @@ class AddressSpace:
           KeyError: if one of them is not mapped.
         """
         out = bytearray()
-        while len(out) < nbytes:
-            at = address + len(out)
-            row = self._row(at)
-            if row is None:
-                raise KeyError(f"{at:#x} is not mapped")
-            out += ctypes.string_at((at + row[2]) % (1 << 64), min(row[1] - at, nbytes - len(out)))
+        with self.held():
+            while len(out) < nbytes:
+                at = address + len(out)
+                row = self._mapped(at)
+                out += ctypes.string_at((at + row[2]) % (1 << 64), min(row[1] - at, nbytes - len(out)))
         return bytes(out)
 
     def write(self, address: int, data: bytes) -> None:
@@ -178,11 +212,10 @@ class AddressSpace:
           KeyError: if one of them is not mapped; those before it are stored.
         """
         done = 0
-        while done < len(data):
-            at = address + done
-            row = self._row(at)
-            if row is None:
-                raise KeyError(f"{at:#x} is not mapped")
-            part = data[done : done + row[1] - at]
-            ctypes.memmove((at + row[2]) % (1 << 64), part, len(part))
-            done += len(part)
+        with self.held():
+            while done < len(data):
+                at = address + done
+                row = self._mapped(at)
+                part = data[done : done + row[1] - at]
+                ctypes.memmove((at + row[2]) % (1 << 64), part, len(part))
+                done += len(part)

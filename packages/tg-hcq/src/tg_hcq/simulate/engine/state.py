@@ -24,7 +24,7 @@ GRANT, REQUEST = 184, 192  # hostile mode: an access is allowed; what is asked f
 EVERYTHING, CHECK_ONLY = 1, 2
 LANE_ADDRESSES, HOSTS, PENDING, SCALARS = 256, 768, 1280, 3328
 PENDING_ROWS, PENDING_BYTES = 1024, 2048
-REQUEST_FIELDS = ("operation", "space", "nbytes", "signed", "register", "counter", "policy", "rows")
+REQUEST_WORDS = 8  # the fields of a request, in order
 MOST_SCALAR_BYTES = 4 * PENDING_ROWS - SCALARS
 
 RANGE_BYTES = 32
@@ -56,6 +56,7 @@ class FaultKind(IntEnum):
     UNDECODABLE = 7
     PENDING = 8
     TRAP = 9
+    BARRIER = 10
 
 
 class Access(IntFlag):
@@ -64,6 +65,8 @@ class Access(IntFlag):
     READ = 1
     WRITE = 2
     EXECUTE = 4
+    UNCACHED = 8
+    """Of a mapping: no cache keeps what is there."""
 
 
 NO_ACCESS = Access(0)
@@ -75,6 +78,17 @@ class Space(IntEnum):
     GLOBAL = 0
     SHARED = 1
     SCRATCH = 2
+
+
+class Scope(IntEnum):
+    """Who sees what an access does at once: it goes past the caches that are nearer than that."""
+
+    UNIT = 0
+    """Waves of the same compute unit."""
+    DEVICE = 1
+    """All waves."""
+    SYSTEM = 2
+    """The host, too."""
 
 
 class Operation(IntEnum):

@@ -159,8 +159,9 @@ refuse:
   %lane = $LANE_WIDE
   %address.p = getelementptr i64, ptr %addresses.p, i64 %lane
   %address = load i64, ptr %address.p
-  %far = icmp uge i64 %address, %last
-  %kind = select i1 %far, i32 $KIND_OF, i32 $KIND_MISALIGNED
+  %bits = and i64 %address, %align
+  %is.odd = icmp ne i64 %bits, 0
+  %kind = select i1 %is.odd, i32 $KIND_MISALIGNED, i32 $KIND_OF
   call void @fault_at(ptr %w, ptr %r, i32 %kind, i64 %lane, i64 %address, i32 %access, i64 %nbytes)
   ret i32 0
 fine:
@@ -411,7 +412,7 @@ yes:
   %host = add i64 %address, %delta
   ret i64 %host
 no:
-  call void @fault_at(ptr %w, ptr %r, i32 %kind, i64 0, i64 %address, i32 $READ, i64 %nbytes)
+  call void @fault_at(ptr %w, ptr %r, i32 %kind, i64 -1, i64 %address, i32 $READ, i64 %nbytes)
   ret i64 0
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 import struct
+from array import array
 
 from . import state
 from .state import Layout, Status
@@ -21,6 +22,8 @@ class Wave:
       address: of the state.
       group: the number of its workgroup.
       index: its number in the workgroup.
+      unit: the compute unit that it runs on, where the machine has several.
+      mappings: the version of the address space that it was told last.
     """
 
     def __init__(self, layout: Layout, group: int = 0, index: int = 0, rng: random.Random | None = None) -> None:
@@ -30,6 +33,7 @@ class Wave:
             self.view[state.SCALARS :] = rng.randbytes(layout.nbytes - state.SCALARS)
         self.exec = (1 << layout.lanes) - 1
         self.status = Status.BUDGET
+        self.unit = self.mappings = 0
 
     def _place(self) -> None:
         self._memory = ctypes.create_string_buffer(self.layout.nbytes + 64)
@@ -43,6 +47,12 @@ class Wave:
         self.view[:] = rng.randbytes(len(saved))
         self._place()
         self.view[:] = saved
+
+    def map(self, table: array[int], count: int) -> None:
+        """Tells the table of mappings, which must live while the wave runs, and forgets what was found in another."""
+        self.put(state.RANGES, table.buffer_info()[0], 2)
+        self.put(state.RANGE_COUNT, count, 2)
+        self.view[state.RANGE : state.RANGE + state.RANGE_BYTES] = bytes(state.RANGE_BYTES)
 
     def get(self, offset: int, words: int = 1) -> int:
         """A field of 32-bit words, unsigned."""

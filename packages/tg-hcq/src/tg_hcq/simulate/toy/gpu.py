@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..engine import Access, AddressSpace, HostileMachine, Instruction, Launch, Machine, Memory, Trace, Wave, engine
+from ..engine import (
+    Access,
+    AddressSpace,
+    HostileMachine,
+    Instruction,
+    Launch,
+    Machine,
+    Memory,
+    Scope,
+    Trace,
+    Wave,
+    engine,
+)
 from .assembler import assemble
 from .encoding import decoder
 from .instructions import LOADED, SCALAR_LOADED, SHARED_LOADED, TOY
@@ -20,7 +32,7 @@ def _waits(instruction: Instruction) -> dict[int, int]:
 
 def _drop(machine: Machine, wave: Wave, instruction: Instruction) -> None:
     assert isinstance(machine, HostileMachine)
-    machine.drop(wave)
+    machine.caches.drop_unit(wave.unit)
 
 
 class ToyGpu:
@@ -106,11 +118,11 @@ class ToyGpu:
             setup(wave)
 
         if isinstance(self.machine, HostileMachine):
-            self.machine.drop_all()
+            self.machine.caches.drop(Scope.SYSTEM)
         executed = self.machine.run(Launch(
             CODE, groups, waves, begin, shared_bytes, scratch_bytes, name="toy", budget=budget))  # fmt: skip
         if isinstance(self.machine, HostileMachine):
-            self.machine.flush()
+            self.machine.caches.flush()
         return executed
 
     def words(self, count: int, offset: int = 0) -> list[int]:

@@ -7,11 +7,12 @@ Waves have 32 or 64 lanes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..engine import state
 from ..engine.handlers import MASK, Emitter, InstructionSet, Operand, Semantics, Shape, either, scalar, vector
 from ..engine.ir import F16, F32, F64, I8, I16, I32, I64, Type, Value
-from ..engine.state import FaultKind, Operation, Space, Status
+from ..engine.state import FaultKind, Operation, Scope, Space, Status
 
 TOY = InstructionSet("toy", {"s": 64, "scc": 1, "m": 8}, vectors=64)
 LOADED, SHARED_LOADED, SCALAR_LOADED = range(3)
@@ -235,20 +236,34 @@ _SPACES: dict[str, tuple[Space, Semantics, Operand, int]] = {
     "shared": (Space.SHARED, _offset, either(), SHARED_LOADED),
     "scratch": (Space.SCRATCH, _offset, either(), LOADED),
 }
-ATOMICS = ("add", "sub", "and", "or", "xor", "xchg", "umax", "umin", "max", "min", "cmpxchg")
+ATOMICS = ("add", "sub", "and", "or", "xor", "xchg", "umax", "umin", "max", "min", "uinc_wrap", "udec_wrap", "cmpxchg",
+           "fadd", "fsub", "fmax", "fmin")  # fmt: skip
+
+
+def _memory(prefix: str, name: str, shape: Shape) -> None:
+    _, address, operand, _ = _SPACES[prefix]
+    TOY.memory(f"{prefix}_{name}", shape, address, [operand])
+
+
 for _prefix, (_space, _address, _operand, _counter) in _SPACES.items():
-    for _nbytes in (1, 2, 4, 8, 12, 16):
-        for _verb, _operation in (("load", Operation.LOAD), ("store", Operation.STORE)):
-            TOY.memory(f"{_prefix}_{_verb}_{_nbytes}", Shape(_space, _operation, _nbytes, counter=_counter),
-                       _address, [_operand])  # fmt: skip
-        if _nbytes <= 2:
-            TOY.memory(f"{_prefix}_load_{_nbytes}_signed",
-                       Shape(_space, Operation.LOAD, _nbytes, signed=True, counter=_counter), _address, [_operand])
+    for _verb, _operation in (("load", Operation.LOAD), ("store", Operation.STORE)):
+        for _nbytes in (1, 2, 4, 8, 12, 16):
+            _shape = Shape(_space, _operation, _nbytes, counter=_counter)
+            _memory(_prefix, f"{_verb}_{_nbytes}", _shape)
+            _memory(_prefix, f"{_verb}_{_nbytes}_unaligned", replace(_shape, aligned=False))
+            if _nbytes <= 2 and _operation is Operation.LOAD:
+                _memory(_prefix, f"{_verb}_{_nbytes}_signed", replace(_shape, signed=True))
+        if _space is Space.GLOBAL:
+            for _scope in (Scope.DEVICE, Scope.SYSTEM):
+                _shape = Shape(_space, _operation, 4, counter=_counter, scope=_scope)
+                _memory(_prefix, f"{_verb}_4_{_scope.name.lower()}", _shape)
     if _space is not Space.SCRATCH:
         for _nbytes in (4, 8):
-            for _op in (*ATOMICS, *(("fadd",) if _nbytes == 4 else ())):
-                TOY.memory(f"{_prefix}_atomic_{_op}_{_nbytes}",
-                           Shape(_space, Operation.ATOMIC, _nbytes, op=_op, counter=_counter), _address, [_operand])
+            for _op in ATOMICS:
+                _memory(_prefix, f"atomic_{_op}_{_nbytes}",
+                        Shape(_space, Operation.ATOMIC, _nbytes, op=_op, counter=_counter))  # fmt: skip
+_memory("global", "atomic_add_4_system",
+        Shape(Space.GLOBAL, Operation.ATOMIC, 4, op="add", counter=LOADED, scope=Scope.SYSTEM))  # fmt: skip
 for _nbytes in (4, 8, 16, 32, 64):
     TOY.memory(f"s_load_{_nbytes}", Shape(Space.GLOBAL, Operation.SCALAR_LOAD, _nbytes, counter=SCALAR_LOADED),
                _global, [scalar(I64)])  # fmt: skip
