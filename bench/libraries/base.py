@@ -105,6 +105,10 @@ class Library(ABC):
         """The matrix product."""
         return a @ b
 
+    def integer_product(self, a: Tensor, b: Tensor) -> Tensor:
+        """The product of two matrices of 8-bit integers, in 32 bits."""
+        raise Unsupported(f"{self.name} has no product of narrow integers")
+
     def transposed(self, x: Tensor) -> Tensor:
         """The last two axes exchanged, as a view."""
         return x.T
@@ -130,6 +134,12 @@ class Library(ABC):
         self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
     ) -> Tensor:
         """Convolution of (N, C, H, W) with (O, C, KH, KW)."""
+
+    def conv_transpose(
+        self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
+    ) -> Tensor:
+        """Transposed convolution of (N, C, *spatial) with (C, O / groups, *kernel), ``extra`` added at the end."""
+        raise Unsupported(f"{self.name} has no transposed convolution")
 
     @abstractmethod
     def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:

@@ -133,6 +133,20 @@ class Jax(Library):
         out = self.lax.conv_general_dilated(x, weight, (stride, stride), ((padding, padding),) * 2)
         return out if bias is None else out + bias[:, None, None]
 
+    def conv_transpose(
+        self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
+    ) -> Tensor:
+        channels, outputs, *kernel = weight.shape
+        weight = weight.reshape(groups, channels // groups, outputs, *kernel).swapaxes(1, 2)
+        weight = self.np.flip(weight.reshape(groups * outputs, channels // groups, *kernel), range(2, x.ndim))
+        around = [(size - 1 - padding, size - 1 - padding + extra) for size in kernel]
+        return self.lax.conv_general_dilated(
+            x, weight, (1,) * len(kernel), around, lhs_dilation=(stride,) * len(kernel), feature_group_count=groups
+        )
+
+    def integer_product(self, a: Tensor, b: Tensor) -> Tensor:
+        return self.np.matmul(a, b, preferred_element_type="int32")
+
     def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
         around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
         return self.lax.reduce_window(

@@ -75,6 +75,9 @@ class Numpy(Library):
         out = x @ weight.T
         return out if bias is None else out + bias
 
+    def integer_product(self, a: Tensor, b: Tensor) -> Tensor:
+        return a.astype(np.int32) @ b.astype(np.int32)
+
     def conv2d(
         self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
     ) -> Tensor:

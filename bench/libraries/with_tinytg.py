@@ -132,6 +132,14 @@ class Tensors(Library):
     ) -> Tensor:
         return x.conv2d(weight, bias, stride=stride, padding=padding)
 
+    def conv_transpose(
+        self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
+    ) -> Tensor:
+        return x.conv_transpose2d(weight, groups=groups, stride=stride, padding=padding, output_padding=extra)
+
+    def integer_product(self, a: Tensor, b: Tensor) -> Tensor:
+        return a.matmul(b, dtype="int32")
+
     def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
         return x.max_pool2d((kernel, kernel), stride, padding=padding)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Array, Case
+from ..case import Array, Case, Unsupported
 from .base import Library, Loss, Step, Tensor
 
 
@@ -116,6 +116,17 @@ class Torch(Library):
         self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
     ) -> Tensor:
         return self.f.conv2d(x, weight, bias, stride, padding)
+
+    def conv_transpose(
+        self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
+    ) -> Tensor:
+        function = self.f.conv_transpose1d if x.ndim == 3 else self.f.conv_transpose2d
+        return function(x, weight, None, stride, padding, extra, groups)
+
+    def integer_product(self, a: Tensor, b: Tensor) -> Tensor:
+        if {a.dtype, b.dtype} != {self.torch.int8}:
+            raise Unsupported("torch multiplies matrices of int8 alone")
+        return self.torch._int_mm(a, b)
 
     def max_pool(self, x: Tensor, kernel: int, stride: int, padding: int = 0) -> Tensor:
         return self.f.max_pool2d(x, kernel, stride, padding)

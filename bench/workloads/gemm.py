@@ -9,7 +9,9 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-from ..case import Array, normal
+import numpy as np
+
+from ..case import Array, aligned, normal
 from ..libraries import Library
 from ..workload import Goal, Registry
 
@@ -40,6 +42,39 @@ def odd_sides(seed: int, count: int = 9) -> list[int]:
     return [rng.randrange(201, 1500, 2) for _ in range(count)]
 
 
+def integers(m: int, k: int, n: int, a: str, b: str, tb: bool = False) -> Callable[[], Sequence[Array]]:
+    """What makes two matrices of 8-bit integers, whose product is (m, n)."""
+
+    def drawn() -> Sequence[Array]:
+        rng = np.random.default_rng(0)
+        shapes = ((m, k), (n, k) if tb else (k, n))
+        return [
+            aligned(rng.integers(np.iinfo(t).min, np.iinfo(t).max, shape, t, endpoint=True))
+            for t, shape in zip((a, b), shapes, strict=True)
+        ]
+
+    return drawn
+
+
+def integer_product(tb: bool = False) -> Callable[..., Any]:
+    """The product of two matrices of integers, the second transposed if it is marked."""
+    return lambda library, a, b: library.integer_product(a, library.transposed(b) if tb else b)
+
+
+INTEGERS = (
+    (512, 512, 512, "int8", False), (511, 511, 511, "int8", False), (512, 512, 512, "int8", True),
+    (768, 3072, 768, "int8", True), (1024, 1024, 1024, "int8", False), (509, 1021, 507, "uint8", False),
+    (1, 4096, 4096, "int8", True), (5, 4099, 4093, "int8", False), (13, 4099, 4093, "int8", True),
+)  # fmt: skip
+"""Rows, terms, columns, dtype of the first operand, whether the second is transposed; that is int8."""
+SKINNY = (
+    (1, 4099, 4093, "", False), (3, 4099, 4093, "", True), (13, 4099, 4093, "", False), (16, 4096, 4096, "", True),
+    (1, 4099, 4093, "bfloat16", True), (7, 4099, 4093, "bfloat16", True), (8, 4096, 4096, "bfloat16", False),
+    (5, 4099, 4093, "float16", True),
+)
+"""Rows, terms, columns, dtype, whether the second operand is transposed."""
+
+
 def chain(library: Library, *operands: Any) -> Any:
     """The product of several matrices, from the left."""
     return reduce(library.matmul, operands)
@@ -64,6 +99,19 @@ def register(registry: Registry) -> None:
         "skinny product 8x4096x4096", "matrix products", operands(8, 4096, 4096), product(), "GFLOP/s",
         2.0 * 8 * 4096**2, goals=(Goal("torch", 1.0),), limit="", tolerance=1e-3,
     )  # fmt: skip
+    for m, k, n, narrow, tb in SKINNY:
+        registry.kernel(
+            f"skinny product {m}x{k}x{n}{' B.T' if tb else ''}{f', {narrow}' if narrow else ''}", "matrix products",
+            operands(m, n, k, tb=tb), product(tb=tb), "GFLOP/s", 2.0 * m * k * n, dtype=narrow,
+            goals=(Goal("torch", 1.0),), limit="", tolerance=2e-2 if narrow else 1e-3,
+            reference=("torch", "jax") if narrow else ("numpy", "torch", "jax"),
+        )  # fmt: skip
+    for m, k, n, a, tb in INTEGERS:
+        registry.kernel(
+            f"{a} by int8 {m}x{k}x{n}{' B.T' if tb else ''}", "matrix products", integers(m, k, n, a, "int8", tb),
+            integer_product(tb), "GFLOP/s", 2.0 * m * k * n, limit="", tolerance=0.0,
+            goals=(Goal("torch", 1.0),) if a == "int8" else (), reference=("jax", "numpy"),
+        )  # fmt: skip
     for ta, tb in ((True, False), (False, True), (True, True)):
         name = f"sgemm 1024 {'A.T' if ta else 'A'} @ {'B.T' if tb else 'B'}"
         registry.kernel(

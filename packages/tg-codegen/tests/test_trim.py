@@ -12,7 +12,7 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOps
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest, NodeOp
-from tg_codegen.nest.trim import trimming
+from tg_codegen.nest.trim import congruence, trimming
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
@@ -82,6 +82,41 @@ def test_what_is_staged_is_there_for_every_iteration_that_is_left() -> None:
     assert moving(nest)
     assert not [u for u in emit_nest(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
     np.testing.assert_allclose(*computed(nest, 9, 3, 1, 1), rtol=1e-5, atol=1e-5)
+
+
+def spread_out(n: int, k: int, period: int, left: int) -> LazyOp:
+    """out[i] = the sum over j of w[j] * z[i + j - left]; z has x at every ``period``-th place and 0 elsewhere."""
+    first, last = -(-left // period), k
+    whole = n + first + last
+    size = whole * period
+    out = size - (first * period - left) - k + 1
+    view = ST((n, 1)).pad(((first, last), (0, period - 1))).reshape((size,)).shrink(((first * period - left, size),))
+    size -= first * period - left
+    times = -(-k * (size + 1) // size)
+    view = view.reshape((1, size)).expand((times, size)).reshape((times * size,)).shrink(((0, k * (size + 1)),))
+    view = view.reshape((k, size + 1)).shrink(((0, k), (0, out))).permute((1, 0))
+    product = A.alu(Ops.MUL, A.load(1, F32, view), A.load(2, F32, ST((1, k)).expand((out, k))))
+    store = A.store(0, ST((out, 1)), A.reduce(product, Ops.ADD, (1,)))
+    return A.sink((store,), tuple(BufferArg(F32, s) for s in (out, n, k)))
+
+
+@pytest.mark.parametrize("text", ["", "split(i0, 3, LOOP)", "split(i0, 2, UPCAST); mark(r0, UNROLL)"])
+@pytest.mark.parametrize(
+    ("n", "k", "period", "left"), [(5, 3, 2, 1), (6, 4, 2, 2), (4, 5, 3, 2), (3, 7, 5, 4), (7, 2, 3, 0), (1, 2, 2, 0)]
+)
+def test_a_loop_takes_the_steps_of_a_remainder(n: int, k: int, period: int, left: int, text: str) -> None:
+    nest = apply(lower(spread_out(n, k, period, left)), [parse_loop(line) for line in text.split("; ") if line])
+    remainders = [e for e in trimming(nest) if congruence(e)]
+    assert bool(remainders) is ("UNROLL" not in text)
+    if remainders and not text:  # no load asks for a mask
+        assert not [u for u in emit_nest(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal(n).astype(np.float32), rng.standard_normal(k).astype(np.float32)
+    out = np.zeros(nest.buffers[0].size, np.float32)
+    interpret(linearize(emit_nest(nest, CPU)), [a.data.cast("B") for a in (out, x, w)], {})
+    z = np.zeros(len(out) + k)
+    z[left : left + n * period : period] = x[: len(z[left : left + n * period : period])]
+    np.testing.assert_allclose(out, [z[i : i + k] @ w for i in range(len(out))], rtol=1e-5, atol=1e-5)
 
 
 def products(nest: Nest) -> int:

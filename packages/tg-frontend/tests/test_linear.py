@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -146,6 +147,53 @@ def test_the_transpose_of_a_convolution_is_its_adjoint(case: Any, backend: str) 
     assert abs(float((got.numpy() * y).sum()) - float((back.numpy() * x).sum())) < 1e-3
 
 
+def put_back(x: Array, w: Array, groups: int, stride: Ints, dilation: Ints, padding: Ints, extra: Ints) -> Array:
+    """A transposed convolution: each element of ``x`` times the kernels, added where its window was."""
+    per = x.shape[1] // groups
+    full = [(i - 1) * s + d * (k - 1) + 1 + e for i, s, d, k, e in
+            zip(x.shape[2:], stride, dilation, w.shape[2:], extra, strict=True)]  # fmt: skip
+    out = np.zeros((x.shape[0], groups, w.shape[1], *full))
+    for place in np.ndindex(*x.shape[2:]):
+        window = (slice(None),) * 3 + box(place, stride, dilation, w.shape[2:])
+        here = x[(slice(None), slice(None), *place)].reshape(-1, groups, per)
+        out[window] += np.einsum("bgc,gco...->bgo...", here, w.reshape(groups, per, *w.shape[1:]))
+    out = out.reshape(x.shape[0], -1, *full)
+    return out[(slice(None), slice(None), *(slice(p, size - p) for p, size in zip(padding, full, strict=True)))]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_transposed_convolutions_of_any_size_and_their_gradients(seed: int, backend: str) -> None:
+    """Values beside a sum over places; gradients by linearity: the slope along dx is the result of dx."""
+    rng = random.Random(seed)
+    n, groups = rng.choice((1, 2)), rng.choice((1, 1, 3))
+    kernel, stride, dilation = (tuple(rng.randint(1, most) for _ in range(n)) for most in (5, 4, 2))
+    extra = tuple(rng.randint(0, max(s, d) - 1) for s, d in zip(stride, dilation, strict=True))
+    padding = tuple(rng.randint(0, d * (k - 1) // 2) for k, d in zip(kernel, dilation, strict=True))
+    shape = (rng.randint(1, 3), groups * rng.randint(1, 3), *(rng.choice((1, 2, 5, 7)) for _ in range(n)))
+    kernels = (shape[1], rng.randint(1, 3), *kernel)
+    options = groups, stride, dilation, padding, extra
+    x, w = sample(*shape), sample(*kernels, seed=1)
+    want = put_back(x, w, *options)
+    if 0 in want.shape:
+        return
+    leaf, weight = Tensor(x, requires_grad=True), Tensor(w, requires_grad=True)
+    got = leaf.conv_transpose2d(
+        weight, groups=groups, stride=stride, dilation=dilation, padding=padding, output_padding=extra
+    )
+    same(got.detach(), want)
+    g = sample(*want.shape, seed=2)
+    (got * Tensor(g)).sum().backward()
+    assert leaf.grad is not None and weight.grad is not None
+    dx, dw = sample(*shape, seed=3), sample(*kernels, seed=4)
+    assert abs(float((leaf.grad.numpy() * dx).sum()) - float((put_back(dx, w, *options) * g).sum())) < 1e-3
+    assert abs(float((weight.grad.numpy() * dw).sum()) - float((put_back(x, dw, *options) * g).sum())) < 1e-3
+
+
+def test_a_transposed_convolution_of_nothing_is_zeros(backend: str) -> None:
+    assert Tensor.ones(0, 2, 3).conv_transpose2d(Tensor.ones(2, 3, 2)).shape == (0, 3, 4)
+    assert Tensor.ones(1, 0, 2).conv_transpose2d(Tensor.ones(0, 3, 2), stride=2).tolist() == [[[0.0] * 4] * 3]
+
+
 def pooled(x: Array, kernel: Ints, stride: Ints, dilation: Ints, function: Any) -> Array:
     counts = [(x.shape[2 + i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
     out = np.zeros((*x.shape[:2], *counts))
@@ -257,6 +305,16 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "conv_transpose": (
         lambda: Tensor.ones(1, 1, 5).conv_transpose2d(Tensor.ones(2, 1, 2)), ValueError, "conv_transpose2d: input"
+    ),
+    "conv_transpose size": (
+        lambda: Tensor.ones(1, 1, 2).conv_transpose2d(Tensor.ones(1, 1, 2), padding=2), ValueError,
+        r"conv_transpose2d: .* the result would have the sizes \(-1,\)",
+    ),
+    "conv_transpose groups": (
+        lambda: Tensor.ones(1, 1, 2).conv_transpose2d(Tensor.ones(1, 1, 2), groups=0), ValueError, "0 groups"
+    ),
+    "conv_transpose bias": (
+        lambda: Tensor.ones(1, 1, 2).conv_transpose2d(Tensor.ones(1, 1, 2), Tensor.ones(3)), ValueError, "for 1 outp"
     ),
     "pool": (lambda: Tensor.ones(1, 1, 2, 2).max_pool2d(3), ValueError, "max_pool2d: input"),
     "pool kernel": (lambda: Tensor.ones(1, 1, 2, 2).avg_pool2d(0), ValueError, "kernel_size: 0"),

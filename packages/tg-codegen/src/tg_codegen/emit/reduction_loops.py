@@ -156,14 +156,14 @@ class ReductionLoops:
         registers = [UOp(UOps.ACC, value.dtype, (value, *outer), next(whole.symbols.numbers)) for value in carried]
         inner = registers if size == count else [self.initial(acc) for acc in self.accumulators]
         if size in (1, count):
-            env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
+            env = context.env.open(axis.name, axis.root, axis.stride, variable * span.step + span.at, span.exact)
             whole.domain.implied.update(substituted(mask, env.root) for mask in self.masks.get(axis, ()))
             if axis in self.masks:  # it runs over some of its iterations
                 whole.domain.implied.add(below(env.axis[axis.name], axis.extent))
             after = self.loops(rest, Context(block, env, axis.name, context), inner)
         else:
             first = variable * size
-            part = replace(span, at=first + span.at, count=smin(size, span.count - first))
+            part = replace(span, at=first * span.step + span.at, count=smin(size, span.count - first))
             after = self.iterations(axis, rest, part, Context(block, context.env, None, context), inner)
         if size != count:
             after = [
@@ -186,8 +186,8 @@ class ReductionLoops:
                             if root is not axis.root for a in self.whole.domain.by_root.get(root, ())):
             self.masks.pop(axis, None)
             return self.whole.spans.of(axis, env)
-        first, end = trimmed(axis, masks, env)
-        return [Span(first, end - first, None)]
+        left = trimmed(axis, masks, env)
+        return [Span(left.first, left.count, None, step=left.step)]
 
     def body(self, acc: Accumulator, total: UOp, context: Context) -> UOp:
         """An accumulator after the innermost iteration."""

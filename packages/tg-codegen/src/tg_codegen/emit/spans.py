@@ -25,7 +25,7 @@ More copies make a kernel long and not faster: the interior does most of the wor
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One emitted copy of a loop: ``count`` iterations from ``at`` on.
+    """One emitted copy of a loop: ``count`` iterations from ``at`` on, every ``step``-th one.
 
     Attributes:
       exact: whether all that is inside lies in the root's extent (None: what is known of the root stays as it is).
@@ -36,6 +36,7 @@ class Span:
     count: sint
     exact: bool | None
     condition: sint = 1
+    step: int = 1
 
 
 class Spans:

@@ -2,14 +2,17 @@
 
 A padded operand is 0 where its mask does not hold, and so is every product with it. Where a mask bounds the counter of
 a serial reduction loop by what is open around the loop, the loop runs over the iterations in which the mask holds, and
-the mask is not asked for inside. Where the loop is unrolled, its copies whose mask is known not to hold are left out;
-a loop of tiles has its first and its last ones by themselves for that (:func:`tg_codegen.nest.interior.settled`). That
-0 times infinity would be NaN is not kept: padding adds nothing.
+the mask is not asked for inside. A mask may also say that the counter leaves a remainder, as the zeros between the
+elements of a transposed convolution do: the loop then takes steps of the divisor. Where the loop is unrolled, its
+copies whose mask is known not to hold are left out; a loop of tiles has its first and its last ones by themselves for
+that (:func:`tg_codegen.nest.interior.settled`). That 0 times infinity would be NaN is not kept: padding adds nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
 
 from tg_lazy import Ops
 from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin
@@ -48,10 +51,35 @@ def needed(reduction: Node) -> frozenset[Expr]:
     return nonzero(reduction.src[0]) if reduction.arg[0] is Ops.ADD else frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What masks leave of a loop: ``first`` and every ``step``-th iteration from there on, up to ``end``."""
+
+    first: sint
+    end: sint
+    step: int = 1
+
+    @property
+    def count(self) -> sint:
+        """How many iterations; 0 or less where none is left."""
+        left = self.end - self.first
+        return left if self.step == 1 else ceildiv(left, self.step)
+
+
+def congruence(condition: Expr) -> tuple[Expr, int] | None:
+    """What is a multiple of what, for a condition that says so: ``(a + b)%2 < 1`` gives ``a + b`` and 2."""
+    left, room = condition.args
+    if condition.op != "lt" or room != 1 or not isinstance(left, Expr) or left.op != "mod":
+        return None
+    number, period = left.args
+    return (number, period) if isinstance(number, Expr) and isinstance(period, int) else None
+
+
 def bounding(nest: Nest, reduction: Node) -> dict[Expr, Axis]:
     """Conditions that trim a loop of a reduction, and the loop."""
     found: dict[Expr, Axis] = {}
-    for condition in needed(reduction):
+    stepped: set[Axis] = set()
+    for condition in sorted(needed(reduction), key=Expr.render):
         if condition.op != "lt" or not isinstance(condition.args[0], Expr) or not isinstance(condition.args[1], int):
             continue
         roots = [v for v in condition.variables() if v in nest.roots]
@@ -61,27 +89,40 @@ def bounding(nest: Nest, reduction: Node) -> dict[Expr, Axis]:
             continue
         if any(nest.roots[root].reduce and root is not inner[0].root for root in roots):
             continue
-        if coefficient(condition.args[0], inner[0].root):
+        multiple = congruence(condition)
+        if multiple is None:
+            if coefficient(condition.args[0], inner[0].root):
+                found[condition] = inner[0]
+        elif inner[0] not in stepped and gcd(coefficient(multiple[0], inner[0].root) or 0, multiple[1]) == 1:
+            stepped.add(inner[0])
             found[condition] = inner[0]
     return found
 
 
-def trimmed(axis: Axis, masks: list[Expr], env: Env) -> tuple[sint, sint]:
-    """The first iteration and the end of a loop, within what its masks allow."""
+def trimmed(axis: Axis, masks: list[Expr], env: Env) -> Trimmed:
+    """What the masks of a loop leave of it."""
     first: sint = 0
     end = axis.extent
+    remainder: tuple[sint, int] | None = None
     for condition in masks:
         left, room = condition.args
         assert isinstance(left, Expr) and isinstance(room, int)
+        multiple = congruence(condition)
+        if multiple is not None:
+            left, period = multiple
         by = coefficient(left, axis.root)
         assert by
         rest = left - axis.root * by
-        spare = room - (rest.substitute(env.root) if isinstance(rest, Expr) else rest)  # by * counter < spare
-        if by > 0:
-            end = smin(end, ceildiv(spare, by))
+        here = rest.substitute(env.root) if isinstance(rest, Expr) else rest
+        if multiple is not None:
+            remainder = -here * pow(by, -1, period), period  # by * counter + here is a multiple of the period
+        elif by > 0:
+            end = smin(end, ceildiv(room - here, by))  # by * counter < room - here
         else:
-            first = smax(first, -spare // -by + 1)
-    return first, end
+            first = smax(first, -(room - here) // -by + 1)
+    if remainder is None:
+        return Trimmed(first, end)
+    return Trimmed(first + (remainder[0] - first) % remainder[1], end, remainder[1])
 
 
 def masks_of(axis: Axis, found: dict[Expr, Axis]) -> list[Expr]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 from operator import mul
+from typing import Literal
 
 from tg_dtype import dtypes
 from tg_shape import Expr, Variable, coefficient, linear_terms, upper
@@ -17,13 +18,13 @@ from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 from ..machine.memory import STRIDES
 from ..machine.target import Target
 from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
-from ..nest.trim import conditions, needed
+from ..nest.trim import conditions, congruence, needed
 from ..nest.windows import held, windowed
 from .actions import reductions_of
 from .planner import busiest, power_below
 
-Bound = tuple[list[int], int, bool]
-"""A condition on some dimensions: their factors, what their sum is less than, and whether it must be equal instead."""
+Bound = tuple[list[int], int, Literal["less", "equal"] | int]
+"""A condition on some dimensions: their factors, and what their sum is less than, equal to or congruent to."""
 COUNTED = 1024
 """Places of a window over a padded dimension, at the most, of which it is counted how many are inside.
 
@@ -63,12 +64,12 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
 def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
     """What part of the terms is left in a sum, as padding makes others 0: of what is packed, none are left out.
 
-    A loop is trimmed where bounds are linear; other conditions are known where it is unrolled.
+    A loop is trimmed where bounds are linear or congruences; other conditions are known where it is unrolled.
     """
     packed = {stage.node for stage in nest.stages}
     masks = {mask for load in node.toposort() if load.op is NodeOp.LOAD and load not in packed
              for mask in conditions(load.arg[2])}
-    groups: dict[tuple[Variable, ...], list[tuple[list[int], int, bool]]] = {}
+    groups: dict[tuple[Variable, ...], list[Bound]] = {}
     for mask in masks & needed(node):
         roots, bound = _trimmed(nest, mask, lanes) or ((), None)
         if bound is not None:
@@ -86,20 +87,26 @@ def _trimmed(nest: Nest, mask: Expr, lanes: Axis | None) -> tuple[tuple[Variable
     """The dimensions of a condition that loops are trimmed to, and it as a bound; None where it stays in the loops."""
     if mask.op not in ("lt", "eq") or not isinstance(mask.args[1], int) or not isinstance(mask.args[0], Expr):
         return None
-    terms, constant = linear_terms(mask.args[0])
+    multiple = congruence(mask)
+    terms, constant = linear_terms(mask.args[0] if multiple is None else multiple[0])
     roots = tuple(sorted({root for root, _ in terms if root in nest.roots}, key=Expr.render))
     unrolled = all(a.kind in UNROLLED for root in roots for a in nest.of_root(root))
     if len(roots) != len(terms) or (lanes is not None and lanes.root in roots) or not (unrolled or mask.op == "lt"):
         return None
     factors = dict(terms)
-    return roots, ([factors[root] for root in roots], mask.args[1] - constant, mask.op == "eq")
+    by = [factors[root] for root in roots]
+    if multiple is not None:
+        return roots, (by, -constant, multiple[1])
+    return roots, (by, mask.args[1] - constant, "equal" if mask.op == "eq" else "less")
 
 
 def _holds(bound: Bound, place: tuple[int, ...]) -> bool:
     """Whether a condition holds at a place."""
-    factors, room, equal = bound
+    factors, room, how = bound
     at: int = sum(map(mul, factors, place))
-    return at == room if equal else at < room
+    if isinstance(how, int):
+        return (at - room) % how == 0
+    return at == room if how == "equal" else at < room
 
 
 def _distinct(nest: Nest, load: Node, tile: list[Axis]) -> int:

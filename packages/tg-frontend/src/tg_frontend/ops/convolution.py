@@ -7,7 +7,7 @@ from tg_shape import sint
 from ..array.array import A
 from .creation import zeros
 from .linear import promoted
-from .windows import Correlate, spread, window_counts
+from .windows import Correlate, CorrelateTransposed, Correlation, window_counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def conv2d(
         counts = window_counts(padded.shape[2:], kernel, steps, gaps)
         out = zeros(type(x), padded.shape[0], outputs, *counts, dtype=padded.dtype, device=padded.device)
     else:
-        out = padded._apply(Correlate(groups, steps, gaps), w)
+        out = padded._apply(Correlate(Correlation(groups, steps, gaps)), w)
     return out if bias is None else out + bias.reshape((1, -1, *(1,) * n))
 
 
@@ -180,16 +180,29 @@ def conv_transpose2d(
             one, weight, bias, groups=groups, stride=stride, dilation=dilation, padding=padding,
             output_padding=output_padding,
         ).squeeze(0)
+    if not isinstance(groups, int) or groups < 1:
+        raise ValueError(f"{what}: {groups!r} groups")
     if n < 1 or x.ndim != weight.ndim or x.shape[1] != weight.shape[0] or weight.shape[0] % groups != 0:
         raise ValueError(
             f"{what}: input of shape {x.shape} with weight of shape {weight.shape} and {groups} groups"
         )
     steps, gaps = per_axis(stride, n, f"{what}: stride", 1), per_axis(dilation, n, f"{what}: dilation", 1)
     extra = per_axis(output_padding, n, f"{what}: output_padding", 0)
-    kernel = weight._ints()[2:]
-    w = weight.unflatten(0, (groups, -1)).transpose(1, 2).flip(*range(3, 3 + n)).flatten(0, 1)
-    around = [
-        (d * (k - 1) - before, d * (k - 1) - after + e)
-        for k, d, (before, after), e in zip(kernel, gaps, paddings(padding, n, what), extra, strict=True)
-    ]
-    return conv2d(spread(x, steps), w, bias, groups=groups, dilation=gaps, padding=around)
+    around = paddings(padding, n, what)
+    rows = zip(x.shape[2:], weight._ints()[2:], steps, gaps, around, extra, strict=True)
+    spatial = tuple((i - 1) * s + d * (k - 1) + 1 - sum(p) + e for i, k, s, d, p, e in rows)
+    if 0 in (*x.shape[2:], *weight.shape[2:]) or any(isinstance(size, int) and size < 1 for size in spatial):
+        raise ValueError(
+            f"{what}: input of shape {x.shape}, weight of shape {weight.shape}, stride {steps} and padding {around}: "
+            f"the result would have the sizes {spatial}"
+        )
+    outputs = groups * weight._ints()[1]
+    if bias is not None and bias.shape != (outputs,):
+        raise ValueError(f"{what}: bias of shape {bias.shape} for {outputs} outputs")
+    x, w = promoted(x, weight, what)
+    if 0 in (*x.shape, *w.shape):
+        out = zeros(type(x), x.shape[0], outputs, *spatial, dtype=x.dtype, device=x.device)
+    else:
+        begin = tuple(before for before, _ in around)
+        out = x._apply(CorrelateTransposed(Correlation(groups, steps, gaps), spatial, begin), w)
+    return out if bias is None else out + bias.reshape((1, -1, *(1,) * n))

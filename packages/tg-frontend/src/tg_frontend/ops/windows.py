@@ -6,6 +6,8 @@ memory. The same code serves tensors, which then differentiate through it, and `
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tg_dtype import sum_acc_dtype
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import ceildiv, sint, smax
@@ -15,6 +17,7 @@ from ..autograd.functions import Function, Grads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import Protocol, Self, TypeVar
 
     class Movable(Protocol):
@@ -83,45 +86,101 @@ def windows(x: M, kernel: Ints, stride: Ints, dilation: Ints) -> M:
     return x.permute((*axes, *(len(lead) + 2 * i + 1 for i in range(n)), *(len(lead) + 2 * i for i in range(n))))
 
 
-def spread(x: M, stride: Ints) -> M:
-    """``stride - 1`` zeros between neighbours along the last axes."""
+def framed(x: M, amounts: Sequence[tuple[sint, sint]]) -> M:
+    """Zeros added before and after each of the last axes; elements taken away where an amount is negative."""
+    lead, spatial = x.shape[: -len(amounts)], x.shape[-len(amounts) :]
+    none = tuple((0, 0) for _ in lead)
+    x = x.pad((*none, *((smax(0, before), smax(0, after)) for before, after in amounts)))
+    bounds = (
+        (smax(0, -before), i + smax(0, before) + after) for i, (before, after) in zip(spatial, amounts, strict=True)
+    )
+    return x.shrink((*_keep(lead), *bounds))
+
+
+def spread(x: M, stride: Ints, around: Sequence[tuple[sint, sint]]) -> M:
+    """``stride - 1`` zeros between neighbours along the last axes, framed by ``around``.
+
+    The frame is added before the zeros between, in whole steps, so that each axis keeps a condition of its own.
+    """
+    if all(s == 1 for s in stride):
+        return framed(x, around)
     n = len(stride)
     lead, spatial = x.shape[:-n], x.shape[-n:]
-    if all(s == 1 for s in stride):
-        return x
     still, none = _keep(lead), tuple((0, 0) for _ in lead)
-    x = x.reshape((*lead, *_interleave(spatial, (1,) * n)))
+    first = tuple(smax(0, ceildiv(before, s)) for s, (before, _) in zip(stride, around, strict=True))
+    last = tuple(smax(0, ceildiv(after + 1 - s, s)) for s, (_, after) in zip(stride, around, strict=True))
+    x = x.pad((*none, *zip(first, last, strict=True)))
+    wide = x.shape[-n:]
+    x = x.reshape((*lead, *_interleave(wide, (1,) * n)))
     x = x.pad((*none, *(amount for s in stride for amount in ((0, 0), (0, s - 1)))))
-    x = x.reshape((*lead, *(i * s for i, s in zip(spatial, stride, strict=True))))
-    return x.shrink((*still, *((0, (i - 1) * s + 1) for i, s in zip(spatial, stride, strict=True))))
+    x = x.reshape((*lead, *(i * s for i, s in zip(wide, stride, strict=True))))
+    begins = tuple(f * s - before for f, s, (before, _) in zip(first, stride, around, strict=True))
+    sizes = (
+        (i - 1) * s + 1 + before + after for i, s, (before, after) in zip(spatial, stride, around, strict=True)
+    )
+    return x.shrink((*still, *((begin, begin + size) for begin, size in zip(begins, sizes, strict=True))))
 
 
-class Correlate(Function):
-    """Windows of x times a kernel, summed, as neural networks mean by convolution.
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """A correlation as the trilinear form that it is: of an input, a weight and an output, two give the third.
 
-    x: (batch, groups * inputs, *spatial), padded already; weight: (groups * outputs, inputs, *kernel).
-    Result: (batch, groups * outputs, *counts). Narrow floats are accumulated in float32.
+    input: (batch, groups * inputs, *spatial), padded already; weight: (groups * outputs, inputs, *kernel);
+    output: (batch, groups * outputs, *counts). Narrow floats are accumulated in float32.
     """
 
-    __slots__ = ("dilation", "groups", "stride", "weight", "x")
+    groups: int
+    stride: Ints
+    dilation: Ints
 
-    def __init__(self, groups: int, stride: Ints, dilation: Ints) -> None:
-        self.groups, self.stride, self.dilation = groups, stride, dilation
-
-    def forward(self, x: LazyBuffer, weight: LazyBuffer) -> LazyBuffer:
-        self.x, self.weight = x, weight
+    def output(self, x: LazyBuffer, weight: LazyBuffer) -> LazyBuffer:
+        """Windows times kernels, summed."""
         batch, groups, (outputs, inputs, *kernel) = x.shape[0], self.groups, weight.shape
         n = len(kernel)
-        columns = self._columns()
+        columns = self._columns(x, weight.shape)
         counts = columns.shape[3 : 3 + n]
         full = (batch, groups, outputs // groups, *counts, inputs, *kernel)
         kernels = weight.reshape((1, groups, outputs // groups, *(1,) * n, inputs, *kernel))
         out = _contract(columns.expand(full), kernels.expand(full), tuple(range(3 + n, 4 + 2 * n)))
         return out.reshape((batch, outputs, *counts))
 
-    def _columns(self) -> LazyBuffer:
+    def weight(self, x: LazyBuffer, out: LazyBuffer, shape: tuple[sint, ...]) -> LazyBuffer:
+        """Windows times an output, summed over all places: the gradient of a weight of ``shape``."""
+        batch, groups, (outputs, inputs, *kernel) = x.shape[0], self.groups, shape
+        n = len(kernel)
+        columns = self._columns(x, shape)
+        counts = columns.shape[3 : 3 + n]
+        full = (batch, groups, outputs // groups, *counts, inputs, *kernel)
+        errors = out.reshape((batch, groups, outputs // groups, *counts, *(1,) * (1 + n))).expand(full)
+        return _contract(columns.expand(full), errors, (0, *range(3, 3 + n))).reshape(shape)
+
+    def input(self, out: LazyBuffer, weight: LazyBuffer, spatial: Sequence[sint], begin: Sequence[int]) -> LazyBuffer:
+        """An output put back where its windows were: the gradient of an input, of which ``spatial`` is wanted.
+
+        Args:
+          out: the output.
+          weight: the weight.
+          spatial: sizes of what is wanted.
+          begin: where that begins.
+        """
+        # A correlation again: the output, spread by the stride, with the kernels turned around.
+        batch, groups, (outputs, inputs, *kernel) = out.shape[0], self.groups, weight.shape
+        n = len(kernel)
+        reach = tuple(d * (k - 1) for k, d in zip(_ints(kernel), self.dilation, strict=True))
+        have = tuple((i - 1) * s + 1 for i, s in zip(out.shape[2:], self.stride, strict=True))
+        around = tuple((r - b, i + b - h) for r, b, i, h in zip(reach, begin, spatial, have, strict=True))
+        errors = windows(spread(out, self.stride, around), _ints(kernel), (1,) * n, self.dilation)
+        errors = errors.reshape((batch, groups, 1, outputs // groups, *spatial, *kernel))
+        turned = weight.flip(tuple(range(2, 2 + n)))
+        turned = turned.reshape((1, groups, outputs // groups, inputs, *(1,) * n, *kernel))
+        turned = turned.permute((0, 1, 3, 2, *range(4, 4 + 2 * n)))
+        full = (batch, groups, inputs, outputs // groups, *spatial, *kernel)
+        found = _contract(errors.expand(full), turned.expand(full), (3, *range(4 + n, 4 + 2 * n)))
+        return found.reshape((batch, groups * inputs, *spatial))
+
+    def _columns(self, x: LazyBuffer, weight: tuple[sint, ...]) -> LazyBuffer:
         """The windows as (batch, groups, 1, *counts, inputs, *kernel)."""
-        x, groups, (_, inputs, *kernel) = self.x, self.groups, self.weight.shape
+        groups, (_, inputs, *kernel) = self.groups, weight
         n = len(kernel)
         columns = windows(x, _ints(kernel), self.stride, self.dilation)
         counts = columns.shape[2 : 2 + n]
@@ -129,37 +188,57 @@ class Correlate(Function):
         columns = columns.permute((0, 1, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n)))
         return columns.reshape((x.shape[0], groups, 1, *counts, inputs, *kernel))
 
+
+class Correlate(Function):
+    """The output of a correlation: convolution, as neural networks mean it."""
+
+    __slots__ = ("form", "weight", "x")
+
+    def __init__(self, form: Correlation) -> None:
+        self.form = form
+
+    def forward(self, x: LazyBuffer, weight: LazyBuffer) -> LazyBuffer:
+        self.x, self.weight = x, weight
+        return self.form.output(x, weight)
+
     def backward(self, grad: LazyBuffer) -> Grads:
-        return self._grad_x(grad) if self.needs[0] else None, self._grad_weight(grad) if self.needs[1] else None
-
-    def _grad_weight(self, grad: LazyBuffer) -> LazyBuffer:
-        batch, groups, (outputs, inputs, *kernel) = self.x.shape[0], self.groups, self.weight.shape
-        n = len(kernel)
-        columns = self._columns()
-        counts = columns.shape[3 : 3 + n]
-        full = (batch, groups, outputs // groups, *counts, inputs, *kernel)
-        errors = grad.reshape((batch, groups, outputs // groups, *counts, *(1,) * (1 + n))).expand(full)
-        return _contract(columns.expand(full), errors, (0, *range(3, 3 + n))).reshape(self.weight.shape)
-
-    def _grad_x(self, grad: LazyBuffer) -> LazyBuffer:
-        # A correlation again: the errors, spread by the stride, with the kernels turned around.
-        batch, groups, (outputs, inputs, *kernel) = self.x.shape[0], self.groups, self.weight.shape
-        n, spatial = len(kernel), self.x.shape[2:]
-        reach = tuple(d * (k - 1) for k, d in zip(_ints(kernel), self.dilation, strict=True))
-        errors = spread(grad, self.stride)
-        after = tuple(i - have for i, have in zip(spatial, errors.shape[2:], strict=True))
-        errors = errors.pad(((0, 0), (0, 0), *zip(reach, after, strict=True)))
-        errors = windows(errors, _ints(kernel), (1,) * n, self.dilation)
-        errors = errors.reshape((batch, groups, 1, outputs // groups, *spatial, *kernel))
-        turned = self.weight.flip(tuple(range(2, 2 + n)))
-        turned = turned.reshape((1, groups, outputs // groups, inputs, *(1,) * n, *kernel))
-        turned = turned.permute((0, 1, 3, 2, *range(4, 4 + 2 * n)))
-        full = (batch, groups, inputs, outputs // groups, *spatial, *kernel)
-        out = _contract(errors.expand(full), turned.expand(full), (3, *range(4 + n, 4 + 2 * n)))
-        return out.reshape(self.x.shape)
+        x, weight = self.x, self.weight
+        return (
+            self.form.input(grad, weight, x.shape[2:], (0,) * (len(x.shape) - 2)) if self.needs[0] else None,
+            self.form.weight(x, grad, weight.shape) if self.needs[1] else None,
+        )
 
 
-def _ints(dims: list[sint]) -> Ints:
+class CorrelateTransposed(Function):
+    """The input of a correlation, of its output ``x``: transposed convolution.
+
+    Its gradients are a correlation of what is wanted with the weight, and the gradient of a correlation's weight.
+    """
+
+    __slots__ = ("begin", "form", "spatial", "weight", "x")
+
+    def __init__(self, form: Correlation, spatial: tuple[sint, ...], begin: Ints) -> None:
+        self.form, self.spatial, self.begin = form, spatial, begin
+
+    def forward(self, x: LazyBuffer, weight: LazyBuffer) -> LazyBuffer:
+        self.x, self.weight = x, weight
+        return self.form.input(x, weight, self.spatial, self.begin)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        x, weight, form = self.x, self.weight, self.form
+        whole = (
+            (i - 1) * s + d * (k - 1) + 1
+            for i, s, d, k in zip(x.shape[2:], form.stride, form.dilation, weight.shape[2:], strict=True)
+        )
+        after = (w - b - i for w, b, i in zip(whole, self.begin, self.spatial, strict=True))
+        errors = framed(grad, tuple(zip(self.begin, after, strict=True)))
+        return (
+            form.output(errors, weight) if self.needs[0] else None,
+            form.weight(errors, x, weight.shape) if self.needs[1] else None,
+        )
+
+
+def _ints(dims: Iterable[sint]) -> Ints:
     return tuple(int(dim) for dim in dims)
 
 
