@@ -80,6 +80,14 @@ class Tensor(Array):
     multinomial = ops.sampling.multinomial
     dropout = ops.sampling.dropout
 
+    # *** row-sparse tensors ***
+
+    coalesce = ops.row_sparse.coalesce
+    indices = ops.row_sparse.indices
+    values = ops.row_sparse.values
+    is_coalesced = ops.row_sparse.is_coalesced
+    to_dense = ops.row_sparse.to_dense
+
     # *** movement ***
 
     repeat = ops.repetition.repeat
@@ -126,6 +134,7 @@ class Tensor(Array):
     scatter = ops.gather_scatter.scatter
     scatter_add = ops.gather_scatter.scatter_add
     scatter_reduce = ops.gather_scatter.scatter_reduce
+    embedding = ops.row_sparse.embedding
     index_add = ops.index_update.index_add
     index_copy = ops.index_update.index_copy
     index_fill = ops.index_update.index_fill

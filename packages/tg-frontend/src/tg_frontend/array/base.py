@@ -5,7 +5,7 @@ The rest of the core are functions of this; :class:`~tg_frontend.array.Array` bi
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
@@ -15,7 +15,7 @@ from tg_lazy.trackers import writes_once
 from tg_shape import View, prod, sint
 
 from ..autograd.differentiation import MODE
-from ..autograd.functions import Function, Seen
+from ..autograd.functions import Function, RowSparse, Seen
 from ..autograd.hooks import Hooks
 from ..host import transfer
 from ..host.coerce import to_dtype
@@ -38,7 +38,8 @@ class Base:
     # _home: the memory, once a view shares it or it was written; _place: how a view sees the memory, while _lazy, whose
     # base is only where the value comes from, does not tell; _cut: no gradient flows to the memory
     __slots__ = (
-        "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_place", "_wants_grad", "grad",
+        "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_place", "_rows",
+        "_wants_grad", "grad",
     )  # fmt: skip
 
     _lazy: LazyBuffer
@@ -50,6 +51,7 @@ class Base:
     _place: LazyBuffer | None
     _cut: bool
     _hooks: Hooks  # set only where somebody asked for it
+    _rows: Rows  # set only where the tensor was row-sparse at first
 
     training: ClassVar[bool] = False
 
@@ -80,11 +82,59 @@ class Base:
         return self
 
     @classmethod
-    def _value(cls, lazy: LazyBuffer) -> Self:
-        """A tensor of this value, which may be that of other tensors: it shares no memory with them."""
+    def _value(cls, lazy: LazyBuffer | RowSparse) -> Self:
+        """A tensor of this value, which may be that of other tensors: it shares no memory with them.
+
+        Args:
+          lazy: the value: a node, or a :class:`RowSparse`.
+        """
+        if isinstance(lazy, RowSparse):
+            out = object.__new__(cls)
+            out.grad = out._ctx = None
+            out._wants_grad = out._cut = False
+            out._become_sparse(lazy)
+            return out
         out = cls._wrap(lazy)
         out._part()
         return out
+
+    # *** the rows of a sparse tensor ***
+
+    # A row-sparse tensor is like any other, and its node is the dense table, which nothing computes unless somebody
+    # asks for it. Its rows are tensors that exist beside it. It is not among those that exist itself: of what is to be
+    # overwritten, the rows are kept and not the table.
+
+    def _become_sparse(self, rows: RowSparse) -> None:
+        """Gives this tensor other content, of its shape and dtype."""
+        self._lazy, self._home, self._place = rows.dense(), None, None
+        self._rows = Rows(self._lazy, self._wrap(rows.index), self._wrap(rows.values), rows.coalesced)
+        Moves.number += 1
+
+    def _become_dense(self, lazy: LazyBuffer) -> None:
+        """Likewise; the tensor is row-sparse no more."""
+        self.lazydata = lazy
+        enlist(self)
+
+    def _row_sparse(self) -> RowSparse | None:
+        """The rows of a row-sparse tensor; None of others, and of one that was written to since."""
+        rows: Rows | None = getattr(self, "_rows", None)
+        if rows is None:
+            return None
+        if self.lazydata is not rows.dense:
+            del self._rows
+            return None
+        return RowSparse(rows.indices.lazydata, rows.values.lazydata, self.shape, rows.coalesced)
+
+    def _forget_rows(self) -> None:
+        """Makes a row-sparse tensor zero."""
+        rows = self._row_sparse()
+        assert rows is not None
+        self._become_sparse(rows.empty())
+
+    def _nodes(self) -> list[LazyBuffer]:
+        """What is to be in memory when this tensor is: its rows, if it is sparse."""
+        rows = self._row_sparse()
+        return [self.lazydata] if rows is None else [rows.index, rows.values]
 
     def _apply(self, function: Function, *others: Self) -> Self:
         """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
@@ -196,6 +246,8 @@ class Base:
                     if not home.direct:
                         self._place = proxy(lazy.shape)
                     self._home = home
+                    if hasattr(self, "_rows"):  # others may share the memory of the dense table from now on
+                        enlist(self)
         return home
 
     def _owns(self) -> bool:
@@ -384,6 +436,22 @@ class Base:
         """
         return self.numel() * self.dtype.itemsize
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only some rows are kept, as of the gradient of a table: all others are zero.
+
+        Such a tensor may stand wherever another one may; then the whole table is computed. Written to in place, it is
+        dense from then on.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> table = Tensor.ones(3, 2, requires_grad=True)
+          >>> _ = table.embedding(Tensor([1]), sparse=True).sum().backward()
+          >>> table.is_sparse, table.grad.is_sparse
+          (False, True)
+        """
+        return self._row_sparse() is not None
+
     def is_floating_point(self) -> bool:
         """Whether the elements are floats.
 
@@ -426,3 +494,19 @@ class Base:
 
 
 B = TypeVar("B", bound=Base)
+
+
+class Rows(NamedTuple):
+    """The rows of a sparse tensor.
+
+    Attributes:
+      dense: the node of the tensor while it is sparse.
+      indices: which rows.
+      values: what is there.
+      coalesced: whether each row is named once, in order.
+    """
+
+    dense: LazyBuffer
+    indices: Base
+    values: Base
+    coalesced: bool

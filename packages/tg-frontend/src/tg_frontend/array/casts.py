@@ -124,7 +124,8 @@ def to_(x: B, device: str | None) -> B:
         Device[name]
         x.lazydata = x.lazydata.copy_to(name)
         if x.grad is not None:
-            x.grad = to(x.grad, name)
+            rows = x.grad._row_sparse()
+            x.grad = to(x.grad, name) if rows is None else x._value(rows.copy_to(name))
     return x
 
 

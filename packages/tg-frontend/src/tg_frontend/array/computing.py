@@ -56,7 +56,7 @@ def realize(x: B, *others: B) -> B:
     for tensor in (x, *others):
         if tensor._ctx is not None:
             tensor._let_go()
-        wanted.append(tensor.lazydata)
+        wanted.extend(tensor._nodes())
     realize_all(wanted)
     return x
 

@@ -236,7 +236,7 @@ def backward(
             free(operands_first(x))
         return x
     order = operands_first(x, targets is not None)
-    found = differentiate(x, seed.lazydata, targets, order, fill=True)
+    found = differentiate(x, seed.lazydata, targets, order, fill=True, rows=True)
     for leaf, grad in found:
         assert isinstance(leaf, type(x))
         if reached is not None:
@@ -293,7 +293,7 @@ def gradient(
                 f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
             )
     order = operands_first(x, True)
-    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, targets, order)}
+    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, targets, order, rows=True)}
     if create_graph and MODE.recording and found:
         how = Expansion(x, seed, targets)
         for target in targets:

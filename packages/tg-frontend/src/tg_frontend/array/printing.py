@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..autograd.functions import RowSparse
+
 # numpy's rule for a power of ten: ten to the digits that a dtype keeps, eight at most; those of float16 for
 # narrower dtypes, which numpy has not. It compares in the dtype of the numbers (FloatingFormat, numpy 2.4).
 _LARGEST_PLAIN = {8: 1e8, 4: 1e6, 2: 1e3, 1: 1e3}
@@ -78,6 +80,9 @@ def set_printoptions(
 
 def text_of(tensor: Any) -> str:
     """The text of a tensor: its values, and what of dtype, device and requires_grad is not the default."""
+    rows = tensor._row_sparse()
+    if rows is not None:
+        return _text_of_rows(tensor, rows)
     found = _values(tensor)
     notes = []
     if isinstance(found, str):
@@ -103,8 +108,28 @@ def text_of(tensor: Any) -> str:
     return f"Tensor({body}{', ' if notes else ''}{inside})"
 
 
+def _text_of_rows(tensor: Any, rows: RowSparse) -> str:
+    """The text of a row-sparse tensor: which rows are there, and what they hold."""
+    lines = []
+    for name, lazy in (("indices", rows.index), ("values", rows.values)):
+        part, start = type(tensor)._value(lazy), f"Tensor({name}="
+        found = _values(part)
+        if isinstance(found, str):
+            lines.append(f"{name}=<{found}: shape {tuple(part.shape)}>")
+        else:
+            lines.append(f"{name}={_nested(*found, part.dtype, len(start))}")
+    notes = [f"shape=({', '.join(_size(dim) for dim in tensor.shape)}{',' if tensor.ndim == 1 else ''})"]
+    if tensor.dtype is not dtypes.default_float:
+        notes.append(f"dtype={tensor.dtype.name}")
+    if tensor.device != Device.canonicalize(None):
+        notes.append(f"device={tensor.device!r}")
+    return f"Tensor({lines[0]},\n       {lines[1]}, {', '.join(notes)})"
+
+
 def html_of(tensor: Any) -> str:
     """The HTML that a notebook shows: a table of a vector or matrix, the text of others."""
+    if tensor._row_sparse() is not None:
+        return f"<pre>{_escape(text_of(tensor))}</pre>"
     found = _values(tensor)
     about = f"shape {tuple(tensor.shape)}, {tensor.dtype.name}, {tensor.device}"
     if isinstance(found, str) or len(found[1]) not in (1, 2) or 0 in found[1]:

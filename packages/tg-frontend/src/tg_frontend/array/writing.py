@@ -9,7 +9,9 @@ from tg_lazy.trackers import writes_once
 from tg_shape import prod, sint
 
 from ..autograd.differentiation import MODE
-from ..autograd.functions import Contiguous, Put
+from ..autograd.functions import Contiguous, Put, RowSparse
+from ..autograd.functions.row_sparse import stretched
+from ..autograd.functions.updating import places
 from ..host import transfer
 from ..memory import disk
 from ..memory.realization import Moves
@@ -151,12 +153,24 @@ def store(x: B, new: B) -> None:
     write(x, (), new.lazydata)
 
 
-def accumulate(x: B, value: LazyBuffer) -> None:
-    """Adds a value, of this tensor's shape and dtype, in place.
+def accumulate(x: B, value: LazyBuffer | RowSparse) -> None:
+    """Adds a value, of this tensor's shape and dtype, in place. Rows that are added to a row-sparse tensor join it.
 
     Raises:
       RuntimeError: if several elements of the tensor are one place in memory.
     """
+    rows = x._row_sparse()
+    if isinstance(value, RowSparse):
+        if rows is not None:
+            x._become_sparse(rows.alu(Ops.ADD, value))  # type: ignore[arg-type]
+            return
+        if x.dtype.itemsize >= 4:
+            update_rows(x, value.index, value.values, Ops.ADD)
+            return
+        value = value.dense()  # rounded once
+    elif rows is not None and x._home is None:
+        x._become_dense(rows.added_to(value))
+        return
     with graph_lock:
         home = x._memory()
         total = x.lazydata.alu(Ops.ADD, value)
@@ -165,6 +179,28 @@ def accumulate(x: B, value: LazyBuffer) -> None:
             raise RuntimeError(_several(x.shape))
         if st.size != 0:
             home.write(st, total, computed=True)
+
+
+def update_rows(x: B, index: LazyBuffer, values: LazyBuffer, op: Ops | None = None) -> None:
+    """Combines rows of this tensor with values, in their order and in the tensor's memory: no other row is touched.
+
+    Args:
+      index: which rows, shape (m,); nothing is written for those out of range.
+      values: shape (m, …), of this tensor's dtype.
+      op: ADD, MUL or MAX; None to replace the rows.
+
+    Raises:
+      RuntimeError: if several elements of the tensor are one place in memory.
+    """
+    if 0 in values.shape or 0 in x.shape:
+        return
+    x._let_go()
+    with graph_lock:
+        home = x._memory()
+        st = (x._place or x.lazydata).st
+        if not writes_once(st):
+            raise RuntimeError(_several(x.shape))
+        home.update(places(st, 0, values.shape), stretched(index, values.shape), values, op)
 
 
 def write(x: B, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:

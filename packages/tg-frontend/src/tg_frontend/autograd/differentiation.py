@@ -6,11 +6,11 @@ from functools import partial
 from threading import local
 from typing import TypeVar
 
-from tg_lazy import ANOMALY, LazyBuffer, Ops, Scope
+from tg_lazy import ANOMALY, LazyBuffer, Scope
 from tg_lazy.graph.origin import BACKWARD
 
 from ..memory.home import Clock
-from .functions import Function, Grads, Same, Seen
+from .functions import Function, Grads, RowSparse, Same, Seen, summed
 from .hooks import Registered, called_back
 from .recording import Recorded, recorded
 
@@ -170,7 +170,7 @@ def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
 
 
 def differentiate(
-    root: Node, seed: V, targets: Sequence[Node] | None, order: Sequence[Node], fill: bool = False
+    root: Node, seed: V, targets: Sequence[Node] | None, order: Sequence[Node], fill: bool = False, rows: bool = False
 ) -> list[tuple[Node, V]]:
     """The gradient of ``root``, weighted with ``seed``, at the leaves that require one, or at ``targets``.
 
@@ -180,6 +180,7 @@ def differentiate(
       targets: tensors, which may leave it open whether they require a gradient; None for the leaves.
       order: what :func:`operands_first` says of ``root``; through what leaves it open, if there are targets.
       fill: whether tensors in between that asked for it keep their gradient.
+      rows: whether gradients may be row-sparse: :class:`RowSparse` in the place of nodes.
 
     Returns:
       The tensors that a gradient reaches, each with it; in the order in which the graph first meets them.
@@ -203,6 +204,8 @@ def differentiate(
             grad = called_back(node, grad, fill)
         if wanted and id(node) in wanted:
             kept[id(node)] = grad
+        if type(grad) is RowSparse:
+            grad = grad.dense()
         function: Any = node._ctx
         parents: Any = operands(function)
         required = function.needs
@@ -228,7 +231,7 @@ def differentiate(
                 number = id(parent)
                 before = grads.get(number)
                 if before is not None:
-                    part = before.alu(Ops.ADD, part)
+                    part = summed(before, part)
                 grads[number] = part
                 context = parent._ctx
                 if context is None or not (through_open or context.wanted):
@@ -239,8 +242,13 @@ def differentiate(
         grads |= {key: called_back(one, grads[key], fill) for key, one in ends.items()}
     if targets is not None:
         kept |= {key: grads[key] for key in wanted if key in grads}
-        return [(t, kept[id(t)]) for t in targets if id(t) in kept]
-    return [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
+        found = [(t, kept[id(t)]) for t in targets if id(t) in kept]
+    else:
+        found = [(leaf, grads[key]) for key, leaf in leaves.items() if key in grads]
+    if rows or again:
+        return found
+    dense: Any = [(t, grad.dense() if type(grad) is RowSparse else grad) for t, grad in found]
+    return dense  # type: ignore[no-any-return]
 
 
 def _told(node: Node, function: Function, grad: LazyBuffer) -> Grads:

@@ -94,4 +94,4 @@ def called_back(tensor: Any, grad: Any, fill: bool) -> Any:
         seen = other
     if fill and hooks.kept[0] and tensor._ctx is not None:
         tensor.grad = seen if tensor.grad is None else tensor.grad + seen
-    return type(grad)(seen) if recorded else seen.lazydata
+    return type(grad)(seen) if recorded else seen._row_sparse() or seen.lazydata

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tg_lazy import LazyBuffer
 
+    from ..autograd.functions import RowSparse
     from ..tensor import Tensor
 
     Needs: TypeAlias = Tensor | bool | None
@@ -60,8 +61,9 @@ class Grads:
         self._any: list[ref[Tensor]] = []
         self._exact: list[ref[Tensor]] = []
         self._found: list[Tensor] = []
-        # a constant is handed out anew: what is written to one tensor of it is not in the next
-        self._anew: list[tuple[ref[Tensor], LazyBuffer]] = []
+        # a constant is handed out anew: what is written to one tensor of it is not in the next. So are rows: a dense
+        # table that was made of those of one call is not that of the next
+        self._anew: list[tuple[ref[Tensor], LazyBuffer | RowSparse]] = []
         self._left: list[ref[Tensor]] = []
         self._grads: list[Tensor | None] = []
         for tensor, needs, changed, grad in changes:
@@ -71,7 +73,10 @@ class Grads:
             elif needs is not None:
                 self._exact.append(weak)
                 self._found.append(needs)
-            if changed and grad is not None and grad.lazydata.base.op in LEAVES:
+            rows = grad._row_sparse() if changed and grad is not None else None
+            if rows is not None and rows.index.is_realized and rows.values.is_realized:
+                self._anew.append((weak, rows))
+            elif changed and grad is not None and grad.lazydata.base.op in LEAVES:
                 self._anew.append((weak, grad.lazydata))
             elif changed:
                 self._left.append(weak)
@@ -110,10 +115,10 @@ class Grads:
             self._leave_anew()
 
     def _leave_anew(self) -> None:
-        for one, constant in self._anew:
+        for one, value in self._anew:
             tensor = one()
             if tensor is not None:
-                tensor.grad = type(tensor)._value(constant)
+                tensor.grad = type(tensor)._value(value)
 
 
 _grad_of = attrgetter("grad")

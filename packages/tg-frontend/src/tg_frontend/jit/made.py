@@ -134,10 +134,10 @@ class Made:
         found = []
         for tensor, _, _, grad in self.seen.gradients():
             base, storage = tensor.lazydata.base, tensor.lazydata.storage
-            if grad is None or grad.lazydata.is_realized or grad.lazydata.base.op in LEAVES or base in targets:
+            if grad is None or base in targets:
                 continue
             if storage is None or id(buffer_of(storage).base) not in written:
-                found.append(grad.lazydata)
+                found += [node for node in grad._nodes() if not (node.is_realized or node.base.op in LEAVES)]
         return found
 
     def check(self, result: Any) -> None:

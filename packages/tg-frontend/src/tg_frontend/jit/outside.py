@@ -16,6 +16,7 @@ from tg_runtime import uncaptured
 
 from ..memory.realization import Moves, live, reachable, realize_all
 from ..tensor import Tensor
+from .call import JitError
 from .grads import Change
 from .reach import Ways
 
@@ -65,6 +66,13 @@ class Observer:
         if id(tensor) in self.reached:
             return
         grad = self.reached[id(tensor)] = tensor.grad
+        if grad is not None and grad.is_sparse:
+            if self._had(tensor, grad):
+                raise JitError(
+                    f"TinyJit: the row-sparse gradient of a tensor of shape {tensor.shape} from before the call would "
+                    "grow with each replay: call zero_grad() before it, or make the gradient dense with to_dense()"
+                )
+            return
         if grad is not None and self.knew(grad) and not grad.lazydata.is_realized:
             with uncaptured():
                 grad._memory().settle()
@@ -72,6 +80,11 @@ class Observer:
             storage = grad.lazydata.storage
             assert storage is not None
             self._later.add(storage.root)
+
+    def _had(self, tensor: Tensor, grad: Tensor) -> bool:
+        """Whether a tensor had this gradient before the call."""
+        weak = self._grads.get(id(tensor))
+        return weak is not None and weak() is grad
 
     def look(self, outputs: Sequence[LazyBuffer]) -> None:
         """Notes what ``outputs`` use."""
@@ -117,8 +130,8 @@ class Observer:
             weak, grad = self._grads.get(id(tensor)), tensor.grad
             before = None if weak is None else weak()
             changed = (weak is not None) is not (grad is not None) or (grad is not None and before is not grad)
-            storage = None if before is None else before.lazydata.storage
-            used = storage is not None and storage.root in self.storages
+            storages = [] if before is None else [node.storage for node in before._nodes()]
+            used = any(storage is not None and storage.root in self.storages for storage in storages)
             if not (changed or used or id(tensor) in self.reached):
                 continue
             if used:

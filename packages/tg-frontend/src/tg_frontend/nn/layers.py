@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes
 
 from ..keywords import public
+from ..ops.row_sparse import padding_row
 from ..tensor import Tensor
 from .describing import described
 from .initial import for_lookups, for_sums
@@ -49,10 +50,17 @@ class Embedding:
     Args:
       vocab_size: number of rows.
       embed_size: length of a row.
+      padding_idx: a row that is zero at first, and gets no gradient; negative ones count from the end.
+      sparse: whether the gradient of the table is row-sparse: the rows that were looked up, and no others. Then a step
+        of ``nn.optim.SparseAdam``, or of ``nn.optim.SGD`` without momentum, touches no others either.
 
     Attributes:
       weight: shape (vocab_size, embed_size), uniform within sqrt(6 / (vocab_size + embed_size)) at first
         (Glorot and Bengio 2010, equation 16).
+
+    Raises:
+      TypeError: if ``padding_idx`` is no integer.
+      ValueError: if there is no row ``padding_idx``.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -60,16 +68,21 @@ class Embedding:
       (1, 3, 4)
     """
 
-    def __init__(self, vocab_size: int, embed_size: int) -> None:
-        self.vocab_size, self.embed_size = vocab_size, embed_size
+    def __init__(
+        self, vocab_size: int, embed_size: int, padding_idx: int | None = None, sparse: bool = False
+    ) -> None:
+        self.vocab_size, self.embed_size, self.sparse = vocab_size, embed_size, sparse
+        self.padding_idx = None if padding_idx is None else padding_row(padding_idx, vocab_size, "Embedding")
         self.weight = for_lookups(vocab_size, embed_size)
+        if self.padding_idx is not None:
+            self.weight[self.padding_idx] = 0
 
     def __call__(self, idx: Tensor) -> Tensor:
-        """The rows that ``idx``, of integers, names; zeros where it is out of range.
+        """The rows that ``idx``, of integers, names; zeros where it is out of range. See :meth:`Tensor.embedding`.
 
         Raises:
           TypeError: if ``idx`` holds no integers.
         """
         if not dtypes.is_int(idx.dtype):
             raise TypeError(f"Embedding: indices are integers, got a tensor of {idx.dtype.name}")
-        return self.weight[idx]
+        return self.weight.embedding(idx, self.padding_idx, self.sparse)

@@ -18,6 +18,7 @@ from .lookup import Take, TakeAlong
 from .memory import Cast, Contiguous, ContiguousBackward, Copy, Same
 from .movement import Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
+from .row_sparse import Lookup, RowSparse, row_dtype, summed
 from .scattering import Scatter, ScatterAdd, ScatterMax, ScatterProd
 from .unary import Abs, Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
 
@@ -39,6 +40,7 @@ __all__ = [
     "Fmod",
     "Function",
     "Grads",
+    "Lookup",
     "Max",
     "Maximum",
     "Mul",
@@ -53,6 +55,7 @@ __all__ = [
     "Relu",
     "Remainder",
     "Reshape",
+    "RowSparse",
     "Same",
     "Scatter",
     "ScatterAdd",
@@ -72,7 +75,9 @@ __all__ = [
     "Trunc",
     "Where",
     "held",
+    "row_dtype",
     "splat",
+    "summed",
     "total",
     "widened",
 ]

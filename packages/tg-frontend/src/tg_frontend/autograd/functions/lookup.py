@@ -25,7 +25,7 @@ def _positions(shape: tuple[sint, ...], axis: int, dtype: DType, device: str) ->
     return LazyBuffer.iota(dim, dtype, device).reshape(single).expand(shape)
 
 
-def _guarded(flat: LazyBuffer, index: LazyBuffer, bound: sint) -> LazyBuffer:
+def guarded(flat: LazyBuffer, index: LazyBuffer, bound: sint) -> LazyBuffer:
     """``flat`` where ``0 <= index < bound``, else -1, which reads as 0.
 
     The index is compared in its own type where that has more numbers than the type of ``flat``: narrowed, a position
@@ -41,7 +41,7 @@ def _guarded(flat: LazyBuffer, index: LazyBuffer, bound: sint) -> LazyBuffer:
 def _narrowed(index: LazyBuffer, bound: sint, dtype: DType) -> LazyBuffer:
     """Positions in ``dtype``; -1 for those that it has not."""
     narrow = index.cast(dtype)
-    return narrow if can_safe_cast(index.dtype, dtype) else _guarded(narrow, index, bound)
+    return narrow if can_safe_cast(index.dtype, dtype) else guarded(narrow, index, bound)
 
 
 def _scalar(like: LazyBuffer, value: sint) -> LazyBuffer:
@@ -51,7 +51,7 @@ def _scalar(like: LazyBuffer, value: sint) -> LazyBuffer:
     return single.reshape((1,) * len(like.shape)).expand(like.shape)
 
 
-def _put_back(grad: LazyBuffer, index: LazyBuffer, shape: tuple[sint, ...]) -> LazyBuffer:
+def put_back(grad: LazyBuffer, index: LazyBuffer, shape: tuple[sint, ...]) -> LazyBuffer:
     """What flows back to a table of ``shape`` (pre, n, post) from elements that were read at ``index`` (pre, m, post).
 
     Few of each row are compared with all positions, which shares the kernel of whoever uses the result.
@@ -92,11 +92,11 @@ class Take(Function):
         flat = row
         if post != 1:
             flat = row.alu(Ops.MUL, _scalar(row, post)).alu(Ops.ADD, _positions(out, 2, dtype, x.device))
-        return x.gather(_guarded(flat, place, n))
+        return x.gather(guarded(flat, place, n))
 
     def backward(self, grad: LazyBuffer) -> Grads:
         m = self.index.shape[0]
-        return _put_back(grad, self.index.reshape((1, m, 1)).expand(grad.shape), self.shape), None
+        return put_back(grad, self.index.reshape((1, m, 1)).expand(grad.shape), self.shape), None
 
 
 class TakeAlong(Function):
@@ -115,7 +115,7 @@ class TakeAlong(Function):
         base = _positions(wide.shape, 0, dtype, x.device)
         row = base.alu(Ops.MUL, _scalar(base, n)).alu(Ops.ADD, wide)
         flat = row.alu(Ops.MUL, _scalar(row, post)).alu(Ops.ADD, _positions(wide.shape, 2, dtype, x.device))
-        return x.gather(_guarded(flat, index, n))
+        return x.gather(guarded(flat, index, n))
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        return _put_back(grad, self.index, self.shape), None
+        return put_back(grad, self.index, self.shape), None

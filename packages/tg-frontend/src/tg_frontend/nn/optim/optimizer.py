@@ -1,16 +1,16 @@
-"""Optimisers: SGD, Adam, AdamW."""
+"""What optimisers share, and several as one."""
 
 from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_runtime import capturing
 
-from ..autograd.differentiation import MODE, Switch
-from ..keywords import public
-from ..memory.realization import realize_all
-from ..tensor import Tensor
-from .describing import described
-from .state import load_state_dict
+from ...autograd.differentiation import MODE, Switch
+from ...keywords import public
+from ...memory.realization import realize_all
+from ...tensor import Tensor
+from ..describing import described
+from ..state import load_state_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +82,9 @@ class Optimizer:
         # in memory of their own from the start: else the first step would have other kernels than all that follow
         realize_all([param.lazydata for param in self.params])
         self.lr = Tensor([lr], device=self.device, dtype=dtypes.float32, requires_grad=False)
+
+    row_sparse: bool = False
+    """Whether :meth:`_step` takes row-sparse gradients as they are; if not, they are refused."""
 
     settings: tuple[str, ...] = ()
     """Attributes with numbers that are part of a recorded step: a TinyJit records anew when one was changed."""
@@ -174,6 +177,8 @@ class Optimizer:
         for param in self.params:
             if set_to_none:
                 param.grad = None
+            elif param.grad is not None and param.grad.is_sparse:
+                param.grad._forget_rows()
             elif param.grad is not None:
                 param.grad.assign(0)
 
@@ -190,7 +195,7 @@ class Optimizer:
           are not kept, which spares a recorded step their memory.
 
         Raises:
-          RuntimeError: if no parameter has a gradient.
+          RuntimeError: if no parameter has a gradient, or one has a row-sparse gradient that is not taken.
 
         Example:
           >>> from tg_frontend import Tensor, nn
@@ -204,6 +209,14 @@ class Optimizer:
         ready = [(param, param.grad) for param in self.params if param.grad is not None]
         if not ready:
             raise RuntimeError(f"{type(self).__name__}: no parameter has a gradient; call backward() before step()")
+        if not self.row_sparse:
+            for param, gradient in ready:
+                if gradient.is_sparse:
+                    raise RuntimeError(
+                        f"{type(self).__name__}: {self._called(param)} has a row-sparse gradient, which this optimiser "
+                        "cannot take: use nn.optim.SparseAdam or nn.optim.SGD for it, or make the gradient dense, "
+                        "param.grad = param.grad.to_dense()"
+                    )
         with Switch(MODE, "recording", False):
             changed = self._step(ready)
         return [*changed, *(param for param, _ in ready), *self.buffers]
@@ -224,6 +237,11 @@ class Optimizer:
           Tensor([0.5, 1. ], requires_grad=True)
         """
         realize_all([tensor.lazydata for tensor in self.schedule_step()])
+
+    def _called(self, param: Tensor) -> str:
+        """A parameter, for messages."""
+        number = next(n for n, one in enumerate(self.params) if one is param)
+        return f"parameter {number}, of shape {param.shape},"
 
     def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
         """Assigns to the parameters; returns the other tensors that it assigned to."""
@@ -298,157 +316,3 @@ class OptimizerGroup(Optimizer):
           [(2,)]
         """
         return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
-
-
-@public
-class SGD(Optimizer):
-    """Gradient descent with momentum, as PyTorch has it.
-
-    Args:
-      params: see :class:`Optimizer`.
-      lr: learning rate.
-      momentum: share of the last step's velocity that is kept.
-      weight_decay: times the parameter, added to its gradient.
-      nesterov: look ahead along the velocity.
-
-    Raises:
-      ValueError: for ``nesterov`` without momentum, or a negative number.
-
-    Example:
-      >>> from tg_frontend import Tensor, nn
-      >>> weight = Tensor([1.0, 2.0])
-      >>> optimizer = nn.optim.SGD([weight], lr=0.25, momentum=0.5)
-      >>> for _ in range(2):
-      ...     optimizer.zero_grad()
-      ...     loss = (weight * weight).sum().backward()
-      ...     optimizer.step()
-      >>> weight
-      Tensor([0., 0.], requires_grad=True)
-    """
-
-    def __init__(
-        self,
-        params: Sequence[Tensor],
-        lr: float = 0.001,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
-        super().__init__(params, lr)
-        if momentum < 0 or weight_decay < 0 or (nesterov and momentum == 0):
-            raise ValueError(f"SGD: momentum {momentum}, weight_decay {weight_decay}, nesterov {nesterov}")
-        self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
-        self.b = [self._state(param) for param in self.params] if momentum else []
-
-    settings = ("momentum", "weight_decay", "nesterov")
-
-    def _named(self) -> dict[str, Tensor]:
-        return {f"state.{n}.momentum_buffer": b for n, b in enumerate(self.b)}
-
-    def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        velocity = {id(param): b for param, b in zip(self.params, self.b, strict=False)}
-        changed = []
-        for param, gradient in ready:
-            wide = param.detach().cast(dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32)
-            step = gradient.cast(wide.dtype)
-            if self.weight_decay:
-                step = step + wide * self.weight_decay
-            if self.momentum:
-                b = velocity[id(param)]
-                b.assign(b * self.momentum + step)
-                changed.append(b)
-                step = step + b * self.momentum if self.nesterov else b
-            param.assign((wide - step * self.lr.cast(wide.dtype)).cast(param.dtype))
-        return changed
-
-
-@public
-class AdamW(Optimizer):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
-
-    Args:
-      params: see :class:`Optimizer`.
-      lr: learning rate.
-      b1: share of the running mean of the gradient that is kept.
-      b2: share of the running mean of its square that is kept.
-      eps: added to the root of the mean square.
-      weight_decay: times learning rate and parameter, taken off the parameter.
-
-    Raises:
-      ValueError: if ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
-
-    Example:
-      >>> from tg_frontend import Tensor, nn
-      >>> weight = Tensor([1.0, 2.0])
-      >>> optimizer = nn.optim.AdamW([weight], lr=0.25, weight_decay=0.5)
-      >>> _ = (weight * weight).sum().backward()
-      >>> optimizer.step()
-      >>> weight.round(4)
-      Tensor([0.625, 1.5  ], requires_grad=True)
-    """
-
-    def __init__(
-        self,
-        params: Sequence[Tensor],
-        lr: float = 0.001,
-        b1: float = 0.9,
-        b2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None:
-        super().__init__(params, lr)
-        if not 0 <= b1 < 1 or not 0 <= b2 < 1 or eps < 0 or weight_decay < 0:
-            raise ValueError(f"{type(self).__name__}: b1 {b1}, b2 {b2}, eps {eps}, weight_decay {weight_decay}")
-        self.b1, self.b2, self.eps, self.weight_decay = b1, b2, eps, weight_decay
-        # 1 less the powers of b1 and b2 so far, by a recurrence that keeps all their digits: tensors, so that a TinyJit
-        # follows them
-        self.b1_c = Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
-        self.b2_c = Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
-        self.m = [self._state(param) for param in self.params]
-        self.v = [self._state(param) for param in self.params]
-
-    settings = ("b1", "b2", "eps", "weight_decay")
-
-    def _named(self) -> dict[str, Tensor]:
-        out = {"param_groups.0.bias_correction1": self.b1_c, "param_groups.0.bias_correction2": self.b2_c}
-        for n, (m, v) in enumerate(zip(self.m, self.v, strict=True)):
-            out |= {f"state.{n}.exp_avg": m, f"state.{n}.exp_avg_sq": v}
-        return out
-
-    def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        state = {id(param): (m, v) for param, m, v in zip(self.params, self.m, self.v, strict=True)}
-        self.b1_c.assign(self.b1_c * self.b1 + (1 - self.b1))
-        self.b2_c.assign(self.b2_c * self.b2 + (1 - self.b2))
-        changed = [self.b1_c, self.b2_c]
-        for param, gradient in ready:
-            m, v = state[id(param)]
-            g = gradient.cast(m.dtype)
-            m.assign(m * self.b1 + g * (1 - self.b1))
-            v.assign(v * self.b2 + g * g * (1 - self.b2))
-            changed += [m, v]
-            wide, lr = param.detach().cast(m.dtype), self.lr.cast(m.dtype)
-            # Both corrections belong to numbers, so that an element takes one root and one division.
-            rate, scale = lr / self.b1_c.cast(m.dtype), self.b2_c.cast(m.dtype).rsqrt()
-            kept = wide * (1 - lr * self.weight_decay) if self.weight_decay else wide
-            param.assign((kept - m / (v.sqrt() * scale + self.eps) * rate).cast(param.dtype))
-        return changed
-
-
-@public
-class Adam(AdamW):
-    """Adam (Kingma and Ba, 2015): :class:`AdamW` without weight decay.
-
-    Example:
-      >>> from tg_frontend import Tensor, nn
-      >>> weight = Tensor([1.0, 2.0])
-      >>> optimizer = nn.optim.Adam([weight], lr=0.25)
-      >>> _ = (weight * weight).sum().backward()
-      >>> optimizer.step()
-      >>> weight.round(4)
-      Tensor([0.75, 1.75], requires_grad=True)
-    """
-
-    def __init__(
-        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
-    ) -> None:
-        super().__init__(params, lr, b1, b2, eps, 0.0)
