@@ -16,13 +16,15 @@ from tg_hcq.hostq import MEMORY, HostQueue, HostQueueAllocator, HostQueueDevice,
 from tg_hcq.hostq.executor import Opcode
 from tg_runtime import BufferOptions, DeviceError, OutOfMemory
 
+VISIBLE = BufferOptions(device_visible=True)
+
 STAGING = HostQueueAllocator.staging_nbytes
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 63, STAGING - 1, STAGING, STAGING + 1, 7 * STAGING + 5])
 def test_copies_through_staging(device: HostQueueDevice, nbytes: int) -> None:
     data = random.Random(nbytes).randbytes(nbytes)
-    buffer = device.allocator.alloc(nbytes)
+    buffer = device.allocator.alloc(nbytes, VISIBLE)
     scratch = bytearray(data)
     device.allocator.copyin(buffer, memoryview(scratch))
     scratch[:] = bytes(nbytes)  # the source may change as soon as copyin returns
@@ -38,7 +40,7 @@ def test_copies_wait_for_kernels(device: HostQueueDevice) -> None:
         ctypes.memset(address, 7, 64)
 
     program = HostQueueProgram.from_callable(device, "slow", slow, 1)
-    buffer = device.allocator.alloc(64)
+    buffer = device.allocator.alloc(64, VISIBLE)
     program(buffer)
     out = bytearray(64)
     device.allocator.copyout(memoryview(out), buffer)
@@ -51,7 +53,7 @@ def test_copies_wait_for_kernels(device: HostQueueDevice) -> None:
 
 def test_the_host_copies_where_there_is_no_copy_queue(device: HostQueueDevice) -> None:
     device.allocator.attach(device.timeline, HostQueue, None)
-    buffer = device.allocator.alloc(100)
+    buffer = device.allocator.alloc(100, VISIBLE)
     device.allocator.copyin(buffer, memoryview(bytes(range(100))))
     out = bytearray(100)
     device.allocator.copyout(memoryview(out), buffer)
@@ -59,7 +61,7 @@ def test_the_host_copies_where_there_is_no_copy_queue(device: HostQueueDevice) -
 
 
 def test_sizes_that_do_not_match(device: HostQueueDevice) -> None:
-    buffer = device.allocator.alloc(64)
+    buffer = device.allocator.alloc(64, VISIBLE)
     with pytest.raises(ValueError, match="copyin: 65 bytes"):
         device.allocator.copyin(buffer, memoryview(bytes(65)))
     with pytest.raises(ValueError, match="copyout: 65 bytes"):
@@ -70,7 +72,7 @@ def test_sizes_that_do_not_match(device: HostQueueDevice) -> None:
 
 
 def test_sub_buffers_share_memory(device: HostQueueDevice) -> None:
-    whole = device.allocator.alloc(256)
+    whole = device.allocator.alloc(256, VISIBLE)
     part = device.allocator.offset(device.allocator.offset(whole, 100, 64), 10, 32)
     device.allocator.copyin(part, memoryview(b"0123456789"))
     view = device.allocator.as_buffer(whole, 256)
@@ -80,7 +82,7 @@ def test_sub_buffers_share_memory(device: HostQueueDevice) -> None:
 
 def test_peers_copy_without_the_host(device: HostQueueDevice, make_device: Callable[..., HostQueueDevice]) -> None:
     other = make_device("HOSTQ:1")
-    ours, theirs = device.allocator.alloc(128), other.allocator.alloc(128)
+    ours, theirs = device.allocator.alloc(128, VISIBLE), other.allocator.alloc(128, VISIBLE)
     for round_ in range(20):
         data = bytes([round_] * 128)
         device.allocator.copyin(ours, memoryview(data))
@@ -89,7 +91,7 @@ def test_peers_copy_without_the_host(device: HostQueueDevice, make_device: Calla
         out = bytearray(128)
         other.allocator.copyout(memoryview(out), theirs)  # and so does who reads the destination
         assert out == data
-    assert device.allocator.transfer(ours, device.allocator.alloc(128), 128, device.allocator)
+    assert device.allocator.transfer(ours, device.allocator.alloc(128, VISIBLE), 128, device.allocator)
     device.synchronize()
     assert bytes(ours.host_view().bytes()) == bytes(128)
 
@@ -98,7 +100,7 @@ def test_strangers_are_left_to_the_host(device: HostQueueDevice, make_device: Ca
     class Stranger(HostQueueAllocator):
         peer_group = "elsewhere"
 
-    buffer = device.allocator.alloc(64)
+    buffer = device.allocator.alloc(64, VISIBLE)
     assert not device.allocator.transfer(buffer, buffer, 64, Stranger("X"))
     with pytest.raises(DeviceError, match="X: the allocator is not attached"):
         Stranger("X").copyin(buffer, memoryview(bytes(1)))
@@ -106,18 +108,18 @@ def test_strangers_are_left_to_the_host(device: HostQueueDevice, make_device: Ca
 
 def test_freed_memory_serves_again_unless_somebody_looks_at_it(device: HostQueueDevice) -> None:
     allocator = device.allocator
-    first = allocator.alloc(5000)
+    first = allocator.alloc(5000, VISIBLE)
     address = first.address
-    allocator.free(first, 5000)
-    again = allocator.alloc(5000)
+    allocator.free(first, 5000, VISIBLE)
+    again = allocator.alloc(5000, VISIBLE)
     assert again.address == address
     view = allocator.export(again, 5000)
     assert view is not None
     view[:3] = b"abc"
-    allocator.free(again, 5000)
+    allocator.free(again, 5000, VISIBLE)
     del first, again
     gc.collect()
-    other = allocator.alloc(5000)
+    other = allocator.alloc(5000, VISIBLE)
     assert other.address != address
     assert bytes(view[:3]) == b"abc"
 
@@ -164,14 +166,14 @@ def test_memory_pressure_waits_for_what_was_given_back(device: HostQueueDevice) 
     allocator = Scarce("HOSTQ")
     allocator.attach(device.timeline, HostQueue, None)
     gate = device.new_signal()
-    buffer = allocator.alloc(900_000)
+    buffer = allocator.alloc(900_000, VISIBLE)
     with device.submission() as queue:
         queue.wait(gate, 1).write(buffer.address, range(1000))
-    allocator.free(buffer, 900_000)
+    allocator.free(buffer, 900_000, VISIBLE)
     threading.Timer(0.05, lambda: setattr(gate, "value", 1)).start()
-    assert allocator.alloc(800_000)  # the cache is emptied, and then the device waited for
+    assert allocator.alloc(800_000, VISIBLE)  # the cache is emptied, and then the device waited for
     with pytest.raises(OutOfMemory, match=r"781\.25 KiB held"):
-        allocator.alloc(800_000)
+        allocator.alloc(800_000, VISIBLE)
 
 
 def test_memory_of_the_caller(device: HostQueueDevice) -> None:
@@ -189,10 +191,10 @@ def test_memory_of_the_caller(device: HostQueueDevice) -> None:
 def test_out_of_memory() -> None:
     device = HostQueueDevice("HOSTQ:9", memory_limit=16 << 20)
     with pytest.raises(OutOfMemory, match=r"HOSTQ:9: out of memory: 32.00 MiB asked"):
-        device.allocator.alloc(32 << 20)
-    kept = device.allocator.alloc(8 << 20)
+        device.allocator.alloc(32 << 20, VISIBLE)
+    kept = device.allocator.alloc(8 << 20, VISIBLE)
     device.allocator.free(kept, 8 << 20)
-    assert device.allocator.alloc(9 << 20)  # the cache is given back first
+    assert device.allocator.alloc(9 << 20, VISIBLE)  # the cache is given back first
     device.close()
 
 

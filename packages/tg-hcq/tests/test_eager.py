@@ -12,9 +12,10 @@ from tg_dtype import dtypes
 from tg_hcq.core import native as code
 from tg_hcq.core import replay as replays
 from tg_hcq.hostq import HostQueueDevice, HostQueueProgram
-from tg_runtime import DeviceError
+from tg_runtime import BufferOptions, DeviceError
 from tg_runtime.device.launch import Launch
 
+VISIBLE = BufferOptions(device_visible=True)
 SCALARS = (dtypes.int8, dtypes.uint32, dtypes.int64, dtypes.uint64, dtypes.bool)
 LIMITS = ((-128, 127), (0, 2**32 - 1), (-(2**63), 2**63 - 1), (0, 2**64 - 1))
 
@@ -36,7 +37,7 @@ def test_what_differs_arrives_while_earlier_launches_are_held(one: HostQueueDevi
         one, "note", lambda *values: seen.append(values), 2, SCALARS[:4], core_id=True
     )
     rng, expected = random.Random(1), []
-    bufs = [one.allocator.alloc(64) for _ in range(5)]
+    bufs = [one.allocator.alloc(64, VISIBLE) for _ in range(5)]
     for _ in range(20):
         gate = one.new_signal()
         with one.submission() as queue:
@@ -65,7 +66,7 @@ def test_blocks_of_arguments_come_round_again(one: HostQueueDevice) -> None:
 
 def test_refusals_say_what_a_single_launch_says(one: HostQueueDevice) -> None:
     program = HostQueueProgram.from_callable(one, "note", lambda *_: None, 1, (dtypes.int32,))
-    memory = one.allocator.alloc(64)
+    memory = one.allocator.alloc(64, VISIBLE)
     program(memory, vals=(1,))
     for bufs, vals, said in (
         ((memory,), (2**31,), "kernel scalar 0: 2147483648 does not fit int32"),

@@ -16,6 +16,9 @@ from tg_hcq import ArgsLayout, DeviceFault, DeviceTimeout, HCQBuffer
 from tg_hcq.hostq import MEMORY, HostQueue, HostQueueDevice, HostQueueProgram
 from tg_hcq.hostq.executor import Opcode
 from tg_hcq.hostq.memory import HostMemory
+from tg_runtime import BufferOptions
+
+VISIBLE = BufferOptions(device_visible=True)
 
 
 def at(buffer: HCQBuffer) -> int:
@@ -25,7 +28,7 @@ def at(buffer: HCQBuffer) -> int:
 
 def test_the_ring_wraps_around(make_device: Callable[..., HostQueueDevice]) -> None:
     device = make_device(ring_words=37)  # no packet fits evenly, so that packets are cut by the end of the ring
-    memory, done = device.allocator.alloc(64), device.new_signal()
+    memory, done = device.allocator.alloc(64, VISIBLE), device.new_signal()
     for i in range(1, 300):
         queue = HostQueue().write(at(memory), [i, i + 1, i + 2]).copy(at(memory) + 16, at(memory), 12)
         queue.signal(done, i).submit(device)
@@ -52,7 +55,7 @@ def test_a_full_ring_holds_the_submitter(make_device: Callable[..., HostQueueDev
 
 def test_more_words_than_the_ring_holds_want_binding(make_device: Callable[..., HostQueueDevice]) -> None:
     device = make_device(ring_words=64)
-    memory, done = device.allocator.alloc(1024), device.new_signal()
+    memory, done = device.allocator.alloc(1024, VISIBLE), device.new_signal()
 
     def long_queue() -> HostQueue:
         return HostQueue().write(at(memory), range(200)).signal(done, 1)
@@ -102,7 +105,7 @@ def test_faults(device: HostQueueDevice, build: Callable[[HostQueue], object], m
 
 
 def test_a_misaligned_signal_is_a_fault(device: HostQueueDevice) -> None:
-    memory = device.allocator.alloc(64)
+    memory = device.allocator.alloc(64, VISIBLE)
     queue = HostQueue()
     queue._signal(at(memory) + 4, 1)
     queue.submit(device)
@@ -111,7 +114,7 @@ def test_a_misaligned_signal_is_a_fault(device: HostQueueDevice) -> None:
 
 
 def test_a_fault_in_a_bound_queue_says_where(device: HostQueueDevice) -> None:
-    memory = device.allocator.alloc(64)
+    memory = device.allocator.alloc(64, VISIBLE)
     queue = HostQueue().write(at(memory), [1]).write(UNMAPPED, [1]).bind(device).submit(device)
     with pytest.raises(DeviceFault, match=r"bound queue at 0x[0-9a-f]+, word 4: WRITE: 4 bytes at 0x1000"):
         device.new_signal().wait(1)
@@ -155,7 +158,7 @@ def test_kernels_with_a_bad_buffer_or_grid(device: HostQueueDevice) -> None:
         program(HCQBuffer(UNMAPPED, 4), wait=True)
     device.reset()
     with pytest.raises(DeviceFault, match="no grid was launched on 2 x 1"):
-        program(device.allocator.alloc(64), global_size=(2, 1, 1), wait=True)
+        program(device.allocator.alloc(64, VISIBLE), global_size=(2, 1, 1), wait=True)
 
 
 def test_a_core_id_counts_the_work_groups(device: HostQueueDevice) -> None:
@@ -171,7 +174,7 @@ def test_scalars_of_every_dtype(device: HostQueueDevice) -> None:
     seen: list[float] = []
     kinds = (dtypes.int8, dtypes.float64, dtypes.uint16, dtypes.float32, dtypes.int64, dtypes.uint8, dtypes.uint64)
     program = HostQueueProgram.from_callable(device, "f", lambda *values: seen.extend(values), 1, kinds)
-    buffer = device.allocator.alloc(64)
+    buffer = device.allocator.alloc(64, VISIBLE)
     values: Any = (-5, 1.25, 65535, 0.5, -(2**63), 255, 2**64 - 1)  # programs promise to take integers; this one more
     program(buffer, vals=values, wait=True)
     assert seen == [at(buffer), *values]
@@ -184,7 +187,7 @@ def test_c_functions_run_too(device: HostQueueDevice) -> None:
     entry = ctypes.cast(libc.memset, ctypes.c_void_p).value
     assert entry is not None
     memset = HostQueueProgram(device, "memset", entry, ArgsLayout(1, (dtypes.int32, dtypes.uint64)))
-    buffer = device.allocator.alloc(64)
+    buffer = device.allocator.alloc(64, VISIBLE)
     memset(buffer, vals=(0xAB, 10), wait=True)
     assert bytes(buffer.host_view().bytes()[:12]) == b"\xab" * 10 + b"\0\0"
 
@@ -241,6 +244,7 @@ import time
 from tg_hcq import ArgsLayout
 from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
 from tg_runtime import DeviceError
+
 device = HostQueueDevice("HOSTQ")
 def endless(address):
     while True:

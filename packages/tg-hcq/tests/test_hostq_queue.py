@@ -15,7 +15,10 @@ from tg_hcq import DeviceTimeout, HCQBuffer
 from tg_hcq.core.queue import SERIAL
 from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
 from tg_hcq.hostq.executor import Opcode
+from tg_runtime import BufferOptions
 from tg_shape import Variable
+
+VISIBLE = BufferOptions(device_visible=True)
 
 ADDRESS = 2**64 - 1
 
@@ -43,7 +46,7 @@ def scale(device: HostQueueDevice) -> HostQueueProgram:
 
 
 def test_every_command(device: HostQueueDevice) -> None:
-    a, b = device.allocator.alloc(64), device.allocator.alloc(64)
+    a, b = device.allocator.alloc(64, VISIBLE), device.allocator.alloc(64, VISIBLE)
     done, clock = device.new_signal(), device.new_signal()
     a.host_view("I").write(0, struct.pack("16I", *range(16)))
     queue = HostQueue().memory_barrier().copy(at(b) + 4, at(a), 32).write(at(b) + 40, (7, 0xFFFFFFFF))
@@ -57,7 +60,7 @@ def test_every_command(device: HostQueueDevice) -> None:
 
 
 def test_poll_holds_until_the_bits_match(device: HostQueueDevice) -> None:
-    flag, done = device.allocator.alloc(64), device.new_signal()
+    flag, done = device.allocator.alloc(64, VISIBLE), device.new_signal()
     HostQueue().poll(at(flag), 0x20, mask=0xF0).signal(done, 1).submit(device)
     flag.host_view("I")[0] = 0x1F
     with pytest.raises(DeviceTimeout):
@@ -102,7 +105,7 @@ def test_queues_of_two_devices_wait_for_each_other(
     device: HostQueueDevice, make_device: Callable[..., HostQueueDevice]
 ) -> None:
     other = make_device("HOSTQ:1")
-    a, b = device.allocator.alloc(64), other.allocator.alloc(64)
+    a, b = device.allocator.alloc(64, VISIBLE), other.allocator.alloc(64, VISIBLE)
     first, second = device.new_signal(), other.new_signal()
     b_queue = HostQueue().wait(first, 1).copy(at(b), at(a), 64).signal(second, 1).submit(other)
     a_queue = HostQueue().write(at(a), range(16)).signal(first, 1).wait(second, 1).write(at(a), [99])
@@ -112,7 +115,7 @@ def test_queues_of_two_devices_wait_for_each_other(
 
 
 def test_a_queue_is_executed_in_order(device: HostQueueDevice) -> None:
-    memory, done = device.allocator.alloc(4096), device.new_signal()
+    memory, done = device.allocator.alloc(4096, VISIBLE), device.new_signal()
     queue = HostQueue()
     for i in range(1000):
         queue.write(at(memory), [i]).copy(at(memory) + 4, at(memory), 4)
@@ -136,7 +139,7 @@ def test_words_that_do_not_fit(device: HostQueueDevice) -> None:
 
 
 def test_fields_of_a_word(device: HostQueueDevice) -> None:
-    n, memory = Variable("n", 0, 15), device.allocator.alloc(64)
+    n, memory = Variable("n", 0, 15), device.allocator.alloc(64, VISIBLE)
     queue = HostQueue().write(at(memory), [0xABCD0000])
     queue.put_field(len(queue) - 1, n, 4, 4)
     queue.put_field(len(queue) - 1, 5, 8, 4)
@@ -154,10 +157,10 @@ def test_replay_a_thousand_times_with_other_addresses_and_scalars(device: HostQu
     program = scale(device)
     dest, src = Variable("dest", 0, ADDRESS), Variable("src", 0, ADDRESS)
     n, factor = Variable("n", 1, 8), Variable("factor", -1000, 1000)
-    inputs, outputs = [[device.allocator.alloc(64) for _ in range(3)] for _ in range(2)]
+    inputs, outputs = [[device.allocator.alloc(64, VISIBLE) for _ in range(3)] for _ in range(2)]
     for k, buffer in enumerate(inputs):
         buffer.host_view("I").write(0, struct.pack("8i", *(10 * k + i for i in range(8))))
-    block = device.allocator.alloc(program.layout_of(2, 2).nbytes)
+    block = device.allocator.alloc(program.layout_of(2, 2).nbytes, VISIBLE)
     args = program.fill_args((HCQBuffer(dest, 64), HCQBuffer(src, 64)), (n, factor * 2), block)
     queue = HostQueue()
     with device.timeline.recording(queue):
@@ -182,7 +185,7 @@ def test_replays_in_flight_do_not_see_one_anothers_values(device: HostQueueDevic
     seen: list[int] = []
     gate, value = device.new_signal(), Variable("value", 0, 10_000)
     program = HostQueueProgram.from_callable(device, "note", seen.append, 0, (dtypes.int32,))
-    args = program.fill_args((), (value,), device.allocator.alloc(64))
+    args = program.fill_args((), (value,), device.allocator.alloc(64, VISIBLE))
     queue = HostQueue().wait(gate, 1).exec(program, args).bind(device)
     queue.submit(device, {value: 1})
     device.timeout_ms = 60
@@ -199,7 +202,7 @@ def test_replays_in_flight_do_not_see_one_anothers_values(device: HostQueueDevic
 
 
 def test_only_changed_words_are_patched(device: HostQueueDevice) -> None:
-    memory = device.allocator.alloc(64)
+    memory = device.allocator.alloc(64, VISIBLE)
     a, b = Variable("a", 0, 2**31), Variable("b", 0, 2**31)
     queue = HostQueue().write(at(memory), (a, b, 3)).bind(device)
     queue.submit(device, {a: 1, b: 2})
@@ -208,7 +211,7 @@ def test_only_changed_words_are_patched(device: HostQueueDevice) -> None:
 
 
 def test_a_refused_submit_sends_nothing(device: HostQueueDevice) -> None:
-    memory, n = device.allocator.alloc(64), Variable("n", 0, 5)
+    memory, n = device.allocator.alloc(64, VISIBLE), Variable("n", 0, 5)
     queue = HostQueue().write(at(memory), [n])
     with pytest.raises(ValueError, match="no value for variable n"):
         queue.submit(device)
@@ -224,7 +227,7 @@ def test_a_refused_submit_sends_nothing(device: HostQueueDevice) -> None:
 
 
 def test_a_sealed_queue_is_closed(device: HostQueueDevice, make_device: Callable[..., HostQueueDevice]) -> None:
-    memory = device.allocator.alloc(64)
+    memory = device.allocator.alloc(64, VISIBLE)
     queue = HostQueue().write(at(memory), [1]).submit(device)
     with pytest.raises(ValueError, match="submitted or bound to HOSTQ"):
         queue.write(at(memory), [2])
@@ -239,7 +242,7 @@ def test_a_queue_may_be_submitted_again(device: HostQueueDevice) -> None:
     count: list[int] = []
     program = HostQueueProgram.from_callable(device, "count", lambda: count.append(1), 0)
     loose = HostQueue().exec(program, program.fill_args(()))
-    bound = HostQueue().exec(program, program.fill_args((), (), device.allocator.alloc(64))).bind(device)
+    bound = HostQueue().exec(program, program.fill_args((), (), device.allocator.alloc(64, VISIBLE))).bind(device)
     for _ in range(20):
         loose.submit(device)
         bound.submit(device)
@@ -250,7 +253,7 @@ def test_a_queue_may_be_submitted_again(device: HostQueueDevice) -> None:
 
 
 def test_a_bound_queue_may_be_dropped_in_flight(device: HostQueueDevice) -> None:
-    done, memory = device.new_signal(), device.allocator.alloc(64)
+    done, memory = device.new_signal(), device.allocator.alloc(64, VISIBLE)
     for i in range(50):
         queue = HostQueue()
         for _ in range(20):
@@ -275,7 +278,7 @@ def test_the_collector_may_run_on_the_devices_own_thread(device: HostQueueDevice
         dying = HostQueueProgram.from_callable(device, "dying", lambda: None, 0)
         queue = HostQueue()
         with device.timeline.recording(queue):
-            queue.wait(gate, 1).exec(dying, dying.fill_args((), (), device.allocator.alloc(64)))
+            queue.wait(gate, 1).exec(dying, dying.fill_args((), (), device.allocator.alloc(64, VISIBLE)))
         device.timeline.replay(queue.bind(device))
         rubbish += [queue, dying, device.new_signal()]
         gate.value = 1

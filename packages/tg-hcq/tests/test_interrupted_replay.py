@@ -15,7 +15,10 @@ from tg_hcq import DeviceFault, DeviceTimeout, HCQSignal
 from tg_hcq.core import native as code
 from tg_hcq.core import replay as replays
 from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
+from tg_runtime import BufferOptions
 from tg_shape import Variable
+
+VISIBLE = BufferOptions(device_visible=True)
 
 N = Variable("n", 0, 10_000)
 BOTH = pytest.mark.parametrize("native", [True, False], ids=["native", "python"])
@@ -29,7 +32,7 @@ class Recorded:
         program = HostQueueProgram.from_callable(device, "note", self.log.append, 0, (dtypes.int32,))
         self.queue = HostQueue()
         with device.timeline.recording(self.queue):
-            self.queue.exec(program, program.fill_args((), (N,), device.allocator.alloc(64)))
+            self.queue.exec(program, program.fill_args((), (N,), device.allocator.alloc(64, VISIBLE)))
         if bound:
             self.queue.bind(device)
 

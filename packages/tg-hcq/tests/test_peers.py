@@ -8,6 +8,8 @@ from tg_hcq import HCQBuffer
 from tg_hcq.hostq import HostQueue, HostQueueAllocator, HostQueueDevice
 from tg_runtime import BufferOptions, DeviceError
 
+VISIBLE = BufferOptions(device_visible=True)
+
 
 class Noting(HostQueueAllocator):
     """Notes what is mapped for its device."""
@@ -74,7 +76,7 @@ def test_devices_of_other_groups(pair: tuple[Noting, Noting]) -> None:
 def test_several_copy_queues() -> None:
     device = HostQueueDevice("HOSTQ:2", copy_queues=3)
     assert list(device.queues) == ["compute", "copy", "copy1", "copy2"]
-    memory, signals = device.allocator.alloc(64), [device.new_signal() for _ in range(3)]
+    memory, signals = device.allocator.alloc(64, VISIBLE), [device.new_signal() for _ in range(3)]
     queues = [device.queues[name]() for name in ("copy", "copy1", "copy2")]
     assert isinstance(memory.address, int)
     # each waits for the one after it: they can only be executed side by side

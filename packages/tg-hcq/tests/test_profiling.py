@@ -9,8 +9,10 @@ import pytest
 from tg_dtype import dtypes
 from tg_hcq.hostq import HostQueueDevice
 from tg_lazy import LazyBuffer, Ops, Storage
-from tg_runtime import Buffer, DeviceError, ExecItem, capture, profile, realize
+from tg_runtime import Buffer, BufferOptions, DeviceError, ExecItem, capture, profile, realize
 from tg_runtime.testing.trace import check_nesting, spans
+
+VISIBLE = BufferOptions(device_visible=True)
 
 
 def _work() -> LazyBuffer:
@@ -57,7 +59,7 @@ def test_kernels_and_graphs_are_on_the_host_clock(tmp_path: Path) -> None:
 def test_copies_have_a_track_of_their_own(tmp_path: Path) -> None:
     device = HostQueueDevice("HOSTQ:8")
     try:
-        block = device.allocator.alloc(3 << 20)
+        block = device.allocator.alloc(3 << 20, VISIBLE)
         with profile(tmp_path / "t.json") as recorded:
             device.allocator.copyin(block, memoryview(bytes(3 << 20)))
             device.allocator.copyout(memoryview(bytearray(100)), block)

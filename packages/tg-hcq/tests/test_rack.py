@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tg_hcq import ContentLost, HCQBuffer, HCQCompiled, HWQueue
+from tg_hcq import MMIO, ContentLost, HCQBuffer, HCQCompiled, HWQueue
 from tg_hcq.hostq import HostQueueDevice, HostQueueProgram
 from tg_hcq.testing import FaultRack, rack
 
@@ -47,7 +47,8 @@ class Silent(HostQueueDevice):
         for allocation in self.allocator.allocations.live():
             opaque = allocation.opaque()
             if opaque is not None and not allocation.options.host:
-                opaque.host_view().bytes()[:1] = b"?"
+                assert isinstance(opaque.address, int)
+                MMIO(opaque.address, 1)[0] = ord("?")
         super().reset()
 
 

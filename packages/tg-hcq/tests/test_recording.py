@@ -20,7 +20,10 @@ from tg_hcq.core.dependences import Use
 from tg_hcq.core.recording import Copy, Kernel, Recording
 from tg_hcq.hostq import HostQueueDevice, HostQueueProgram
 from tg_hcq.hostq.executor import Opcode
+from tg_runtime import BufferOptions
 from tg_shape import Variable
+
+VISIBLE = BufferOptions(device_visible=True)
 
 MakeDevice = Callable[..., HostQueueDevice]
 SEED = Variable("seed", 0, 1000)
@@ -41,7 +44,7 @@ class World:
 
     def __init__(self, devices: list[HostQueueDevice], rng: random.Random, slow: bool) -> None:
         self.devices, self.rng = devices, rng
-        self.blocks = [[device.allocator.alloc(4 * INTS) for _ in range(BLOCKS)] for device in devices]
+        self.blocks = [[device.allocator.alloc(4 * INTS, VISIBLE) for _ in range(BLOCKS)] for device in devices]
         self.steps: list[Kernel | Copy] = []
         self.model: list[tuple[int, ...]] = []
 
@@ -131,7 +134,7 @@ def test_random_steps_do_what_they_do_one_by_one(
 def test_no_barrier_where_nothing_depends(make_device: MakeDevice) -> None:
     device = make_device()
     program = HostQueueProgram.from_callable(device, "nothing", lambda *_: None, 1)
-    buffers = [device.allocator.alloc(64) for _ in range(5)]
+    buffers = [device.allocator.alloc(64, VISIBLE) for _ in range(5)]
     steps = [Kernel(program, [b], (), (1, 1, 1), (1, 1, 1), [use(b, True)]) for b in buffers + buffers]
     recording = Recording(steps)
     recording.submit({})
@@ -143,7 +146,7 @@ def test_no_barrier_where_nothing_depends(make_device: MakeDevice) -> None:
 
 def test_copies_overlap_kernels(make_device: MakeDevice) -> None:
     device = make_device()
-    a, b, c = (device.allocator.alloc(64) for _ in range(3))
+    a, b, c = (device.allocator.alloc(64, VISIBLE) for _ in range(3))
     b.host_view("I")[0] = 7
 
     def until_copied(address: int) -> None:

@@ -19,6 +19,8 @@ from tg_hcq.hostq import MEMORY, HostQueue, HostQueueDevice, HostQueueProgram
 from tg_runtime import Buffer, BufferOptions, Device, DeviceError
 from tg_shape import Variable
 
+VISIBLE = BufferOptions(device_visible=True)
+
 MIB = 1 << 20
 
 
@@ -28,7 +30,7 @@ def at(buffer: HCQBuffer) -> int:
 
 
 def put(device: HostQueueDevice, data: bytes) -> HCQBuffer:
-    buffer = device.allocator.alloc(len(data))
+    buffer = device.allocator.alloc(len(data), VISIBLE)
     device.allocator.copyin(buffer, memoryview(data))
     return buffer
 
@@ -87,14 +89,14 @@ class Waiter:
 
 def works(device: HostQueueDevice) -> bool:
     """Whether new work runs: copies and a kernel."""
-    source, dest = put(device, bytes(range(100))), device.allocator.alloc(100)
+    source, dest = put(device, bytes(range(100))), device.allocator.alloc(100, VISIBLE)
     add_one(device)(dest, source, vals=(100,), wait=True)
     return get(device, dest, 100) == bytes(range(1, 101))
 
 
 def assert_lost(device: HostQueueDevice, buffer: HCQBuffer) -> None:
     program = add_one(device)
-    other = device.allocator.alloc(64)
+    other = device.allocator.alloc(64, VISIBLE)
     uses: list[Callable[[], object]] = [
         lambda: buffer.address, lambda: buffer.offset(0, 1), buffer.host_view, lambda: buffer.lend(1),
         lambda: get(device, buffer, 1), lambda: device.allocator.copyin(buffer, memoryview(b"x")),
@@ -119,7 +121,7 @@ def test_during_a_copy_to_the_device(device: HostQueueDevice) -> None:
 
 
 def test_during_a_small_copy_that_nobody_waits_for(device: HostQueueDevice) -> None:
-    buffer = device.allocator.alloc(64)
+    buffer = device.allocator.alloc(64, VISIBLE)
     with held(device):
         device.allocator.copyin(buffer, memoryview(b"c" * 64))
     assert_lost(device, buffer)
@@ -135,7 +137,7 @@ def test_during_a_copy_to_the_host(device: HostQueueDevice) -> None:
 
 
 def test_before_a_kernel(device: HostQueueDevice) -> None:
-    source, dest = put(device, b"x" * 64), device.allocator.alloc(64)
+    source, dest = put(device, b"x" * 64), device.allocator.alloc(64, VISIBLE)
     part = dest.offset(8, 8)
     with held(device):
         add_one(device)(dest, source, vals=(64,))
@@ -164,7 +166,7 @@ def test_while_a_kernel_runs(device: HostQueueDevice) -> None:
         time.sleep(0.1)
 
     program = HostQueueProgram.from_callable(device, "slow", slow, 1)
-    dest = device.allocator.alloc(64)
+    dest = device.allocator.alloc(64, VISIBLE)
     program(dest)
     assert begun.wait(10)
     device.reset()
@@ -173,7 +175,7 @@ def test_while_a_kernel_runs(device: HostQueueDevice) -> None:
 
 
 def test_what_was_done_is_kept(device: HostQueueDevice) -> None:
-    source, dest = put(device, b"x" * 64), device.allocator.alloc(64)
+    source, dest = put(device, b"x" * 64), device.allocator.alloc(64, VISIBLE)
     add_one(device)(dest, source, vals=(64,))
     device.synchronize()
     device.reset()
@@ -250,12 +252,13 @@ def test_while_a_bound_queue_waits_for_its_last_submission(device: HostQueueDevi
 
 def test_a_recorded_queue_does_not_read_what_was_lost(device: HostQueueDevice) -> None:
     program = add_one(device)
-    source, dest, other = put(device, b"x" * 64), device.allocator.alloc(64), device.allocator.alloc(64)
+    dest, other = device.allocator.alloc(64, VISIBLE), device.allocator.alloc(64, VISIBLE)
+    source = put(device, b"x" * 64)
 
     def recorded(dest: HCQBuffer, source: HCQBuffer) -> HostQueue:
         queue = HostQueue()
         with device.timeline.recording(queue):
-            queue.exec(program, program.fill_args((dest, source), (64,), device.allocator.alloc(64)))
+            queue.exec(program, program.fill_args((dest, source), (64,), device.allocator.alloc(64, VISIBLE)))
         return queue.bind(device)
 
     first, second, harmless = recorded(dest, source), recorded(other, dest), recorded(other, source)
@@ -274,7 +277,7 @@ def test_buffers_that_a_replay_names_are_lost_too(device: HostQueueDevice) -> No
     source, dest = put(device, b"x" * 64), put(device, b"z" * 64)
     queue = HostQueue()
     with device.timeline.recording(queue):
-        block = device.allocator.alloc(64)
+        block = device.allocator.alloc(64, VISIBLE)
         queue.exec(program, program.fill_args((HCQBuffer(address, 64), source), (64,), block))
     with held(device):
         device.timeline.replay(queue.bind(device), {address: at(dest)}, writes=[dest])
@@ -284,7 +287,7 @@ def test_buffers_that_a_replay_names_are_lost_too(device: HostQueueDevice) -> No
 def test_while_counting_begins_again(make_device: Callable[..., HostQueueDevice]) -> None:
     device = make_device(timeline_limit=3)
     program = add_one(device)
-    source, dest = put(device, b"x" * 64), device.allocator.alloc(64)
+    source, dest = put(device, b"x" * 64), device.allocator.alloc(64, VISIBLE)
     device.synchronize()
     for repeat in range(3):
         gate = device.new_signal()
@@ -295,7 +298,7 @@ def test_while_counting_begins_again(make_device: Callable[..., HostQueueDevice]
         device.reset()
         assert isinstance(waiter.ended(), DeviceFault)
         device.allocator.free(dest, 64)
-        dest = device.allocator.alloc(64)
+        dest = device.allocator.alloc(64, VISIBLE)
         program(dest, source, vals=(64,))
         assert get(device, dest, 64) == b"y" * 64, repeat
 
@@ -306,9 +309,9 @@ def test_with_argument_blocks_in_use(device: HostQueueDevice) -> None:
     blocks = device.kernargs._segment_nbytes // 64
     with held(device):
         for _ in range(blocks // 8):
-            program(device.allocator.alloc(64), source, vals=(64,))
+            program(device.allocator.alloc(64, VISIBLE), source, vals=(64,))
     for _ in range(blocks // 8):
-        program(device.allocator.alloc(64), source, vals=(64,))
+        program(device.allocator.alloc(64, VISIBLE), source, vals=(64,))
     assert works(device)
 
 
@@ -326,7 +329,7 @@ def test_with_memory_on_its_way_back(device: HostQueueDevice) -> None:
 
 
 def test_lost_memory_can_be_freed_and_is_not_used_again(device: HostQueueDevice) -> None:
-    buffer = device.allocator.alloc(4096)
+    buffer = device.allocator.alloc(4096, VISIBLE)
     address = at(buffer)
     with held(device):
         device.allocator.copyin(buffer, memoryview(bytes(4096)))
@@ -409,7 +412,7 @@ def test_resets_at_any_moment_of_any_work(make_device: Callable[..., HostQueueDe
             try:
                 n = rng.choice((1, 63, 64, 1000, 3 * MIB // 2))
                 data = rng.randbytes(n)
-                source, dest = put(device, data), device.allocator.alloc(n)
+                source, dest = put(device, data), device.allocator.alloc(n, VISIBLE)
                 if n <= 1000:
                     add_one(device)(dest, source, vals=(n,))
                     expected = bytes((byte + 1) % 256 for byte in data)

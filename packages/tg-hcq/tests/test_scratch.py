@@ -7,18 +7,20 @@ import pytest
 from tg_hcq import HCQBuffer
 from tg_hcq.core.scratch import ADDRESS, NBYTES, Scratch
 from tg_hcq.hostq import MEMORY, HostQueue, HostQueueDevice, HostQueueProgram
-from tg_runtime import OutOfMemory
+from tg_runtime import BufferOptions, OutOfMemory
+
+VISIBLE = BufferOptions(device_visible=True)
 
 
 def test_recorded_queues_follow_it(device: HostQueueDevice) -> None:
     seen: list[int] = []
     scratch = device.scratch
     program = HostQueueProgram.from_callable(device, "spill", seen.append, 1)
-    sizes, queue = device.allocator.alloc(64), HostQueue()
+    sizes, queue = device.allocator.alloc(64, VISIBLE), HostQueue()
     assert isinstance(sizes.address, int)
     with device.timeline.recording(queue):
         scratch.use(queue)
-        args = program.fill_args((HCQBuffer(ADDRESS, 0),), (), device.allocator.alloc(64))
+        args = program.fill_args((HCQBuffer(ADDRESS, 0),), (), device.allocator.alloc(64, VISIBLE))
         queue.write(sizes.address, [NBYTES % 2**31]).exec(program, args)
     queue.bind(device)
     asked = (4096, 4097, 100, 1_000_003, 1_000_004)

@@ -17,7 +17,9 @@ from tg_hcq.core import system as system_module
 from tg_hcq.core.fence import CODE, fence
 from tg_hcq.core.system import HUGE_PAGE, real_system, software_interfaces
 from tg_hcq.hostq import HostQueueDevice
-from tg_runtime import DevEntry, DeviceError, DeviceUnavailable, parse_dev
+from tg_runtime import BufferOptions, DevEntry, DeviceError, DeviceUnavailable, parse_dev
+
+VISIBLE = BufferOptions(device_visible=True)
 
 SYSTEM = System()
 PAGE = mmap.PAGESIZE
@@ -210,7 +212,7 @@ def test_dev_chooses_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told is not None and "no interface MOCKNVK" in told
     device = HostQueueDevice("HOSTQ:6", chosen)
     before = machine.asked
-    device.allocator.alloc(1 << 20)
+    device.allocator.alloc(1 << 20, VISIBLE)
     assert machine.asked - before == 1 << 20 and device.system is machine
     device.close()
 

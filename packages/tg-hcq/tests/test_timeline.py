@@ -8,9 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from tg_dtype import dtypes
-from tg_hcq import DeviceTimeout, Timeline
+from tg_hcq import DeviceTimeout, System, Timeline
 from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
+from tg_runtime import BufferOptions, DeviceError
 from tg_shape import Variable
+
+VISIBLE = BufferOptions(device_visible=True)
 
 
 def test_submissions_to_two_queues_happen_in_order(device: HostQueueDevice) -> None:
@@ -48,7 +51,7 @@ def test_recorded_queues_replay_across_the_limit(make_device: Callable[..., Host
     program = HostQueueProgram.from_callable(device, "note", log.append, 0, (dtypes.int32,))
     queue = HostQueue()
     with device.timeline.recording(queue):
-        queue.exec(program, program.fill_args((), (n,), device.allocator.alloc(64)))
+        queue.exec(program, program.fill_args((), (n,), device.allocator.alloc(64, VISIBLE)))
     queue.bind(device)
     for i in range(0, 40, 2):
         device.timeline.replay(queue, {n: i})
@@ -117,3 +120,25 @@ def test_many_threads_submit_at_once(make_device: Callable[..., HostQueueDevice]
 def test_limits_that_cannot_be(device: HostQueueDevice, limit: int) -> None:
     with pytest.raises(ValueError, match="limit"):
         Timeline(device, limit)
+
+
+class Elsewhere(System):
+    """A system that says which process this is."""
+
+    number = 17
+
+    @property
+    def process_id(self) -> int:
+        return self.number
+
+
+def test_whose_process_it_is_the_system_says() -> None:
+    system = Elsewhere()
+    device = HostQueueDevice("HOSTQ", system=system)
+    device.synchronize()
+    system.number = 18
+    with pytest.raises(DeviceError, match="opened before this process was forked"):
+        device.synchronize()
+    system.number = 17
+    device.synchronize()
+    device.close()

@@ -19,6 +19,7 @@ from .patch import PatchTable
 from .replay import Counter, Replay
 from .ring import Ring
 from .signal import HCQSignal, SignalOwner
+from .system import System
 
 Dims = tuple[sint, sint, sint]
 
@@ -52,6 +53,10 @@ class QueueDevice(SignalOwner, Protocol):
     """
 
     generation: int
+
+    @property
+    def system(self) -> System:
+        """What the device asks of the operating system."""
 
     @property
     def queue_memory(self) -> QueueMemory:

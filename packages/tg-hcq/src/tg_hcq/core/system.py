@@ -91,6 +91,7 @@ class System:
     """
 
     page_nbytes: int = mmap.PAGESIZE
+    _getpid = staticmethod(os.getpid)  # kept: modules are gone when the interpreter ends, and devices are closed then
 
     # files
 
@@ -271,7 +272,7 @@ class System:
     @property
     def process_id(self) -> int:
         """The number of this process."""
-        return os.getpid()
+        return self._getpid()
 
 
 @cache

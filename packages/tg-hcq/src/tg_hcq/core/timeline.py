@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -53,7 +52,8 @@ class Timeline:
         self.lock = fork_safe_lock()
         self.epoch = 0
         self.pending = Pending(self.reached)
-        self._process, self._getpid = os.getpid(), os.getpid  # kept: modules are gone when the interpreter ends
+        self._system = device.system
+        self._process = self._system.process_id
 
     @property
     def value(self) -> int:
@@ -63,7 +63,7 @@ class Timeline:
     @property
     def ours(self) -> bool:
         """Whether this process opened the device, and may so touch what the device reads."""
-        return self._process == self._getpid()
+        return self._process == self._system.process_id
 
     def require(self) -> None:
         """Does nothing in the process that opened the device.

@@ -8,7 +8,6 @@ any C function.
 from __future__ import annotations
 
 import ctypes
-import os
 import weakref
 from array import array
 from collections import Counter
@@ -156,7 +155,10 @@ class HostQueueAllocator(HCQAllocator):
             view = MEMORY.allocate(nbytes, self._system, access, options.contiguous)
         meta = view.address, view.nbytes
         self.mapped[meta] += 1
-        return HCQBuffer(view.address, nbytes, view.view(0, nbytes), meta, mappings={self.peer_group})
+        # as a card's: the host sees what was asked for with that, and else nothing
+        seen = options.host or options.device_visible or options.external_ptr is not None
+        window = view.view(0, nbytes) if seen else None
+        return HCQBuffer(view.address, nbytes, window, meta, mappings={self.peer_group})
 
     def _unmap(self, opaque: HCQBuffer, options: BufferOptions) -> None:
         meta = opaque.meta
@@ -303,7 +305,7 @@ class HostQueueDevice(HCQCompiled):
         renderer, compiler = _code_generation(entry)
         self._executors: dict[str, HostExecutor] = {}
         allocator = HostQueueAllocator(device, memory_limit, system)
-        self._close = weakref.finalize(self, _close, os.getpid(), self._executors, allocator.mapped)
+        self._close = weakref.finalize(self, _close, system, system.process_id, self._executors, allocator.mapped)
         super().__init__(
             device,
             allocator,
@@ -436,8 +438,10 @@ def _code_generation(entry: DevEntry) -> tuple[Renderer | None, Compiler | None]
     return type(cpu.renderer)(replace(cpu.renderer.target, threads=1)), cpu.compiler
 
 
-def _close(process: int, executors: dict[str, HostExecutor], mapped: Counter[tuple[int, int]]) -> None:
-    if os.getpid() != process:  # the threads are the parent's, and so is what they left locked
+def _close(
+    system: System, process: int, executors: dict[str, HostExecutor], mapped: Counter[tuple[int, int]]
+) -> None:
+    if system.process_id != process:  # the threads are the parent's, and so is what they left locked
         return
     if _stop(executors):
         return  # what a kernel uses stays
