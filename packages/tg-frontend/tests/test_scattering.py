@@ -154,6 +154,22 @@ def test_bincount() -> None:
             assert np.allclose(got, np.bincount(x, weights, minlength=least))
 
 
+@pytest.mark.parametrize("n", [1, 16 * 37 - 1, 16 * 37, 16 * 37 + 3, 5003])
+def test_counts_of_many_elements_for_few_positions(n: int) -> None:
+    """They are counted in parts, of which the last may be shorter."""
+    rng = np.random.default_rng(n)
+    values = rng.integers(0, 37, n).astype(np.uint8)
+    values[-1] = 36
+    weights = rng.standard_normal(n)
+    assert Tensor(values).bincount().tolist() == np.bincount(values).tolist()
+    found = Tensor(values).bincount(weights=Tensor(weights))
+    assert found.dtype.name == "float64"
+    np.testing.assert_allclose(found.numpy(), np.bincount(values, weights), atol=1e-12)
+    floats = (rng.standard_normal(n) * 3).astype(np.float32)
+    expected = np.histogram(floats, 37, (-4.0, 4.0))[0]
+    assert np.abs(Tensor(floats).histogram(37, range=(-4.0, 4.0))[0].numpy() - expected).sum() <= 2, "at edges"
+
+
 def test_histograms() -> None:
     rng = np.random.default_rng(7)
     x = rng.standard_normal(1009).astype(np.float32)

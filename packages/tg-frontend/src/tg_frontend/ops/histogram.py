@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from tg_dtype import DType, dtypes
+from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A
 from ..array.axes import iota
-from .updating import update
+from ..array.positions import signed
+from ..autograd.functions.updating import updated
+
+_PARTS = 8
+"""Parts that are counted apart, so that several threads count. It does not depend on the machine: neither do sums."""
+_FEWEST = 2
+"""Elements of a part for each position, at the least: else adding up the parts takes as long as counting."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ def bincount(x: A, weights: A | None = None, minlength: int = 0) -> A:
             raise ValueError(f"bincount: element {int(x.min().item())} is negative")
         length = max(length, greatest + 1)
     dtype = _summed(weights)
-    return _counts(x, 1 if weights is None else weights.cast(dtype), length, dtype)
+    return _counts(x, None if weights is None else weights.cast(dtype), length, dtype)
 
 
 def histc(x: A, bins: int = 100, min: float = 0, max: float = 0) -> A:
@@ -81,7 +88,7 @@ def histc(x: A, bins: int = 100, min: float = 0, max: float = 0) -> A:
         raise TypeError(f"histc: floats are wanted, got a tensor of {x.dtype.name}; cast it")
     low, high = _bounds(x, bins, min, max, 1.0, "histc")
     place = _bin_of(x.flatten(), bins, low, high)
-    return _counts(place, 1, bins, dtypes.int32).cast(x.dtype)
+    return _counts(place, None, bins, dtypes.int32).cast(x.dtype)
 
 
 def histogram(
@@ -116,7 +123,7 @@ def histogram(
     low, high = _bounds(x, bins, *(range or (0.0, 0.0)), 0.5, "histogram")
     place = _bin_of(x.flatten(), bins, low, high)
     if weight is None:
-        counts = _counts(place, 1, bins, dtypes.int32).cast(x.dtype)
+        counts = _counts(place, None, bins, dtypes.int32).cast(x.dtype)
     else:
         counts = _counts(place, weight.flatten().cast(x.dtype), bins, x.dtype)
     if density:
@@ -132,10 +139,19 @@ def _summed(weights: Any) -> DType:
     return found if found in (dtypes.float32, dtypes.float64) else dtypes.float64
 
 
-def _counts(place: A, each: Any, length: int, dtype: DType) -> A:
-    """What goes to each position, added up."""
-    zeros = iota(type(place), length, dtypes.int32, place.device).cast(dtype) * 0
-    return update(zeros, place, each) if length else zeros
+def _counts(place: A, each: A | None, length: int, dtype: DType) -> A:
+    """What goes to each position, 1 for each element or ``each``: of many in parts, then added up over the parts."""
+    n, at = place.shape[0], signed(place, length)
+    rows = _PARTS if length and isinstance(n, int) and n >= _FEWEST * _PARTS * length else 1
+    if rows > 1 and n % rows:
+        widths = ((0, -n % rows),)
+        at, each = at.pad(widths, value=-1), None if each is None else each.pad(widths)
+    shape = (rows, at.shape[0] // rows)
+    part = dtypes.int32 if each is None and rows > 1 and shape[1] <= dtypes.max(dtypes.int32) else dtype
+    value = LazyBuffer.const(1, part, shape, at.device) if each is None else each.lazydata.reshape(shape)
+    table = LazyBuffer.const(0, part, (rows, length), at.device)
+    sums = place._value(updated(table, 1, at.lazydata.reshape(shape), value, Ops.ADD))
+    return sums.sum(0, dtype=dtype) if rows > 1 else sums.reshape((length,))
 
 
 def _bounds(x: A, bins: int, low: float, high: float, margin: float, what: str) -> tuple[float, float]:
