@@ -8,7 +8,7 @@ from tg_lazy import LazyBuffer, Ops
 from ..array.array import A
 from ..array.axes import iota
 from ..array.positions import signed
-from ..autograd.functions.updating import updated
+from ..autograd.functions.parallel_updates import updated
 
 _PARTS = 8
 """Parts that are counted apart, so that several threads count. It does not depend on the machine: neither do sums."""
