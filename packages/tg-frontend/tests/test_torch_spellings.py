@@ -188,3 +188,22 @@ def test_arguments_without_effect_and_those_that_are_refused() -> None:
         given: dict[str, Any] = {name: True}
         with pytest.raises(TypeError, match=rf"relu\(\) takes no '{name}'"):
             x.relu(**given)
+
+
+def test_windows_do_not_lie_in_the_padding_alone() -> None:
+    x = Tensor(f(1, 1, 5, 7))
+    assert x.max_pool2d(3, 1, padding=2).shape == (1, 1, 7, 9)
+    for pool in (x.max_pool2d, x.avg_pool2d):
+        with pytest.raises(ValueError, match="padding alone"):
+            pool(3, 1, padding=(0, 3))
+
+
+def test_equal_distances_from_either_end() -> None:
+    for start, stop, steps in ((0.1, 0.7, 7), (-3, 11, 101), (5, 5, 2), (2.5, -1.5, 3), (1, 2, 1)):
+        got = Tensor.linspace(start, stop, steps).numpy()
+        same(Tensor(got), np.linspace(start, stop, steps), 1e-6)
+        assert got[0] == np.float32(start) and (steps == 1 or got[-1] == np.float32(stop))
+    whole = Tensor.linspace(123456789, 123456789 + 7 * 1000003, 8, dtype="int64")
+    assert whole.tolist() == [123456789 + i * 1000003 for i in range(8)]
+    with pytest.raises(TypeError, match="bounds are numbers"):
+        Tensor.linspace(Tensor([0.0, 1.0]), Tensor([2.0, 3.0]), 2)  # type: ignore[arg-type]

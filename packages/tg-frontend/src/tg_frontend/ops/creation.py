@@ -145,6 +145,9 @@ def _as_leaf(x: A, requires_grad: bool | None) -> A:
     return out if requires_grad is None else out.requires_grad_(requires_grad)
 
 
+_EXACT_IN_FLOAT32 = 1 << 24
+
+
 def arange(
     cls: type[A],
     start: Any,
@@ -213,6 +216,7 @@ def linspace(
     """``steps`` values in equal distances from ``start`` to ``stop``, both included.
 
     Raises:
+      TypeError: if a bound is no number.
       ValueError: if ``steps`` is negative, or the dtype is bool.
 
     Example:
@@ -222,13 +226,20 @@ def linspace(
     """
     if not isinstance(steps, int) or steps < 0:
         raise ValueError(f"linspace: {steps!r} is not a number of steps")
+    for value in (start, stop):
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"linspace: bounds are numbers, got {value!r} of type {type(value).__name__}")
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     if kind.kind == "bool":
         raise ValueError("linspace: steps between two bools are not bools; give another dtype")
     wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.default_float
+    if kind.kind != "float" and max(abs(start), abs(stop)) >= _EXACT_IN_FLOAT32:
+        wide = dtypes.float64
     i = iota(cls, steps, dtypes.int32, placed(device)).cast(wide)
-    out = (i * ((stop - start) / max(steps - 1, 1)) + start).cast(kind)
-    return _as_leaf(out, requires_grad)
+    step = (stop - start) / max(steps - 1, 1)
+    # From the nearer end, so that either is exact.
+    out = i * step + start if steps < 2 else (i < steps // 2).where(i * step + start, (i - (steps - 1)) * step + stop)
+    return _as_leaf(out.cast(kind), requires_grad)
 
 
 def eye(

@@ -35,6 +35,9 @@ def _pool_arguments(
     steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
     gaps = per_axis(dilation, n, f"{what}: dilation", 1)
     pads = paddings(padding, n, what)
+    for size, gap, (before, after) in zip(kernel, gaps, pads, strict=True):
+        if max(before, after) > gap * (size - 1):
+            raise ValueError(f"{what}: padding {padding!r}: windows of {kernel} would lie in the padding alone")
     whole = list(pads)
     if ceil_mode:
         for i, size in enumerate(x._ints()[-n:]):
