@@ -13,7 +13,7 @@ from tg_shape import prod, sint, upper
 from .base import Function, Grads, held, splat
 from .lookup import Take, guarded, put_back
 from .movement import Cat
-from .updating import updated
+from .parallel_updates import updated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
