@@ -15,6 +15,7 @@ from tg_frontend.autograd.functions import parallel_updates
 from tg_frontend.ops.updating import update
 from tg_lazy import Context, Ops
 from tg_lazy.cost import LIMITS, Limits
+from tg_runtime import Device
 
 COMBINE: dict[str, Any] = {"add": np.add.at, "multiply": np.multiply.at, "maximum": np.maximum.at}
 SHAPES = [
@@ -145,3 +146,20 @@ def test_no_kernel_of_a_gpu_is_long_and_serial(monkeypatch: pytest.MonkeyPatch, 
             assert steps <= 512, (steps, spec.actions)
             kernels += 1
         assert kernels > 2
+
+
+def test_work_items_share_out_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    if "CL" not in Device.available():
+        pytest.skip("the device CL is not available here")
+    rng = np.random.default_rng(1)
+    with Context(DEV="CL"):
+        Tensor([0]).realize()
+        monkeypatch.setitem(LIMITS, "CL", Limits(units=1 << 12))
+        keys = rng.integers(0, 99, 3001).astype(np.int16)
+        assert np.array_equal(Tensor(keys).argsort().numpy(), np.argsort(keys, kind="stable"))
+        for size in (7, 2003):
+            index, value = rng.integers(-1, size + 1, 3001).astype(np.int32), rng.integers(-3, 4, 3001).astype(np.int32)
+            table = rng.integers(-3, 4, size).astype(np.int32)
+            for op in ("add", "maximum", "write"):
+                got = update(Tensor(table), Tensor(index), Tensor(value), op)
+                np.testing.assert_array_equal(got.numpy(), loop(table, index, value, op, 0))

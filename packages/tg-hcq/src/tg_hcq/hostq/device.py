@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from tg_codegen import Renderer
 from tg_dtype import DType, dtypes
+from tg_lazy.cost import LIMITS, Limits
 from tg_runtime import BufferOptions, Compiler, DevEntry, DeviceError, DeviceFacts
 from tg_runtime.backends.cpu.device import CPUDevice
 from tg_runtime.host.elf import Layout
@@ -303,6 +304,7 @@ class HostQueueDevice(HCQCompiled):
         entry = entry or DevEntry(device.partition(":")[0].upper())
         system = system or system_for(entry)
         renderer, compiler = _code_generation(entry)
+        LIMITS[device.partition(":")[0]] = Limits().of_threads(1)
         self._executors: dict[str, HostExecutor] = {}
         allocator = HostQueueAllocator(device, memory_limit, system)
         self._close = weakref.finalize(self, _close, system, system.process_id, self._executors, allocator.mapped)

@@ -57,7 +57,7 @@ class CLDevice(Compiled):
             limit=physical.number(api.DEVICE_GLOBAL_MEM_SIZE),
             largest=physical.number(api.DEVICE_MAX_MEM_ALLOC_SIZE),
         )
-        LIMITS["CL"] = Limits(units=physical.number(api.DEVICE_MAX_COMPUTE_UNITS) * _RESIDENT)
+        LIMITS["CL"] = _limits(physical)
         renderer = OpenCLRenderer(physical.target(), half=physical.half, double=physical.double)
         super().__init__(device, allocator, renderer, CLCompiler(queue), functools.partial(CLProgram, queue), CLGraph)
 
@@ -85,6 +85,13 @@ class CLDevice(Compiled):
         if entry.arch not in ("", "buffers"):
             return f"its ARCH is 'buffers' or nothing, not {entry.arch!r}"
         return api.problem()
+
+
+def _limits(physical: PhysicalDevice) -> Limits:
+    """What the scheduler is told. A processor runs the items of a group in one thread: neighbours gain nothing."""
+    if physical.is_cpu:
+        return Limits().of_threads(1)
+    return Limits(units=physical.number(api.DEVICE_MAX_COMPUTE_UNITS) * _RESIDENT)
 
 
 def _choose(device: str, entry: DevEntry) -> PhysicalDevice:
