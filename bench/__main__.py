@@ -259,7 +259,7 @@ def software_gpu(options: argparse.Namespace) -> int:
     """Measures the engine of software GPUs."""
     from . import engine  # and what it measures, which other commands run in processes of their own
 
-    return engine.main(say)
+    return engine.main(say, options.add)
 
 
 def hardware_queues(options: argparse.Namespace) -> int:
@@ -320,10 +320,12 @@ def parser() -> argparse.ArgumentParser:
     earliers.set_defaults(action=compare)
     searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in about ten minutes")
     searches.set_defaults(action=beam_search)
+    kept = "also put the figures in this record, for the page"
     engines = commands.add_parser("engine", help="what an instruction of a software GPU costs, as JSON")
+    engines.add_argument("--add", default="", metavar="PATH", help=kept)
     engines.set_defaults(action=software_gpu)
     queues = commands.add_parser("hcq", help="what a submission to a hardware queue costs, as JSON")
-    queues.add_argument("--add", default="", metavar="PATH", help="also put the figures in this record, for the page")
+    queues.add_argument("--add", default="", metavar="PATH", help=kept)
     queues.set_defaults(action=hardware_queues)
     commands.add_parser("list", help="what can be measured").set_defaults(action=show)
     return top

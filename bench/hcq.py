@@ -90,7 +90,5 @@ def main(say: Callable[[str], None], path: str = "") -> int:
     figures = measured()
     say(json.dumps(figures))
     if path:
-        record = Record.load(Path(path))
-        record.hcq = figures
-        record.save(Path(path))
+        Record.put(Path(path), "hcq", figures)
     return int(any(figures[name] > most for name, most in GOALS_US.items()))

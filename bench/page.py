@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import footprint
+from . import footprint, instructions, submissions
 from .libraries import OURS
 from .measure import Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
 from .record import Record, best_peer, measured, number, share, time_text, verdicts
-from .submissions import GOALS_US, SHOWN
 from .table import cell, cold_lines, first_run, libraries_of, pass_lines
 from .workloads import WORKLOADS
 
@@ -183,15 +182,33 @@ def _growth(record: Record) -> list[str]:
 def _queues(record: Record) -> list[str]:
     if not record.hcq:
         return []
-    rows = []
-    for name, what in SHOWN.items():
-        us, goal = record.hcq[name], GOALS_US.get(name)
-        rows.append([what, number(us), "" if goal is None else f"≤ {number(goal)} {_SIGN[us <= goal]}"])
+    rows = _costs(record.hcq, submissions.SHOWN, submissions.GOALS_US)
     return [
         "## Hardware queues", "",
         "What a submission costs the host, in µs: the best of 1,000 calls on HOSTQ, from the call until the doorbell "
         "has been rung. `python -m bench hcq` repeats it.", "", *grid(["submission", "µs", "goal"], rows), "",
     ]  # fmt: skip
+
+
+def _software_gpus(record: Record) -> list[str]:
+    if not record.engine:
+        return []
+    rows = _costs(record.engine, instructions.SHOWN, instructions.GOALS_NS)
+    return [
+        "## Software GPUs", "",
+        "What an instruction of a wave costs on the engine of software GPUs, in ns, without hostility: the best of "
+        "five runs in a loop of the toy instruction set. `python -m bench engine` repeats it.", "",
+        *grid(["instruction", "ns", "goal"], rows), "",
+    ]  # fmt: skip
+
+
+def _costs(found: Mapping[str, float], shown: Mapping[str, str], goals: Mapping[str, float]) -> list[list[str]]:
+    """A row for each figure: what it is, its cost, and its goal if it has one."""
+    rows = []
+    for name, what in shown.items():
+        cost, goal = found[name], goals.get(name)
+        rows.append([what, number(cost), "" if goal is None else f"≤ {number(goal)} {_SIGN[cost <= goal]}"])
+    return rows
 
 
 def _memory(record: Record) -> list[str]:
@@ -315,6 +332,7 @@ def page(record: Record, held: Sequence[Record] = ()) -> str:
     record.rows = known
     lines = [
         *_intro(record), *_limits(record), *_table(record), *_warm_up(record), *_passes(record), *_growth(record),
-        *_queues(record), *_memory(record), *(line for older in held for line in _held(older)), *_missed(record),
+        *_queues(record), *_software_gpus(record), *_memory(record),
+        *(line for older in held for line in _held(older)), *_missed(record),
     ]  # fmt: skip
     return "\n".join(lines).rstrip() + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .isa import goals
 from .libraries import OURS
@@ -34,6 +34,7 @@ class Record:
       footprint: workload, then library: what training takes in fresh processes.
       steps: workload, then way to run it: our process after many steps.
       hcq: submissions to hardware queues, as :mod:`bench.hcq` prints them.
+      engine: instructions of software GPUs, as :mod:`bench.engine` prints them.
       complete: whether the run reached its end.
     """
 
@@ -50,6 +51,7 @@ class Record:
     footprint: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     steps: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     hcq: dict[str, float] = field(default_factory=dict)
+    engine: dict[str, float] = field(default_factory=dict)
     complete: bool = False
 
     def add(self, row: Row) -> None:
@@ -75,6 +77,13 @@ class Record:
             raise ValueError(f"{path} has another format than {FORMAT}: measure again")
         stored["rows"] = [Row.from_json(row) for row in stored["rows"]]
         return cls(**stored)
+
+    @classmethod
+    def put(cls, path: Path, name: Literal["hcq", "engine"], figures: dict[str, float]) -> None:
+        """Replaces figures of a record that is stored."""
+        record = cls.load(path)
+        setattr(record, name, figures)
+        record.save(path)
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from bench import engine
+from bench.instructions import GOALS_NS, SHOWN
+from bench.page import page
+from bench.record import Record
 
 
-def test_what_it_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_prints(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("llvmlite")
     few = engine.measured(4000)
-    assert {"wave64_mix_ns", "wave32_mix_ns", *engine.KINDS} == few.keys() and min(few.values()) > 0
-    for mix, verdict in ((engine.GOAL_NS - 1, 0), (engine.GOAL_NS + 1, 1)):
+    assert few.keys() == SHOWN.keys() and GOALS_NS.keys() < SHOWN.keys() and min(few.values()) > 0
+    path = tmp_path / "record.json"
+    Record().save(path)
+    for factor, verdict in ((0.5, 0), (1.5, 1)):
+        figures = {name: factor * GOALS_NS.get(name, 10.0) for name in SHOWN}
         said: list[str] = []
-        monkeypatch.setattr(engine, "measured", lambda mix=mix: {"wave64_mix_ns": mix})
-        assert engine.main(said.append) == verdict
-        assert json.loads(said[0]) == {"wave64_mix_ns": mix}
+        monkeypatch.setattr(engine, "measured", lambda figures=figures: figures)
+        assert engine.main(said.append, str(path)) == verdict
+        assert json.loads(said[0]) == figures == Record.load(path).engine
+        shown = page(Record.load(path))
+        assert all(what in shown for what in SHOWN.values()) and ("✗" in shown) == bool(verdict)
+    assert "Software GPUs" not in page(Record())
