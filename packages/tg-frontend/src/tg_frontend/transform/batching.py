@@ -1,23 +1,56 @@
 """A lazy graph for many values at once: every node gets an axis in front, along which the values lie.
 
 There is a rule for each op. What does not depend on the values stays as it is, and is repeated where it meets them.
+A node of several results, such as a loop, says itself how these are computed for many values: :func:`note`.
 """
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary, WeakSet
+
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
+from tg_lazy.graph.isolate import bases_first, depending
 from tg_lazy.ops import ALU
 from tg_shape import ShapeTracker, View, prod, sint, upper
 
+from ..memory.realization import computable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ..memory.realization import Unavailable
+
+    ForAll = Callable[["Batch"], Sequence[LazyBuffer]]
 
 
 def placeholder(shape: tuple[sint, ...], like: LazyBuffer, refusal: Unavailable) -> LazyBuffer:
     """Stands for one of the values; to compute it raises."""
     return LazyBuffer.custom(refusal, (), shape, like.dtype, like.device)
+
+
+_WHOLES: WeakSet[LazyBuffer] = WeakSet()
+"""Nodes of several results, in which nobody looks but through these."""
+
+_RESULTS: WeakKeyDictionary[LazyBuffer, tuple[ForAll, int]] = WeakKeyDictionary()
+"""For each of these results, what computes all of them for many values, and its place among them."""
+
+
+def note(whole: LazyBuffer, results: Sequence[LazyBuffer], for_all: ForAll) -> None:
+    """Remembers how the results of a node are computed for many values, if they cannot be computed before.
+
+    Args:
+      whole: the node.
+      results: made of parts of it.
+      for_all: gives them for a :class:`Batch`, each of shape (size, *shape).
+    """
+    if computable([whole]):
+        return
+    _WHOLES.add(whole)
+    for place, result in enumerate(results):
+        if result.base.srcs:  # it is not empty
+            _RESULTS[result.base] = for_all, place
 
 
 class Batch:
@@ -27,12 +60,13 @@ class Batch:
       size: how many values a placeholder has.
     """
 
-    __slots__ = ("_given", "_known", "size")
+    __slots__ = ("_given", "_known", "_several", "size")
 
     def __init__(self, size: sint) -> None:
         self.size = size
         self._known: dict[LazyBuffer, LazyBuffer | None] = {}  # None for a node that depends on no placeholder
         self._given: list[LazyBuffer] = []
+        self._several: dict[ForAll, Sequence[LazyBuffer]] = {}
 
     def put(self, place: LazyBuffer, values: LazyBuffer) -> None:
         """Gives a placeholder its values: shape (size, *shape)."""
@@ -42,6 +76,32 @@ class Batch:
     def given(self) -> list[LazyBuffer]:
         """The values of all placeholders."""
         return self._given
+
+    def within(self, outputs: Sequence[LazyBuffer], parameters: Sequence[LazyBuffer]) -> Batch:
+        """For the body of a loop: knows what is computed outside of it for each value.
+
+        Args:
+          outputs: what the body computes.
+          parameters: what stands in it for what changes from step to step.
+        """
+        order = bases_first(outputs)
+        body = depending(order, parameters)
+        borders = [src.base for node in order if node in body for src in node.srcs]
+        inner = Batch(self.size)
+        for node in (*borders, *(output.base for output in outputs)):
+            if node not in body and self.depends(node):
+                inner._known[node] = self._known[node]
+        return inner
+
+    def stand_in(self, place: LazyBuffer) -> LazyBuffer:
+        """A placeholder for all values of another one."""
+        values = LazyBuffer.empty((self.size, *place.shape), place.dtype, place.device)
+        self._known[place] = values
+        return values
+
+    def knows(self, base: LazyBuffer) -> bool:
+        """Whether a base was given values, or is known to depend on such."""
+        return self._known.get(base) is not None
 
     def depends(self, lazy: LazyBuffer) -> bool:
         """Whether a node depends on a placeholder."""
@@ -65,8 +125,8 @@ class Batch:
                 continue
             stack.pop()
             if any(known[src.base] is not None for src in node.srcs):
-                # an update is written by the ASSIGN whose value it is, and is nothing by itself
-                known[node] = node if node.op is Ops.UPDATE else self._rule(node)
+                # an update is written by the ASSIGN whose value it is, and is nothing by itself; nor is a whole
+                known[node] = node if node.op is Ops.UPDATE or node in _WHOLES else self._rule(node)
             else:
                 known[node] = None
         return known[base]
@@ -92,6 +152,11 @@ class Batch:
     def _rule(self, node: LazyBuffer) -> LazyBuffer:
         """The node for all values, of operands of which one at least depends on them."""
         op = node.op
+        if node in _RESULTS:
+            for_all, place = _RESULTS[node]
+            if for_all not in self._several:
+                self._several[for_all] = for_all(self)
+            return self._several[for_all][place].reshape((self.size, *node.shape))
         if op is Ops.ASSIGN:
             return self._assigned(*node.srcs)
         srcs = [self._spread(src) for src in node.srcs]

@@ -11,8 +11,8 @@ from ..autograd.differentiation import MODE, Switch
 from ..autograd.functions import Grads
 from ..autograd.recording import Recorded
 from ..tensor import Tensor
+from .batched_loop import run_branch
 from .joint import Joint, Pullback, recorded_pullback
-from .loop import run_branch
 from .tracing import closed_over, numeric, placeholders, same_device, there_now, trace
 from .tree import form, leaves, rebuild, tensor_of
 

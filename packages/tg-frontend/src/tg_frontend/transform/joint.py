@@ -64,7 +64,7 @@ class Joint(Function):
         ]  # fmt: skip
 
 
-class _Result(Function):
+class Result(Function):
     """A result of several: its value is there, its gradient a part of the whole's."""
 
     __slots__ = ("dtype", "place", "size", "value")
@@ -86,7 +86,7 @@ class _Result(Function):
 
 
 def _part(whole: Tensor, value: LazyBuffer, place: int) -> Tensor:
-    out = whole._apply(_Result(value, place))
+    out = whole._apply(Result(value, place))
     out._part()
     return out
 

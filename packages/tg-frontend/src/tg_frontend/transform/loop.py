@@ -56,11 +56,13 @@ class Results(NamedTuple):
     """What a loop computes.
 
     Attributes:
+      packed: the memory in which all of it lies.
       finals: the values that the last step left.
       stacks: the values that each step left, if they are kept: axis 0 counts like that of what is gone through.
       ys: what the steps added up to.
     """
 
+    packed: LazyBuffer
     finals: tuple[LazyBuffer, ...]
     stacks: tuple[LazyBuffer, ...]
     ys: tuple[LazyBuffer, ...]
@@ -90,7 +92,9 @@ class Packing:
 def unpacked(packed: LazyBuffer, offset: int, shape: tuple[int, ...], node: LazyBuffer) -> LazyBuffer:
     """A result of a shape, and of the dtype of ``node``, that begins at a byte of the memory of all."""
     end = offset + prod(shape) * node.dtype.itemsize
-    return packed.shrink(((offset, end),)).bitcast(node.dtype).reshape(shape)
+    part = packed.shrink(((offset, end),))
+    # a node of its own in any case: what is computed for many values is known by it
+    return (part.clone() if node.dtype is packed.dtype else part.bitcast(node.dtype)).reshape(shape)
 
 
 def shape_of(node: LazyBuffer) -> tuple[int, ...]:
@@ -168,14 +172,14 @@ def run(
     known = dict(zip(steps.carry_out, stacks, strict=False))
     for node, offset in zip(own_ys, y_rooms, strict=True):
         known[node] = unpacked(packed, offset, (length, *shape_of(node)), node)
-    return Results(finals, stacks, tuple(known[node] for node in steps.y_out))
+    return Results(packed, finals, stacks, tuple(known[node] for node in steps.y_out))
 
 
 def run_while(
     what: str, carry_in: Sequence[LazyBuffer], carry_out: Sequence[LazyBuffer], flag: LazyBuffer,
     init: Sequence[LazyBuffer], first: LazyBuffer,
-) -> list[LazyBuffer]:  # fmt: skip
-    """What the last step of a loop leaves that goes on while a condition holds.
+) -> tuple[LazyBuffer, list[LazyBuffer]]:  # fmt: skip
+    """What the last step of a loop leaves that goes on while a condition holds, and the memory in which it lies.
 
     Args:
       what: what to call it in print.
@@ -203,14 +207,14 @@ def run_while(
     condition = Condition(len(sources), told, tuple(results))
     places = [*before, *held, *after, Place(0, told)]
     packed = packing.computed(LoopRunner(what, packing.device, Body(part), places, None, condition), sources)
-    return [unpacked(packed, end, shape_of(node), node) for node, end in zip(carry_out, ends, strict=True)]
+    return packed, [unpacked(packed, end, shape_of(node), node) for node, end in zip(carry_out, ends, strict=True)]
 
 
 def run_branch(
     what: str, choice: LazyBuffer, ways: Sequence[tuple[Sequence[LazyBuffer], Sequence[LazyBuffer]]],
     args: Sequence[LazyBuffer],
-) -> list[LazyBuffer]:  # fmt: skip
-    """What one of two ways computes.
+) -> tuple[LazyBuffer, list[LazyBuffer]]:  # fmt: skip
+    """What one of two ways computes, and the memory in which it lies.
 
     Args:
       what: what to call it in print.
@@ -233,4 +237,5 @@ def run_branch(
         sources += part.captured
         bodies.append((Body(part), places))
     packed = packing.computed(BranchRunner(what, packing.device, 1, (bodies[0], bodies[1])), sources)
-    return [unpacked(packed, offset, shape_of(node), node) for offset, node in zip(rooms, like, strict=True)]
+    parts = [unpacked(packed, offset, shape_of(node), node) for offset, node in zip(rooms, like, strict=True)]
+    return packed, parts

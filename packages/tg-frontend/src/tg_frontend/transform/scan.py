@@ -11,8 +11,9 @@ from ..autograd.differentiation import MODE, Switch
 from ..autograd.functions import Grads
 from ..autograd.recording import Recorded
 from ..tensor import Tensor
+from .batched_loop import run
 from .joint import Joint, Pullback, recorded_pullback
-from .loop import Earlier, Results, Steps, run
+from .loop import Earlier, Results, Steps
 from .tracing import closed_over, next_carry, numeric, placeholders, same_device, there_now, trace
 from .tree import form, leaves, rebuild, tensor_of
 

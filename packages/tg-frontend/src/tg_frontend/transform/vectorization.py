@@ -21,6 +21,7 @@ from ..autograd.recording import Recorded
 from ..memory.realization import Moves, Unavailable, live
 from ..tensor import Tensor
 from .batching import Batch, placeholder
+from .joint import Result
 from .tracing import name_of
 from .tree import map_tensors, tensors_in
 
@@ -118,10 +119,12 @@ def _for_all(batch: Batch, root: Tensor, given: Sequence[tuple[Tensor, Tensor]])
     inside: dict[int, Any] = {id(place): place for place, _ in given}
     captured: dict[int, Any] = {}
     above: Any
-    for node in operands_first(root, True, inside) if MODE.recording else ():
+    order = operands_first(root, True, inside) if MODE.recording else []
+    wholes = {id(node._ctx.parents[0]) for node in order if type(node._ctx) is Result and batch.depends(node.lazydata)}
+    for node in order:
         assert node._ctx is not None
         above = operands(node._ctx)
-        if any(id(parent) in inside for parent in above) or batch.depends(node.lazydata):
+        if any(id(parent) in inside for parent in above) or id(node) in wholes or batch.depends(node.lazydata):
             inside[id(node)] = node
             captured.update((id(parent), parent) for parent in above if id(parent) not in inside)
     if id(root) not in inside:

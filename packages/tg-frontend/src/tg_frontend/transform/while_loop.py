@@ -8,8 +8,8 @@ from tg_lazy import LazyBuffer
 from ..autograd.differentiation import MODE
 from ..autograd.functions import Grads
 from ..tensor import Tensor
+from .batched_loop import run_while
 from .joint import Joint
-from .loop import run_while
 from .tracing import closed_over, next_carry, numeric, placeholders, same_device, there_now, trace
 from .tree import leaves, rebuild, tensor_of
 

@@ -33,7 +33,7 @@ def verify(steps: Iterable[Step]) -> None:
                 if before.size and (memory in there or before.op is not Ops.BUFFER):
                     _follows(root, there, step)
                 there[memory] = root
-            elif root.op is not Ops.BUFFER_VIEW or not root.size:
+            elif root.size and root.op is not Ops.BUFFER_VIEW:
                 there[memory] = root
 
 
