@@ -40,7 +40,7 @@ def ordered(form: Format, test: Callable[[Any, Any], bool]) -> Specification:
         if form.is_nan(x) or form.is_nan(y):
             return 0
         a, b = (
-            (1 if n < form.sign else -1) * 10**60 if form.is_infinite(n) else form.value(n) for n in (x, y)
+            (1 if n < form.sign else -1) * 10**400 if form.is_infinite(n) else form.value(n) for n in (x, y)
         )
         return int(test(a, b))
 
@@ -56,18 +56,29 @@ for _form in (HALF, SINGLE, DOUBLE):
         SPECIFICATIONS[f"v_f{_name}_f{_form.bits}"] = getattr(_form, _name)
     SPECIFICATIONS[f"v_fma_f{_form.bits}"] = _form.fma
     SPECIFICATIONS[f"v_sqrt_f{_form.bits}"] = _form.sqrt
-_COMPARE: dict[str, Specification] = {
-    "eq": operator.eq, "ne": operator.ne, "ult": operator.lt, "ule": operator.le,
-    "slt": both_signed(32, operator.lt), "sle": both_signed(32, operator.le),
-}  # fmt: skip
-for _name, _specification in _COMPARE.items():
-    SPECIFICATIONS[f"v_cmp_{_name}_i32"] = SPECIFICATIONS[f"s_cmp_{_name}_i32"] = _specification
+
+
+def comparisons(bits: int) -> dict[str, Specification]:
+    return {
+        "eq": operator.eq, "ne": operator.ne, "ult": operator.lt, "ule": operator.le,
+        "slt": both_signed(bits, operator.lt), "sle": both_signed(bits, operator.le),
+    }  # fmt: skip
+
+
+def float_comparisons(form: Format) -> dict[str, Specification]:
+    equal = ordered(form, operator.eq)
+    return {
+        "oeq": equal, "olt": ordered(form, operator.lt), "ole": ordered(form, operator.le),
+        "une": lambda x, y: not equal(x, y), "uno": lambda x, y: form.is_nan(x) or form.is_nan(y),
+    }  # fmt: skip
+
+
+for _form in (HALF, SINGLE, DOUBLE):
+    for _name, _specification in comparisons(_form.bits).items():
+        SPECIFICATIONS[f"v_cmp_{_name}_i{_form.bits}"] = SPECIFICATIONS[f"s_cmp_{_name}_i{_form.bits}"] = _specification
+    for _name, _specification in float_comparisons(_form).items():
+        SPECIFICATIONS[f"v_cmp_{_name}_f{_form.bits}"] = _specification
 SPECIFICATIONS |= {
-    "v_cmp_oeq_f32": ordered(SINGLE, operator.eq),
-    "v_cmp_olt_f32": ordered(SINGLE, operator.lt),
-    "v_cmp_ole_f32": ordered(SINGLE, operator.le),
-    "v_cmp_une_f32": lambda x, y: not ordered(SINGLE, operator.eq)(x, y),
-    "v_cmp_uno_f32": lambda x, y: SINGLE.is_nan(x) or SINGLE.is_nan(y),
     "v_uitofp_i32_f32": lambda x: SINGLE.round(Fraction(x)),
     "v_sitofp_i32_f32": lambda x: SINGLE.round(Fraction(signed(32, x))),
     "v_fpext_f16_f32": lambda x: HALF.convert(x, SINGLE),

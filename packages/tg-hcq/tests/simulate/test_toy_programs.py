@@ -9,9 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from tg_hcq.simulate.engine import Access, Engine, EngineFault, Fault, FaultKind, HungWave, InstructionSet, scalar
-from tg_hcq.simulate.toy import TOY, ToyGpu
-from tg_hcq.simulate.toy.gpu import CODE, DATA, DATA_BYTES
+from tg_hcq.simulate.engine import (
+    Access,
+    Engine,
+    EngineFault,
+    Fault,
+    FaultKind,
+    HungWave,
+    InstructionSet,
+    Memory,
+    scalar,
+)
+from tg_hcq.simulate.toy import TOY, ToyGpu, assemble
+from tg_hcq.simulate.toy.gpu import CODE, CODE_BYTES, DATA, DATA_BYTES
 from tg_lazy import Context
 from tg_runtime import DeviceError
 from tg_runtime.compilers import llvm
@@ -134,6 +144,21 @@ def test_barriers_and_shared_memory(seed: int, hostile: bool) -> None:
             assert gpu.words(64, 1024 * group + 256 * wave) == expected
 
 
+BARRIER = "s_cmp_eq_i32 scc, s1, 1\n s_branch_scc1 scc, #out\n s_barrier\n out: s_end"
+
+
+def test_a_barrier_that_a_wave_skips(hostile: bool) -> None:
+    """It is no error to hardware; where it is asked for, the waves and the instruction are named."""
+    for seed in range(4):
+        ToyGpu(seed=seed, hostile=hostile).run(BARRIER, waves=3)
+        fault = fault_of(lambda seed=seed: ToyGpu(seed=seed, hostile=hostile).run(  # type: ignore[misc]
+            BARRIER, waves=3, whole_barriers=True))  # fmt: skip
+        assert fault.kind is FaultKind.BARRIER and fault.text in ("s_barrier", "s_end")
+        assert "not all waves of the workgroup come to the barrier: ended: [1], waiting: [" in str(fault)
+    gpu = ToyGpu(hostile=hostile)
+    gpu.run("s_barrier\n s_barrier\n s_end", waves=3, groups=2, whole_barriers=True)
+
+
 def test_atomics_between_waves_and_workgroups(hostile: bool) -> None:
     gpu = ToyGpu(hostile=hostile)
     gpu.data[:] = bytes(DATA_BYTES)
@@ -229,6 +254,33 @@ def test_nothing_is_checked_where_no_lane_is_active(hostile: bool) -> None:
     gpu.run("s_set_exec 0\n global_load_4 v5, v0\n global_store_16 v5, v0\n shared_store_4 v5, v1\n s_end")
 
 
+def test_code_lies_in_mappings_beside_one_another(hostile: bool) -> None:
+    """An instruction goes from one page into the next, whose memory is elsewhere; after the last one is a fault."""
+    gpu, memory = ToyGpu(hostile=hostile), Memory(1 << 14)
+    base, page, pages = 0x5000_0000, 4096, (2, 0, 1)
+    code = assemble("v_mov_i32 v5, v0\n" + "v_add_i32 v5, v5, 1\n" * 500 + STORE, base)
+    assert len(code) > 2 * page and page % 20 != 8  # the pages end within instructions
+    for number, place in enumerate(pages):
+        memory.view[place * page : (place + 1) * page] = code[number * page : (number + 1) * page].ljust(page, b"\0")
+        gpu.space.map(base + number * page, memory, place * page, page, Access.READ | Access.EXECUTE)
+    gpu.run(f"s_branch #{base}")
+    assert gpu.words(64) == [lane + 500 for lane in range(64)]
+    gpu.space.unmap(base + 2 * page)
+    gpu.machine.code.invalidate()
+    fault = fault_of(gpu.launch)
+    assert fault.kind is FaultKind.UNDECODABLE and fault.pc == base + 8 + (2 * page - 8) // 20 * 20
+    assert "reaches out of the mapping" in str(fault)
+
+
+def test_the_end_of_code(hostile: bool) -> None:
+    """A program without an end goes on into what is behind it, which is a fault there."""
+    gpu = ToyGpu(hostile=hostile)
+    code = assemble("v_add_i32 v5, v5, 1\n" * 4, CODE)
+    gpu.memory.view[CODE_BYTES - len(code) : CODE_BYTES] = code
+    fault = fault_of(lambda: gpu.run(f"s_branch #{CODE + CODE_BYTES - len(code)}"))
+    assert (fault.kind, fault.pc, fault.access) == (FaultKind.UNMAPPED, CODE + CODE_BYTES, Access.EXECUTE)
+
+
 def test_code_that_changed(hostile: bool) -> None:
     """The instruction cache keeps what it decoded until it is told."""
     gpu = ToyGpu(hostile=hostile)
@@ -240,6 +292,14 @@ def test_code_that_changed(hostile: bool) -> None:
     gpu.machine.code.invalidate()
     gpu.launch()
     assert gpu.words(1) == [2]
+
+
+def test_launches_of_nothing(hostile: bool) -> None:
+    gpu = ToyGpu(hostile=hostile)
+    assert gpu.run("s_end", groups=0) == 0
+    for numbers in ({"waves": 0}, {"groups": -1}, {"shared_bytes": -4}):
+        with pytest.raises(ValueError, match="less than nothing"):
+            gpu.run("s_end", **numbers)  # type: ignore[arg-type]
 
 
 def test_a_hung_wave_is_reported(hostile: bool) -> None:

@@ -27,6 +27,9 @@ class Launch:
       budget: most instructions of a wave.
       whole_barriers: whether it is a fault when a wave ends to whose workgroup's barrier others come: languages forbid
         that, and hardware lets it pass.
+
+    Raises:
+      ValueError: if a workgroup has no wave, or a number is negative.
     """
 
     entry: int
@@ -38,6 +41,10 @@ class Launch:
     name: str = "kernel"
     budget: int = 1 << 40
     whole_barriers: bool = False
+
+    def __post_init__(self) -> None:
+        if self.waves < 1 or min(self.groups, self.shared_bytes, self.scratch_bytes, self.budget) < 0:
+            raise ValueError(f"{self} has no waves, or less than nothing")
 
 
 Block: TypeAlias = "ctypes.Array[ctypes.c_char]"

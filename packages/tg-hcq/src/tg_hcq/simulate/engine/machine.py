@@ -152,7 +152,7 @@ class Machine:
         self.hosts[instruction.handler](self, wave, instruction)
 
     def _call(self, wave: Wave, budget: int) -> Status:
-        with self.space.held():
+        with self.space.lock:
             if wave.mappings != self.space.version:
                 wave.map(self.space.table, self.space.count)
                 wave.mappings = self.space.version

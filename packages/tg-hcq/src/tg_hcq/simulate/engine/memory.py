@@ -10,8 +10,6 @@ import threading
 import weakref
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .state import Access, FaultKind
@@ -61,6 +59,7 @@ class AddressSpace:
       table: rows of four words for native code, ordered; see ``RANGE_BYTES``.
       count: how many rows.
       version: grows with every change.
+      lock: held by whoever accesses memory, and by whoever changes what is mapped.
 
     Example:
       >>> space, memory = AddressSpace(), Memory(4096)
@@ -77,15 +76,7 @@ class AddressSpace:
         self._memories: dict[int, Memory] = {}
         self.table: array[int] = array("Q", bytes(32))
         self.count = self.version = 0
-        self._lock, self._turnstile = threading.Lock(), threading.Lock()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Nothing is mapped or unmapped inside; who waits to do so goes first."""
-        with self._turnstile:
-            pass
-        with self._lock:
-            yield
+        self.lock = threading.Lock()
 
     def map(self, address: int, memory: Memory, offset: int, nbytes: int, access: Access) -> None:
         """Maps a part of a memory.
@@ -106,7 +97,7 @@ class AddressSpace:
         """
         if address % LINE or nbytes % LINE or host % LINE or not 0 < address + nbytes < 1 << 64:
             raise ValueError(f"{nbytes:#x} bytes at {address:#x}, the host's {host:#x}, are no lines of {LINE} bytes")
-        with self._turnstile, self._lock:
+        with self.lock:
             for start, end, _, _ in self._rows:
                 if start < address + nbytes and address < end:
                     raise ValueError(f"{start:#x} to {end:#x} is mapped already")
@@ -118,7 +109,7 @@ class AddressSpace:
         Raises:
           KeyError: if none does.
         """
-        with self._turnstile, self._lock:
+        with self.lock:
             kept = [row for row in self._rows if row[0] != address]
             if len(kept) == len(self._rows):
                 raise KeyError(f"no mapping begins at {address:#x}")
@@ -198,7 +189,7 @@ class AddressSpace:
           KeyError: if one of them is not mapped.
         """
         out = bytearray()
-        with self.held():
+        with self.lock:
             while len(out) < nbytes:
                 at = address + len(out)
                 row = self._mapped(at)
@@ -212,7 +203,7 @@ class AddressSpace:
           KeyError: if one of them is not mapped; those before it are stored.
         """
         done = 0
-        with self.held():
+        with self.lock:
             while done < len(data):
                 at = address + done
                 row = self._mapped(at)

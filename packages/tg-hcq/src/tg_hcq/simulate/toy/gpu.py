@@ -84,7 +84,7 @@ class ToyGpu:
 
     def run(
         self, text: str, groups: int = 1, waves: int = 1, shared_bytes: int = 0, scratch_bytes: int = 0,
-        budget: int = 1 << 40, setup: Callable[[Wave], None] = lambda wave: None,
+        budget: int = 1 << 40, setup: Callable[[Wave], None] = lambda wave: None, whole_barriers: bool = False,
     ) -> int:  # fmt: skip
         """Runs a program.
 
@@ -100,11 +100,11 @@ class ToyGpu:
         """
         self.load(text)
         self.machine.code.invalidate()
-        return self.launch(groups, waves, shared_bytes, scratch_bytes, budget, setup)
+        return self.launch(groups, waves, shared_bytes, scratch_bytes, budget, setup, whole_barriers)
 
     def launch(
         self, groups: int = 1, waves: int = 1, shared_bytes: int = 0, scratch_bytes: int = 0,
-        budget: int = 1 << 40, setup: Callable[[Wave], None] = lambda wave: None,
+        budget: int = 1 << 40, setup: Callable[[Wave], None] = lambda wave: None, whole_barriers: bool = False,
     ) -> int:  # fmt: skip
         """Runs what was loaded; as :meth:`run`. Caches are dropped before, and flushed after."""
 
@@ -120,7 +120,7 @@ class ToyGpu:
         if isinstance(self.machine, HostileMachine):
             self.machine.caches.drop(Scope.SYSTEM)
         executed = self.machine.run(Launch(
-            CODE, groups, waves, begin, shared_bytes, scratch_bytes, name="toy", budget=budget))  # fmt: skip
+            CODE, groups, waves, begin, shared_bytes, scratch_bytes, "toy", budget, whole_barriers))  # fmt: skip
         if isinstance(self.machine, HostileMachine):
             self.machine.caches.flush()
         return executed

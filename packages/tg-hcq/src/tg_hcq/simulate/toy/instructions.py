@@ -71,7 +71,10 @@ INTEGERS: dict[str, Semantics] = {
     **{name: _intrinsic(name) for name in ("smin", "smax", "umin", "umax")},
 }
 FLOATS: dict[str, Semantics] = {name: _binary(name) for name in ("fadd", "fsub", "fmul", "fdiv")}
-COMPARISONS = {"i32": ("eq", "ne", "ult", "ule", "slt", "sle"), "f32": ("oeq", "olt", "ole", "une", "uno")}
+COMPARISONS = {
+    **dict.fromkeys(("i16", "i32", "i64"), ("eq", "ne", "ult", "ule", "slt", "sle")),
+    **dict.fromkeys(("f16", "f32", "f64"), ("oeq", "olt", "ole", "une", "uno")),
+}
 TYPES = {"i8": I8, "i16": I16, "i32": I32, "i64": I64, "f16": F16, "f32": F32, "f64": F64}
 
 for _name, _semantics in INTEGERS.items():
