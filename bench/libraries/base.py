@@ -60,6 +60,17 @@ class Library(ABC):
         """Steps of Adam on one batch. A run gives the loss."""
         raise Unsupported(f"{self.name} differentiates nothing")
 
+    def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
+        """Steps on the rows of a table that a batch reads, whose gradient is row-sparse. A run gives the loss.
+
+        Args:
+          table: shape (rows, width).
+          index: which rows are read.
+          lr: learning rate.
+          adam: whether the optimiser is Adam, that leaves other rows alone; else it is SGD.
+        """
+        raise Unsupported(f"{self.name} has no row-sparse gradients")
+
     def gradient(
         self, fn: Callable[..., Tensor], arrays: Sequence[Array], weights: Array, eager: bool = False
     ) -> Case:

@@ -282,6 +282,25 @@ class TinyTG(Tensors):
         self.loops = tinytg
         self.version = version("tinytg")
 
+    def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
+        held, batch = self.parameter(table), self.array(index)
+        optimizer = (self.nn.optim.SparseAdam if adam else self.nn.optim.SGD)([held], lr=lr)
+
+        def update(batch: Tensor) -> Tensor:
+            optimizer.zero_grad()
+            out = held.embedding(batch, sparse=True).square().mean().backward()
+            optimizer.step()
+            return out.realize()
+
+        jitted = self.jit(update)
+
+        def step() -> Tensor:
+            out = jitted(batch)
+            self.wait()
+            return out
+
+        return Case(step, self.host, self.mode, stateful=True)
+
     def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
         layer = self.nn.LSTM(w_ih.shape[1], w_hh.shape[1])
         layer.weight_ih_l0, layer.weight_hh_l0 = w_ih, w_hh

@@ -81,6 +81,20 @@ class Torch(Library):
 
         return Case(step, self.host, self.mode, stateful=True)
 
+    def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
+        layer = self.torch.nn.Embedding.from_pretrained(self.array(table).clone(), freeze=False, sparse=True)
+        kind = self.torch.optim.SparseAdam if adam else self.torch.optim.SGD
+        optimizer, batch = kind([layer.weight], lr=lr), self.array(index.astype(np.int64))
+
+        def step() -> Tensor:
+            optimizer.zero_grad()
+            out = layer(batch).square().mean()
+            out.backward()
+            optimizer.step()
+            return out
+
+        return Case(step, self.host, self.mode, stateful=True)
+
     def gradient(
         self, fn: Callable[..., Tensor], arrays: Sequence[Array], weights: Array, eager: bool = False
     ) -> Case:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..case import Array, aligned, normal
 from ..libraries import Library
-from ..workload import Goal, Registry
+from ..workload import Goal, Registry, Workload
 
 
 def positions(count: int, rows: int) -> Array:
@@ -26,6 +26,18 @@ def adding(registry: Registry, name: str, count: int, width: int, rows: int, qui
         return library.added_rows(values, index, rows)
 
     registry.kernel(name, "scatter", arrays, added, "us", 1.0, goals=(Goal("torch", 1.0),), quick=quick)
+
+
+def training(registry: Registry, name: str, adam: bool) -> None:
+    """Appends a workload: a step of an optimiser on the 4096 rows of 1,000,000 that a batch reads."""
+    rows, width, count = 1_000_000, 64, 4096
+    registry.add(
+        Workload(
+            name, "scatter",
+            lambda library: library.training_of_rows(normal(rows, width), positions(count, rows), 0.01, adam), "us",
+            goals=(Goal("torch", 1.0),), reference=("torch",),
+        )  # fmt: skip
+    )
 
 
 def register(registry: Registry) -> None:
@@ -58,3 +70,5 @@ def register(registry: Registry) -> None:
             lambda: [normal(words, width), positions(tokens, words)],
             lambda library, table, index: library.embed(table, index), (tokens, width), eager,
         )  # fmt: skip
+    training(registry, "SGD on 4096 rows of 1M x 64", adam=False)
+    training(registry, "SparseAdam on 4096 rows of 1M x 64", adam=True)

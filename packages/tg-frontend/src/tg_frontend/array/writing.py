@@ -181,13 +181,16 @@ def accumulate(x: B, value: LazyBuffer | RowSparse) -> None:
             home.write(st, total, computed=True)
 
 
-def update_rows(x: B, index: LazyBuffer, values: LazyBuffer, op: Ops | None = None) -> None:
+def update_rows(
+    x: B, index: LazyBuffer, values: LazyBuffer, op: Ops | None = None, distinct: bool = False
+) -> None:
     """Combines rows of this tensor with values, in their order and in the tensor's memory: no other row is touched.
 
     Args:
       index: which rows, shape (m,); nothing is written for those out of range.
       values: shape (m, …), of this tensor's dtype.
       op: ADD, MUL or MAX; None to replace the rows.
+      distinct: no row is named twice, which is not checked: they may be written in any order.
 
     Raises:
       RuntimeError: if several elements of the tensor are one place in memory.
@@ -200,7 +203,7 @@ def update_rows(x: B, index: LazyBuffer, values: LazyBuffer, op: Ops | None = No
         st = (x._place or x.lazydata).st
         if not writes_once(st):
             raise RuntimeError(_several(x.shape))
-        home.update(places(st, 0, values.shape), stretched(index, values.shape), values, op)
+        home.update(places(st, 0, values.shape), stretched(index, values.shape), values, op, distinct)
 
 
 def write(x: B, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:

@@ -133,7 +133,9 @@ class Memory:
                 new = self._copied().seen(st).assign(value)
             self.advance(new.base)
 
-    def update(self, where: ShapeTracker, index: LazyBuffer, value: LazyBuffer, op: Ops | None) -> None:
+    def update(
+        self, where: ShapeTracker, index: LazyBuffer, value: LazyBuffer, op: Ops | None, distinct: bool
+    ) -> None:
         """Makes the next version, of elements at computed positions: see :meth:`tg_lazy.LazyBuffer.update`."""
         with graph_lock:
             old = self.base
@@ -141,7 +143,7 @@ class Memory:
                 spare(old)
             else:
                 old = self._copied()
-            self.advance(old.update(value, index, where, op).base)
+            self.advance(old.update(value, index, where, op, distinct=distinct).base)
 
     def advance(self, base: LazyBuffer) -> None:
         """Takes a new version, and remembers the write if it is still to be executed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
+from tg_lazy.cost import limits_of, update_sorts
 from tg_shape import prod
 
 from ..array.array import A, Array
@@ -149,9 +150,9 @@ def coalesce(x: A) -> A:
     if rows.coalesced:
         return x
     wide = rows.dtype if rows.dtype.itemsize >= 4 else dtypes.float32
-    index, merged = distinct(x, wide)
+    index, sums = merged(x, wide)
     count = int((index >= 0).sum().item()) if index.shape != (0,) else 0
-    kept = merged.shrink(((0, count), *(None for _ in x.shape[1:]))).cast(rows.dtype)
+    kept = sums.shrink(((0, count), *(None for _ in x.shape[1:]))).cast(rows.dtype)
     first = index.shrink(((0, count),)).contiguous()
     return x._value(RowSparse(first.lazydata, kept.contiguous().lazydata, x.shape, True))
 
@@ -170,17 +171,28 @@ def to_dense(x: A) -> A:
     return x if rows is None else x._value(rows.dense())
 
 
-def add_to_rows(x: A, index: A, values: A) -> None:
-    """Adds values to rows of a table, in its memory; touches no others.
+def add_scaled(x: A, gradient: A, scale: A) -> None:
+    """Adds the rows of a row-sparse gradient, times a number, to those of a table, in its memory; touches no others.
 
     Args:
-      index: which rows, shape (m,); nothing is added for those out of range.
-      values: shape (m, *shape of a row); cast to the table's dtype.
+      gradient: of the table's shape.
+      scale: shape (1,), of the table's dtype, and at least float32: each row is rounded once.
     """
-    update_rows(x, index.lazydata, values.cast(x.dtype).lazydata, Ops.ADD)
+    rows, dtype = _rows_of(gradient, "add_scaled"), scale.dtype
+    m = rows.index.shape[0]
+    in_order = dtype is x.dtype and not (isinstance(m, int) and _merges(x, m))
+    index, parts = (x._value(rows.index), x._value(rows.values)) if in_order else merged(gradient, dtype)
+    step = (parts * scale).cast(x.dtype)
+    update_rows(x, index.lazydata, step.lazydata, Ops.ADD, distinct=not in_order)
 
 
-def distinct(x: A, dtype: DType) -> tuple[A, A]:
+def _merges(x: A, m: int) -> bool:
+    """Whether so many rows are sooner merged, and added side by side, than added one by one."""
+    n, width = x.shape[0], prod(x.shape[1:])
+    return isinstance(n, int) and isinstance(width, int) and update_sorts(m, n, 1, width, 1, limits_of(x.device))
+
+
+def merged(x: A, dtype: DType) -> tuple[A, A]:
     """The rows that a row-sparse tensor holds, each once, in as many places as it holds rows: no size is computed.
 
     Args:

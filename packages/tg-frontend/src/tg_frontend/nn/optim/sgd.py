@@ -5,7 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes
 
 from ...keywords import public
-from ...ops.row_sparse import add_to_rows, distinct
+from ...ops.row_sparse import add_scaled
 from ...tensor import Tensor
 from .optimizer import Optimizer
 
@@ -91,16 +91,12 @@ class SGD(Optimizer):
     def _step_of_rows(self, param: Tensor, gradient: Tensor, b: Tensor | None) -> list[Tensor]:
         """A step with a row-sparse gradient: all rows move by the velocity, if there is one, else those with one."""
         wide = dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32
-        if param.dtype is wide:  # what goes to one row is added one by one
-            index, values = gradient.indices(), gradient.values()
-        else:  # and here each row is rounded once
-            index, values = distinct(gradient, wide)
         lr = self.lr.cast(wide)
         if b is not None:
             b.assign(b * self.momentum)
-            add_to_rows(b, index, values)
+            add_scaled(b, gradient, lr.full_like(1))
             share = lr * self.momentum if self.nesterov else lr
             param.assign((param.detach().cast(wide) - b * share).cast(param.dtype))
         if b is None or self.nesterov:
-            add_to_rows(param, index, values * -lr)
+            add_scaled(param, gradient, -lr)
         return [] if b is None else [b]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tg_dtype import dtypes
+from tg_lazy import Ops
 
 from ...array.writing import update_rows
 from ...keywords import public
 from ...ops.indexing import getitem
-from ...ops.row_sparse import add_to_rows, distinct
+from ...ops.row_sparse import merged
 from ...tensor import Tensor
 from .optimizer import Optimizer
 
@@ -86,13 +87,14 @@ class SparseAdam(Optimizer):
             c1.assign(c1 * self.b1 + (1 - self.b1))
             c2.assign(c2 * self.b2 + (1 - self.b2))
             changed += [c1, c2, m, v]
-            index, g = distinct(gradient, m.dtype)
+            index, g = merged(gradient, m.dtype)
             if 0 in g.shape:
                 continue
             mean = (getitem(m, index) * self.b1 + g * (1 - self.b1)).contiguous()
             square = (getitem(v, index) * self.b2 + g * g * (1 - self.b2)).contiguous()
             rate = self.lr.cast(m.dtype) * c2.cast(m.dtype).sqrt() / c1.cast(m.dtype)
-            update_rows(m, index.lazydata, mean.lazydata)
-            update_rows(v, index.lazydata, square.lazydata)
-            add_to_rows(param, index, mean / (square.sqrt() + self.eps) * -rate)
+            step = (mean / (square.sqrt() + self.eps) * -rate).cast(param.dtype)
+            update_rows(m, index.lazydata, mean.lazydata, distinct=True)
+            update_rows(v, index.lazydata, square.lazydata, distinct=True)
+            update_rows(param, index.lazydata, step.lazydata, Ops.ADD, distinct=True)
         return changed
