@@ -10,11 +10,6 @@ from ..array.axes import iota
 from ..array.positions import signed
 from ..autograd.functions.parallel_updates import updated
 
-_PARTS = 8
-"""Parts that are counted apart, so that several threads count. It does not depend on the machine: neither do sums."""
-_FEWEST = 2
-"""Elements of a part for each position, at the least: else adding up the parts takes as long as counting."""
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -140,18 +135,10 @@ def _summed(weights: Any) -> DType:
 
 
 def _counts(place: A, each: A | None, length: int, dtype: DType) -> A:
-    """What goes to each position, 1 for each element or ``each``: of many in parts, then added up over the parts."""
-    n, at = place.shape[0], signed(place, length)
-    rows = _PARTS if length and isinstance(n, int) and n >= _FEWEST * _PARTS * length else 1
-    if rows > 1 and n % rows:
-        widths = ((0, -n % rows),)
-        at, each = at.pad(widths, value=-1), None if each is None else each.pad(widths)
-    shape = (rows, at.shape[0] // rows)
-    part = dtypes.int32 if each is None and rows > 1 and shape[1] <= dtypes.max(dtypes.int32) else dtype
-    value = LazyBuffer.const(1, part, shape, at.device) if each is None else each.lazydata.reshape(shape)
-    table = LazyBuffer.const(0, part, (rows, length), at.device)
-    sums = place._value(updated(table, 1, at.lazydata.reshape(shape), value, Ops.ADD))
-    return sums.sum(0, dtype=dtype) if rows > 1 else sums.reshape((length,))
+    """What goes to each position: 1 for each element, or ``each``."""
+    at = signed(place, length).lazydata
+    value = LazyBuffer.const(1, dtype, at.shape, at.device) if each is None else each.lazydata
+    return place._value(updated(LazyBuffer.const(0, dtype, (length,), at.device), 0, at, value, Ops.ADD))
 
 
 def _bounds(x: A, bins: int, low: float, high: float, margin: float, what: str) -> tuple[float, float]:
