@@ -271,3 +271,28 @@ def test_gradients_of_gradients(reverse: bool, backend: str) -> None:
     for order in (1, 2):
         for a, b in zip(penalised(scan, order), penalised(unrolled, order), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
+
+
+def test_a_gradient_computes_only_what_leads_to_its_targets() -> None:
+    """Neither the forward loop, whose values a linear function does not need, nor gradients nobody asked for."""
+    start, xs = Tensor([1.0, 2.0]).realize(), Tensor.ones(50, 2).contiguous().realize()
+    weights = Tensor.ones(50, 2).contiguous().realize()
+
+    def averages() -> Tensor:
+        found: Tensor = scan(lambda mean, x: (mean * 0.5 + x, mean), start, xs)[1]
+        return found
+
+    (found,) = averages().gradient(start, gradient=weights)
+    GlobalCounters.reset()
+    assert found.tolist() == pytest.approx([2.0, 2.0])
+    alone = GlobalCounters.kernel_count
+    (found,) = averages().gradient(xs, gradient=weights)
+    assert found.tolist()[0] == pytest.approx([2.0, 2.0]) and found.tolist()[-1] == [0.0, 0.0]
+    assert alone < 2 * 50, "one kernel a step, none of which goes forward"
+
+    kept: list[float] = []
+    other = Tensor([3.0, 4.0])
+    between = other * 2
+    between.register_hook(lambda grad: kept.append(1.0))
+    (found,) = (start * between).sum().gradient(start)
+    assert found.tolist() == [6.0, 8.0] and not kept, "no target is behind it"

@@ -16,7 +16,7 @@ from .recording import Recorded, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Collection, Container, Sequence
     from typing import Any, Protocol
 
     class Node(Protocol):
@@ -165,8 +165,19 @@ def is_leaf(node: Node, through_open: bool) -> bool:
     return node._ctx is None or not (through_open or node._ctx.wanted)
 
 
-def _open_needs(parents: Sequence[Node]) -> tuple[bool, ...]:
-    return tuple([p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents])
+def _open_needs(parents: Sequence[Node], on_the_way: Container[int]) -> tuple[bool, ...]:
+    return tuple([
+        id(p) in on_the_way and p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents
+    ])  # fmt: skip
+
+
+def _leading(order: Sequence[Node], targets: Collection[int]) -> set[int]:
+    """The targets and the nodes that depend on them, by id; ``order`` has each node after its operands."""
+    found = set(targets)
+    for node in order:
+        if not found.isdisjoint(map(id, operands(node._ctx))):  # type: ignore[arg-type]
+            found.add(id(node))
+    return found
 
 
 def differentiate(
@@ -193,6 +204,7 @@ def differentiate(
     leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
     kept: dict[int, Any] = {}
     wanted = frozenset(id(t) for t in targets or ())
+    leading = _leading(order, wanted) if through_open else wanted
     again = type(seed) is Recorded
     told = _told if ANOMALY.value and not again else None
     hooked = Registered.any
@@ -210,7 +222,7 @@ def differentiate(
         parents: Any = operands(function)
         required = function.needs
         if through_open:
-            function.needs = _open_needs(parents)
+            function.needs = _open_needs(parents, leading)
         if again:
             parts = recorded(node, function, parents, grad)
         else:

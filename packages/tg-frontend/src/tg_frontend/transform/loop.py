@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
-from tg_lazy.graph.isolate import isolate
+from tg_lazy.graph.isolate import bases_first, isolate
 from tg_runtime import Body, BranchRunner, Condition, LoopRunner, Place, Runner
 
 TYPE_CHECKING = False
@@ -127,7 +127,9 @@ def run(
     placed = steps.carry_out if stacked else ()
     own_ys = [y for y in dict.fromkeys(steps.y_out) if y not in placed]
     outputs = [*steps.carry_out, *own_ys]
-    part = isolate(outputs, [*steps.carry_in, *steps.x_in, *(one.placeholder for one in earlier)])
+    given = [*steps.carry_in, *steps.x_in, *(one.placeholder for one in earlier)]
+    part = isolate(outputs, given)
+    reached = set(bases_first(part.outputs))
     first, move = (length - 1, -1) if reverse else (0, 1)
     sources: list[LazyBuffer] = []
 
@@ -144,10 +146,15 @@ def run(
     for node, offset, value in zip(steps.carry_in, rooms, init, strict=True):
         before = way[0] - way[1]
         places.append(Place(0, offset, nbytes_of(node), before, *way[1:3], 0 if stacked else 2, source(value)))
+    # what no step uses need not be computed; that something stands in its place makes no difference
+    used = {node for node, own in zip(given, part.parameters, strict=True) if own in reached}
     for node, x in zip(steps.x_in, xs, strict=True):
-        places.append(Place(source(x), 0, nbytes_of(node), first, move, length))
+        places.append(Place(source(x), 0, nbytes_of(node), first, move, length) if node in used else Place(0))
     for one in earlier:
         node = one.placeholder
+        if node not in used:
+            places.append(Place(0))
+            continue
         places.append(
             Place(source(one.stack), 0, nbytes_of(node), first + move, move, length, 0, source(one.init))
         )  # fmt: skip

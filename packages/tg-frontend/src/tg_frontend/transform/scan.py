@@ -193,17 +193,22 @@ class Scan(Joint):
         outs = [*traced.carry_out, *traced.y_out]
         x_floats = [tensor for tensor in traced.x_in if tensor.dtype.kind == "float"]
         carry_floats = [tensor for tensor in traced.carry_in if tensor.dtype.kind == "float"]
-        pull = Pullback(outs, [part is not None for part in parts], [*carry_floats, *x_floats, *traced.closed])
+        own = [*carry_floats, *x_floats, *traced.closed]
+        needed = [tensor for tensor, need in zip(own, self.needs, strict=True) if need]
+        asked = {id(tensor) for tensor in needed}
+        others = [tensor for tensor in carry_floats if id(tensor) not in asked]  # what flows back goes through them
+        pull = Pullback(outs, [part is not None for part in parts], [*others, *needed])
+        x_asked = [tensor for tensor in x_floats if id(tensor) in asked]
         back = [n for n in pull.weights if n < carried]
         kept = [n for n in pull.weights if n >= carried]
-        sums = [tensor for tensor in traced.closed if pull.reaches(tensor)]
+        sums = [tensor for tensor in traced.closed if id(tensor) in asked and pull.reaches(tensor)]
         totals = [LazyBuffer.empty(t._ints(), _summed(t), t.device) for t in sums]
         added = [total.alu(Ops.ADD, pull.at(t).cast(total.dtype)) for total, t in zip(totals, sums, strict=True)]
         steps = Steps(
             (*(pull.weights[n].lazydata for n in back), *totals),
             (*(tensor.lazydata for tensor in traced.x_in), *(pull.weights[n].lazydata for n in kept)),
             (*(pull.at(traced.carry_in[n]) for n in back), *added),
-            tuple(pull.at(tensor) for tensor in x_floats),
+            tuple(pull.at(tensor) for tensor in x_asked),
         )
         earlier = [
             Earlier(tensor.lazydata, stack, value)
@@ -219,8 +224,8 @@ class Scan(Joint):
             of_closed[id(tensor)].cast(tensor.dtype) if id(tensor) in of_closed else None for tensor in traced.closed
         ]  # fmt: skip
         places = [n for n, tensor in enumerate(traced.carry_in) if tensor.dtype.kind == "float"]
-        return (*(of_init.get(n) for n in places), *found.ys, *closed)
-
+        of_x = dict(zip(map(id, x_asked), found.ys, strict=True))
+        return (*(of_init.get(n) for n in places), *(of_x.get(id(tensor)) for tensor in x_floats), *closed)
 
     def derive(self, grad: LazyBuffer, operands: Callable[[str, int], LazyBuffer]) -> Grads:
         """The way back as a scan of tensors, which has a way back itself. The carries are computed again, for that."""
