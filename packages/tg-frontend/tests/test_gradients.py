@@ -193,9 +193,9 @@ CASES: dict[str, Case] = {
         lambda x, w: x.conv_transpose2d(w, stride=2, padding=1, output_padding=1),
         [numbers(2, 4, 3, 4), numbers(4, 2, 3, 3, seed=1)],
     ),
-    "max_pool2d": (method("max_pool2d", (3, 2), 2, 1, (1, 1, 1, 1)), [numbers(1, 2, 6, 5)]),
+    "max_pool2d": (method("max_pool2d", (3, 2), 2, padding=(1, 1, 1, 1)), [numbers(1, 2, 6, 5)]),
     "max_pool2d ceil": (method("max_pool2d", 2, ceil_mode=True), [numbers(1, 2, 5, 5)]),
-    "avg_pool2d": (method("avg_pool2d", 3, 1, 1, 1, count_include_pad=False), [numbers(1, 2, 5, 5)]),
+    "avg_pool2d": (method("avg_pool2d", 3, 1, padding=1, count_include_pad=False), [numbers(1, 2, 5, 5)]),
     "interpolate": (method("interpolate", (7, 3)), [numbers(1, 1, 4, 5)]),
     "std of a strided slice": (lambda a: a[1::3, ::-2].std(1) * a.pow(0).sum(), [numbers(7, 5)]),
     "logcumsumexp and interpolate": (

@@ -70,6 +70,7 @@ CASES: dict[str, Case] = {
 CASES |= {
     "len": ("x", lambda x: x.T * len(x.T)),
     "T": ("x", lambda x: x.T + 0),
+    "mT": ("m", lambda m: m.mT + 0),
     "numel": ("x", lambda x: Tensor(x.numel()) + 0),
     "nbytes": ("x", lambda x: Tensor(x.nbytes()) + 0),
     "size": ("x", lambda x: x * x.size(1)),

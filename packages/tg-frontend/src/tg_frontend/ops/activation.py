@@ -25,14 +25,14 @@ def relu(x: A) -> A:
 
 
 def relu6(x: A) -> A:
-    """x between 0 and 6.
+    """x between 0 and 6; the gradient at either bound is 0.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([-3.0, 0.5, 8.0]).relu6()
       Tensor([0. , 0.5, 6. ])
     """
-    return relu(x) - relu(x - 6)
+    return (x <= 0).where(0, (x >= 6).where(6, x))
 
 
 def sigmoid(x: A) -> A:
@@ -78,7 +78,9 @@ def hardswish(x: A) -> A:
       >>> Tensor([-1.0, 0.0, 2.0]).hardswish().round(4)
       Tensor([-0.3333,  0.    ,  1.6667])
     """
-    return x * relu6(x + 3) * (1 / 6)
+    x = floating(x)
+    near = (x <= -3).where(-3, (x >= 3).where(3, x))
+    return (x >= 3).where(x, near * (near + 3) * (1 / 6))
 
 
 def hardtanh(x: A, min_val: float = -1, max_val: float = 1) -> A:
@@ -93,7 +95,7 @@ def hardtanh(x: A, min_val: float = -1, max_val: float = 1) -> A:
 
 
 def leaky_relu(x: A, neg_slope: float = 0.01) -> A:
-    """x, times ``neg_slope`` below 0.
+    """x, times ``neg_slope`` up to 0.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -101,11 +103,11 @@ def leaky_relu(x: A, neg_slope: float = 0.01) -> A:
       Tensor([-0.01,  0.  ,  2.  ])
     """
     x = floating(x)
-    return (x < 0).where(x * neg_slope, x)
+    return (x > 0).where(x, x * neg_slope)
 
 
 def elu(x: A, alpha: float = 1.0) -> A:
-    """x, and alpha * (exp(x) - 1) below 0.
+    """x, and alpha * (exp(x) - 1) up to 0.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -113,11 +115,12 @@ def elu(x: A, alpha: float = 1.0) -> A:
       Tensor([-0.6321,  0.    ,  2.    ])
     """
     x = floating(x)
-    return (x > 0).where(x, expm1(x.minimum(0)) * alpha)
+    above = x > 0
+    return above.where(x, expm1(above.where(0, x)) * alpha)
 
 
 def celu(x: A, alpha: float = 1.0) -> A:
-    """x, and alpha * (exp(x / alpha) - 1) below 0.
+    """x, and alpha * (exp(x / alpha) - 1) up to 0.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -125,7 +128,8 @@ def celu(x: A, alpha: float = 1.0) -> A:
       Tensor([-0.6321,  0.    ,  2.    ])
     """
     x = floating(x)
-    return (x > 0).where(x, expm1(x.minimum(0) / alpha) * alpha)
+    above = x > 0
+    return above.where(x, expm1(above.where(0, x) / alpha) * alpha)
 
 
 def selu(x: A, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> A:
@@ -157,8 +161,9 @@ def gelu(x: A, approximate: str = "tanh") -> A:
         return wide(x, lambda x: x * 0.5 * (erf(x * math.sqrt(0.5)) + 1))
     if approximate != "tanh":
         raise ValueError(f"gelu: approximate {approximate!r}; there are 'tanh' and 'none'")
-    # (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where tanh is near -1
-    return wide(x, lambda x: x * sigmoid(x * math.sqrt(8 / math.pi) * (x * x * 0.044715 + 1)))
+    # (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where tanh is near -1. From x = 100 on the sigmoid is 0
+    # or 1 whatever the square is, which would be infinite for large x, and its gradient NaN.
+    return wide(x, lambda x: x * sigmoid(x * math.sqrt(8 / math.pi) * ((x * x).minimum(1e4) * 0.044715 + 1)))
 
 
 def quick_gelu(x: A) -> A:
@@ -305,7 +310,7 @@ def threshold(x: A, threshold: float, value: float) -> A:
 
 
 def prelu(x: A, weight: A) -> A:
-    """x, times ``weight`` below 0.
+    """x, times ``weight`` up to 0.
 
     Args:
       weight: one number, or one for each position along axis 1.
@@ -321,4 +326,4 @@ def prelu(x: A, weight: A) -> A:
     if weight.ndim > 1 or (weight.numel() != 1 and (x.ndim < 2 or weight.shape != (x.shape[1],))):
         raise ValueError(f"prelu: weights of shape {weight.shape} for shape {x.shape}: one, or one a channel")
     slope = weight.reshape(()) if weight.numel() == 1 else weight.reshape((-1,) + (1,) * (x.ndim - 2))
-    return (x < 0).where(x * slope, x)
+    return (x > 0).where(x, x * slope)

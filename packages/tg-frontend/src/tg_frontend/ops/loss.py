@@ -59,7 +59,7 @@ def same_shape(x: A, target: A, what: str) -> A:
 
 
 def binary_crossentropy(x: A, Y: A, reduction: str = "mean", *, weight: A | None = None) -> A:
-    """-Y log(x) - (1 - Y) log(1 - x) of probabilities x.
+    """-Y log(x) - (1 - Y) log(1 - x) of probabilities x, with logarithms of at least -100.
 
     Args:
       weight: what each element counts, broadcast.
@@ -74,7 +74,13 @@ def binary_crossentropy(x: A, Y: A, reduction: str = "mean", *, weight: A | None
     """
     checked("binary_crossentropy", reduction)
     y = same_shape(x, Y, "binary_crossentropy")
-    return _weighted(-(y * log(x)) - (1 - y) * log(1 - x), weight, reduction)
+    return _weighted(-(y * _log(x)) - (1 - y) * _log(1 - x), weight, reduction)
+
+
+def _log(x: A) -> A:
+    """The logarithm, at least -100; no gradient flows where it is that."""
+    least = x <= math.exp(-100)
+    return least.where(-100, log(least.where(1, x)))
 
 
 def binary_crossentropy_logits(

@@ -11,6 +11,7 @@ from ..array.array import A
 from ..array.axes import axes_of
 from ..array.casts import floating, wide
 from .elementary import rsqrt
+from .similarity import norm_along
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def normalize(x: A, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A:
     """The tensor divided by its p-norm along an axis, or by ``eps`` where that is greater.
 
     The norm for ``p=0`` is the number of elements that are not 0; through it no gradient flows. For infinity it
-    is the greatest absolute value, for minus infinity the least.
+    is the greatest absolute value, for minus infinity the least. Through a norm of 0 no gradient flows.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -81,14 +82,4 @@ def normalize(x: A, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A:
       Tensor([[0.6, 0.8]])
     """
     axis = x._axis(dim, "normalize")
-
-    def divided(x: A) -> A:
-        if p == 0:
-            norm = x.ne(0).sum(axis, keepdim=True).cast(x.dtype)
-        elif math.isinf(p):
-            norm = x.abs().max(axis, keepdim=True) if p > 0 else x.abs().min(axis, keepdim=True)
-        else:
-            norm = (x * x if p == 2 else x.abs().pow(p)).sum(axis, keepdim=True).pow(1 / p)
-        return x / norm.maximum(eps)
-
-    return wide(x, divided)
+    return wide(x, lambda x: x / norm_along(x, p, axis, keepdim=True).maximum(eps))

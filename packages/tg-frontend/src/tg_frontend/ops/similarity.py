@@ -21,8 +21,8 @@ def norm_along(x: A, p: float, axis: int, keepdim: bool = False) -> A:
 
 def _norm_along(x: A, p: float, axis: int, keepdim: bool) -> A:
     size = x.abs()
-    if p == math.inf:
-        return size.max(axis, keepdim)
+    if math.isinf(p):
+        return size.max(axis, keepdim) if p > 0 else size.min(axis, keepdim)
     if p == 0:
         return size.ne(0).cast(x.dtype).sum(axis, keepdim)
     if p == 1:

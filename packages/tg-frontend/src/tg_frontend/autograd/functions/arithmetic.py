@@ -163,9 +163,15 @@ class Atan2(Function):
         return widened_pair(y, x, _atan2)
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        square = self.x.alu(Ops.MUL, self.x).alu(Ops.ADD, self.y.alu(Ops.MUL, self.y))
-        share = grad.alu(Ops.FDIV, square)
+        # x / (x² + y²) and -y / (x² + y²), of coordinates over the longer one, whose squares are neither lost nor
+        # infinite; 0 at the origin
+        longer = magnitude(self.x).alu(Ops.MAX, magnitude(self.y))
+        origin = longer.alu(Ops.CMPEQ, splat(longer, 0))
+        unit = origin.alu(Ops.WHERE, splat(longer, 1), longer)
+        x, y = self.x.alu(Ops.FDIV, unit), self.y.alu(Ops.FDIV, unit)
+        square = x.alu(Ops.MUL, x).alu(Ops.ADD, y.alu(Ops.MUL, y))
+        share = grad.alu(Ops.FDIV, origin.alu(Ops.WHERE, splat(longer, 1), square).alu(Ops.MUL, unit))
         return (
-            share.alu(Ops.MUL, self.x) if self.needs[0] else None,
-            share.alu(Ops.MUL, self.y).alu(Ops.NEG) if self.needs[1] else None,
+            share.alu(Ops.MUL, x) if self.needs[0] else None,
+            share.alu(Ops.MUL, y).alu(Ops.NEG) if self.needs[1] else None,
         )
