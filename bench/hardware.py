@@ -177,6 +177,19 @@ class Probes:
             yield Measured(
                 f"caches: {name}", self.seconds(loop, count, bench=bench) / self.cycle / count / CHAIN, "cycles")
 
+    def reads(self) -> Iterator[Measured]:
+        """Vectors read in order from the second-level cache, and lines from beyond."""
+        line = self.target.line_bytes // self.target.vector_bytes
+        for name, nbytes, unit, many, model in (
+            ("second", self.target.l2_bytes // 2, "cycles", 1, self.target.cpu.far_load),
+            ("last", self.last // 2, "cycles a line", line, self.target.cpu.last_line),
+            ("memory", FAR_TIMES * self.last, "cycles a line", line, self.target.cpu.far_line),
+        ):
+            bench = Bench(nbytes, self.bench.seconds, time.perf_counter)
+            took = self.seconds(read_loop(self.lanes, False, 0), bench.nbytes // 4, bench=bench)
+            vectors = bench.nbytes // self.target.vector_bytes
+            yield Measured(f"reads: {name}", took / self.cycle / vectors * many, unit, model)
+
     def prefetch(self) -> Iterator[Measured]:
         """Reading memory, and fetching so many bytes ahead."""
         far = Bench(FAR_TIMES * self.last, self.bench.seconds, time.perf_counter)
@@ -195,7 +208,7 @@ class Probes:
 
 PROBES: dict[str, Callable[[Probes], Iterator[Measured]]] = {
     name: getattr(Probes, name)
-    for name in ("units", "latency", "division", "masks", "stores", "columns", "caches", "prefetch", "threads")
+    for name in ("units", "latency", "division", "masks", "stores", "columns", "caches", "reads", "prefetch", "threads")
 }
 
 

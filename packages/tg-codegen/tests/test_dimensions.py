@@ -182,7 +182,7 @@ def test_a_scale_that_is_converted_at_no_cost_stays_where_it_is() -> None:
 
 
 def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
-    few, many = (lower(product(rows, 320, 32, True).ast) for rows in (8, 400))
+    few, many = (lower(product(rows, 320, 32, True, dtypes.float16).ast) for rows in (8, 400))
     assert not any(isinstance(action, Prefetch) for action in heuristic(few, CPU))
     actions = heuristic(many, CPU)
     nest = apply(many, actions)
@@ -194,7 +194,7 @@ def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
 @pytest.mark.parametrize("tiles", [1, 7, 700])
 def test_the_tile_is_fetched_so_many_bytes_ahead(tiles: int) -> None:
     target = replace(CPU, cpu=replace(CPU.cpu, tile_ahead_bytes=640 * tiles))
-    nest = lower(product(400, 320, 32, True).ast)
+    nest = lower(product(400, 320, 32, True, dtypes.float16).ast)
     found = [action for action in heuristic(nest, target) if isinstance(action, Prefetch)]
     assert found == [Prefetch(0, 640 * tiles)]
 
@@ -215,7 +215,7 @@ def test_alternating_digits_are_dealt_from_whole_vectors() -> None:
 
 
 def test_rows_share_what_they_have_in_common() -> None:
-    nest = lower(product(32, 32 * 18, 32, True).ast)
+    nest = lower(product(32, 32 * 18, 32, True, dtypes.float16).ast)
     tiled = apply(nest, heuristic(nest, CPU))
     assert [a.extent for a in tiled.axes if a.kind is Kind.ROWS] == [4], "as registers allow"
     loads = [u for u in linearize(emit_nest(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tg_codegen.machine.costs import CPUCosts
@@ -80,3 +82,11 @@ def test_rows_are_turned_whole_beside_few_terms() -> None:
     assert best_tile(20, 2, 32, turned=800).rows == 10
     assert best_tile(24, 2, 32, turned=9).rows == 8
     assert best_tile(1024, 64, 32, turned=1).rows == 8
+
+
+def test_a_tile_is_as_the_machine_has_costs() -> None:
+    """Dear vectors make more rows of fewer vectors; what takes long to add up makes more accumulators."""
+    assert best_tile(64, 12, 32, costs=replace(CPUCosts(), far_load=8.0)).rows > best_tile(
+        64, 12, 32, costs=replace(CPUCosts(), far_load=0.5)).rows
+    few, many = (best_tile(1, 9, 16, costs=replace(CPUCosts(), latency=cycles)) for cycles in (1, 4))
+    assert (few, many) == (RegisterTile(1, 3), RegisterTile(1, 6))

@@ -265,6 +265,21 @@ def test_short_runs_stay_together() -> None:
     assert not any("part" in str(action) for action in spec.actions)
 
 
+@pytest.mark.parametrize(("widths", "vector_bytes", "parts"), [
+    ((8, 8), 64, False), ((8, 8), 16, True), ((1, 64), 64, True), ((3, 3), 64, False), ((3, 3), 4, True),
+], ids=str)  # fmt: skip
+def test_parts_are_as_short_as_costs_less_than_masks(widths: tuple[int, int], vector_bytes: int, parts: bool) -> None:
+    """One vector that both operands are read for costs less than two loops, several such vectors more."""
+    spec = compile_ast(joined(64, widths, 1), LLVMRenderer(Target(vector_bytes=vector_bytes)))
+    assert ("split_concat()" in spec.actions) is parts
+
+
+def test_a_machine_whose_masks_cost_nothing_reads_all_operands_at_once() -> None:
+    free = Target(vector_bytes=64, cpu=replace(CPUCosts(), masked_load=0.0, masked_store=0.0, units=1 << 10))
+    assert "split_concat()" in compile_ast(joined(64, (20, 20), 1), LLVMRenderer(Target(vector_bytes=64))).actions
+    assert "split_concat()" not in compile_ast(joined(64, (20, 20), 1), LLVMRenderer(free)).actions
+
+
 def test_an_output_that_is_read_stays_whole() -> None:
     x, y = A.load(0, F32, ST((32, 64)).pad(((0, 32), (0, 0)))), A.load(1, F32, ST((32, 64)).pad(((32, 0), (0, 0))))
     here = A.view(A.const(True, dtypes.bool, (32, 64)), ST((32, 64)).pad(((0, 32), (0, 0))))
@@ -366,16 +381,36 @@ def test_rows_at_computed_places(width: int, threads: int) -> None:
     np.testing.assert_array_equal(np.frombuffer(out, np.float32).reshape(count, width), want)
 
 
-def row_distances(n: int, k: int, m: int) -> LazyOp:
-    x, y = A.load(1, F32, ST((n, 1, k)).expand((n, m, k))), A.load(2, F32, ST((1, m, k)).expand((n, m, k)))
-    apart = A.alu(Ops.SUB, x, y)
-    term = A.alu(Ops.ADD, A.alu(Ops.MUL, A.alu(Ops.MUL, apart, apart), y), x)
-    value = A.reduce(term, Ops.ADD, (2,))
-    return A.sink((A.store(0, ST((n, m, 1)), value),), tuple(BufferArg(F32, size) for size in (n * m, n * k, m * k)))
+def scaled_rows(n: int, blocks: int) -> LazyOp:
+    """A vector times rows of bytes, each 32 of which have a scale in 16 bits."""
+    full = (n, blocks, 32)
+    w, scale = A.load(1, dtypes.int8, ST(full)), A.load(2, dtypes.float16, ST((n, blocks, 1)).expand(full))
+    x = A.load(3, F32, ST((1, blocks, 32)).expand(full))
+    weight = A.alu(Ops.MUL, A.cast(w, F32), A.cast(scale, F32))
+    value = A.reduce(A.alu(Ops.MUL, weight, x), Ops.ADD, (1, 2))
+    sizes = ((F32, n), (dtypes.int8, n * blocks * 32), (dtypes.float16, n * blocks), (F32, blocks * 32))
+    return A.sink((A.store(0, ST((n, 1, 1)), value),), tuple(BufferArg(dtype, size) for dtype, size in sizes))
+
+
+def row_sums(n: int, k: int) -> LazyOp:
+    value = A.reduce(A.load(1, F32, ST((n, k))), Ops.ADD, (1,))
+    return A.sink((A.store(0, ST((n, 1)), value),), (BufferArg(F32, n), BufferArg(F32, n * k)))
+
+
+@pytest.mark.parametrize(("ast", "side"), [
+    (scaled_rows(500, 40), True), (row_sums(500, 1280), False), (row_sums(4000, 48), False)])
+def test_rows_are_side_by_side_where_that_takes_fewer_cycles(ast: LazyOp, side: bool) -> None:
+    """Where they share work or wait for their sums; not where memory is waited for, read fastest row after row."""
+    assert any("ROWS" in action for action in kernel(ast).actions) is side
+
+
+def test_rows_are_side_by_side_on_a_machine_that_waits_longer_for_sums() -> None:
+    slow = replace(SMALL, cpu=replace(CPUCosts(), latency=32, far_line=1.0))
+    assert any("ROWS" in action for action in kernel(row_sums(500, 1280), slow).actions)
 
 
 @pytest.mark.parametrize("ast", [
-    centred(64, 192), chosen_rows(50, 100, 64), turned(130, 2050), row_distances(3, 600, 500),
+    centred(64, 192), chosen_rows(50, 100, 64), turned(130, 2050), scaled_rows(500, 40),
     A.sink((A.store(0, ST((1,)), A.reduce(A.load(1, F32, ST((9000,))), Ops.ADD, (0,))),),
            (BufferArg(F32, 1), BufferArg(F32, 9000))),
 ], ids=["rows walked again", "rows of a table", "transposition", "tiles of rows", "one run"])  # fmt: skip

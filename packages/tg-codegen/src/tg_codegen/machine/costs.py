@@ -27,6 +27,23 @@ class CPUCosts:
     latency: int = number(
         4, "cycles", "from one addition or multiply-add to the next that needs it",
         "Fog: FMA on Skylake and Zen 3; Neoverse: ASIMD multiply accumulate; probe `latency`")  # fmt: skip
+    slack: float = number(
+        1.3, "times", "the accumulators that just hide that latency; with fewer whatever else delays a sum shows",
+        "rows `sgemm` of the bench, tile by tile")  # fmt: skip
+    far_load: float = number(
+        1.0, "cycles", "a vector that is read from the second-level cache, in order",
+        "Intel: 64 bytes a cycle between the caches since Haswell, of which half lasts; probe `reads`")  # fmt: skip
+    reload: float = number(
+        0.625, "cycles", "a vector that an unrolled loop reads again for each row, for it does not fit the registers",
+        "rows `conv` of the bench held to AVX2")  # fmt: skip
+    last_line: float = number(
+        2.5, "cycles", "a line of the last cache that is read in order", "64 bytes at 100 GB/s; probe `reads`")
+    far_line: float = number(
+        6.0, "cycles", "a line of memory that is read in order, hardware prefetchers being ahead",
+        "64 bytes at 40 GB/s and 4 GHz; probe `reads`")  # fmt: skip
+    beside_line: float = number(
+        1.0, "cycles", "a line takes longer where several rows are read at a time, rather than one after the other",
+        "sums of rows of 256 bytes to 16 KB, 8 at a time and one by one")  # fmt: skip
     masked_load: float = number(
         1.0, "cycles", "a vector of which some elements are not read", "Fog: VMASKMOV, masked VMOVUPS; probe `masks`")
     store: float = number(1.0, "cycles", "a vector that is written", "Fog: VMOVUPS to memory; probe `stores`")
@@ -69,6 +86,8 @@ class CPUCosts:
         "a scalar load and an insertion; an extraction and a scalar store")  # fmt: skip
     combined_lanes: float = number(
         4.0, "instructions", "the lanes of an accumulator that become one number", "log2(16) shuffles with additions")
+    merged_lanes: float = number(
+        1.5, "cycles", "an accumulator whose lanes are merged with those of another", "two shuffles and an addition")
     iteration: float = number(
         2.0, "cycles", "of a loop beside its body: counting, comparing, and the next addresses",
         "Fog: ADD, CMP and a taken branch, one a cycle on most cores from Haswell to Zen 3")  # fmt: skip
@@ -107,6 +126,18 @@ class CPUCosts:
     def load(self) -> float:
         """Cycles of a vector that is read from the first-level cache."""
         return 1 / self.units
+
+    def line(self, nbytes: int, l2_bytes: int, last_bytes: int) -> float:
+        """Cycles of a line of an operand of ``nbytes`` that is read in order: from the cache that holds it, or memory.
+
+        Args:
+          nbytes: of the operand.
+          l2_bytes: of the second-level cache.
+          last_bytes: of the last cache; 0 if that is not known.
+        """
+        if nbytes <= l2_bytes:
+            return self.far_load
+        return self.last_line if nbytes <= last_bytes else self.far_line
 
     @property
     def in_flight(self) -> int:

@@ -250,7 +250,7 @@ class CPUPlanner(Packer):
                     upper(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
                     window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
                     turned=self.turned(rows, lanes, inner), lanes=self.width(lanes), copies=self.target.copies,
-                    in_flight=self.target.cpu.in_flight, folds=self.target.folds)
+                    costs=self.target.cpu, folds=self.target.folds)
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
                 if instruction is None and self.pack_both(rows, lanes, tile, body):

@@ -1,7 +1,8 @@
 """What a plan costs: about how many cycles its reductions take, told from its loops before anything is emitted.
 
 It compares plans of one kernel that differ in which dimension has the lanes: what tile that leaves room for, whether
-what the lanes read is packed, and whether all threads have as much to do. Like :mod:`tg_codegen.search.cycles`, which
+what the lanes read is packed, and whether all threads have as much to do; and outputs that are written in one loop with
+those that are written part by part. Like :mod:`tg_codegen.search.cycles`, which
 counts instructions once they are there, it knows no caches.
 """
 
@@ -17,7 +18,7 @@ from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ..machine.memory import STRIDES
 from ..machine.target import Target
-from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage
+from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, is_alu
 from ..nest.trim import conditions, congruence, needed
 from ..nest.windows import held, windowed
 from .actions import reductions_of
@@ -37,6 +38,30 @@ def plan_cycles(nest: Nest, target: Target) -> float:
     packs = [stage for stage in nest.stages if stage.node.op is NodeOp.LOAD]
     return sum(_terms(nest, node, target) for node in reductions_of(nest)) + sum(
         _copied(nest, stage, target) for stage in packs)
+
+
+def walk_cycles(nest: Nest, around: frozenset[Variable], target: Target) -> float:
+    """About how many cycles an output without reductions takes for each iteration of the dimensions ``around``.
+
+    Its lanes lie along the dimension in which it is contiguous, and its operands are near.
+    """
+    costs, store = target.cpu, nest.stores[0]
+    inner = [root for root in store.roots if root not in around]
+    points = prod(upper(nest.roots[root].extent) for root in inner)
+    along = next((root for root in inner if coefficient(store.index, root) == 1), None)
+    run = 1 if along is None else upper(nest.roots[along].extent)
+    nodes = nest.nodes()
+    loads = [n for n in nodes if n.op in (NodeOp.LOAD, NodeOp.GATHER)]
+    itemsize = max(n.dtype.itemsize for n in (store.value, *loads))
+    width = max(1, min(target.vector_bytes // itemsize, power_below(run)))
+    masks = sum(not isinstance(n.arg[2], int) for n in loads)
+    apart = 0 if along is None or width == 1 else sum(
+        n.op is NodeOp.LOAD and coefficient(n.arg[1], along) not in (0, 1, -1) for n in loads)
+    near = len(loads) - apart
+    work = sum(map(is_alu, nodes)) / costs.units + apart * width * costs.scattered
+    whole = work + max(0, near - masks) * costs.load + min(near, masks) * costs.masked_load + costs.store
+    partial = work + near * costs.masked_load + costs.masked_store  # the last vector of a run that does not fill it
+    return points / run * (run // width * whole + (partial if run % width else 0.0) + costs.iteration)
 
 
 def _terms(nest: Nest, node: Node, target: Target) -> float:

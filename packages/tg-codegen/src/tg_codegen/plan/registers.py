@@ -8,14 +8,11 @@ from ..machine.costs import CPUCosts
 from ..machine.target import COPIES
 
 UNLIMITED = 1 << 30
+USUAL = CPUCosts()
 FEW_ROWS = 8
 """Rows of a tile where each is more code, or needs more registers, than a scalar."""
 MANY_ROWS = 14
 """Rows of a tile, at the most: 28 accumulators of two vectors each, of 32 registers."""
-READ_AGAIN = 1.25
-"""Reads of a scalar that reading a vector again for another row costs (the bench's convolutions held to AVX2)."""
-SLACK = 1.3
-"""Times the accumulators that just hide a latency: with so few, whatever else delays a sum is not hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +44,9 @@ class SlidingWindow:
 def best_tile(
     rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS,
     window: SlidingWindow = SlidingWindow(), masked: bool = False, turned: int = 0, lanes: int = 16,
-    copies: int = COPIES, in_flight: int = CPUCosts().in_flight, folds: bool = False,
+    copies: int = COPIES, costs: CPUCosts = USUAL, folds: bool = False,
 ) -> RegisterTile:
-    """The register tile with the fewest loads for each multiply-add that the extents do not waste.
+    """The register tile that takes the fewest cycles for each result, by what the machine's instructions cost.
 
     Args:
       rows: how many there are in all.
@@ -64,7 +61,7 @@ def best_tile(
         each lane takes a store of every power of two of which the rows are the sum; else 0.
       lanes: of a vector.
       copies: few copies, of one multiplication.
-      in_flight: how many accumulators hide the latency of an addition.
+      costs: of instructions and memory.
       folds: a multiply-add may read an operand from memory, which then needs no register.
     """
     def unrolled(tile: RegisterTile) -> int:
@@ -80,25 +77,27 @@ def best_tile(
         beside = 1 if folds and unrolled(tile) > 1 else tile.vectors
         return kept(tile) or tile.rows * tile.vectors + beside + 1 <= registers
 
-    def loads(tile: RegisterTile) -> float:
-        """Reads for each multiply-add; vectors count twice, for they come from a farther cache.
+    def term(tile: RegisterTile) -> float:
+        """Cycles of one term of all results of a tile, where no sum waits for the one before.
 
-        Where they are read again, they are near.
+        Vectors come from the second-level cache, where a panel of them is packed; scalars from the first one. Reads are
+        added to multiply-adds: other units do them, but each waits for the other now and then.
         """
         terms = unrolled(tile)
         scalars = tile.rows if terms == 1 else min(tile.rows, window.reach(tile.rows) / terms)
         again = 0 if kept(tile) else terms - 1
-        return (scalars + tile.vectors * (2 + READ_AGAIN * again)) / (tile.rows * tile.vectors)
+        reads = scalars * costs.load + tile.vectors * (costs.far_load + costs.reload * again)
+        return tile.rows * tile.vectors / costs.units + reads
 
     def cost(tile: RegisterTile) -> tuple[float, int]:
-        waste = 1.0
+        """Cycles for each term of a result that is wanted; of tiles that cost as much, the larger one."""
+        results, waste = tile.rows * tile.vectors, 1.0
         for n, t in ((rows, tile.rows), (vectors, tile.vectors)):
             count = -(-n // t)
             waste *= count * t / n * (1 + 1 / count if n % t else 1)  # a partial tile is a copy of the code
-        latency = max(1.0, SLACK * in_flight / (tile.rows * tile.vectors))
-        if turned:
-            waste *= 1 + 2 * lanes * tile.rows.bit_count() / (tile.rows * turned)
-        return (1 + loads(tile)) * waste * latency, -tile.rows * tile.vectors
+        latency = max(1.0, costs.slack * costs.in_flight / results)
+        stores = lanes * tile.rows.bit_count() * costs.store / (tile.rows * turned) if turned else 0.0
+        return term(tile) / results * waste * latency * (1 + costs.units * stores), -results
 
     options = (
         RegisterTile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)

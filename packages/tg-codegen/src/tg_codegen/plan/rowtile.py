@@ -5,26 +5,29 @@ from __future__ import annotations
 from math import prod
 
 from tg_lazy import Ops
-from tg_shape import Variable, coefficient, upper
+from tg_shape import Variable, coefficient, sint, upper
 
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
 from .actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
+from .planner import power_below
 
 ACCUMULATORS = 12
 """Accumulators of every 32 registers that the machine has: the others hold what is multiplied."""
-BUSY_OPERATIONS = 4
-"""Operations for each term of a reduction, at the least, for rows side by side: with fewer, memory is the limit, and it
-is read fastest one row after the other."""
-SHORT_ROW_VECTORS = 8
-"""Vectors of a row, at the most, for which combining the lanes of its result takes as long as the row itself."""
+ALONE = 4
+"""Accumulators that a row by itself has, at the most, for its terms not to wait for one another."""
+HALF = 0.5
+"""Terms in which an operand is wanted that a mask on a reduced dimension chooses, as the low and high bits of bytes."""
+SURE_GAIN = 0.85
+"""Of the cycles of rows one by one, at the most, for rows to be side by side: they take more code and registers."""
 
 
 def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction]:
     """Gives outputs that share the largest operand, and then rows side by side, accumulators of their own.
 
-    Rows side by side gain where there is much to do for each term, or little for each row: memory alone is read fastest
-    from one place. Where the outputs of rows are neighbours, the rows become lanes once they are reduced.
+    Rows side by side read once what they have in common, and do not wait for one another's sums; but memory is read
+    fastest one row after the other (:class:`RowCost`). Where the outputs of rows are neighbours, the rows become lanes
+    once they are reduced.
 
     Args:
       nest: its reductions all run over the same dimensions.
@@ -46,23 +49,89 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
         actions += cut(nest, row, count, Kind.UPCAST)
         left //= count
         rows.remove(row)
-    busy = {n for r in reductions for n in r.src[0].toposort() if is_alu(n)}
-    width = next(a.extent for a in nest.of_root(lanes) if a.kind is Kind.LANES)
-    steps = prod(upper(nest.roots[r].extent) for r in reductions[0].arg[1]) // upper(width)
-    much = len(busy) >= BUSY_OPERATIONS * len(reductions)
     alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
     near = [
         r for r in rows if alone and all(r.var in s.roots and coefficient(s.index, r.var) == 1 for s in nest.stores)]
-    if not rows or not (much or (near and steps <= SHORT_ROW_VECTORS)):
+    if not rows:
         return actions
     row = max(near or rows, key=lambda r: upper(r.extent))
     count = min(target.cpu.streams, left, upper(row.extent) // target.threads)
     if count < 2:
         return actions
     count = 1 << (count.bit_length() - 1)
+    cost = RowCost(apply(nest, actions), target, reductions, row, lanes, bool(near))
+    if cost.cycles(count) > SURE_GAIN * cost.cycles(1):
+        return actions
     actions += cut(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
     tiled = apply(nest, actions)
-    return [*actions, *conversions(tiled, target, row, lanes), *(next_tile(tiled, target, row, lanes) if much else [])]
+    actions += conversions(tiled, target, row, lanes)
+    return [*actions, *(next_tile(tiled, target, row, lanes) if cost.long else [])]
+
+
+class RowCost:
+    """What a vector of terms costs, of rows one by one and side by side: by work, by memory and by latency.
+
+    Attributes:
+      work: cycles of its instructions.
+      shared: cycles of those that serve several rows side by side: for what the rows have in common, and conversions of
+        what is the same in all lanes.
+      memory: cycles of reading what is the row's own, from the cache that holds it.
+      beside: cycles by which that takes longer where rows are read side by side.
+      waits: cycles of the additions to one accumulator after the other, in a row alone.
+      long: whether a row is so long that the next one does not begin before its sums are there.
+      combine: cycles of combining the lanes of a row's result, of a row alone and of rows that become lanes.
+    """
+
+    def __init__(
+        self, nest: Nest, target: Target, reductions: list[Node], row: Root, lanes: Variable, become_lanes: bool
+    ) -> None:
+        costs = target.cpu
+        width = next(upper(a.extent) for a in nest.of_root(lanes) if a.kind is Kind.LANES)
+        reduced = set(reductions[0].arg[1])
+        points = prod(upper(nest.roots[root].extent) for root in {*reductions[0].free, *reduced})
+        tile = {a.root: upper(a.extent) for a in nest.axes if a.kind is Kind.UPCAST}
+        vectors = points / width / prod(tile.values())
+        self.work = self.shared = 0.0
+        wanted: dict[Node, float] = {}
+        own: dict[tuple[int, sint], int] = {}
+        every = dict.fromkeys(n for r in reductions for n in r.src[0].toposort())
+        for node in (n for n in every if lanes in n.free):
+            if node.op is NodeOp.LOAD:
+                slot, index, valid = node.arg
+                wanted[node] = 1.0 if isinstance(valid, int) or not valid.variables() <= reduced else HALF
+                if row.var in node.free:
+                    extents = (upper(nest.roots[v].extent) for v in reached(index) & nest.roots.keys())
+                    own[slot, index] = prod(extents) * node.dtype.itemsize
+            else:
+                wanted[node] = max((wanted[s] for s in node.src if s in wanted), default=1.0)
+                if node.op is Ops.WHERE and wanted[node] < 1:
+                    wanted[node] = 1.0
+                    continue  # which of the two it is is known where the dimension is unrolled
+                if not is_alu(node) or node.op is Ops.CAST:
+                    continue  # a conversion is a part of the load
+            copies = prod(n for root, n in tile.items() if root in node.free)
+            cycles = wanted[node] * copies * (costs.load if node.op is NodeOp.LOAD else 1 / costs.units)
+            self.work += cycles
+            self.shared += cycles if row.var not in node.free else 0.0
+        lines = {nbytes: nbytes / target.line_bytes / vectors for nbytes in own.values()}
+        self.memory = sum(lines[n] * costs.line(n, target.l2_bytes, target.last_bytes) for n in own.values())
+        self.beside = costs.beside_line * sum(lines[n] for n in own.values())
+        for load in (n.src[0] for n in every if n.op is Ops.CAST and lanes not in n.free):
+            if load.op is NodeOp.LOAD and row.var in load.free and load.free & reduced:  # see `conversions`
+                elements = footprint(nest, load) / load.dtype.itemsize / vectors
+                self.work += elements * (costs.conversion + costs.insertion)
+                self.shared += elements * (costs.conversion + costs.insertion)
+        steps = max(1, prod(upper(nest.roots[root].extent) for root in reduced) // width)
+        serial = prod(upper(a.extent) for a in nest.axes if a.root == lanes and a.kind is Kind.REDUCE)
+        self.long = steps > costs.in_flight  # of short ones the next begins meanwhile
+        self.waits = costs.latency / min(ALONE, power_below(serial)) if self.long else 0.0
+        self.combine = (costs.combined_lanes / steps, (
+            costs.merged_lanes if become_lanes else costs.combined_lanes) / steps)
+
+    def cycles(self, count: int) -> float:
+        """Cycles of a vector of terms, where ``count`` rows are side by side."""
+        work = self.work - self.shared * (1 - 1 / count) + self.combine[count > 1]
+        return max(work, self.memory, self.waits / count) + (self.beside if count > 1 else 0.0)
 
 
 def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
@@ -105,6 +174,11 @@ def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[Lo
             tiles = -(-target.cpu.tile_ahead_bytes // (distance * load.dtype.itemsize))
             found.setdefault(load.arg[0], Prefetch(number, distance * tiles))
     return list(found.values())
+
+
+def reached(index: sint) -> frozenset[Variable]:
+    """The dimensions on which a place in memory depends."""
+    return frozenset() if isinstance(index, int) else frozenset(index.variables())
 
 
 def footprint(nest: Nest, load: Node) -> int:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, coefficient, linear_terms, upper
+from tg_shape import Expr, Variable, coefficient, linear_terms
 
 from ..machine.target import Target
 from ..nest.dimensions import join_dimensions, replaced
@@ -22,11 +21,10 @@ from ..nest.interior import masks
 from ..nest.kernel import Kernel
 from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root
 from .actions import ActionError, KernelAction
+from .plan_cost import walk_cycles
 
 MOST_PIECES = 16
 """Parts of an output: the code of each stands in the kernel."""
-LEAST_RUN = 16
-"""Elements of a piece that lie together, below which a loop of its own takes longer than masks."""
 
 
 def changes(nest: Nest, root: Root) -> list[int]:
@@ -118,12 +116,15 @@ class SplitConcat(KernelAction):
         return found
 
 
-def run_length(kernel: Kernel) -> int:
-    """How many elements of an output in pieces lie together in the shortest of them."""
-    return min(prod(upper(part.roots[root].extent) for root in part.stores[0].roots) for part in kernel.parts)
+def parts_cycles(kernel: Kernel, target: Target) -> float:
+    """About how many cycles an output in parts takes for each iteration of the loops around them."""
+    return sum(walk_cycles(part, frozenset(), target) for part in kernel.parts)
 
 
 def proposed(kernel: Kernel, target: Target) -> list[SplitConcat]:
-    """The action, where it can be taken, and the pieces are long enough for loops of their own."""
+    """The action, where loops of their own cost the parts less than masks that choose between all operands."""
     found = pieces(kernel.whole) if kernel.single else None
-    return [SplitConcat()] if found is not None and run_length(found) >= LEAST_RUN else []
+    if found is None:
+        return []
+    together = walk_cycles(kernel.whole, frozenset(a.root for a in found.shared), target)
+    return [SplitConcat()] if parts_cycles(found, target) < together else []
