@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tg_frontend import Tensor, TinyJit, nn
+from tg_frontend import Tensor, TinyJit, grad, hessian, nn, vmap
 from tg_frontend.nn.optim import SGD, Adam, AdamW, Optimizer, OptimizerGroup, SparseAdam
 from tg_lazy import Context
 from tg_runtime import GlobalCounters
@@ -473,6 +473,86 @@ def test_state_is_saved_and_restored(backend: str) -> None:
     for layer, optimizer in ((one, first), (other, second)):
         step(layer, optimizer, 9)
     assert one.weight.numpy().tolist() == other.weight.numpy().tolist()
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.5, float("inf")])
+@pytest.mark.parametrize("bound", [0.5, 1e6])
+def test_the_norm_of_gradients_is_bounded(power: float, bound: float, backend: str) -> None:
+    found = []
+    for sparse in (True, False):
+        table, other = table_of(7, 3), Tensor(drawn(2, 5), requires_grad=True)
+        backward(table, looked_up(7, 20, around=9), sparse, drawn(20, 3))
+        other.square().sum().backward()
+        grads = grad_of(table), grad_of(other)
+        want = np.concatenate([grad.to_dense().numpy().ravel() for grad in grads])
+        norm = nn.clip_grad_norm_([table, Tensor.ones(2), other], bound, power)
+        np.testing.assert_allclose(norm.item(), np.linalg.norm(want, power), rtol=1e-4)
+        got = np.concatenate([grad.to_dense().numpy().ravel() for grad in grads])
+        np.testing.assert_allclose(got, want * min(1, bound / np.linalg.norm(want, power)), rtol=1e-4, atol=1e-6)
+        assert table.grad is grads[0] and grads[0].is_sparse is sparse
+        found.append(norm.item())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+def test_the_norm_counts_no_row_that_is_out_of_range(backend: str) -> None:
+    table = Tensor.ones(3, 1, requires_grad=True)
+    table.embedding(Tensor([5, 1, 1, -9]), sparse=True).sum().backward()
+    assert nn.clip_grad_norm_(table, 1.0).item() == 2.0
+    np.testing.assert_allclose(grad_of(table).to_dense().numpy(), [[0.0], [1.0], [0.0]], rtol=1e-5)
+
+
+def test_elements_of_gradients_are_bounded(backend: str) -> None:
+    grads = []
+    for sparse in (True, False):
+        table = table_of(7, 3)
+        backward(table, looked_up(7, 20), sparse, drawn(20, 3))
+        nn.clip_grad_value_([table], 0.75)
+        assert grad_of(table).is_sparse is sparse
+        grads.append(grad_of(table).to_dense().numpy())
+    np.testing.assert_allclose(grads[0], grads[1], rtol=1e-5, atol=1e-6)
+    assert np.abs(grads[0]).max() == 0.75
+
+
+def test_clipping_without_gradients_and_with_bad_bounds() -> None:
+    assert nn.clip_grad_norm_([], 1.0).item() == 0.0 and nn.clip_grad_norm_(Tensor.ones(2), 1.0).item() == 0.0
+    empty = Tensor.ones(3, 2, requires_grad=True)
+    empty.embedding(Tensor([]).cast("int32"), sparse=True).sum().backward()
+    assert nn.clip_grad_norm_([empty], 1.0).item() == 0.0
+    nn.clip_grad_value_([empty], 1.0)
+    for bad in (lambda: nn.clip_grad_norm_([], -1.0), lambda: nn.clip_grad_norm_([], 1.0, 0.0),
+                lambda: nn.clip_grad_value_([], -1.0)):  # fmt: skip
+        with pytest.raises(ValueError, match="clip_grad"):
+            bad()
+
+
+def test_transforms_of_functions_that_look_up_rows(backend: str) -> None:
+    table, ids = Tensor(drawn(4, 2)), Tensor([[2, 0, 2], [1, 1, 0]])
+
+    def cubes(table: Tensor, ids: Tensor, sparse: bool = True) -> Tensor:
+        return (table.embedding(ids, padding_idx=1, sparse=sparse) ** 3).sum()
+
+    def dense(table: Tensor, ids: Tensor) -> Tensor:
+        return cubes(table, ids, False)
+
+    for one, other in (
+        (grad(cubes)(table, ids[0]), grad(dense)(table, ids[0])),
+        (vmap(grad(cubes), (None, 0))(table, ids), vmap(grad(dense), (None, 0))(table, ids)),
+        (hessian(cubes)(table, ids[0]), hessian(dense)(table, ids[0])),
+    ):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5)
+
+
+def test_a_recorded_function_may_return_it(backend: str) -> None:
+    table = table_of(4, 2)
+
+    @TinyJit
+    def slope(ids: Tensor) -> Tensor:
+        return table.embedding(ids, sparse=True).square().sum().gradient(table)[0]
+
+    for turn in range(5):
+        ids, want = looked_up(4, 3, seed=turn), np.zeros((4, 2))
+        np.add.at(want, ids, 2 * table.numpy()[ids])
+        np.testing.assert_allclose(slope(Tensor(ids)).numpy(), want, rtol=1e-5)
 
 
 # *** what is touched ***

@@ -76,6 +76,8 @@ from tg_frontend.nn import (
     TripletMarginLoss,
     Unflatten,
     checkpoint,
+    clip_grad_norm_,
+    clip_grad_value_,
     describe,
 )
 
@@ -157,6 +159,8 @@ __all__ = [
     "TripletMarginLoss",
     "Unflatten",
     "checkpoint",
+    "clip_grad_norm_",
+    "clip_grad_value_",
     "describe",
     "lr_scheduler",
     "optim",

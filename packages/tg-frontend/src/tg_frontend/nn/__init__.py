@@ -33,6 +33,7 @@ from .activations import (
     Threshold,
 )
 from .checkpointing import checkpoint
+from .clipping import clip_grad_norm_, clip_grad_value_
 from .containers import Identity, ModuleDict, ModuleList, Sequential
 from .convolutional import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .describing import describe
@@ -139,6 +140,8 @@ __all__ = [
     "TripletMarginLoss",
     "Unflatten",
     "checkpoint",
+    "clip_grad_norm_",
+    "clip_grad_value_",
     "describe",
     "lr_scheduler",
     "optim",
