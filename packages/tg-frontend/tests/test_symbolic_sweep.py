@@ -71,6 +71,7 @@ CASES |= {
     "len": ("x", lambda x: x.T * len(x.T)),
     "T": ("x", lambda x: x.T + 0),
     "mT": ("m", lambda m: m.mT + 0),
+    "embedding": ("x", lambda x: x.embedding(Tensor([[1, 0], [-1, 1]]))),
     "numel": ("x", lambda x: Tensor(x.numel()) + 0),
     "nbytes": ("x", lambda x: Tensor(x.nbytes()) + 0),
     "size": ("x", lambda x: x * x.size(1)),
@@ -269,6 +270,8 @@ NOT_HERE = {
     "is_floating_point", "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
     "enable_grad", "register_hook", "retain_grad", "set_grad_enabled",
     "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
+    # what is asked of row-sparse gradients
+    "coalesce", "indices", "is_coalesced", "is_sparse", "to_dense", "values",
 }  # fmt: skip
 
 
