@@ -29,10 +29,11 @@ SMALL = {
     "matmul": (13, 17, 19), "batched": (2, 7, 11, 5), "matmul-gradient": (9, 14, 23), "batched-gradient": (3, 5, 7, 6),
     "convolution": (2, 3, 3, 9, 8), "convolution-gradient": (2, 3, 3, 9, 8), "reduction": (5, 17, 9),
     "softmax": (7, 33), "layernorm": (6, 19), "attention": (2, 2, 7, 7, 5),
+    "update": (7, 5, 23), "order": (3, 141),
     "gather": (9, 11, 23), "concatenation": (7, 5, 20, 3), "cumulative": (6, 21), "rows": (5, 33),
 }  # fmt: skip
 
-UNLIKE = {"gather", "concatenation", "cumulative", "rows"}
+UNLIKE = {"gather", "update", "order", "concatenation", "cumulative", "rows"}
 """Programs whose variants differ in more than a number: each runs."""
 
 

@@ -65,13 +65,14 @@ def cpu(vector_bytes: int, threads: int, language: type[LLVMRenderer] | type[Cla
         last_bytes=32 << 20, matrices=AVX512_DOTS if vector_bytes == 64 else (), scales=vector_bytes == 64,
     )  # fmt: skip
     name = f"{language.name}-{8 * vector_bytes}x{threads}"
-    return Machine(name, "CPU", Limits(row_bytes=cache_bytes), lambda: language(target))
+    return Machine(name, "CPU", Limits(row_bytes=cache_bytes).of_threads(target.threads), lambda: language(target))
 
 
 def elsewhere(name: str) -> Machine:
     """A CPU of another instruction set."""
     target = replace(ELSEWHERE[name], last_bytes=8 << 20)
-    return Machine(f"LLVM-{name}", "CPU", Limits(row_bytes=target.l2_bytes), lambda: LLVMRenderer(target))
+    limits = Limits(row_bytes=target.l2_bytes).of_threads(target.threads)
+    return Machine(f"LLVM-{name}", "CPU", limits, lambda: LLVMRenderer(target))
 
 
 def _cpus() -> list[Machine]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tg_frontend.ops.updating import update
 from tinytg import Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -368,6 +369,50 @@ def _gather_work(variant: str, sizes: Sizes) -> float:
     return 1.0 * (k * m if variant.startswith("rows") else n * k)
 
 
+# a table (n, m) with k rows, or k elements of each row, at computed places; the order of k elements of n rows
+
+_UPDATES = ("add rows", "add elements", "write rows", "maximum elements")
+
+
+def _update_inputs(variant: str, sizes: Sizes) -> list[Sizes] | None:
+    n, m, k = sizes
+    values = (n, k) if variant.endswith("elements") else (k, m)
+    if prod(values) > MOST_ELEMENTS:
+        return None
+    return [(n, m), values if variant.endswith("elements") else (k,), values]
+
+
+def _updated(variant: str, sizes: Sizes, operands: Sequence[Tensor]) -> list[Tensor]:
+    op, what = variant.split()
+    return [update(operands[0], operands[1], operands[2], op, int(what == "elements"))]
+
+
+def _updated_oracle(variant: str, sizes: Sizes, operands: Sequence[Array]) -> list[Array]:
+    table, places, values = operands[0].copy(), operands[1], operands[2]
+    op, what = variant.split()
+    at = (np.arange(sizes[0])[:, None], places) if what == "elements" else (places,)
+    if op == "write":
+        table[at] = values
+    else:
+        (np.add if op == "add" else np.maximum).at(table, at, values)
+    return [table]
+
+
+def _update_work(variant: str, sizes: Sizes) -> float:
+    n, m, k = sizes
+    return 1.0 * (n * k if variant.endswith("elements") else k * m)
+
+
+def _ordered(variant: str, sizes: Sizes, operands: Sequence[Tensor]) -> list[Tensor]:
+    x, = operands
+    return [x.sort()[0] if variant == "sort" else x.topk(max(1, sizes[1] // 7))[0]]
+
+
+def _ordered_oracle(variant: str, sizes: Sizes, operands: Sequence[Array]) -> list[Array]:
+    x, = operands
+    return [np.sort(x, 1) if variant == "sort" else -np.sort(-x, 1)[:, : max(1, sizes[1] // 7)]]
+
+
 # operands side by side, of n rows or columns and a, b and c of the others
 
 _CONCATENATIONS = ("0", "1", "1 of two", "1 scaled", "0 summed")
@@ -470,6 +515,10 @@ PROGRAMS = {program.name: program for program in (
             _attention_inputs, _attention, _attention_oracle, lambda _, s: 4.0 * prod(s), 3, _attention_fit),
     Program("gather", _GATHERS, (SIDE,) * 3, _gather_inputs, _gathered, _gathered, _gather_work, 3,
             places=lambda variant, s: {1: s[1] if variant in ("elements", "columns") else s[0]}),
+    Program("update", _UPDATES, (SIDE,) * 3, _update_inputs, _updated, _updated_oracle, _update_work, 3,
+            places=lambda variant, s: {1: s[1] if variant.endswith("elements") else s[0]}),
+    Program("order", ("sort", "topk"), (64, SIDE), lambda _, s: [s], _ordered, _ordered_oracle,
+            lambda _, s: 64.0 * prod(s), 2),
     Program("concatenation", _CONCATENATIONS, (SIDE,) * 4, _concatenation_inputs, _concatenated, _concatenated,
             lambda variant, s: 1.0 * s[0] * sum(s[1:3] if variant.endswith("two") else s[1:]), 3),
     Program("cumulative", _CUMULATIVE, (SIDE, SIDE), lambda _, s: [s], _cumulative, _cumulative_oracle,

@@ -163,3 +163,56 @@ def test_work_items_share_out_rows(monkeypatch: pytest.MonkeyPatch) -> None:
             for op in ("add", "maximum", "write"):
                 got = update(Tensor(table), Tensor(index), Tensor(value), op)
                 np.testing.assert_array_equal(got.numpy(), loop(table, index, value, op, 0))
+
+
+FLOATS = (0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan)
+
+
+def numbers(rng: np.random.Generator, size: Any, dtype: str) -> Any:
+    """Any numbers of a dtype, some of them often; of floats also those that are not finite."""
+    if dtype.startswith("float"):
+        return np.where(rng.random(size) < 0.3, rng.choice(FLOATS, size), rng.integers(-9, 9, size)).astype(dtype)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    some = rng.choice(np.array([low, high, 0, 1], dtype), size)
+    return np.where(rng.random(size) < 0.3, some, rng.integers(low, high, size, dtype, endpoint=True))
+
+
+def drawn_program(rng: np.random.Generator) -> tuple[Any, Any]:
+    """What a step of a random program finds, and what numpy does: an update, an order, a search or a set."""
+    dtype = str(rng.choice(["int8", "uint16", "int32", "uint32", "int64", "float16", "float32", "float64"]))
+    n, size = int(rng.choice([1, 2, 127, 131, 997, 2003, 4096])), int(rng.choice([1, 3, 61, 256, 1009, 3001]))
+    x = numbers(rng, n, dtype)
+    what = rng.choice(["update", "sort", "topk", "unique", "searchsorted", "lookup"])
+    if what == "update":
+        op = str(rng.choice(["add", "maximum", "write"]))
+        kind = str(rng.choice(["int8", "uint8", "int64", "uint32"]))
+        index, table = numbers(rng, n, kind), numbers(rng, size, dtype)
+        if rng.random() < 0.7:
+            index = rng.integers(0, min(size, 128), n).astype(kind)
+        if op == "add" and dtype.startswith("float"):  # any order of sums is exact
+            x, table = (rng.integers(-3, 4, length).astype(dtype) for length in (n, size))
+        with np.errstate(all="ignore"):
+            return update(Tensor(table), Tensor(index), Tensor(x), op), loop(table, index, x, op, 0)
+    if what == "sort":
+        return Tensor(x).argsort(), np.argsort(x, kind="stable")
+    if what == "topk":
+        k = int(rng.integers(1, n + 1))
+        return Tensor(x).topk(k, largest=False)[0], np.sort(x)[:k]
+    if what == "unique":
+        return Tensor(x).unique(), np.unique(x)
+    if what == "searchsorted":
+        x = np.sort(x)
+        values = numbers(rng, size, dtype)
+        return Tensor(x).searchsorted(Tensor(values)), np.searchsorted(x, values)
+    index = rng.integers(-n, n + 3, size)
+    found = Tensor(x)[Tensor(index)]
+    return found, np.where(index < n, x[np.minimum(index, n - 1)], 0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    many(monkeypatch, int(rng.choice([2, 64, 1000, 1 << 16])))
+    with Context(DEV="CPU"):
+        found, want = drawn_program(rng)
+        np.testing.assert_array_equal(found.numpy(), want)
