@@ -76,6 +76,7 @@ def test_any_way_is_that_of_a_loop(
     with Context(DEV="CPU"):
         for kind in ("few", "any", "one for all"):
             index = rng.integers(-2, n + 2, values if kind == "one for all" else full)
+            index = np.where(rng.random(index.shape) < 0.02, -(1 << 20), index)
             if kind == "few":
                 index = np.where(rng.random(full) < 0.9, n // 2, index)
             wide = np.broadcast_to(index.reshape(single), full) if kind == "one for all" else index
@@ -101,6 +102,29 @@ def test_each_way_is_gone_where_it_suits(monkeypatch: pytest.MonkeyPatch, ways: 
             ways.clear()
             update(Tensor.zeros(16), Tensor.zeros(100_000, dtype="int32"), Tensor.ones(100_000))
             assert ways == ["updated_in_order"]
+
+
+@pytest.mark.parametrize("op", ["add", "write"])
+@pytest.mark.parametrize("most", [1, 40, 5003])
+def test_what_is_said_to_be_distinct_is(monkeypatch: pytest.MonkeyPatch, op: str, most: int) -> None:
+    many(monkeypatch, 1 << 16)
+    said, function = list[Any](), parallel_updates._distinct
+
+    def noted(table: Any, at: Any, new: Any, op: Any) -> Any:
+        said.append(at)
+        return function(table, at, new, op)
+
+    monkeypatch.setattr(parallel_updates, "_distinct", noted)
+    monkeypatch.setattr(parallel_updates, "update_sorts", lambda *_: True)
+    rng = np.random.default_rng(most)
+    with Context(DEV="CPU"):
+        index = rng.integers(-1, most, (2, 5003)).astype(np.int32)
+        update(Tensor.zeros(2, 5003), Tensor(index), Tensor.ones(2, 5003), op, 1).realize()
+        assert said
+        for at in said:
+            for row in Tensor([0])._wrap(at).numpy():
+                inside = row[(row >= 0) & (row < 5003)]
+                assert len(set(inside.tolist())) == len(inside)
 
 
 @pytest.mark.parametrize("size", [16, 5003])
