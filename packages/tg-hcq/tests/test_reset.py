@@ -203,6 +203,40 @@ def test_during_a_transfer(make_device: Callable[..., HostQueueDevice], which: i
     assert works(there) and works(here)
 
 
+def test_memory_that_a_peer_still_writes_to_serves_nobody_else(make_device: Callable[..., HostQueueDevice]) -> None:
+    there, here = make_device("HOSTQ"), make_device("HOSTQ:1")
+    src, gate = put(here, b"s" * MIB), here.new_signal()
+    dest, cached = there.allocator.alloc(MIB), there.allocator.alloc(2 * MIB)
+    address, other = at(dest), at(cached)
+    with here.submission() as queue:
+        queue.wait(gate, 1)
+    assert there.allocator.transfer(dest, src, MIB, here.allocator)
+    assert there.allocator.transfer(cached, src, MIB, here.allocator)
+    there.allocator.free(cached, 2 * MIB)
+    there.reset()
+    there.allocator.free(dest, MIB)
+    del dest, cached
+    gc.collect()
+    there.synchronize()
+    again = there.allocator.alloc(2 * MIB)
+    assert MEMORY.view(address, MIB) is not None and at(again) != other
+    gate.value = 1
+    here.synchronize()  # its copies meet no fault
+    there.synchronize()
+    assert MEMORY.view(address, MIB) is None and works(there) and works(here)
+
+
+def test_a_freed_buffer_that_was_being_written_serves_nobody(device: HostQueueDevice) -> None:
+    with held(device):
+        buffer = device.allocator.alloc(MIB)
+        device.allocator.copyin(buffer, memoryview(bytes(64)))
+        device.allocator.free(buffer, MIB)
+        del buffer
+    again = device.allocator.alloc(MIB)
+    device.allocator.copyin(again, memoryview(b"w" * 64))
+    assert get(device, again, 64) == b"w" * 64
+
+
 def test_while_a_signal_is_waited_for(device: HostQueueDevice) -> None:
     mine = device.new_signal()
     with held(device):

@@ -58,6 +58,9 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self._last_use: list[tuple[int, int]] = []
         self._next_slot = 0
         self._retired: deque[tuple[Callable[[], bool], HCQBuffer, BufferOptions, object]] = deque()
+        # copies by other devices into this one's memory; and those that a reset of this one found unfinished
+        self._visits: list[tuple[Timeline, tuple[int, int]]] = []
+        self._stragglers: list[tuple[Timeline, tuple[int, int]]] = []
 
     def attach(
         self,
@@ -130,6 +133,18 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self.free_cache()
         held = [(a.opaque(), a.options) for a in self.allocations.live()]
         self.lose([opaque for opaque, options in held if opaque is not None and not options.host], why)
+
+    def outlive_peers(self) -> None:
+        """Called by a reset, which stops no other device: what their copies may still write is kept until they end."""
+        self._stragglers += self._visits
+        self._visits = []
+        self.free_cache()  # of what is being written no block may serve again
+
+    def _disturbed(self) -> bool:
+        """Whether a copy that a reset found on its way may still write to memory that nobody here waits for."""
+        if self._stragglers:
+            self._stragglers = [visit for visit in self._stragglers if not visit[0].reached(visit[1])]
+        return bool(self._stragglers)
 
     def map_for(self, opaque: HCQBuffer, other: HCQAllocator) -> None:
         """Lets another device address memory of this one, at the same address, until it is freed.
@@ -218,7 +233,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
 
     def reap(self) -> None:
         """Unmaps what was freed and is done with; in a forked child nothing, for it is the parent's."""
-        if self._timeline is not None and not self._timeline.ours:
+        if (self._timeline is not None and not self._timeline.ours) or self._disturbed():
             return
         for _ in range(len(self._retired)):
             try:
@@ -335,6 +350,8 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
                 with timed(source._profiled, queue, _TRACK, "transfer", {"bytes": nbytes, "to": self.device}):
                     queue.copy(dest.address, src.address, nbytes)
                     there.pending.add((there.epoch, there.value), [dest], self)
+                    self._visits = [visit for visit in self._visits if not visit[0].reached(visit[1])]
+                    self._visits.append((there, (there.epoch, there.value)))
                     if here is not there:
                         here.pending.add((here.epoch, here.value), [dest])
             if here is not there:

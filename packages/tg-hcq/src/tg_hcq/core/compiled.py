@@ -216,6 +216,7 @@ class HCQCompiled(Compiled):
             except DeviceError as error:
                 self.error_state = error
                 raise
+            self.allocator.outlive_peers()
             self.timeline.pending.lose(self.allocator, f"{self.device} was reset while it was being written")
             if not kept:
                 self.allocator.lose_all(f"{self.device} was reset, and forgot its memory")

@@ -48,7 +48,7 @@ RECORD: Final = (
     "counters", "counter_count", "copies", "copy_count", "fence", "serial", "ring", "words", "word_count", "dry",
 )  # fmt: skip
 RING: Final = (
-    "base", "dwords", "entry_dwords", "scale", "wraps", "filler", "fills", "token", "tells_token",
+    "base", "dwords", "entry_dwords", "scale", "wraps", "filler", "fills", "headed", "token", "tells_token",
     "read", "read_wide", "write", "write_wide", "doorbell", "doorbell_wide",
 )  # fmt: skip
 COUNTER_COLUMNS: Final = 3
@@ -181,6 +181,48 @@ entry:
 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; Puts entries in a ring: all that is behind their first words, and then these.
+define private void @packets(ptr %ring, ptr %words, i64 %start, i64 %count) nounwind {
+entry:
+  %base = field ptr %ring base
+  %size = field i64 %ring dwords
+  %step = field i64 %ring entry_dwords
+  %rest = sub i64 %step, 1
+  br label %body_next
+body_next:
+  %b = phi i64 [ 0, %entry ], [ %b1, %body ]
+  %b_more = icmp ult i64 %b, %count
+  br i1 %b_more, label %body, label %bodies_done
+body:
+  %b_sum = add i64 %start, %b
+  %b_place = urem i64 %b_sum, %size
+  %b_behind = add i64 %b_place, 1
+  %b_to = getelementptr i32, ptr %base, i64 %b_behind
+  %b_second = add i64 %b, 1
+  %b_from = getelementptr i32, ptr %words, i64 %b_second
+  call void @dwords(ptr %b_to, ptr %b_from, i64 %rest)
+  %b1 = add i64 %b, %step
+  br label %body_next
+bodies_done:
+  $STORE_FENCE
+  br label %head_next
+head_next:
+  %h = phi i64 [ 0, %bodies_done ], [ %h1, %head ]
+  %h_more = icmp ult i64 %h, %count
+  br i1 %h_more, label %head, label %out
+head:
+  %h_sum = add i64 %start, %h
+  %h_place = urem i64 %h_sum, %size
+  %h_to = getelementptr i32, ptr %base, i64 %h_place
+  %h_from = getelementptr i32, ptr %words, i64 %h
+  %header = load i32, ptr %h_from
+  store atomic i32 %header, ptr %h_to release, align 4
+  %h1 = add i64 %h, %step
+  br label %head_next
+out:
+  ret void
+}
 
 define i64 @replay(ptr %record) nounwind {
 entry:
@@ -439,10 +481,19 @@ send:
   %head = select i1 %is_cut, i64 %whole, i64 %word_count
   %tail = sub i64 %word_count, %head
   %ring_base = field ptr %ring base
+  %headed = field i64 %ring headed
+  %has_headers = icmp ne i64 %headed, 0
+  br i1 %has_headers, label %send_packets, label %send_words
+send_packets:
+  call void @packets(ptr %ring, ptr %words, i64 %first, i64 %word_count)
+  br label %put
+send_words:
   %send_to = getelementptr i32, ptr %ring_base, i64 %first
   call void @dwords(ptr %send_to, ptr %words, i64 %head)
   %rest_from = getelementptr i32, ptr %words, i64 %head
   call void @dwords(ptr %ring_base, ptr %rest_from, i64 %tail)
+  br label %put
+put:
   %unit = field i64 %ring entry_dwords
   %sent_entries = udiv i64 %word_count, %unit
   call void @publish(ptr %ring, i64 %from, i64 %sent_entries)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self
 
 from tg_runtime import BufferOptions
+from tg_runtime.host.interrupts import Uninterrupted
 from tg_shape import Expr, Variable, sint
 
 from .args import HCQArgsState
@@ -79,7 +80,7 @@ class HWQueue(ABC):
     through a timeline need no such care.
 
     A subclass says how each command looks, with :meth:`put` and :meth:`put64`, which ring words go to, and how a ring
-    jumps to words elsewhere.
+    jumps to words elsewhere; or, where there is no ring, how the system is asked to execute them.
 
     Attributes:
       writes: the buffers that its launches write, and those that whoever appended a copy or a store put here. What a
@@ -101,6 +102,7 @@ class HWQueue(ABC):
         self._replay: Replay | None = None
         self._memory: HCQBuffer | None = None
         self._sent = array("I")
+        self._content = MMIO.of(bytearray(4), "I")
 
     # commands
 
@@ -286,7 +288,8 @@ class HWQueue(ABC):
             words = memory.host_view("I")
             words.write(0, self._words)
             assert isinstance(memory.address, int)
-            jump = array("I", self._jump(memory.address, len(self._words)))
+            ringed = self._ring(device) is not None
+            jump = array("I", self._jump(memory.address, len(self._words)) if ringed else ())
             self._memory = memory
             self._seal(device, words, jump)
         return self
@@ -330,16 +333,32 @@ class HWQueue(ABC):
             if self._generation != device.generation:
                 self._begin_again(device.generation)
             ring = self._ring(device)
-            replay.send(ring, self._sent)
+            if ring is not None:
+                replay.send(ring, self._sent)
             if self._serial.value == SERIAL.vmax and self._fence is not None:
                 self._settle()
                 self._fence.value = self._serial.value = 0
             values = _NO_VALUES if var_vals is None else var_vals
-            while (outcome := replay(values, dry)) is not Outcome.DONE:
-                if outcome is Outcome.BUSY:
+            while (outcome := self._attempt(replay, device, values, dry, ring is None)) is not Outcome.DONE:
+                if ring is None or outcome is Outcome.BUSY:
                     self._settle()
                 else:
                     ring.wait(len(self._sent), device.timeout_ms)
+
+    def _attempt(
+        self, replay: Replay, device: QueueDevice, values: Mapping[Variable, int], dry: bool, asks: bool
+    ) -> Outcome:
+        if dry or not asks:
+            return replay(values, dry)
+        with Uninterrupted():  # no signal between what is counted and what the system is asked
+            outcome = replay(values)
+            if outcome is Outcome.DONE:
+                try:
+                    self._hand_over(device, self._content, self._memory)
+                except BaseException:
+                    replay.undo()
+                    raise
+        return outcome
 
     def complete(self, device: QueueDevice) -> Self:
         """Seals the queue for ``device``, as its first submission would.
@@ -358,12 +377,25 @@ class HWQueue(ABC):
         self._seal(device, MMIO.of(memoryview(self._words), "I"), self._words)
 
     @abstractmethod
-    def _ring(self, device: QueueDevice) -> Ring:
-        """The ring of ``device`` that the words go to."""
+    def _ring(self, device: QueueDevice) -> Ring | None:
+        """The ring of ``device`` that the words go to; None where the system is asked to execute them."""
 
-    @abstractmethod
     def _jump(self, address: int, count: int) -> Sequence[int]:
-        """What goes into the ring to have ``count`` words at an address executed."""
+        """What goes into the ring to have ``count`` words at an address executed. Asked of queues with a ring."""
+        raise NotImplementedError(f"{type(self).__name__} has a ring, and says no jump")
+
+    def _hand_over(self, device: QueueDevice, words: MMIO, memory: HCQBuffer | None) -> None:
+        """Asks the system to execute words after all that it was asked before. Asked of queues without a ring.
+
+        Args:
+          device: whose queue it is.
+          words: what is executed, with this submission's values, as the host sees it.
+          memory: where the device finds it; None if the queue is not bound, and the words go wherever they are wanted.
+
+        Raises:
+          DeviceError: if the system refuses; nothing counts as submitted then.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no ring, and does not say how words are handed over")
 
     def _address(self, signal: HCQSignal | Expr) -> sint:
         if isinstance(signal, Expr):
@@ -395,7 +427,7 @@ class HWQueue(ABC):
         self.signal(self._fence, SERIAL).count(SERIAL, self._serial, 1)
 
     def _seal(self, device: QueueDevice, words: MMIO, sent: array[int]) -> None:
-        self._sealed_for, self._sent = device, sent
+        self._sealed_for, self._sent, self._content = device, sent, words
         self._replay = Replay(self._patches, [words, *self._spaces], self._counters)
         for draft in self._staged:
             self._replay.stage(draft)

@@ -146,6 +146,11 @@ class Replay:
             raise AssertionError(f"native code refuses {var_vals}")
         return Outcome(outcome)
 
+    def undo(self) -> None:
+        """Takes back what the last replay added to its counters, where nobody executes its words."""
+        for _, counter, step in self._counters:
+            counter.value -= step
+
     def _in_python(self, var_vals: Mapping[Variable, int], dry: bool) -> Outcome:
         """What the native code does."""
         everything = self._everything(var_vals)
@@ -181,7 +186,8 @@ def _described(ring: Ring) -> array[int]:
     words = {
         "base": ring.words.address, "dwords": len(ring.words), "entry_dwords": ring.entry_words, "scale": ring.scale,
         "wraps": ring.entries * ring.scale if ring.wraps else 0, "filler": ring.filler or 0,
-        "fills": ring.filler is not None, "token": ring.token or 0, "tells_token": ring.token is not None,
+        "fills": ring.filler is not None, "headed": ring.invalid is not None, "token": ring.token or 0,
+        "tells_token": ring.token is not None,
         "read": ring.read.address, "read_wide": ring.read.fmt == "Q", "write": ring.write.address,
         "write_wide": ring.write.fmt == "Q", "doorbell": ring.doorbell.address,
         "doorbell_wide": ring.doorbell.fmt == "Q",

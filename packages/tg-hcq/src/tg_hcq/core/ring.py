@@ -45,6 +45,9 @@ class Ring:
         like an empty one.
       filler: the word that fills the end of the ring where a submission may not be cut in two there; None where it may.
       token: what is stored to the doorbell; None for the write pointer.
+      invalid: the first word of an entry that holds no packet. The processor looks at this word, not at pointers only,
+        to tell whether an entry is there: it is stored last, in one store, after all words behind the first ones. None
+        where entries have no such header.
       lock: held while words are put in.
       counts: how many words each of the last submissions had.
     """
@@ -52,7 +55,7 @@ class Ring:
     def __init__(
         self, name: str, words: MMIO, read: MMIO, write: MMIO, doorbell: MMIO, system: System, *, entry_words: int = 1,
         scale: int = 1, wraps: bool = False, filler: int | None = None, token: int | None = None,
-        check: Callable[[], None] = _nothing,
+        invalid: int | None = None, check: Callable[[], None] = _nothing,
     ) -> None:  # fmt: skip
         """A ring over memory that is there; its pointers are as they are.
 
@@ -68,16 +71,20 @@ class Ring:
           wraps: whether the pointers wrap with the ring.
           filler: the word that fills the end of the ring.
           token: what is stored to the doorbell, if not the write pointer.
+          invalid: the first word of an entry that holds no packet, where entries have a header.
           check: raises what stopped the device; asked while the ring is full.
 
         Raises:
-          ValueError: if the words are not 32 bits wide, or are not whole entries.
+          ValueError: if the words are not 32 bits wide, or are not whole entries; or there are both filler and headers.
         """
         if words.fmt != "I" or len(words) == 0 or len(words) % entry_words:
             raise ValueError(f"{name}: a ring of {words!r} does not hold whole entries of {entry_words} words")
+        if filler is not None and invalid is not None:
+            raise ValueError(f"{name}: entries with a header are not filled up by single words")
         self.name, self.words, self.read, self.write, self.doorbell = name, words, read, write, doorbell
         self.entry_words, self.scale, self.wraps = entry_words, scale, wraps
-        self.filler, self.token = filler, token
+        self.filler, self.token, self.invalid = filler, token, invalid
+        self._empty()
         self.lock = threading.Lock()
         self._check, self._system = check, system
         self.counts: deque[int] = deque(maxlen=_RECENT)
@@ -153,12 +160,29 @@ class Ring:
 
     def put(self, start: int, words: array[int]) -> None:
         """Puts words where ``reserve`` said and rings the doorbell. For who still holds the lock."""
-        first = min(len(words), len(self.words) - start)
-        self.words.write(start, words[:first])
-        if first < len(words):
-            self.words.write(0, words[first:])
+        if self.invalid is not None:
+            self._put_packets(start, words)
+        else:
+            first = min(len(words), len(self.words) - start)
+            self.words.write(start, words[:first])
+            if first < len(words):
+                self.words.write(0, words[first:])
         self._publish(len(words) // self.entry_words)
         self.counts.append(len(words))
+
+    def _put_packets(self, start: int, words: array[int]) -> None:
+        step, size = self.entry_words, len(self.words)
+        for at in range(0, len(words), step):
+            self.words.write((start + at) % size + 1, words[at + 1 : at + step])
+        self._system.store_fence()
+        for at in range(0, len(words), step):
+            self.words[(start + at) % size] = words[at]
+
+    def _empty(self) -> None:
+        """Has no entry hold a packet."""
+        if self.invalid is not None:
+            for at in range(0, len(self.words), self.entry_words):
+                self.words[at] = self.invalid
 
     def wait(self, count: int, timeout_ms: int) -> None:
         """Returns once there is room for ``count`` words, or for what is to be filled up before them.
@@ -175,6 +199,7 @@ class Ring:
         """Empties the ring, for a device that was reset."""
         with self.lock:
             self.read[0] = self.write[0] = self.doorbell[0] = 0
+            self._empty()
             self.counts.clear()
             self._restarts += 1
 
