@@ -85,6 +85,35 @@ def test_gradients_of_products_with_zeros() -> None:
     assert x.grad.tolist() == [3.0, 0.0, 0.0] and v.grad.tolist() == [0.0, 10.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_second_gradients_of_products_are_those_of_a_product_of_parts(axis: int, backend: str) -> None:
+    """Beside products of whole axes with ones for what goes elsewhere; a quarter of the factors are 0."""
+    rng = np.random.default_rng(axis)
+    table, part = rng.standard_normal((5, 7, 3)), rng.standard_normal((4, 6, 2))
+    at = rng.integers(0, table.shape[axis], part.shape)
+    table[rng.random(table.shape) < 0.25] = 0
+    part[rng.random(part.shape) < 0.25] = 0
+
+    def scattered(x: Tensor, v: Tensor) -> Tensor:
+        return x.scatter_reduce(axis, Tensor(at), v, "prod")
+
+    def by_axes(x: Tensor, v: Tensor) -> Tensor:
+        n = table.shape[axis]
+        goes = Tensor(np.expand_dims(at, axis) == np.arange(n).reshape(n, *(1,) * (3 - axis)))  # (…, n, values, …)
+        product = goes.where(v.unsqueeze(axis), 1.0).prod(axis + 1)
+        rest = [(0, whole - int(str(d))) for whole, d in zip(table.shape, product.shape, strict=True)]
+        return x * product.pad(tuple(rest), value=1.0)
+
+    def slopes(function: Callable[..., Tensor]) -> list[Any]:
+        tensors = [Tensor(a, requires_grad=True) for a in (table, part)]
+        first = function(*tensors).sin().sum().gradient(*tensors)
+        second = (first[0].square().sum() + (first[1] * 3).cos().sum()).gradient(*tensors)
+        return [one.numpy() for one in (*first, *second)]
+
+    for one, other in zip(slopes(scattered), slopes(by_axes), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
 def test_equal_maxima_share_the_gradient() -> None:
     x, v = Tensor([2.0, 5.0], requires_grad=True), Tensor([2.0, 1.0, 2.0, 5.0], requires_grad=True)
     x.scatter_reduce(0, Tensor([0, 0, 0, 1]), v, "amax").sum().backward()

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
-from tg_shape import prod
+from tg_shape import prod, sint
 
 from .base import Function, Grads, held, splat
+from .group_products import slopes_of_products
 from .lookup import TakeAlong
 from .parallel_updates import updated
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
@@ -73,7 +70,7 @@ class ScatterAdd(Function):
 
 
 class ScatterProd(Function):
-    """A tensor multiplied by values at positions along an axis. The gradient is right beside factors of 0 as well."""
+    """A tensor multiplied by values at positions along an axis; of any order, gradients are right beside zeros."""
 
     __slots__ = ("axis", "index", "value", "x")
 
@@ -85,6 +82,8 @@ class ScatterProd(Function):
         return updated(x, self.axis, index, value, Ops.MUL)
 
     def backward(self, grad: LazyBuffer) -> Grads:
+        if type(grad) is not LazyBuffer:
+            return self._by_groups(grad)
         axis, index = self.axis, self.index
         zero = [part.alu(Ops.CMPEQ, splat(part, 0)) for part in (self.x, self.value)]
         factors = [
@@ -98,13 +97,45 @@ class ScatterProd(Function):
             theirs = _without(zero[1], factors[1], *reached)
         return mine, None, theirs
 
-    def derive(self, grad: LazyBuffer, operands: Callable[[str, int], LazyBuffer]) -> Grads:
-        """Refuses: where factors are 0, what :func:`_without` leaves out is constant only to first order.
+    def _by_groups(self, grad: LazyBuffer) -> Grads:
+        """The same where it is differentiated: what :func:`_without` leaves out at zeros has slopes of its own."""
+        axis, shape, n = self.axis, self.index.shape, self.x.shape[self.axis]
+        m, pre, post = shape[axis], prod(shape[:axis]), prod(shape[axis + 1 :])
+        if not (isinstance(n, int) and isinstance(m, int) and isinstance(pre, int) and isinstance(post, int)):
+            raise TypeError("the gradient of products that are scattered over symbolic sizes cannot be differentiated")
+        if n * m * pre * post == 0:
+            return grad, None, None
 
-        Raises:
-          TypeError: when it is called.
-        """
-        raise TypeError("the gradient of products that are scattered cannot be differentiated")
+        def joined(mine: LazyBuffer, theirs: LazyBuffer) -> LazyBuffer:
+            """Elements of the tensor, and behind them values: shape (pre * post, n + m)."""
+            parts = []
+            for part, count, around in ((theirs, m, (n, 0)), (mine, n, (0, m))):
+                rows = part.reshape((pre, count, post)).permute((0, 2, 1)).reshape((pre * post, count))
+                parts.append(rows.pad(((0, 0), around)))
+            return parts[0].alu(Ops.ADD, parts[1])
+
+        def separate(rows: LazyBuffer, start: int, count: int, shape: tuple[sint, ...]) -> LazyBuffer:
+            part = rows.shrink(((0, pre * post), (start, start + count))).reshape((pre, post, count))
+            return part.permute((0, 2, 1)).reshape(shape)
+
+        box = tuple((0, n if i == axis else dim) for i, dim in enumerate(shape))
+        inside = tuple(end for _, end in box)
+        index = self.index.cast(dtypes.int32)
+        above = index.alu(Ops.CMPLT, splat(index, n))
+        known = above.alu(Ops.AND, index.alu(Ops.CMPLT, splat(index, 0)).alu(Ops.NOT))
+        key = known.alu(Ops.WHERE, index.alu(Ops.ADD, splat(index, 1)), splat(index, n + 1))
+        own = LazyBuffer.iota(n, dtypes.int32, grad.device)
+        own = own.alu(Ops.ADD, splat(own, 1)).reshape(tuple(n if i == axis else 1 for i in range(len(shape))))
+        slopes = slopes_of_products(
+            joined(self.x.shrink(box), self.value), joined(own.expand(inside), key),
+            joined(grad.shrink(box), taken(grad, axis, self.index)),
+        )  # fmt: skip
+        mine = separate(slopes, 0, n, inside)
+        if inside != self.x.shape:  # elements that no value can reach
+            around = tuple((0, whole - end) for whole, end in zip(self.x.shape, inside, strict=True))
+            far = splat(mine, 1).pad(around).alu(Ops.CMPEQ, splat(grad, 0))
+            mine = far.alu(Ops.WHERE, grad, mine.pad(around))
+        return mine, None, separate(slopes, n, m, shape)
 
 
 def _without(
