@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .code import Instruction, Undecodable
+from .emitter import MASK, Emitter, Operand, either, scalar, vector
 from .fault import EngineFault, Fault, HungWave
-from .handlers import MASK, Emitter, InstructionSet, Operand, Shape, either, scalar, vector
 from .hostile import HostileMachine
+from .instruction_set import InstructionSet
 from .ir import F16, F32, F64, I1, I8, I16, I32, I64, Type, Value
 from .launch import Launch
 from .machine import Dispatch, Machine
@@ -13,6 +14,7 @@ from .memory import AddressSpace, Memory
 from .native import Engine, engine
 from .state import LITERAL, Access, FaultKind, Layout, Operation, Scope, Space, Status
 from .trace import Step, Trace
+from .transfers import Shape
 from .wave import Wave
 
 __all__ = [

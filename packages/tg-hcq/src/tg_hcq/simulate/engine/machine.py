@@ -9,12 +9,12 @@ from typing import TypeAlias
 from . import state
 from .code import Code, CodeFault, Decoder, Instruction
 from .fault import EngineFault, Fault, HungWave
-from .handlers import MemoryHandler
 from .launch import Group, Launch, block
 from .memory import AddressSpace
 from .native import Engine
 from .state import Access, FaultKind, Status
 from .trace import Step, Trace, changes
+from .transfers import MemoryHandler
 from .wave import Wave
 
 SLICE = 1 << 20  # instructions that a wave runs before others do, and signals are seen: some 20 ms

@@ -9,9 +9,11 @@ from tg_runtime import DeviceError
 from tg_runtime.compilers import llvm
 from tg_runtime.host.execmem import ExecutableMemory
 
-from .handlers import Emitter, InstructionSet, MemoryHandler, ScalarLoadHandler
+from .emitter import Emitter
+from .instruction_set import InstructionSet
 from .state import Layout
 from .support import support
+from .transfers import MemoryHandler, ScalarLoadHandler
 
 
 class Engine:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from string import Template
 
 from . import state
-from .handlers import Shape, atomic_name
 from .state import Access, FaultKind, Layout, Operation, Space, Status
+from .transfers import Shape, atomic_name
 
 
 def support(layout: Layout, shapes: Iterable[Shape]) -> str:

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..engine import state
-from ..engine.handlers import MASK, Emitter, InstructionSet, Operand, Semantics, Shape, either, scalar, vector
+from ..engine.emitter import MASK, Emitter, Operand, either, scalar, vector
+from ..engine.handlers import Semantics
+from ..engine.instruction_set import InstructionSet
 from ..engine.ir import F16, F32, F64, I8, I16, I32, I64, Type, Value
 from ..engine.state import FaultKind, Operation, Scope, Space, Status
+from ..engine.transfers import Shape
 
 TOY = InstructionSet("toy", {"s": 64, "scc": 1, "m": 8}, vectors=64)
 LOADED, SHARED_LOADED, SCALAR_LOADED = range(3)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from .. import state
-from ..handlers import Handler, Operand, ScalarHandler, Where
+from ..emitter import Operand, Where
+from ..handlers import Handler, ScalarHandler
 from ..native import Engine
 from ..state import LITERAL, Status
 from ..wave import Wave
