@@ -2,7 +2,8 @@
 
 An author writes a function of a :class:`~tg_hcq.simulate.engine.ir.Builder` and typed values, which are strips of lanes
 in a vector handler and single values in a scalar one; the template around it reads operands, obeys the execution mask
-and writes results. Operands stand in a record in the order results, sources."""
+and writes results. Operands stand in a record in the order results, sources.
+"""
 
 from __future__ import annotations
 
