@@ -20,7 +20,7 @@ LINKERS = {
     "x86_64-linux-gnu": ["x86_64-linux-gnu-ld", "--no-relax"],
     "aarch64-linux-gnu": ["aarch64-linux-gnu-ld", "--no-relax"],
     "riscv64-linux-gnu": ["riscv64-linux-gnu-ld", "--no-relax"],
-    "amdgcn-amd-amdhsa": ["ld.lld", "-m", "elf64_amdgpu", "--no-relax"],
+    "amdgcn-amd-amdhsa": ["ld.lld", "--no-relax"],
 }
 BASE = 0x400000
 
@@ -60,7 +60,9 @@ def random_module(seed: int, amd: bool) -> str:
             lines += ["  call void @outside(ptr %out)"]
         lines += ["  ret void", "}"]
         functions.append(f"@f{number}")
-    return "\n".join([*lines, "declare hidden void @outside(ptr)" if not amd else ""])
+    # the newest code object version that LLD 14 knows
+    version = '!llvm.module.flags = !{!0}\n!0 = !{i32 1, !"amdhsa_code_object_version", i32 400}'
+    return "\n".join([*lines, version if amd else "declare hidden void @outside(ptr)"])
 
 
 def linked(lib: bytes, layout: elf.Layout, linker: list[str], folder: Path, symbols: dict[str, int]) -> elf.ELFFile:
