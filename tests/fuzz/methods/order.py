@@ -208,3 +208,15 @@ def _runs(pool: Pool, i: int) -> Call | None:
 for _name, _draw in (("mode", _mode), ("searchsorted", _searchsorted), ("bucketize", _bucketize), ("isin", _isin),
                      ("unique", _unique), ("unique_consecutive", _runs)):  # fmt: skip
     row(_name, _draw, exact=True, wants_exact=True)
+
+
+def _lookup(pool: Pool, i: int) -> Call | None:
+    array = pool.values[i].array
+    if array.ndim < 2 or not 0 < array.size <= 500:
+        return None
+    shape = [pool.pick.randint(0, 4) for _ in range(pool.pick.randint(0, 2))]
+    index = pool.ints(-array.shape[0], array.shape[0], *shape)
+    return Call("embedding", (Ref(i), Ref(index)), {}, lambda x, index: x[index])
+
+
+row("embedding", _lookup, exact=True)
