@@ -96,6 +96,20 @@ def test_a_clean_tree_passes(tree: Path, run: Run) -> None:
             "tg_codegen.render.planted -> tg_codegen.nest.nest",
         ),
         (
+            "dtypes",
+            "tg-dtype",
+            "floats.py",
+            "from .catalog import dtypes\n",
+            "tg_dtype.floats -> tg_dtype.catalog",
+        ),
+        (
+            "shapes",
+            "tg-shape",
+            "rules/planted.py",
+            "from ..shapetracker import ShapeTracker\n",
+            "tg_shape.rules.planted -> tg_shape.shapetracker",
+        ),
+        (
             "lazy",
             "tg-lazy",
             "graph/planted.py",
@@ -161,7 +175,13 @@ def test_a_library_of_the_benchmark_that_knows_workloads(tree: Path, run: Run) -
     assert "tg_dtype.planted -> bench.case" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize(("package", "contract"), [("tg-codegen", "rooms"), ("tg-lazy", "lazy"), ("tg-hcq", "hcq")])
+@pytest.mark.parametrize(
+    ("package", "contract"),
+    [
+        ("tg-dtype", "dtypes"), ("tg-shape", "shapes"), ("tg-lazy", "lazy"), ("tg-codegen", "rooms"),
+        ("tg-runtime", "runtime"), ("tg-hcq", "hcq"), ("tg-frontend", "frontend"),
+    ],
+)  # fmt: skip
 def test_a_module_in_no_room(tree: Path, run: Run, package: str, contract: str) -> None:
     plant(tree, package, "planted.py", "")
     done = lint_imports(run, tree, contract)
