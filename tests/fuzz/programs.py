@@ -30,6 +30,11 @@ DTYPES = {"f": ("float64", "float64", "float32", "float32", "float16", "bfloat16
 EPSILON = {"float64": 1e-12, "float32": 2e-6, "float16": 3e-3, "bfloat16": 2e-2, "fp8e4m3": 0.2, "fp8e5m2": 0.4}
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65)
 LARGE = (1, 2, 3, 97, 128, 251, 509, 1000, 1021, 2039)
+WRITES = frozenset(
+    "scatter scatter_add scatter_reduce index_add index_copy index_put index_reduce put masked_scatter select_scatter "
+    "slice_scatter diagonal_scatter".split()
+)
+"""Methods that want their operands of one type."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +258,7 @@ def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth
         if not bounded or (row.wants_exact and not all(pool.values[n].exact for n in refs)):
             del pool.values[before:]
             continue
-        writes = name.startswith(("scatter", "index_")) and name != "index_fill"
+        writes = name in WRITES
         if writes and not isinstance(program.steps[call.args[0].number], Input):
             del pool.values[before:]
             continue

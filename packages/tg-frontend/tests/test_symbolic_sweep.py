@@ -40,13 +40,14 @@ ALIKE = (
     "var_mean T sort argsort nonzero dropout dot topk diag expand flip transpose permute squeeze unsqueeze repeat "
     "median nanmedian msort repeat_interleave chunk split len "
     "amax amin aminmax count_nonzero nansum nanmean positive frac signbit nan_to_num frexp sinc logit deg2rad rad2deg "
+    "isposinf isneginf t diff trapezoid cumulative_trapezoid norm cov corrcoef diag_embed diagflat byte char "
     "glu tanhshrink softshrink hardshrink ravel atleast_1d atleast_2d atleast_3d flipud fliplr rot90"
 ).split()
 BINARY = (
     "atan2 divmod floor_divide remainder lt gt le ge logical_and logical_or logical_xor fmax fmin heaviside hypot "
     "xlogy float_power ldexp expand_as view_as reshape_as type_as hstack vstack dstack column_stack block_diag inner "
     "kron l1_loss mse_loss huber_loss smooth_l1_loss poisson_nll_loss kl_div hinge_embedding_loss soft_margin_loss "
-    "multilabel_soft_margin_loss cosine_similarity pairwise_distance cdist dist "
+    "multilabel_soft_margin_loss cosine_similarity pairwise_distance cdist dist logaddexp2 broadcast_tensors "
     "add sub mul div maximum minimum pow copysign eq ne lerp logaddexp isclose allclose fmod mod idiv "
     "binary_crossentropy binary_crossentropy_logits where masked_select masked_fill"
 ).split()
@@ -71,6 +72,35 @@ CASES |= {
     "len": ("x", lambda x: x.T * len(x.T)),
     "T": ("x", lambda x: x.T + 0),
     "mT": ("m", lambda m: m.mT + 0),
+    "index_select": ("xi", lambda x, i: x.index_select(0, i[:, 0])),
+    "index_select of the size": ("xi", lambda x, i: x.index_select(1, i[:, 0].minimum(1))),
+    "take": ("xi", lambda x, i: x.take(i)),
+    "take_along_dim": ("xi", lambda x, i: x.take_along_dim(i, 0)),
+    "put": ("xi", lambda x, i: x.put(i[:, 0], Tensor.ones(4))),
+    "masked_scatter": ("x", lambda x: x.masked_scatter(x > 0.5, Tensor.arange(40).float())),
+    "select_scatter": ("x", lambda x: x.select_scatter(x[1] * 2, 0, 0)),
+    "slice_scatter": ("x", lambda x: x.slice_scatter(x[1:3] * 2, 0, 0, 2)),
+    "diagonal_scatter": ("s", lambda s: s.diagonal_scatter(s.diagonal() * 2)),
+    "cartesian_prod": ("x", lambda x: x[0].cartesian_prod(x[1])),
+    "combinations": ("x", lambda x: x[0].combinations()),
+    "vander": ("x", lambda x: x[0].vander(3)),
+    "renorm": ("x", lambda x: x.renorm(2, 0, 1.0)),
+    "pdist": ("x", lambda x: x.pdist()),
+    "pixel_shuffle": ("x", lambda x: x.reshape(4, 1, x.shape[1]).pixel_shuffle(1)),
+    "pixel_unshuffle": ("x", lambda x: x.reshape(1, 4, x.shape[1]).pixel_unshuffle(1)),
+    "channel_shuffle": ("x", lambda x: x.reshape(1, 4, x.shape[1]).channel_shuffle(2)),
+    "clamp_min": ("x", lambda x: x.clamp_min(0.3)),
+    "clamp_max": ("x", lambda x: x.clamp_max(0.3)),
+    "equal": ("x", lambda x: Tensor(float(x.equal(x))) + x),
+    "new_zeros": ("x", lambda x: x.new_zeros(x.shape[1]) + x[0]),
+    "new_ones": ("x", lambda x: x.new_ones(x.shape[1]) + x[0]),
+    "new_full": ("x", lambda x: x.new_full((x.shape[1],), 2.0) + x[0]),
+    "new_empty": ("x", lambda x: x.new_empty(x.shape[1]) * 0 == x[0] * 0),
+    "logspace": ("x", lambda x: Tensor.logspace(0, 1, x.shape[1]) + x[0]),
+    "tril_indices": ("x", lambda x: Tensor.tril_indices(x.shape[1]).sum() + x),
+    "triu_indices": ("x", lambda x: Tensor.triu_indices(x.shape[1]).sum() + x),
+    "randint_like": ("x", lambda x: x.randint_like(0, 3) < 9),
+    "bernoulli": ("x", lambda x: x.bernoulli(0.5) < 9),
     "embedding": ("x", lambda x: x.embedding(Tensor([[1, 0], [-1, 1]]))),
     "numel": ("x", lambda x: Tensor(x.numel()) + 0),
     "nbytes": ("x", lambda x: Tensor(x.nbytes()) + 0),

@@ -4,12 +4,12 @@ Each module adds its rows to the table when it is imported. Their order decides 
 """
 
 # isort: off
-from . import elementwise, movement, reductions, indexing, products, creation, values, arrangement, losses, order
+from . import elementwise, movement, reductions, indexing, products, creation, values, arrangement, losses, order, parts
 
 # isort: on
 from .table import MOST, NOT_A_COMPUTATION, RANDOM, ROWS, Array, Call, Pool, Ref, Value
 
 __all__ = [
     "MOST", "NOT_A_COMPUTATION", "RANDOM", "ROWS", "Array", "Call", "Pool", "Ref", "Value", "arrangement", "creation",
-    "elementwise", "indexing", "losses", "movement", "order", "products", "reductions", "values",
+    "elementwise", "indexing", "losses", "movement", "order", "parts", "products", "reductions", "values",
 ]  # fmt: skip

@@ -58,6 +58,13 @@ class Tensor(Array):
     ones_like = ops.creation.ones_like
     empty_like = ops.creation.empty_like
     meshgrid = ops.creation.meshgrid
+    logspace = constructor(ops.creation.logspace)
+    tril_indices = constructor(ops.creation.tril_indices)
+    triu_indices = constructor(ops.creation.triu_indices)
+    new_empty = ops.new.new_empty
+    new_zeros = ops.new.new_zeros
+    new_ones = ops.new.new_ones
+    new_full = ops.new.new_full
     one_hot = ops.gather_scatter.one_hot
 
     # *** random numbers ***
@@ -72,6 +79,7 @@ class Tensor(Array):
     randint = constructor(ops.random.randint)
     rand_like = ops.random.rand_like
     randn_like = ops.random.randn_like
+    randint_like = ops.random.randint_like
     scaled_uniform = constructor(ops.initialization.scaled_uniform)
     glorot_uniform = constructor(ops.initialization.glorot_uniform)
     kaiming_uniform = constructor(ops.initialization.kaiming_uniform)
@@ -79,6 +87,7 @@ class Tensor(Array):
     randperm = constructor(ops.sampling.randperm)
     multinomial = ops.sampling.multinomial
     dropout = ops.sampling.dropout
+    bernoulli = ops.sampling.bernoulli
 
     # *** row-sparse tensors ***
 
@@ -97,10 +106,14 @@ class Tensor(Array):
     unfold = ops.windows.unfold
     diagonal = ops.diagonal.diagonal
     diag = ops.diagonal.diag
+    diag_embed = ops.diagonal.diag_embed
+    diagflat = ops.diagonal.diagflat
     tril = ops.diagonal.tril
     triu = ops.diagonal.triu
     movedim = ops.axes.movedim
     ravel = ops.axes.ravel
+    t = ops.axes.t
+    broadcast_tensors = ops.axes.broadcast_tensors
     narrow = ops.axes.narrow
     select = ops.axes.select
     expand_as = ops.axes.expand_as
@@ -124,6 +137,12 @@ class Tensor(Array):
     vsplit = ops.joined.vsplit
     dsplit = ops.joined.dsplit
     block_diag = ops.joined.block_diag
+    cartesian_prod = ops.combinatorics.cartesian_prod
+    combinations = ops.combinatorics.combinations
+    vander = ops.combinatorics.vander
+    pixel_shuffle = ops.shuffle.pixel_shuffle
+    pixel_unshuffle = ops.shuffle.pixel_unshuffle
+    channel_shuffle = ops.shuffle.channel_shuffle
 
     # *** indexing and selection ***
 
@@ -135,6 +154,14 @@ class Tensor(Array):
     scatter_add = ops.gather_scatter.scatter_add
     scatter_reduce = ops.gather_scatter.scatter_reduce
     embedding = ops.row_sparse.embedding
+    index_select = ops.lookup.index_select
+    take = ops.lookup.take
+    take_along_dim = ops.lookup.take_along_dim
+    put = ops.slice_update.put
+    masked_scatter = ops.slice_update.masked_scatter
+    select_scatter = ops.slice_update.select_scatter
+    slice_scatter = ops.slice_update.slice_scatter
+    diagonal_scatter = ops.slice_update.diagonal_scatter
     index_add = ops.index_update.index_add
     index_copy = ops.index_update.index_copy
     index_fill = ops.index_update.index_fill
@@ -182,9 +209,12 @@ class Tensor(Array):
     rad2deg = ops.special.rad2deg
     clip = ops.elementwise.clip
     clamp = ops.elementwise.clamp
+    clamp_min = ops.elementwise.clamp_min
+    clamp_max = ops.elementwise.clamp_max
     lerp = ops.elementwise.lerp
     copysign = ops.elementwise.copysign
     logaddexp = ops.elementwise.logaddexp
+    logaddexp2 = ops.elementwise.logaddexp2
     positive = ops.numbers.positive
     frac = ops.numbers.frac
     signbit = ops.numbers.signbit
@@ -203,8 +233,11 @@ class Tensor(Array):
     isnan = ops.predicates.isnan
     isinf = ops.predicates.isinf
     isfinite = ops.predicates.isfinite
+    isposinf = ops.predicates.isposinf
+    isneginf = ops.predicates.isneginf
     isclose = ops.predicates.isclose
     allclose = ops.predicates.allclose
+    equal = ops.predicates.equal
 
     # *** reductions, scans, sorting ***
 
@@ -212,6 +245,13 @@ class Tensor(Array):
     var_mean = ops.statistics.var_mean
     std = ops.statistics.std
     std_mean = ops.statistics.std_mean
+    cov = ops.statistics.cov
+    corrcoef = ops.statistics.corrcoef
+    diff = ops.differences.diff
+    trapezoid = ops.differences.trapezoid
+    cumulative_trapezoid = ops.differences.cumulative_trapezoid
+    norm = ops.similarity.norm
+    renorm = ops.similarity.renorm
     amax = ops.reductions.amax
     amin = ops.reductions.amin
     aminmax = ops.reductions.aminmax
@@ -327,6 +367,7 @@ class Tensor(Array):
     cosine_similarity = ops.similarity.cosine_similarity
     pairwise_distance = ops.similarity.pairwise_distance
     cdist = ops.similarity.cdist
+    pdist = ops.similarity.pdist
     dist = ops.similarity.dist
 
     # *** other libraries ***
@@ -366,6 +407,8 @@ class Tensor(Array):
     sgn = ops.elementary.sign
     ger = ops.products.outer
     moveaxis = ops.axes.movedim
+    trapz = ops.differences.trapezoid
+    take_along_axis = ops.lookup.take_along_dim
     row_stack = ops.joined.vstack
     binary_cross_entropy = ops.loss.binary_crossentropy
     binary_cross_entropy_with_logits = ops.loss.binary_crossentropy_logits
@@ -379,4 +422,6 @@ class Tensor(Array):
     int = casts.int
     long = casts.long
     short = casts.short
+    byte = casts.byte
+    char = casts.char
     bool = casts.bool

@@ -187,6 +187,28 @@ def double(x: B) -> B:
     return cast(x, dtypes.float64)
 
 
+def byte(x: B) -> B:
+    """Cast to uint8.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).byte().dtype
+      dtypes.uint8
+    """
+    return cast(x, dtypes.uint8)
+
+
+def char(x: B) -> B:
+    """Cast to int8.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).char().dtype
+      dtypes.int8
+    """
+    return cast(x, dtypes.int8)
+
+
 def int(x: B) -> B:
     """Cast to int32.
 

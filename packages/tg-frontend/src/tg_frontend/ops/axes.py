@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..array.array import A
 from ..array.axes import axes_of
+from ..array.movement import stretch
 from ..array.operands import as_tensor
-from ..array.shapes import args_to_tuple
+from ..array.shapes import args_to_tuple, broadcast_shape
 from .repetition import repeat
 
 TYPE_CHECKING = False
@@ -265,3 +266,34 @@ def atleast_3d(x: A) -> A:
     """
     flat = atleast_2d(x)
     return flat if x.ndim >= 3 else flat.reshape((*flat.shape, 1))
+
+
+def t(x: A) -> A:
+    """A view of a matrix with its axes exchanged; of what has fewer axes, the tensor itself.
+
+    Raises:
+      ValueError: if there are more than two axes.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).t().tolist()
+      [[1, 3], [2, 4]]
+    """
+    if x.ndim > 2:
+        raise ValueError(f"t: a matrix is wanted, got shape {x.shape}; see transpose() and mT")
+    return x.permute(*reversed(range(x.ndim)))
+
+
+def broadcast_tensors(x: A, *others: A) -> tuple[A, ...]:
+    """This tensor and others as views of the one shape that they broadcast to.
+
+    Raises:
+      ValueError: if they do not.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> [t.shape for t in Tensor([1, 2]).broadcast_tensors(Tensor([[3], [4]]))]
+      [(2, 2), (2, 2)]
+    """
+    shape = broadcast_shape("broadcast_tensors", *(one.shape for one in (x, *others)))
+    return tuple(stretch(one, shape) for one in (x, *others))

@@ -19,6 +19,7 @@ from ..host.coerce import to_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -240,6 +241,85 @@ def linspace(
     # From the nearer end, so that either is exact.
     out = i * step + start if steps < 2 else (i < steps // 2).where(i * step + start, (i - (steps - 1)) * step + stop)
     return _as_leaf(out.cast(kind), requires_grad)
+
+
+def logspace(
+    cls: type[A],
+    start: ConstType,
+    stop: ConstType,
+    steps: int,
+    base: float = 10.0,
+    device: str | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:
+    """Powers of ``base``, with exponents in equal distances from ``start`` to ``stop``, both included.
+
+    Raises:
+      TypeError: if a bound is no number.
+      ValueError: if ``steps`` is negative, or the base is.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor.logspace(0, 2, 3)
+      Tensor([  1.,  10., 100.])
+    """
+    if base < 0:
+        raise ValueError(f"logspace: powers of {base!r} with broken exponents")
+    kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+    exponents = linspace(cls, start, stop, steps, device, dtypes.float64 if kind == dtypes.float64 else dtypes.float32)
+    powers = full(cls, (), base, exponents.device, exponents.dtype) ** exponents
+    return _as_leaf(powers.cast(kind), requires_grad)
+
+
+def _triangle_indices(
+    cls: type[A], row: int, col: int | None, inside: Callable[[int, int], bool], device: str | None, what: str
+) -> A:
+    rows, columns = checked_shape((row, row if col is None else col), what)
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise TypeError(f"{what}: sizes are numbers, got {rows} and {columns}")
+    places = [(i, j) for i in range(rows) for j in range(columns) if inside(i, j)]
+    if not places:
+        return zeros(cls, 2, 0, device=device, dtype=dtypes.int32)
+    return cls([list(one) for one in zip(*places, strict=True)], device=device, dtype=dtypes.int32)
+
+
+def tril_indices(cls: type[A], row: int, col: int | None = None, offset: int = 0, device: str | None = None) -> A:
+    """The rows and columns of the elements of a matrix's lower triangle, row by row: int32, shape (2, n).
+
+    Args:
+      row: how many rows the matrix has.
+      col: how many columns; as many, if it is not given.
+      offset: the last diagonal of the triangle.
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor.tril_indices(2).tolist()
+      [[0, 1, 1], [0, 0, 1]]
+    """
+    return _triangle_indices(cls, row, col, lambda i, j: j <= i + offset, device, "tril_indices")
+
+
+def triu_indices(cls: type[A], row: int, col: int | None = None, offset: int = 0, device: str | None = None) -> A:
+    """The rows and columns of the elements of a matrix's upper triangle, row by row: int32, shape (2, n).
+
+    Args:
+      row: how many rows the matrix has.
+      col: how many columns; as many, if it is not given.
+      offset: the first diagonal of the triangle.
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor.triu_indices(2).tolist()
+      [[0, 0, 1], [0, 1, 1]]
+    """
+    return _triangle_indices(cls, row, col, lambda i, j: j >= i + offset, device, "triu_indices")
 
 
 def eye(

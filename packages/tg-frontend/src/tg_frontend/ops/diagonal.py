@@ -76,6 +76,51 @@ def diag(x: A, diagonal: int = 0) -> A:
     return square.pad(((above, left), (left, above)))
 
 
+def diag_embed(x: A, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A:
+    """Matrices with the last axis on a diagonal and 0 elsewhere.
+
+    Args:
+      offset: how far above the main diagonal; below, if negative.
+      dim1: which axis of the result the rows are.
+      dim2: which axis the columns are.
+
+    Raises:
+      ValueError: if the tensor has no axis, or both are one axis.
+      IndexError: if an axis of the result is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2]]).diag_embed().tolist()
+      [[[1, 0], [0, 2]]]
+    """
+    if x.ndim == 0:
+        raise ValueError("diag_embed: a tensor of shape () has no last axis")
+    n = x.ndim
+    i = counter(x, n - 1)
+    square = i.unsqueeze(-1).eq(i.unsqueeze(-2)).where(x.unsqueeze(-1), zeros_like(x).unsqueeze(-1))
+    above, left = max(0, -offset), max(0, offset)
+    wide = square.pad((*((0, 0) for _ in range(n - 1)), (above, left), (left, above)))
+    row, column = wide._axis(dim1, "diag_embed"), wide._axis(dim2, "diag_embed")
+    if row == column:
+        raise ValueError(f"diag_embed: rows and columns are both axis {dim1}")
+    others = iter(range(n - 1))
+    return wide.permute(*(n - 1 if axis == row else n if axis == column else next(others) for axis in range(n + 1)))
+
+
+def diagflat(x: A, offset: int = 0) -> A:
+    """A square matrix with all elements on a diagonal and 0 elsewhere.
+
+    Args:
+      offset: how far above the main diagonal; below, if negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2]]).diagflat().tolist()
+      [[1, 0], [0, 2]]
+    """
+    return diag(x.reshape((-1,)), offset)
+
+
 def _triangle(x: A, diagonal: int, lower: bool, what: str) -> A:
     if x.ndim < 2:
         raise ValueError(f"{what}: a tensor of shape {x.shape} has no rows and columns")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A
 from ..array.casts import floating
 from ..array.operands import as_tensor, pair
 from ..autograd.functions import Step, splat
-from .elementary import exp, log1p
+from .elementary import exp, exp2, log1p
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +52,28 @@ def clamp(x: A, min_: Any = None, max_: Any = None) -> A:
     return clip(x, min_, max_)
 
 
+def clamp_min(x: A, min_: Any) -> A:
+    """The elements, not below ``min_``; NaN stays.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 5, 9]).clamp_min(4)
+      Tensor([4, 5, 9])
+    """
+    return clip(x, min_)
+
+
+def clamp_max(x: A, max_: Any) -> A:
+    """The elements, not above ``max_``; NaN stays.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 5, 9]).clamp_max(6)
+      Tensor([1, 5, 6])
+    """
+    return clip(x, None, max_)
+
+
 def lerp(x: A, end: Any, weight: Any) -> A:
     """x + (end - x) * weight.
 
@@ -71,6 +95,20 @@ def copysign(x: A, other: Any) -> A:
     """
     a, b = pair(floating(x), other, "copysign")
     return a.abs() * b._apply(Step(_sign_bit))
+
+
+def logaddexp2(t: A, x: Any) -> A:
+    """log2(2 ** t + 2 ** x), without overflow.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1000.0]).logaddexp2(Tensor([0.0, 1000.0])).tolist()
+      [1.0, 1001.0]
+    """
+    a, b = (floating(t) for t in pair(t, x, "logaddexp2"))
+    same = a.eq(b)
+    apart = (same.where(0, a) - same.where(0, b)).abs()
+    return a.maximum(b) + log1p(exp2(-apart)) * (1 / math.log(2))
 
 
 def logaddexp(t: A, x: Any) -> A:

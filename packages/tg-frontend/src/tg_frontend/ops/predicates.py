@@ -7,7 +7,7 @@ import math
 from tg_dtype import dtypes
 from tg_lazy import Ops
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.casts import floating
 from ..array.operands import alu, constant, pair
 
@@ -39,6 +39,28 @@ def isinf(x: A, detect_positive: bool = True, detect_negative: bool = True) -> A
         return constant(x, False, dtypes.bool, "isinf")
     positive = x.eq(math.inf) if detect_positive else constant(x, False, dtypes.bool, "isinf")
     return positive | x.eq(-math.inf) if detect_negative else positive
+
+
+def isposinf(x: A) -> A:
+    """Where a float is infinite and positive.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([float("inf"), float("-inf")]).isposinf()
+      Tensor([ True, False])
+    """
+    return isinf(x, detect_negative=False)
+
+
+def isneginf(x: A) -> A:
+    """Where a float is infinite and negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([float("inf"), float("-inf")]).isneginf()
+      Tensor([False,  True])
+    """
+    return isinf(x, detect_positive=False)
 
 
 def isfinite(x: A) -> A:
@@ -76,3 +98,20 @@ def allclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_n
       True
     """
     return bool(isclose(x, other, rtol, atol, equal_nan).all().item())
+
+
+def equal(x: A, other: A) -> bool:
+    """Whether two tensors have the same shape and the same elements; a NaN equals nothing.
+
+    Raises:
+      TypeError: if the other one is no tensor.
+      ValueError: if they are on different devices.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).equal(Tensor([1, 2])), Tensor([1, 2]).equal(Tensor([1]))
+      (True, False)
+    """
+    if not isinstance(other, Array):
+        raise TypeError(f"equal: the other one is a tensor, got a {type(other).__name__}")
+    return x.shape == other.shape and bool(x.eq(other).all().item())

@@ -258,6 +258,27 @@ def randint(
     return _finish(wide.cast(kind) + low, requires_grad)
 
 
+def randint_like(
+    x: A, low: int = 0, high: int = 10, device: str | None = None, dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:  # fmt: skip
+    """Integers from ``low`` to below ``high``, in this tensor's shape, dtype and device, unless others are given.
+
+    Raises:
+      ValueError: if the range is empty, or wider than 2**32.
+      TypeError: if a bound is no integer.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 2.0]]).randint_like(3, 4)
+      Tensor([[3., 3.]])
+    """
+    name, kind = placed_like(x, device, dtype)
+    whole = kind if dtypes.is_int(kind) else dtypes.default_int
+    found = randint(type(x), *x.shape, low=low, high=high, device=name, dtype=whole)
+    return _finish(found.cast(kind), requires_grad)
+
+
 def rand_like(
     x: A, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
 ) -> A:

@@ -65,6 +65,35 @@ def dropout(x: A, p: float = 0.5, training: bool | None = None) -> A:
     return keep.where(x, 0) * (1 / (1 - p))
 
 
+def bernoulli(x: A, p: float | None = None) -> A:
+    """Ones with a probability, zeros otherwise, in this tensor's shape, dtype and device.
+
+    The probabilities are computed at once and looked at, but for those inside of a TinyJit.
+
+    Args:
+      p: the probability; the elements are, if it is not given.
+
+    Raises:
+      ValueError: if one is not between 0 and 1.
+      TypeError: if the elements are to be probabilities, and are no floats.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0.0, 1.0]).bernoulli()
+      Tensor([0., 1.])
+    """
+    if p is not None:
+        if not 0 <= p <= 1:
+            raise ValueError(f"bernoulli: {p!r} is not a probability")
+        return (fractions(type(x), x.shape, x.device, dtypes.float32, "bernoulli") < p).cast(x.dtype)
+    if not dtypes.is_float(x.dtype):
+        raise TypeError(f"bernoulli: probabilities are floats, got a tensor of {x.dtype.name}")
+    chances = x.detach().cast(dtypes.float32)
+    if not capturing() and ((chances >= 0) & (chances <= 1)).logical_not().any().item():
+        raise ValueError("bernoulli: probabilities are between 0 and 1")
+    return (fractions(type(x), x.shape, x.device, dtypes.float32, "bernoulli") < chances).cast(x.dtype)
+
+
 def multinomial(x: A, num_samples: int = 1, replacement: bool = False) -> A:
     """Positions drawn with the elements as weights (of each row of a matrix): int32, (…, num_samples).
 

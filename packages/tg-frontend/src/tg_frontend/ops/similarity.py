@@ -1,17 +1,26 @@
-"""Distances and angles between vectors."""
+"""Lengths of vectors, distances and angles between them."""
 
 from __future__ import annotations
 
 import math
+from itertools import combinations
+
+from tg_dtype import dtypes
+from tg_shape import prod
 
 from ..array.array import A
-from ..array.casts import wide
+from ..array.axes import axes_of, kept
+from ..array.casts import floating, wide
 from ..array.operands import as_tensor, pair
 from .elementary import sqrt
+from .indexing import __getitem__ as at_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    Axes = int | Sequence[int] | None
 
 
 def norm_along(x: A, p: float, axis: int, keepdim: bool = False) -> A:
@@ -31,6 +40,73 @@ def _norm_along(x: A, p: float, axis: int, keepdim: bool) -> A:
     flat = total.detach().eq(0)
     whole = flat.where(1, total)
     return flat.where(0, sqrt(whole) if p == 2 else whole.pow(1 / p))
+
+
+def norm(x: A, p: float | str | None = 2, axis: Axes = None, keepdim: bool = False) -> A:
+    """The p-norm of elements: the p-th root of the sum of the p-th powers of their sizes.
+
+    Args:
+      p: a number, infinite ones included; 0 counts what is not 0; ``"fro"`` is 2.
+      axis: over which axes; all, if it is not given.
+
+    Raises:
+      ValueError: if there is no such norm.
+      IndexError: if an axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[3.0, 4.0], [6.0, 8.0]]).norm(axis=1)
+      Tensor([ 5., 10.])
+    """
+    if p is None or p == "fro":
+        p = 2
+    if not isinstance(p, (int, float)):
+        raise ValueError(f"norm: {p!r} is no norm of elements; it is a number, or 'fro'")
+    axes = axes_of(x, axis, "norm")
+    others = tuple(i for i in range(x.ndim) if i not in axes)
+    flat = floating(x).permute(*others, *axes).reshape((*(x.shape[i] for i in others), prod(x.shape[i] for i in axes)))
+    found = norm_along(flat, p, len(others)).reshape(tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
+    return kept(found, axes, keepdim)
+
+
+def renorm(x: A, p: float, dim: int, maxnorm: float) -> A:
+    """Slices along an axis, of which those of a greater p-norm are scaled down to ``maxnorm``.
+
+    Raises:
+      ValueError: if the power or the greatest norm is not positive, or there are fewer than two axes.
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[3.0, 4.0], [0.0, 0.5]]).renorm(2, 0, 1.0).round(4)
+      Tensor([[0.6, 0.8],
+              [0. , 0.5]])
+    """
+    if p <= 0 or maxnorm < 0 or x.ndim < 2:
+        raise ValueError(f"renorm: the {p}-norm to at most {maxnorm} of slices of shape {x.shape}")
+    axis = x._axis(dim, "renorm")
+    length = norm(x, p, tuple(i for i in range(x.ndim) if i != axis), keepdim=True)
+    return (length > maxnorm).where(x * (maxnorm / (length + 1e-7)), x)
+
+
+def pdist(x: A, p: float = 2.0) -> A:
+    """The p-norm distance of each row from each later one: (n, k) gives n * (n - 1) / 2.
+
+    Raises:
+      ValueError: if it is no matrix.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]).pdist().round(3)
+      Tensor([5.   , 1.   , 4.243])
+    """
+    if x.ndim != 2 or not isinstance(x.shape[0], int):
+        raise ValueError(f"pdist: a matrix is wanted, got shape {x.shape}")
+    pairs = list(combinations(range(x.shape[0]), 2))
+    if not pairs:
+        return norm_along(x.shrink([(0, 0), None]), p, 1)
+    first, second = (type(x)([pair[i] for pair in pairs], device=x.device, dtype=dtypes.int32) for i in (0, 1))
+    return norm_along(at_index(x, first) - at_index(x, second), p, 1)
 
 
 def cosine_similarity(x: A, other: A, dim: int = 1, eps: float = 1e-8) -> A:

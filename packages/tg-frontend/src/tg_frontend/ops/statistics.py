@@ -1,4 +1,4 @@
-"""Variance and standard deviation."""
+"""Variance and standard deviation, covariance and correlation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ..array.axes import axes_of, kept
 from ..array.casts import floating
 from ..array.reduction import _count
 from ..autograd.functions import Sum
+from .diagonal import diagonal
 from .elementary import sqrt
+from .elementwise import clip
+from .linear import matmul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,3 +82,64 @@ def std_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1
     """
     var, mean = var_mean(x, axis, keepdim, correction)
     return _root(var), mean
+
+
+def _weights(x: A, weights: A | None, what: str) -> A | None:
+    if weights is not None and weights.shape != x.shape[1:]:
+        raise ValueError(f"{what}: weights of shape {weights.shape} for observations of shape {x.shape[1:]}")
+    return weights
+
+
+def cov(x: A, correction: int = 1, fweights: A | None = None, aweights: A | None = None) -> A:
+    """The covariance of variables, which are rows, over observations, which are columns.
+
+    Args:
+      correction: what is taken off the number of observations.
+      fweights: how often each observation counts, whole numbers.
+      aweights: how much each counts.
+
+    Returns:
+      shape (n, n) for n rows; one number for one row, or a vector.
+
+    Raises:
+      ValueError: if there are more than two axes, or weights do not fit.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).cov().tolist()
+      [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    if x.ndim > 2:
+        raise ValueError(f"cov: rows of a matrix are wanted, got shape {x.shape}")
+    rows = floating(x.reshape((1, -1)) if x.ndim < 2 else x)
+    frequency, importance = (_weights(rows, w, "cov") for w in (fweights, aweights))
+    weights = frequency if importance is None else importance if frequency is None else frequency * importance
+    if weights is None:
+        count, apart = rows.shape[1], rows - rows.mean(1, keepdim=True)
+        product = matmul(apart, apart.T)
+        out = product / (max(0, count - correction) if isinstance(count, int) else count - correction)
+    else:
+        weights = weights.cast(rows.dtype)
+        total = weights.sum()
+        apart = rows - (rows * weights).sum(1, keepdim=True) / total
+        taken = 1 if importance is None else (weights * importance).sum() / total
+        out = matmul(apart * weights, apart.T) / (total - taken * correction).maximum(0)
+    return out.reshape(()) if rows.shape[0] == 1 else out
+
+
+def corrcoef(x: A) -> A:
+    """Correlation coefficients of variables, which are rows, over observations, which are columns; from -1 to 1.
+
+    Raises:
+      ValueError: if there are more than two axes.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).corrcoef().round(4).tolist()
+      [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    found = cov(x)
+    if found.ndim == 0:
+        return found / found
+    deviation = sqrt(diagonal(found))
+    return clip(found / deviation.unsqueeze(1) / deviation, -1, 1)

@@ -1,0 +1,105 @@
+"""Differences of neighbours, and sums under a curve."""
+
+from __future__ import annotations
+
+from ..array.array import A
+from ..array.casts import floating
+from ..array.joining import cat
+from .indexing import __getitem__ as at_index
+from .scan import cumsum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _sliced(x: A, axis: int, start: int | None, end: int | None) -> A:
+    return at_index(x, (*(slice(None) for _ in range(axis)), slice(start, end)))
+
+
+def diff(x: A, n: int = 1, axis: int = -1, prepend: A | None = None, append: A | None = None) -> A:
+    """Each element less the one before it along an axis, ``n`` times; of bools, whether they differ.
+
+    Args:
+      prepend: elements to put before, along the axis.
+      append: elements to put behind.
+
+    Raises:
+      ValueError: if ``n`` is negative, the tensor has no axis, or what is put there does not fit.
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 4, 9, 16]).diff()
+      Tensor([3, 5, 7])
+    """
+    if n < 0 or x.ndim == 0:
+        raise ValueError(f"diff: {n} times of a tensor of shape {x.shape}")
+    place = x._axis(axis, "diff")
+    parts = [part for part in (prepend, x, append) if part is not None]
+    if len(parts) > 1:
+        x = cat(parts[0], *parts[1:], dim=place)
+    for _ in range(min(n, _length(x, place))):
+        late, early = _sliced(x, place, 1, None), _sliced(x, place, None, -1)
+        x = late.ne(early) if x.dtype.kind == "bool" else late - early
+    return x
+
+
+def _length(x: A, axis: int) -> int:
+    size = x.shape[axis]
+    return size if isinstance(size, int) else size.vmin
+
+
+def _strips(y: A, x: A | None, dx: Any, axis: int, what: str) -> A:
+    """The area of each strip between two neighbours."""
+    if y.ndim == 0:
+        raise ValueError(f"{what}: a tensor of shape () has no axis")
+    if x is not None and dx is not None:
+        raise ValueError(f"{what}: either positions x or a distance dx, not both")
+    y = floating(y)
+    width: Any = 1 if dx is None else dx
+    if x is not None:
+        if x.ndim == 1 and x.shape[0] == y.shape[axis]:
+            width = diff(x).reshape((-1, *(1 for _ in y.shape[axis + 1 :])))
+        elif x.ndim == y.ndim and x.shape[axis] == y.shape[axis]:
+            width = diff(x, 1, axis)
+        else:
+            raise ValueError(f"{what}: positions of shape {x.shape} for values of shape {y.shape} along axis {axis}")
+    found: A = (_sliced(y, axis, 1, None) + _sliced(y, axis, None, -1)) * width * 0.5
+    return found
+
+
+def trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1) -> A:
+    """The area under straight lines between neighbours along an axis.
+
+    Args:
+      x: where the values are, as many as there are along the axis; evenly spaced without it.
+      dx: the distance of neighbours, 1 if it is not given.
+
+    Raises:
+      ValueError: if the positions do not fit, or both are given.
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0, 4.0]).trapezoid()
+      Tensor(4.5)
+    """
+    place = y._axis(axis, "trapezoid")
+    return _strips(y, x, dx, place, "trapezoid").sum(place)
+
+
+def cumulative_trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1) -> A:
+    """:meth:`trapezoid` up to each element but the first.
+
+    Raises:
+      ValueError: if the positions do not fit, or both are given.
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0, 4.0]).cumulative_trapezoid()
+      Tensor([1.5, 4.5])
+    """
+    place = y._axis(axis, "cumulative_trapezoid")
+    return cumsum(_strips(y, x, dx, place, "cumulative_trapezoid"), place)

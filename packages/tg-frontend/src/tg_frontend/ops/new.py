@@ -1,0 +1,83 @@
+"""Tensors of any shape in the dtype and on the device of another one."""
+
+from __future__ import annotations
+
+from ..array.array import A
+from ..array.base import DTypeLike
+from .creation import empty, full, ones, placed_like, zeros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tg_dtype import ConstType
+
+
+def new_empty(
+    x: A, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+) -> A:
+    """Memory with undefined content, in this tensor's dtype and device, unless others are given.
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).new_empty(2, 3).dtype
+      dtypes.int32
+    """
+    name, kind = placed_like(x, device, dtype)
+    return empty(type(x), *shape, device=name, dtype=kind, requires_grad=requires_grad)
+
+
+def new_zeros(
+    x: A, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+) -> A:
+    """Zeros in this tensor's dtype and device, unless others are given.
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).new_zeros(3)
+      Tensor([0, 0, 0])
+    """
+    name, kind = placed_like(x, device, dtype)
+    return zeros(type(x), *shape, device=name, dtype=kind, requires_grad=requires_grad)
+
+
+def new_ones(
+    x: A, *shape: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+) -> A:
+    """Ones in this tensor's dtype and device, unless others are given.
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).new_ones(3)
+      Tensor([1, 1, 1])
+    """
+    name, kind = placed_like(x, device, dtype)
+    return ones(type(x), *shape, device=name, dtype=kind, requires_grad=requires_grad)
+
+
+def new_full(
+    x: A, shape: Any, fill_value: ConstType, device: str | None = None, dtype: DTypeLike | None = None,
+    requires_grad: bool | None = None,
+) -> A:  # fmt: skip
+    """One value everywhere, in this tensor's dtype and device, unless others are given.
+
+    Raises:
+      ValueError: if a size is negative.
+      OverflowError: if the dtype has no such value.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).new_full((3,), 7)
+      Tensor([7, 7, 7])
+    """
+    name, kind = placed_like(x, device, dtype)
+    return full(type(x), shape, fill_value, device=name, dtype=kind, requires_grad=requires_grad)
