@@ -482,6 +482,20 @@ def test_memory_that_no_cache_keeps() -> None:
         assert gpu.words(3) == [number, number + 1, number + 1]
 
 
+def test_coherent_memory_shows_at_once_what_the_host_stored_and_keeps_what_the_gpu_did() -> None:
+    gpu, machine = hostile_gpu()
+    gpu.space.unmap(DATA)
+    gpu.space.map(DATA, gpu.memory, CODE_BYTES, DATA_BYTES, Access.READ | Access.WRITE | Access.COHERENT)
+    gpu.load("s_set_exec 1\n global_load_4 v5, v1\n s_wait\n v_add_i32 v5, v5, 1\n global_store_4 v5, v1 #64\n s_end")
+    for number in (1, 5, 9):
+        gpu.data[:4] = number.to_bytes(4, "little")
+        before = gpu.words(1, 64)
+        machine.run(Launch(CODE, setup=at_data))
+        assert gpu.words(1, 64) == before
+        machine.caches.flush()
+        assert gpu.words(1, 64) == [number + 1]
+
+
 def test_a_system_store_is_seen_by_the_host_and_no_other() -> None:
     gpu, machine = hostile_gpu()
     gpu.load("s_set_exec 1\n v_mov_i32 v4, 3\n global_store_4 v4, v1 #64\n global_store_4_system v4, v1\n s_end")

@@ -40,6 +40,8 @@ class BufferOptions(NamedTuple):
       image: the image that it is to be, where the device has images; its texels lie there row by row.
       spoiled: why the content is worth nothing: a step that was writing it was abandoned. Empty for all other memory.
       uncached: no cache of the device keeps it: what one side writes, the other reads at once.
+      coherent: no cache of the device hides what others write there; what the device writes they see once its caches
+        are flushed.
       contiguous: its physical addresses follow one another.
       executable: the device may run instructions there.
       device_visible: device memory that the host, too, reads and writes in place, through its window on the card.
@@ -56,6 +58,7 @@ class BufferOptions(NamedTuple):
     contiguous: bool = False
     executable: bool = False
     device_visible: bool = False
+    coherent: bool = False
 
     def __eq__(self, other: object) -> bool:
         return type(other) is BufferOptions and self._compared() == other._compared()

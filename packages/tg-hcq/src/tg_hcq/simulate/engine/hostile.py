@@ -163,8 +163,10 @@ class HostileMachine(Machine):
             raise EngineFault(self._fault(launch, wave))
 
     def _scope(self, request: Request, address: int) -> Scope:
-        """How far an access goes: past all caches where the mapping says so."""
-        return Scope.SYSTEM if self.space.access(address) & Access.UNCACHED else request.scope
+        """How far an access goes: past all caches where the mapping says so, of loads or of all."""
+        access = self.space.access(address)
+        past = access & Access.UNCACHED or (access & Access.COHERENT and request.operation is not Operation.STORE)
+        return Scope.SYSTEM if past else request.scope
 
     def _transfer(
         self, launch: Launch, wave: Wave, pc: int, request: Request, places: dict[int, int], data: dict[int, bytes]

@@ -67,6 +67,8 @@ class Access(IntFlag):
     EXECUTE = 4
     UNCACHED = 8
     """Of a mapping: no cache keeps what is there."""
+    COHERENT = 16
+    """Of a mapping: no cache hides what others store there; what is stored through a cache may stay in it."""
 
 
 NO_ACCESS = Access(0)
