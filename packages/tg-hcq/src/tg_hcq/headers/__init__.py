@@ -1,0 +1,1 @@
+"""Tables of hardware and kernel interfaces, from their public headers. Drivers and software GPUs both read them."""
