@@ -330,3 +330,22 @@ def test_half_precision_gradients_have_the_dtype_of_the_leaf() -> None:
     x = Tensor.ones(1, dtype="float16", requires_grad=True)
     x.expand(5000).sum().backward()  # 5000 is beyond the whole numbers of float16: it is added up in float32
     assert x.grad is not None and x.grad.item() == 5000.0
+
+
+def test_the_gradient_of_a_running_maximum_goes_to_the_last_of_equals() -> None:
+    x = Tensor([3.0, 1.0, 3.0, 5.0, 2.0], requires_grad=True)
+    (x.cummax()[0] * Tensor([1.0, 2.0, 4.0, 8.0, 16.0])).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3.0, 0.0, 4.0, 24.0, 0.0]
+    rng = np.random.default_rng(7)
+    for shape, axis in (((17, 531), 1), ((531, 17), 0), ((3, 1, 2), 1)):
+        data, weight = rng.integers(0, 9, shape).astype(np.float32), rng.random(shape).astype(np.float32)
+        x = Tensor(data, requires_grad=True)
+        values, at = x.cummax(axis)
+        (values * Tensor(weight)).sum().backward()
+        want = np.zeros(shape)
+        for place in np.ndindex(*shape):
+            to = list(place)
+            to[axis] = int(at.numpy()[place])
+            want[tuple(to)] += weight[place]
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-5)

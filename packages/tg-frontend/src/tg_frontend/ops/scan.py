@@ -15,9 +15,11 @@ from ..array.base import DTypeLike
 from ..array.casts import floating
 from ..array.movement import stretch
 from ..array.operands import alu
+from ..autograd.differentiation import MODE
 from ..autograd.functions import Function, Max, Prod, Sum
 from .creation import zeros_like
 from .elementwise import logaddexp
+from .gather_scatter import gather
 from .softmax import logsumexp
 
 TYPE_CHECKING = False
@@ -130,19 +132,22 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
 def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:
     place = x._axis(axis, what)
     most = _Kind(_applied(Max), lambda a, b: a.maximum(b), dtypes.min(x.dtype))
-    values = _scanned(x, axis, what, most)
     if x.ndim == 0 or x.numel() == 0:
-        return values, zeros_like(x, dtype=dtypes.int32)
+        return x, zeros_like(x, dtype=dtypes.int32)
     plain = x.detach()
-    hit = plain.eq(values.detach())
+    values = _scanned(plain, axis, what, most)
+    hit = plain.eq(values)
     if x.dtype.kind == "float":
         hit = hit | plain.ne(plain)
-    at = hit.where(counter(plain, place), 0)
-    return values, _scanned(at, axis, what, most._replace(identity=0))
+    at = _scanned(hit.where(counter(plain, place), 0), axis, what, most._replace(identity=0))
+    # a gradient goes to where the maximum is, in one step, instead of back through the blocks
+    return (gather(x, place, at) if x.requires_grad and MODE.recording else values), at
 
 
 def cummax(x: A, axis: int = 0) -> tuple[A, A]:
     """The maximum of the elements up to each, and where it is (the last of equals), along an axis.
+
+    A gradient goes to that element.
 
     Raises:
       IndexError: if the axis is out of range.
@@ -157,6 +162,8 @@ def cummax(x: A, axis: int = 0) -> tuple[A, A]:
 
 def cummin(x: A, axis: int = 0) -> tuple[A, A]:
     """The minimum of the elements up to each, and where it is (the last of equals), along an axis.
+
+    A gradient goes to that element.
 
     Raises:
       IndexError: if the axis is out of range.
