@@ -1,0 +1,1 @@
+"""A software GPU that executes AMD's machine code."""
