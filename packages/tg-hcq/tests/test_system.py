@@ -203,7 +203,7 @@ class Counting(System):
 def test_dev_chooses_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system_module, "_offered", {})
     machine = Counting()
-    offer_system("MOCKHOST+HOSTQ", lambda: machine)
+    offer_system("MOCKHOST+HOSTQ", lambda entry: machine)
     assert software_interfaces("hostq") == ["MOCKHOST"] and software_interfaces("CPU") == []
     (chosen,), (plain,) = parse_dev("mockhost+hostq"), parse_dev("HOSTQ")
     assert system_for(chosen) is machine and system_for(plain) is real_system()
@@ -221,10 +221,13 @@ def test_a_system_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         system_module,
         "_points",
-        lambda: {"MOCKTEST+AMD": "tg_hcq.core.software:SoftwareSystem", "MOCKGONE+AMD": "tg_hcq.core.software:Gone"},
+        lambda: {"MOCKTEST+AMD": "tg_hcq.simulate.amd.kfd:mock_kfd", "MOCKGONE+AMD": "tg_hcq.core.software:Gone"},
     )
     assert software_interfaces("AMD") == ["MOCKGONE", "MOCKTEST"]
-    assert isinstance(system_for(DevEntry("AMD", iface="MOCKTEST")), SoftwareSystem)
+    made = system_for(DevEntry("AMD", iface="MOCKTEST", arch="gfx1201"))
+    assert isinstance(made, SoftwareSystem) and "gfx_target_version 120001" in made.read_text(
+        "/sys/class/kfd/kfd/topology/nodes/1/properties"
+    )
     with pytest.raises(DeviceUnavailable, match="Gone does not import"):
         system_for(DevEntry("AMD", iface="MOCKGONE"))
 

@@ -281,15 +281,15 @@ def real_system() -> System:
     return System()
 
 
-_offered: dict[str, Callable[[], System]] = {}
+_offered: dict[str, Callable[[DevEntry], System]] = {}
 
 
-def offer_system(name: str, make: Callable[[], System]) -> None:
+def offer_system(name: str, make: Callable[[DevEntry], System]) -> None:
     """Lets ``DEV`` choose a software system, without an entry point.
 
     Args:
       name: the interface and the device, as ``DEV`` says them: ``"MOCKKFD+AMD"``.
-      make: makes the system for a device that is opened.
+      make: makes the system for a device that is opened; its entry may say which hardware is there.
     """
     _offered[name.upper()] = make
 
@@ -308,17 +308,17 @@ def system_for(entry: DevEntry) -> System:
     """
     name = f"{entry.iface}+{entry.device}".upper()
     if name in _offered:
-        return _offered[name]()
+        return _offered[name](entry)
     point = _points().get(name)
     if point is None:
         return real_system()
     from importlib.metadata import EntryPoint
 
     try:
-        make: Callable[[], System] = EntryPoint(name, point, GROUP).load()
+        make: Callable[[DevEntry], System] = EntryPoint(name, point, GROUP).load()
     except (ImportError, AttributeError) as error:
         raise DeviceUnavailable.here(entry.device, f"the system {point} does not import: {error}") from error
-    return make()
+    return make(entry)
 
 
 @cache

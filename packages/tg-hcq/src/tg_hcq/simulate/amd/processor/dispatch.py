@@ -1,0 +1,206 @@
+"""A dispatch, made of registers and memory alone: what COMPUTE_* say becomes waves with their first registers.
+
+The fields are those of ``gc_*_sh_mask.h``; what registers hold at a wave's first instruction is LLVM's "Initial Kernel
+Execution State" (AMDGPUUsage).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ...engine import Access, AddressSpace, Dispatch, EngineFault, FaultKind, Launch, Machine, Wave
+from .faults import MemoryFault, PacketFault, Refused
+from .registers import Registers
+
+MachineMaker: TypeAlias = Callable[[int, AddressSpace], Machine]
+"""Makes what executes waves of so many lanes in an address space."""
+
+TTMP: Final = 108
+"""The first trap temporary, as operands encode it on gfx9 and later."""
+
+_UNPLAYED: Final = (
+    "PARTIAL_TG_EN", "ORDERED_APPEND_ENBL", "ORDERED_APPEND_MODE", "USE_THREAD_DIMENSIONS", "RESERVED",
+    "TUNNEL_ENABLE", "RESTORE", "AMP_SHADER_EN",
+)  # fmt: skip
+MOST_LDS: Final = 64 << 10
+MOST_THREADS: Final = 1024
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A workgroup's threads, and how they lie in waves."""
+
+    size: tuple[int, int, int]
+    groups: tuple[int, int, int]
+    lanes: int
+
+    @property
+    def threads(self) -> int:
+        """Of a whole workgroup."""
+        return self.size[0] * self.size[1] * self.size[2]
+
+    @property
+    def waves(self) -> int:
+        """Of a workgroup."""
+        return -(-self.threads // self.lanes)
+
+    def group(self, number: int) -> tuple[int, int, int]:
+        """The coordinates of a workgroup."""
+        x, y, _ = self.groups
+        return number % x, number // x % y, number // (x * y)
+
+
+class Dispatcher:
+    """Launches waves.
+
+    Args:
+      major: the generation.
+      space: what addresses mean.
+      machines: makes what executes them.
+    """
+
+    def __init__(self, major: int, packed: bool, space: AddressSpace, machines: MachineMaker) -> None:
+        self._major, self._packed, self._space, self._maker = major, packed, space, machines
+        self._machines: dict[int, Machine] = {}
+        self._code: tuple[tuple[int, ...], ...] = ()
+        self._version = -1
+
+    def finish(self) -> None:
+        """Waits for all waves; they are done when ``launch`` returns."""
+
+    def drop_code(self) -> None:
+        """Forgets what instruction caches hold."""
+        for machine in self._machines.values():
+            machine.code.invalidate()
+
+    def _machine(self, lanes: int) -> Machine:
+        if lanes not in self._machines:
+            self._machines[lanes] = self._maker(lanes, self._space)
+        if self._version != self._space.version:
+            self._version = self._space.version
+            table = self._space.table
+            rows = (tuple(table[4 * n : 4 * n + 4]) for n in range(self._space.count))
+            code = tuple(row for row in rows if row[3] & Access.EXECUTE)
+            if code != self._code:  # a mapping that goes takes its instructions with it
+                self._code = code
+                self.drop_code()
+        return self._machines[lanes]
+
+    def launch(
+        self, registers: Registers, dims: tuple[int, int, int], initiator: int, between: Callable[[], None]
+    ) -> None:
+        """Runs a grid of workgroups to its end.
+
+        Args:
+          registers: what SET_SH_REG wrote.
+          dims: workgroups in each dimension.
+          initiator: the last word of the packet.
+          between: called after each step.
+
+        Raises:
+          PacketFault: if a register says what cannot be, or a wave cannot go on.
+          MemoryFault: if a wave accesses what it may not.
+        """
+        how = registers.split("COMPUTE_DISPATCH_INITIATOR", initiator, 4)
+        if not how["COMPUTE_SHADER_EN"]:
+            raise PacketFault("COMPUTE_SHADER_EN is not set, so nothing starts", 4)
+        for name in _UNPLAYED:
+            if how.get(name):
+                raise PacketFault(f"COMPUTE_DISPATCH_INITIATOR.{name} is not played", 4)
+        lanes = 32 if how.get("CS_W32_EN") else 64  # gfx9 has no such bit
+        if not how["FORCE_START_AT_000"]:
+            for axis in "XYZ":
+                if registers.get(f"COMPUTE_START_{axis}"):
+                    raise PacketFault(f"COMPUTE_START_{axis} is not 0, which is not played")
+        shape = Shape(self._size(registers), dims, lanes)
+        if 0 in dims:
+            return
+        launch = self._launch(registers, shape)
+        machine = self._machine(lanes)
+        dispatch = Dispatch(machine, launch)
+        try:
+            while dispatch.advance():
+                between()
+        except EngineFault as error:
+            fault = error.fault
+            if fault.kind in (FaultKind.UNMAPPED, FaultKind.PROTECTED) and fault.address is not None:
+                raise MemoryFault(Refused.of(fault.address, fault.kind, fault.access), str(error)) from None
+            raise PacketFault(str(error)) from None
+
+    def _size(self, registers: Registers) -> tuple[int, int, int]:
+        sizes = []
+        for axis in "XYZ":
+            threads = registers.fields(f"COMPUTE_NUM_THREAD_{axis}")
+            if threads["NUM_THREAD_PARTIAL"]:
+                raise PacketFault(f"COMPUTE_NUM_THREAD_{axis} has partial threads, which is not played")
+            sizes.append(threads["NUM_THREAD_FULL"])
+        x, y, z = sizes
+        if not 1 <= x * y * z <= MOST_THREADS or max(sizes) > MOST_THREADS:
+            raise PacketFault(f"a workgroup of {x} x {y} x {z} threads; 1 to {MOST_THREADS} are possible")
+        return x, y, z
+
+    def _launch(self, registers: Registers, shape: Shape) -> Launch:
+        major = self._major
+        first, second = registers.fields("COMPUTE_PGM_RSRC1"), registers.fields("COMPUTE_PGM_RSRC2")
+        if first["PRIV"]:
+            raise PacketFault("COMPUTE_PGM_RSRC1.PRIV is for trap handlers")
+        entry = (registers.get("COMPUTE_PGM_LO") | registers.get("COMPUTE_PGM_HI") << 32) << 8
+        shared = second["LDS_SIZE"] * 512
+        if shared > MOST_LDS:
+            raise PacketFault(f"{shared} bytes of local memory; a workgroup has {MOST_LDS} at most")
+        if second["USER_SGPR"] > 16:
+            raise PacketFault(f"{second['USER_SGPR']} user SGPRs; there are 16 COMPUTE_USER_DATA registers")
+        user = [registers.get(f"COMPUTE_USER_DATA_{n}") for n in range(second["USER_SGPR"])]
+        scratch = self._scratch(registers) if second["SCRATCH_EN"] else 0
+        mode = first["FLOAT_MODE"]
+        if major < 12:
+            mode |= first["DX10_CLAMP"] << 8 | first["IEEE_MODE"] << 9
+        mode |= first["FP16_OVFL"] << 23
+
+        def setup(wave: Wave) -> None:
+            self._begin(wave, shape, second, user, mode)
+
+        return Launch(
+            entry, shape.groups[0] * shape.groups[1] * shape.groups[2], shape.waves, setup, shared,
+            scratch // shape.lanes, f"at {entry:#x}",
+        )  # fmt: skip
+
+    def _scratch(self, registers: Registers) -> int:
+        """Bytes of a wave's scratch memory; all of it must be there."""
+        ring = registers.fields("COMPUTE_TMPRING_SIZE")
+        nbytes = ring["WAVESIZE"] * (256 if self._major >= 11 else 1024)
+        if self._major >= 11 or self._packed:  # architected flat scratch: the base is a register's
+            low, high = (registers.get(f"COMPUTE_DISPATCH_SCRATCH_BASE_{half}") for half in ("LO", "HI"))
+            base, total = (low | high << 32) << 8, nbytes * ring["WAVES"]
+            refusal = self._space.refusal(base, total, Access.READ | Access.WRITE) if total else None
+            if refusal is not None:
+                why = f"scratch of {ring['WAVES']} waves of {nbytes} bytes at {base:#x}"
+                raise MemoryFault(Refused.of(refusal.address, refusal.kind, refusal.access), why)
+        return nbytes
+
+    def _begin(self, wave: Wave, shape: Shape, rsrc2: dict[str, int], user: list[int], mode: int) -> None:
+        """Gives a wave its first registers."""
+        x, y, z = shape.group(wave.group)
+        scalars = list(user)
+        if self._major >= 12:
+            wave.set_scalar("s", x, TTMP + 9)
+            wave.set_scalar("s", y | z << 16, TTMP + 7)
+        else:
+            scalars += [number for number, axis in ((x, "X"), (y, "Y"), (z, "Z")) if rsrc2[f"TGID_{axis}_EN"]]
+        if rsrc2["TG_SIZE_EN"]:
+            raise PacketFault("COMPUTE_PGM_RSRC2.TG_SIZE_EN is not played")
+        for index, value in enumerate(scalars):
+            wave.set_scalar("s", value, index)
+        wave.set_scalar("mode", mode)
+        threads = range(wave.index * shape.lanes, (wave.index + 1) * shape.lanes)
+        wave.exec = sum(1 << lane for lane, thread in enumerate(threads) if thread < shape.threads)
+        nx, ny, _ = shape.size
+        ids = [(t % nx, t // nx % ny, t // (nx * ny)) if t < shape.threads else (0, 0, 0) for t in threads]
+        if self._packed:
+            known = (1 << 10 * (rsrc2["TIDIG_COMP_CNT"] + 1)) - 1
+            wave.set_row(0, [(tx | ty << 10 | tz << 20) & known for tx, ty, tz in ids])
+        else:
+            for axis in range(rsrc2["TIDIG_COMP_CNT"] + 1):
+                wave.set_row(axis, [thread[axis] for thread in ids])

@@ -1,0 +1,1 @@
+"""What tests of a software AMD GPU stand on."""
