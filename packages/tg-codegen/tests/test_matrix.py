@@ -115,6 +115,27 @@ def test_the_first_operand_packed() -> None:
     run(emit_nest(apply(nest, [parse_loop(line) for line in text]), SMALL), 6, 16, 20, True, False)
 
 
+SIGNED = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)", "split(i0, 2, UPCAST)"]
+
+
+@pytest.mark.parametrize(("rest", "name"), [
+    (["outermost(i1)", "pack(1, i1)"], "vpdpbusd"), (["pack(1, i1)"], "vpdpbusd.signed"),
+    (["outermost(i1)", "split(r0, 3, REDUCE)", "partial(0, i1)", "pack(1, r0)"], "vpdpbusd.signed"),
+])  # fmt: skip
+@pytest.mark.parametrize(("m", "n", "k"), [(5, 32, 24), (7, 37, 19), (4, 17, 31)])
+def test_signed_bytes(m: int, n: int, k: int, rest: list[str], name: str) -> None:
+    """What flipping the sign of one adds is summed up once for all rows, if their loop is inside the columns'."""
+    actions = [parse_loop(line) for line in (*SIGNED, *rest)]
+    sink = emit_nest(apply(lower(product(m, n, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)), actions), WIDE)
+    assert {u.arg.name for u in matrices(sink)} == {name}
+    rng = np.random.default_rng(0)
+    x, y = (rng.choice(np.array([-128, -1, 0, 1, 127, 55, -77], np.int8), shape) for shape in ((m, k), (k, n)))
+    out = np.zeros((m, n), np.int32)
+    verify(sink)
+    interpret(linearize(sink), [b.data.cast("B") for b in (out, x, y)], {})
+    np.testing.assert_array_equal(out, x.astype(np.int32) @ y.astype(np.int32))
+
+
 def test_long_reductions_in_pieces() -> None:
     nest = lower(product(6, 16, 40))
     text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "split(r0, 7, REDUCE)",
@@ -138,7 +159,7 @@ def test_not_where_nothing_would_be_packed() -> None:
         (dtypes.uint8, dtypes.int8, dtypes.int32, "vpdpbusd"),
         (dtypes.int16, dtypes.int16, dtypes.int32, "vpdpwssd"),
         (dtypes.float16, dtypes.float16, F32, None),
-        (dtypes.int8, dtypes.int8, dtypes.int32, "vpdpbusd.signed"),
+        (dtypes.int8, dtypes.int8, dtypes.int32, "vpdpbusd"),
         (dtypes.uint8, dtypes.uint8, dtypes.int32, "vpdpbusd.unsigned"),
     ],
 )

@@ -110,6 +110,8 @@ AVX512_VNNI_UNSIGNED = dot_product("vpdpbusd.unsigned", dtypes.uint8, dtypes.uin
 AVX512_VNNI_16 = dot_product("vpdpwssd", dtypes.int16, dtypes.int16, dtypes.int32, 16)
 AVX512_VNNI_ALL = (
     AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_SIGNED, AVX512_VNNI_UNSIGNED, AVX512_VNNI_16)  # fmt: skip
+WITHOUT_SIGN = {AVX512_VNNI_SIGNED: AVX512_VNNI}
+"""For instructions that are put together of others: the one for a first operand without a sign."""
 AVX512_DOTS = (AVX512_BF16, *AVX512_VNNI_ALL)
 
 
