@@ -99,6 +99,8 @@ def misread(decoded: Decoded) -> bool:
     second, shown = decoded.fields.get("src1", 0), text(decoded)
     if decoded.encoding == "VOPD" and "_FMA" in decoded.record and "lit(" in shown:
         return True  # it shows the constant that the literal is equal to
+    if "F8F6F4" in decoded.record and max(decoded.fields[name] & 0xFF for name in ("src0", "src1")) > 248:
+        return True  # it refuses six registers where eight would not be there
     if decoded.name.endswith("_b96") and "ttmp" in shown:
         return True  # it takes eight registers
     if decoded.record == "V_CNDMASK_B32_dpp_gfx12":

@@ -36,6 +36,10 @@ class Decoded:
     table: Table
 
 
+# Bits that LLVM's assembler sets although no operand has them (AMDGPUMCCodeEmitter.cpp): of packed instructions the
+# selects of sources that they lack, of comparisons that write EXEC its number as the destination.
+OP_SEL_HI = 1 << 14 | 3 << 59
+EXEC = 126
 Decoder = Callable[[bytes], Decoded]
 Piece = tuple[str, int, int, int]  # a field's name; its position in the instruction, position in the field, mask
 Check = tuple[str, tuple[str | None, ...]]
@@ -57,6 +61,9 @@ class _Plan:
                 else:
                     self.pieces.append((name, position, index, (1 << width) - 1))
         self.reserved = ((1 << 8 * row.nbytes) - 1) & ~known
+        if "VOP3P" in row.flags or row.name.startswith("v_accvgpr_"):
+            self.reserved &= ~OP_SEL_HI
+        self.names_exec = self.reserved & 0xFF == 0xFF and row.name.startswith("v_cmpx_")
         encoded = {name for name, _ in row.fields}
         self.checks: list[Check] = [
             (name, names(kind, of)) for name, kind in row.operands.items() if kind.register_class and name in encoded
@@ -148,6 +155,8 @@ class _Index:
         nbytes = row.nbytes
         if len(data) < nbytes:
             return f"{row.record} has {nbytes} bytes, of which {len(data)} are there"
+        if plan.names_exec and word & 0xFF == EXEC:
+            word ^= EXEC
         if word & plan.reserved:
             return f"{row.record} with reserved bits {word & plan.reserved:#x}"
         fields = {name: word >> position & mask for name, position, mask in plan.whole}

@@ -123,8 +123,11 @@ def version(value: int) -> str:
     """The operand of s_version."""
     if value & ~0xE0FF:
         return f"{value:#x}"
-    bits = {13: "UC_VERSION_W64_BIT", 14: "UC_VERSION_W32_BIT", 15: "UC_VERSION_MDP_BIT"}
-    return "|".join([VERSIONS.get(value & 0xFF, str(value & 0xFF)), *(t for b, t in bits.items() if value >> b & 1)])
+    shown = VERSIONS.get(value & 0xFF, str(value & 0xFF))
+    for bit, name in ((13, "W64"), (14, "W32"), (15, "MDP")):
+        if value >> bit & 1:
+            shown = f"{f'({shown})' if '|' in shown else shown}|UC_VERSION_{name}_BIT"
+    return shown
 
 
 def swizzle(value: int) -> str:

@@ -50,7 +50,7 @@ def _operand(decoded: Decoded, name: str, pc: int | None) -> str:
     if name == "vcc":
         return "vcc_lo" if decoded.table.lanes == 32 else "vcc"
     kind = decoded.row.operands[name]
-    if name.endswith("_modifiers"):
+    if kind.print.startswith("OperandAnd"):
         return _modified(decoded, name, kind)
     if kind.register_class:
         return register(decoded, name)
@@ -93,7 +93,6 @@ def _modified(decoded: Decoded, name: str, kind: Kind) -> str:
 def _packed(decoded: Decoded, word: str, bit: int) -> str:
     """Per source one bit of its modifiers, if any differs from its default."""
     operands, flags = decoded.row.operands, decoded.row.flags
-    default = bit if bit == SELECT_HIGH else 0
     if flags & {"IsWMMA", "IsSWMMAC"}:
         sources = ["src0", "src1", "src2"]
     else:
@@ -102,10 +101,7 @@ def _packed(decoded: Decoded, word: str, bit: int) -> str:
             if source not in operands:
                 break
             sources.append(source)
-    modifiers = [
-        decoded.fields.get(f"{source}_modifiers", 0) if f"{source}_modifiers" in operands else default
-        for source in sources
-    ]
+    modifiers = [decoded.fields.get(f"{source}_modifiers", 0) for source in sources]
     usual = bit if "IsPacked" in flags and bit == SELECT_HIGH else 0
     destination = bit == SELECT and "VOP3_OPSEL" in flags and bool({"vdst", "sdst"} & set(operands)) and bool(sources)
     to_high = bool(modifiers and modifiers[0] & SELECT_DESTINATION)
