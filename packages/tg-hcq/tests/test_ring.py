@@ -31,7 +31,7 @@ class Processor:
             at = ring.read[0] // ring.scale % size
             taken += ring.words.read(at * ring.entry_words, ring.entry_words)
             following = ring.read[0] + ring.scale
-            ring.read[0] = following % (size * ring.scale) if ring.wraps else following
+            ring.read[0] = following % (size * ring.scale) if ring.read_wraps else following
         return taken
 
 
@@ -42,6 +42,8 @@ KINDS = [
     {"entry_words": 16},
     {"filler": 0x80000000, "scale": 4},
     {"filler": 7, "wraps": True},
+    {"read_wraps": True},
+    {"read_wraps": True, "filler": 0xFFFF1000},
     {"entry_words": 2, "token": 0x1234},
 ]
 
@@ -54,7 +56,7 @@ def test_words_arrive_in_order_and_whole(options: dict[str, int], entries: int) 
     one = ring(entries * unit, **options)
     filler = options.get("filler")
     processor, expected = Processor(one), deque[int]()
-    most = entries - (1 if options.get("wraps") else 0)
+    most = entries - (1 if one.read_wraps else 0)
     assert one.room() == most and one.used() == 0
     for _ in range(400):
         count, left = rng.randint(1, most), entries - one.place() // unit

@@ -48,8 +48,8 @@ RECORD: Final = (
     "counters", "counter_count", "copies", "copy_count", "fence", "serial", "ring", "words", "word_count", "dry",
 )  # fmt: skip
 RING: Final = (
-    "base", "dwords", "entry_dwords", "scale", "wraps", "filler", "fills", "headed", "token", "tells_token",
-    "read", "read_wide", "write", "write_wide", "doorbell", "doorbell_wide",
+    "base", "dwords", "entry_dwords", "scale", "wraps", "circle", "filler", "fills", "headed", "token",
+    "tells_token", "read", "read_wide", "write", "write_wide", "doorbell", "doorbell_wide",
 )  # fmt: skip
 COUNTER_COLUMNS: Final = 3
 COPY_COLUMNS: Final = 3
@@ -135,13 +135,16 @@ define private i64 @used(ptr %ring, i64 %position) nounwind {
   %read = field ptr %ring read
   %read_wide = field i64 %ring read_wide
   %scale = field i64 %ring scale
-  %wraps = field i64 %ring wraps
+  %circle = field i64 %ring circle
   %seen = call i64 @pointer(ptr %read, i64 %read_wide)
   %distance = sub i64 %position, %seen
   %behind = icmp ult i64 %position, %seen
-  %circle = add i64 %distance, %wraps
-  %near = select i1 %behind, i64 %circle, i64 %distance
-  %used = udiv i64 %near, %scale
+  %around = add i64 %distance, %circle
+  %near = select i1 %behind, i64 %around, i64 %distance
+  %is_circle = icmp ne i64 %circle, 0
+  %modulus = select i1 %is_circle, i64 %circle, i64 -1
+  %rest = urem i64 %near, %modulus
+  %used = udiv i64 %rest, %scale
   ret i64 %used
 }
 
@@ -339,14 +342,14 @@ ring_found:
   %dwords = field i64 %ring dwords
   %entry_dwords = field i64 %ring entry_dwords
   %scale = field i64 %ring scale
-  %wraps = field i64 %ring wraps
+  %circle = field i64 %ring circle
   %filler = field i64 %ring filler
   %fills = field i64 %ring fills
   %write = field ptr %ring write
   %write_wide = field i64 %ring write_wide
   %entries = udiv i64 %dwords, %entry_dwords
   %count64 = udiv i64 %word_count, %entry_dwords
-  %is_wrapping = icmp ne i64 %wraps, 0
+  %is_wrapping = icmp ne i64 %circle, 0
   %spare = zext i1 %is_wrapping to i64
   %capacity = sub i64 %entries, %spare
   br label %place

@@ -284,6 +284,7 @@ class HWQueue(ABC):
         with self._lock:
             self._check_open()
             self._fence_off(device)
+            self._end()
             memory = device.queue_memory.alloc(4 * max(len(self._words), 1), _BOUND_OPTIONS)
             words = memory.host_view("I")
             words.write(0, self._words)
@@ -374,7 +375,11 @@ class HWQueue(ABC):
     def _complete(self, device: QueueDevice) -> None:
         if len(self._spaces) > len(self._staged):
             self._fence_off(device)
+        self._end()
         self._seal(device, MMIO.of(memoryview(self._words), "I"), self._words)
+
+    def _end(self) -> None:  # noqa: B027
+        """Appends what must stand behind the last command: no-operations where a length must be a multiple."""
 
     @abstractmethod
     def _ring(self, device: QueueDevice) -> Ring | None:

@@ -185,7 +185,8 @@ def _described(ring: Ring) -> array[int]:
     """A ring as native code finds it."""
     words = {
         "base": ring.words.address, "dwords": len(ring.words), "entry_dwords": ring.entry_words, "scale": ring.scale,
-        "wraps": ring.entries * ring.scale if ring.wraps else 0, "filler": ring.filler or 0,
+        "wraps": ring.entries * ring.scale if ring.wraps else 0,
+        "circle": ring.entries * ring.scale if ring.read_wraps else 0, "filler": ring.filler or 0,
         "fills": ring.filler is not None, "headed": ring.invalid is not None, "token": ring.token or 0,
         "tells_token": ring.token is not None,
         "read": ring.read.address, "read_wide": ring.read.fmt == "Q", "write": ring.write.address,

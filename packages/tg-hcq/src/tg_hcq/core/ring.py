@@ -43,6 +43,7 @@ class Ring:
       scale: what the pointers grow by for each entry (4 for one word where they count bytes).
       wraps: whether the pointers begin again at 0 with the ring. One entry then stays free, for a full ring would look
         like an empty one.
+      read_wraps: whether the read pointer alone does.
       filler: the word that fills the end of the ring where a submission may not be cut in two there; None where it may.
       token: what is stored to the doorbell; None for the write pointer.
       invalid: the first word of an entry that holds no packet. The processor looks at this word, not at pointers only,
@@ -54,8 +55,8 @@ class Ring:
 
     def __init__(
         self, name: str, words: MMIO, read: MMIO, write: MMIO, doorbell: MMIO, system: System, *, entry_words: int = 1,
-        scale: int = 1, wraps: bool = False, filler: int | None = None, token: int | None = None,
-        invalid: int | None = None, check: Callable[[], None] = _nothing,
+        scale: int = 1, wraps: bool = False, read_wraps: bool = False, filler: int | None = None,
+        token: int | None = None, invalid: int | None = None, check: Callable[[], None] = _nothing,
     ) -> None:  # fmt: skip
         """A ring over memory that is there; its pointers are as they are.
 
@@ -69,6 +70,7 @@ class Ring:
           entry_words: words of an entry.
           scale: what the pointers grow by for each entry.
           wraps: whether the pointers wrap with the ring.
+          read_wraps: whether the read pointer does, while the write pointer counts on.
           filler: the word that fills the end of the ring.
           token: what is stored to the doorbell, if not the write pointer.
           invalid: the first word of an entry that holds no packet, where entries have a header.
@@ -82,7 +84,7 @@ class Ring:
         if filler is not None and invalid is not None:
             raise ValueError(f"{name}: entries with a header are not filled up by single words")
         self.name, self.words, self.read, self.write, self.doorbell = name, words, read, write, doorbell
-        self.entry_words, self.scale, self.wraps = entry_words, scale, wraps
+        self.entry_words, self.scale, self.wraps, self.read_wraps = entry_words, scale, wraps, wraps or read_wraps
         self.filler, self.token, self.invalid = filler, token, invalid
         self._empty()
         self.lock = threading.Lock()
@@ -98,11 +100,11 @@ class Ring:
     def used(self) -> int:
         """Entries that were put in and not read yet."""
         distance = (self.write[0] - self.read[0]) // self.scale
-        return distance % self.entries if self.wraps else distance
+        return distance % self.entries if self.read_wraps else distance
 
     def room(self) -> int:
         """Entries that can be put in now."""
-        return self.entries - self.used() - (1 if self.wraps else 0)
+        return self.entries - self.used() - (1 if self.read_wraps else 0)
 
     def place(self) -> int:
         """The index of the word that is written next."""
@@ -137,7 +139,7 @@ class Ring:
         """
         if count % self.entry_words:
             raise ValueError(f"{self.name}: {count} words are not whole entries of {self.entry_words}")
-        if count // self.entry_words > self.entries - (1 if self.wraps else 0):
+        if count // self.entry_words > self.entries - (1 if self.read_wraps else 0):
             raise ValueError(
                 f"{self.name}: {count} words do not fit in a ring of {len(self.words)}; bind the queue first"
             )

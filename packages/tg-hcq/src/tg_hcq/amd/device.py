@@ -1,0 +1,223 @@
+"""AMDDevice: a Radeon or Instinct card through KFD."""
+
+from __future__ import annotations
+
+import errno
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tg_codegen import Renderer
+from tg_lazy.cost import LIMITS, Limits
+from tg_runtime import Compiler, DevEntry, DeviceError, DeviceFacts, DeviceUnavailable
+
+from ..core.compiled import HCQCompiled
+from ..core.errors import DeviceFault, DeviceLost
+from ..core.graph import HCQGraph
+from ..core.ring import Ring
+from ..core.system import System, software_interfaces, system_for
+from ..headers.amd import kfd_ioctl
+from .architecture import NAMES, Architecture, architecture
+from .kfd.card import Card, QueueParts
+from .kfd.driver import PATH, refused
+from .kfd.topology import Node, nodes
+from .memory import AMDAllocator
+from .process import Process, process_of
+from .program import AMDProgram
+from .queues.compute import ComputeQueue, packet_text
+from .queues.copy import CopyQueue
+
+_RESIDENT: Final = 2048
+"""Work-items of a compute unit that hide the latency of memory: 32 waves of 64."""
+
+_KINDS: Final = {
+    "compute": kfd_ioctl.KFD_IOC_QUEUE_TYPE_COMPUTE,
+    "copy": kfd_ioctl.KFD_IOC_QUEUE_TYPE_SDMA,
+}
+
+_NO_ENGINE: Final = (errno.ENOMEM, errno.EOPNOTSUPP, 524)
+"""How the kernel says that no copy engine has a queue left, or that the card has none; 524 is its ENOTSUPP."""
+
+
+class AMDDevice(HCQCompiled):
+    """A card.
+
+    Attributes:
+      node: what the kernel's topology says of it.
+      architecture: what its queues and kernels look like.
+    """
+
+    allocator: AMDAllocator
+    numbered = True
+
+    def __init__(
+        self, device: str = "AMD", entry: DevEntry | None = None, *, ring_nbytes: int = 1 << 20,
+        system: System | None = None,
+    ) -> None:  # fmt: skip
+        """Opens a card.
+
+        Args:
+          device: its name.
+          entry: how the setting ``DEV`` asks for it.
+          ring_nbytes: size of each ring, a power of two from 4096 on.
+          system: where the card is; the one that ``entry`` chooses if None.
+
+        Raises:
+          DeviceUnavailable: if there is no such card, or it may not be used; the message says what helps.
+        """
+        entry = entry or DevEntry(device.partition(":")[0].upper())
+        system = system or system_for(entry)
+        self._process: Process = process_of(system, device)
+        self.node = _choose(system, device, entry)
+        try:
+            self.architecture: Architecture = architecture(self.node.version)
+        except DeviceError as error:
+            raise DeviceUnavailable.here(device, str(error)) from None
+        card = self._process.card(self.node, device)
+        renderer, compiler = _code_generation(entry, self.architecture)
+        LIMITS[device.partition(":")[0]] = Limits(units=self.node.compute_units * _RESIDENT)
+        self._rings: dict[str, Ring] = {}
+        self._parts: dict[str, QueueParts] = {}
+        self._ring_nbytes, self._card = ring_nbytes, card
+        allocator = AMDAllocator(device, card)
+        self._close = weakref.finalize(self, _close, system, system.process_id, card, self._parts, allocator.held)
+        chosen = self.architecture
+        super().__init__(
+            device,
+            allocator,
+            renderer,
+            compiler,
+            None if compiler is None else lambda name, lib: AMDProgram(self, name, lib),
+            compute_queue=lambda: ComputeQueue(chosen),
+            copy_queue=lambda: CopyQueue(chosen) if "copy" in self._rings else ComputeQueue(chosen),
+            ticks_per_us=card.clock_khz / 1000,
+            graph=HCQGraph,
+            system=system,
+        )
+        self._start()
+
+    @classmethod
+    def renderers(cls) -> Mapping[str, str | None]:
+        """LLVM IR, compiled in this process."""
+        return {"LLVM": None}
+
+    @classmethod
+    def unavailable(cls, entry: DevEntry) -> str | None:
+        """Needs the kernel's KFD with a card that the driver knows; or a software one."""
+        if entry.arch and entry.arch not in NAMES:
+            return f"its ARCH is one of {', '.join(sorted(NAMES))}, not {entry.arch!r}"
+        if entry.iface not in ("", "KFD", *software_interfaces("AMD")):
+            return f"it has no interface {entry.iface}"
+        if entry.renderer and entry.renderer not in cls.renderers():
+            return f"it has no renderer {entry.renderer}; there is LLVM"
+        if entry.iface in ("", "KFD") and not system_for(entry).exists(PATH):
+            return f"needs {PATH}, which the kernel's amdgpu module makes for a card that it knows"
+        return None
+
+    @classmethod
+    def facts(cls, entry: DevEntry) -> DeviceFacts:
+        """What it is known for without being opened."""
+        problem = cls.unavailable(DevEntry("AMD", iface="KFD"))
+        interfaces = {"KFD": problem, **dict.fromkeys(software_interfaces("AMD"))}
+        return DeviceFacts(entry.arch, None, interfaces)
+
+    def opened_facts(self) -> DeviceFacts:
+        """The card as the kernel calls it."""
+        name = f"{self.architecture.name} ({self.node.name})" if self.node.name else self.architecture.name
+        return DeviceFacts(name, self.node.memory or None)
+
+    def raise_error_state(self) -> None:
+        """Raises what stopped the device, if it is stopped or closed."""
+        super().raise_error_state()
+        if not self._close.alive:
+            raise DeviceError(f"{self.device} is closed")
+
+    def hardware_ring(self, kind: str) -> Ring:
+        """The ring of a kind of queue."""
+        return self._rings[kind]
+
+    def rings(self) -> Sequence[Ring]:
+        """That of each queue."""
+        return list(self._rings.values())
+
+    def packet_text(self, words: Sequence[int]) -> tuple[int, str]:
+        """The packet of PM4 that some words begin with."""
+        return packet_text(words)
+
+    def collect_fault(self) -> DeviceFault | None:
+        """What the kernel tells of a memory fault, or of a reset of the card."""
+        return self._process.fault(self.device, self.node.gpu_id)
+
+    def _require_running(self) -> None:
+        self.check_fault()
+        self.raise_error_state()
+
+    def _start(self) -> None:
+        """Creates the queues."""
+        for kind, number in _KINDS.items():
+            try:
+                parts = self._parts[kind] = self._card.create_queue(number, self._ring_nbytes)
+            except OSError as error:
+                if kind == "copy" and error.errno in _NO_ENGINE:
+                    continue  # the compute queue copies, too
+                self._close()
+                raise refused(self.device, f"a {kind} queue", error) from None
+            bytes_counted = kind != "compute"
+            self._rings[kind] = Ring(
+                f"{self.device} {kind} queue", parts.words, parts.read, parts.write, parts.doorbell, self.system,
+                scale=4 if bytes_counted else 1, read_wraps=not bytes_counted, check=self._require_running,
+            )  # fmt: skip
+
+    def _reset(self) -> bool:
+        """Ends the queues and creates others. Memory keeps its content.
+
+        Raises:
+          DeviceLost: if the kernel refuses.
+        """
+        if not self._close.alive:
+            raise DeviceLost(f"{self.device} is closed")
+        try:
+            for kind in list(self._parts):
+                self._card.destroy_queue(self._parts.pop(kind))
+            self._start()
+        except (OSError, DeviceError, MemoryError) as error:
+            raise DeviceLost(f"{self.device}: {error}; only a new process can go on") from None
+        return True
+
+    def close(self) -> None:
+        """Ends the queues, and gives the memory back; what is queued is not executed."""
+        self._close()
+
+
+def _choose(system: System, device: str, entry: DevEntry) -> Node:
+    found = nodes(system)
+    wanted = [node for node in found if not entry.arch or node.architecture == entry.arch]
+    number = device.partition(":")[2] or "0"
+    if not number.isdigit():
+        raise DeviceUnavailable(f"the device {device} wants a number: AMD or AMD:1")
+    chosen = [wanted[i] for i in entry.indices if i < len(wanted)] if entry.indices else wanted
+    if int(number) >= len(chosen):
+        rows = [f"  {i}: {node.architecture} ({node.name})" for i, node in enumerate(found)]
+        what = "\n".join(["it is not there; the cards that the kernel lists:", *rows]) if rows else (
+            "the kernel lists no card in /sys/class/kfd"
+        )
+        raise DeviceUnavailable.here(device, what)
+    return chosen[int(number)]
+
+
+def _code_generation(entry: DevEntry, chosen: Architecture) -> tuple[Renderer | None, Compiler | None]:
+    return None, None
+
+
+def _close(
+    system: System, process: int, card: Card, parts: dict[str, QueueParts], held: dict[int, object]
+) -> None:
+    if system.process_id != process:  # the queues are the parent's
+        return
+    try:
+        for kind in list(parts):
+            card.destroy_queue(parts.pop(kind))
+        for handle in list(held):
+            card.free(held.pop(handle))  # type: ignore[arg-type]
+    except OSError:
+        pass  # the card is gone, and the kernel takes back what it had

@@ -1,0 +1,129 @@
+"""Process: what one process holds of KFD, whatever devices it opens: the file, the cards, the events."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from ..core.errors import DeviceFault
+from ..core.fault import FaultReport, Known
+from ..core.system import System
+from ..headers.amd import kfd_ioctl
+from .kfd.card import COHERENT, GTT, NO_SUBSTITUTE, WRITABLE, Card
+from .kfd.driver import Driver
+from .kfd.topology import Node
+
+_EVENT_PAGE: Final = 8 * kfd_ioctl.KFD_SIGNAL_EVENT_LIMIT
+_SOURCE: Final = "KFD's event"
+
+
+class Process:
+    """KFD of a process. The kernel hands a card out once, so that it is shared by all devices that use it.
+
+    Attributes:
+      driver: the kfd file.
+      cards: those that were acquired, by their ids.
+    """
+
+    def __init__(self, system: System, device: str) -> None:
+        self._system = system
+        self.id = system.process_id
+        self.driver = Driver(system, device)
+        self.cards: dict[int, Card] = {}
+        self._events: dict[int, int] = {}
+        if self.driver.has("runtime enable"):
+            try:
+                mode = kfd_ioctl.KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK
+                self.driver.ioctl(kfd_ioctl.IOC_RUNTIME_ENABLE, mode_mask=mode)
+            except OSError:
+                pass  # debuggers cannot attach, and everything else works
+
+    def card(self, node: Node, device: str) -> Card:
+        """A card, acquired if it is not yet.
+
+        Raises:
+          DeviceUnavailable: if it may not be used.
+        """
+        found = self.cards.get(node.gpu_id)
+        if found is None:
+            found = self.cards[node.gpu_id] = Card(self._system, self.driver, node, device)
+            self._listen(found)
+        return found
+
+    def _listen(self, card: Card) -> None:
+        """Has the kernel tell of faults. Discrete cards want memory for events, handed over with the first of them."""
+        if self._events:
+            return
+        page = card.allocate(_EVENT_PAGE, GTT | WRITABLE | COHERENT | NO_SUBSTITUTE, visible=True)
+        for kind in (kfd_ioctl.KFD_IOC_EVENT_MEMORY, kfd_ioctl.KFD_IOC_EVENT_HW_EXCEPTION):
+            offset = 0 if self._events else page.handle
+            made = self.driver.ioctl(kfd_ioctl.IOC_CREATE_EVENT, event_type=kind, event_page_offset=offset)
+            self._events[kind] = made["event_id"]
+
+    def fault(self, device: str, gpu_id: int) -> DeviceFault | None:
+        """What the kernel told of a card's fault; None if nothing. Never waits."""
+        layout = kfd_ioctl.kfd_event_data
+        data = bytearray().join(layout.pack(event_id=number) for number in self._events.values())
+        place = (ctypes.c_ubyte * len(data)).from_buffer(data)
+        try:
+            told = self.driver.ioctl(
+                kfd_ioctl.IOC_WAIT_EVENTS, events_ptr=ctypes.addressof(place), num_events=len(self._events)
+            )
+        except OSError as error:
+            return DeviceFault(f"{device}: the kernel does not answer any more: {error}")
+        if told["wait_result"] != kfd_ioctl.KFD_IOC_WAIT_RESULT_COMPLETE:
+            return None
+        both = [layout.unpack(data[at : at + layout.nbytes]) for at in range(0, len(data), layout.nbytes)]
+        memory, hardware = both
+        if memory["memory_exception_data.gpu_id"] == gpu_id:
+            return _memory_fault(device, memory)
+        if hardware["hw_exception_data.gpu_id"] == gpu_id:
+            return _hardware_fault(device, hardware)
+        return None
+
+
+def _memory_fault(device: str, told: dict[str, int]) -> DeviceFault:
+    at = "memory_exception_data."
+    address = told[f"{at}va"]
+    why = {
+        "NotPresent": "the page is not mapped",
+        "ReadOnly": "the page may not be written",
+        "NoExecute": "the page may not be executed",
+    }
+    found = [text for name, text in why.items() if told[f"{at}failure.{name}"]]
+    access = "write" if told[f"{at}failure.ReadOnly"] else "execute" if told[f"{at}failure.NoExecute"] else None
+    what = f"memory fault at {address:#x}: {', '.join(found) or 'the kernel does not say why'}"
+    if told[f"{at}failure.imprecise"]:
+        what += " (the address is that of the page, or about it)"
+    error = DeviceFault(f"{device}: {what}")
+    error.report = FaultReport(
+        device, Known(what, _SOURCE), Known(address, _SOURCE), None if access is None else Known(access, _SOURCE)
+    )
+    return error
+
+
+def _hardware_fault(device: str, told: dict[str, int]) -> DeviceFault:
+    at = "hw_exception_data."
+    ecc = told[f"{at}reset_cause"] == kfd_ioctl.KFD_HW_EXCEPTION_ECC
+    what = "the kernel resets the card: " + ("a memory error that ECC found" if ecc else "it hung")
+    if told[f"{at}memory_lost"]:
+        what += "; its memory is lost"
+    error = DeviceFault(f"{device}: {what}")
+    error.report = FaultReport(device, Known(what, _SOURCE))
+    return error
+
+
+_processes: WeakKeyDictionary[System, Process] = WeakKeyDictionary()
+
+
+def process_of(system: System, device: str) -> Process:
+    """What this process holds of a system's KFD; opened if it holds nothing yet.
+
+    Raises:
+      DeviceUnavailable: if there is no KFD, it may not be opened, or it is too old.
+    """
+    found = _processes.get(system)
+    if found is None or found.id != system.process_id:  # a forked child's is its own
+        found = _processes[system] = Process(system, device)
+    return found

@@ -1,0 +1,129 @@
+"""AMDProgram: a kernel of a code object, and the registers that launch it."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from tg_runtime import DeviceError
+from tg_runtime.host.elf import ELFError, parse
+
+from ..core.args import ArgsLayout, HCQArgsState
+from ..core.program import HCQProgram
+from ..core.queue import Dims
+from ..core.relocations import MACHINES
+from ..core.scratch import ADDRESS
+from ..core.upload import UploadedCode
+from ..headers.amd import pm4
+from .code_object import Kernel, args_layout, check_file, kernel, metadata
+from .queues.compute import ComputeQueue
+
+if TYPE_CHECKING:
+    from .device import AMDDevice
+
+_LARGEST_GROUP: Final = 1024
+# what a launch of this driver has no value for: there is no AQL packet, nor a queue of AQL
+_UNKNOWN: Final = ("ENABLE_SGPR_DISPATCH_PTR", "ENABLE_SGPR_QUEUE_PTR")
+
+
+class AMDProgram(HCQProgram):
+    """A kernel that is loaded on a card.
+
+    Attributes:
+      kernel: what its descriptor says.
+
+    Args:
+      device: the card.
+      name: the kernel's symbol.
+      lib: the code object.
+
+    Raises:
+      ELFError: if the code object is damaged, for another architecture, or asks for what the card has not; nothing
+        was sent then.
+      OutOfMemory: if there is no memory for it.
+    """
+
+    def __init__(self, device: AMDDevice, name: str, lib: bytes) -> None:
+        architecture = device.architecture
+        layout = parse(lib, MACHINES)
+        check_file(layout.file, architecture)
+        told = metadata(layout.file).get(name, {})
+        self._code = UploadedCode(device.allocator, lib, machines=MACHINES)
+        symbol = f"{name}.kd"
+        self.kernel: Kernel = kernel(name, self._code.content(symbol), architecture)
+        self._entry = self._code.entry(symbol) + self.kernel.entry
+        start, nbytes = self.code()
+        if not start <= self._entry < start + nbytes or self._entry % 256:
+            raise ELFError(f"{name} begins at {self._entry:#x}, which is no place for a kernel in {nbytes} bytes")
+        for asked, _ in self.kernel.sgprs:
+            if asked in _UNKNOWN:
+                raise ELFError(f"{name} wants {asked}, which launches through PM4 have not; compile it without")
+        args: ArgsLayout | None = args_layout(name, told, self.kernel.kernarg) if told else None
+        super().__init__(device, name, args)
+        self._card = device
+        self._tmpring = self._scratch()
+
+    def code(self) -> tuple[int, int]:
+        """Where the kernel's code object lies."""
+        memory = self._code.memory
+        assert isinstance(memory.address, int)
+        return memory.address, memory.nbytes
+
+    def _scratch(self) -> int:
+        """Makes the device's scratch large enough; what TMPRING_SIZE is."""
+        if not self.kernel.scratch:
+            return 0
+        card, architecture = self._card.node, self._card.architecture
+        if not architecture.flat_scratch:
+            raise DeviceError(
+                f"{self.name} keeps {self.kernel.scratch} bytes of private memory a work-item, which this driver "
+                f"cannot give it on {architecture.name}: the kernel needs fewer registers"
+            )
+        lanes = 32 if self.kernel.wave32 else 64
+        unit = architecture.scratch_unit
+        wave = -(-self.kernel.scratch * lanes // unit) * unit
+        waves = card.compute_units * (card["max_slots_scratch_cu"] or 32)
+        counted = waves // card.engines if architecture.scratch_per_engine else waves
+        self._card.scratch.ensure(wave * waves)
+        size: int = architecture.registers.COMPUTE_TMPRING_SIZE.encode(WAVES=counted, WAVESIZE=wave // unit)
+        return size
+
+    def dispatch(self, queue: ComputeQueue, args: HCQArgsState, groups: Dims, items: Dims) -> None:
+        """Appends the registers of a launch, and the dispatch.
+
+        Raises:
+          DeviceError: if a group is larger than the card can run.
+        """
+        known = [size for size in items if isinstance(size, int)]
+        if prod(known) > _LARGEST_GROUP or max(known, default=0) > _LARGEST_GROUP:
+            raise DeviceError(f"{self.name}: groups of {items} work-items; {self._card.device} runs {_LARGEST_GROUP}")
+        architecture, kernel = self._card.architecture, self.kernel
+        registers = architecture.registers
+        rsrc1, rsrc2, rsrc3 = kernel.rsrc
+        rsrc2 |= -(-kernel.lds // architecture.lds_unit) << registers.COMPUTE_PGM_RSRC2.fields["LDS_SIZE"][0]
+        entry = self._entry >> 8
+        queue.set_registers(registers.COMPUTE_PGM_LO, entry & 0xFFFFFFFF, entry >> 32)
+        queue.set_registers(registers.COMPUTE_PGM_RSRC1, rsrc1, rsrc2)
+        queue.set_registers(registers.COMPUTE_PGM_RSRC3, rsrc3)
+        queue.set_registers(registers.COMPUTE_TMPRING_SIZE, self._tmpring)
+        if kernel.scratch:
+            self._card.scratch.use(queue)
+            queue.packet(pm4.PACKET3_SET_SH_REG, 3)
+            queue.put(registers.COMPUTE_DISPATCH_SCRATCH_BASE_LO.address - pm4.PACKET3_SET_SH_REG_START)
+            queue.put64(ADDRESS // 256)
+        queue.set_registers(registers.COMPUTE_RESTART_X, 0, 0, 0)
+        queue.set_registers(registers.COMPUTE_RESOURCE_LIMITS, 0)
+        given = sum(count for _, count in kernel.sgprs)
+        if given:
+            queue.packet(pm4.PACKET3_SET_SH_REG, 1 + given)
+            queue.put(registers.COMPUTE_USER_DATA_0.address - pm4.PACKET3_SET_SH_REG_START)
+            for what, count in kernel.sgprs:
+                if what == "ENABLE_SGPR_KERNARG_SEGMENT_PTR":
+                    queue.put64(args.memory.address)
+                else:  # of no use without private memory, or 0 for the first and only dispatch of a packet
+                    queue.put(*[0] * count)
+        queue.set_registers(registers.COMPUTE_START_X, 0, 0, 0, *items)
+        queue.packet(pm4.PACKET3_DISPATCH_DIRECT, 4)
+        queue.put(*groups)
+        initiator = registers.COMPUTE_DISPATCH_INITIATOR
+        queue.put(initiator.encode(COMPUTE_SHADER_EN=1, FORCE_START_AT_000=1, CS_W32_EN=int(kernel.wave32)))
