@@ -172,6 +172,7 @@ RINGS: list[dict[str, int | bool]] = [
     {"entry_words": 16, "token": 0x1234},
     {"filler": 0x80000000, "scale": 4},
     {"filler": 7, "wraps": True, "scale": 8},
+    {"read_wraps": True},
     {"filler": 7, "entry_words": 4},
 ]
 

@@ -152,7 +152,7 @@ def args_layout(name: str, told: Mapping[str, Value], nbytes: int) -> ArgsLayout
             raise ELFError(f"{name}: an argument in the metadata is {row!r}")
         kind, offset, size = row.get(".value_kind"), row.get(".offset"), row.get(".size")
         if not isinstance(offset, int) or not isinstance(size, int) or offset < 0 or size < 1 or offset + size > nbytes:
-            raise ELFError(f"{name}: an argument at {offset} of {size} bytes in a block of {nbytes}")
+            raise ELFError(f"{name}: an argument at {offset!r} of {size!r} bytes in a block of {nbytes}")
         if kind == "global_buffer":
             places.append(offset)
         elif kind == "by_value":

@@ -18,7 +18,7 @@ from ..core.ring import Ring
 from ..core.system import System, software_interfaces, system_for
 from ..headers.amd import kfd_ioctl
 from .architecture import NAMES, Architecture, architecture
-from .kfd.card import Card, QueueParts
+from .kfd.card import Card, Memory, QueueParts
 from .kfd.driver import PATH, refused
 from .kfd.topology import Node, nodes
 from .memory import AMDAllocator
@@ -87,7 +87,7 @@ class AMDDevice(HCQCompiled):
             allocator,
             renderer,
             compiler,
-            None if compiler is None else lambda name, lib: AMDProgram(self, name, lib),
+            None if compiler is None else self.program,
             compute_queue=lambda: ComputeQueue(chosen),
             copy_queue=lambda: CopyQueue(chosen) if "copy" in self._rings else ComputeQueue(chosen),
             ticks_per_us=card.clock_khz / 1000,
@@ -131,6 +131,15 @@ class AMDDevice(HCQCompiled):
         super().raise_error_state()
         if not self._close.alive:
             raise DeviceError(f"{self.device} is closed")
+
+    def program(self, name: str, lib: bytes) -> AMDProgram:
+        """A kernel of a code object, loaded.
+
+        Raises:
+          ELFError: if the code object is damaged, or for another card; nothing was sent then.
+          OutOfMemory: if there is no memory for it.
+        """
+        return AMDProgram(self, self.architecture, self.node, name, lib)
 
     def hardware_ring(self, kind: str) -> Ring:
         """The ring of a kind of queue."""
@@ -209,15 +218,13 @@ def _code_generation(entry: DevEntry, chosen: Architecture) -> tuple[Renderer | 
     return None, None
 
 
-def _close(
-    system: System, process: int, card: Card, parts: dict[str, QueueParts], held: dict[int, object]
-) -> None:
+def _close(system: System, process: int, card: Card, parts: dict[str, QueueParts], held: dict[int, Memory]) -> None:
     if system.process_id != process:  # the queues are the parent's
         return
     try:
         for kind in list(parts):
             card.destroy_queue(parts.pop(kind))
         for handle in list(held):
-            card.free(held.pop(handle))  # type: ignore[arg-type]
+            card.free(held.pop(handle))
     except OSError:
         pass  # the card is gone, and the kernel takes back what it had

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tg_runtime import DeviceError
 from tg_runtime.host.elf import ELFError, parse
 
 from ..core.args import ArgsLayout, HCQArgsState
+from ..core.compiled import HCQCompiled
 from ..core.program import HCQProgram
 from ..core.queue import Dims
 from ..core.relocations import MACHINES
 from ..core.scratch import ADDRESS
 from ..core.upload import UploadedCode
 from ..headers.amd import pm4
+from .architecture import Architecture
 from .code_object import Kernel, args_layout, check_file, kernel, metadata
+from .kfd.topology import Node
 from .queues.compute import ComputeQueue
-
-if TYPE_CHECKING:
-    from .device import AMDDevice
 
 _LARGEST_GROUP: Final = 1024
 # what a launch of this driver has no value for: there is no AQL packet, nor a queue of AQL
@@ -33,7 +33,9 @@ class AMDProgram(HCQProgram):
       kernel: what its descriptor says.
 
     Args:
-      device: the card.
+      device: the device.
+      architecture: its architecture.
+      card: what the topology says of it.
       name: the kernel's symbol.
       lib: the code object.
 
@@ -43,8 +45,7 @@ class AMDProgram(HCQProgram):
       OutOfMemory: if there is no memory for it.
     """
 
-    def __init__(self, device: AMDDevice, name: str, lib: bytes) -> None:
-        architecture = device.architecture
+    def __init__(self, device: HCQCompiled, architecture: Architecture, card: Node, name: str, lib: bytes) -> None:
         layout = parse(lib, MACHINES)
         check_file(layout.file, architecture)
         told = metadata(layout.file).get(name, {})
@@ -60,8 +61,8 @@ class AMDProgram(HCQProgram):
                 raise ELFError(f"{name} wants {asked}, which launches through PM4 have not; compile it without")
         args: ArgsLayout | None = args_layout(name, told, self.kernel.kernarg) if told else None
         super().__init__(device, name, args)
-        self._card = device
-        self._tmpring = self._scratch()
+        self._architecture = architecture
+        self._tmpring = self._scratch(card)
 
     def code(self) -> tuple[int, int]:
         """Where the kernel's code object lies."""
@@ -69,11 +70,11 @@ class AMDProgram(HCQProgram):
         assert isinstance(memory.address, int)
         return memory.address, memory.nbytes
 
-    def _scratch(self) -> int:
+    def _scratch(self, card: Node) -> int:
         """Makes the device's scratch large enough; what TMPRING_SIZE is."""
         if not self.kernel.scratch:
             return 0
-        card, architecture = self._card.node, self._card.architecture
+        architecture = self._architecture
         if not architecture.flat_scratch:
             raise DeviceError(
                 f"{self.name} keeps {self.kernel.scratch} bytes of private memory a work-item, which this driver "
@@ -84,7 +85,7 @@ class AMDProgram(HCQProgram):
         wave = -(-self.kernel.scratch * lanes // unit) * unit
         waves = card.compute_units * (card["max_slots_scratch_cu"] or 32)
         counted = waves // card.engines if architecture.scratch_per_engine else waves
-        self._card.scratch.ensure(wave * waves)
+        self.device.scratch.ensure(wave * waves)
         size: int = architecture.registers.COMPUTE_TMPRING_SIZE.encode(WAVES=counted, WAVESIZE=wave // unit)
         return size
 
@@ -96,8 +97,8 @@ class AMDProgram(HCQProgram):
         """
         known = [size for size in items if isinstance(size, int)]
         if prod(known) > _LARGEST_GROUP or max(known, default=0) > _LARGEST_GROUP:
-            raise DeviceError(f"{self.name}: groups of {items} work-items; {self._card.device} runs {_LARGEST_GROUP}")
-        architecture, kernel = self._card.architecture, self.kernel
+            raise DeviceError(f"{self.name}: groups of {items} work-items; {self.device.device} runs {_LARGEST_GROUP}")
+        architecture, kernel = self._architecture, self.kernel
         registers = architecture.registers
         rsrc1, rsrc2, rsrc3 = kernel.rsrc
         rsrc2 |= -(-kernel.lds // architecture.lds_unit) << registers.COMPUTE_PGM_RSRC2.fields["LDS_SIZE"][0]
@@ -107,7 +108,7 @@ class AMDProgram(HCQProgram):
         queue.set_registers(registers.COMPUTE_PGM_RSRC3, rsrc3)
         queue.set_registers(registers.COMPUTE_TMPRING_SIZE, self._tmpring)
         if kernel.scratch:
-            self._card.scratch.use(queue)
+            self.device.scratch.use(queue)
             queue.packet(pm4.PACKET3_SET_SH_REG, 3)
             queue.put(registers.COMPUTE_DISPATCH_SCRATCH_BASE_LO.address - pm4.PACKET3_SET_SH_REG_START)
             queue.put64(ADDRESS // 256)

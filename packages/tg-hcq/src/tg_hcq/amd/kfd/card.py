@@ -106,9 +106,7 @@ class Card:
         self._doorbells: MMIO | None = None
         self._queues: list[int] = []
 
-    def allocate(
-        self, nbytes: int, flags: int, *, visible: bool, pointer: int = 0
-    ) -> Memory:  # fmt: skip
+    def allocate(self, nbytes: int, flags: int, *, visible: bool, pointer: int = 0) -> Memory:
         """Takes memory and maps it for the card; also for the host, at the same address, if ``visible``.
 
         Args:
