@@ -66,7 +66,6 @@ def test_members_of_unions_share_their_bytes() -> None:
 
 def test_registers_where_packets_set_them() -> None:
     generations = gc_9_4_3, gc_10_3_0, gc_11_0_0, gc_12_0_0
-    generations = gc_9_4_3, gc_10_3_0, gc_11_0_0, gc_12_0_0
     for registers in generations:
         # byte addresses of LLVM's SIDefines.h: R_00B848, R_00B84C, R_00B860, R_00B900
         assert registers.COMPUTE_PGM_RSRC1.address == 0xB848 // 4
