@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from .bus import Bus, aligned
+from .compare import COMPARISONS
 from .dispatch import Dispatcher
 from .faults import Interrupt, PacketFault
 from .formats import Packet, packet
@@ -85,14 +86,6 @@ def packets(major: int) -> dict[int, Packet]:
 
 def _address(fields: dict[str, int]) -> int:
     return fields["address_lo"] | fields["address_hi"] << 32
-
-
-_COMPARISONS: Final[dict[int, Callable[[int, int], bool]]] = {
-    0: lambda value, reference: True, 1: lambda value, reference: value < reference,
-    2: lambda value, reference: value <= reference, 3: lambda value, reference: value == reference,
-    4: lambda value, reference: value != reference, 5: lambda value, reference: value >= reference,
-    6: lambda value, reference: value > reference,
-}  # fmt: skip
 
 
 class ComputeQueue(Queue):
@@ -186,7 +179,7 @@ class ComputeQueue(Queue):
             raise PacketFault(f"space {fields['mem_space']}: only memory (1) is played", 1)
         if fields["operation"] or fields["engine_sel"]:
             raise PacketFault(f"operation {fields['operation']}, engine {fields['engine_sel']}: only 0 is played", 1)
-        compare = _COMPARISONS.get(fields["function"])
+        compare = COMPARISONS.get(fields["function"])
         if compare is None:
             raise PacketFault(f"function {fields['function']} is reserved", 1)
         address, mask, reference = _address(fields), fields["mask"], fields["reference"]

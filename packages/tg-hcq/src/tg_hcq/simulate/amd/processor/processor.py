@@ -11,6 +11,7 @@ from .dispatch import Dispatcher, MachineMaker
 from .faults import Interrupt
 from .pm4 import ComputeQueue
 from .queue import Queue, QueueKind, Ring
+from .sdma import CopyQueue
 
 CLOCK_HZ = 100_000_000
 """Of the counter that timestamps are of (``gpu_counter_freq`` in AMDGPU_INFO)."""
@@ -43,10 +44,14 @@ class Processor:
         Raises:
           NotImplementedError: if queues of this kind are not played.
         """
-        if kind is not QueueKind.PM4:
+        queue: Queue
+        if kind is QueueKind.SDMA:
+            queue = CopyQueue(ring, Bus(self.space), self.major, self.clock, self._interrupt)
+        elif kind is QueueKind.PM4:
+            dispatcher = Dispatcher(self.major, self._packed, self.space, self._machines)
+            queue = ComputeQueue(ring, Bus(self.space), self.major, dispatcher, self.clock, self._interrupt)
+        else:
             raise NotImplementedError(f"queues of {kind.value} packets are not played")
-        dispatcher = Dispatcher(self.major, self._packed, self.space, self._machines)
-        queue = ComputeQueue(ring, Bus(self.space), self.major, dispatcher, self.clock, self._interrupt)
         queue.start()
         return queue
 
