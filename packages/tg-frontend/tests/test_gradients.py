@@ -349,3 +349,6 @@ def test_the_gradient_of_a_running_maximum_goes_to_the_last_of_equals() -> None:
             want[tuple(to)] += weight[place]
         assert x.grad is not None
         np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-5)
+        plain = Tensor(data)  # of which nobody said that it wants a gradient
+        found = (plain.cummax(axis)[0] * Tensor(weight)).sum().gradient(plain)[0]
+        np.testing.assert_allclose(found.numpy(), want, rtol=1e-5)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tg_dtype import ConstType, dtypes, sum_dtype
 from tg_lazy import Ops
 from tg_lazy.trackers import max_size
+from tg_shape import prod
 
 from ..array.array import A
 from ..array.axes import counter, iota
@@ -15,11 +16,9 @@ from ..array.base import DTypeLike
 from ..array.casts import floating
 from ..array.movement import stretch
 from ..array.operands import alu
-from ..autograd.differentiation import MODE
-from ..autograd.functions import Function, Max, Prod, Sum
+from ..autograd.functions import Chosen, Function, Max, Prod, Sum
 from .creation import zeros_like
 from .elementwise import logaddexp
-from .gather_scatter import gather
 from .softmax import logsumexp
 
 TYPE_CHECKING = False
@@ -141,7 +140,9 @@ def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:
         hit = hit | plain.ne(plain)
     at = _scanned(hit.where(counter(plain, place), 0), axis, what, most._replace(identity=0))
     # a gradient goes to where the maximum is, in one step, instead of back through the blocks
-    return (gather(x, place, at) if x.requires_grad and MODE.recording else values), at
+    rows = (prod(x.shape[:place]), x.shape[place], prod(x.shape[place + 1 :]))
+    chosen = x.reshape(rows)._apply(Chosen(), at.reshape(rows), values.reshape(rows))
+    return chosen.reshape(x.shape), at
 
 
 def cummax(x: A, axis: int = 0) -> tuple[A, A]:

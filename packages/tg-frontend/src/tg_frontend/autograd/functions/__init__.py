@@ -14,7 +14,7 @@ from .arithmetic import Add, Atan2, Div, Maximum, Mul, Pow, Sub, Where
 from .base import Function, Grads, held, splat, total, widened
 from .division import FloorDiv, Fmod, Remainder
 from .elementary import SLOPES, Elementary
-from .lookup import Take, TakeAlong
+from .lookup import Chosen, Take, TakeAlong
 from .memory import Cast, Contiguous, ContiguousBackward, Copy, Same
 from .movement import Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
@@ -29,6 +29,7 @@ __all__ = [
     "Atan2",
     "Cast",
     "Cat",
+    "Chosen",
     "Contiguous",
     "ContiguousBackward",
     "Copy",

@@ -99,6 +99,19 @@ class Take(Function):
         return put_back(grad, self.index.reshape((1, m, 1)).expand(grad.shape), self.shape), None
 
 
+class Chosen(Function):
+    """What :class:`TakeAlong` gives, where that is known already: nothing is looked up."""
+
+    __slots__ = ("index", "shape")
+
+    def forward(self, x: LazyBuffer, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
+        self.index, self.shape = index, x.shape
+        return values
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return put_back(grad, self.index, self.shape), None, None
+
+
 class TakeAlong(Function):
     """One element for each place: (pre, n, post) at an index of (pre, m, post) gives (pre, m, post).
 
