@@ -8,6 +8,7 @@ from functools import cache
 
 from tg_codegen import Renderer, Target
 from tg_codegen.ir.matrix import AVX512_DOTS
+from tg_codegen.render.llvm import AMDLLVMRenderer
 from tg_codegen.render.renderers import (
     ClangRenderer,
     CUDARenderer,
@@ -88,5 +89,7 @@ GPUS = [
     Machine("PTX", "NULL", Limits(), lambda: PTXRenderer("sm_90")),
     Machine("MSL", "NULL", Limits(buffers=30), lambda: MSLRenderer(bfloat=True)),
     Machine("WGSL", "NULL", Limits(buffers=8), WGSLRenderer),
+    Machine("gfx1100", "NULL", Limits(), lambda: AMDLLVMRenderer("gfx1100")),
+    Machine("gfx942", "NULL", Limits(), lambda: AMDLLVMRenderer("gfx942")),
 ]
 MACHINES = {machine.name: machine for machine in (*CPUS, *GPUS)}

@@ -17,7 +17,7 @@ from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.c.cuda import CUDARenderer
 from tg_codegen.render.c.msl import MSLRenderer
 from tg_codegen.render.c.opencl import OpenCLRenderer
-from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.llvm import AMDLLVMRenderer, LLVMRenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_codegen.render.renderers import RENDERERS
 from tg_codegen.render.wgsl import WGSLRenderer
@@ -29,14 +29,14 @@ TARGETS: dict[str, Renderer] = {
     "LLVM": LLVMRenderer(), "CLANG": ClangRenderer(), "CL": OpenCLRenderer(), "CL half": OpenCLRenderer(half=True),
     "CL single": OpenCLRenderer(double=False), "CUDA": CUDARenderer(), "CUDA sm_90": CUDARenderer("sm_90"),
     "PTX": PTXRenderer(), "PTX sm_90": PTXRenderer("sm_90"), "MSL": MSLRenderer(), "WGSL": WGSLRenderer(),
-    "WGSL half": WGSLRenderer(half=True),
+    "WGSL half": WGSLRenderer(half=True), "AMD": AMDLLVMRenderer("gfx1100"),
 }  # fmt: skip
 SIZE = 5
 LINE = ShapeTracker.from_shape((SIZE,))
 
 
 def test_every_language_is_here() -> None:
-    assert {type(renderer) for renderer in TARGETS.values()} == set(RENDERERS.values())
+    assert {type(renderer) for renderer in TARGETS.values()} == {*RENDERERS.values(), AMDLLVMRenderer}
 
 
 def results(dtype: DType) -> Iterator[tuple[str, LazyOp]]:

@@ -1,5 +1,6 @@
 """LLVM IR."""
 
+from .amdgpu import AMDLLVMRenderer
 from .renderer import LLVMRenderer
 
-__all__ = ["LLVMRenderer"]
+__all__ = ["AMDLLVMRenderer", "LLVMRenderer"]

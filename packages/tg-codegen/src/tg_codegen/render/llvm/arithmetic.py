@@ -141,6 +141,8 @@ class LLVMArithmetic:
                 return self._text.call(f"llvm.sqrt.{name}", kind, (kind, v[0]))
             case Ops.TRUNC:
                 return self._text.call(f"llvm.trunc.{name}", kind, (kind, v[0]))
+            case Ops.EXP2:
+                return self._text.call(f"llvm.exp2.{name}", kind, (kind, v[0]))
             case Ops.MULACC:
                 return self._text.call(f"llvm.fmuladd.{name}", kind, *((kind, x) for x in v))
             case Ops.MAX:

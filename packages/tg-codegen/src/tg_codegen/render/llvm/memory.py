@@ -36,8 +36,8 @@ class LLVMMemory:
         """The address of an element."""
         kind = scalar_type(element(pointer), memory=True)
         flag = " inbounds" if inbounds else ""
-        base = self._text.values[pointer]
-        return self._text.emit(f"getelementptr{flag} {kind}, ptr {base}, {self._text.typed(index)}", "p")
+        base = f"{self._text.pointer(pointer)} {self._text.values[pointer]}"
+        return self._text.emit(f"getelementptr{flag} {kind}, {base}, {self._text.typed(index)}", "p")
 
     def _lanes(self, u: UOp, dtype: DType) -> str:
         """The operand ``u`` spread over as many lanes as ``dtype`` has."""
@@ -48,7 +48,8 @@ class LLVMMemory:
 
     def _plain_load(self, u: UOp, inbounds: bool = True) -> str:
         kind, align = llvm_type(u.dtype, memory=True), element(u.src[0]).itemsize
-        return self._text.emit(f"load {kind}, ptr {self.address(u.src[0], u.src[1], inbounds)}, align {align}", "val")
+        place = self.address(u.src[0], u.src[1], inbounds)
+        return self._text.emit(f"load {kind}, {self._text.pointer(u.src[0])} {place}, align {align}", "val")
 
     def load(self, u: UOp) -> str:
         """What a LOAD reads."""
@@ -60,8 +61,8 @@ class LLVMMemory:
         if gate.dtype.count > 1:
             pointer = self.address(u.src[0], u.src[1], inbounds=False)
             value = self._text.call(
-                f"llvm.masked.load.{overload(dtype, memory=True)}.p0", kind,
-                ("ptr", pointer), ("i32", str(element(u.src[0]).itemsize)),
+                f"llvm.masked.load.{overload(dtype, memory=True)}.p{self._text.spaces.number(u.src[0])}", kind,
+                (self._text.pointer(u.src[0]), pointer), ("i32", str(element(u.src[0]).itemsize)),
                 (llvm_type(gate.dtype), self._text.value(gate)), (kind, other),
             )  # fmt: skip
             return self._text.from_memory(value, dtype)
@@ -79,12 +80,13 @@ class LLVMMemory:
         pointer, index, value = u.src[:3]
         dtype, align = value.dtype, element(pointer).itemsize
         kind, text = llvm_type(dtype, memory=True), self._text.to_memory(self._text.value(value), dtype)
+        where = self._text.pointer(pointer)
         if len(u.src) < 4:
             place = self.address(pointer, index)
             if self._facts.streamed(u):
-                self._stream(f"store {kind} {text}, ptr {place}", self._text.values[pointer], dtype.itemsize, align)
+                self._stream(f"store {kind} {text}, {where} {place}", pointer, dtype.itemsize, align)
             else:
-                self._text.line(f"store {kind} {text}, ptr {place}, align {align}")
+                self._text.line(f"store {kind} {text}, {where} {place}, align {align}")
             return
         gate = u.src[3]
         if gate not in self._gates:
@@ -92,23 +94,25 @@ class LLVMMemory:
         known = self._gates[gate]
         if known is not None:
             wanted = known * (dtype.count // len(known))
-            self._store_lanes(wanted, text, self.address(pointer, index, inbounds=False), dtype, align)
+            self._store_lanes(wanted, text, where, self.address(pointer, index, inbounds=False), dtype, align)
             return
         if gate.dtype.count > 1:
             self._text.call(
-                f"llvm.masked.store.{overload(dtype, memory=True)}.p0", "void",
-                (kind, text), ("ptr", self.address(pointer, index, inbounds=False)), ("i32", str(align)),
+                f"llvm.masked.store.{overload(dtype, memory=True)}.p{self._text.spaces.number(pointer)}", "void",
+                (kind, text), (where, self.address(pointer, index, inbounds=False)), ("i32", str(align)),
                 (llvm_type(gate.dtype), self._text.value(gate)),
             )  # fmt: skip
             return
         label = self._text.fresh("store")
         self._text.line(f"br i1 {self._text.value(gate)}, label %{label}, label %{label}.end")
         self._text.open_block(label)
-        self._text.line(f"store {kind} {text}, ptr {self.address(pointer, index)}, align {align}")
+        self._text.line(f"store {kind} {text}, {where} {self.address(pointer, index)}, align {align}")
         self._text.line(f"br label %{label}.end")
         self._text.open_block(f"{label}.end")
 
-    def _store_lanes(self, wanted: Sequence[ConstType], value: str, place: str, dtype: DType, align: int) -> None:
+    def _store_lanes(
+        self, wanted: Sequence[ConstType], value: str, where: str, place: str, dtype: DType, align: int
+    ) -> None:
         """Stores the lanes that are wanted, known now, in pieces of 2**n lanes.
 
         ``llvm.masked.store`` is for masks that the kernel computes: LLVM 22 stores a narrowed vector (``trunc``,
@@ -122,16 +126,19 @@ class LLVMMemory:
                 kind, whole = f"<{count} x {lane}>", f"<{dtype.count} x {lane}>"
                 mask = ", ".join(f"i32 {first + i}" for i in range(count))
                 piece = self._text.emit(f"shufflevector {whole} {value}, {whole} poison, <{count} x i32> <{mask}>")
-            at = self._text.emit(f"getelementptr inbounds {lane}, ptr {place}, i64 {first}", "p") if first else place
-            self._text.line(f"store {kind} {piece}, ptr {at}, align {align}")
+            at = place
+            if first:
+                at = self._text.emit(f"getelementptr inbounds {lane}, {where} {place}, i64 {first}", "p")
+            self._text.line(f"store {kind} {piece}, {where} {at}, align {align}")
 
-    def _stream(self, text: str, buffer: str, nbytes: int, align: int) -> None:
+    def _stream(self, text: str, pointer: UOp, nbytes: int, align: int) -> None:
         """A store past the caches if the buffer is aligned to whole lines, which is known when the kernel runs."""
+        buffer = self._text.values[pointer]
         aligned = self.aligned.get(buffer)
         if aligned is None:
             aligned = self.aligned[buffer] = f"{buffer}.aligned"
             self.entry += [
-                f"{buffer}.word = ptrtoint ptr {buffer} to i64",
+                f"{buffer}.word = ptrtoint {self._text.pointer(pointer)} {buffer} to i64",
                 f"{buffer}.past = and i64 {buffer}.word, {STREAM_ALIGNMENT - 1}",
                 f"{aligned} = icmp eq i64 {buffer}.past, 0",
             ]

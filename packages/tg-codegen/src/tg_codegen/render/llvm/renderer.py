@@ -21,11 +21,11 @@ from tg_shape import upper
 
 from ...ir.facts import element, kernel_facts
 from ...ir.uop import UOp, UOps, is_alu
-from ...machine.memory import PAGE_BYTES
 from ...machine.renderer import Renderer
 from ...machine.target import Target
 from .arithmetic import MATRICES, LLVMArithmetic
 from .conversion import LLVMConversion
+from .dialect import CPU, LLVMDialect
 from .memory import LLVMMemory
 from .text import FLOATS, LLVMText, llvm_type, scalar_type
 
@@ -45,23 +45,30 @@ class LLVMRenderer(Renderer):
         super().__init__(target or Target())
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Function(name, uops).module()
+        return LLVMFunction(name, uops, CPU).module()
 
     def supports_dtype(self, dtype: DType) -> bool:
         return not dtypes.is_float(dtype) or dtype.scalar() in FLOATS
 
 
-class _Function:
-    """One kernel while its text is being written."""
+class LLVMFunction:
+    """One kernel while its text is being written.
 
-    def __init__(self, name: str, uops: Sequence[UOp]) -> None:
-        self._name, self._uops = name, uops
+    Args:
+      name: of the kernel.
+      uops: its linear UOps.
+      dialect: of the machine.
+    """
+
+    def __init__(self, name: str, uops: Sequence[UOp], dialect: LLVMDialect) -> None:
+        self._name, self._uops, self._dialect = name, uops, dialect
         self._facts = kernel_facts(uops)
-        self._text = LLVMText()
+        self._text = LLVMText(dialect.spaces)
         self._conversion = LLVMConversion(self._text)
         self._arithmetic = LLVMArithmetic(self._text, self._facts, self._conversion)
         self._memory = LLVMMemory(self._text, self._facts)
         self._allocas: list[str] = []
+        self._globals: list[str] = []
         self._as_written = ""
         self._labels: dict[UOp, str] = {}
 
@@ -74,7 +81,7 @@ class _Function:
         parameters = []
         for u in self._facts.params:
             self._text.values[u] = f"%data{u.arg}"
-            parameters.append(f"ptr noalias %data{u.arg}")
+            parameters.append(f"{self._text.pointer(u)} noalias %data{u.arg}")
         for u in self._facts.variables:
             self._text.values[u] = f"%var.{_identifier(u.arg.name)}"
             parameters.append(f"i32 {_bounds(u.arg.vmin, u.arg.vmax)}{self._text.values[u]}")
@@ -84,8 +91,11 @@ class _Function:
             parameters.append(f"i32 {_bounds(0, upper(size) - 1)}%core_id")
         for u in self._uops:
             self._statement(u)
+        more = self._dialect.metadata(self._text, self._facts)
+        attributes = self._dialect.attributes(self._facts, self._uops)
         lines = [
-            f"define void @{self._name}({', '.join(parameters)}) #0 {{",
+            *self._globals,
+            f"define {self._dialect.convention}void @{self._name}({', '.join(parameters)}) #0{more} {{",
             "entry:",
             *(f"  {line}" for line in self._allocas),
             *(f"  {line}" for line in self._memory.entry),
@@ -95,15 +105,10 @@ class _Function:
             "  ret void",
             "}",
             *self._text.declarations,
-            f'attributes #0 = {{ nounwind "no-builtins"{self._probed()} }}',
+            f'attributes #0 = {{ nounwind "no-builtins"{attributes} }}',
             *self._text.metadata,
         ]
         return "\n".join(lines) + "\n"
-
-    def _probed(self) -> str:
-        """What has LLVM touch a large frame page by page: without stack it faults, and does not write elsewhere."""
-        nbytes = sum(u.arg[1] * element(u).itemsize for u in self._uops if u.op is UOps.SCRATCH)
-        return ' "probe-stack"="inline-asm"' if nbytes > PAGE_BYTES else ""
 
     def _statement(self, u: UOp) -> None:
         if is_alu(u):
@@ -111,24 +116,23 @@ class _Function:
             return
         text, values = self._text, self._text.values
         match u.op:
-            case UOps.CONST | UOps.PARAM | UOps.VAR | UOps.BARRIER:
-                pass  # a CPU kernel is one thread of control: it has nothing to wait for
+            case UOps.CONST | UOps.PARAM | UOps.VAR:
+                pass
+            case UOps.BARRIER:
+                self._dialect.barrier(text)
             case UOps.SPECIAL:
-                if u.arg[0] != "core_id":
-                    raise ValueError(f"LLVM: SPECIAL {u.arg[0]} has no meaning on a CPU")
+                if u is not self._facts.core:
+                    values[u] = self._dialect.coordinate(text, u)
             case UOps.AFTER:
                 values[u] = values[u.src[0]]
             case UOps.SCRATCH:
-                name, size = u.arg
-                values[u] = f"%buf.{_identifier(name)}"
-                array = f"[{size} x {scalar_type(element(u), memory=True)}]"
-                self._allocas.append(f"{values[u]} = alloca {array}, align 64")
+                self._scratch(u)
             case UOps.ACC:
                 register = values[u] = f"%reg{len(self._allocas)}"
-                self._allocas.append(f"{register} = alloca {llvm_type(u.dtype)}")
-                text.line(f"store {text.typed(u.src[0])}, ptr {register}")
+                self._allocas.append(f"{register} = alloca {llvm_type(u.dtype)}{self._private}")
+                text.line(f"store {text.typed(u.src[0])}, {text.register} {register}")
             case UOps.ASSIGN:
-                text.line(f"store {text.typed(u.src[1])}, ptr {values[u.src[0]]}")
+                text.line(f"store {text.typed(u.src[1])}, {text.register} {values[u.src[0]]}")
             case UOps.READ:
                 values[u] = text.value(u.src[0])
             case UOps.RANGE:
@@ -171,7 +175,25 @@ class _Function:
             case UOps.SCALE:
                 values[u] = self._arithmetic.scale(u)
             case _:
-                raise ValueError(f"LLVM: {u!r} has no form in a linear kernel")
+                raise ValueError(f"{self._dialect.language}: {u!r} has no form in a linear kernel")
+
+    @property
+    def _private(self) -> str:
+        """Where an ``alloca`` is, if that has to be said."""
+        return f", addrspace({self._text.spaces.private})" if self._text.spaces.private else ""
+
+    def _scratch(self, u: UOp) -> None:
+        """An array of a work-item, or one that its group shares."""
+        (name, size), space = u.arg, self._text.spaces.number(u)
+        array = f"[{size} x {scalar_type(element(u), memory=True)}]"
+        if space and space == self._text.spaces.shared:
+            self._text.values[u] = f"@{self._name}.{_identifier(name)}"
+            self._globals.append(
+                f"{self._text.values[u]} = internal addrspace({space}) global {array} poison, align 16"
+            )
+        else:
+            self._text.values[u] = f"%buf.{_identifier(name)}"
+            self._allocas.append(f"{self._text.values[u]} = alloca {array}, align 64{self._private}")
 
     def _open_range(self, u: UOp) -> None:
         label = self._labels[u] = f"{_identifier(u.arg)}.{self._text.fresh('loop')}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import struct
+from typing import NamedTuple
 
-from tg_dtype import ConstType, DType, PtrDType, dtypes, to_bits
+from tg_dtype import AddrSpace, ConstType, DType, PtrDType, dtypes, to_bits
 
 from ...ir.uop import UOp, UOps
 
@@ -54,10 +55,47 @@ def literal(value: ConstType, dtype: DType) -> str:
     return text if dtype.count == 1 else f"splat ({scalar_type(scalar)} {text})"
 
 
+class Spaces(NamedTuple):
+    """The address spaces of a machine, by number.
+
+    Attributes:
+      buffers: of arguments.
+      shared: of what a work-group shares.
+      private: of what a work-item has for itself.
+    """
+
+    buffers: int = 0
+    shared: int = 0
+    private: int = 0
+
+    def number(self, u: UOp) -> int:
+        """Where what a pointer leads to is."""
+        assert isinstance(u.dtype, PtrDType)
+        numbers = {AddrSpace.GLOBAL: self.buffers, AddrSpace.LOCAL: self.shared, AddrSpace.REG: self.private}
+        return numbers[u.dtype.space]
+
+
+FLAT = Spaces()
+"""One address space for all."""
+
+
+def pointer_type(space: int) -> str:
+    """The type of a pointer into an address space.
+
+    >>> pointer_type(0), pointer_type(3)
+    ('ptr', 'ptr addrspace(3)')
+    """
+    return f"ptr addrspace({space})" if space else "ptr"
+
+
 class LLVMText:
     """The text of one function as it grows.
 
+    Args:
+      spaces: the machine's address spaces.
+
     Attributes:
+      spaces: the machine's address spaces.
       values: the name of each node's value; of an ACC, of its memory.
       body: lines of the function after its entry.
       declarations: those of the intrinsics that are called.
@@ -65,13 +103,23 @@ class LLVMText:
       block: the label of the block that is being written.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spaces: Spaces = FLAT) -> None:
+        self.spaces = spaces
         self.values: dict[UOp, str] = {}
         self.body: list[str] = []
         self.declarations: dict[str, None] = {}
         self.metadata: list[str] = []
         self.block = "entry"
         self._serial = 0
+
+    @property
+    def register(self) -> str:
+        """The type of a pointer to a register that changes."""
+        return pointer_type(self.spaces.private)
+
+    def pointer(self, u: UOp) -> str:
+        """The type of a pointer."""
+        return pointer_type(self.spaces.number(u))
 
     def fresh(self, stem: str) -> str:
         """A label or name that is new."""
@@ -93,11 +141,18 @@ class LLVMText:
         self.body.append(f"{label}:")
         self.block = label
 
-    def call(self, intrinsic: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
-        """A call of an intrinsic with (type, value) arguments; ``result`` is its type, ``void`` for none."""
+    def call(
+        self, intrinsic: str, result: str, *arguments: tuple[str, str], flags: str = "", returned: str = ""
+    ) -> str:
+        """A call of an intrinsic with (type, value) arguments; ``result`` is its type, ``void`` for none.
+
+        Args:
+          flags: of the call, before what it returns.
+          returned: attributes of what it returns.
+        """
         types = ", ".join(t for t, _ in arguments)
         self.declarations[f"declare {result} @{intrinsic}({types})"] = None
-        text = f"call {flags}{result} @{intrinsic}({', '.join(f'{t} {v}' for t, v in arguments)})"
+        text = f"call {flags}{returned}{result} @{intrinsic}({', '.join(f'{t} {v}' for t, v in arguments)})"
         if result == "void":
             self.line(text)
             return ""
@@ -113,7 +168,7 @@ class LLVMText:
         if u.op is UOps.CONST:
             return literal(u.arg, u.dtype)
         if u.op is UOps.ACC:
-            return self.emit(f"load {llvm_type(u.dtype)}, ptr {self.values[u]}", "acc")
+            return self.emit(f"load {llvm_type(u.dtype)}, {self.register} {self.values[u]}", "acc")
         return self.values[u]
 
     def typed(self, u: UOp) -> str:

@@ -1,0 +1,88 @@
+"""AMD GPUs by the name of their instruction set, as LLVM has it.
+
+Sources: LLVM, "User Guide for AMDGPU Backend", table "AMDGPU Processors" (names, waves); *RDNA 2*, *RDNA 3* and
+*RDNA 4 Instruction Set Architecture*, and *CDNA 3* and *CDNA 4 Instruction Set Architecture*, chapters "Kernel State"
+and "Data Share Operations" (registers, LDS).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .gpu import GPUCosts
+from .target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class AMDGPU:
+    """An instruction set.
+
+    Attributes:
+      arch: its name.
+      lanes: work-items of a wave, as LLVM compiles by default.
+      shared_bytes: LDS that one work-group may have.
+      registers: vector registers of a work-item.
+      register_file: registers of 32 bits that the work-groups of a compute unit share.
+      units: compute units of the largest card, as few as there may be of the smallest.
+    """
+
+    arch: str
+    lanes: int
+    shared_bytes: int
+    registers: int
+    register_file: int
+    units: int
+
+
+ARCHS: Final = {
+    known.arch: known
+    for known in (
+        AMDGPU("gfx942", 64, 64 << 10, 512, 4 * 512 * 64, 304),
+        AMDGPU("gfx950", 64, 160 << 10, 512, 4 * 512 * 64, 256),
+        AMDGPU("gfx1030", 32, 64 << 10, 256, 2 * 1024 * 32, 80),
+        AMDGPU("gfx1031", 32, 64 << 10, 256, 2 * 1024 * 32, 40),
+        AMDGPU("gfx1032", 32, 64 << 10, 256, 2 * 1024 * 32, 32),
+        AMDGPU("gfx1100", 32, 64 << 10, 256, 2 * 1536 * 32, 96),
+        AMDGPU("gfx1101", 32, 64 << 10, 256, 2 * 1536 * 32, 60),
+        AMDGPU("gfx1102", 32, 64 << 10, 256, 2 * 1024 * 32, 32),
+        AMDGPU("gfx1200", 32, 64 << 10, 256, 2 * 1536 * 32, 32),
+        AMDGPU("gfx1201", 32, 64 << 10, 256, 2 * 1536 * 32, 64),
+    )
+}
+"""Those that kernels are compiled for."""
+_ITEMS: Final = 1024
+_GROUPS: Final = (2**31 - 1, 65535, 65535)
+_MOST_ARGUMENTS: Final = 512 - 8
+
+
+def amd_gpu(arch: str) -> AMDGPU:
+    """What is known of an instruction set.
+
+    Raises:
+      ValueError: if it is none that kernels are compiled for.
+
+    >>> amd_gpu("gfx942").lanes
+    64
+    """
+    if arch not in ARCHS:
+        raise ValueError(f"{arch!r} is no architecture of an AMD GPU that is known here; there are {', '.join(ARCHS)}")
+    return ARCHS[arch]
+
+
+def amd_target(arch: str) -> Target:
+    """The machine as the code generator sees it.
+
+    Raises:
+      ValueError: if there is no such architecture.
+
+    >>> amd_target("gfx1100").shared_bytes
+    65536
+    """
+    known = amd_gpu(arch)
+    lanes = known.units * (128 if known.lanes == 32 else 64)
+    return Target(
+        kind="gpu", vector_bytes=16, registers=known.registers - 1, shared_bytes=known.shared_bytes,
+        local_max=_ITEMS, global_max=_GROUPS, max_params=_MOST_ARGUMENTS, line_bytes=128,
+        gpu=GPUCosts(lanes=lanes, resident=4 * lanes, groups=known.units, register_file=known.register_file),
+    )  # fmt: skip

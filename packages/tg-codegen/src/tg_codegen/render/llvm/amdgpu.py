@@ -1,0 +1,104 @@
+"""LLVM IR for AMD GPUs: address spaces, work-items, barriers, and a kernel that gets its own arguments and no others.
+
+Source: LLVM, "User Guide for AMDGPU Backend": "Address Spaces", "LLVM IR Intrinsics", "LLVM IR Attributes".
+
+Example:
+  >>> from tg_codegen.render.llvm import AMDLLVMRenderer
+  >>> AMDLLVMRenderer("gfx1100").target.shared_bytes
+  65536
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from tg_dtype import DType, dtypes
+from tg_lazy import TRANSCENDENTAL, Ops
+from tg_shape import upper
+
+from ...ir.facts import KernelFacts
+from ...ir.uop import UOp
+from ...machine.amdgpu import amd_gpu, amd_target
+from ...machine.renderer import Renderer
+from ...machine.target import Target
+from .dialect import LLVMDialect
+from .renderer import LLVMFunction
+from .text import FLOATS, LLVMText, Spaces
+
+_AXES: Final = "xyz"
+_PLACES: Final = {"g": "llvm.amdgcn.workgroup.id", "l": "llvm.amdgcn.workitem.id"}
+_NOT_PASSED: Final = (
+    "dispatch-ptr", "queue-ptr", "dispatch-id", "implicitarg-ptr", "lds-kernel-id", "hostcall-ptr", "heap-ptr",
+    "multigrid-sync-arg", "default-queue", "completion-action", "flat-scratch-init",
+)  # fmt: skip
+"""What a kernel would get beside its arguments, if LLVM were not told that it wants none of it."""
+_IDS: Final = ("workgroup-id", "workitem-id")
+
+
+def _attributes(facts: KernelFacts, uops: Sequence[UOp]) -> str:
+    x, y, z = facts.work_group() or (1, 1, 1)
+    asked = {f"{_IDS['gl'.index(name[0])]}-{_AXES[int(name[-1])]}" for name in facts.specials}
+    others = [f"{kind}-{axis}" for kind in _IDS for axis in _AXES if f"{kind}-{axis}" not in asked]
+    absent = " ".join(f'"amdgpu-no-{name}"' for name in (*_NOT_PASSED, *others))
+    return f' "amdgpu-flat-work-group-size"="{x * y * z},{x * y * z}" "uniform-work-group-size"="true" {absent}'
+
+
+def _metadata(text: LLVMText, facts: KernelFacts) -> str:
+    sizes = ", ".join(f"i32 {size}" for size in facts.work_group() or (1, 1, 1))
+    return f" !reqd_work_group_size !{text.fresh_metadata(f'!{{{sizes}}}')}"
+
+
+def _coordinate(text: LLVMText, u: UOp) -> str:
+    name, size = u.arg
+    if name[0] not in _PLACES:
+        raise ValueError(f"AMD: SPECIAL {name} has no meaning on a GPU")
+    intrinsic = f"{_PLACES[name[0]]}.{_AXES[int(name[-1])]}"
+    place = text.call(intrinsic, "i32", returned=f"range(i32 0, {min(upper(size), 2**31 - 1)}) ")
+    return place if u.dtype.bits == 32 else text.emit(f"zext i32 {place} to i{u.dtype.bits}")
+
+
+def _barrier(text: LLVMText) -> None:
+    text.line('fence syncscope("workgroup") release')
+    text.call("llvm.amdgcn.s.barrier", "void")
+    text.line('fence syncscope("workgroup") acquire')
+
+
+AMDGPU = LLVMDialect(
+    language="AMD", spaces=Spaces(buffers=1, shared=3, private=5), convention="amdgpu_kernel ",
+    attributes=_attributes, coordinate=_coordinate, barrier=_barrier, metadata=_metadata,
+)  # fmt: skip
+
+
+class AMDLLVMRenderer(Renderer):
+    """Writes LLVM IR for an AMD GPU.
+
+    Args:
+      arch: the instruction set, as ``gfx1100``.
+      target: the machine; a card of that kind if omitted.
+
+    Raises:
+      ValueError: if there is no such instruction set.
+    """
+
+    name: ClassVar[str] = "LLVM"
+
+    def __init__(self, arch: str, target: Target | None = None) -> None:
+        self.arch = amd_gpu(arch).arch
+        super().__init__(target or amd_target(arch))
+
+    def render(self, name: str, uops: Sequence[UOp]) -> str:
+        return LLVMFunction(name, uops, AMDGPU).module()
+
+    def supports_dtype(self, dtype: DType) -> bool:
+        return not dtypes.is_float(dtype) or dtype.scalar() in FLOATS
+
+    def supports_op(self, op: Ops, dtype: DType) -> bool:
+        if super().supports_op(op, dtype) or op not in TRANSCENDENTAL:
+            return super().supports_op(op, dtype)
+        # v_exp_f32 is good to one unit in the last place; v_log_f32 near 1 only absolutely, v_sin_f32 only near 0
+        return op is Ops.EXP2 and dtype.bits <= 32
+
+    @property
+    def key(self) -> str:
+        return f"{super().key}:{self.arch}"
