@@ -1,0 +1,100 @@
+"""The probe of AMD cards, on the software card: healthy, and with each mechanism broken at its step."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools import amd_probe
+
+from tg_hcq import SoftwareSystem
+from tg_hcq.amd.kfd.card import Card
+from tg_hcq.amd.memory import AMDAllocator
+from tg_hcq.amd.queues.compute import ComputeQueue
+from tg_hcq.core.system import offer_system
+from tg_hcq.simulate.amd.kfd import mock_kfd
+from tg_runtime import DevEntry
+
+ENTRY = DevEntry("AMD", arch="gfx1100", iface="MOCKKFD")
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(autouse=True)
+def software() -> None:
+    offer_system("MOCKKFD+AMD", mock_kfd)
+
+
+def test_a_healthy_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "probe.json"
+    amd_probe.main(["MOCKKFD+AMD::gfx1100", str(out)])
+    told = json.loads(out.read_text(encoding="utf-8"))
+    names = [step.__name__ for step in amd_probe.STEPS]
+    assert set(names[: names.index("copy")]) <= told.keys(), capsys.readouterr().out
+    assert told["version"] == [1, 17] and told["topology"][0]["arch"] == "gfx1100"
+    assert told["stopped"] in (None, "copy")  # the software card has no copy engines yet
+
+
+def _raise(*_: object, **__: object) -> Any:
+    raise OSError(errno.EINVAL, "Invalid argument")
+
+
+def _break_version(patch: Patch) -> None:
+    offer_system("MOCKKFD+AMD", lambda entry: SoftwareSystem())
+
+
+def _break_topology(patch: Patch) -> None:
+    patch.setattr(amd_probe, "nodes", lambda system: [])
+
+
+def _break_queues(patch: Patch) -> None:
+    patch.setattr(Card, "create_queue", _raise)
+
+
+def _break_memory(patch: Patch) -> None:
+    flags = AMDAllocator.flags
+    patch.setattr(AMDAllocator, "flags", lambda self, options: 0 if options.executable else flags(self, options))
+
+
+def _break_signal(patch: Patch) -> None:
+    signal = ComputeQueue._signal
+    patch.setattr(ComputeQueue, "_signal", lambda self, address, value: signal(self, address, value - 1))
+    patch.setattr(amd_probe, "TIMEOUT_MS", 200)
+
+
+def _break_write(patch: Patch) -> None:
+    write = ComputeQueue.write
+    patch.setattr(ComputeQueue, "write", lambda self, dest, words: write(self, dest + 4, words))
+
+
+def _break_timestamp(patch: Patch) -> None:
+    patch.setattr(Card, "_clock", lambda self: 90_000)
+
+
+def _break_copy(patch: Patch) -> None:
+    patch.setattr(AMDAllocator, "copyout", lambda self, dest, src: None)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        _break_version,
+        _break_topology,
+        _break_queues,
+        _break_memory,
+        _break_signal,
+        _break_write,
+        _break_timestamp,
+        _break_copy,
+    ],
+    ids=lambda function: function.__name__.removeprefix("_break_"),
+)
+def test_it_stops_at_what_is_broken(broken: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    broken(monkeypatch)
+    told: list[str] = []
+    facts = amd_probe.run(ENTRY, told.append)
+    assert facts["stopped"] == broken.__name__.removeprefix("_break_"), facts
+    assert "DIFFERS" in told[-1] and all("as expected" in line for line in told[:-1])
