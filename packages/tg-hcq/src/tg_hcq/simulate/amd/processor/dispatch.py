@@ -176,7 +176,8 @@ class Dispatcher:
             base, total = (low | high << 32) << 8, nbytes * ring["WAVES"]
             refusal = self._space.refusal(base, total, Access.READ | Access.WRITE) if total else None
             if refusal is not None:
-                why = f"scratch of {ring['WAVES']} waves of {nbytes} bytes at {base:#x}"
+                what = f"scratch of {ring['WAVES']} waves of {nbytes} bytes at {base:#x}"
+                why = f"{what}; {refusal.address:#x} is {refusal.kind.name.lower()}"
                 raise MemoryFault(Refused.of(refusal.address, refusal.kind, refusal.access), why)
         return nbytes
 

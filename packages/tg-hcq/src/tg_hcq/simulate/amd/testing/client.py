@@ -74,8 +74,8 @@ class Client:
     def alloc(self, flags: int, nbytes: int = PAGE, host: int = 0, address: int | None = None) -> Memory:
         """Memory at an address of its own."""
         at = self._next if address is None else address
-        self._next += -(-nbytes // PAGE) * PAGE + PAGE
         data = call(self.kfd, 3, 0x16, struct.pack("<QQQQII", at, nbytes, 0, host, self.gpu, flags & 0xFFFFFFFF))
+        self._next += -(-nbytes // PAGE) * PAGE + PAGE
         _, _, handle, offset, _, _ = struct.unpack("<QQQQII", data)
         return Memory(self, handle, at, nbytes, offset)
 
