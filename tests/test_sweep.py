@@ -40,7 +40,7 @@ UNLIKE = {"gather", "update", "order", "concatenation", "cumulative", "rows"}
 def test_machines_are_those_that_differ() -> None:
     cpus = {(m.renderer.target.vector_bytes, m.renderer.target.threads) for m in CPUS}
     assert cpus >= {(width, threads) for width in (16, 32, 64) for threads in (1, 2, 4, 8)}
-    assert {m.name for m in GPUS} == {"CL", "CUDA", "PTX", "MSL", "WGSL"}
+    assert {m.name for m in GPUS} == {"CL", "CUDA", "PTX", "MSL", "WGSL", "gfx1100", "gfx942"}
     drawn_ones = [some_machines(random.Random(seed), "float32") for seed in range(60)]
     assert {m.name for machines in drawn_ones for m in machines} == set(MACHINES)
     for machines in drawn_ones:

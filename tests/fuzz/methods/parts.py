@@ -84,7 +84,7 @@ def _select_scatter(pool: Pool, i: int) -> Call | None:
 
     def reference(x: Array, source: Array, axis: int, at: int) -> Array:
         out = x.copy()
-        out[(*[slice(None)] * axis, at)] = source
+        np.moveaxis(out, axis, 0)[at] = source
         return out
 
     part = np.take(value.array, at, axis).shape
@@ -199,7 +199,7 @@ def _combinations(pool: Pool, i: int) -> Call | None:
     if _vector(pool, i) is None:
         return None
 
-    def reference(x: Array, r: int, again: bool) -> Array:
+    def reference(x: Array, r: int, again: bool) -> Any:
         places = list((combinations_with_replacement if again else combinations)(range(len(x)), r))
         return x[np.array(places, int).reshape(-1, r)]
 
@@ -255,7 +255,7 @@ def _norm(pool: Pool, i: int) -> Call | None:
     p = pool.pick.choice([0, 1, 2, 3, np.inf, -np.inf])
     axes = pool.axes(value.array)
 
-    def reference(x: Array, p: float, axes: Any, keepdim: bool) -> Array:
+    def reference(x: Array, p: float, axes: Any, keepdim: bool) -> Any:
         axes = tuple(range(x.ndim)) if axes is None else axes
         size = np.abs(x)
         if p == 0:
@@ -280,7 +280,7 @@ def _renorm(pool: Pool, i: int) -> Call | None:
         return None
     axis = pool.axis(value.array) % value.array.ndim
 
-    def length(x: Array) -> Array:
+    def length(x: Array) -> Any:
         return np.sqrt((x**2).sum(tuple(k for k in range(x.ndim) if k != axis), keepdims=True))
 
     def reference(x: Array, *more: Any) -> Array:
