@@ -218,6 +218,7 @@ def test_dev_chooses_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_system_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_module, "_offered", {})
     monkeypatch.setattr(
         system_module,
         "_points",
