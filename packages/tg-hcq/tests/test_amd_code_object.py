@@ -90,6 +90,7 @@ def test_descriptors_that_cannot_be() -> None:
         (0, "<I", 1 << 17, "declares 131072 bytes of LDS; a work-group has 65536"),
         (52, "<I", struct.unpack_from("<I", good, 52)[0] | 1 << 15, "holds a size of LDS"),
         (56, "<H", 0x7F, "user SGPRs, and its RSRC2 has room for"),
+        (58, "<H", 2, "wants arguments in registers before it begins"),
     ):
         bad = bytearray(good)
         struct.pack_into(code, bad, offset, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -13,9 +14,20 @@ from tg_hcq.core.allocator import HOST_OPTIONS
 from tg_hcq.core.system import offer_system
 from tg_hcq.simulate.amd.kfd import mock_kfd
 from tg_runtime import BufferOptions, DevEntry, DeviceError
+from tg_runtime.host.elf import ELFError
 from tg_shape import Variable
 
 offer_system("MOCKKFD+AMD", mock_kfd)
+KERNEL = """
+@local = internal addrspace(3) global [250 x float] undef
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k() {
+  %lane = call i32 @llvm.amdgcn.workitem.id.x()
+  %cell = getelementptr float, ptr addrspace(3) @local, i32 %lane
+  store volatile float 1.0, ptr addrspace(3) %cell
+  ret void
+}
+"""
 ARCHITECTURES = ["gfx1030", "gfx1100", "gfx1201"]
 
 
@@ -101,6 +113,59 @@ def test_memory_that_both_sides_see(device: AMDDevice, options: BufferOptions) -
     device.compute_queue().write(memory.address + (3 << 20) - 8, [7, 8]).signal(signal, 1).submit(device)
     signal.wait(1)
     assert memory.host_view("I").read((3 << 18) - 2, 2) == [7, 8]
+
+
+@pytest.mark.parametrize("nbytes", [1, 4099, (4 << 20) + 5])
+def test_copies_go_to_the_card_and_back(device: AMDDevice, nbytes: int) -> None:
+    data, out = random.Random(nbytes).randbytes(nbytes), bytearray(nbytes)
+    first, second = device.allocator.alloc(nbytes), device.allocator.alloc(nbytes)
+    device.allocator.copyin(first, memoryview(data))
+    assert device.allocator.transfer(second, first, nbytes, device.allocator)
+    device.allocator.copyout(memoryview(out), second)
+    assert out == data
+    assert device.hardware_ring("copy").write[0] > 0
+
+
+def test_the_registers_of_a_launch(device: AMDDevice) -> None:
+    pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
+    assert device.compiler is not None
+    program = device.program("k", device.compiler.compile(KERNEL))
+    queue = device.compute_queue().exec(program, program.fill_args([]), (3, 2, 1), (64, 1, 1))
+    words, at = list(queue._words), 0
+    found: dict[int, int] = {}
+    while at < len(words):
+        count = (words[at] >> 16 & 0x3FFF) + 2
+        opcode, body = words[at] >> 8 & 0xFF, words[at + 1 : at + count]
+        if opcode == 0x76:  # SET_SH_REG: the numbers begin at 0x2C00
+            found |= {0x2C00 + body[0] + i: word for i, word in enumerate(body[1:])}
+        at += count
+    entry = (found[0x2E0C] | found[0x2E0D] << 32) << 8
+    start, nbytes = program.code()
+    assert start <= entry < start + nbytes
+    assert found[0x2E13] >> 15 & 0x1FF == 2  # 1000 bytes of LDS, in units of 512
+    assert [found[0x2E04 + i] for i in range(6)] == [0, 0, 0, 64, 1, 1]
+    assert (opcode, body[:3]) == (0x15, [3, 2, 1])
+    assert body[3] == 0x8005  # waves of 32 lanes, from group 0 on, enabled
+    user = found[0x2E13] >> 1 & 0x1F
+    assert {0x2E40 + i for i in range(user)} <= found.keys()
+
+
+def test_launches_that_are_too_large_are_refused_before_anything_is_sent(device: AMDDevice) -> None:
+    pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
+    assert device.compiler is not None
+    lib = device.compiler.compile(KERNEL)
+    program = device.program("k", lib)
+    written = device.hardware_ring("compute").write[0]
+    with pytest.raises(DeviceError, match=r"groups of \(2048, 1, 1\) work-items; AMD runs 1024"):
+        program(global_size=(1, 1, 1), local_size=(2048, 1, 1))
+    other = "gfx1100" if device.architecture.name != "gfx1100" else "gfx1201"
+    stranger = opened(other)
+    with pytest.raises(ELFError, match=f"the code object is for {device.architecture.name}, and the card is a {other}"):
+        stranger.program("k", lib)
+    with pytest.raises(ELFError, match=r"the object defines no nothing\.kd"):
+        device.program("nothing", lib)
+    stranger.close()
+    assert device.hardware_ring("compute").write[0] == written
 
 
 def test_memory_of_the_card_has_no_address_on_the_host(device: AMDDevice) -> None:

@@ -21,6 +21,8 @@ from .architecture import Architecture
 from .msgpack import Value, unpack
 
 _NT_AMDGPU_METADATA: Final = 32
+_REGISTERS: Final = 16
+"""COMPUTE_USER_DATA_0 to 15."""
 _SCALARS: Final = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 # the order of LLVM's User Guide for AMDGPU Backend, "Initial Kernel Execution State": property, number of registers
@@ -44,7 +46,7 @@ class Kernel:
       kernarg: bytes of its arguments.
       wave32: whether its waves have 32 lanes, and not 64.
       sgprs: the user SGPRs that it asks for, in order: property and number of registers.
-      preload: words of arguments that are loaded into registers before it begins.
+      user_sgprs: how many there are; those behind the ones that it asks for hold nothing.
     """
 
     name: str
@@ -55,7 +57,7 @@ class Kernel:
     kernarg: int
     wave32: bool
     sgprs: tuple[tuple[str, int], ...]
-    preload: int
+    user_sgprs: int
 
 
 def check_file(file: ELFFile, architecture: Architecture) -> None:
@@ -95,10 +97,11 @@ def kernel(name: str, descriptor: bytes, architecture: Architecture) -> Kernel:
     sgprs = tuple((what, count) for what, count in USER_SGPRS if asked.get(what))
     rsrc2 = fields["compute_pgm_rsrc2"]
     given = sum(count for _, count in sgprs)
-    preload = fields["kernarg_preload"] & 0x7F
     counted = rsrc2 >> 1 & 0x1F  # USER_SGPR_COUNT
-    if given + preload > counted:
-        raise ELFError(f"{name} names {given + preload} user SGPRs, and its RSRC2 has room for {counted}")
+    if not given <= counted <= _REGISTERS:
+        raise ELFError(f"{name} names {given} user SGPRs, and its RSRC2 has room for {counted} of {_REGISTERS}")
+    if fields["kernarg_preload"]:
+        raise ELFError(f"{name} wants arguments in registers before it begins, which {architecture.name} has not")
     if COMPUTE_PGM_RSRC2.decode(rsrc2)["GRANULATED_LDS_SIZE"]:
         raise ELFError(f"{name}: RSRC2 of its descriptor holds a size of LDS, which the driver is to fill in")
     wave32 = bool(asked["ENABLE_WAVEFRONT_SIZE32"])
@@ -107,7 +110,7 @@ def kernel(name: str, descriptor: bytes, architecture: Architecture) -> Kernel:
     return Kernel(
         name, fields["kernel_code_entry_byte_offset"],
         (fields["compute_pgm_rsrc1"], rsrc2, fields["compute_pgm_rsrc3"]), fields["group_segment_fixed_size"],
-        fields["private_segment_fixed_size"], fields["kernarg_size"], wave32, sgprs, preload,
+        fields["private_segment_fixed_size"], fields["kernarg_size"], wave32, sgprs, counted,
     )  # fmt: skip
 
 

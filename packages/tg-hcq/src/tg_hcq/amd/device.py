@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tg_codegen import Renderer
+from tg_codegen.render.llvm.amdgpu import AMDLLVMRenderer
 from tg_lazy.cost import LIMITS, Limits
 from tg_runtime import Compiler, DevEntry, DeviceError, DeviceFacts, DeviceUnavailable
+from tg_runtime.compilers.amdgpu import AMDGPUCompiler
 
 from ..core.compiled import HCQCompiled
 from ..core.errors import DeviceFault, DeviceLost
@@ -74,7 +76,7 @@ class AMDDevice(HCQCompiled):
         except DeviceError as error:
             raise DeviceUnavailable.here(device, str(error)) from None
         card = self._process.card(self.node, device)
-        renderer, compiler = _code_generation(entry, self.architecture)
+        renderer, compiler = _code_generation(self.architecture)
         LIMITS[device.partition(":")[0]] = Limits(units=self.node.compute_units * _RESIDENT)
         self._rings: dict[str, Ring] = {}
         self._parts: dict[str, QueueParts] = {}
@@ -214,8 +216,12 @@ def _choose(system: System, device: str, entry: DevEntry) -> Node:
     return chosen[int(number)]
 
 
-def _code_generation(entry: DevEntry, chosen: Architecture) -> tuple[Renderer | None, Compiler | None]:
-    return None, None
+def _code_generation(chosen: Architecture) -> tuple[Renderer | None, Compiler | None]:
+    """What writes and compiles kernels; nothing where LLVM is absent or makes none for the card."""
+    try:
+        return AMDLLVMRenderer(chosen.name), AMDGPUCompiler(chosen.name)
+    except (ImportError, ValueError):
+        return None, None
 
 
 def _close(system: System, process: int, card: Card, parts: dict[str, QueueParts], held: dict[int, Memory]) -> None:

@@ -114,15 +114,15 @@ class AMDProgram(HCQProgram):
             queue.put64(ADDRESS // 256)
         queue.set_registers(registers.COMPUTE_RESTART_X, 0, 0, 0)
         queue.set_registers(registers.COMPUTE_RESOURCE_LIMITS, 0)
-        given = sum(count for _, count in kernel.sgprs)
-        if given:
-            queue.packet(pm4.PACKET3_SET_SH_REG, 1 + given)
+        if kernel.user_sgprs:
+            queue.packet(pm4.PACKET3_SET_SH_REG, 1 + kernel.user_sgprs)
             queue.put(registers.COMPUTE_USER_DATA_0.address - pm4.PACKET3_SET_SH_REG_START)
             for what, count in kernel.sgprs:
                 if what == "ENABLE_SGPR_KERNARG_SEGMENT_PTR":
                     queue.put64(args.memory.address)
                 else:  # of no use without private memory, or 0 for the first and only dispatch of a packet
                     queue.put(*[0] * count)
+            queue.put(*[0] * (kernel.user_sgprs - sum(count for _, count in kernel.sgprs)))
         queue.set_registers(registers.COMPUTE_START_X, 0, 0, 0, *items)
         queue.packet(pm4.PACKET3_DISPATCH_DIRECT, 4)
         queue.put(*groups)
