@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import random
 import struct
 import time
@@ -18,7 +19,7 @@ from tg_hcq.core import recording as recordings
 from tg_hcq.core import replay as replays
 from tg_hcq.core.dependences import Use
 from tg_hcq.core.recording import Copy, Kernel, Recording
-from tg_hcq.hostq import HostQueueDevice, HostQueueProgram
+from tg_hcq.hostq import MEMORY, HostQueueDevice, HostQueueProgram
 from tg_hcq.hostq.executor import Opcode
 from tg_runtime import BufferOptions
 from tg_shape import Variable
@@ -28,6 +29,7 @@ VISIBLE = BufferOptions(device_visible=True)
 MakeDevice = Callable[..., HostQueueDevice]
 SEED = Variable("seed", 0, 1000)
 BLOCKS, INTS = 4, 16
+MIB = 1 << 20
 
 
 def at(buffer: HCQBuffer) -> int:
@@ -241,6 +243,28 @@ def test_after_a_reset_of_both_devices_it_works_again(make_device: MakeDevice) -
         world.expect(expected, turn)
     world.synchronize()
     assert world.read() == expected
+
+
+def test_memory_that_a_graph_still_writes_to_serves_nobody_else(make_device: MakeDevice) -> None:
+    """One of two devices is reset while the other is about to copy into its memory."""
+    there, here = (make_device(f"HOSTQ:{i}", timeout_ms=1000) for i in range(2))
+    dest, src = there.allocator.alloc(MIB), here.allocator.alloc(MIB)
+    address, gate = dest.address, here.new_signal()
+    assert isinstance(address, int)
+    recording = Recording([Copy(here, there, dest, src, [use(dest, True), use(src, False)])])
+    with here.submission() as queue:
+        queue.wait(gate, 1)
+    recording.submit({})
+    there.reset()
+    there.allocator.free(dest, MIB)
+    del recording, dest
+    gc.collect()
+    there.synchronize()
+    assert MEMORY.view(address, MIB) is not None
+    gate.value = 1
+    here.synchronize()  # its copy meets no fault
+    there.synchronize()
+    assert MEMORY.view(address, MIB) is None
 
 
 def test_the_times_of_each_step(make_device: MakeDevice) -> None:

@@ -58,7 +58,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self._last_use: list[tuple[int, int]] = []
         self._next_slot = 0
         self._retired: deque[tuple[Callable[[], bool], HCQBuffer, BufferOptions, object]] = deque()
-        # copies by other devices into this one's memory; and those that a reset of this one found unfinished
+        # what other devices write to this one's memory; and those that a reset of this one found unfinished
         self._visits: list[tuple[Timeline, tuple[int, int]]] = []
         self._stragglers: list[tuple[Timeline, tuple[int, int]]] = []
 
@@ -133,6 +133,15 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
         self.free_cache()
         held = [(a.opaque(), a.options) for a in self.allocations.live()]
         self.lose([opaque for opaque, options in held if opaque is not None and not options.host], why)
+
+    def visited(self, timeline: Timeline) -> None:
+        """Notes that what another device is about to be told writes to memory of this one.
+
+        Args:
+          timeline: of the other device, at the value that it reaches then.
+        """
+        self._visits = [visit for visit in self._visits if not visit[0].reached(visit[1])]
+        self._visits.append((timeline, (timeline.epoch, timeline.value)))
 
     def outlive_peers(self) -> None:
         """Called by a reset, which stops no other device: what their copies may still write is kept until they end."""
@@ -350,8 +359,7 @@ class HCQAllocator(LRUAllocator[HCQBuffer]):
                 with timed(source._profiled, queue, _TRACK, "transfer", {"bytes": nbytes, "to": self.device}):
                     queue.copy(dest.address, src.address, nbytes)
                     there.pending.add((there.epoch, there.value), [dest], self)
-                    self._visits = [visit for visit in self._visits if not visit[0].reached(visit[1])]
-                    self._visits.append((there, (there.epoch, there.value)))
+                    self.visited(there)
                     if here is not there:
                         here.pending.add((here.epoch, here.value), [dest])
             if here is not there:

@@ -278,6 +278,8 @@ class Recording:
             own = [buffer for device, buffer in written if device is owner]
             for device in self.devices if own else ():
                 device.timeline.pending.add((device.timeline.epoch, device.timeline.value), own, owner.allocator)
+                if device is not owner:
+                    owner.allocator.visited(device.timeline)
 
     def _make_room(self) -> None:
         generations = [device.generation for device in self.devices]
