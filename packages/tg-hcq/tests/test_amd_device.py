@@ -209,3 +209,35 @@ def test_a_copy_queue_runs_no_kernels_and_takes_only_its_own_devices(device: AMD
     with pytest.raises(TypeError, match="HOSTQ is no AMD device"):
         device.compute_queue().write(4096, [1]).submit(other)
     other.close()
+
+
+def test_two_cards_copy_to_one_another() -> None:
+    entry = DevEntry("AMD", arch="gfx1100", iface="MOCKKFD")
+    system = mock_kfd(entry)
+    one, other = AMDDevice("AMD", entry, system=system), AMDDevice("AMD:1", entry, system=system)
+    assert one.node.gpu_id != other.node.gpu_id
+    data, out = random.Random(7).randbytes(70_001), bytearray(70_001)
+    here, there = one.allocator.alloc(len(data)), other.allocator.alloc(len(data))
+    one.allocator.copyin(here, memoryview(data))
+    assert other.allocator.transfer(there, here, len(data), one.allocator)
+    assert there.mappings == {"AMD", "AMD:1"}
+    other.allocator.copyout(memoryview(out), there)
+    assert out == data
+    # what was not mapped for the other card is a fault there, and the first goes on
+    with other.submission() as queue:
+        queue.write(here.address, [1])
+    with pytest.raises(DeviceFault, match=r"AMD:1: memory fault"):
+        other.synchronize()
+    one.synchronize()
+    for device in (one, other):
+        device.close()
+
+
+def test_a_reset_brings_the_queues_back(device: AMDDevice) -> None:
+    never, host = device.new_signal(), device.allocator.alloc(64, HOST_OPTIONS)
+    device.compute_queue().wait(never, 1).write(host.address, [1]).submit(device)
+    device.reset()
+    with device.submission() as queue:
+        queue.write(host.address + 4, [2])
+    device.synchronize()
+    assert host.host_view("I").read(0, 2) == [0, 2]

@@ -81,8 +81,8 @@ class AMDDevice(HCQCompiled):
         self._rings: dict[str, Ring] = {}
         self._parts: dict[str, QueueParts] = {}
         self._ring_nbytes, self._card = ring_nbytes, card
-        allocator = AMDAllocator(device, card)
-        self._close = weakref.finalize(self, _close, system, system.process_id, card, self._parts, allocator.held)
+        allocator = AMDAllocator(device, card, self._process)
+        self._close = weakref.finalize(self, _close, self._process, system, card, self._parts, allocator.held)
         chosen = self.architecture
         super().__init__(
             device,
@@ -224,13 +224,16 @@ def _code_generation(chosen: Architecture) -> tuple[Renderer | None, Compiler | 
         return None, None
 
 
-def _close(system: System, process: int, card: Card, parts: dict[str, QueueParts], held: dict[int, Memory]) -> None:
-    if system.process_id != process:  # the queues are the parent's
+def _close(
+    process: Process, system: System, card: Card, parts: dict[str, QueueParts], held: dict[int, Memory]
+) -> None:
+    if system.process_id != process.id:  # the queues are the parent's
         return
     try:
         for kind in list(parts):
             card.destroy_queue(parts.pop(kind))
         for handle in list(held):
+            process.unshare(held[handle])
             card.free(held.pop(handle))
     except OSError:
         pass  # the card is gone, and the kernel takes back what it had

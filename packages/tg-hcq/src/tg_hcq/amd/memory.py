@@ -22,6 +22,7 @@ from .kfd.card import (
     Memory,
 )
 from .kfd.driver import refused
+from .process import Process
 
 
 class AMDAllocator(HCQAllocator):
@@ -30,13 +31,14 @@ class AMDAllocator(HCQAllocator):
     Args:
       device: the device's name.
       card: the card.
+      process: what the process holds of KFD.
     """
 
     staging_slots = 8
 
-    def __init__(self, device: str, card: Card) -> None:
+    def __init__(self, device: str, card: Card, process: Process) -> None:
         super().__init__(device, card.node.memory or None)
-        self.card = card
+        self.card, self._process = card, process
         self.peer_group = "AMD"
         self.held: dict[int, Memory] = {}
 
@@ -59,6 +61,8 @@ class AMDAllocator(HCQAllocator):
         pointer = options.external_ptr or 0
         try:
             memory = self.card.allocate(nbytes, self.flags(options), visible=visible, pointer=pointer)
+            if options.host:
+                self._process.share(memory)
         except OSError as error:
             raise refused(self.device, f"{nbytes} bytes of memory", error) from None
         self.held[memory.handle] = memory
@@ -70,6 +74,7 @@ class AMDAllocator(HCQAllocator):
         memory = opaque.meta
         assert isinstance(memory, Memory)
         if self.held.pop(memory.handle, None) is not None:  # not after the device was closed
+            self._process.unshare(memory)
             self.card.free(memory)
 
     def _map_peer(self, opaque: HCQBuffer, owner: HCQAllocator) -> None:

@@ -10,7 +10,7 @@ from ..core.errors import DeviceFault
 from ..core.fault import FaultReport, Known
 from ..core.system import System
 from ..headers.amd import kfd_ioctl
-from .kfd.card import COHERENT, GTT, NO_SUBSTITUTE, WRITABLE, Card
+from .kfd.card import COHERENT, GTT, NO_SUBSTITUTE, WRITABLE, Card, Memory
 from .kfd.driver import Driver
 from .kfd.topology import Node
 
@@ -32,6 +32,7 @@ class Process:
         self.driver = Driver(system, device)
         self.cards: dict[int, Card] = {}
         self._events: dict[int, int] = {}
+        self._shared: set[int] = set()
         if self.driver.has("runtime enable"):
             try:
                 mode = kfd_ioctl.KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK
@@ -49,7 +50,28 @@ class Process:
         if found is None:
             found = self.cards[node.gpu_id] = Card(self._system, self.driver, node, device)
             self._listen(found)
+            for handle in self._shared:
+                found.map(handle, [node.gpu_id])
         return found
+
+    def share(self, memory: Memory) -> None:
+        """Lets all cards address memory of the host, those that are acquired later, too: signals are waited for by all.
+
+        Raises:
+          OSError: if the kernel refuses.
+        """
+        for card in self.cards.values():
+            if card.node.gpu_id != memory.gpu_id:
+                card.map(memory.handle, [card.node.gpu_id])
+        self._shared.add(memory.handle)
+
+    def unshare(self, memory: Memory) -> None:
+        """Undoes :meth:`share`, if it was done; the card that the memory was taken through still addresses it."""
+        if memory.handle in self._shared:
+            self._shared.discard(memory.handle)
+            for card in self.cards.values():
+                if card.node.gpu_id != memory.gpu_id:
+                    card.unmap(memory.handle, [card.node.gpu_id])
 
     def _listen(self, card: Card) -> None:
         """Has the kernel tell of faults. Discrete cards want memory for events, handed over with the first of them."""

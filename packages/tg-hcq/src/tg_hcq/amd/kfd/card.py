@@ -44,12 +44,14 @@ class Memory(NamedTuple):
       nbytes: its size, in whole pages.
       handle: how ioctls name it.
       reserved: whether its addresses were reserved here, and are given back with it.
+      gpu_id: the card that it was taken through.
     """
 
     address: int
     nbytes: int
     handle: int
     reserved: bool
+    gpu_id: int
 
 
 class QueueParts(NamedTuple):
@@ -142,7 +144,7 @@ class Card:
             if error.errno == 12:
                 raise MemoryError(f"{self._device}: {nbytes} bytes: {error.strerror}") from None
             raise
-        return Memory(address, size, handle, not pointer)
+        return Memory(address, size, handle, not pointer, self.node.gpu_id)
 
     def map(self, handle: int, gpu_ids: Sequence[int]) -> None:
         """Lets cards address memory."""
