@@ -8,8 +8,10 @@ import pytest
 
 from tg_codegen import Renderer, Target, compile_ast
 from tg_codegen.conformance import cases
+from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.amdgpu import ARCHS, amd_target
+from tg_codegen.machine.limits import broken_limits
 from tg_codegen.render.llvm import AMDLLVMRenderer
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -114,8 +116,37 @@ def test_what_is_refused() -> None:
         AMDGPUCompiler("x86-64-v4")
     with pytest.raises(CompileError, match="there is assembly in it"):
         AMDGPUCompiler("gfx1100").compile('define void @k() {\n  call void asm "s_nop 0", ""()\n  ret void\n}\n')
+    with pytest.raises(CompileError, match="there is assembly in it"):
+        AMDGPUCompiler("gfx1100").compile('define void @k() {\n  call void\n  asm "s_nop 0", ""()\n  ret void\n}\n')
     with pytest.raises(CompileError, match="LLVM IR"):
         AMDGPUCompiler("gfx1100").compile("define void @k() {\n  ret i32\n}\n")
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+def test_more_local_memory_than_there_is(arch: str) -> None:
+    """LLVM would end the process: it reports this nowhere else."""
+    text = """@k.a = internal addrspace(3) global [SIZE x i8] poison, align 16
+define amdgpu_kernel void @k(i32 %i) {
+  %p = getelementptr i8, ptr addrspace(3) @k.a, i32 %i
+  store volatile i8 1, ptr addrspace(3) %p
+  ret void
+}
+"""
+    most = amd_target(arch).shared_bytes
+    compiler = AMDGPUCompiler(arch)
+    assert Descriptor(compiler.compile(text.replace("SIZE", str(most)))).shared == most
+    for make in (compiler.compile, compiler.assembly):
+        with pytest.raises(CompileError, match=f"share {most + 1} bytes of local memory; {arch} has {most}"):
+            make(text.replace("SIZE", str(most + 1)))
+
+
+def test_launches_out_of_limits() -> None:
+    for arch, most in (("gfx942", (2**32 - 1) // 1024), ("gfx1100", 2**31 - 1)):
+        renderer = AMDLLVMRenderer(arch)
+        spec = ProgramSpec("k", "", (), (), (), (most, 65535, 65535), (1024, 1, 1))
+        assert not broken_limits(spec, renderer)
+        spec = ProgramSpec("k", "", (), (), (), (most + 1, 65536, 65536), (1025, 1, 1))
+        assert len(broken_limits(spec, renderer)) == 4
 
 
 def test_another_architecture_is_another_key() -> None:

@@ -47,6 +47,8 @@ from tg_shape import ShapeTracker
         ("NULL:CUDA:sm_100a", "__global__"),
         ("NULL:PTX", ".target sm_80"),
         ("NULL:PTX:sm_90", ".target sm_90"),
+        ("NULL:LLVM:gfx1100", "define amdgpu_kernel void @"),
+        ("NULL:LLVM:gfx942", "define amdgpu_kernel void @"),
         ("NULL:MSL", "kernel void"),
         ("NULL:WGSL", "@compute"),
         ("NULL:LLVM:aarch64,neoverse-v2", "define void @"),

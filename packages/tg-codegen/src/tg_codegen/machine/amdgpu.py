@@ -53,6 +53,10 @@ ARCHS: Final = {
 """Those that kernels are compiled for."""
 _ITEMS: Final = 1024
 _GROUPS: Final = (2**31 - 1, 65535, 65535)
+"""Numbers along y and z share a register from gfx12 on (LLVM, "Initial Kernel Execution State": TTMP7)."""
+_PACKET_GROUPS: Final = ((2**32 - 1) // _ITEMS, 65535, 65535)
+"""Where packets of HSA dispatch, which count work-items along a dimension in 32 bits (*HSA Platform System
+Architecture*, "AQL kernel dispatch packet")."""
 _MOST_ARGUMENTS: Final = 512 - 8
 
 
@@ -83,6 +87,7 @@ def amd_target(arch: str) -> Target:
     lanes = known.units * (128 if known.lanes == 32 else 64)
     return Target(
         kind="gpu", vector_bytes=16, registers=known.registers - 1, shared_bytes=known.shared_bytes,
-        local_max=_ITEMS, global_max=_GROUPS, max_params=_MOST_ARGUMENTS, line_bytes=128,
+        local_max=_ITEMS, global_max=_PACKET_GROUPS if known.lanes == 64 else _GROUPS,
+        max_params=_MOST_ARGUMENTS, line_bytes=128,
         gpu=GPUCosts(lanes=lanes, resident=4 * lanes, groups=known.units, register_file=known.register_file),
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from tg_codegen.machine.amdgpu import amd_gpu
 
@@ -11,7 +12,8 @@ from ..host.arch import CPUArch
 from .llvm import LLVMCompiler
 
 TRIPLE = "amdgcn-amd-amdhsa"
-_ASSEMBLY = re.compile(r"\bcall\b[^\n]*\basm\b|^module asm\b", re.MULTILINE)
+_ASSEMBLY = re.compile(r"\b(?:call|callbr|invoke)\b[^;{}=]*?\basm\b|^\s*module\s+asm\b", re.MULTILINE)
+_SHARED = re.compile(r"[^\n]*? = [^\n]*?\baddrspace\(3\)[^\n]*? global ")
 
 
 class AMDGPUCompiler(LLVMCompiler):
@@ -31,13 +33,24 @@ class AMDGPUCompiler(LLVMCompiler):
     def __init__(self, arch: str, level: int = 2) -> None:
         super().__init__(CPUArch(cpu=amd_gpu(arch).arch), TRIPLE, level)
 
-    def compile(self, src: str) -> bytes:
-        """The object file of LLVM IR text.
+    def module(self, src: str) -> Any:
+        """The optimised module.
+
+        LLVM ends the process where it meets assembly, or more local memory than there is: both are refused before.
 
         Raises:
-          CompileError: if LLVM rejects the text, or it has assembly in it, of which LLVM would end the process.
-          MemoryError: as of :meth:`module`.
+          CompileError: if LLVM rejects the text, or it has either.
+          MemoryError: as of :class:`~tg_runtime.compilers.llvm.LLVMCompiler`.
         """
         if _ASSEMBLY.search(src):
             raise rejected("LLVM", "there is assembly in it, which is not taken for AMD GPUs", src, ".ll")
-        return super().compile(src)
+        module = super().module(src)
+        shared = sum(
+            self.machine.target_data.get_abi_size(variable.global_value_type)
+            for variable in module.global_variables if _SHARED.match(str(variable))
+        )  # fmt: skip
+        most = amd_gpu(self.arch.cpu).shared_bytes
+        if shared > most:
+            what = f"its work-groups share {shared} bytes of local memory; {self.arch.cpu} has {most}"
+            raise rejected("LLVM", what, src, ".ll")
+        return module

@@ -153,7 +153,9 @@ class LLVMFunction:
                 self._memory.store(u)
             case UOps.PREFETCH:
                 place = self._memory.address(u.src[0], u.src[1], inbounds=False)
-                text.call("llvm.prefetch.p0", "void", ("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1"))
+                prefetch = f"llvm.prefetch.p{text.spaces.number(u.src[0])}"
+                how = (("i32", "0"), ("i32", "3"), ("i32", "1"))
+                text.call(prefetch, "void", (text.pointer(u.src[0]), place), *how)
             case UOps.VECTORIZE:
                 kind, vector = llvm_type(u.dtype), "poison"
                 for lane, operand in enumerate(u.src):

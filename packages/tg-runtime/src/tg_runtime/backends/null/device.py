@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tg_codegen import Renderer
+from tg_codegen.machine.amdgpu import ARCHS
 from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.c.cuda import CUDARenderer
-from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.render.llvm import AMDLLVMRenderer, LLVMRenderer
 from tg_codegen.render.ptx import PTXRenderer
 from tg_codegen.render.renderers import RENDERERS
 
@@ -82,7 +83,7 @@ class NullProgram(LoadedProgram[NullMemory]):
 
 
 class NullDevice(Compiled):
-    """A device without hardware: ``NULL`` (LLVM IR), ``NULL:CUDA:sm_90``, ``NULL:CL``, ``NULL:CLANG:znver2``."""
+    """A device without hardware: ``NULL`` (LLVM IR), ``NULL:LLVM:gfx1100``, ``NULL:CUDA:sm_90``, ``NULL:CL``."""
 
     executes = False
 
@@ -120,6 +121,8 @@ def _renderer(entry: DevEntry) -> Renderer:
       DevSyntaxError: if it has no architectures, or not that one.
     """
     cls = RENDERERS[entry.renderer or "LLVM"]
+    if cls is LLVMRenderer and entry.arch in ARCHS:
+        return AMDLLVMRenderer(entry.arch)
     if issubclass(cls, (LLVMRenderer, ClangRenderer)):
         arch = CPUArch.parse(entry.arch)
         if (arch.cpu or arch.features) and llvm.available():
