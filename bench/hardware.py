@@ -54,7 +54,7 @@ class Probes:
 
     def __init__(self, seconds: float = 0.05) -> None:
         self.target: Target = CPUArch().target(1)
-        self.last = self.target.last_bytes or 8 * self.target.l2_bytes
+        self.last = self.target.last_bytes or self.target.far_bytes
         self.bench = Bench(1 << 20, seconds, time.perf_counter)
         self.lanes = self.bench.lanes
         self.vector = f"<{self.lanes} x float>"

@@ -8,9 +8,13 @@ Software Optimization Guide"; a probe is one of ``python -m bench.hardware``, wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .numbers import number
+
+PARTIAL_SHARE = 0.05
+"""Part of the cycles of a piece's multiply-adds that its partial results may take, at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,41 @@ class CPUCosts:
         1 << 15, "operations", "of a kernel, below which waking threads costs more than it saves",
         "waking a thread takes 5 to 10 microseconds, in which a core does 2 operations a cycle; probe `threads`",
     )  # fmt: skip
+    private_reads: int = number(
+        256, "reads", "of a panel, from which on each thread packs one for itself rather than waiting for the others",
+        "16 elements of `packed` cycles each take a fifth of a cycle more for each of 256 reads of their vector",
+    )  # fmt: skip
+    group_panels: int = number(
+        4, "panels", "that are packed together, at the most, for one walk across the rows' operand to serve them all",
+        "found by rows `sgemm` of the bench: the more panels, the fewer terms has each")  # fmt: skip
+    row_panels: int = number(
+        8, "panels", "that a packed block of rows serves, at the least, for packing it to cost less than reading lines",
+        "an element costs `packed` cycles once, and a line of the second-level cache two for every panel; row `sgemm "
+        "1024 A.T @ B` of the bench")  # fmt: skip
+    packed_lines: int = number(
+        3, "lines", "side by side from which a block of rows is packed, for their misses to overlap",
+        "row `sgemm 1024 A.T @ B` of the bench")  # fmt: skip
+    accumulator_share: float = number(
+        0.375, "of all registers", "that hold accumulators where lanes run along a reduction",
+        "each accumulator has an operand of its own, and what rows share needs the others; rows `gemv` of the bench",
+    )  # fmt: skip
+    laneless_term: float = number(
+        0.5, "instructions", "a term, where lanes run along one reduction of a kernel and another has none",
+        "estimate: half of the scalar multiply-add that each of its terms takes")  # fmt: skip
+    kept_row: int = number(
+        64, "elements", "of a row, at the least, for its values to be kept rather than computed again",
+        "four vectors of 16: fewer are over before the loop that reads them has begun; rows `softmax` of the bench",
+    )  # fmt: skip
+    lines_apart: int = number(
+        4, "lines", "that each of several threads writes, at the least, for them not to wait for one another's",
+        "Intel, “Hardware Prefetch”: lines are fetched in pairs, so two at either end may be shared")  # fmt: skip
+    near_pages: int = number(
+        64, "pages", "whose addresses the first-level TLB holds, as many as a packed panel may have",
+        "Intel: 64 from Haswell to Ice Lake, 96 on Golden Cove; AMD: 64 on Zen 2, 72 on Zen 3; for panels: Goto and "
+        "van de Geijn, “Anatomy of high-performance matrix multiplication”, 2008")  # fmt: skip
+    last_times: int = number(
+        8, "times", "the second-level cache: what a core has of the last cache, where that is not known",
+        "AMD: 4 MB beside 512 KB on Zen 2; Intel: 2 MB beside 256 KB on Haswell")  # fmt: skip
     tlb_pages: int = number(
         1024, "pages", "whose addresses the second-level TLB holds",
         "Intel: 1024 on Haswell, 1536 on Skylake; AMD: 2048 on Zen 2; Arm: 1280 on Cortex-A76")  # fmt: skip
@@ -138,6 +177,27 @@ class CPUCosts:
         if nbytes <= l2_bytes:
             return self.far_load
         return self.last_line if nbytes <= last_bytes else self.far_line
+
+    @property
+    def short_piece(self) -> int:
+        """Fewest iterations of a piece of a reduction for which loading and storing its partial results costs little.
+
+        It is the first power of two for which that is less than :data:`PARTIAL_SHARE` of its multiply-adds.
+
+        >>> CPUCosts().short_piece
+        64
+        """
+        least = math.ceil((self.load + self.store) * self.units / PARTIAL_SHARE)
+        return 1 << (least - 1).bit_length()
+
+    @property
+    def updated_vectors(self) -> int:
+        """Vectors of a row that are updated together: as many are stored while one is added to.
+
+        >>> CPUCosts().updated_vectors
+        4
+        """
+        return max(1, int(self.latency // self.store))
 
     @property
     def in_flight(self) -> int:

@@ -114,6 +114,20 @@ class Target:
         return max(ALIASED_BYTES, self.l1_bytes // self.l1_ways)
 
     @property
+    def resident_bytes(self) -> int:
+        """Bytes that stay in the second-level cache beside three more operands or results that are as large.
+
+        >>> Target(l2_bytes=1 << 20).resident_bytes
+        262144
+        """
+        return self.l2_bytes // 4
+
+    @property
+    def far_bytes(self) -> int:
+        """An operand of more bytes comes from memory whenever it is walked: it is more than a core's last cache."""
+        return self.cpu.last_times * self.l2_bytes
+
+    @property
     def partial_bytes(self) -> int:
         """Most bytes of partial results: two strides in scratch may be lengthened, each by a line in a period."""
         return self.scratch_bytes * (self.period_bytes - 2 * self.line_bytes) // self.period_bytes

@@ -14,7 +14,7 @@ from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
 from .actions import LoopAction, Mark, Outermost, Pack, Split
 from .packing import Packer
-from .plan_cost import plan_cycles
+from .plan_cost import ALIKE_LANES, EVEN_GAIN, LANES_GAIN, plan_cycles
 from .planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
 from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
 from .rowtile import evenly, rows_at_once
@@ -42,16 +42,6 @@ OFTEN_READ = 16
 """Outputs that read an element: with so many it is packed, where it can be."""
 TILED_READS = 0.3
 """Reads that a register tile leaves of those without one: one of 14 by 2 leaves 0.32 for each multiplication."""
-LANELESS = 0.5
-"""Instructions a term that lanes along a reduction cost where another reduction of the kernel has none."""
-ALIKE = 1.5
-"""Times the least cost of lanes: so far it may err, for it knows neither tiles nor what can be packed."""
-SURE = 0.7
-"""Of the cycles of the first plan, at the most, for another to be chosen: the estimate may err as well."""
-
-
-EVENER = 0.9
-"""Of the cycles of a plan, at the most, for one to be chosen that divides its work more evenly among threads."""
 
 
 class CPUPlanner(Packer):
@@ -163,7 +153,7 @@ class CPUPlanner(Packer):
             if root.reduce:
                 cost += costs.combined_lanes / extent
                 if any(root.var not in n.arg[1] for n in self.reductions if n.level == 1):
-                    cost += LANELESS
+                    cost += costs.laneless_term
             else:
                 cost += self.without(root)
                 if any(coefficient(s.index, root.var) != 1 for s in self.nest.stores):
@@ -176,7 +166,8 @@ class CPUPlanner(Packer):
                 best, best_cost = root, cost
         products = not self.columns and all(self.reuse(load) > 1 for load in body)
         if best is not None and not best.reduce and products:
-            self.alike = [r for r, cost in found.items() if r is not best and not r.reduce and cost < ALIKE * best_cost]
+            most = ALIKE_LANES * best_cost
+            self.alike = [r for r, cost in found.items() if r is not best and not r.reduce and cost < most]
         return best
 
     def read_cost(self, load: Node, lanes: Root) -> float:
@@ -389,7 +380,7 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
             return actions
     first = CPUPlanner(nest, target)
     first.planned()
-    best, least = first, SURE * plan_cycles(first.nest, target) if first.alike else 0.0
+    best, least = first, LANES_GAIN * plan_cycles(first.nest, target) if first.alike else 0.0
     for root in first.alike:
         other = CPUPlanner(nest, target, wanted=root)
         other.planned()
@@ -400,7 +391,7 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     if best.reductions and divided and busiest(divided, target.threads) * target.threads > UNEVEN:
         even = CPUPlanner(nest, target, wanted=best.wanted, evenly=True)
         even.planned()
-        if plan_cycles(even.nest, target) < EVENER * plan_cycles(best.nest, target):
+        if plan_cycles(even.nest, target) < EVEN_GAIN * plan_cycles(best.nest, target):
             best = even
     return best.actions
 

@@ -8,6 +8,7 @@ from math import prod
 from tg_shape import Variable, coefficient, upper
 
 from ..ir.matrix import MatrixInstruction
+from ..machine.memory import PAGE_BYTES
 from ..machine.target import PANEL_BYTES
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import Axis, Kind, Node, Root
@@ -16,22 +17,6 @@ from .actions import Outermost, Pack, Partial, Split, loads_of
 from .planner import UNROLL_MAX, Planner, power_below
 from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
-
-NEAR_BYTES = 1 << 18
-"""Bytes of a piece's panel, at the most, however large the second-level cache is: a piece of a quarter of a megabyte is
-read often enough, and each partial tile may have a panel of its own on the stack."""
-GROUP_PANELS = 4
-"""Panels, at the most, that are packed together, so that one walk across the rows' operand serves them all."""
-READS_PER_THREAD = 256
-"""Panels read at least this often amortise packing them once per thread."""
-FAR_L2 = 8
-"""An operand so many times as large as the second-level cache is far: walked across, it comes from memory."""
-ROW_PANELS = 8
-"""Panels, at the least, that a packed block of rows serves: then it costs less than lines of the second-level cache."""
-BLOCK_LINES = 3
-"""Cache lines side by side that a block of rows is packed from, for their misses to overlap."""
-SHORT_PIECE = 64
-"""Iterations of a piece, at the least, beside which loading and storing its partial results costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +50,12 @@ class Packer(Planner):
 
     @property
     def piece_bytes(self) -> int:
-        """Most bytes of a panel that stays in the second-level cache beside what else a piece reads and writes."""
-        return min(self.target.l2_bytes // 4, NEAR_BYTES, self.panel_most)
+        """Most bytes of a panel that stays in the second-level cache beside what else a piece reads and writes.
+
+        However large that cache is, no panel has more pages than the first-level TLB holds; and each partial tile may
+        have a panel of its own on the stack.
+        """
+        return min(self.target.resident_bytes, self.target.cpu.near_pages * PAGE_BYTES, self.panel_most)
 
     @property
     def panel_most(self) -> int:
@@ -108,7 +97,7 @@ class Packer(Planner):
                 continue
             panels = [a for a in around if a.root is lanes.var]
             whole = nbytes * prod(upper(a.extent) for a in panels)
-            if serial[0] not in around and again >= READS_PER_THREAD and whole <= self.piece_bytes:
+            if serial[0] not in around and again >= self.target.cpu.private_reads and whole <= self.piece_bytes:
                 around = [a for a in around if a not in panels]  # so little that every thread has it all
             around = self.longest_first(around)
             for axis in reversed(around):
@@ -164,7 +153,7 @@ class Packer(Planner):
         extent = self.outer(walked[0].var).extent
         if not isinstance(extent, int) or not isinstance(count, int) or count < 4:
             return None
-        l2 = self.target.l2_bytes
+        l2, costs = self.target.l2_bytes, self.target.cpu
         wide = tile.vectors * self.width(lanes) * max(n.dtype.itemsize for n in body)
         beside = 0
         if not any(self.scattered(n, lanes) for n in body if lanes.var in n.free):  # not packed: whole lines are read
@@ -175,14 +164,15 @@ class Packer(Planner):
         for load in across:
             jump = abs(coefficient(load.arg[1], walked[0].var) or 0) * load.dtype.itemsize
             held = min(held, lines_held(jump, self.target))
-            far |= prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize > FAR_L2 * l2
+            nbytes = prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
+            far |= nbytes > self.target.far_bytes
         if extent * (wide + beside) <= l2 // 2 and held == extent and not far:
             return None
-        panels = min(GROUP_PANELS, upper(self.serial(lanes.var)) // self.target.threads) if across else 1
+        panels = min(costs.group_panels, upper(self.serial(lanes.var)) // self.target.threads) if across else 1
         panels = max(1, panels)
-        length = power_below(max(self.piece_bytes // (wide * panels), SHORT_PIECE))
+        length = power_below(max(self.piece_bytes // (wide * panels), costs.short_piece))
         if held < extent:
-            length = min(length, max(SHORT_PIECE, min(held, 2 * SHORT_PIECE)))
+            length = min(length, max(costs.short_piece, min(held, 2 * costs.short_piece)))
         return Pieces(even_piece(extent, length), panels) if length < extent else None
 
     def pieces_of_several(self, walked: list[Root], lanes: Root, tile: RegisterTile, body: list[Node]) -> Pieces | None:
@@ -228,13 +218,14 @@ class Packer(Planner):
             return False
         jump = abs(coefficient(near[0].arg[1], walked[0].var) or 0) * near[0].dtype.itemsize
         wide = tile.vectors * self.width(lanes) * vectors[0].dtype.itemsize
-        room = min(self.target.l2_bytes, self.panel_most)
-        length = even_piece(terms, max(1, min(terms, power_below(max(1, room // (ROW_PANELS * wide))))))
-        shares = self.target.threads * -(-count // (self.target.threads * min(2 * ROW_PANELS, room // (wide * length))))
+        room, costs = min(self.target.l2_bytes, self.panel_most), self.target.cpu
+        length = even_piece(terms, max(1, min(terms, power_below(max(1, room // (costs.row_panels * wide))))))
+        most = min(2 * costs.row_panels, room // (wide * length))
+        shares = self.target.threads * -(-count // (self.target.threads * most))
         panels = -(-count // shares)  # as many parts as divide evenly among threads
-        tiles = -(-BLOCK_LINES * self.target.line_bytes // (tile.rows * near[0].dtype.itemsize))
+        tiles = -(-costs.packed_lines * self.target.line_bytes // (tile.rows * near[0].dtype.itemsize))
         results = blocks * tile.rows * panels * wide if length < terms else 0
-        if lines_held(jump, self.target) >= terms or panels < ROW_PANELS or blocks <= tiles:
+        if lines_held(jump, self.target) >= terms or panels < costs.row_panels or blocks <= tiles:
             return False
         if results > self.target.partial_bytes or tiles * tile.rows * length * near[0].dtype.itemsize > room:
             return False

@@ -26,6 +26,15 @@ from .planner import busiest, power_below
 
 Bound = tuple[list[int], int, Literal["less", "equal"] | int]
 """A condition on some dimensions: their factors, and what their sum is less than, equal to or congruent to."""
+ALIKE_LANES = 1.5
+"""Times the fewest instructions of any dimension: of those with fewer than so many, each is planned and compared by
+cycles. A count of instructions knows neither tiles nor what can be packed."""
+LANES_GAIN = 0.7
+"""Part of the first plan's cycles, below which lanes along another dimension are chosen: the estimate may err."""
+EVEN_GAIN = 0.9
+"""The same for a plan that divides its work more evenly among threads, and is otherwise alike."""
+ROWS_GAIN = 0.85
+"""The same for rows side by side rather than one by one, which take more code and registers."""
 COUNTED = 1024
 """Places of a window over a padded dimension, at the most, of which it is counted how many are inside.
 

@@ -23,11 +23,6 @@ from ..nest.nest import GATHERED, Nest, Node, NodeOp, NodeTable, Store
 from ..nest.parts import stated
 from .actions import ActionError, KernelAction
 
-LEAST_ROW = 64
-"""Elements of a row, at the least, for values to be kept: a shorter one is over before a loop of its own pays."""
-L2_SHARE = 4
-"""A row of values to reuse takes at most this part of the second-level cache: the row's operands are there, too."""
-
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
@@ -175,6 +170,6 @@ def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
     found = reusable(kernel.whole) if kernel.single else None
     if found is None or found.cost < target.cpu.kept_value or found.value.dtype.itemsize < dtypes.float32.itemsize:
         return []
-    if upper(kernel.whole.roots[found.walk].extent) < LEAST_ROW:
+    if upper(kernel.whole.roots[found.walk].extent) < target.cpu.kept_row:
         return []
-    return [ReuseRowValues()] if L2_SHARE * found.row_bytes(kernel.whole) <= target.l2_bytes else []
+    return [ReuseRowValues()] if found.row_bytes(kernel.whole) <= target.resident_bytes else []

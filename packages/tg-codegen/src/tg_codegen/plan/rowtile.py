@@ -10,16 +10,13 @@ from tg_shape import Variable, coefficient, sint, upper
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
 from .actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
+from .plan_cost import ROWS_GAIN
 from .planner import power_below
 
-ACCUMULATORS = 12
-"""Accumulators of every 32 registers that the machine has: the others hold what is multiplied."""
 ALONE = 4
 """Accumulators that a row by itself has, at the most, for its terms not to wait for one another."""
 HALF = 0.5
 """Terms in which an operand is wanted that a mask on a reduced dimension chooses, as the low and high bits of bytes."""
-SURE_GAIN = 0.85
-"""Of the cycles of rows one by one, at the most, for rows to be side by side: they take more code and registers."""
 
 
 def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction]:
@@ -37,7 +34,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     reductions = [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
     loads = list(dict.fromkeys(n for r in reductions for n in r.toposort() if n.op is NodeOp.LOAD))
     rows = [r for r in nest.roots.values() if not r.reduce and all(r.var in n.free for n in reductions)]
-    left = max(1, ACCUMULATORS * target.registers // 32 // len(reductions))
+    left = max(1, int(target.cpu.accumulator_share * target.registers) // len(reductions))
     if not loads or not rows:
         return []
     actions: list[LoopAction] = []
@@ -60,7 +57,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
         return actions
     count = 1 << (count.bit_length() - 1)
     cost = RowCost(apply(nest, actions), target, reductions, row, lanes, bool(near))
-    if cost.cycles(count) > SURE_GAIN * cost.cycles(1):
+    if cost.cycles(count) > ROWS_GAIN * cost.cycles(1):
         return actions
     actions += cut(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
     tiled = apply(nest, actions)

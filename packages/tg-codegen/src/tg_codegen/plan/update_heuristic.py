@@ -10,13 +10,6 @@ from ..nest.updates import ordered_roots
 from .actions import Foresee, LoopAction, Mark, Outermost, Split
 from .planner import Planner
 
-LINES_APART = 4
-"""Cache lines of each thread, at the least, in what threads divide: between fewer they wait for one another's."""
-AHEAD = 8
-"""Iterations, after which what is fetched from memory is there: each loads and stores a row."""
-MOST_VECTORS = 4
-"""Vectors of a row that are updated together: as many loads are on their way while the first one is combined."""
-
 
 class UpdatePlanner(Planner):
     """Plans the update of a kernel for a CPU."""
@@ -27,6 +20,11 @@ class UpdatePlanner(Planner):
         ordered = ordered_roots(nest)
         self.separate = [root for root in self.rows if root.var in self.store.roots and root.var not in ordered]
 
+    @property
+    def least_share(self) -> int:
+        """Bytes that each thread writes, at the least, for threads not to wait for one another's lines."""
+        return self.target.cpu.lines_apart * self.target.line_bytes
+
     def plan(self) -> list[LoopAction]:
         """Lanes and copies where elements are neighbours; threads for a dimension that meets nowhere."""
         assert self.store.update is not None
@@ -35,7 +33,8 @@ class UpdatePlanner(Planner):
             if coefficient(self.store.index, root.var) == 1 and root.var not in place.free:
                 self.vectorize(root, Kind.VECTOR)
                 extent = self.outer(root.var).extent
-                whole = (n for n in range(MOST_VECTORS, 1, -1) if isinstance(extent, int) and extent % n == 0)
+                most = self.target.cpu.updated_vectors
+                whole = (n for n in range(most, 1, -1) if isinstance(extent, int) and extent % n == 0)
                 self.cut(root.var, next(whole, 1), Kind.UPCAST)
         if self.threaded:
             loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and self.divides(a)]
@@ -46,7 +45,7 @@ class UpdatePlanner(Planner):
         loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in place.free]
         table = self.nest.buffers[self.store.slot]
         if loops and self.target.prefetches and table.size * table.dtype.itemsize > self.target.l2_bytes:
-            self.do(Foresee(loops[-1].name, AHEAD))
+            self.do(Foresee(loops[-1].name, self.target.cpu.misses))
         return self.actions
 
     def divide(self, axis: Axis) -> None:
@@ -63,9 +62,9 @@ class UpdatePlanner(Planner):
             return False
         step = abs(coefficient(self.store.index, axis.root) or 0) * axis.stride * self.store.value.dtype.itemsize
         share = step * (upper(axis.extent) // self.target.threads)
-        return share >= LINES_APART * self.target.line_bytes
+        return share >= self.least_share
 
     def scatters(self, axis: Axis) -> bool:
         """Whether threads may divide a loop over values that go anywhere: each has lines enough of its own to read."""
         share = upper(axis.extent) // self.target.threads * self.store.value.dtype.itemsize
-        return axis.root in {root.var for root in self.separate} and share >= LINES_APART * self.target.line_bytes
+        return axis.root in {root.var for root in self.separate} and share >= self.least_share
