@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import platform
@@ -19,7 +18,7 @@ from . import earlier, footprint, guard, probes
 from .crew import ROOT, Crew, environment
 from .isa import HELD
 from .libraries import DEFAULT, IMPORTS, MODULES, OURS
-from .measure import QUICK, Effort, measure
+from .measure import QUICK, Effort, measure, now
 from .page import page
 from .passes import TRACED
 from .picture import svg
@@ -151,7 +150,7 @@ def fill(
 ) -> None:
     """Measures what is wanted, in order, into a record; calls ``keep`` after each row."""
     quick = record.effort == "quick"
-    record.date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    record.date = now()
     record.machine |= {
         "processor": processor(), "cores": os.cpu_count(), "threads": crew.threads, "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}", "load_before": probes.load(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import statistics
 import time
@@ -88,6 +89,7 @@ class Row:
       checked_against: the library whose results the others were compared with.
       others: share of the machine that other processes used meanwhile, 0 to 1.
       limit: what the machine did in its turns among the libraries', operations or bytes a second.
+      date: when it was measured, in UTC: a record may hold rows of several runs.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Row:
     checked_against: str = ""
     others: float | None = None
     limit: float | None = None
+    date: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As it is written to the file."""
@@ -107,6 +110,11 @@ class Row:
         """What :meth:`as_json` made."""
         results = {name: Outcome(**outcome) for name, outcome in stored["results"].items()}
         return cls(**{**stored, "results": results})
+
+
+def now() -> str:
+    """The time in UTC, to the minute."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def busy_seconds() -> float:
@@ -233,7 +241,7 @@ def measure(
       effort: how long.
       say: gets what to print.
     """
-    row = Row(workload.name, workload.group, workload.unit)
+    row = Row(workload.name, workload.group, workload.unit, date=now())
     scratch = crew.scratch / "results"
     scratch.mkdir(exist_ok=True)
     with noise(crew, row):

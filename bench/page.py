@@ -92,6 +92,18 @@ def _table(record: Record) -> list[str]:
     return [*lines, *_groups(record)]
 
 
+def _days(record: Record, group: str) -> list[str]:
+    """When the rows of a group were measured, if it was not on the day that the page is of."""
+    day = record.date[:10]
+    days: dict[str, list[str]] = {}
+    for row in record.rows:
+        if row.group == group and row.date[:10] not in ("", day):
+            days.setdefault(row.date[:10], []).append(row.name)
+    count = sum(row.group == group for row in record.rows)
+    told = [f"{'All' if len(n) == count else ', '.join(n)}: measured on {d}." for d, n in sorted(days.items())]
+    return [" ".join(told), ""] if told else []
+
+
 def _groups(record: Record) -> list[str]:
     """A table for each group of workloads."""
     lines: list[str] = []
@@ -111,7 +123,7 @@ def _groups(record: Record) -> list[str]:
                 number(row.limit / 1e9) if row.limit else "", "" if reached is None else f"{reached:.0%}", goal,
             ])  # fmt: skip
         head = ["workload", "unit", *libraries, "tinytg / best peer", "limit", "of the limit", "goal"]
-        lines += [f"### {group.capitalize()}", "", *grid(head, rows, 2), ""]
+        lines += [f"### {group.capitalize()}", "", *_days(record, group), *grid(head, rows, 2), ""]
     return lines
 
 

@@ -209,6 +209,20 @@ def test_memory_is_judged_beside_torch() -> None:
     assert "(1.3 × torch (MISSED))" in table.text(made)
 
 
+def test_the_page_says_which_rows_are_older_than_it() -> None:
+    def row(name: str, group: str, date: str) -> measure.Row:
+        return measure.Row(name, group, "GFLOP/s", date=date)
+
+    rows = [
+        row("sgemm 256", "matrix products", "2026-11-20 13:14"),
+        row("sgemm 512", "matrix products", "2026-11-24 10:46"),
+        row("softmax 4096x4096", "softmax", "2026-11-19 01:02"), row("attention 4x8x512x64", "attention", ""),
+    ]  # fmt: skip
+    shown = page.page(record.Record(date="2026-11-24 10:46", rows=rows))
+    assert "sgemm 256: measured on 2026-11-20." in shown and "All: measured on 2026-11-19." in shown
+    assert shown.count(": measured on") == 2
+
+
 def test_the_picture_shows_every_library(repository: Path) -> None:
     row = measure.Row("sgemm 1024", "matrix products", "GFLOP/s")
     row.results = {n: measure.Outcome("ok", seconds=s) for n, s in (("tinytg", 0.01), ("numpy", 0.02), ("jax", 0.04))}
