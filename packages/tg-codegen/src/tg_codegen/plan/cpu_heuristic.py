@@ -29,6 +29,7 @@ from .streaming import (
     sums_by_rows,
     walk_across,
 )
+from .strips import strips
 
 BESIDE_ROWS = 6
 """Registers beside those of a tile's rows: vectors that are transposed, and a scalar."""
@@ -242,6 +243,10 @@ class CPUPlanner(Packer):
                     window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
                     turned=self.turned(rows, lanes, inner), lanes=self.width(lanes), copies=self.target.copies,
                     costs=self.target.cpu, folds=self.target.folds)
+                by_strips = [] if instruction else strips(self.nest, rows.var, lanes.var, tile, self.target)
+                if by_strips:
+                    self.do_all(by_strips)
+                    return
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
                 if instruction is None and self.pack_both(rows, lanes, tile, body):

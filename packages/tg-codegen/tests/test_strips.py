@@ -1,0 +1,79 @@
+"""Products of a few rows with a large matrix: it is read once, strip by strip, and the values are right."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_codegen import Target, compile_ast, interpret
+from tg_codegen.machine.costs import CPUCosts
+from tg_codegen.render.llvm import LLVMRenderer
+from tg_dtype import dtypes
+from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
+
+F32 = dtypes.float32
+ST = ShapeTracker.from_shape
+DRAWN = random.Random(20261124)
+
+
+def product(n: int, k: int, m: int, batch: int = 1) -> LazyOp:
+    """(batch, n, k) by (batch, k, m), each row of the second as far from the next as it is long."""
+    a = A.load(1, F32, ST((batch, n, k)).reshape((batch, n, k, 1)).expand((batch, n, k, m)))
+    b = A.load(2, F32, ST((batch, k, m)).reshape((batch, 1, k, m)).expand((batch, n, k, m)))
+    total = A.reduce(A.alu(Ops.MUL, a, b), Ops.ADD, (2,))
+    sizes = (batch * n * m, batch * n * k, batch * k * m)
+    return A.sink((A.store(0, ST((batch, n, 1, m)), total),), tuple(BufferArg(F32, size) for size in sizes))
+
+
+def machine(threads: int = 1, **other: Any) -> Target:
+    """One whose caches and TLB are so small that a matrix is large that an interpreter can still multiply with."""
+    costs = CPUCosts(near_pages=1, scattered_bytes=256)
+    sizes = {"vector_bytes": 32, "registers": 32, "l2_bytes": 1 << 13} | other
+    return Target(threads=threads, cpu=costs, **sizes)
+
+
+def told(n: int, k: int, m: int, target: Target, batch: int = 1) -> list[str]:
+    return [str(action) for action in compile_ast(product(n, k, m, batch), LLVMRenderer(target)).actions]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "shape", [(13, 67, 131), (17, 53, 259), (9, 100, 72), *(
+        (DRAWN.randint(9, 18), DRAWN.randint(40, 90), DRAWN.randint(64, 300)) for _ in range(6))], ids=str)
+def test_a_few_rows_read_a_large_matrix_once(shape: tuple[int, int, int], threads: int) -> None:
+    n, k, m = shape
+    target = machine(threads)
+    spec = compile_ast(product(n, k, m), LLVMRenderer(target))
+    actions = [str(action) for action in spec.actions]
+    assert any(a.startswith("partial(") for a in actions) and any(a.startswith("prefetch(") for a in actions), actions
+    rng = np.random.default_rng(n * k * m)
+    x, y = rng.standard_normal((n, k), np.float32), rng.standard_normal((k, m), np.float32)
+    out = bytearray(4 * n * m)
+    for core in range(spec.threads):
+        buffers = [out, bytearray(x.tobytes()), bytearray(y.tobytes())]
+        interpret(spec.uops, buffers, {"core_id": core} if spec.threads > 1 else {})
+    np.testing.assert_allclose(np.frombuffer(out, np.float32).reshape(n, m), x @ y, rtol=1e-4, atol=1e-4)
+
+
+def test_pieces_have_as_many_rows_as_the_tlb_has_pages() -> None:
+    far = Target(vector_bytes=64, registers=32, threads=2, l2_bytes=1 << 20)
+    actions = told(13, 4099, 4093, far)
+    assert f"split(r0, {far.cpu.near_pages}, REDUCE)" in actions and "split(i0, 13, UPCAST)" in actions
+    closer = told(13, 4099, 509, far)  # two rows to a page
+    assert f"split(r0, {2 * far.cpu.near_pages}, REDUCE)" in closer
+
+
+@pytest.mark.parametrize("shape", [(5, 4099, 4093), (32, 512, 2048), (99, 4099, 4093), (13, 4099, 128), (13, 61, 1021)])
+def test_what_is_read_once_or_near_or_packed_is_left_alone(shape: tuple[int, int, int]) -> None:
+    actions = told(*shape, Target(vector_bytes=64, registers=32, threads=2, l2_bytes=1 << 20))
+    assert not any(a.startswith("prefetch(1") for a in actions), actions
+
+
+def test_a_batch_is_left_alone() -> None:
+    """Its partial results would be those of all its products."""
+    assert not any(a.startswith("partial(") for a in told(13, 67, 131, machine(), batch=3))
