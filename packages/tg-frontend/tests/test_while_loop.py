@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import Tensor, associative_scan, cond, scan, while_loop
+from tg_frontend import Tensor, TinyJit, associative_scan, cond, scan, while_loop
 from tg_shape import Variable
 
 RNG = np.random.default_rng(0)
@@ -197,3 +197,21 @@ BAD: list[tuple[type[Exception], str, Callable[[], Any]]] = [
 def test_what_is_wrong_is_named(kind: type[Exception], match: str, bad: Callable[[], Any]) -> None:
     with pytest.raises(kind, match=match):
         bad()
+
+
+def test_a_replay_whose_loops_lie_in_one_block_of_memory(backend: str) -> None:
+    """What is recorded shares one block: the memory of a loop begins somewhere in it."""
+    rng = np.random.default_rng(5)
+
+    def roots(x: Tensor) -> Tensor:
+        wide = (x * 3).contiguous()
+        first = while_loop(lambda r: (r * r - wide).abs().max() > 1e-4, lambda r: (r + wide / r) * 0.5, wide)
+        other = while_loop(lambda r: (r * r - x).abs().max() > 1e-4, lambda r: (r + x / r) * 0.5, first + 1)
+        out: Tensor = first * other + wide
+        return out
+
+    replayed = TinyJit(roots)
+    for _ in range(5):
+        values = rng.uniform(1, 2, 1009).astype(np.float32)
+        got = replayed(Tensor(values)).numpy()
+        np.testing.assert_allclose(got, np.sqrt(3 * values) * np.sqrt(values) + 3 * values, rtol=1e-3)

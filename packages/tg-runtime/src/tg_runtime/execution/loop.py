@@ -17,7 +17,7 @@ from ..kernels.runner import CompiledRunner
 from ..memory.buffer import Buffer, buffer_of
 from ..steps.other import EmptyOp, ViewOp
 from ..steps.runner import Runner, Vars
-from ..steps.transfer import BufferXfer
+from ..steps.transfer import BufferCopy
 from .graph import KernelGraph, Place, is_set, parts_at
 from .item import ExecItem
 from .lower import lower
@@ -46,6 +46,7 @@ class Body:
         self.inputs = [buffer_of(storage) for storage in storages]
         self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
         self._items: list[ExecItem] = []
+        self._work = 0, 0
         self.graph: KernelGraph[object] | None = None
 
     @property
@@ -78,13 +79,15 @@ class Body:
             for buffer in step.bufs:
                 if buffer is not None and id(buffer.base) not in self._numbers:
                     buffer.ensure_allocated()
+        ops = (item.prg.op_estimate for item in items)
+        nbytes = (item.prg.mem_estimate for item in items)
+        self._work = sum(n for n in ops if isinstance(n, int)), sum(n for n in nbytes if isinstance(n, int))
         self._items, self._schedule = items, []
 
-    def estimates(self) -> tuple[int, int]:
-        """Operations and bytes of one step."""
-        ops = [item.prg.op_estimate for item in self._items]
-        nbytes = [item.prg.mem_estimate for item in self._items]
-        return sum(n for n in ops if isinstance(n, int)), sum(n for n in nbytes if isinstance(n, int))
+    @property
+    def work(self) -> tuple[int, int]:
+        """Operations and bytes of one step, once it is prepared."""
+        return self._work
 
     def run(self, bufs: Sequence[Buffer]) -> None:
         """Executes the steps once, with ``bufs`` for the inputs."""
@@ -171,15 +174,16 @@ class LoopRunner(Runner):
         done, chunk = 0, 8
         while going and (self.length is None or done < self.length):
             before, end = time.perf_counter(), done + chunk
-            done = self._steps(bufs, done, end if self.length is None else min(end, self.length), flag)
-            going = flag is None or is_set(flag)
+            end = end if self.length is None else min(end, self.length)
+            done = self._steps(bufs, done, end, flag)
+            going = flag is None or (done == end and is_set(flag))  # one that is cleared before the end stops there
             if time.perf_counter() - before < _CHUNK_S:
                 chunk *= 2
         if condition is not None:
             for last, result in condition.results:
                 _copy(last, result, bufs, done - 1)
         self.num_kernels = done * body.kernels or 1
-        ops, nbytes = body.estimates()
+        ops, nbytes = body.work
         self.op_estimate, self.mem_estimate = done * ops, done * nbytes
         if wait:
             Device[self.device].synchronize()
@@ -198,10 +202,17 @@ class LoopRunner(Runner):
 
 
 def _copy(last: Place, result: Place, bufs: Sequence[Buffer], step: int) -> None:
-    if not last.stride:
+    (source, begin), (dest, at), nbytes = last.at(step), result.at(0), last.stride
+    if not nbytes or (source, begin) == (dest, at):
         return
-    parts = [bufs[n].view(last.stride, dtypes.uint8, offset) for n, offset in (result.at(0), last.at(step))]
-    BufferXfer(last.stride, parts[0].device, parts[1].device)(parts, {})
+    from_, to = bufs[source], bufs[dest]
+    taken, given = from_.allocator, to.allocator
+    if taken.supports_offset and given.supports_offset and given.transfer(
+            given.offset(to.base.opaque, nbytes, to.offset + at),
+            taken.offset(from_.base.opaque, nbytes, from_.offset + begin), nbytes, taken):
+        return
+    parts = [to.view(nbytes, dtypes.uint8, at), from_.view(nbytes, dtypes.uint8, begin)]
+    BufferCopy(nbytes, to.device, from_.device)(parts, {})
 
 
 class BranchRunner(Runner):
@@ -231,7 +242,7 @@ class BranchRunner(Runner):
         body.prepare()
         body.run(parts_at(bufs, places, body.kinds, 0))
         self.num_kernels = body.kernels or 1
-        self.op_estimate, self.mem_estimate = body.estimates()
+        self.op_estimate, self.mem_estimate = body.work
         if wait:
             Device[self.device].synchronize()
             return time.perf_counter() - start

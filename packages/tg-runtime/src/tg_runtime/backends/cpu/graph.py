@@ -81,6 +81,7 @@ class CPUGraph(KernelGraph[CPUProgram]):
             ])
         )  # fmt: skip
         self._call = ctypes.addressof(self._replay)
+        self._moves: tuple[list[int], list[Place], ctypes.Array[ctypes.c_uint64]] = [], [], _words(array("Q"))
         self._threaded = any(launch[3] > 1 for launch in launches)
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
@@ -117,14 +118,10 @@ class CPUGraph(KernelGraph[CPUProgram]):
         if self._threaded and not native.started:
             native.start()
         addresses = [buffer.opaque.address for buffer in bufs]
-        moves = array("Q")
-        for place in places:
-            outside = addresses[place.outside] if place.outside >= 0 else 0
-            moves.extend((
-                addresses[place.buffer] + place.offset, place.stride, place.first & _WORD, place.move & _WORD,
-                place.slots, place.ring - 1 & _WORD, outside,
-            ))  # fmt: skip
-        table = _words(moves)
+        last, at, table = self._moves
+        if last != addresses or at != places:
+            table = _words(_moves(addresses, places))
+            self._moves = addresses, list(places), table
         told = None if flag is None else flag.opaque.address
         done: int = native.repeat(
             native.address, self._call, ctypes.addressof(table), len(places), start, stop, told
@@ -144,6 +141,18 @@ class CPUGraph(KernelGraph[CPUProgram]):
             if told is not None:
                 args = item.profile_args(var_vals)
                 told.on_device("kernels", start, time.perf_counter_ns(), name=item.prg.name, args=args)
+
+
+def _moves(addresses: Sequence[int], places: Sequence[Place]) -> array[int]:
+    """Where each input lies and how it moves, as native code reads it."""
+    moves = array("Q")
+    for place in places:
+        outside = addresses[place.outside] if place.outside >= 0 else 0
+        moves.extend((
+            addresses[place.buffer] + place.offset, place.stride, place.first & _WORD, place.move & _WORD,
+            place.slots, place.ring - 1 & _WORD, outside,
+        ))  # fmt: skip
+    return moves
 
 
 def _words(values: array[int]) -> ctypes.Array[ctypes.c_uint64]:
