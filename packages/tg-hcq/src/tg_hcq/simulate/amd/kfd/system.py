@@ -11,6 +11,7 @@ from tg_runtime import DevEntry, DeviceUnavailable
 from ....core.fileio import FileIO
 from ....core.software import SoftwareSystem
 from ...engine import AddressSpace, Machine
+from ..machine import machine
 from ..processor import Interrupt, MachineMaker, PacketFault, Processor
 from . import topology
 from .cards import CARDS
@@ -21,8 +22,16 @@ from .process import Process
 RENDER_MINOR = 128
 
 
-def _no_machine(lanes: int, space: AddressSpace) -> Machine:
-    raise PacketFault("no instruction set is played yet")
+def _machines(arch: str) -> MachineMaker:
+    """The card's own: executes its machine code."""
+
+    def made(lanes: int, space: AddressSpace) -> Machine:
+        try:
+            return machine(arch, lanes, space)
+        except ValueError as error:
+            raise PacketFault(str(error)) from None
+
+    return made
 
 
 class KfdSystem(SoftwareSystem):
@@ -56,7 +65,7 @@ class KfdSystem(SoftwareSystem):
             raise ValueError(f"no card of {arch!r} is played; {', '.join(CARDS)} are")
         card = CARDS[arch]
         self.log: list[str] = []
-        self._kfd, self._machines = kfd, machines or _no_machine
+        self._kfd, self._machines = kfd, machines or _machines(arch)
         self._render_files: weakref.WeakValueDictionary[int, RenderFile] = weakref.WeakValueDictionary()
         self._process: Process | None = None
         self.gpus = [Gpu(card, 0x5A10 + 0x1111 * n, RENDER_MINOR + n, large_bar) for n in range(gpus)]
