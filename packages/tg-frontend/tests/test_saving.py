@@ -96,7 +96,8 @@ def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
             save(path, 1.0)
     for path in (fifo, folder, tmp_path / "null"):
         for reader in (safe_load, safe_load_metadata):
-            with pytest.raises(OSError, match="wants a regular file"):
+            searched = path is folder and reader is safe_load  # for the shards of a model
+            with pytest.raises(OSError, match="no safetensors file" if searched else "wants a regular file"):
                 reader(path)
     assert sorted(os.listdir(tmp_path)) == ["circle", "fifo", "folder", "null"]
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)

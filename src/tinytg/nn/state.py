@@ -3,10 +3,16 @@
 from tg_frontend.nn.state import (
     get_parameters,
     get_state_dict,
+    gguf_load,
+    gguf_save,
     load_state_dict,
     safe_load,
     safe_load_metadata,
     safe_save,
+    torch_load,
 )
 
-__all__ = ["get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save"]
+__all__ = [
+    "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata",
+    "safe_save", "torch_load",
+]  # fmt: skip

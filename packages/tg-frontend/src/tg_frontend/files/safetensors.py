@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 
 from tg_dtype import DType, interop
-from tg_lazy import LazyBuffer, Storage
-from tg_runtime import Buffer, Device
+from tg_runtime import Device
 from tg_runtime.memory.drafts import replacing, target_of
-from tg_runtime.memory.files import FileMemory, OpenFile
 from tg_shape import prod, sint
 
 from ..array.reading import host_memory
 from ..host import transfer
 from ..tensor import Tensor
+from .shards import shards_of
+from .source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,49 +46,7 @@ def _natural(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-class _Source:
-    """Where the bytes come from: a file that is open, or memory.
-
-    Attributes:
-      what: the operation, for messages.
-      nbytes: how many there are.
-    """
-
-    def __init__(self, source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> None:
-        self.bytes: memoryview | None = None
-        self.file: OpenFile | None = None
-        self.what = "safe_load"
-        if isinstance(source, (bytes, bytearray, memoryview)):
-            # what may change is copied
-            self.bytes = memoryview(source if isinstance(source, bytes) else bytes(source))
-            self.nbytes = self.bytes.nbytes
-        else:
-            path = os.fspath(source)
-            self.file = OpenFile(path, self.what)
-            self.what, self.nbytes = f"safe_load {path}", self.file.nbytes
-
-    def read(self, begin: int, end: int) -> bytes:
-        """Some of the bytes."""
-        if self.bytes is not None:
-            return bytes(self.bytes[begin:end])
-        assert self.file is not None
-        out = bytearray(end - begin)
-        self.file.read_into(memoryview(out), begin)
-        return bytes(out)
-
-    def tensor(self, begin: int, end: int, dtype: DType, shape: tuple[int, ...], device: str) -> LazyBuffer:
-        """Some of the bytes as a tensor on a device."""
-        if self.bytes is not None:
-            return transfer.upload(self.bytes[begin:end], dtype, shape, device, borrow=True)
-        assert self.file is not None
-        size = prod(shape)
-        assert isinstance(size, int)
-        disk = f"DISK:{self.file.path}"
-        buffer = Buffer(disk, size, dtype, opaque=FileMemory(self.file, begin, end - begin))
-        return LazyBuffer.from_storage(Storage(disk, size, dtype, buffer), shape).copy_to(device)
-
-
-def _header(source: _Source) -> tuple[int, dict[str, Any]]:
+def _header(source: Source) -> tuple[int, dict[str, Any]]:
     """Where the tensors' bytes begin, and the parsed header."""
     what = source.what
     if source.nbytes < 8:
@@ -164,7 +122,7 @@ def safe_load_metadata(source: str | os.PathLike[str] | bytes | memoryview) -> t
       >>> header["t"]["shape"]
       [2]
     """
-    found = _Source(source)
+    found = Source(source, "safe_load")
     begin, header = _header(found)
     _entries(header, found.nbytes - begin, found.what)
     return begin, header
@@ -173,15 +131,17 @@ def safe_load_metadata(source: str | os.PathLike[str] | bytes | memoryview) -> t
 def safe_load(
     source: str | os.PathLike[str] | bytes | memoryview, device: str | None = None
 ) -> dict[str, Tensor]:
-    """The tensors of a safetensors file (or its bytes), by name.
+    """The tensors of a safetensors file (or its bytes), or of all shards of a model, by name.
+
+    A model in shards is given by its index (``*.index.json``), or by a folder with one index or one safetensors file.
 
     Only the header is read at once. A tensor is read when it is first computed with, into memory of its own; until then
     the file stays open, so that it may be replaced (as ``safe_save`` does) or removed. One that was written to in place
     meanwhile, or cut, is an error then (``DeviceError``): never other weights, and never a signal.
 
     Raises:
-      ValueError: if the file is truncated, damaged or hostile; the message says what is wrong.
-      OSError: if the file cannot be read, or is no regular one.
+      ValueError: if the file is truncated, damaged or hostile, or index and shards disagree; the message says how.
+      OSError: if the file cannot be read, or is no regular one, or a shard is missing.
 
     Example:
       >>> import os, tempfile
@@ -193,7 +153,22 @@ def safe_load(
       >>> loaded["t"]  # read now, of a file that need not be at its path any more
       Tensor([1, 2])
     """
-    found = _Source(source)
+    shards = None if isinstance(source, (bytes, bytearray, memoryview)) else shards_of(os.fspath(source))
+    if shards is None:
+        return _load(source, device)
+    whole: dict[str, Tensor] = {}
+    for path, names in shards.items():
+        part = _load(path, device)
+        if names and names != part.keys():
+            odd = sorted(names ^ part.keys())
+            raise ValueError(f"safe_load {path}: the index and the shard disagree about the tensors {odd[:8]}")
+        whole |= part
+    return whole
+
+
+def _load(source: str | os.PathLike[str] | bytes | memoryview, device: str | None) -> dict[str, Tensor]:
+    """The tensors of one file, or of its bytes."""
+    found = Source(source, "safe_load")
     begin, header = _header(found)
     name = Device.canonicalize(device)
     out = {}

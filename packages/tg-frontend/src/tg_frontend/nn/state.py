@@ -1,8 +1,11 @@
-"""The tensors of a model by name, and files of tensors (safetensors)."""
+"""The tensors of a model by name, and files of tensors (safetensors, GGUF)."""
 
 from __future__ import annotations
 
 from ..array.writing import adopt
+from ..files.checkpoint.loading import torch_load
+from ..files.gguf.reading import gguf_load
+from ..files.gguf.writing import gguf_save
 from ..files.safetensors import safe_load, safe_load_metadata, safe_save
 from ..host.coerce import as_array, is_arraylike
 from ..tensor import Tensor
@@ -13,7 +16,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _COUNT = "num_batches_tracked"
-__all__ = ["get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save"]
+__all__ = [
+    "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata",
+    "safe_save", "torch_load",
+]  # fmt: skip
 
 
 def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
@@ -73,6 +79,7 @@ def load_state_dict(
     verbose: bool = False,
     consume: bool = False,
     realize: bool = True,
+    assign: bool = False,
 ) -> list[Tensor]:
     """Puts tensors into a model by name, converted to the dtype and moved to the device of the model's.
 
@@ -88,6 +95,7 @@ def load_state_dict(
       verbose: print each tensor, and what is left alone.
       consume: take the tensors out of ``state_dict``, which must be a dict, so that they do not stay in memory.
       realize: compute the tensors now.
+      assign: the model's tensors take over what the state has, its dtype and device included, and leave their memory.
 
     Returns:
       The tensors that were put in.
@@ -118,9 +126,10 @@ def load_state_dict(
     wrong = [f"{name}: {new.shape} for {old.shape}" for name, old, new in pairs if new.shape != old.shape]
     if wrong:
         raise ValueError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
-    values = _apart([(old, new.detach().to(old.device).cast(old.dtype)) for _, old, new in pairs])
+    given = [(old, new.detach()) for _, old, new in pairs]
+    values = _apart(given if assign else [(old, new.to(old.device).cast(old.dtype)) for old, new in given])
     for (name, old, _), value in zip(pairs, values, strict=True):
-        if old.is_realized and old._owns():
+        if not assign and old.is_realized and old._owns():
             old.assign(value)
         else:
             adopt(old, value)

@@ -1,0 +1,56 @@
+"""GGUF files read when they are wanted."""
+
+from __future__ import annotations
+
+import os
+
+from tg_dtype import dtypes
+from tg_runtime import Device
+
+from ...tensor import Tensor
+from ..source import Source
+from .header import Value, read_header
+from .kinds import Kind
+
+
+def gguf_load(
+    source: str | os.PathLike[str] | bytes | memoryview, device: str | None = None
+) -> tuple[dict[str, Value], dict[str, Tensor]]:
+    """The metadata and the tensors of a GGUF file (or its bytes), by name.
+
+    Only the header is read at once; a tensor is read when it is first computed with (see ``safe_load``). Quantised ones
+    are float32 here, and are unpacked in the kernel that uses them: a product reads the blocks, and no float32 copy of
+    a weight is made. Every quantisation that the package ``gguf`` unpacks is read. The last axis of a shape is the one
+    whose elements lie side by side, as everywhere here; in the file it is the first.
+
+    Returns:
+      The metadata (booleans, numbers, strings and lists of these), and the tensors.
+
+    Raises:
+      ValueError: if the file is truncated, damaged or hostile, or a quantisation is unknown; the message says which.
+      OSError: if the file cannot be read, or is no regular one.
+
+    Example:
+      >>> import os, tempfile
+      >>> from tg_frontend import Tensor, nn
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "t.gguf")
+      ...     nn.state.gguf_save({"t": Tensor([1.0, 2.0])}, path, {"general.name": "two"}, "F16")
+      ...     metadata, tensors = nn.state.gguf_load(path)
+      >>> metadata["general.name"], tensors["t"].tolist()
+      ('two', [1.0, 2.0])
+    """
+    found = Source(source, "gguf_load")
+    metadata, entries = read_header(found)
+    name = Device.canonicalize(device)
+    return metadata, {key: _tensor(found, kind, shape, begin, end, name) for key, kind, shape, begin, end in entries}
+
+
+def _tensor(source: Source, kind: Kind, shape: tuple[int, ...], begin: int, end: int, device: str) -> Tensor:
+    if kind.decode is None:
+        return Tensor(source.tensor(begin, end, kind.dtype, shape, device), requires_grad=None)
+    blocks = (*shape[:-1], shape[-1] // kind.elements, kind.nbytes)
+    if 0 in shape:
+        return Tensor.zeros(*shape, device=device)
+    packed = Tensor(source.tensor(begin, end, dtypes.uint8, blocks, device), requires_grad=None)
+    return kind.decode(packed).reshape(shape)

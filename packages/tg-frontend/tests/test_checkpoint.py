@@ -1,0 +1,207 @@
+"""PyTorch's checkpoints in all three forms: made here byte by byte, and by PyTorch where it is installed."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import random
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor, nn
+from tg_frontend.nn.state import torch_load
+
+VALUES = np.arange(12, dtype=np.float32) * 1.5
+BYTES = np.arange(7, dtype=np.uint8)
+WANT = {"a": VALUES.reshape(3, 4), "t": VALUES.reshape(3, 4).T, "s": VALUES[1:11:3], "b": BYTES[2:6].reshape(2, 2)}
+MAGIC = 0x1950A86A20F9469CFC6C
+
+
+def text(value: str) -> bytes:
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def number(value: int) -> bytes:
+    return b"\x8a\x08" + struct.pack("<q", value)
+
+
+def numbers(*values: int) -> bytes:
+    return b"(" + b"".join(map(number, values)) + b"t"
+
+
+def tensor(
+    key: str, kind: str, count: int, offset: int, size: tuple[int, ...], stride: tuple[int, ...], old: bool = False
+) -> bytes:
+    """The opcodes of a tensor."""
+    name = b"(" + text("storage") + f"ctorch\n{kind}Storage\n".encode() + text(key) + text("cpu") + number(count)
+    storage = name + (b"N" if old else b"") + b"tQ"
+    hooks = b"ccollections\nOrderedDict\n)R"
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(offset) + numbers(*size) + numbers(*stride)
+        + b"\x89" + hooks + b"tR"
+    )  # fmt: skip
+
+
+def state(old: bool = False, **changed: bytes) -> bytes:
+    """A pickle of a dict of four tensors, in two storages."""
+    parts = {
+        "a": tensor("0", "Float", 12, 0, (3, 4), (4, 1), old), "t": tensor("0", "Float", 12, 0, (4, 3), (1, 4), old),
+        "s": tensor("0", "Float", 12, 1, (4,), (3,), old), "b": tensor("1", "Byte", 7, 2, (2, 2), (2, 1), old),
+    } | changed  # fmt: skip
+    return b"\x80\x02}(" + b"".join(text(name) + part for name, part in parts.items()) + b"u."
+
+
+def zipped(pickled: bytes, more: dict[str, bytes] | None = None, how: int = zipfile.ZIP_STORED) -> bytes:
+    out = io.BytesIO()
+    entries = {"data.pkl": pickled, "byteorder": b"little", "data/0": VALUES.tobytes(), "data/1": BYTES.tobytes()}
+    with zipfile.ZipFile(out, "w", how) as archive:
+        for name, content in (entries | (more or {})).items():
+            archive.writestr(f"model/{name}", content)
+    return out.getvalue()
+
+
+def one_after_the_other(pickled: bytes) -> bytes:
+    head = b"".join(pickle.dumps(x, 2) for x in (MAGIC, 1001, {"little_endian": True, "protocol_version": 1001}))
+    storages = b"".join(struct.pack("<q", len(x)) + x.tobytes() for x in (VALUES, BYTES))
+    return head + pickled + pickle.dumps(["0", "1"], 2) + storages
+
+
+def in_a_tar() -> bytes:
+    kinds = {"0": ("Float", VALUES), "1": ("Byte", BYTES)}
+    storages = pickle.dumps(2, 2)
+    for key, (kind, values) in kinds.items():
+        told = b"\x80\x02" + text(key) + text("cpu") + f"ctorch\n{kind}Storage\n".encode() + b"\x87."
+        storages += told + struct.pack("<q", len(values)) + values.tobytes()
+    tensors = pickle.dumps(2, 2)
+    for key, of, size, stride, offset in (("10", "0", (3, 4), (4, 1), 0), ("11", "1", (2, 2), (2, 1), 2)):
+        tensors += b"\x80\x02" + text(key) + text(of) + b"N\x87."
+        tensors += struct.pack("<i4x", len(size)) + struct.pack("<5q", *size, *stride, offset)
+    pickled = b"\x80\x02}(" + text("a") + text("10") + b"Q" + text("b") + text("11") + b"Qu."
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in (("storages", storages), ("tensors", tensors), ("pickle", pickled)):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+FORMS = {"zip": zipped(state()), "pickles": one_after_the_other(state(old=True)), "tar": in_a_tar()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read_from_bytes_and_from_a_file(form: str, tmp_path: Path, backend: str) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(FORMS[form])
+    for source in (FORMS[form], path, str(path)):
+        loaded = torch_load(source)
+        assert list(loaded) == (["a", "b"] if form == "tar" else list(WANT))
+        for name, got in loaded.items():
+            assert got.dtype.name == WANT[name].dtype.name
+            np.testing.assert_array_equal(got.numpy(), WANT[name])
+
+
+def test_it_is_read_when_it_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(FORMS["zip"])
+    loaded = torch_load(path)
+    path.unlink()
+    np.testing.assert_array_equal(loaded["t"].numpy(), WANT["t"])
+
+
+def test_a_model_takes_it() -> None:
+    layer = nn.Linear(4, 3)
+    pickled = state(weight=tensor("0", "Float", 12, 0, (3, 4), (4, 1)), bias=tensor("0", "Float", 12, 0, (3,), (1,)))
+    found = torch_load(zipped(pickled))
+    nn.state.load_state_dict(layer, {name: found[name] for name in ("weight", "bias")})
+    np.testing.assert_array_equal(layer.weight.numpy(), WANT["a"])
+
+
+def test_assign_takes_over_the_dtype() -> None:
+    layer = nn.Linear(4, 3)
+    new = {"weight": Tensor.ones(3, 4, dtype="float64"), "bias": Tensor.zeros(3, dtype="float16")}
+    kept = layer.weight
+    nn.state.load_state_dict(layer, new, assign=True)
+    assert layer.weight is kept and kept.dtype.name == "float64" and layer.bias is not None
+    assert layer.bias.dtype.name == "float16" and kept.sum().item() == 12
+    with pytest.raises(ValueError, match="shapes differ"):
+        nn.state.load_state_dict(layer, {"weight": Tensor.ones(4, 3), "bias": Tensor.zeros(3)}, assign=True)
+
+
+CALL = b"cposix\nsystem\n(" + text("false") + b"tR"
+BAD: dict[str, tuple[bytes, str]] = {
+    "a call": (zipped(state(x=CALL)), "names posix.system"),
+    "a call of eval": (zipped(state(x=b"cbuiltins\neval\n(" + text("1") + b"tR")), "names builtins.eval"),
+    "a class": (zipped(state(x=b"ctorch.nn.modules.linear\nLinear\n)\x81")), "Linear: a checkpoint may hold"),
+    "complex": (zipped(state(x=tensor("0", "ComplexFloat", 3, 0, (3,), (1,)))), "tensors of complex64"),
+    "outside": (zipped(state(x=tensor("0", "Float", 12, 9, (4,), (1,)))), "in a storage of 12 elements"),
+    "more than there is": (zipped(state(x=tensor("0", "Float", 99, 0, (4,), (1,)))), "has 48 bytes, 396"),
+    "negative": (zipped(state(x=tensor("0", "Float", 12, 0, (4,), (-1,)))), "strides"),
+    "huge": (zipped(state(x=tensor("0", "Float", 12, 0, (1 << 62, 0), (1, 1)))), "sizes"),
+    "no storage": (zipped(state(x=tensor("../0", "Float", 12, 0, (4,), (1,)))), "has no model/data/"),
+    "big-endian": (zipped(state(), {"byteorder": b"big"}), "not little-endian"),
+    "compressed": (zipped(state(), how=zipfile.ZIP_DEFLATED), "compressed or encrypted"),
+    "no pickle": (zipped(state(), {"more/data.pkl": b""}), "has 2 data.pkl"),
+    "truncated": (FORMS["zip"][:-40], "cannot be read"),
+    "truncated pickles": (FORMS["pickles"][:-3], "truncated or damaged"),
+    "a magic number": (pickle.dumps(7, 2) + FORMS["pickles"], "magic number is 7"),
+    "nothing": (b"", "cannot be read"),
+    "deep": (one_after_the_other(b"\x80\x02" + b"(" * 100_000), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_damaged_or_hostile_is_refused(name: str) -> None:
+    data, message = BAD[name]
+    with pytest.raises(ValueError, match=f"^torch_load: .*{message}"):
+        torch_load(data)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_damage_is_an_error_or_other_values_and_nothing_else(form: str) -> None:
+    draw = random.Random(form)
+    for _ in range(300):
+        data = bytearray(FORMS[form])
+        for _ in range(draw.randint(1, 4)):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        if draw.random() < 0.3:
+            del data[draw.randrange(len(data)) :]
+        try:
+            torch_load(bytes(data))
+        except ValueError as error:
+            assert str(error).startswith("torch_load: ")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_what_pytorch_writes(zipped: bool, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    base = torch.randn(7, 11)
+    kinds = ("float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "float8_e4m3fn")
+    saved: dict[str, Any] = {
+        "a": base, "t": base.t(), "s": base[1:5:2, ::3], "row": base[3], "one": torch.tensor(3.5),
+        "empty": torch.empty(0, 4), "wide": torch.arange(5).expand(3, 5),
+        "turned": torch.randn(2, 3, 4).permute(2, 0, 1),
+        "p": torch.nn.Parameter(torch.randn(3, 5)), "more": [(torch.arange(9), "x", None, 2.5, {"k": base})],
+        **{kind: torch.randint(0, 2, (3, 5)).to(getattr(torch, kind)) for kind in kinds},
+    }  # fmt: skip
+    path = tmp_path / "model.pt"
+    torch.save(saved, path, _use_new_zipfile_serialization=zipped)
+
+    def same(got: Any, want: Any) -> None:
+        if isinstance(want, torch.Tensor):
+            assert got.shape == tuple(want.shape) and bool(got.requires_grad) == want.requires_grad
+            assert got.double().tolist() == want.detach().double().tolist()
+        elif isinstance(want, (dict, list, tuple)):
+            assert type(got) is type(want) and len(got) == len(want)
+            for one in want if isinstance(want, dict) else range(len(want)):
+                same(got[one], want[one])
+        else:
+            assert got == want
+
+    same(torch_load(path), saved)
