@@ -1,0 +1,60 @@
+"""Linear algebra, by PyTorch's names: ``tinytg.linalg``.
+
+Matrices are the last two axes, of float32 or float64; all others count them. Whatever a matrix is, nothing raises for
+its values, which are computed later: a singular one gives infinities or NaN, and so says it.
+"""
+
+from ..keywords import offered
+from .cholesky import cholesky, cholesky_inverse, cholesky_solve
+from .elimination import det, inv, lu, lu_factor, lu_solve, slogdet, solve
+from .norms import cond, matrix_norm, norm, vector_norm
+from .orthogonal import qr
+from .products import (
+    lstsq,
+    matrix_exp,
+    matrix_power,
+    matrix_rank,
+    multi_dot,
+    pinv,
+    tensorinv,
+    tensorsolve,
+    vander,
+    vecdot,
+)
+from .spectral import eigh, eigvalsh, svd, svdvals
+from .triangular import solve_triangular
+
+__all__ = [
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "cond",
+    "det",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "multi_dot",
+    "norm",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
+    "vecdot",
+    "vector_norm",
+]
+
+offered(globals(), __all__, "linalg")

@@ -1,0 +1,112 @@
+"""Cholesky's decomposition, and systems of equations by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from ..transform.custom import Function, FunctionContext
+from ..transform.scan import scan
+from .matrices import adjoint, check_matrix, column, diagonal_of, eye, flat, lower, numbers, unflat
+from .triangular import solve_triangular, solved
+
+
+def _factor(a: Tensor) -> Tensor:
+    """The lower factor of (count, n, n), column by column; what is above the diagonal is not read."""
+    place = numbers(a._ints()[1], a)
+    a = lower(a)
+
+    def step(rest: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        here = column(rest, k)
+        pivot = (place == k).where(here, 0).sum(1, keepdim=True)
+        factor = (place >= k).where(here / pivot.sqrt(), 0)
+        return rest - factor.unsqueeze(2) * factor.unsqueeze(1), factor
+
+    _, columns = scan(step, a, place)
+    out: Tensor = columns.permute(1, 2, 0)
+    return out
+
+
+class _Cholesky(Function):
+    """Source of the gradient: Murray, "Differentiation of the Cholesky decomposition", 2016, section 3.1."""
+
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
+        factor = _factor(a)
+        ctx.save_for_backward(factor)
+        return factor
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        (grad,) = grads
+        (factor,) = ctx.saved_tensors
+        inner = lower(adjoint(factor) @ lower(grad))
+        half = inner - 0.5 * diagonal_of(inner).diag_embed()
+        right = solved(adjoint(factor), half, True)  # L^-T @ half
+        both = adjoint(solved(adjoint(factor), adjoint(right), True))  # … @ L^-1
+        return (both + adjoint(both)) * 0.5
+
+
+def cholesky(a: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular factor l of symmetric positive definite matrices: a = l @ l.T.
+
+    A matrix that is not positive definite gives NaN.
+
+    Args:
+      a: shape (…, n, n), of which the lower triangle is read.
+      upper: return l.T instead.
+
+    Raises:
+      ValueError: if the matrices are not square.
+      TypeError: if they hold anything else than float32 or float64.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]]))
+      Tensor([[2., 0.],
+              [1., 2.]])
+    """
+    check_matrix(a, "cholesky", square=True)
+    if 0 in a._ints():
+        return a * 1
+    out = unflat(_Cholesky.apply(flat(a)), a)
+    return adjoint(out) if upper else out
+
+
+def cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
+    """The solution of a @ x = b from Cholesky's factor of a.
+
+    Args:
+      b: shape (…, n, m).
+      factor: shape (…, n, n), lower triangular; upper with ``upper``.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the dtypes are others than float32 or float64, or differ.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.cholesky_solve(Tensor([[4.0], [2.0]]), Tensor([[2.0, 0.0], [0.0, 1.0]]))
+      Tensor([[1.],
+              [2.]])
+    """
+    left = adjoint(factor) if upper else factor
+    half = solve_triangular(left, b, upper=False)
+    return solve_triangular(adjoint(left), half, upper=True)
+
+
+def cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of a matrix from its Cholesky factor.
+
+    Raises:
+      ValueError: if the matrices are not square.
+      TypeError: if they hold anything else than float32 or float64.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.cholesky_inverse(Tensor([[2.0, 0.0], [0.0, 1.0]]))
+      Tensor([[0.25, 0.  ],
+              [0.  , 1.  ]])
+    """
+    check_matrix(factor, "cholesky_inverse", square=True)
+    return cholesky_solve(eye(factor._ints()[-1], factor), factor, upper)

@@ -1,0 +1,326 @@
+"""Gauss's elimination with partial pivoting: LU, determinants, inverses and systems of equations."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tg_dtype import dtypes
+
+from ..tensor import Tensor
+from ..transform.custom import Function, FunctionContext
+from ..transform.scan import scan
+from .matrices import adjoint, check_matrix, column, diagonal_of, eye, flat, lower, numbers, row, unflat, upper
+from .triangular import solved, together
+
+
+class Slogdet(NamedTuple):
+    """The sign of a determinant, and the logarithm of its magnitude."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class LU(NamedTuple):
+    """a = P @ L @ U."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactor(NamedTuple):
+    """Both triangles in one matrix, and with which row (from 1) each row was exchanged in turn."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Eliminates (count, m, n) column by column.
+
+    Returns:
+      Both triangles in one matrix; for each of its rows, which of ``a`` it was (count, m); and for each step the row
+      that was exchanged with it (count, min(m, n)).
+    """
+    count, m, n = a._ints()
+    rows, columns = numbers(m, a), numbers(n, a)
+    order = rows.reshape((1, -1)).expand(count, m).contiguous()
+
+    def step(state: Any, k: Tensor) -> tuple[Any, Tensor]:
+        rest, order = state
+        here = (rows >= k).where(column(rest, k).abs(), -1)
+        best = here.argmax(1, keepdim=True).cast(dtypes.int32)  # (count, 1)
+        source = (rows == k).where(best, (rows == best).where(k.reshape((1, 1)), rows))  # each row comes from there
+        rest = rest.gather(1, source.unsqueeze(2).expand(count, m, n))
+        order = order.gather(1, source)
+        top = row(rest, k)
+        pivot = (columns == k).where(top, 0).sum(1, keepdim=True)
+        factor = (rows > k).where(column(rest, k), 0) / (pivot == 0).where(1, pivot)
+        right = (columns > k).where(top, 0)
+        under = (rows > k).reshape((1, -1, 1)) & (columns == k).reshape((1, 1, -1))
+        rest = under.where(factor.unsqueeze(2), rest - factor.unsqueeze(2) * right.unsqueeze(1))
+        return (rest, order), best.squeeze(1)
+
+    least = min(m, n)
+    if 0 in (count, m, n):
+        return a, order, Tensor.zeros(count, least, dtype=dtypes.int32, device=a.device)
+    (rest, order), exchanged = scan(step, (a, order), numbers(least, a))
+    return rest, order, exchanged.transpose(0, 1)
+
+
+def _with_rows(b: Tensor, order: Tensor) -> Tensor:
+    """Rows of (count, n, m) in an order (count, n)."""
+    return b.gather(1, order.unsqueeze(2).expand(*b.shape))
+
+
+class _Solve(Function):
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor, b: Tensor) -> Tensor:
+        both, order, _ = factored(a)
+        x = solved(both, solved(both, _with_rows(b, order), False, unit=True), True)
+        ctx.save_for_backward(a, x)
+        return x
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        (grad,) = grads
+        a, x = ctx.saved_tensors
+        into_b = _solution(adjoint(a), grad)
+        return -(into_b @ adjoint(x)), into_b
+
+
+def _solution(a: Tensor, b: Tensor) -> Tensor:
+    out: Tensor = _Solve.apply(a, b)
+    return out
+
+
+def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
+    """The solution of a @ x = b, or of x @ a = b.
+
+    A singular matrix makes infinities or NaN.
+
+    Args:
+      a: shape (…, n, n).
+      b: shape (…, n, m), or (n,) or (…, n) where the matrices' leading axes say so; leading axes broadcast.
+      left: whether the matrix stands on the left.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the dtypes are others than float32 or float64, or differ.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.solve(Tensor([[0.0, 2.0], [1.0, 1.0]]), Tensor([4.0, 3.0]))
+      Tensor([1., 2.])
+    """
+    what = "solve"
+    check_matrix(a, what, square=True)
+    if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
+        return solve(a, b.unsqueeze(-1)).squeeze(-1)
+    check_matrix(b, what)
+    if not left:
+        return adjoint(solve(adjoint(a), adjoint(b)))
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"{what}: a matrix of shape {a.shape[-2:]} and right sides of shape {b.shape[-2:]}")
+    a, b = together(a, b, what)
+    return unflat(_solution(flat(a), flat(b)), b)
+
+
+def inv(a: Tensor) -> Tensor:
+    """The inverses of square matrices. A singular one gives infinities or NaN.
+
+    Raises:
+      ValueError: if the matrices are not square.
+      TypeError: if they hold anything else than float32 or float64.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.inv(Tensor([[0.0, 2.0], [1.0, 0.0]]))
+      Tensor([[0. , 1. ],
+              [0.5, 0. ]])
+    """
+    check_matrix(a, "inv", square=True)
+    return unflat(_solution(flat(a), eye(a._ints()[-1], a).expand(*flat(a).shape)), a)
+
+
+class _Slogdet(Function):
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> tuple[Tensor, Tensor]:
+        both, _, exchanged = factored(a)
+        diagonal = diagonal_of(both)
+        swaps = (exchanged != numbers(exchanged._ints()[1], a)).sum(1)
+        turned = 1 - 2 * (swaps % 2)
+        ctx.save_for_backward(a)
+        return diagonal.sign().prod(1) * turned.cast(a.dtype), diagonal.abs().log().sum(1)
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        _, grad = grads  # that of the sign is nothing
+        (a,) = ctx.saved_tensors
+        return grad.reshape((-1, 1, 1)) * adjoint(inv(a))
+
+
+def slogdet(a: Tensor) -> Slogdet:
+    """The sign of the determinants, and the logarithms of their magnitudes. A singular matrix has 0 and -infinity.
+
+    Raises:
+      ValueError: if the matrices are not square.
+      TypeError: if they hold anything else than float32 or float64.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.slogdet(Tensor([[0.0, 1.0], [1.0, 0.0]]))
+      Slogdet(sign=Tensor(-1.), logabsdet=Tensor(0.))
+    """
+    check_matrix(a, "slogdet", square=True)
+    sign, magnitude = _Slogdet.apply(flat(a))
+    lead = a.shape[:-2]
+    return Slogdet(sign.reshape(lead), magnitude.reshape(lead))
+
+
+class _Det(Function):
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
+        both, _, exchanged = factored(a)
+        swaps = (exchanged != numbers(exchanged._ints()[1], a)).sum(1)
+        out = diagonal_of(both).prod(1) * (1 - 2 * (swaps % 2)).cast(a.dtype)
+        ctx.save_for_backward(a)
+        return out
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        (grad,) = grads
+        (a,) = ctx.saved_tensors
+        return (grad * det(a)).reshape((-1, 1, 1)) * adjoint(inv(a))
+
+
+def det(a: Tensor) -> Tensor:
+    """The determinants of square matrices; through that of a singular one no gradient is known (it is NaN).
+
+    Raises:
+      ValueError: if the matrices are not square.
+      TypeError: if they hold anything else than float32 or float64.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.det(Tensor([[0.0, 2.0], [1.0, 3.0]]))
+      Tensor(-2.)
+    """
+    check_matrix(a, "det", square=True)
+    out: Tensor = _Det.apply(flat(a)).reshape(a.shape[:-2])
+    return out
+
+
+class _LU(Function):
+    """Source of the gradient: F. de Hoog, R. Anderssen and M. Lukas, "Differentiation of matrix functionals using
+    triangular factorization", 2011; for square matrices."""
+
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        both, order, exchanged = factored(a)
+        ctx.save_for_backward(both, order)
+        return both, order, exchanged
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        grad, *_ = grads
+        both, order = ctx.saved_tensors
+        n = both._ints()[1]
+        if both._ints()[2] != n:
+            raise NotImplementedError("lu: there is no gradient through matrices that are not square")
+        left, right = lower(both, -1) + eye(n, both), upper(both)
+        inner = lower(adjoint(left) @ lower(grad, -1), -1) + upper(upper(grad) @ adjoint(right))
+        outer = solved(adjoint(left), adjoint(solved(right, adjoint(inner), True)), True, unit=True)
+        back = Tensor.zeros(*order._ints(), dtype=dtypes.int32, device=order.device)
+        places = numbers(n, order).reshape((1, -1)).expand(*order.shape)
+        return _with_rows(outer, back.scatter(1, order, places))
+
+
+def lu(a: Tensor) -> LU:
+    """Permutations, lower and upper triangles, such that a = P @ L @ U, by elimination with partial pivoting.
+
+    Args:
+      a: shape (…, m, n).
+
+    Returns:
+      P, L and U of shapes (…, m, m), (…, m, k), (…, k, n), k being the lesser of m and n.
+
+    Raises:
+      ValueError: if there is no matrix.
+      TypeError: if it holds anything else than float32 or float64.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.lu(Tensor([[1.0, 2.0], [2.0, 0.0]])).L
+      Tensor([[1. , 0. ],
+              [0.5, 1. ]])
+    """
+    check_matrix(a, "lu")
+    m, n = a._ints()[-2:]
+    both, order, _ = _LU.apply(flat(a))
+    least = min(m, n)
+    left = lower(both[:, :, :least], -1) + Tensor.eye(m, least, dtype=a.dtype, device=a.device)
+    permuted = (order.unsqueeze(1) == numbers(m, a).reshape((1, -1, 1))).cast(a.dtype)
+    return LU(unflat(permuted, a), unflat(left, a), unflat(upper(both[:, :least, :]), a))
+
+
+def lu_factor(a: Tensor) -> LUFactor:
+    """Both triangles of :func:`lu` in one matrix, and the rows that were exchanged (counted from 1).
+
+    Raises:
+      ValueError: if there is no matrix.
+      TypeError: if it holds anything else than float32 or float64.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.lu_factor(Tensor([[1.0, 2.0], [2.0, 0.0]])).pivots
+      Tensor([2, 2])
+    """
+    check_matrix(a, "lu_factor")
+    both, _, exchanged = _LU.apply(flat(a))
+    return LUFactor(unflat(both, a), (exchanged + 1).reshape((*a.shape[:-2], exchanged.shape[-1])))
+
+
+def lu_solve(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
+    """The solution of a @ x = b from what :func:`lu_factor` gave for a.
+
+    Args:
+      factors: shape (…, n, n).
+      pivots: shape (…, n), integers.
+      b: shape (…, n, m), with the same leading axes.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the dtypes do not.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> factors = linalg.lu_factor(Tensor([[0.0, 2.0], [1.0, 1.0]]))
+      >>> linalg.lu_solve(*factors, Tensor([[4.0], [3.0]]))
+      Tensor([[1.],
+              [2.]])
+    """
+    what = "lu_solve"
+    check_matrix(factors, what, square=True)
+    check_matrix(b, what)
+    if factors.shape[:-2] != b.shape[:-2] or factors.shape[-1] != b.shape[-2] or pivots.shape != factors.shape[:-1]:
+        raise ValueError(f"{what}: shapes {factors.shape}, {pivots.shape} and {b.shape} do not fit")
+    if not dtypes.is_int(pivots.dtype):
+        raise TypeError(f"{what}: pivots are integers, got a tensor of {pivots.dtype.name}")
+    many, right = flat(factors), flat(b)
+    count, n = many._ints()[:2]
+    if 0 in right._ints():
+        return b * 1
+    rows = numbers(n, b)
+    start = rows.reshape((1, -1)).expand(count, n).contiguous()
+
+    def step(order: Tensor, part: Any) -> tuple[Tensor, None]:
+        k, best = part
+        best = best.unsqueeze(1)
+        source = (rows == k).where(best, (rows == best).where(k.reshape((1, 1)), rows))
+        return order.gather(1, source), None
+
+    exchanged = (pivots.cast(dtypes.int32) - 1).reshape((count, n)).transpose(0, 1)
+    order, _ = scan(step, start, (rows, exchanged))
+    half = solved(many, _with_rows(right, order), False, unit=True)
+    return unflat(solved(many, half, True), b)

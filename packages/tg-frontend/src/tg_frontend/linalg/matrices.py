@@ -1,0 +1,82 @@
+"""What all decompositions share: what a matrix is, and many of them at once."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tg_dtype import dtypes
+
+from ..tensor import Tensor
+
+KINDS = (dtypes.float32, dtypes.float64)
+"""Of these dtypes matrices are decomposed, as LAPACK has it."""
+
+
+def check_matrix(x: Tensor, what: str, square: bool = False) -> None:
+    """Sees to it that the last two axes are those of a matrix of floats.
+
+    Raises:
+      ValueError: if there are fewer axes, or the matrix is to be square and is not.
+      TypeError: if it holds anything else than float32 or float64.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{what}: a tensor is wanted, got a {type(x).__name__}")
+    if x.ndim < 2:
+        raise ValueError(f"{what}: a tensor of shape {x.shape} is no matrix; the last two axes are those of one")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{what}: matrices of shape {x.shape[-2:]} are not square")
+    if x.dtype not in KINDS:
+        raise TypeError(f"{what}: matrices of {x.dtype.name}; float32 and float64 are decomposed")
+
+
+def flat(x: Tensor) -> Tensor:
+    """All matrices along one axis: shape (…, m, n) gives (count, m, n)."""
+    shape = x._ints()
+    return x.reshape((prod(shape[:-2]), *shape[-2:]))
+
+
+def unflat(x: Tensor, like: Tensor) -> Tensor:
+    """The leading axes of ``like`` in the place of the first."""
+    return x.reshape((*like.shape[:-2], *x.shape[1:]))
+
+
+def eye(n: int, like: Tensor) -> Tensor:
+    """The identity, as ``like`` in dtype and device."""
+    return Tensor.eye(n, dtype=like.dtype, device=like.device)
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """The transposes."""
+    return x.transpose(-2, -1)
+
+
+def numbers(n: int, like: Tensor) -> Tensor:
+    """0 to n - 1, on the device of ``like``."""
+    return Tensor.arange(n, dtype=dtypes.int32, device=like.device)
+
+
+def column(x: Tensor, k: Tensor) -> Tensor:
+    """Column ``k`` of each of (count, m, n): shape (count, m)."""
+    return x.index_select(2, k.reshape((1,))).squeeze(2)
+
+
+def row(x: Tensor, k: Tensor) -> Tensor:
+    """Row ``k`` of each of (count, m, n): shape (count, n)."""
+    return x.index_select(1, k.reshape((1,))).squeeze(1)
+
+
+def diagonal_of(x: Tensor) -> Tensor:
+    """The diagonals: shape (…, m, n) gives (…, min(m, n))."""
+    return x.diagonal(0, -2, -1)
+
+
+def lower(x: Tensor, diagonal: int = 0) -> Tensor:
+    """What is on and below a diagonal; zeros elsewhere, whatever is there."""
+    m, n = x._ints()[-2:]
+    return (numbers(m, x).reshape((-1, 1)) + diagonal >= numbers(n, x)).where(x, 0)
+
+
+def upper(x: Tensor, diagonal: int = 0) -> Tensor:
+    """What is on and above a diagonal; zeros elsewhere, whatever is there."""
+    m, n = x._ints()[-2:]
+    return (numbers(m, x).reshape((-1, 1)) + diagonal <= numbers(n, x)).where(x, 0)

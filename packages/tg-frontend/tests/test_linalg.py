@@ -1,0 +1,286 @@
+"""Linear algebra: values against numpy, errors bounded by the theory, gradients against differences, bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor, TinyJit, linalg
+
+Array = np.ndarray[Any, np.dtype[Any]]
+RNG = np.random.default_rng(20261124)
+EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
+LEADS = [(), (3,), (2, 1), (7,)]
+
+
+def some(*shape: int, dtype: str = "float64") -> Array:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def definite(*shape: int, dtype: str = "float64") -> Array:
+    a = some(*shape)
+    return np.asarray(a @ np.swapaxes(a, -1, -2) + np.eye(shape[-1])).astype(dtype)
+
+
+def size() -> int:
+    return int(RNG.integers(1, 14))
+
+
+def close(got: Tensor, want: Any, tolerance: float = 1e-9) -> None:
+    assert got.shape == np.shape(want)
+    np.testing.assert_allclose(got.numpy(), want, rtol=tolerance, atol=tolerance)
+
+
+def orthonormal(q: Array, eps: float) -> None:
+    """The columns are so, to a few bits for each."""
+    if q.size:
+        assert np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(q.shape[-1])).max() < 20 * q.shape[-2] * eps
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("lead", LEADS, ids=str)
+def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backend: str) -> None:
+    """Backward errors of c * n * eps * norm (Higham, "Accuracy and Stability of Numerical Algorithms", 2002)."""
+    eps, m, n = EPS[dtype], size(), size()
+    a, s = some(*lead, m, n, dtype=dtype), definite(*lead, n, n, dtype=dtype)
+    bound = 30 * max(m, n) * eps
+
+    def same(got: Array, want: Array) -> None:
+        assert np.abs(got - want).max(initial=0) <= bound * np.linalg.norm(want, axis=(-2, -1)).max(initial=0)
+
+    low = linalg.cholesky(Tensor(s)).numpy()
+    same(low @ np.swapaxes(low, -1, -2), s)
+    assert np.array_equal(low, np.tril(low))
+    p, left, right = (t.numpy() for t in linalg.lu(Tensor(a)))
+    same(p @ left @ right, a)
+    assert np.abs(left).max() <= 1 and np.array_equal(left, np.tril(left)) and np.array_equal(right, np.triu(right))
+    for mode in ("reduced", "complete"):
+        q, r = (t.numpy() for t in linalg.qr(Tensor(a), mode))
+        assert q.shape == (*lead, m, m if mode == "complete" else min(m, n)) and np.array_equal(r, np.triu(r))
+        same(q @ r, a)
+        orthonormal(q, eps)
+    values, vectors = (t.numpy() for t in linalg.eigh(Tensor(s)))
+    same(vectors * values[..., None, :] @ np.swapaxes(vectors, -1, -2), s)
+    orthonormal(vectors, eps)
+    for full in (False, True):
+        u, w, vh = (t.numpy() for t in linalg.svd(Tensor(a), full))
+        k = min(m, n)
+        same(u[..., :k] * w[..., None, :] @ vh[..., :k, :], a)
+        orthonormal(u, eps)
+        orthonormal(np.swapaxes(vh, -1, -2), eps)
+        assert u.shape[-1] == (m if full else k) and vh.shape[-2] == (n if full else k)
+        assert (np.diff(w, axis=-1) <= 0).all() and (w >= 0).all()
+
+
+SPECTRA: dict[str, Callable[[int], Array]] = {
+    "repeated": lambda n: np.r_[np.ones(n // 2), 2 * np.ones(n - n // 2)],
+    "graded": lambda n: 10.0 ** -np.arange(n),
+    "of little rank": lambda n: np.r_[np.ones(3), np.zeros(n - 3)],
+    "zero": np.zeros,
+    "huge": lambda n: 1e150 * np.arange(n),
+    "tiny": lambda n: 1e-150 * np.arange(n),
+    "of both signs": lambda n: np.arange(n) - n / 2,
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_hard_spectra(name: str) -> None:
+    n = 23
+    q, _ = np.linalg.qr(some(n, n))
+    want = SPECTRA[name](n)
+    a = (q * want) @ q.T
+    a = (a + a.T) / 2
+    bound = 100 * EPS["float64"] * max(np.abs(want).max(), 1e-300)
+    values, vectors = (t.numpy() for t in linalg.eigh(Tensor(a)))
+    assert np.abs(values - np.sort(want)).max() < bound and np.abs(vectors * values @ vectors.T - a).max() < bound
+    orthonormal(vectors, EPS["float64"])
+    u, w, vh = (t.numpy() for t in linalg.svd(Tensor(a)))
+    assert np.abs(w - np.sort(np.abs(want))[::-1]).max() < bound and np.abs(u * w @ vh - a).max() < bound
+    orthonormal(u, EPS["float64"])
+    orthonormal(vh.T, EPS["float64"])
+    q, r = (t.numpy() for t in linalg.qr(Tensor(a)))
+    assert np.abs(q @ r - a).max() < bound
+    orthonormal(q, EPS["float64"])
+
+
+@pytest.mark.parametrize("lead", LEADS, ids=str)
+def test_systems_of_equations(lead: tuple[int, ...], backend: str) -> None:
+    n, m = size(), size()
+    a, b = some(*lead, n, n) + 3 * np.eye(n), some(*lead, n, m)
+    x = np.linalg.solve(a, b)
+    close(linalg.solve(Tensor(a), Tensor(b)), x)
+    close(linalg.solve(Tensor(a), Tensor(np.swapaxes(b, -1, -2).copy()), left=False),
+          np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), b), -1, -2))  # fmt: skip
+    close(linalg.solve(Tensor(a), Tensor(b[..., 0])), x[..., 0])
+    close(linalg.lu_solve(*linalg.lu_factor(Tensor(a)), Tensor(b)), x)
+    close(linalg.inv(Tensor(a)), np.linalg.inv(a))
+    sign, magnitude = np.linalg.slogdet(a)
+    got = linalg.slogdet(Tensor(a))
+    close(got.sign, sign)
+    close(got.logabsdet, magnitude)
+    close(linalg.det(Tensor(a)), np.linalg.det(a))
+    s = definite(*lead, n, n)
+    low = linalg.cholesky(Tensor(s))
+    close(linalg.cholesky_solve(Tensor(b), low), np.linalg.solve(s, b), 1e-6)
+    close(linalg.cholesky_inverse(low), np.linalg.inv(s), 1e-6)
+    for upper in (False, True):
+        t = np.triu(a) if upper else np.tril(a)
+        close(linalg.solve_triangular(Tensor(a), Tensor(b), upper=upper), np.linalg.solve(t, b))
+        unit = t - np.eye(n) * t + np.eye(n)
+        close(linalg.solve_triangular(Tensor(a), Tensor(b), upper=upper, unitriangular=True),
+              np.linalg.solve(unit, b), 1e-6)  # fmt: skip
+
+
+def test_inverses_of_as_many_matrices_as_rows() -> None:
+    """(n, n, n): the identity is no stack of right sides."""
+    a = some(6, 6, 6) + 3 * np.eye(6)
+    close(linalg.inv(Tensor(a)), np.linalg.inv(a))
+
+
+@pytest.mark.parametrize("shape", [(11, 5), (5, 11), (6, 6), (2, 7, 3)], ids=str)
+def test_what_is_made_of_singular_values(shape: tuple[int, ...]) -> None:
+    a = some(*shape)
+    close(linalg.pinv(Tensor(a)), np.linalg.pinv(a))
+    close(linalg.svdvals(Tensor(a)), np.linalg.svd(a, compute_uv=False))
+    close(linalg.cond(Tensor(a)), np.linalg.cond(a), 1e-7)
+    thin = a[..., :1] @ some(*shape[:-2], 1, shape[-1])
+    assert linalg.matrix_rank(Tensor(thin)).numpy().tolist() == np.linalg.matrix_rank(thin).tolist()
+    close(linalg.pinv(Tensor(thin)), np.linalg.pinv(thin))
+    b = some(*shape[:-1], 2)
+    found = linalg.lstsq(Tensor(a), Tensor(b))
+    close(found.solution, np.linalg.pinv(a) @ b)
+    assert found.rank.numpy().tolist() == np.linalg.matrix_rank(a).tolist()
+
+
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, inf, -inf])
+def test_norms_of_matrices(order: Any) -> None:
+    a = some(2, 5, 7)
+    close(linalg.matrix_norm(Tensor(a), order), np.linalg.norm(a, order, axis=(1, 2)))
+    close(linalg.norm(Tensor(a), order, (0, 2), keepdim=True), np.linalg.norm(a, order, axis=(0, 2), keepdims=True))
+
+
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, inf, -inf])
+def test_norms_of_vectors(order: float) -> None:
+    a = some(3, 5)
+    close(linalg.vector_norm(Tensor(a), order, 1), np.linalg.norm(a, order, axis=1))
+    close(linalg.vector_norm(Tensor(a), order), np.linalg.norm(a.ravel(), order))
+
+
+def test_powers_and_exponentials() -> None:
+    a = some(2, 5, 5) + 2 * np.eye(5)
+    for n in (-3, -1, 0, 1, 2, 5):
+        close(linalg.matrix_power(Tensor(a), n), np.linalg.matrix_power(a, n), 1e-7)
+    for scale in (0.0, 1e-3, 1.0, 10.0):
+        values, vectors = np.linalg.eigh(definite(5, 5))
+        want = vectors * np.exp(values * scale / 10) @ vectors.T
+        got = linalg.matrix_exp(Tensor(vectors * values @ vectors.T * (scale / 10))).numpy()
+        assert np.abs(got - want).max() < 1e-12 * np.abs(want).max()
+    chain = [some(3, 9), some(9, 2), some(2, 8), some(8)]
+    close(linalg.multi_dot([Tensor(one) for one in chain]), np.linalg.multi_dot(chain))
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
+    "cholesky": (lambda a: linalg.cholesky(a @ a.T + Tensor.eye(4, dtype=a.dtype)), lambda: some(4, 4)),
+    "inv": (linalg.inv, lambda: some(4, 4) + 3 * np.eye(4)),
+    "det": (linalg.det, lambda: some(4, 4)),
+    "slogdet": (lambda a: linalg.slogdet(a).logabsdet, lambda: some(3, 3) + 3 * np.eye(3)),
+    "lu": (lambda a: linalg.lu(a).L @ linalg.lu(a).U**2, lambda: some(4, 4)),
+    "qr": (lambda a: linalg.qr(a).Q + linalg.qr(a).R.sum(), lambda: some(5, 3)),
+    "qr wide": (lambda a: linalg.qr(a).R, lambda: some(3, 5)),
+    "eigh": (lambda a: linalg.eigh(a + a.T).eigenvectors ** 2 * linalg.eigh(a + a.T).eigenvalues, lambda: some(4, 4)),
+    "svd": (lambda a: linalg.svd(a, False).U ** 2 * linalg.svd(a, False).S, lambda: some(5, 3)),
+    "pinv": (linalg.pinv, lambda: some(5, 3)),
+    "matrix_exp": (linalg.matrix_exp, lambda: some(4, 4) * 3),
+    "triangular": (lambda a: linalg.solve_triangular(a, a @ a, upper=True), lambda: some(4, 4) + 3 * np.eye(4)),
+    "nuclear": (lambda a: linalg.matrix_norm(a, "nuc"), lambda: some(3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_to_second_order(name: str) -> None:
+    """Along a direction, against differences of what is one order less."""
+    f, draw = FUNCTIONS[name]
+    a = draw()
+    weights: list[Array] = []
+
+    def value(x: Tensor) -> Tensor:
+        out = f(x)
+        if not weights:
+            weights.append(some(*out.shape))
+        total: Tensor = (out * Tensor(weights[0])).sum()
+        return total
+
+    def slope(at: Array) -> tuple[float, Array]:
+        x = Tensor(at, requires_grad=True)
+        total = value(x)
+        (grad,) = Tensor.gradient(total, x)
+        return total.item(), grad.numpy()
+
+    direction, h = some(*a.shape), 1e-5
+    _, grad = slope(a)
+    above, below = slope(a + h * direction), slope(a - h * direction)
+    first = (above[0] - below[0]) / (2 * h)
+    np.testing.assert_allclose((grad * direction).sum(), first, rtol=1e-5, atol=1e-6)
+    x = Tensor(a, requires_grad=True)
+    (once,) = Tensor.gradient(value(x), x)
+    (twice,) = Tensor.gradient((once * Tensor(direction)).sum(), x)
+    want = (above[1] - below[1]) / (2 * h)
+    np.testing.assert_allclose(twice.numpy(), want, rtol=1e-4, atol=1e-4 * max(1.0, np.abs(want).max()))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0, 0), (0, 3, 3), (4, 0), (0, 4), (2, 4, 0)], ids=str)
+def test_empty_matrices(shape: tuple[int, ...]) -> None:
+    x, (m, n) = Tensor.zeros(*shape), shape[-2:]
+    k = min(m, n)
+    assert [t.shape[-2:] for t in linalg.qr(x)] == [(m, k), (k, n)]
+    assert linalg.svdvals(x).shape == (*shape[:-2], k) and linalg.pinv(x).shape == (*shape[:-2], n, m)
+    if m == n:
+        for f in (linalg.inv, linalg.cholesky, linalg.matrix_exp):
+            assert f(x).shape == shape
+        assert linalg.det(x).tolist() == np.linalg.det(np.zeros(shape)).tolist()
+
+
+def test_what_is_singular_says_so() -> None:
+    assert not np.isfinite(linalg.inv(Tensor.ones(3, 3)).numpy()).all()
+    assert linalg.slogdet(Tensor.ones(3, 3)).logabsdet.item() == -inf and linalg.det(Tensor.ones(3, 3)).item() == 0
+    assert np.isnan(linalg.cholesky(Tensor([[1.0, 2.0], [2.0, 1.0]])).numpy()).any()
+
+
+def test_in_a_record() -> None:
+    solve = TinyJit(lambda a, b: linalg.solve(a, b).realize())
+    largest = TinyJit(lambda a: linalg.svdvals(a).realize())
+    for _ in range(4):
+        a, b = some(9, 9) + 4 * np.eye(9), some(9, 2)
+        close(solve(Tensor(a), Tensor(b)), np.linalg.solve(a, b))
+        close(largest(Tensor(a)), np.linalg.svd(a, compute_uv=False))
+
+
+BAD: list[tuple[type[Exception], str, Callable[[], Any]]] = [
+    (ValueError, "inv: matrices of shape .* are not square", lambda: linalg.inv(Tensor.ones(2, 3))),
+    (ValueError, "cholesky: .* no matrix", lambda: linalg.cholesky(Tensor.ones(3))),
+    (TypeError, "qr: matrices of float16; float32 and float64", lambda: linalg.qr(Tensor.ones(2, 2).half())),
+    (TypeError, "det: matrices of int", lambda: linalg.det(Tensor([[1, 2], [3, 4]]))),
+    (ValueError, "qr: mode 'full'", lambda: linalg.qr(Tensor.ones(2, 2), "full")),
+    (ValueError, "eigh: UPLO 'X'", lambda: linalg.eigh(Tensor.ones(2, 2), "X")),
+    (ValueError, "solve: a matrix of shape", lambda: linalg.solve(Tensor.ones(2, 2), Tensor.ones(3, 1))),
+    (TypeError, "solve: .*float32 and .*float64",
+     lambda: linalg.solve(Tensor.ones(2, 2), Tensor.ones(2, 1, dtype="float64"))),
+    (ValueError, "solve: shapes .* do not broadcast", lambda: linalg.solve(Tensor.ones(2, 3, 3), Tensor.ones(5, 3, 1))),
+    (TypeError, "matrix_power: n is an integer", lambda: linalg.matrix_power(Tensor.eye(2), 1.5)),  # type: ignore[arg-type]
+    (ValueError, "multi_dot: two tensors or more", lambda: linalg.multi_dot([Tensor.ones(2, 2)])),
+    (ValueError, "multi_dot: shapes", lambda: linalg.multi_dot([Tensor.ones(2, 2), Tensor.ones(3, 2)])),
+    (ValueError, "matrix_norm: ord 'max'", lambda: linalg.matrix_norm(Tensor.ones(2, 2), "max")),
+    (TypeError, "vector_norm: floats are wanted", lambda: linalg.vector_norm(Tensor([1, 2]))),
+    (ValueError, "lstsq: a matrix of shape", lambda: linalg.lstsq(Tensor.ones(3, 2), Tensor.ones(2, 1))),
+    (ValueError, "tensorinv: shape", lambda: linalg.tensorinv(Tensor.ones(2, 3, 4))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "match", "bad"), BAD)
+def test_what_is_wrong_is_named(kind: type[Exception], match: str, bad: Callable[[], Any]) -> None:
+    with pytest.raises(kind, match=match):
+        bad()
