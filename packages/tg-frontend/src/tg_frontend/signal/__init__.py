@@ -1,0 +1,5 @@
+"""Windows of signals."""
+
+from . import windows
+
+__all__ = ["windows"]
