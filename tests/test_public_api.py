@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
-MODULES = ("tinytg", "tinytg.nn", "tinytg.nn.optim", "tinytg.nn.lr_scheduler", "tinytg.nn.state")
+MODULES = (
+    "tinytg", "tinytg.nn", "tinytg.nn.functional", "tinytg.nn.optim", "tinytg.nn.lr_scheduler", "tinytg.nn.state",
+    "tinytg.linalg", "tinytg.special", "tinytg.signal.windows",
+)  # fmt: skip
 FILE = Path(__file__).parent / "data" / "public_api.txt"
 
 

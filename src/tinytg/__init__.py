@@ -34,10 +34,11 @@ from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
 
-from . import nn
+from . import linalg, nn, signal, special
 
 __all__ = [
     "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "associative_scan", "cond",
-    "detect_anomaly", "dtypes", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "nn", "scan",
-    "set_detect_anomaly", "set_printoptions", "value_and_grad", "vjp", "vmap", "while_loop",
+    "detect_anomaly", "dtypes", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linalg", "nn",
+    "scan", "set_detect_anomaly", "set_printoptions", "signal", "special", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tg_frontend
-from tg_frontend import Tensor, nn
+from tg_frontend import Tensor, linalg, nn, signal, special
 from tg_frontend.keywords import other_names
 
 SECTIONS = {"Args", "Attributes", "Example", "Raises", "Returns", "Yields"}
@@ -34,7 +34,8 @@ def names_of(module: Any) -> list[str]:
 
 def public() -> Iterator[tuple[str, Any]]:
     """Every public name with what it stands for: functions, classes, and the methods that a class defines itself."""
-    for module in (tg_frontend, nn, nn.optim, nn.lr_scheduler, nn.state):
+    inner = (nn.functional, nn.optim, nn.lr_scheduler, nn.state, signal.windows)
+    for module in (tg_frontend, linalg, nn, special, *inner):
         for name in names_of(module):
             thing = getattr(module, name)
             if inspect.ismodule(thing) or name in ("JIT", "JitError", "Tensor"):
@@ -96,7 +97,7 @@ def test_every_docstring_has_one_form(source: Path) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("room", ["array", "interchange", "ops"])
+@pytest.mark.parametrize("room", ["array", "interchange", "ops", "special"])
 def test_functions_that_other_modules_may_use_say_what_they_do(source: Path, room: str) -> None:
     silent = [
         f"{path.name}: {node.name}"

@@ -20,6 +20,12 @@ SETTINGS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "MaxPool2d": ((2, 1, 1), {}), "AvgPool2d": ((2, 1, 1, True, False), {}),
     "HuberLoss": ((), {"reduction": "sum", "delta": 0.5}), "KLDivLoss": ((), {"reduction": "batchmean"}),
     "MultiMarginLoss": ((2, 0.5), {}),
+    **{f"Adaptive{kind}Pool{n}d": ((2,), {}) for kind in ("Avg", "Max") for n in (1, 2, 3)},
+    **{f"{kind}Pool{n}d": ((2,), {}) for kind in ("Avg", "Max") for n in (1, 3)},
+    **{f"LPPool{n}d": ((3, 2), {}) for n in (1, 2, 3)}, **{f"MaxUnpool{n}d": ((2,), {}) for n in (1, 2, 3)},
+    "ChannelShuffle": ((2,), {}), "PixelShuffle": ((2,), {}), "PixelUnshuffle": ((1,), {}), "Fold": (((5, 7), 2), {}),
+    "Unfold": ((2,), {}), "LocalResponseNorm": ((3,), {}), "Upsample": ((), {"scale_factor": 2}),
+    "UpsamplingNearest2d": ((), {"scale_factor": 2}), "UpsamplingBilinear2d": ((), {"scale_factor": 2}),
     "CrossEntropyLoss": ((), {"label_smoothing": 0.1}), "TripletMarginLoss": ((0.5,), {}), "Hardtanh": ((-2, 2), {}),
 }  # fmt: skip
 RNG = np.random.default_rng(3)
@@ -33,13 +39,27 @@ SIGNS = np.array([1, -1, -1, 1])
 def operands(name: str) -> list[np.ndarray[Any, Any]]:
     if name in ("NLLLoss", "CrossEntropyLoss", "MultiMarginLoss"):
         return [X, CLASSES]
-    if name.endswith("Pool2d"):
+    if name == "MultiLabelMarginLoss":
+        return [X, np.where(Y < 0.8, np.argsort(Z), -1)]
+    if name == "CTCLoss":
+        steps = np.log(X.reshape(4, 3, 5) / X.reshape(4, 3, 5).sum(-1, keepdims=True))
+        return [steps, np.array([[1, 2], [3, 3], [4, 1]]), np.array([4, 4, 3]), np.array([2, 1, 2])]
+    if "Unpool" in name:
+        x = X[:1].reshape(1, 1, *(1,) * (int(name[-2]) - 1), 15)
+        return [x, np.arange(0, 30, 2).reshape(x.shape)]
+    if name.endswith(("Pool1d", "Dropout1d")):
+        return [X.reshape(1, 4, 15)]
+    if name.endswith(("Pool3d", "Dropout3d")):
+        return [X.reshape(1, 2, 2, 3, 5)]
+    if name == "Fold":
+        return [np.resize(X, (1, 8, 24))]
+    if name.endswith(("Pool2d", "Dropout2d", "Shuffle", "shuffle", "Norm", "Unfold", "2d")) or name == "Upsample":
         return [X.reshape(1, 4, 3, 5)]
     if name == "CosineEmbeddingLoss":
         return [X, Y, SIGNS]
     if name == "HingeEmbeddingLoss":
         return [X, np.where(Y > 0.5, 1, -1)]
-    if name in ("GaussianNLLLoss", "MarginRankingLoss", "TripletMarginLoss"):
+    if name in ("GaussianNLLLoss", "MarginRankingLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss"):
         return [X, Y, Z]
     return [X, Y] if "Loss" in name or name in ("CosineSimilarity", "PairwiseDistance") else [X]
 
@@ -58,7 +78,8 @@ def test_a_layer_calls_its_method_and_says_what_it_was_made_with(name: str) -> N
     args, kwargs = SETTINGS.get(name, ((), {}))
     layer = KINDS[name](*args, **kwargs)
     tensors = [Tensor(x) for x in operands(name)]
-    want = KINDS[name]._method(*tensors, **layer.settings)
+    out_of = {"training": False} if "training" in inspect.signature(KINDS[name]._method).parameters else {}
+    want = KINDS[name]._method(*tensors, **layer.settings, **out_of)
     np.testing.assert_array_equal(layer(*tensors).numpy(), want.numpy())
     assert repr(layer).startswith(f"{name}(") and all(f"{key}=" in repr(layer) for key in layer.settings)
     assert nn.state.get_state_dict(layer) == {}

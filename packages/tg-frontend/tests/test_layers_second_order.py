@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,11 +92,55 @@ ROWS: dict[str, Row] = {
     "GaussianNLLLoss": (nn.GaussianNLLLoss, [normal(5, 3), normal(5, 3), between(5, 3)]),
     "KLDivLoss": (lambda: nn.KLDivLoss(reduction="batchmean"), [normal(5, 3), between(5, 3)]),
     "MultiLabelSoftMarginLoss": (nn.MultiLabelSoftMarginLoss, [normal(5, 3), between(5, 3)]),
+    "MultiLabelMarginLoss": (nn.MultiLabelMarginLoss, [normal(2, 5), np.array([[3, 0, -1, 1, 2], [1, 4, 2, -1, 0]])]),
+    "TripletMarginWithDistanceLoss": (nn.TripletMarginWithDistanceLoss, [normal(3, 5), normal(3, 5), normal(3, 5)]),
+    "CTCLoss": (nn.CTCLoss, [normal(5, 2, 4), np.array([[1, 1], [2, 3]]), np.array([5, 4]), np.array([2, 1])]),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(3), [normal(2, 3, 5)]),
+    "Conv3d": (lambda: nn.Conv3d(2, 3, 2, padding=1), [normal(1, 2, 3, 2, 3)]),
+    "ConvTranspose3d": (lambda: nn.ConvTranspose3d(2, 3, 2, stride=2), [normal(1, 2, 2, 1, 3)]),
+    "Bilinear": (lambda: nn.Bilinear(3, 5, 2), [normal(4, 3), normal(4, 5)]),
+    "PReLU": (lambda: nn.PReLU(5), [normal(*EXTENTS)]),
+    "EmbeddingBag": (lambda: nn.EmbeddingBag(7, 3), [classes(7, 4, 5)]),
+    "EmbeddingBag of maxima": (lambda: nn.EmbeddingBag(7, 3, mode="max"), [classes(7, 4, 5)]),
+    "MultiheadAttention": (lambda: nn.MultiheadAttention(6, 3), [normal(3, 2, 6), normal(5, 2, 6), normal(5, 2, 6)]),
+    "MultiheadAttention of other widths": (
+        lambda: nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True, kdim=3, vdim=5),
+        [normal(3, 2, 6), normal(5, 2, 3), normal(5, 2, 5)]),
+    "TransformerEncoderLayer": (lambda: nn.TransformerEncoderLayer(6, 2, 5, activation="gelu"), [normal(3, 2, 6)]),
+    "TransformerDecoderLayer": (
+        lambda: nn.TransformerDecoderLayer(6, 2, 5, norm_first=True), [normal(3, 2, 6), normal(4, 2, 6)]),
+    "TransformerEncoder": (
+        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 3, 0.0), 2), [normal(3, 1, 4)]),
+    "TransformerDecoder": (
+        lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 3, 0.0), 2), [normal(3, 1, 4), normal(2, 1, 4)]),
+    "Transformer": (lambda: nn.Transformer(4, 2, 1, 1, 3, 0.0), [normal(3, 1, 4), normal(2, 1, 4)]),
+    **{f"Adaptive{kind}Pool{n}d": (partial(getattr(nn, f"Adaptive{kind}Pool{n}d"), 2), [normal(2, 2, *(3, 5, 4)[:n])])
+       for kind in ("Avg", "Max") for n in (1, 2, 3)},
+    **{f"{kind}Pool{n}d": (partial(getattr(nn, f"{kind}Pool{n}d"), 2), [normal(2, 2, *(4, 5, 3)[:n])])
+       for kind in ("Avg", "Max") for n in (1, 3)},
+    **{f"LPPool{n}d": (partial(getattr(nn, f"LPPool{n}d"), 3, 2), [between(2, 2, *(4, 5, 3)[:n])]) for n in (1, 2, 3)},
+    "MaxUnpool1d": (lambda: nn.MaxUnpool1d(2), [normal(1, 1, 3), np.array([[[0, 3, 5]]])]),
+    "MaxUnpool2d": (lambda: nn.MaxUnpool2d(2), [normal(1, 1, 1, 3), np.array([[[[0, 9, 5]]]])]),
+    "MaxUnpool3d": (lambda: nn.MaxUnpool3d(2), [normal(1, 1, 1, 1, 3), np.array([[[[[0, 19, 5]]]]])]),
+    "ChannelShuffle": (lambda: nn.ChannelShuffle(2), [normal(1, 6, 3, 2)]),
+    "PixelShuffle": (lambda: nn.PixelShuffle(2), [normal(1, 8, 3, 2)]),
+    "PixelUnshuffle": (lambda: nn.PixelUnshuffle(2), [normal(1, 3, 4, 6)]),
+    "Fold": (lambda: nn.Fold((4, 5), 2), [normal(2, 8, 12)]), "Unfold": (lambda: nn.Unfold(2), [normal(2, 3, 4, 5)]),
+    "LocalResponseNorm": (lambda: nn.LocalResponseNorm(3, 0.5), [normal(2, 5, 3)]),
+    "Softmax2d": (nn.Softmax2d, [normal(2, 3, 4, 5)]), "Dropout2d": (nn.Dropout2d, [normal(2, 3, 4, 5)]),
+    "Dropout3d": (nn.Dropout3d, [normal(2, 3, 2, 3, 2)]),
+    "Upsample": (lambda: nn.Upsample(scale_factor=2, mode="bilinear"), [normal(1, 2, 3, 4)]),
+    "UpsamplingNearest2d": (lambda: nn.UpsamplingNearest2d(scale_factor=2), [normal(1, 2, 3, 4)]),
+    "UpsamplingBilinear2d": (lambda: nn.UpsamplingBilinear2d(scale_factor=2), [normal(1, 2, 3, 4)]),
+    **{f"{kind}Pad{n}d": (partial(getattr(nn, f"{kind}Pad{n}d"), 1), [normal(1, 2, *(4, 3, 2)[:n])])
+       for kind in ("Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)},
+    **{f"ConstantPad{n}d": (partial(getattr(nn, f"ConstantPad{n}d"), 1, 2.5), [normal(1, 2, *(4, 3, 2)[:n])])
+       for n in (1, 2, 3)},
 }  # fmt: skip
 """Layers that need settings or operands of their own; others get one operand, losses two."""
 
-HOLDERS = {"ModuleDict", "ModuleList"}
-"""Classes that compute nothing."""
+HOLDERS = {"Module", "ModuleDict", "ModuleList"}
+"""Classes that compute nothing of their own."""
 
 KINDS = [name for name in nn.__all__ if inspect.isclass(getattr(nn, name)) and name not in HOLDERS]
 

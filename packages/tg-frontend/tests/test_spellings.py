@@ -182,6 +182,7 @@ def test_interpolation_by_a_factor(backend: str) -> None:
     assert x.interpolate(scale_factor=2, mode="nearest").tolist() == [[[1, 1, 3, 3, 2, 2]]]
     assert x.interpolate(scale_factor=2).tolist() == [[[1, 1.5, 2.5, 2.75, 2.25, 2]]]
     assert x.interpolate(size=5, align_corners=True).tolist() == [[[1, 2, 3, 2.5, 2]]]
+    assert x.interpolate(scale_factor=1.2).tolist() == x.tolist()  # an axis that keeps its length is left as it is
     image = Tensor(np.arange(4.0, dtype=np.float32).reshape(1, 1, 2, 2))
     assert image.interpolate(scale_factor=2, mode="bilinear")[0, 0, 0].tolist() == [0, 0.25, 0.75, 1]
     assert Tensor([[[0, 10]]], dtype="uint8").interpolate(3).tolist() == [[[0, 5, 10]]]

@@ -30,7 +30,7 @@ IMAGE = RNG.uniform(-1, 1, (2, 3, 9, 8)).astype(np.float32)
 Case = tuple[str, Callable[..., Any]]
 
 ALIKE = (
-    "erfc expm1 log1p "
+    "erfc expm1 log1p lgamma digamma erfinv i0 "
     "abs acos acosh asin asinh atan atanh ceil celu cos cosh elu erf exp exp2 floor gelu hardsigmoid hardswish "
     "hardtanh isfinite isinf isnan leaky_relu log log10 log2 logical_not logsigmoid mish neg quick_gelu "
     "reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh softplus softsign sqrt square swish tan "
@@ -45,6 +45,7 @@ ALIKE = (
 ).split()
 BINARY = (
     "atan2 divmod floor_divide remainder lt gt le ge logical_and logical_or logical_xor fmax fmin heaviside hypot "
+    "igamma igammac "
     "xlogy float_power ldexp expand_as view_as reshape_as type_as hstack vstack dstack column_stack block_diag inner "
     "kron l1_loss mse_loss huber_loss smooth_l1_loss poisson_nll_loss kl_div hinge_embedding_loss soft_margin_loss "
     "multilabel_soft_margin_loss cosine_similarity pairwise_distance cdist dist logaddexp2 broadcast_tensors "
@@ -101,6 +102,44 @@ CASES |= {
     "triu_indices": ("x", lambda x: Tensor.triu_indices(x.shape[1]).sum() + x),
     "randint_like": ("x", lambda x: x.randint_like(0, 3) < 9),
     "bernoulli": ("x", lambda x: x.bernoulli(0.5) < 9),
+    "exponential": ("x", lambda x: x.exponential() >= 0),
+    "cauchy": ("x", lambda x: x.cauchy() < 1e9),
+    "geometric": ("x", lambda x: x.geometric(0.5) >= 1),
+    "log_normal": ("x", lambda x: x.log_normal() >= 0),
+    "exponential_": ("x", lambda x: (x + 0).contiguous().exponential_() >= 0),
+    "cauchy_": ("x", lambda x: (x + 0).contiguous().cauchy_() < 1e9),
+    "geometric_": ("x", lambda x: (x + 0).contiguous().geometric_(0.5) >= 1),
+    "log_normal_": ("x", lambda x: (x + 0).contiguous().log_normal_() >= 0),
+    "normal_": ("x", lambda x: (x + 0).contiguous().normal_() < 99),
+    "uniform_": ("x", lambda x: (x + 0).contiguous().uniform_() < 2),
+    "bernoulli_": ("x", lambda x: (x + 0).contiguous().bernoulli_() < 9),
+    "random_": ("x", lambda x: (x + 0).contiguous().random_(3) < 9),
+    "hann_window": ("x", lambda x: Tensor.hann_window(x.shape[1]) + x[0]),
+    "hamming_window": ("x", lambda x: Tensor.hamming_window(x.shape[1]) + x[0]),
+    "blackman_window": ("x", lambda x: Tensor.blackman_window(x.shape[1]) + x[0]),
+    "bartlett_window": ("x", lambda x: Tensor.bartlett_window(x.shape[1]) + x[0]),
+    "kaiser_window": ("x", lambda x: Tensor.kaiser_window(x.shape[1]) + x[0]),
+    "diagonal_copy": ("s", lambda s: s.diagonal_copy()),
+    "expand_copy": ("x", lambda x: x.unsqueeze(0).expand_copy(3, -1, -1)),
+    "narrow_copy": ("x", lambda x: x.narrow_copy(1, 0, 2)),
+    "permute_copy": ("x", lambda x: x.permute_copy(1, 0)),
+    "squeeze_copy": ("x", lambda x: x.squeeze_copy()),
+    "t_copy": ("x", lambda x: x.t_copy()),
+    "transpose_copy": ("x", lambda x: x.transpose_copy(0, 1)),
+    "unfold_copy": ("x", lambda x: x.unfold_copy(1, 2, 1)),
+    "unsqueeze_copy": ("x", lambda x: x.unsqueeze_copy(0)),
+    "view_copy": ("x", lambda x: x.view_copy(2, 2, -1)),
+    "unbind_copy": ("x", lambda x: x.unbind_copy(0)),
+    "split_with_sizes_copy": ("x", lambda x: x.split_with_sizes_copy([1, 3])),
+    "as_strided": ("x", lambda x: x.as_strided((2, 3), (1, 1))),
+    "as_strided_scatter": ("x", lambda x: x.as_strided_scatter(Tensor.ones(2), (2,), (2,))),
+    "fill": ("x", lambda x: x.fill(2.0) + x),
+    "fill_": ("x", lambda x: (x + 0).contiguous().fill_(2.0)),
+    "zero_": ("x", lambda x: (x + 0).contiguous().zero_()),
+    "nonzero_static": ("x", lambda x: x.nonzero_static(size=3)),
+    "nextafter": ("xy", lambda x, y: x.nextafter(y)),
+    "rsub": ("xy", lambda x, y: x.rsub(y)),
+    "sum_to_size": ("x", lambda x: x.sum_to_size(4, 1)),
     "embedding": ("x", lambda x: x.embedding(Tensor([[1, 0], [-1, 1]]))),
     "numel": ("x", lambda x: Tensor(x.numel()) + 0),
     "nbytes": ("x", lambda x: Tensor(x.nbytes()) + 0),
@@ -223,6 +262,17 @@ CASES |= {
     "conv_transpose2d": ("m", lambda m: m.conv_transpose2d(Tensor.ones(3, 2, 2, 2))),
     "max_pool2d": ("m", lambda m: m.max_pool2d(2)),
     "avg_pool2d": ("m", lambda m: m.avg_pool2d(2)),
+    "conv1d": ("m", lambda m: m[:, 0].conv1d(Tensor.ones(2, m.shape[2], 3))),
+    "conv1d of a batch": ("m", lambda m: m[:, 0].transpose(0, 1).conv1d(Tensor.ones(4, 2, 3))),
+    "conv_transpose1d": ("m", lambda m: m[:, 0].transpose(0, 1).conv_transpose1d(Tensor.ones(2, 2, 2))),
+    "max_pool1d": ("m", lambda m: m[:, 0].max_pool1d(2)),
+    "avg_pool1d": ("m", lambda m: m[:, 0].avg_pool1d(2)),
+    "max_unpool1d": ("m", lambda m: m[:, 0].max_unpool1d(m[:, 0].cast("int32") * 0, 2)),
+    "conv3d": ("m", lambda m: m.unsqueeze(1).conv3d(Tensor.ones(2, 1, 2, 2, 2))),
+    "conv_transpose3d": ("m", lambda m: m.unsqueeze(1).conv_transpose3d(Tensor.ones(1, 2, 2, 2, 2))),
+    "max_pool3d": ("m", lambda m: m.unsqueeze(0).max_pool3d(2)),
+    "avg_pool3d": ("m", lambda m: m.unsqueeze(0).avg_pool3d(2)),
+    "max_unpool3d": ("m", lambda m: m.unsqueeze(0).max_unpool3d(m.unsqueeze(0).cast("int32") * 0, 2)),
     "max_unpool2d": ("m", lambda m: m.max_unpool2d(m.cast("int32") * 0, 2)),
     "interpolate": ("m", lambda m: m.interpolate((4, 4))),
     "interpolate of a batch": ("m", lambda m: m.transpose(0, 2).interpolate((5, 3), mode="bilinear")),
@@ -238,6 +288,8 @@ CASES |= {
     "dot": ("xy", lambda x, y: x[0].dot(y[0])),
     "addcmul": ("xy", lambda x, y: x.addcmul(y, x)),
     "addcdiv": ("xy", lambda x, y: x.addcdiv(y, x)),
+    "polygamma": ("x", lambda x: x.polygamma(2)),
+    "mvlgamma": ("x", lambda x: (x + 1).mvlgamma(2)),
     "threshold": ("x", lambda x: x.threshold(0.5, 2.0)),
     "prelu": ("x", lambda x: x.prelu(Tensor([0.25]))),
     "movedim": ("x", lambda x: x.movedim(0, 1)),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .table import Call, Pool, row
+from .table import Array, Call, Pool, row
 
 
 def _created(name: str, draw: Callable[[Pool], Call]) -> None:
@@ -25,3 +25,18 @@ _created("arange", lambda pool: Call(
     "arange", (pool.pick.randint(-5, 5), pool.pick.randint(6, 20), pool.pick.randint(1, 3)), {}, np.arange
 ))  # fmt: skip
 _created("linspace", lambda pool: Call("linspace", (-1, 3, 2 ** pool.pick.randint(0, 3) + 1), {}, np.linspace))
+
+
+def _window(name: str, reference: Callable[..., Array], **more: float) -> None:
+    def draw(pool: Pool, i: int) -> Call:
+        return Call(name, (pool.pick.randint(0, 9),), {"periodic": False, **more},
+                    lambda n, periodic, **more: reference(n, *more.values()))  # fmt: skip
+
+    row(name, draw)
+
+
+_window("bartlett_window", np.bartlett)
+_window("blackman_window", np.blackman)
+_window("hamming_window", np.hamming)
+_window("hann_window", np.hanning)
+_window("kaiser_window", np.kaiser, beta=3.0)

@@ -130,12 +130,18 @@ NOT_A_COMPUTATION = frozenset(
     "gradient is_floating_point is_realized item lazydata manual_seed nbytes ndim no_grad numel numpy realize replace "
     "requires_grad requires_grad_ schedule schedule_with_vars sequential shape size to to_ tolist train training "
     "retain_grad register_hook enable_grad set_grad_enabled set_rng_state get_rng_state allclose backward_ "
-    "device_ type mT coalesce indices is_coalesced is_sparse to_dense values equal new_empty".split()
+    "device_ type mT coalesce indices is_coalesced is_sparse to_dense values equal new_empty fill_ zero_ "
+    "nextafter".split()
 )
-"""Attributes that compute nothing, or only say or move what is there; memory has a fuzzer of its own."""
+"""Attributes that compute nothing, or only say or move what is there; memory has a fuzzer of its own.
+
+And ``nextafter``, which gives another number in every dtype.
+"""
 RANDOM = frozenset(
     "dropout glorot_uniform kaiming_normal kaiming_uniform multinomial normal rand rand_like randint randn randn_like "
-    "randint_like randperm scaled_uniform uniform bernoulli xavier_uniform xavier_normal".split()
+    "randint_like randperm scaled_uniform uniform bernoulli exponential cauchy geometric log_normal "
+    "exponential_ cauchy_ geometric_ log_normal_ normal_ uniform_ bernoulli_ random_ "
+    "xavier_uniform xavier_normal".split()
 )
 """Methods that draw random numbers: their distributions have tests."""
 

@@ -1,6 +1,6 @@
 """Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
 
-from . import nn
+from . import linalg, nn, signal, special
 from .array.printing import set_printoptions
 from .autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .jit.call import JitError
@@ -33,10 +33,13 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jvp",
+    "linalg",
     "nn",
     "scan",
     "set_detect_anomaly",
     "set_printoptions",
+    "signal",
+    "special",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -76,6 +76,9 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
     "recompute_scale_factor": (False, None),
     "size_average": (None,),
     "reduce": (None,),
+    "max_norm": (None,),
+    "norm_type": (2, 2.0),
+    "scale_grad_by_freq": (False,),
 }
 """Arguments of other libraries that say here what is so anyway, by their names, with those of their values that do."""
 _IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout")
@@ -299,3 +302,15 @@ def public(kind: C, owner: str | None = None) -> C:
                 method = checked(function, owner or kind.__name__, wrap is not staticmethod)
                 setattr(kind, key, wrap(method) if wrap else method)
     return kind
+
+
+def offered(module: dict[str, Any], names: Sequence[str], owner: str) -> None:
+    """Makes functions of a module :func:`checked`.
+
+    Args:
+      module: its globals.
+      names: of the functions.
+      owner: name of the module in messages.
+    """
+    for name in names:
+        module[name] = checked(module[name], owner, False)

@@ -7,10 +7,11 @@ To add an operation, write a function of an :class:`~tg_frontend.array.Array` in
 from __future__ import annotations
 
 from . import ops
-from .array import Array, arithmetic, bits, casts, comparison, division, joining, movement
+from .array import Array, arithmetic, bits, casts, comparison, computing, division, joining, movement
 from .constructor import constructor
 from .interchange import exchange
 from .keywords import public
+from .special import error, gamma, incomplete_gamma, modified_bessel, tapers
 
 
 @public
@@ -65,7 +66,15 @@ class Tensor(Array):
     new_zeros = ops.new.new_zeros
     new_ones = ops.new.new_ones
     new_full = ops.new.new_full
+    fill = ops.filling.fill
+    fill_ = ops.filling.fill_
+    zero_ = ops.filling.zero_
     one_hot = ops.gather_scatter.one_hot
+    bartlett_window = constructor(tapers.bartlett_window)
+    blackman_window = constructor(tapers.blackman_window)
+    hamming_window = constructor(tapers.hamming_window)
+    hann_window = constructor(tapers.hann_window)
+    kaiser_window = constructor(tapers.kaiser_window)
 
     # *** random numbers ***
 
@@ -88,6 +97,18 @@ class Tensor(Array):
     multinomial = ops.sampling.multinomial
     dropout = ops.sampling.dropout
     bernoulli = ops.sampling.bernoulli
+    exponential = ops.distributions.exponential
+    cauchy = ops.distributions.cauchy
+    geometric = ops.distributions.geometric
+    log_normal = ops.distributions.log_normal
+    exponential_ = ops.distributions.exponential_
+    cauchy_ = ops.distributions.cauchy_
+    geometric_ = ops.distributions.geometric_
+    log_normal_ = ops.distributions.log_normal_
+    normal_ = ops.distributions.normal_
+    uniform_ = ops.distributions.uniform_
+    bernoulli_ = ops.distributions.bernoulli_
+    random_ = ops.distributions.random_
 
     # *** row-sparse tensors ***
 
@@ -143,6 +164,20 @@ class Tensor(Array):
     pixel_shuffle = ops.shuffle.pixel_shuffle
     pixel_unshuffle = ops.shuffle.pixel_unshuffle
     channel_shuffle = ops.shuffle.channel_shuffle
+    diagonal_copy = ops.copies.diagonal_copy
+    expand_copy = ops.copies.expand_copy
+    narrow_copy = ops.copies.narrow_copy
+    permute_copy = ops.copies.permute_copy
+    squeeze_copy = ops.copies.squeeze_copy
+    t_copy = ops.copies.t_copy
+    transpose_copy = ops.copies.transpose_copy
+    unfold_copy = ops.copies.unfold_copy
+    unsqueeze_copy = ops.copies.unsqueeze_copy
+    view_copy = ops.copies.view_copy
+    unbind_copy = ops.copies.unbind_copy
+    split_with_sizes_copy = ops.copies.split_with_sizes_copy
+    as_strided = ops.strided.as_strided
+    as_strided_scatter = ops.strided.as_strided_scatter
 
     # *** indexing and selection ***
 
@@ -172,6 +207,7 @@ class Tensor(Array):
     histogram = ops.histogram.histogram
     masked_select = ops.selection.masked_select
     nonzero = ops.selection.nonzero
+    nonzero_static = ops.selection.nonzero_static
 
     # *** elementary functions ***
 
@@ -205,6 +241,14 @@ class Tensor(Array):
     sinc = ops.special.sinc
     logit = ops.special.logit
     xlogy = ops.special.xlogy
+    lgamma = gamma.lgamma
+    digamma = gamma.digamma
+    polygamma = gamma.polygamma
+    mvlgamma = gamma.mvlgamma
+    igamma = incomplete_gamma.igamma
+    igammac = incomplete_gamma.igammac
+    erfinv = error.erfinv
+    i0 = modified_bessel.i0
     deg2rad = ops.special.deg2rad
     rad2deg = ops.special.rad2deg
     clip = ops.elementwise.clip
@@ -225,6 +269,9 @@ class Tensor(Array):
     float_power = ops.numbers.float_power
     ldexp = ops.numbers.ldexp
     frexp = ops.numbers.frexp
+    nextafter = ops.numbers.nextafter
+    rsub = ops.filling.rsub
+    sum_to_size = ops.filling.sum_to_size
     addcmul = ops.products.addcmul
     addcdiv = ops.products.addcdiv
     ceil = ops.rounding.ceil
@@ -339,11 +386,21 @@ class Tensor(Array):
     batchnorm = ops.normalization.batchnorm
     normalize = ops.normalization.normalize
     scaled_dot_product_attention = ops.attention.scaled_dot_product_attention
+    conv1d = ops.convolution.conv1d
     conv2d = ops.convolution.conv2d
+    conv3d = ops.convolution.conv3d
+    conv_transpose1d = ops.convolution.conv_transpose1d
     conv_transpose2d = ops.convolution.conv_transpose2d
+    conv_transpose3d = ops.convolution.conv_transpose3d
+    avg_pool1d = ops.pooling.avg_pool1d
     avg_pool2d = ops.pooling.avg_pool2d
+    avg_pool3d = ops.pooling.avg_pool3d
+    max_pool1d = ops.pooling.max_pool1d
     max_pool2d = ops.pooling.max_pool2d
+    max_pool3d = ops.pooling.max_pool3d
+    max_unpool1d = ops.pooling.max_unpool1d
     max_unpool2d = ops.pooling.max_unpool2d
+    max_unpool3d = ops.pooling.max_unpool3d
     interpolate = ops.interpolation.interpolate
     binary_crossentropy = ops.loss.binary_crossentropy
     binary_crossentropy_logits = ops.loss.binary_crossentropy_logits
@@ -406,6 +463,11 @@ class Tensor(Array):
     arctanh = ops.elementary.atanh
     sgn = ops.elementary.sign
     ger = ops.products.outer
+    argwhere = ops.selection.nonzero
+    unsafe_chunk = joining.chunk
+    unsafe_split = joining.split
+    split_with_sizes = joining.split
+    alias_copy = computing.clone
     moveaxis = ops.axes.movedim
     trapz = ops.differences.trapezoid
     take_along_axis = ops.lookup.take_along_dim

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, ClassVar
 
-OPERANDS = frozenset({"x", "Y", "target", "other", "positive", "negative", "var"})
+OPERANDS = frozenset(
+    "x Y target other positive negative var indices targets input_lengths target_lengths log_probs".split()
+)
 """What arguments of methods are called that are given with each call."""
 
 

@@ -162,3 +162,29 @@ class ConvTranspose2d(ConvTranspose):
     """
 
     _axes = 2
+
+
+@public
+class Conv3d(Conv):
+    """A :class:`Conv` over three axes.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.Conv3d(3, 8, 3, padding=1)(Tensor.ones(1, 3, 4, 5, 6)).shape
+      (1, 8, 4, 5, 6)
+    """
+
+    _axes = 3
+
+
+@public
+class ConvTranspose3d(ConvTranspose):
+    """A :class:`ConvTranspose` over three axes.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.ConvTranspose3d(3, 8, 2, stride=2)(Tensor.ones(1, 3, 4, 5, 6)).shape
+      (1, 8, 8, 10, 12)
+    """
+
+    _axes = 3

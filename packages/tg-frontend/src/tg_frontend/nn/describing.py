@@ -79,7 +79,7 @@ def _lines(name: str, value: Any, indent: str, inside: tuple[int, ...] = ()) -> 
         items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
         opening, closing = "{}" if isinstance(value, dict) else "()" if isinstance(value, tuple) else "[]"
     else:
-        own = any("__repr__" in vars(kind) for kind in type(value).__mro__[:-1])
+        own = not getattr(value, "_tree", False) and any("__repr__" in vars(kind) for kind in type(value).__mro__[:-1])
         if own or not hasattr(value, "__dict__") or isinstance(value, type) or hasattr(value, "__code__"):
             return [f"{head}{getattr(value, '__qualname__', None) or repr(value)}"]
         items = [(key, part) for key, part in vars(value).items() if _is_part(part)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..tensor import Tensor
+from . import functional
 from .applied import Applied
 
 
@@ -267,3 +268,44 @@ class PairwiseDistance(Applied):
     """
 
     _method = Tensor.pairwise_distance
+
+
+class CTCLoss(Applied):
+    """-log of the probability of label sequences, over all alignments. See :func:`tg_frontend.nn.functional.ctc_loss`.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.CTCLoss()(Tensor.zeros(3, 1, 2).log_softmax(-1), Tensor([[1]]), [3], [1]).round(4)
+      Tensor(0.2877)
+    """
+
+    _method = functional.ctc_loss
+    positional = ("blank", "reduction", "zero_infinity")
+
+
+class MultiLabelMarginLoss(Applied):
+    """Margins between the scores of labels and of other classes. See
+    :func:`tg_frontend.nn.functional.multilabel_margin_loss`.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.MultiLabelMarginLoss()(Tensor([[0.1, 0.2, 0.4, 0.8]]), Tensor([[3, 0, -1, 1]])).round(4)
+      Tensor(0.85)
+    """
+
+    _method = functional.multilabel_margin_loss
+    positional = ()
+
+
+class TripletMarginWithDistanceLoss(Applied):
+    """max(0, distance to the positive - distance to the negative + margin) of any distance. See
+    :func:`tg_frontend.nn.functional.triplet_margin_with_distance_loss`.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.TripletMarginWithDistanceLoss()(Tensor([[0.0]]), Tensor([[3.0]]), Tensor([[4.0]])).round(3)
+      Tensor(0.)
+    """
+
+    _method = functional.triplet_margin_with_distance_loss
+    positional = ()

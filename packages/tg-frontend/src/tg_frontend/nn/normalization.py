@@ -24,7 +24,8 @@ def _channels(x: Tensor, count: int, what: str) -> None:
 @described
 @public
 class BatchNorm:
-    """Each channel (axis 1) less its mean over the batch, over its deviation. Also ``BatchNorm2d``, ``BatchNorm3d``.
+    """Each channel (axis 1) less its mean over the batch, over its deviation. Also ``BatchNorm1d`` to
+    ``BatchNorm3d``.
 
     In training (``Tensor.train()``) the statistics are those of the batch, and the running ones follow; otherwise the
     running ones are used.
@@ -98,7 +99,7 @@ class BatchNorm:
         return x.batchnorm(self.weight, self.bias, mean, (var + self.eps).rsqrt()).cast(x.dtype)
 
 
-BatchNorm2d = BatchNorm3d = BatchNorm
+BatchNorm1d = BatchNorm2d = BatchNorm3d = BatchNorm
 
 
 @described

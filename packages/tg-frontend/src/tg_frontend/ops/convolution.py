@@ -112,11 +112,15 @@ def conv2d(
       Tensor([[12., 16.],
               [24., 28.]])
     """
-    what = "conv2d"
+    return _convolved(x, weight, bias, stride, padding, dilation, groups, "conv2d")
+
+
+def _convolved(
+    x: A, weight: A, bias: A | None, stride: Numbers, padding: Any, dilation: Numbers, groups: int, what: str
+) -> A:
     n = weight.ndim - 2
     if n >= 1 and x.ndim == n + 1:
-        one = x.unsqueeze(0)
-        return conv2d(one, weight, bias, groups=groups, stride=stride, dilation=dilation, padding=padding).squeeze(0)
+        return _convolved(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups, what).squeeze(0)
     if n < 1 or x.ndim != weight.ndim:
         raise ValueError(f"{what}: input of shape {x.shape} and weight of shape {weight.shape}: axes differ")
     if not isinstance(groups, int) or groups < 1:
@@ -173,13 +177,17 @@ def conv_transpose2d(
               [1., 1., 2., 2.]])
     """
     what = "conv_transpose2d"
+    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, what)
+
+
+def _transposed(
+    x: A, weight: A, bias: A | None, stride: Numbers, padding: Any, output_padding: Numbers, groups: int,
+    dilation: Numbers, what: str,
+) -> A:  # fmt: skip
     n = weight.ndim - 2
     if n >= 1 and x.ndim == n + 1:
         one = x.unsqueeze(0)
-        return conv_transpose2d(
-            one, weight, bias, groups=groups, stride=stride, dilation=dilation, padding=padding,
-            output_padding=output_padding,
-        ).squeeze(0)
+        return _transposed(one, weight, bias, stride, padding, output_padding, groups, dilation, what).squeeze(0)
     if not isinstance(groups, int) or groups < 1:
         raise ValueError(f"{what}: {groups!r} groups")
     if n < 1 or x.ndim != weight.ndim or x.shape[1] != weight.shape[0] or weight.shape[0] % groups != 0:
@@ -206,3 +214,122 @@ def conv_transpose2d(
         begin = tuple(before for before, _ in around)
         out = x._apply(CorrelateTransposed(Correlation(groups, steps, gaps), spatial, begin), w)
     return out if bias is None else out + bias.reshape((1, -1, *(1,) * n))
+
+
+def _check_axes(weight: A, n: int, what: str) -> None:
+    if weight.ndim != n + 2:
+        raise ValueError(f"{what}: weight of shape {weight.shape}; {n + 2} axes are wanted, {n} of them of the kernel")
+
+
+def conv1d(
+    x: A,
+    weight: A,
+    bias: A | None = None,
+    stride: Numbers = 1,
+    padding: Any = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> A:
+    """:meth:`conv2d` over one axis, with its arguments in PyTorch's order.
+
+    Args:
+      weight: shape (outputs, channels / groups, *kernel).
+      bias: shape (outputs,).
+
+    Raises:
+      ValueError: if the shapes do not fit, or no window does.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 2.0, 3.0]]).conv1d(Tensor.ones(1, 1, 2))[0]
+      Tensor([3., 5.])
+    """
+    _check_axes(weight, 1, "conv1d")
+    return _convolved(x, weight, bias, stride, padding, dilation, groups, "conv1d")
+
+
+def conv_transpose1d(
+    x: A,
+    weight: A,
+    bias: A | None = None,
+    stride: Numbers = 1,
+    padding: Any = 0,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+    dilation: Numbers = 1,
+) -> A:
+    """:meth:`conv_transpose2d` over one axis, with its arguments in PyTorch's order.
+
+    Args:
+      weight: shape (channels, outputs / groups, *kernel).
+      bias: shape (outputs,).
+      output_padding: zeros added at the end of each axis of the result.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 2.0, 3.0]]).conv_transpose1d(Tensor.ones(1, 1, 2))[0]
+      Tensor([1., 3., 5., 3.])
+    """
+    what = "conv_transpose1d"
+    _check_axes(weight, 1, what)
+    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, what)
+
+
+def conv3d(
+    x: A,
+    weight: A,
+    bias: A | None = None,
+    stride: Numbers = 1,
+    padding: Any = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> A:
+    """:meth:`conv2d` over three axes, with its arguments in PyTorch's order.
+
+    Args:
+      weight: shape (outputs, channels / groups, *kernel).
+      bias: shape (outputs,).
+
+    Raises:
+      ValueError: if the shapes do not fit, or no window does.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3).conv3d(Tensor.ones(1, 1, 1, 1, 2)).flatten()
+      Tensor([3., 5.])
+    """
+    _check_axes(weight, 3, "conv3d")
+    return _convolved(x, weight, bias, stride, padding, dilation, groups, "conv3d")
+
+
+def conv_transpose3d(
+    x: A,
+    weight: A,
+    bias: A | None = None,
+    stride: Numbers = 1,
+    padding: Any = 0,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+    dilation: Numbers = 1,
+) -> A:
+    """:meth:`conv_transpose2d` over three axes, with its arguments in PyTorch's order.
+
+    Args:
+      weight: shape (channels, outputs / groups, *kernel).
+      bias: shape (outputs,).
+      output_padding: zeros added at the end of each axis of the result.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 2.0, 3.0]).reshape(1, 1, 1, 3).conv_transpose3d(Tensor.ones(1, 1, 1, 1, 2)).flatten()
+      Tensor([1., 3., 5., 3.])
+    """
+    what = "conv_transpose3d"
+    _check_axes(weight, 3, what)
+    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation, what)

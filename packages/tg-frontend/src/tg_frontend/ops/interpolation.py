@@ -82,7 +82,7 @@ def _sizes_and_ratios(
         raise ValueError(f"interpolate: {mode} has {_SPATIAL[mode]} axes, got {given!r}")
     if not 1 <= len(wanted) <= len(shape):
         raise ValueError(f"interpolate: {given!r} for shape {shape}")
-    old = [value_of(dim, shape) for dim in shape[len(shape) - len(wanted) :]]
+    old = tuple(value_of(dim, shape) for dim in shape[len(shape) - len(wanted) :])
     if size is not None:
         if any(not isinstance(s, int) or isinstance(s, bool) or s < 1 for s in wanted):
             raise ValueError(f"interpolate: size {size!r} for shape {shape}")
@@ -92,7 +92,16 @@ def _sizes_and_ratios(
     new = tuple(math.floor(o * s) for o, s in zip(old, wanted, strict=True))
     if any(n < 1 for n in new):
         raise ValueError(f"interpolate: scale_factor {scale_factor!r} leaves nothing of shape {shape}")
-    return new, tuple(1 / s for s in wanted)
+    return new, _ratios(old, new, wanted, mode)
+
+
+def _ratios(old: Sequence[int], new: Sequence[int], factors: Sequence[float], mode: str) -> tuple[float, ...]:
+    """How many old elements lie in one new one. As PyTorch has it, an axis that keeps its length is left as it is."""
+    still = mode not in ("bicubic", "nearest-exact")
+    return tuple(
+        1.0 if still and before == after else 1 / factor
+        for before, after, factor in zip(old, new, factors, strict=True)
+    )
 
 
 def _resampled(x: A, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> A:

@@ -172,3 +172,30 @@ def frexp(x: A) -> tuple[A, A]:
     plain = size.eq(0) | isinf(size) | isnan(size)
     exponent = plain.where(0, exponent).cast(dtypes.int32)
     return plain.where(wide, ldexp(plain.where(0, wide), -exponent)).cast(x.dtype), exponent
+
+
+_WORDS = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+
+
+def nextafter(x: A, other: Any) -> A:
+    """The nearest number of the dtype from x toward other; NaN where one is. It has no gradient.
+
+    Raises:
+      TypeError: if the elements are no floats of 16 bits or more.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> (Tensor([1.0]).nextafter(2.0) - 1).item() == 2.0**-23
+      True
+    """
+    a, b = pair(x.detach(), other, "nextafter")
+    if a.dtype.kind != "float" or a.dtype.itemsize not in _WORDS:
+        raise TypeError(f"nextafter: floats of 16 bits or more are wanted, got a tensor of {a.dtype.name}")
+    word = _WORDS[a.dtype.itemsize]
+    bits = a._wrap(a.lazydata.bitcast(word))
+    outward = (a < b).eq(a > 0)  # away from 0
+    moved = a._wrap((bits + outward.where(1, -1).cast(word)).lazydata.bitcast(a.dtype))
+    tiny = a._wrap((bits * 0 + 1).lazydata.bitcast(a.dtype))
+    first = a.eq(0).where((b < 0).where(-tiny, tiny), moved)
+    unordered = a.ne(a) | b.ne(b)
+    return unordered.where(math.nan, a.eq(b).where(b, first)).detach()

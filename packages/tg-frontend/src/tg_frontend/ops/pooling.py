@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 
 def _pool_arguments(
-    x: A, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any, ceil_mode: bool, what: str
+    x: A, n: int, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any, ceil_mode: bool, what: str
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], list[tuple[int, int]], list[tuple[int, int]]]:
-    n = 2 if isinstance(kernel_size, int) else len(kernel_size)
     if x.ndim < n:
         raise ValueError(f"{what}: input of shape {x.shape} for a kernel of {n} axes")
     kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
@@ -50,6 +49,15 @@ def _pool_arguments(
     spatial = tuple(d + b + a for d, (b, a) in zip(x.shape[-n:], whole, strict=True))
     check_windows_fit(x, spatial, kernel, steps, gaps, what)
     return kernel, steps, gaps, pads, whole
+
+
+def _axes(kernel_size: Numbers) -> int:
+    return 2 if isinstance(kernel_size, int) else len(kernel_size)
+
+
+def _check_rank(x: A, n: int, what: str) -> None:
+    if x.ndim not in (n + 1, n + 2):
+        raise ValueError(f"{what}: input of shape {x.shape}; ([batch,] channels and {n} more axes) is wanted")
 
 
 def max_pool2d(
@@ -81,22 +89,39 @@ def max_pool2d(
       >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).max_pool2d()[0, 0]
       Tensor([[6.]])
     """
-    arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "max_pool2d")
+    n = _axes(kernel_size)
+    return _max_pool(x, n, kernel_size, stride, dilation, padding, ceil_mode, return_indices, "max_pool2d")
+
+
+def _max_pool(
+    x: A, n: int, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any, ceil_mode: bool,
+    return_indices: bool, what: str,
+) -> Any:  # fmt: skip
+    arguments = _pool_arguments(x, n, kernel_size, stride, dilation, padding, ceil_mode, what)
     kernel, steps, gaps, _, pads = arguments
-    n = len(kernel)
     seen = x.pad([*((0, 0),) * (x.ndim - n), *pads], value=dtypes.min(x.dtype))
     seen = windows(seen, kernel, steps, gaps)
     axes = tuple(range(x.ndim, x.ndim + n))
     out = seen._apply(Max(axes))
     if not return_indices:
         return kept(out, axes, False)
+    place, size = positions(x, n)
+    place = windows(place.pad([*((0, 0),) * (x.ndim - n), *pads], value=size), kernel, steps, gaps)
+    return kept(out, axes, False), first_place(seen, out, place, size, axes)
+
+
+def positions(x: A, n: int) -> tuple[A, int]:
+    """The numbers of the places along the last ``n`` axes, broadcastable to ``x``, and how many there are."""
     spatial = tuple(value_of(dim, x.shape) for dim in x.shape[-n:])
     size = math.prod(spatial)
-    place = iota(type(x), size, dtypes.int32, x.device).reshape((*(1,) * (x.ndim - n), *spatial))
-    place = windows(place.pad([*((0, 0),) * (x.ndim - n), *pads], value=size), kernel, steps, gaps)
-    best = out.detach()
+    return iota(type(x), size, dtypes.int32, x.device).reshape((*(1,) * (x.ndim - n), *spatial)), size
+
+
+def first_place(seen: A, best: A, place: A, size: int, axes: tuple[int, ...]) -> A:
+    """The least number of a place where ``seen`` is its maximum along ``axes``, or NaN."""
+    best = best.detach()
     hit = seen.detach().eq(best) | isnan(best)
-    return kept(out, axes, False), hit.where(place, size).min(axes)
+    return hit.where(place, size).min(axes)
 
 
 def avg_pool2d(
@@ -127,16 +152,25 @@ def avg_pool2d(
       >>> Tensor([[[[1.0, 2.0], [3.0, 6.0]]]]).avg_pool2d()[0, 0]
       Tensor([[3.]])
     """
-    arguments = _pool_arguments(x, kernel_size, stride, dilation, padding, ceil_mode, "avg_pool2d")
+    n = _axes(kernel_size)
+    return _avg_pool(
+        x, n, kernel_size, stride, dilation, padding, ceil_mode, count_include_pad, divisor_override, "avg_pool2d"
+    )
+
+
+def _avg_pool(
+    x: A, n: int, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any, ceil_mode: bool,
+    count_include_pad: bool, divisor_override: int | None, what: str,
+) -> A:  # fmt: skip
+    arguments = _pool_arguments(x, n, kernel_size, stride, dilation, padding, ceil_mode, what)
     kernel, steps, gaps, pads, whole = arguments
-    n = len(kernel)
     lead = [(0, 0)] * (x.ndim - n)
     axes = tuple(range(x.ndim, x.ndim + n))
     x = floating(x)
     total = windows(x.pad([*lead, *whole]), kernel, steps, gaps).sum(axes)
     if divisor_override is not None:
         if divisor_override == 0:
-            raise ValueError("avg_pool2d: divisor_override is 0")
+            raise ValueError(f"{what}: divisor_override is 0")
         return total / divisor_override
     if whole == pads and (count_include_pad or all(p == (0, 0) for p in pads)):
         return total / math.prod(kernel)
@@ -177,8 +211,14 @@ def max_unpool2d(
       Tensor([[0., 0.],
               [0., 6.]])
     """
-    what = "max_unpool2d"
-    n = 2 if isinstance(kernel_size, int) else len(kernel_size)
+    n = _axes(kernel_size)
+    return _max_unpool(x, n, indices, kernel_size, stride, dilation, padding, output_size, "max_unpool2d")
+
+
+def _max_unpool(
+    x: A, n: int, indices: A, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any,
+    output_size: Sequence[int] | None, what: str,
+) -> A:  # fmt: skip
     if indices.shape != x.shape or x.ndim < n:
         raise ValueError(f"{what}: maxima of shape {x.shape} with indices of shape {indices.shape}")
     if not dtypes.is_int(indices.dtype):
@@ -199,3 +239,170 @@ def max_unpool2d(
     where_to = indices.detach().reshape((*lead, -1))
     flat = zeros(type(x), *lead, math.prod(spatial), dtype=x.dtype, device=x.device)
     return scatter(flat, -1, where_to, x.reshape((*lead, -1))).reshape((*lead, *spatial))
+
+
+def max_pool1d(
+    x: A,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of one axis, as :meth:`max_pool2d` has it of two.
+
+    This tensor has the shape (batch, channels, *spatial), or (channels, *spatial) for one example.
+
+    Returns:
+      The maxima; with ``return_indices`` they and the positions.
+
+    Raises:
+      ValueError: if the input has another number of axes, or no window fits.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 4.0, 2.0, 3.0]]).max_pool1d(2)
+      Tensor([[4., 3.]])
+    """
+    what = "max_pool1d"
+    _check_rank(x, 1, what)
+    return _max_pool(x, 1, kernel_size, stride, dilation, padding, ceil_mode, return_indices, what)
+
+
+def avg_pool1d(
+    x: A,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> A:
+    """The mean of each window of one axis, as :meth:`avg_pool2d` has it of two.
+
+    This tensor has the shape (batch, channels, *spatial), or (channels, *spatial) for one example.
+
+    Raises:
+      ValueError: if the input has another number of axes, or no window fits.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1.0, 4.0, 2.0, 3.0]]).avg_pool1d(2)
+      Tensor([[2.5, 2.5]])
+    """
+    what = "avg_pool1d"
+    _check_rank(x, 1, what)
+    return _avg_pool(x, 1, kernel_size, stride, 1, padding, ceil_mode, count_include_pad, None, what)
+
+
+def max_unpool1d(
+    x: A,
+    indices: A,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    output_size: Sequence[int] | None = None,
+) -> A:
+    """Puts maxima back where :meth:`max_pool1d` found them, zeros elsewhere; of several for one place the last.
+
+    Args:
+      indices: the positions, from ``max_pool1d(..., return_indices=True)``.
+      output_size: sizes of the last axes of the result; those that fit the windows if not given.
+
+    Raises:
+      ValueError: if the shapes differ, or the input has another number of axes.
+      TypeError: if the positions are no integers.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> most, where = Tensor([[1.0, 4.0, 2.0, 3.0]]).max_pool1d(2, return_indices=True)
+      >>> most.max_unpool1d(where, 2)
+      Tensor([[0., 4., 0., 3.]])
+    """
+    what = "max_unpool1d"
+    _check_rank(x, 1, what)
+    return _max_unpool(x, 1, indices, kernel_size, stride, 1, padding, output_size, what)
+
+
+def max_pool3d(
+    x: A,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of three axes, as :meth:`max_pool2d` has it of two.
+
+    This tensor has the shape (batch, channels, *spatial), or (channels, *spatial) for one example.
+
+    Returns:
+      The maxima; with ``return_indices`` they and the positions.
+
+    Raises:
+      ValueError: if the input has another number of axes, or no window fits.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 4.0, 2.0, 3.0]).reshape(1, 1, 1, 4).max_pool3d((1, 1, 2)).flatten()
+      Tensor([4., 3.])
+    """
+    what = "max_pool3d"
+    _check_rank(x, 3, what)
+    return _max_pool(x, 3, kernel_size, stride, dilation, padding, ceil_mode, return_indices, what)
+
+
+def avg_pool3d(
+    x: A,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> A:
+    """The mean of each window of three axes, as :meth:`avg_pool2d` has it of two.
+
+    This tensor has the shape (batch, channels, *spatial), or (channels, *spatial) for one example.
+
+    Raises:
+      ValueError: if the input has another number of axes, or no window fits; or the divisor is 0.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0, 4.0, 2.0, 3.0]).reshape(1, 1, 1, 4).avg_pool3d((1, 1, 2)).flatten()
+      Tensor([2.5, 2.5])
+    """
+    what = "avg_pool3d"
+    _check_rank(x, 3, what)
+    return _avg_pool(x, 3, kernel_size, stride, 1, padding, ceil_mode, count_include_pad, divisor_override, what)
+
+
+def max_unpool3d(
+    x: A,
+    indices: A,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    output_size: Sequence[int] | None = None,
+) -> A:
+    """Puts maxima back where :meth:`max_pool3d` found them, zeros elsewhere; of several for one place the last.
+
+    Args:
+      indices: the positions, from ``max_pool3d(..., return_indices=True)``.
+      output_size: sizes of the last axes of the result; those that fit the windows if not given.
+
+    Raises:
+      ValueError: if the shapes differ, or the input has another number of axes.
+      TypeError: if the positions are no integers.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> most, where = Tensor([1.0, 4.0, 2.0, 3.0]).reshape(1, 1, 1, 4).max_pool3d((1, 1, 2), return_indices=True)
+      >>> most.max_unpool3d(where, (1, 1, 2)).flatten()
+      Tensor([0., 4., 0., 3.])
+    """
+    what = "max_unpool3d"
+    _check_rank(x, 3, what)
+    return _max_unpool(x, 3, indices, kernel_size, stride, 1, padding, output_size, what)

@@ -88,6 +88,28 @@ def nonzero(x: A, size: int | None = None, fill_value: int = 0, as_tuple: bool =
     return zeros(type(x), count, 0, device=x.device, dtype=dtypes.int32)
 
 
+def nonzero_static(x: A, *, size: int, fill_value: int = -1) -> A:
+    """The positions of the first elements that are not 0: shape (size, ndim), int32.
+
+    Args:
+      size: how many; where there are fewer, rows of ``fill_value`` follow.
+
+    Raises:
+      ValueError: if the size is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([0, 3, 5]).nonzero_static(size=3)
+      Tensor([[ 1],
+              [ 2],
+              [-1]])
+    """
+    if size < 0:
+        raise ValueError(f"nonzero_static: {size} elements")
+    found: A = nonzero(x, size, fill_value)
+    return found
+
+
 def _nonzero_columns(x: A, size: int | None, fill_value: int) -> list[A]:
     """The positions along each axis of the elements that are not 0."""
     if size is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _put(x: A, places: A, src: Any, what: str) -> A:
+def put_at(x: A, places: A, src: Any, what: str) -> A:
     """``src`` at the places, a tensor of positions in the flattened tensor."""
     value = as_value(x, src, what)
     if value.shape != places.shape:
@@ -34,7 +34,7 @@ def _put(x: A, places: A, src: Any, what: str) -> A:
     return flat.reshape(x.shape)
 
 
-def _places(x: A) -> A:
+def positions(x: A) -> A:
     """The position of each element in the flattened tensor."""
     return arange(type(x), prod(x.shape), device=x.device).reshape(x.shape)
 
@@ -81,7 +81,7 @@ def slice_scatter(
     if step < 1 or not x.ndim:
         raise ValueError(f"slice_scatter: a step of {step} along axis {dim} of shape {x.shape}")
     part = (*(slice(None) for _ in range(axis)), slice(start, end, step))
-    return _put(x, at_index(_places(x), part), src, "slice_scatter")
+    return put_at(x, at_index(positions(x), part), src, "slice_scatter")
 
 
 def diagonal_scatter(x: A, src: A, offset: int = 0, dim1: int = 0, dim2: int = 1) -> A:
@@ -96,7 +96,7 @@ def diagonal_scatter(x: A, src: A, offset: int = 0, dim1: int = 0, dim2: int = 1
       >>> Tensor.zeros(2, 2).diagonal_scatter(Tensor([1.0, 2.0])).tolist()
       [[1.0, 0.0], [0.0, 2.0]]
     """
-    return _put(x, diagonal(_places(x), offset, dim1, dim2), src, "diagonal_scatter")
+    return put_at(x, diagonal(positions(x), offset, dim1, dim2), src, "diagonal_scatter")
 
 
 def masked_scatter(x: A, mask: A, source: A) -> A:

@@ -10,7 +10,7 @@ from .optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 
 @public
@@ -40,7 +40,7 @@ class AdamW(Optimizer):
 
     def __init__(
         self,
-        params: Sequence[Tensor],
+        params: Iterable[Tensor],
         lr: float = 0.001,
         b1: float = 0.9,
         b2: float = 0.999,
@@ -100,6 +100,6 @@ class Adam(AdamW):
     """
 
     def __init__(
-        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+        self, params: Iterable[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     ) -> None:
         super().__init__(params, lr, b1, b2, eps, 0.0)

@@ -14,7 +14,7 @@ from ..state import load_state_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def _dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -58,8 +58,8 @@ class Optimizer:
       Tensor([0.5, 1.5], requires_grad=True)
     """
 
-    def __init__(self, params: Sequence[Tensor], lr: float) -> None:
-        name = type(self).__name__
+    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+        name, params = type(self).__name__, list(params)
         if lr < 0:
             raise ValueError(f"{name}: the learning rate {lr} is negative")
         for position, param in enumerate(params):

@@ -11,7 +11,7 @@ from .optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 
 @public
@@ -45,7 +45,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Sequence[Tensor],
+        params: Iterable[Tensor],
         lr: float = 0.001,
         momentum: float = 0.0,
         weight_decay: float = 0.0,

@@ -14,7 +14,7 @@ from .optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 
 @public
@@ -47,7 +47,7 @@ class SparseAdam(Optimizer):
     """
 
     def __init__(
-        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+        self, params: Iterable[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     ) -> None:
         super().__init__(params, lr)
         if not 0 <= b1 < 1 or not 0 <= b2 < 1 or eps < 0:

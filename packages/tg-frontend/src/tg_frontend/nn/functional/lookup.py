@@ -1,0 +1,120 @@
+"""Rows of tables, alone and in bags; and products with tables."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes
+
+from ...tensor import Tensor
+
+_MODES = ("sum", "mean", "max")
+
+
+def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, *, sparse: bool = False) -> Tensor:
+    """The rows of ``weight`` that ``x`` names. See :meth:`tg_frontend.Tensor.embedding`.
+
+    Args:
+      x: integers.
+      weight: shape (rows, width).
+      padding_idx: a row that gets no gradient.
+      sparse: whether the gradient is row-sparse.
+
+    Raises:
+      TypeError: if ``x`` holds no integers.
+      ValueError: if there is no row ``padding_idx``.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.embedding(Tensor([2, 0]), Tensor([[1.0], [2.0], [3.0]]))
+      Tensor([[3.],
+              [1.]])
+    """
+    return weight.embedding(x, padding_idx, sparse)
+
+
+def embedding_bag(
+    x: Tensor, weight: Tensor, offsets: Tensor | None = None, *, mode: str = "mean",
+    per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Sums, means or maxima of rows of ``weight``, bag by bag; 0 for a bag without rows.
+
+    Args:
+      x: row numbers: shape (bags, rows of a bag), or all bags one after another.
+      weight: shape (rows, width).
+      offsets: where each bag begins, for numbers one after another.
+      mode: "sum", "mean" or "max".
+      per_sample_weights: what each row is multiplied with, of the shape of ``x``; for sums.
+      include_last_offset: whether the last of ``offsets`` is the end of the last bag.
+      padding_idx: a row that does not count.
+
+    Raises:
+      ValueError: if the shapes do not fit, or there is no such mode.
+      TypeError: if ``x`` holds no integers.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.embedding_bag(Tensor([0, 2, 1]), Tensor([[1.0], [2.0], [3.0]]), Tensor([0, 2]), mode="sum")
+      Tensor([[4.],
+              [2.]])
+    """
+    what = "embedding_bag"
+    if mode not in _MODES:
+        raise ValueError(f"{what}: mode {mode!r}; there are {', '.join(_MODES)}")
+    if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != x.shape):
+        raise ValueError(f"{what}: per_sample_weights are for mode 'sum', and of the shape {x.shape} of the input")
+    if not dtypes.is_int(x.dtype):
+        raise TypeError(f"{what}: indices are integers, got a tensor of {x.dtype.name}")
+    if (x.ndim == 2) != (offsets is None) or x.ndim not in (1, 2):
+        raise ValueError(f"{what}: input of shape {x.shape}; offsets are for an input of one axis, which needs them")
+    rows = weight.embedding(x, padding_idx)
+    counts = x.ne(padding_idx % weight.shape[0]) if padding_idx is not None else x.eq(x)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    if offsets is None:
+        there, axis = counts.unsqueeze(-1), 1
+    else:
+        begins = offsets[:-1] if include_last_offset else offsets
+        at = Tensor.arange(x.shape[0], device=x.device)
+        ends = offsets[1:] if include_last_offset else offsets[1:].cat(Tensor([x.shape[0]], dtype=offsets.dtype), dim=0)
+        inside = (at >= begins.unsqueeze(1)) & (at < ends.unsqueeze(1)) & counts
+        if mode == "sum" or mode == "mean":
+            total = inside.cast(rows.dtype) @ rows
+            return total if mode == "sum" else total / inside.sum(1, keepdim=True).maximum(1).cast(rows.dtype)
+        there, axis, rows = inside.unsqueeze(-1), 1, rows.unsqueeze(0)
+    if mode == "max":
+        if there.shape[1] == 0:
+            return Tensor.zeros(there.shape[0], weight.shape[1], dtype=weight.dtype, device=weight.device)
+        most = there.where(rows, -math.inf).max(axis)
+        return there.any(1).where(most, 0)
+    total = there.where(rows, 0).sum(axis)
+    return total if mode == "sum" else total / there.sum(1).maximum(1).cast(rows.dtype)
+
+
+def bilinear(x: Tensor, other: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x @ weight[k] @ other for each k, plus the bias.
+
+    Args:
+      x: shape (..., n).
+      other: shape (..., m).
+      weight: shape (outputs, n, m).
+      bias: shape (outputs,).
+
+    Raises:
+      ValueError: if the shapes do not fit.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.bilinear(Tensor([[1.0, 2.0]]), Tensor([[3.0]]), Tensor([[[1.0], [1.0]]]))
+      Tensor([[9.]])
+    """
+    shapes = x.shape[:-1] != other.shape[:-1] or weight.ndim != 3
+    if min(x.ndim, other.ndim) < 1 or shapes or weight.shape[1:] != (x.shape[-1], other.shape[-1]):
+        raise ValueError(f"bilinear: inputs of shapes {x.shape} and {other.shape} for a weight of shape {weight.shape}")
+    flat, beside = x.reshape(-1, x.shape[-1]), other.reshape(-1, other.shape[-1])
+    out = (flat @ weight).transpose(0, 1)  # (rows, outputs, m)
+    out = (out * beside.unsqueeze(1)).sum(-1).reshape((*x.shape[:-1], weight.shape[0]))
+    return out if bias is None else out + bias

@@ -1,0 +1,135 @@
+"""Models that inherit: written as PyTorch's, found by name, in training or not."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor, TinyJit, nn
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(width)
+        self.inner = nn.Linear(width, width)
+        self.scale = nn.Parameter(Tensor.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(self.norm(x)).dropout(0.5) * self.scale
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(7), Block(7)])
+        self.head = nn.Sequential(nn.Linear(7, 3), nn.ReLU())
+        self.register_buffer("offset", Tensor.zeros(3))
+
+    def forward(self, x: Tensor, *, twice: bool = False) -> Tensor:
+        for block in self.blocks:
+            x = block(x)  # type: ignore[operator]
+        out: Tensor = self.head(x) + self.offset  # type: ignore[attr-defined]
+        return out * 2 if twice else out
+
+
+X = np.random.default_rng(5).standard_normal((11, 7)).astype(np.float32)
+
+
+def test_names_are_those_of_attributes() -> None:
+    model = Model()
+    names = [name for name, _ in model.named_parameters()]
+    assert "blocks.1.inner.weight" in names and "blocks.0.scale" in names and "head.0.bias" in names
+    assert {"offset", "blocks.0.norm.running_mean"} <= {name for name, _ in model.named_buffers()}
+    assert not {id(p) for p in model.parameters()} & {id(b) for b in model.buffers()}
+    assert set(model.state_dict()) == set(nn.state.get_state_dict(model))
+    assert [name for name, _ in model.named_children()] == ["head"] or "blocks" in dict(model.named_children())
+    kinds = [type(m).__name__ for m in model.modules()]
+    assert kinds.count("Block") == 2 and kinds.count("Linear") == 3 and kinds[0] == "Model"
+    seen: list[Any] = []
+    model.apply(seen.append)
+    assert seen[-1] is model and len(seen) == len(kinds)
+
+
+def test_train_and_eval_decide_over_what_stands_around() -> None:
+    model = Model()
+    assert model.training is None
+    plain = model(Tensor(X)).numpy()
+    with Tensor.train():
+        assert (model(Tensor(X)).numpy() != plain).any()
+        model.eval()
+        before = model.blocks[0].norm.running_mean.numpy().copy()  # type: ignore[attr-defined]
+        model(Tensor(X)).realize()
+        np.testing.assert_array_equal(model.blocks[0].norm.running_mean.numpy(), before)  # type: ignore[attr-defined]
+    model.train()
+    one, other = (model(Tensor(X)).numpy() for _ in range(2))
+    assert (one != other).any() and not Tensor.training
+    model.train()
+    model.blocks[0].eval()  # type: ignore[attr-defined]
+    assert model.training and model.blocks[0].training is False
+
+
+def test_it_learns() -> None:
+    model = Model().train()
+    adam = nn.optim.Adam(model.parameters(), lr=0.01)
+    target = Tensor(np.abs(X[:, :3]))
+
+    @TinyJit
+    def step(x: Tensor) -> Any:
+        adam.zero_grad()
+        loss = (model(x) - target).square().mean()
+        loss.backward()
+        adam.step()
+        return loss.realize()
+
+    with Tensor.train():
+        losses = [step(Tensor(X)).item() for _ in range(60)]
+    assert losses[-1] < losses[0]
+
+
+def test_states_and_copies() -> None:
+    one, other = Model().eval(), Model().eval()
+    other.load_state_dict(one.state_dict())
+    want = one(Tensor(X)).numpy()
+    for model in (other, copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        np.testing.assert_array_equal(model(Tensor(X)).numpy(), want)
+    with pytest.raises(KeyError, match="not in the state: offset"):
+        other.load_state_dict({k: v for k, v in one.state_dict().items() if k != "offset"})
+
+
+def test_dtypes_and_gradients() -> None:
+    model = Model().eval()
+    weight = model.head[0].weight  # type: ignore[attr-defined]
+    want = model(Tensor(X)).numpy()
+    assert model.double() is model and weight.dtype.name == "float64"
+    counts = model.blocks[0].norm.num_batches_tracked  # type: ignore[attr-defined]
+    assert counts.dtype.name == "int32"
+    np.testing.assert_allclose(model(Tensor(X.astype(np.float64))).numpy(), want, rtol=1e-5, atol=1e-6)
+    assert model.to("NUMPY", "float32") is model and weight.device == "NUMPY" and weight.dtype.name == "float32"
+    model.to(device="CPU").float()
+    model.requires_grad_(False)
+    assert all(p.requires_grad is False for _, p in model.named_buffers()) and not list(model.parameters())
+    model.requires_grad_()
+    model(Tensor(X, device="CPU")).sum().backward()
+    assert weight.grad is not None and model.offset.grad is None  # type: ignore[attr-defined]
+    model.zero_grad()
+    assert weight.grad is None
+    with pytest.raises(TypeError, match="a floating dtype is wanted, got int32"):
+        model.to("int32")
+
+
+def test_it_is_shown_as_a_tree() -> None:
+    text = repr(Model())
+    assert text.startswith("Model(\n  (blocks): [\n    (0): Block(\n") and "(inner): Linear(in_features=7" in text
+    assert repr(nn.Sequential(Block(2))).count("Block") == 1
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(NotImplementedError, match="Empty has no forward"):
+        type("Empty", (nn.Module,), {})()(Tensor([1.0]))
+    with pytest.raises(ValueError, match="every tensor of a model is in its state"):
+        nn.Module().register_buffer("x", Tensor([1.0]), persistent=False)
