@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..engine import AddressSpace, EngineFault, Fault, FaultKind, Launch, Machine, Trace, engine
 from ..engine.launch import Group
+from .architecture import architecture
 from .instructions import decoder
-from .semantics import GFX11
+from .semantics import instruction_set
 
 _FLOATS = 0xF0  # FP_ROUND: nearest even; FP_DENORM: allowed (RDNA3 manual, 3.4.1 "Mode register")
 
@@ -37,4 +38,6 @@ def machine(arch: str, lanes: int, space: AddressSpace, *, seed: int = 0, trace:
     """
     if arch != "gfx1100" or lanes != 32:
         raise ValueError(f"waves of {lanes} lanes of {arch} are not executed yet, but those of 32 of gfx1100")
-    return _Machine(engine(GFX11, lanes), space, decoder(arch, GFX11, lanes), seed=seed, trace=trace)
+    of = architecture(arch, lanes)
+    instructions = instruction_set(of)
+    return _Machine(engine(instructions, lanes), space, decoder(of, instructions), seed=seed, trace=trace)

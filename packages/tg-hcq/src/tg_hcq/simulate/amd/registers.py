@@ -8,6 +8,7 @@ from typing import Final
 
 from ..engine import Layout, Undecodable
 from ..engine.state import EXEC, MOST_OPERANDS, OPERANDS
+from .architecture import Architecture
 
 SCALARS: Final[Mapping[str, int]] = {"s": 128, "null": 2, "scc": 1, "m0": 1, "mode": 1}
 VECTORS: Final = 256
@@ -22,10 +23,11 @@ class Places:
     Args:
       layout: of the wave's state.
       literal: the constant that follows the instruction, if any.
+      arch: whose numbers of registers are meant.
     """
 
-    def __init__(self, layout: Layout, literal: int | None) -> None:
-        self._layout, self._literal = layout, literal
+    def __init__(self, layout: Layout, literal: int | None, arch: Architecture) -> None:
+        self._layout, self._literal, self._arch = layout, literal, arch
         self._constants: list[int] = []
 
     def vector(self, number: int) -> int:
@@ -34,7 +36,7 @@ class Places:
 
     def result(self, number: int) -> int:
         """A scalar register that is written."""
-        return self._layout.scalar("null") if number == 124 else self._register(number)
+        return self._layout.scalar("null") if number == self._arch.null else self._register(number)
 
     def scalar(self, number: int, kind: str, bits: int) -> int:
         """A scalar register or a constant, by the number that the instruction has.
@@ -47,7 +49,7 @@ class Places:
         Raises:
           Undecodable: if it is not known.
         """
-        if number == 124:
+        if number == self._arch.null:
             return self._constant(0, bits)
         if 128 <= number <= 208:
             return self._constant(number - 128 if number <= 192 else 192 - number, bits)
@@ -65,7 +67,7 @@ class Places:
             return self._layout.scalar("s", number)
         if number in (126, 127):
             return EXEC + 4 * (number - 126)
-        if number == 125:
+        if number == self._arch.m0:
             return self._layout.scalar("m0")
         raise Undecodable(f"the scalar operand {number} is not executed yet")
 

@@ -5,12 +5,21 @@ Sources: AMD, "RDNA3 Instruction Set Architecture", chapter 16; LLVM, "User Guid
 
 from __future__ import annotations
 
+import functools
+
 from ...engine import InstructionSet
+from ..architecture import Architecture
 from ..registers import SCALARS, VECTORS
 from . import control, memory, vector
 
-GFX11 = InstructionSet("gfx11", dict(SCALARS), VECTORS)
-for _room in (control, memory, vector):
-    _room.add(GFX11)
 
-__all__ = ["GFX11"]
+@functools.cache
+def instruction_set(arch: Architecture) -> InstructionSet:
+    """The handlers of an architecture, which each room adds by itself."""
+    made = InstructionSet(arch.name, dict(SCALARS), VECTORS)
+    for room in (control, memory, vector):
+        room.add(made, arch)
+    return made
+
+
+__all__ = ["instruction_set"]

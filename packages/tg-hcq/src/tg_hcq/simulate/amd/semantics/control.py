@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from ...engine import I32, Emitter, InstructionSet, Status, Type, Value
 from ...engine.state import EXEC
+from ..architecture import Architecture
 
 NOTHING = ("s_delay_alu", "s_clause", "s_nop", "s_waitcnt")
 """Of no effect where every access is done at once."""
 
 
-def add(to: InstructionSet) -> None:
+def add(to: InstructionSet, arch: Architecture) -> None:
     """Adds the handlers of this subject."""
     for name in NOTHING:
         to.control(name, lambda e: e.go_on())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...engine import I64, Emitter, InstructionSet, Operation, Shape, Space, Value, scalar, vector
+from ..architecture import Architecture
 
 LOADED, SCALAR_LOADED = range(2)
 """Counters of what is not waited for yet."""
 
 
-def add(to: InstructionSet) -> None:
+def add(to: InstructionSet, arch: Architecture) -> None:
     """Adds the handlers of this subject; ``.saddr`` has the base in scalar registers and an unsigned offset a lane."""
     for bits in (32, 64, 128, 256, 512):
         shape = Shape(Space.GLOBAL, Operation.SCALAR_LOAD, bits // 8, counter=SCALAR_LOADED)

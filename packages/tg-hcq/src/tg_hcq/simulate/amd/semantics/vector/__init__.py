@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ...engine import F32, I32, I64, MASK, Emitter, InstructionSet, Value, either, vector
+from ....engine import F32, I32, I64, MASK, Emitter, InstructionSet, Value, either, vector
+from ...architecture import Architecture
 
 
-def add(to: InstructionSet) -> None:
+def add(to: InstructionSet, arch: Architecture) -> None:
     """Adds the handlers of this subject."""
     for op in ("and", "or", "xor"):
         to.vector(f"v_{op}_b32", lambda e, x, y, op=op: e.binary(op, x, y), [vector()], [either(), either()])
