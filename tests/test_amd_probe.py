@@ -25,7 +25,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(autouse=True)
 def software() -> None:
-    offer_system("MOCKKFD+AMD", mock_kfd)
+    offer_system("MOCKKFD+AMD", lambda entry: mock_kfd(entry))  # not the machine of another test
 
 
 def test_a_healthy_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

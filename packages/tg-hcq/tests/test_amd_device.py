@@ -33,7 +33,8 @@ ARCHITECTURES = ["gfx1030", "gfx1100", "gfx1201"]
 
 
 def opened(arch: str = "gfx1100", **options: int) -> AMDDevice:
-    device = AMDDevice("AMD", DevEntry("AMD", arch=arch, iface="MOCKKFD"), **options)  # type: ignore[arg-type]
+    entry = DevEntry("AMD", arch=arch, iface="MOCKKFD")
+    device = AMDDevice("AMD", entry, system=mock_kfd(entry), **options)
     device.timeout_ms = 10_000
     return device
 

@@ -43,9 +43,18 @@ ARCHS: Final = {
         AMDGPU("gfx1030", 32, 64 << 10, 256, 2 * 1024 * 32, 80),
         AMDGPU("gfx1031", 32, 64 << 10, 256, 2 * 1024 * 32, 40),
         AMDGPU("gfx1032", 32, 64 << 10, 256, 2 * 1024 * 32, 32),
+        AMDGPU("gfx1033", 32, 64 << 10, 256, 2 * 1024 * 32, 8),
+        AMDGPU("gfx1034", 32, 64 << 10, 256, 2 * 1024 * 32, 16),
+        AMDGPU("gfx1035", 32, 64 << 10, 256, 2 * 1024 * 32, 12),
+        AMDGPU("gfx1036", 32, 64 << 10, 256, 2 * 1024 * 32, 2),
         AMDGPU("gfx1100", 32, 64 << 10, 256, 2 * 1536 * 32, 96),
         AMDGPU("gfx1101", 32, 64 << 10, 256, 2 * 1536 * 32, 60),
         AMDGPU("gfx1102", 32, 64 << 10, 256, 2 * 1024 * 32, 32),
+        AMDGPU("gfx1103", 32, 64 << 10, 256, 2 * 1024 * 32, 12),
+        AMDGPU("gfx1150", 32, 64 << 10, 256, 2 * 1024 * 32, 16),
+        AMDGPU("gfx1151", 32, 64 << 10, 256, 2 * 1536 * 32, 40),
+        AMDGPU("gfx1152", 32, 64 << 10, 256, 2 * 1024 * 32, 8),
+        AMDGPU("gfx1153", 32, 64 << 10, 256, 2 * 1024 * 32, 4),
         AMDGPU("gfx1200", 32, 64 << 10, 256, 2 * 1536 * 32, 32),
         AMDGPU("gfx1201", 32, 64 << 10, 256, 2 * 1536 * 32, 64),
     )
@@ -74,8 +83,13 @@ def amd_gpu(arch: str) -> AMDGPU:
     return ARCHS[arch]
 
 
-def amd_target(arch: str) -> Target:
+def amd_target(arch: str, units: int = 0, shared_bytes: int = 0) -> Target:
     """The machine as the code generator sees it.
+
+    Args:
+      arch: its instruction set.
+      units: compute units of this card; those of the largest if 0.
+      shared_bytes: what this card has for a work-group, if that is less than the instruction set allows.
 
     Raises:
       ValueError: if there is no such architecture.
@@ -84,10 +98,11 @@ def amd_target(arch: str) -> Target:
     65536
     """
     known = amd_gpu(arch)
-    lanes = known.units * (128 if known.lanes == 32 else 64)
+    units, shared = units or known.units, min(shared_bytes or known.shared_bytes, known.shared_bytes)
+    lanes = units * (128 if known.lanes == 32 else 64)
     return Target(
-        kind="gpu", vector_bytes=16, registers=known.registers - 1, shared_bytes=known.shared_bytes,
+        kind="gpu", vector_bytes=16, registers=known.registers - 1, shared_bytes=shared,
         local_max=_ITEMS, global_max=_PACKET_GROUPS if known.lanes == 64 else _GROUPS,
         max_params=_MOST_ARGUMENTS, line_bytes=128,
-        gpu=GPUCosts(lanes=lanes, resident=4 * lanes, groups=known.units, register_file=known.register_file),
+        gpu=GPUCosts(lanes=lanes, resident=4 * lanes, groups=units, register_file=known.register_file),
     )  # fmt: skip

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tg_codegen import Renderer
+from tg_codegen.machine.amdgpu import amd_target
 from tg_codegen.render.llvm.amdgpu import AMDLLVMRenderer
 from tg_lazy.cost import LIMITS, Limits
 from tg_runtime import Compiler, DevEntry, DeviceError, DeviceFacts, DeviceUnavailable
+from tg_runtime.compilers import llvm
 from tg_runtime.compilers.amdgpu import AMDGPUCompiler
 
 from ..core.compiled import HCQCompiled
@@ -21,7 +23,8 @@ from ..core.system import System, software_interfaces, system_for
 from ..headers.amd import kfd_ioctl
 from .architecture import NAMES, Architecture, architecture
 from .kfd.card import Card, Memory, QueueParts
-from .kfd.driver import PATH, refused
+from .kfd.driver import refused
+from .kfd.presence import listed, missing, wanted
 from .kfd.topology import Node, nodes
 from .memory import AMDAllocator
 from .process import Process, process_of
@@ -76,7 +79,7 @@ class AMDDevice(HCQCompiled):
         except DeviceError as error:
             raise DeviceUnavailable.here(device, str(error)) from None
         card = self._process.card(self.node, device)
-        renderer, compiler = _code_generation(self.architecture)
+        renderer, compiler = _code_generation(self.architecture, self.node)
         LIMITS[device.partition(":")[0]] = Limits(units=self.node.compute_units * _RESIDENT)
         self._rings: dict[str, Ring] = {}
         self._parts: dict[str, QueueParts] = {}
@@ -100,21 +103,20 @@ class AMDDevice(HCQCompiled):
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:
-        """LLVM IR, compiled in this process."""
-        return {"LLVM": None}
+        """LLVM IR, compiled in this process through llvmlite."""
+        return {"LLVM": None if llvm.available() else llvm.MISSING}
 
     @classmethod
     def unavailable(cls, entry: DevEntry) -> str | None:
-        """Needs the kernel's KFD with a card that the driver knows; or a software one."""
+        """Needs the kernel's KFD with a card that the driver knows, or a software one; and what compiles kernels."""
         if entry.arch and entry.arch not in NAMES:
             return f"its ARCH is one of {', '.join(sorted(NAMES))}, not {entry.arch!r}"
         if entry.iface not in ("", "KFD", *software_interfaces("AMD")):
             return f"it has no interface {entry.iface}"
-        if entry.renderer and entry.renderer not in cls.renderers():
-            return f"it has no renderer {entry.renderer}; there is LLVM"
-        if entry.iface in ("", "KFD") and not system_for(entry).exists(PATH):
-            return f"needs {PATH}, which the kernel's amdgpu module makes for a card that it knows"
-        return None
+        problem = _no_renderer(cls.renderers(), entry.renderer)
+        if problem is not None or entry.iface in software_interfaces("AMD"):
+            return problem
+        return missing(system_for(entry), entry)
 
     @classmethod
     def facts(cls, entry: DevEntry) -> DeviceFacts:
@@ -202,26 +204,28 @@ class AMDDevice(HCQCompiled):
 
 def _choose(system: System, device: str, entry: DevEntry) -> Node:
     found = nodes(system)
-    wanted = [node for node in found if not entry.arch or node.architecture == entry.arch]
+    chosen = wanted(found, entry)
     number = device.partition(":")[2] or "0"
     if not number.isdigit():
         raise DeviceUnavailable(f"the device {device} wants a number: AMD or AMD:1")
-    chosen = [wanted[i] for i in entry.indices if i < len(wanted)] if entry.indices else wanted
     if int(number) >= len(chosen):
-        rows = [f"  {i}: {node.architecture} ({node.name})" for i, node in enumerate(found)]
-        what = "\n".join(["it is not there; the cards that the kernel lists:", *rows]) if rows else (
-            "the kernel lists no card in /sys/class/kfd"
-        )
-        raise DeviceUnavailable.here(device, what)
+        raise DeviceUnavailable.here(device, listed(found))
     return chosen[int(number)]
 
 
-def _code_generation(chosen: Architecture) -> tuple[Renderer | None, Compiler | None]:
-    """What writes and compiles kernels; nothing where LLVM is absent or makes none for the card."""
-    try:
-        return AMDLLVMRenderer(chosen.name), AMDGPUCompiler(chosen.name)
-    except (ImportError, ValueError):
+def _no_renderer(found: Mapping[str, str | None], name: str) -> str | None:
+    """Why there is no such renderer, or none at all if the name is empty."""
+    if not name:
+        return "; ".join(filter(None, found.values())) if all(found.values()) else None
+    return found[name] if name in found else f"it has no renderer {name}; there is {' and '.join(found)}"
+
+
+def _code_generation(chosen: Architecture, card: Node) -> tuple[Renderer | None, Compiler | None]:
+    """What writes and compiles kernels; nothing where LLVM is absent."""
+    if not llvm.available():
         return None, None
+    target = amd_target(chosen.name, units=card.compute_units, shared_bytes=card.lds)
+    return AMDLLVMRenderer(chosen.name, target), AMDGPUCompiler(chosen.name)
 
 
 def _close(

@@ -77,6 +77,20 @@ class SoftwareSystem(System):
         place = os.path.normpath(path)
         return place in self._nodes or any(node.startswith(f"{place}/") for node in self._nodes)
 
+    def may_open(self, path: str) -> bool:
+        """Whether something was put there."""
+        return os.path.normpath(path) in self._nodes
+
+    def group_of(self, path: str) -> str:
+        """Everything belongs to ``render``.
+
+        Raises:
+          FileNotFoundError: if nothing was put there.
+        """
+        if not self.exists(path):
+            raise FileNotFoundError(2, os.strerror(2), path)
+        return "render"
+
     def listdir(self, path: str) -> list[str]:
         """The names beneath a path, sorted.
 

@@ -17,9 +17,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final
+from weakref import WeakValueDictionary
 
 from tg_runtime import DevEntry, DeviceError, DeviceUnavailable
 from tg_runtime.host.libc import address_of
+from tg_runtime.host.locks import fork_safe_lock
 
 from .fence import fence
 from .fileio import MMIO, FileIO, map_pages, unmap_pages
@@ -106,6 +108,29 @@ class System:
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
         return os.path.exists(path)
+
+    def may_open(self, path: str) -> bool:
+        """Whether this process may read and write a file that there is; nothing is opened."""
+        return os.access(path, os.R_OK | os.W_OK)
+
+    def group_of(self, path: str) -> str:
+        """The group that a file belongs to: its name, or its number where it has none.
+
+        Raises:
+          OSError: if there is no such file.
+        """
+        import grp  # not on every system
+
+        number = os.stat(path).st_gid
+        try:
+            return grp.getgrgid(number).gr_name
+        except KeyError:
+            return str(number)
+
+    @property
+    def release(self) -> str:
+        """The release of the kernel, as ``uname -r`` prints it."""
+        return os.uname().release
 
     def listdir(self, path: str) -> list[str]:
         """The names in a directory, sorted.
@@ -282,6 +307,8 @@ def real_system() -> System:
 
 
 _offered: dict[str, Callable[[DevEntry], System]] = {}
+_made: WeakValueDictionary[tuple[Callable[[DevEntry], System], str], System] = WeakValueDictionary()
+_making = fork_safe_lock()
 
 
 def offer_system(name: str, make: Callable[[DevEntry], System]) -> None:
@@ -303,22 +330,37 @@ def software_interfaces(device: str) -> list[str]:
 def system_for(entry: DevEntry) -> System:
     """The system that a ``DEV`` entry chooses: a software one by its interface, else the real one.
 
+    As long as somebody holds a software system, whoever asks for it gets the same one: ``AMD`` and ``AMD:1`` are cards
+    of one machine.
+
     Raises:
       DeviceUnavailable: if the package that offers the software system cannot be imported.
     """
+    make = _maker(entry)
+    if make is None:
+        return real_system()
+    key = make, entry.arch
+    with _making:
+        found = _made.get(key)
+        if found is None:
+            found = _made[key] = make(entry)
+    return found
+
+
+def _maker(entry: DevEntry) -> Callable[[DevEntry], System] | None:
     name = f"{entry.iface}+{entry.device}".upper()
     if name in _offered:
-        return _offered[name](entry)
+        return _offered[name]
     point = _points().get(name)
     if point is None:
-        return real_system()
+        return None
     from importlib.metadata import EntryPoint
 
     try:
-        make: Callable[[DevEntry], System] = EntryPoint(name, point, GROUP).load()
+        found: Callable[[DevEntry], System] = EntryPoint(name, point, GROUP).load()
     except (ImportError, AttributeError) as error:
         raise DeviceUnavailable.here(entry.device, f"the system {point} does not import: {error}") from error
-    return make(entry)
+    return found
 
 
 @cache

@@ -83,6 +83,11 @@ class Node:
         return max(1, self["array_count"] // max(1, self["simd_arrays_per_engine"]))
 
     @property
+    def lds(self) -> int:
+        """Bytes of local memory of a compute unit, and so the most that a work-group may have; 0 if it is not told."""
+        return self["lds_size_in_kb"] << 10
+
+    @property
     def memory(self) -> int:
         """Bytes of the card's memory."""
         heaps = (kfd_sysfs.HSA_MEM_HEAP_TYPE_FB_PUBLIC, kfd_sysfs.HSA_MEM_HEAP_TYPE_FB_PRIVATE)
