@@ -24,6 +24,7 @@ class Instruction:
       nbytes: how long it is.
       immediate: a literal, or the address that a branch leads to.
       text: as assembly, for traces and faults.
+      parts: names of other handlers, whose addresses the handler finds at ``state.PARTS``.
     """
 
     handler: str
@@ -31,6 +32,7 @@ class Instruction:
     nbytes: int = 4
     immediate: int = 0
     text: str = ""
+    parts: tuple[str, ...] = ()
 
 
 class Undecodable(ValueError):
@@ -99,7 +101,7 @@ class Code:
             try:
                 end = self.space.extent(pc, Access.EXECUTE, pc, pc + 32)[1]
                 found = self._decode(pc, self.space.read(pc, end - pc))
-                handler = self.engine.addresses[found.handler]
+                handler, *parts = (self.engine.addresses[name] for name in (found.handler, *found.parts))
             except (Undecodable, KeyError) as error:
                 raise CodeFault(FaultKind.UNDECODABLE, pc, str(error)) from None
             words = (*found.operands, *[0] * (state.MOST_OPERANDS - len(found.operands)))
@@ -107,6 +109,7 @@ class Code:
             immediate = found.immediate % (1 << 64)
             data = struct.pack(f"<Qi{state.MOST_OPERANDS}iQ", handler, distance, *words, immediate)
             ctypes.memmove(record, data, state.RECORD_BYTES)
+            ctypes.memmove(record + state.PARTS, struct.pack(f"<{len(parts)}Q", *parts), 8 * len(parts))
             region.instructions[pc] = found
         return record, region.records, region.start, region.slots
 

@@ -145,10 +145,14 @@ class Emitter(Builder):
         return self.convert("zext", value, I32)
 
     def text(self, name: str) -> str:
-        """The function."""
+        """The function of a handler."""
+        return self.function(f"ptr @{name}(ptr %w, ptr %r)")
+
+    def function(self, signature: str) -> str:
+        """The text with a head of its own."""
         end = []
         if self._checks:
             kind = int(state.FaultKind.PENDING)
             end = ["poisoned:", f"  call void @fault(ptr %w, ptr %r, i32 {kind})", "  ret ptr null"]
         body = "\n".join([*self.lines, *end])
-        return f"define ptr @{name}(ptr %w, ptr %r) nounwind {{\nentry:\n{body}\n}}\n"
+        return f"define {signature} nounwind {{\nentry:\n{body}\n}}\n"

@@ -22,6 +22,7 @@ class InstructionSet:
     def __init__(self, name: str, scalars: dict[str, int], vectors: int) -> None:
         self.name, self.scalars, self.vectors = name, scalars, vectors
         self.handlers: dict[str, Handler] = {}
+        self.routines: dict[str, Callable[[Emitter], None]] = {}
 
     def layout(self, lanes: int) -> Layout:
         """Where registers lie in waves of so many lanes."""
@@ -48,6 +49,10 @@ class InstructionSet:
     def control(self, name: str, body: Callable[[Emitter], None]) -> None:
         """Adds an instruction whose author writes the whole handler."""
         self.add(ControlHandler(name, body))
+
+    def routine(self, signature: str, body: Callable[[Emitter], None]) -> None:
+        """Adds a function that handlers call, ``ptr @swap(ptr %w, i32 %row)``; its author writes the whole body."""
+        self.routines[signature] = body
 
     def memory(self, name: str, shape: Shape, address: Semantics, sources: Sequence[Operand]) -> None:
         """Adds a load, a store or an atomic; see :class:`MemoryHandler` and :class:`ScalarLoadHandler`."""

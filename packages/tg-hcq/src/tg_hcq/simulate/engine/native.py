@@ -69,6 +69,11 @@ def source(engine: Engine) -> str:
         handler.emit(emitter)
         parts.append(emitter.text(f'"{_symbol(handler.name)}"'))
         declarations |= emitter.declarations
+    for signature, body in engine.instructions.routines.items():
+        emitter = Emitter(layout, engine.hostile)
+        body(emitter)
+        parts.append(emitter.function(f"internal {signature}"))
+        declarations |= emitter.declarations
     here = set(parts[0].splitlines())
     return "\n".join([*parts, *(line for line in declarations if line not in here)]) + "\n"
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from enum import IntEnum, IntFlag
 
-RECORD_BYTES = 64
+RECORD_BYTES = 128
 """A record: the handler's address, the distance to the next record (i32), operands (i32 each), an immediate (i64)."""
-NEXT, OPERANDS, IMMEDIATE = 8, 12, 56
-MOST_OPERANDS = 11
+NEXT, OPERANDS, IMMEDIATE = 8, 12, 120
+MOST_OPERANDS = 27
+PARTS = 88
+"""Where the addresses of other handlers lie among the operands, if an instruction consists of several (i64 each)."""
 
 # the engine's part of a wave's state, as offsets in bytes
 EXEC, STATUS, KIND, RESUME, STOPPED, EXECUTED = 0, 8, 12, 16, 24, 32
