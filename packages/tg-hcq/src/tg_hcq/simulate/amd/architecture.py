@@ -29,6 +29,11 @@ class Architecture:
         return f"Feature{feature}" in self.features
 
     @property
+    def wave_sizes(self) -> tuple[int, ...]:
+        """How many lanes waves can have (RDNA 3, 2.1; CDNA 3, 2)."""
+        return (64,) if self.generation == 9 else (32, 64)
+
+    @property
     def null(self) -> int | None:
         """The number of the scalar register that is always zero (RDNA 3, 3.3; RDNA 2 has 125; CDNA 3 has none)."""
         return {9: None, 10: 125}.get(self.generation, 124)

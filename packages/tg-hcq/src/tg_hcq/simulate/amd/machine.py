@@ -6,9 +6,8 @@ from ..engine import AddressSpace, EngineFault, Fault, FaultKind, Launch, Machin
 from ..engine.launch import Group
 from .architecture import architecture
 from .instructions import decoder
+from .registers import FLOATS
 from .semantics import instruction_set
-
-_FLOATS = 0xF0  # FP_ROUND: nearest even; FP_DENORM: allowed (RDNA3 manual, 3.4.1 "Mode register")
 
 
 class _Machine(Machine):
@@ -16,7 +15,7 @@ class _Machine(Machine):
         """Refuses modes of floats that the handlers do not obey yet."""
         group = super().begin(launch, number)
         for wave in group.waves:
-            if wave.scalar("mode") & 0xFF != _FLOATS:
+            if wave.scalar("mode") & 0xFF != FLOATS:
                 why = f"MODE is {wave.scalar('mode'):#x}: other roundings and flushed subnormals are not executed yet"
                 raise EngineFault(Fault(
                     FaultKind.UNDECODABLE, launch.name, number, wave.index, launch.entry, detail=why))  # fmt: skip
@@ -27,17 +26,17 @@ def machine(arch: str, lanes: int, space: AddressSpace, *, seed: int = 0, trace:
     """A machine for waves of so many lanes.
 
     Args:
-      arch: ``gfx1100`` is the only one yet.
-      lanes: of a wave, 32.
+      arch: the processor, for example ``gfx1100``.
+      lanes: of a wave.
       space: what addresses mean.
       seed: the order of workgroups and waves.
       trace: which waves are traced.
 
     Raises:
-      ValueError: if the arch's instructions, or waves of so many lanes, are not executed yet.
+      ValueError: if there is no instruction table of the processor, or it has no waves of so many lanes.
     """
-    if arch != "gfx1100" or lanes != 32:
-        raise ValueError(f"waves of {lanes} lanes of {arch} are not executed yet, but those of 32 of gfx1100")
     of = architecture(arch, lanes)
+    if lanes not in of.wave_sizes:
+        raise ValueError(f"{arch} has no waves of {lanes} lanes")
     instructions = instruction_set(of)
     return _Machine(engine(instructions, lanes), space, decoder(of, instructions), seed=seed, trace=trace)

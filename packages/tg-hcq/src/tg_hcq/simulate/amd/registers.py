@@ -13,8 +13,17 @@ from .architecture import Architecture
 SCALARS: Final[Mapping[str, int]] = {"s": 128, "null": 2, "scc": 1, "m0": 1, "mode": 1}
 VECTORS: Final = 256
 VCC: Final = 106
+SHARED_APERTURE, PRIVATE_APERTURE = 1 << 16, 2 << 16
+"""The upper halves of generic addresses in LDS and in scratch (``MAKE_LDS_APP_BASE_V9``, ``MAKE_SCRATCH_APP_BASE_V9``
+in the kernel's ``kfd_flat_memory.c``)."""
+FLOATS: Final = 0xF0
+"""The lower half of MODE: FP_ROUND says nearest even, FP_DENORM that subnormals are allowed (RDNA 3, 3.4.1)."""
+APERTURES: Final = {235: SHARED_APERTURE, 237: PRIVATE_APERTURE}
+"""Of ``src_shared_base`` and ``src_private_base``, whose lower halves are zero."""
 _LITERAL: Final = 1 << 31
-_FLOATS: Final = (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0)
+_FLOATS: Final = (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494309189532)
+"""Constants from 240 on; the last is 1 / (2 pi)."""
+_PATTERNS: Final = {16: "<e", 32: "<f", 64: "<d"}
 
 
 class Places:
@@ -34,17 +43,23 @@ class Places:
         """A row of lanes."""
         return self._layout.vector(number)
 
-    def result(self, number: int) -> int:
-        """A scalar register that is written."""
-        return self._layout.scalar("null") if number == self._arch.null else self._register(number)
+    def result(self, number: int, bits: int = 32) -> int:
+        """A scalar register that is written.
 
-    def scalar(self, number: int, kind: str, bits: int) -> int:
+        Raises:
+          Undecodable: if there is none of that number and size.
+        """
+        return self._layout.scalar("null") if number == self._arch.null else self._register(number, bits)
+
+    def scalar(self, number: int, kind: str, bits: int, zero_extended: bool = False) -> int:
         """A scalar register or a constant, by the number that the instruction has.
 
         Args:
           number: as the manual's table of scalar operands has it.
           kind: ``i`` or ``f``.
           bits: of the operand, 32 or 64.
+          zero_extended: whether zeros stand above a literal of 32 bits, as LLVM takes for granted of ``s_mov_b64``
+            (``SIInstrInfo::expandPostRAPseudo``, ``S_MOV_B64_IMM_PSEUDO``).
 
         Raises:
           Undecodable: if it is not known.
@@ -53,27 +68,42 @@ class Places:
             return self._constant(0, bits)
         if 128 <= number <= 208:
             return self._constant(number - 128 if number <= 192 else 192 - number, bits)
-        if 240 <= number <= 247 and bits == 32:
-            return self._constant(struct.unpack("<i", struct.pack("<f", _FLOATS[number - 240]))[0], bits)
-        if number == 255 and self._literal is not None and (bits == 32 or kind == "i"):
+        if 240 <= number <= 248 and bits in _PATTERNS:
+            data = struct.pack(_PATTERNS[bits], _FLOATS[number - 240])
+            return self._words(*struct.unpack(f"<{max(bits // 32, 1)}{'I' if bits >= 32 else 'H'}", data))
+        if number == 255 and self._literal is not None and (bits <= 32 or kind == "i"):
             value = self._literal
+            if bits == 64 and zero_extended:
+                return self._words(value, 0)
             if bits == 64 and value >> 31:
                 raise Undecodable("whether a literal of 32 bits is extended with its sign is not executed yet")
             return self._constant(value - (value >> 31 << 32), bits)
-        return self._register(number)
+        if number in APERTURES and bits == 64:
+            return self._words(0, APERTURES[number])
+        return self._register(number, bits)
 
-    def _register(self, number: int) -> int:
+    def literal(self, value: int) -> int:
+        """A constant of 32 bits that is part of the instruction."""
+        return self._words(value)
+
+    def _register(self, number: int, bits: int) -> int:
         if number < 124:
             return self._layout.scalar("s", number)
         if number in (126, 127):
+            if 32 * (number - 126) + bits > self._layout.lanes:
+                raise Undecodable("a wave of 32 lanes has no upper half of exec")
             return EXEC + 4 * (number - 126)
         if number == self._arch.m0:
             return self._layout.scalar("m0")
+        if number == 253:
+            return self._layout.scalar("scc")
         raise Undecodable(f"the scalar operand {number} is not executed yet")
 
     def _constant(self, value: int, bits: int) -> int:
-        words = [value] if bits <= 32 else [value, value >> 31]
-        self._constants[:0] = words
+        return self._words(value) if bits <= 32 else self._words(value, value >> 31)
+
+    def _words(self, *words: int) -> int:
+        self._constants[:0] = [word - (word >> 31 << 32) if word >= 0 else word for word in words]
         return OPERANDS + 4 * (MOST_OPERANDS - len(self._constants)) - _LITERAL
 
     def record(self, operands: list[int]) -> tuple[int, ...]:

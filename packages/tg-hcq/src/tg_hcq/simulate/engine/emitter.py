@@ -7,7 +7,7 @@ from enum import Enum
 
 from . import state
 from .ir import I1, I32, I64, Builder, Type, Value
-from .state import Layout, Status
+from .state import FaultKind, Layout, Status
 
 
 class Where(Enum):
@@ -124,6 +124,28 @@ class Emitter(Builder):
         """Ends the handler: the instruction at an address."""
         self.do(f"ret ptr {self.emit(I64, f'call ptr @jump(ptr %w, i64 {pc.text})').text}")
 
+    def following(self) -> Value:
+        """The address of the next instruction."""
+        distance = self.convert("sext", self.load(I32, self.at("%r", state.NEXT)), I64)
+        here = self.emit(I64, "ptrtoint ptr %r to i64") + distance - self.field(state.RECORDS)
+        slot = self.binary("udiv", here, state.RECORD_BYTES)
+        return (slot << self.field(state.CODE_SHIFT)) + self.field(state.CODE_BASE)
+
+    def fault(self, kind: FaultKind) -> None:
+        """Ends the handler: the wave cannot go on."""
+        self.do(f"call void @fault(ptr %w, ptr %r, i32 {int(kind)})")
+        self.do("ret ptr null")
+
+    def barrier(self, signal: bool = True, wait: bool = True) -> None:
+        """Ends the handler: says that the wave has come to the barrier, waits for the others, or both."""
+        if signal:
+            self.set_field(state.SIGNALS, self.field(state.SIGNALS, I32) + 1)
+        if wait:
+            self.set_field(state.WAITS, self.field(state.WAITS, I32) + 1)
+            self.stop(Status.BARRIER)
+        else:
+            self.go_on()
+
     def stop(self, status: Status, again: bool = False) -> None:
         """Ends the handler and native code: at the next record, or ``again`` at this one, the wave goes on later."""
         self.do(f"store i32 {int(status)}, ptr {self.at('%w', state.STATUS)}")
@@ -152,7 +174,7 @@ class Emitter(Builder):
         """The text with a head of its own."""
         end = []
         if self._checks:
-            kind = int(state.FaultKind.PENDING)
+            kind = int(FaultKind.PENDING)
             end = ["poisoned:", f"  call void @fault(ptr %w, ptr %r, i32 {kind})", "  ret ptr null"]
         body = "\n".join([*self.lines, *end])
         return f"define {signature} nounwind {{\nentry:\n{body}\n}}\n"

@@ -59,7 +59,7 @@ _WORDS = {
     FaultKind.UNDECODABLE: "this is no known instruction",
     FaultKind.PENDING: "a register is read whose load was not waited for",
     FaultKind.TRAP: "the program trapped",
-    FaultKind.BARRIER: "not all waves of the workgroup come to the barrier",
+    FaultKind.BARRIER: "the workgroup's barrier is used as it must not be",
 }
 
 

@@ -246,7 +246,7 @@ class HostileMachine(Machine):
             mine = [pending for pending in queue if pending.request.counter == counter]
             if counter not in self.ordered and left:
                 continue  # any of them may be the one that is left
-            done = mine[: len(mine) - left] if left else mine
+            done = mine[: max(len(mine) - left, 0)]
             self._return(wave, lambda pending, done=done: pending in done)  # type: ignore[misc]
             queue = [pending for pending in queue if pending not in done]
         self._pending[wave] = queue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from . import state
 from .code import Code, CodeFault, Decoder, Instruction
@@ -177,7 +177,7 @@ class Machine:
         common = (kind, launch.name, wave.group, wave.index, pc, self.code.text(pc))
         if kind is FaultKind.PENDING:
             return Fault(*common, detail=self.engine.layout.name(wave.get(state.ADDRESS)))
-        if kind is FaultKind.TRAP:
+        if kind in (FaultKind.TRAP, FaultKind.UNDECODABLE):
             return Fault(*common)
         lane = None if wave.get(state.LANE, 2) >= self.engine.lanes else wave.get(state.LANE, 2)
         address, access = wave.get(state.ADDRESS, 2), Access(wave.get(state.ACCESS))
@@ -236,14 +236,20 @@ class Dispatch:
             group.ended.add(wave.index)
         elif status is Status.BARRIER:
             group.waiting.add(wave.index)
+            if wave.get(state.SIGNALS) < wave.get(state.WAITS):
+                self._refuse(wave, "it waits for others without having said that it came")
         elif status is Status.BUDGET and wave.executed >= launch.budget:
             pc = machine.pc(wave)
             raise HungWave(launch.name, wave.group, wave.index, pc, machine.code.text(pc), launch.budget)
         if launch.whole_barriers and group.waiting and group.ended:
-            pc = machine.pc(wave, state.STOPPED)
-            detail = f"ended: {sorted(group.ended)}, waiting: {sorted(group.waiting)}"
-            raise EngineFault(Fault(FaultKind.BARRIER, launch.name, group.number, wave.index, pc,
-                                    machine.code.text(pc), detail=detail))  # fmt: skip
-        if len(group.waiting) + len(group.ended) == len(group.waves):
-            group.waiting.clear()
+            self._refuse(wave, f"ended: {sorted(group.ended)}, waiting: {sorted(group.waiting)}")
+        came = min((w.get(state.SIGNALS) for w in group.waves if w.index not in group.ended), default=0)
+        group.waiting = {index for index in group.waiting if group.waves[index].get(state.WAITS) > came}
+        if group.waiting and len(group.waiting) + len(group.ended) == len(group.waves):
+            self._refuse(wave, "waves wait at different barriers")
         return status
+
+    def _refuse(self, wave: Wave, detail: str) -> NoReturn:
+        pc = self.machine.pc(wave, state.STOPPED)
+        raise EngineFault(Fault(FaultKind.BARRIER, self.launch.name, wave.group, wave.index, pc,
+                                self.machine.code.text(pc), detail=detail))  # fmt: skip

@@ -24,6 +24,7 @@ SHARED, SHARED_BYTES, SCRATCH, SCRATCH_BYTES = 112, 120, 128, 136
 RECORDS, CODE_BASE, CODE_SLOTS, CODE_SHIFT, PC = 144, 152, 160, 168, 176
 GRANT, REQUEST = 184, 192  # hostile mode: an access is allowed; what is asked for
 EVERYTHING, CHECK_ONLY = 1, 2
+SIGNALS, WAITS = 248, 252  # barriers that the wave has come to, and that it has waited at (i32 each)
 LANE_ADDRESSES, HOSTS, PENDING, SCALARS = 256, 768, 1280, 3328
 PENDING_ROWS, PENDING_BYTES = 1024, 2048
 REQUEST_WORDS = 8  # the fields of a request, in order

@@ -163,17 +163,9 @@ def _branch(taken: Callable[[Emitter], Value]) -> Callable[[Emitter], None]:
 
 
 def _call(b: Emitter) -> None:
-    """The address of the next instruction goes to a pair of scalars: by the record's place in the code."""
-    distance = b.convert("sext", b.load(I32, b.at("%r", state.NEXT)), I64)
-    here = b.emit(I64, "ptrtoint ptr %r to i64") + distance - b.field(state.RECORDS)
-    pc = (b.binary("udiv", here, state.RECORD_BYTES) << b.field(state.CODE_SHIFT)) + b.field(state.CODE_BASE)
-    b.write(0, pc)
+    """The address of the next instruction goes to a pair of scalars."""
+    b.write(0, b.following())
     b.jump(b.immediate())
-
-
-def _trap(b: Emitter) -> None:
-    b.do(f"call void @fault(ptr %w, ptr %r, i32 {int(FaultKind.TRAP)})")
-    b.do("ret ptr null")
 
 
 def _waits(b: Emitter) -> None:
@@ -220,11 +212,13 @@ TOY.control("s_jump", lambda b: b.jump(b.read(0, I64)))
 TOY.control("s_and_exec", _set_exec("and"))
 TOY.control("s_xor_exec", _set_exec("xor"))
 TOY.control("s_set_exec", _restore_exec)
-TOY.control("s_barrier", lambda b: b.stop(Status.BARRIER))
+TOY.control("s_barrier", lambda b: b.barrier())
 TOY.control("s_end", lambda b: b.stop(Status.ENDED))
 TOY.control("s_wait", _waits)
 TOY.control("s_drop_cache", _drop)
-TOY.control("s_trap", _trap)
+TOY.control("s_signal", lambda b: b.barrier(wait=False))
+TOY.control("s_await", lambda b: b.barrier(signal=False))
+TOY.control("s_trap", lambda b: b.fault(FaultKind.TRAP))
 
 
 def _global(b: Emitter, address: Value) -> Value:

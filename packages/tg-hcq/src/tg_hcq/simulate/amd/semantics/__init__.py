@@ -9,16 +9,20 @@ import functools
 
 from ...engine import InstructionSet
 from ..architecture import Architecture
+from ..isa import table
 from ..registers import SCALARS, VECTORS
-from . import control, memory, vector
+from . import control, hardware, masks, memory, relative, scalar, scalar_float, vector, waits
 
 
 @functools.cache
 def instruction_set(arch: Architecture) -> InstructionSet:
     """The handlers of an architecture, which each room adds by itself."""
     made = InstructionSet(arch.name, dict(SCALARS), VECTORS)
-    for room in (control, memory, vector):
+    for room in (scalar, scalar_float, relative, masks, control, waits, hardware, memory):
         room.add(made, arch)
+    there = {row.name for row in table(arch.name)}
+    made.handlers = {name: handler for name, handler in made.handlers.items() if name.partition(".")[0] in there}
+    vector.add(made, arch)
     return made
 
 

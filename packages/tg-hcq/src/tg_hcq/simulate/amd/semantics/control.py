@@ -1,15 +1,20 @@
-"""Branches, waits, the end, and masks that are saved."""
+"""Branches and calls, barriers, the end, traps, and hints that change nothing.
+
+Sources: AMD, "RDNA3 Instruction Set Architecture", sections 16.3 and 16.5; "RDNA4", the same (split barriers).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...engine import I32, Emitter, InstructionSet, Status, Type, Value
-from ...engine.state import EXEC
+from ...engine import I32, I64, Emitter, FaultKind, InstructionSet, Status, Value
 from ..architecture import Architecture
 
-NOTHING = ("s_delay_alu", "s_clause", "s_nop", "s_waitcnt")
-"""Of no effect where every access is done at once."""
+NOTHING = (
+    "s_delay_alu", "s_clause", "s_nop", "s_sleep", "s_wakeup", "s_setprio", "s_inst_prefetch",
+    "s_set_inst_prefetch_distance", "s_version", "s_waitcnt_depctr", "s_wait_alu",
+)  # fmt: skip
+"""Of no effect on results: hints, and waits for what the hardware does by itself or this one does at once."""
 
 
 def add(to: InstructionSet, arch: Architecture) -> None:
@@ -22,8 +27,21 @@ def add(to: InstructionSet, arch: Architecture) -> None:
     to.control("s_cbranch_execnz", _branch(lambda e: e.compare("ne", e.exec(), 0)))
     to.control("s_cbranch_scc0", _branch(lambda e: e.compare("eq", e.read(0), 0)))
     to.control("s_cbranch_scc1", _branch(lambda e: e.compare("ne", e.read(0), 0)))
-    for op in ("and", "or", "xor"):
-        to.control(f"s_{op}_saveexec_b32", _save(op))
+    mask = I32 if arch.lanes == 32 else I64
+    to.control("s_cbranch_vccz", _branch(lambda e: e.compare("eq", e.read(1, mask), 0)))
+    to.control("s_cbranch_vccnz", _branch(lambda e: e.compare("ne", e.read(1, mask), 0)))
+    to.control("s_getpc_b64", _get_pc)
+    to.control("s_setpc_b64", lambda e: e.jump(e.read(0, I64)))
+    to.control("s_swappc_b64", _swap_pc)
+    to.control("s_call_b64", _call)
+    to.control("s_trap", lambda e: e.fault(FaultKind.TRAP))
+    if arch.generation < 12:
+        to.control("s_barrier", lambda e: e.barrier())
+    else:
+        to.control("s_barrier_signal", lambda e: e.barrier(wait=False))
+        to.control("s_barrier_wait", lambda e: e.barrier(signal=False))
+    if arch.generation >= 11:
+        to.control("s_sendmsg", lambda e: e.go_on())
 
 
 def _branch(test: Callable[[Emitter], Value]) -> Callable[[Emitter], None]:
@@ -37,16 +55,17 @@ def _branch(test: Callable[[Emitter], Value]) -> Callable[[Emitter], None]:
     return body
 
 
-def _save(op: str) -> Callable[[Emitter], None]:
-    """Operands: where the mask goes, SCC, what it is combined with. SCC says whether a lane is left."""
+def _get_pc(e: Emitter) -> None:
+    e.write(0, e.following())
+    e.go_on()
 
-    def body(e: Emitter) -> None:
-        lanes = Type("i", e.layout.lanes)
-        old, other = e.convert("trunc", e.exec(), lanes), e.read(2, lanes)
-        new = e.binary(op, other, old)
-        e.set_field(EXEC, e.convert("zext", new, Type("i", 64)))
-        e.write(1, e.convert("zext", e.compare("ne", new, 0), I32))
-        e.write(0, old)
-        e.go_on()
 
-    return body
+def _swap_pc(e: Emitter) -> None:
+    target = e.read(1, I64)
+    e.write(0, e.following())
+    e.jump(target)
+
+
+def _call(e: Emitter) -> None:
+    e.write(0, e.following())
+    e.jump(e.immediate())

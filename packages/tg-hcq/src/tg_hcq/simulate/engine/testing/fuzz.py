@@ -46,7 +46,8 @@ class Bench:
         """Executes one instruction."""
         words = (*operands, *[0] * (state.MOST_OPERANDS - len(operands)))
         address = self.engine.addresses[handler]
-        struct.pack_into(f"<Qi{state.MOST_OPERANDS}iQ", self._record, 0, address, state.RECORD_BYTES, *words, immediate)
+        constant, shape = immediate % (1 << 64), f"<Qi{state.MOST_OPERANDS}iQ"
+        struct.pack_into(shape, self._record, 0, address, state.RECORD_BYTES, *words, constant)
         wave.put(state.RESUME, ctypes.addressof(self._record), 2)
         return Status(self.engine.run(wave.address, 1))
 
