@@ -154,7 +154,7 @@ def test_a_barrier_that_a_wave_skips(hostile: bool) -> None:
         fault = fault_of(lambda seed=seed: ToyGpu(seed=seed, hostile=hostile).run(  # type: ignore[misc]
             BARRIER, waves=3, whole_barriers=True))  # fmt: skip
         assert fault.kind is FaultKind.BARRIER and fault.text in ("s_barrier", "s_end")
-        assert "not all waves of the workgroup come to the barrier: ended: [1], waiting: [" in str(fault)
+        assert "not all waves of the workgroup come to it: ended: [1], waiting: [" in str(fault)
     gpu = ToyGpu(hostile=hostile)
     gpu.run("s_barrier\n s_barrier\n s_end", waves=3, groups=2, whole_barriers=True)
 

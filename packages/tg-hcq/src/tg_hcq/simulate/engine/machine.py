@@ -242,7 +242,8 @@ class Dispatch:
             pc = machine.pc(wave)
             raise HungWave(launch.name, wave.group, wave.index, pc, machine.code.text(pc), launch.budget)
         if launch.whole_barriers and group.waiting and group.ended:
-            self._refuse(wave, f"ended: {sorted(group.ended)}, waiting: {sorted(group.waiting)}")
+            who = f"ended: {sorted(group.ended)}, waiting: {sorted(group.waiting)}"
+            self._refuse(wave, f"not all waves of the workgroup come to it: {who}")
         came = min((w.get(state.SIGNALS) for w in group.waves if w.index not in group.ended), default=0)
         group.waiting = {index for index in group.waiting if group.waves[index].get(state.WAITS) > came}
         if group.waiting and len(group.waiting) + len(group.ended) == len(group.waves):

@@ -293,7 +293,10 @@ def _compare_floats(how: str, bits: str) -> Callable[[Before], After]:
 
 def _rounded(how: str, bits: str) -> Callable[[Before], After]:
     form = _format(bits)
-    of: Callable[[Fraction], int] = {"ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "rndne": round}[how]
+    ways: dict[str, Callable[[Fraction], int]] = {
+        "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "rndne": round,
+    }  # fmt: skip
+    of = ways[how]
 
     def result(x: int) -> int:
         if form.is_nan(x) or form.is_infinite(x):
@@ -315,6 +318,16 @@ def _float_extreme(which: str, how: str, bits: str) -> Callable[[Before], After]
         return x if (order == -1) == (which == "min") else y
 
     return _float(bits, result)
+
+
+def _fused(bits: str, of: Callable[[Before], tuple[int, int, int]]) -> Callable[[Before], After]:
+    form, mask = _format(bits), (1 << int(bits)) - 1
+
+    def found(b: Before) -> After:
+        x, y, z = (number & mask for number in of(b))
+        return After(form.fma(x, y, z))
+
+    return found
 
 
 def _to_half_towards_zero(x: int) -> int:
@@ -376,10 +389,9 @@ _RULES: list[tuple[str, Callable[..., Callable[[Before], After]]]] = [
     (r"s_cmp_(\w+)_f(16|32)", _compare_floats),
     (r"s_(ceil|floor|trunc|rndne)_f(16|32)", _rounded),
     (r"s_(min|max)(imum|_num)_f(16|32)", _float_extreme),
-    (r"s_fmac_f(16|32)", lambda bits: lambda b: After(_format(bits).fma(
-        *(s % (1 << int(bits)) for s in b.sources), b.old % (1 << int(bits))))),
-    (r"s_fmaak_f32", lambda: lambda b: After(SINGLE.fma(*b.sources))),
-    (r"s_fmamk_f32", lambda: lambda b: After(SINGLE.fma(*b.sources))),
+    (r"s_fmac_f(16|32)", lambda bits: _fused(bits, lambda b: (b.sources[0], b.sources[1], b.old))),
+    (r"s_fmaak_f(32)", lambda bits: _fused(bits, lambda b: (b.sources[0], b.sources[1], b.sources[2]))),
+    (r"s_fmamk_f(32)", lambda bits: _fused(bits, lambda b: (b.sources[0], b.sources[1], b.sources[2]))),
     (r"s_cvt_f32_i32", lambda: lambda b: After(SINGLE.round(Fraction(signed(b.sources[0], 32))))),
     (r"s_cvt_f32_u32", lambda: lambda b: After(SINGLE.round(Fraction(b.sources[0])))),
     (r"s_cvt_i32_f32", lambda: _plain(32, lambda b: SINGLE.to_int(b.sources[0], -(1 << 31), (1 << 31) - 1))),
