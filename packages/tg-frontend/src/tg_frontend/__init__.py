@@ -1,6 +1,6 @@
 """Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
 
-from . import linalg, nn, signal, special
+from . import linalg, nn, signal, special, text
 from .array.printing import set_printoptions
 from .autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .jit.call import JitError
@@ -40,6 +40,7 @@ __all__ = [
     "set_printoptions",
     "signal",
     "special",
+    "text",
     "value_and_grad",
     "vjp",
     "vmap",
