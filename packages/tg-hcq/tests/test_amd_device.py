@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tg_hcq import DeviceFault
+from tg_hcq import MMIO, DeviceFault
 from tg_hcq.amd import AMDDevice
 from tg_hcq.core.allocator import HOST_OPTIONS
+from tg_hcq.core.profiling import calibrate, nanoseconds
 from tg_hcq.core.system import offer_system
-from tg_hcq.simulate.amd.kfd import mock_kfd
+from tg_hcq.simulate.amd.kfd import KfdSystem, mock_kfd
 from tg_runtime import BufferOptions, DevEntry, DeviceError
 from tg_runtime.host.elf import ELFError
 from tg_shape import Variable
@@ -32,11 +33,27 @@ define amdgpu_kernel void @k() {
 ARCHITECTURES = ["gfx1030", "gfx1100", "gfx1201"]
 
 
-def opened(arch: str = "gfx1100", **options: int) -> AMDDevice:
+def opened(arch: str = "gfx1100", large_bar: bool = True, **options: int) -> AMDDevice:
     entry = DevEntry("AMD", arch=arch, iface="MOCKKFD")
-    device = AMDDevice("AMD", entry, system=mock_kfd(entry), **options)
+    device = AMDDevice("AMD", entry, system=KfdSystem(arch, large_bar=large_bar), **options)
     device.timeout_ms = 10_000
     return device
+
+
+def packets(words: list[int]) -> list[tuple[int, list[int]]]:
+    """Opcode and body of each."""
+    found, at = [], 0
+    while at < len(words):
+        count = (words[at] >> 16 & 0x3FFF) + 2
+        found.append((words[at] >> 8 & 0xFF, words[at + 1 : at + count]))
+        at += count
+    return found
+
+
+def registers(words: list[int]) -> dict[int, int]:
+    """What SET_SH_REG sets: the numbers begin at 0x2C00."""
+    bodies = [body for opcode, body in packets(words) if opcode == 0x76]
+    return {0x2C00 + body[0] + i: word for body in bodies for i, word in enumerate(body[1:])}
 
 
 @pytest.fixture(params=ARCHITECTURES)
@@ -136,14 +153,8 @@ def test_the_registers_of_a_launch(device: AMDDevice) -> None:
     assert device.compiler is not None
     program = device.program("k", device.compiler.compile(KERNEL))
     queue = device.compute_queue().exec(program, program.fill_args([]), (3, 2, 1), (64, 1, 1))
-    words, at = list(queue._words), 0
-    found: dict[int, int] = {}
-    while at < len(words):
-        count = (words[at] >> 16 & 0x3FFF) + 2
-        opcode, body = words[at] >> 8 & 0xFF, words[at + 1 : at + count]
-        if opcode == 0x76:  # SET_SH_REG: the numbers begin at 0x2C00
-            found |= {0x2C00 + body[0] + i: word for i, word in enumerate(body[1:])}
-        at += count
+    found = registers(list(queue._words))
+    opcode, body = packets(list(queue._words))[-1]
     entry = (found[0x2E0C] | found[0x2E0D] << 32) << 8
     start, nbytes = program.code()
     assert start <= entry < start + nbytes
@@ -246,3 +257,115 @@ def test_a_reset_brings_the_queues_back(device: AMDDevice) -> None:
         queue.write(host.address + 4, [2])
     device.synchronize()
     assert host.host_view("I").read(0, 2) == [0, 2]
+
+
+def test_what_the_host_stores_to_the_card_is_flushed_before_a_submission(device: AMDDevice) -> None:
+    register = device.allocator.card.flush_register()
+    assert register and device.allocator.flush[0] == 0
+    host = device.allocator.alloc(64, HOST_OPTIONS)
+
+    def submitted() -> int:
+        """What a submission leaves of a mark in the register."""
+        MMIO(register, 4, "I")[0] = 0x5A
+        with device.submission() as queue:
+            queue.write(host.address, [1])
+        device.synchronize()
+        return MMIO(register, 4, "I")[0]
+
+    assert submitted() == 0x5A, "the host sees nothing of the card's"
+    options = BufferOptions(device_visible=True, nolru=True)
+    window = device.allocator.alloc(4096, options)
+    assert submitted() == 0
+    device.allocator.free(window, 4096, options)
+    device.synchronize()
+    assert device.allocator.flush[0] == 0 and submitted() == 0x5A
+
+
+@pytest.mark.parametrize("large_bar", [False, True])
+def test_without_a_way_to_flush_the_host_sees_its_own_memory_only(
+    large_bar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = opened(large_bar=large_bar)
+    if large_bar:
+        monkeypatch.setattr(device.allocator.card, "_flush", 0)
+    memory = device.allocator.alloc(4096, BufferOptions(device_visible=True))
+    assert device.allocator.flush[0] == 0
+    with device.submission() as queue:
+        queue.write(memory.address, [5])
+    device.synchronize()
+    assert memory.host_view("I")[0] == 5
+    device.close()
+
+
+@pytest.mark.parametrize("offset", [0, 8, 4092])
+def test_memory_of_the_process_is_addressed_where_it_lies(device: AMDDevice, offset: int) -> None:
+    pages = device.system.allocate(3 * 4096)
+    start = -(-pages.address // 4096) * 4096 + offset
+    options = BufferOptions(external_ptr=start, nolru=True)
+    memory = device.allocator.alloc(16, options)
+    assert memory.address == start
+    with device.submission() as queue:
+        queue.write(start, [1, 2, 3, 4])
+    device.synchronize()
+    assert MMIO(start, 16, "I").read(0, 4) == [1, 2, 3, 4]
+    back = bytearray(16)
+    device.allocator.copyout(memoryview(back), memory)
+    assert back == MMIO(start, 16).bytes()
+    device.allocator.free(memory, 16, options)
+    device.synchronize()
+    device.allocator.reap()
+    with device.submission() as queue:
+        queue.write(start, [5])
+    with pytest.raises(DeviceFault, match="memory fault"):
+        device.synchronize()
+
+
+def test_the_clock_is_compared_with_the_hosts_by_the_kernel(device: AMDDevice) -> None:
+    calibrate(device)
+    assert device.clock_known and device.clock.error_ns is not None and device.clock.error_ns < 50_000_000
+    signal = device.new_signal()
+    before = time.perf_counter_ns()
+    with device.submission() as queue:
+        queue.timestamp(signal)
+    device.synchronize()
+    after, error = time.perf_counter_ns(), device.clock.error_ns
+    assert before - error <= device.clock.host(nanoseconds(signal)) <= after + error
+
+
+SCRATCH = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k(i32 %n) {
+  %a = alloca [64 x i32], align 4, addrspace(5)
+  %lane = call i32 @llvm.amdgcn.workitem.id.x()
+  %i = and i32 %lane, 63
+  %p = getelementptr [64 x i32], ptr addrspace(5) %a, i32 0, i32 %i
+  store volatile i32 %n, ptr addrspace(5) %p
+  ret void
+}
+"""
+
+
+def test_private_memory_of_a_launch(device: AMDDevice) -> None:
+    """What TMPRING_SIZE says fits in the scratch; where it is, registers say, and a descriptor on gfx10.3."""
+    pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
+    assert device.compiler is not None and device.renderer is not None
+    program = device.program("k", device.compiler.compile(SCRATCH))
+    assert program.kernel.scratch >= 256
+    queue = device.compute_queue().exec(program, program.fill_args([], [7]), (1, 1, 1), (64, 1, 1))
+    queue.complete(device)
+    assert queue._replay is not None and queue._ring(device) is not None
+    queue.submit(device)  # fills in where the scratch is, whatever the card thinks of the kernel
+    found = registers(list(queue._sent))
+    ring = device.architecture.registers.COMPUTE_TMPRING_SIZE.decode(found[0x2E18])
+    gfx10 = device.architecture.name.startswith("gfx10")
+    nbytes = ring["WAVESIZE"] * (1024 if gfx10 else 256)
+    assert nbytes >= 32 * program.kernel.scratch
+    assert ring["WAVES"] * nbytes * (1 if gfx10 else device.node.engines) <= device.scratch.nbytes
+    if gfx10:
+        low, high, size, how = (found[0x2E40 + i] for i in range(4))
+        address = low | (high & 0xFFFF) << 32
+        assert high >> 16 == 0x8000 and size == 0xFFFFFFFF and how == 0x21C14FAC
+    else:
+        address = (found[0x2E10] | found[0x2E11] << 32) << 8
+    noted = device.allocator.allocations.nearest(address)
+    assert noted is not None and noted.address == address and noted.nbytes == device.scratch.nbytes

@@ -184,11 +184,12 @@ class Sender:
         rng = random.Random(seed)
         unit = int(options.get("entry_words", 1))
         entries = rng.randint(3, 20)
-        memory = MMIO.of(bytearray(4 * unit * entries + 24), "I")
+        memory = MMIO.of(bytearray(4 * unit * entries + 28), "I")
         read, write, bell = (memory.view(8 * i, 8, rng.choice(["I", "Q"])) for i in range(3))
         self.memory = memory
         words = memory.view(24, 4 * unit * entries)
         self.ring = Ring("test", words, read, write, bell, System(), **options)  # type: ignore[arg-type]
+        self.register = memory.view(24 + 4 * unit * entries, 4, "I")
         self.queues, self.counter = [], Counter()
         for _ in range(3):
             sent = array("I", (rng.getrandbits(32) for _ in range(unit * rng.randint(1, max(entries // 2, 1)))))
@@ -213,10 +214,15 @@ def test_words_go_to_the_ring_as_python_puts_them(options: dict[str, int | bool]
     rng, outcomes = random.Random(seed), set()
     for _ in range(300):
         which, entries = rng.randrange(3), rng.choice([0, 0, 1, 2, 5])
+        flushed = rng.random() < 0.5  # may change at any time
+        for side in (native, python):
+            side.register[0] = 7
+            side.ring.flush[0] = side.register.address if flushed else 0
         outcome = native.queues[which]({})
         assert outcome is python.queues[which]({})
         assert native.memory.read(0, len(native.memory)) == python.memory.read(0, len(python.memory))
         assert native.counter.value == python.counter.value
+        assert native.register[0] == (0 if flushed and outcome is Outcome.DONE else 7)
         outcomes.add(outcome)
         for side in (native, python):
             side.read(entries)

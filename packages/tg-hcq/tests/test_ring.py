@@ -135,3 +135,23 @@ def test_words_then_pointer_then_doorbell() -> None:
     system.ring = Ring("test", plain.words, plain.read, plain.write, plain.doorbell, system)
     system.ring.submit(array("I", [42]), 0)
     assert system.seen == [(42, 0, 0), (42, 1, 0)] and plain.doorbell[0] == 1
+
+
+def test_what_the_host_stored_is_flushed_before_words_are_put_in() -> None:
+    order: list[str] = []
+
+    class Noting(System):
+        def store_fence(self) -> None:
+            order.append(f"register {register[0]}, ring {one.words[0]:#x}, pointer {one.write[0]}")
+
+    register = System().allocate(4).view(0, 4, "I")
+    one = ring(16)
+    one._system = Noting()
+    one.submit(array("I", [0xA]), 10)
+    assert order == ["register 0, ring 0xa, pointer 0", "register 0, ring 0xa, pointer 1"], "nothing is to be flushed"
+    order.clear()
+    register[0], one.flush[0] = 9, register.address
+    one.submit(array("I", [0xB]), 10)
+    assert one.words[1] == 0xB and order[:2] == [
+        "register 9, ring 0xa, pointer 1", "register 0, ring 0xa, pointer 1",
+    ]  # fmt: skip

@@ -187,6 +187,18 @@ def test_clocks() -> None:
     clock.sample(1100, 90, 1120)
     clock.sample(2000, 980, 2100)
     assert (clock.low, clock.high) == (1020, 1030) and clock.host(0) == 1025
+    assert clock.error_ns == 5
+    clock.sample(5000, 3000, 5003)  # the device's clock is slower than the host's
+    assert (clock.low, clock.high, clock.error_ns) == (2000, 2003, 2)
+
+
+def test_a_trace_says_how_well_clocks_are_known(tmp_path: Path) -> None:
+    clock = profiler.DeviceClock()
+    clock.sample(1000, 0, 4000)
+    with profile(tmp_path / "trace.json") as recorded, profiler.Launch("step", "FAR", {}) as launch:
+        launch.on_device("queue", 0, 10, clock)
+    labels = [row["args"] for row in recorded.trace()["traceEvents"] if row["name"] == "process_labels"]  # type: ignore[attr-defined]
+    assert labels == [{"labels": "clock within 1.5 us of the host's"}]
 
 
 def test_a_step_is_as_long_as_was_measured_but_not_longer_than_its_call(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class AMDDevice(HCQCompiled):
         LIMITS[device.partition(":")[0]] = Limits(units=self.node.compute_units * _RESIDENT)
         self._rings: dict[str, Ring] = {}
         self._parts: dict[str, QueueParts] = {}
-        self._ring_nbytes, self._card = ring_nbytes, card
+        self._ring_nbytes, self._card, self._known_faults = ring_nbytes, card, 0
         allocator = AMDAllocator(device, card, self._process)
         self._close = weakref.finalize(self, _close, self._process, system, card, self._parts, allocator.held)
         chosen = self.architecture
@@ -159,14 +159,22 @@ class AMDDevice(HCQCompiled):
 
     def collect_fault(self) -> DeviceFault | None:
         """What the kernel tells of a memory fault, or of a reset of the card."""
-        return self._process.fault(self.device, self.node.gpu_id)
+        return self._process.fault(self.device, self.node.gpu_id, self._known_faults)
+
+    def read_clock(self) -> int | None:
+        """What the card's clock shows now, in nanoseconds, as the kernel reads it; None if it does not."""
+        try:
+            return round(self._card.ticks() * 1000 / self.ticks_per_us)
+        except OSError:
+            return None
 
     def _require_running(self) -> None:
         self.check_fault()
         self.raise_error_state()
 
     def _start(self) -> None:
-        """Creates the queues."""
+        """Creates the queues, which faults before do not stop."""
+        self._known_faults = len(self._process.faults.get(self.node.gpu_id, ()))
         for kind, number in _KINDS.items():
             try:
                 parts = self._parts[kind] = self._card.create_queue(number, self._ring_nbytes)
@@ -178,11 +186,12 @@ class AMDDevice(HCQCompiled):
             bytes_counted = kind != "compute"
             self._rings[kind] = Ring(
                 f"{self.device} {kind} queue", parts.words, parts.read, parts.write, parts.doorbell, self.system,
-                scale=4 if bytes_counted else 1, read_wraps=not bytes_counted, check=self._require_running,
+                scale=4 if bytes_counted else 1, read_wraps=not bytes_counted, flush=self.allocator.flush,
+                check=self._require_running,
             )  # fmt: skip
 
     def _reset(self) -> bool:
-        """Ends the queues and creates others. Memory keeps its content.
+        """Ends the queues and creates others. Memory keeps its content, unless the kernel reset the card and says not.
 
         Raises:
           DeviceLost: if the kernel refuses.
@@ -195,7 +204,9 @@ class AMDDevice(HCQCompiled):
             self._start()
         except (OSError, DeviceError, MemoryError) as error:
             raise DeviceLost(f"{self.device}: {error}; only a new process can go on") from None
-        return True
+        kept = self.node.gpu_id not in self._process.forgetful
+        self._process.forgetful.discard(self.node.gpu_id)
+        return kept
 
     def close(self) -> None:
         """Ends the queues, and gives the memory back; what is queued is not executed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from tg_runtime import BufferOptions, DeviceError
 
 from ..core.allocator import HCQAllocator
@@ -32,6 +34,10 @@ class AMDAllocator(HCQAllocator):
       device: the device's name.
       card: the card.
       process: what the process holds of KFD.
+
+    Attributes:
+      flush: one word: the address of the register that flushes what the host stored to memory of the card, while it
+        sees any; else 0.
     """
 
     staging_slots = 8
@@ -41,6 +47,8 @@ class AMDAllocator(HCQAllocator):
         self.card, self._process = card, process
         self.peer_group = "AMD"
         self.held: dict[int, Memory] = {}
+        self.flush = array("Q", [0])
+        self._windows: set[int] = set()
 
     def flags(self, options: BufferOptions) -> int:
         """What ALLOC_MEMORY_OF_GPU is told of a kind of memory."""
@@ -50,22 +58,30 @@ class AMDAllocator(HCQAllocator):
         flags |= COHERENT if options.coherent or options.host else 0
         if options.external_ptr is not None:
             return flags | USERPTR | COHERENT | NO_SUBSTITUTE
-        if options.host or (options.device_visible and not self.card.node.large_bar):
-            return flags | GTT | COHERENT | NO_SUBSTITUTE  # a small window on the card shows nothing of what is taken
+        if options.host or (options.device_visible and not self._has_window()):
+            return flags | GTT | COHERENT | NO_SUBSTITUTE
         if options.contiguous and self.card.driver.has("contiguous VRAM"):
             flags |= CONTIGUOUS
         return flags | VRAM | NO_SUBSTITUTE | (PUBLIC if options.device_visible else 0)
 
+    def _has_window(self) -> bool:
+        """Whether the host sees the card's memory: all of it, for a small window shows nothing of what is taken; and as
+        it is, which takes a way to flush what it stored."""
+        return self.card.node.large_bar and self.card.flush_register() != 0
+
     def _map(self, nbytes: int, options: BufferOptions) -> HCQBuffer:
         visible = options.host or options.device_visible
-        pointer = options.external_ptr or 0
+        pointer, flags = options.external_ptr or 0, self.flags(options)
         try:
-            memory = self.card.allocate(nbytes, self.flags(options), visible=visible, pointer=pointer)
+            memory = self.card.allocate(nbytes, flags, visible=visible, pointer=pointer)
             if options.host:
                 self._process.share(memory)
         except OSError as error:
             raise refused(self.device, f"{nbytes} bytes of memory", error) from None
         self.held[memory.handle] = memory
+        if flags & PUBLIC:
+            self._windows.add(memory.handle)
+            self.flush[0] = self.card.flush_register()
         address = pointer or memory.address
         view = MMIO(address, nbytes) if visible or pointer else None
         return HCQBuffer(address, nbytes, view, memory, mappings={self.device})
@@ -74,6 +90,9 @@ class AMDAllocator(HCQAllocator):
         memory = opaque.meta
         assert isinstance(memory, Memory)
         if self.held.pop(memory.handle, None) is not None:  # not after the device was closed
+            self._windows.discard(memory.handle)
+            if not self._windows:
+                self.flush[0] = 0
             self._process.unshare(memory)
             self.card.free(memory)
 

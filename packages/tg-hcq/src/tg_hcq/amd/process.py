@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -24,6 +26,9 @@ class Process:
     Attributes:
       driver: the kfd file.
       cards: those that were acquired, by their ids.
+      faults: what the kernel told of each card, in its order: from a device's name, the error. Each stops all devices
+        on a card.
+      forgetful: ids of the cards whose memory was lost as the kernel reset them, until whoever uses them knows.
     """
 
     def __init__(self, system: System, device: str) -> None:
@@ -31,6 +36,8 @@ class Process:
         self.id = system.process_id
         self.driver = Driver(system, device)
         self.cards: dict[int, Card] = {}
+        self.faults: dict[int, list[Callable[[str], DeviceFault]]] = {}
+        self.forgetful: set[int] = set()
         self._events: dict[int, int] = {}
         self._shared: set[int] = set()
         if self.driver.has("runtime enable"):
@@ -80,29 +87,39 @@ class Process:
         page = card.allocate(_EVENT_PAGE, GTT | WRITABLE | COHERENT | NO_SUBSTITUTE, visible=True)
         for kind in (kfd_ioctl.KFD_IOC_EVENT_MEMORY, kfd_ioctl.KFD_IOC_EVENT_HW_EXCEPTION):
             offset = 0 if self._events else page.handle
-            made = self.driver.ioctl(kfd_ioctl.IOC_CREATE_EVENT, event_type=kind, event_page_offset=offset)
+            made = self.driver.ioctl(
+                kfd_ioctl.IOC_CREATE_EVENT, event_type=kind, event_page_offset=offset, auto_reset=1
+            )
             self._events[kind] = made["event_id"]
 
-    def fault(self, device: str, gpu_id: int) -> DeviceFault | None:
-        """What the kernel told of a card's fault; None if nothing. Never waits."""
+    def fault(self, device: str, gpu_id: int, known: int) -> DeviceFault | None:
+        """What the kernel told of a card beyond the faults that are known; None if nothing. Never waits."""
+        try:
+            self._ask()
+        except OSError as error:
+            return DeviceFault(f"{device}: the kernel does not answer any more: {error}")
+        found = self.faults.get(gpu_id, [])
+        return found[known](device) if len(found) > known else None
+
+    def _ask(self) -> None:
+        """Takes what the kernel has to tell; it tells everything once."""
         layout = kfd_ioctl.kfd_event_data
         data = bytearray().join(layout.pack(event_id=number) for number in self._events.values())
         place = (ctypes.c_ubyte * len(data)).from_buffer(data)
-        try:
-            told = self.driver.ioctl(
-                kfd_ioctl.IOC_WAIT_EVENTS, events_ptr=ctypes.addressof(place), num_events=len(self._events)
-            )
-        except OSError as error:
-            return DeviceFault(f"{device}: the kernel does not answer any more: {error}")
+        told = self.driver.ioctl(
+            kfd_ioctl.IOC_WAIT_EVENTS, events_ptr=ctypes.addressof(place), num_events=len(self._events)
+        )
         if told["wait_result"] != kfd_ioctl.KFD_IOC_WAIT_RESULT_COMPLETE:
-            return None
-        both = [layout.unpack(data[at : at + layout.nbytes]) for at in range(0, len(data), layout.nbytes)]
-        memory, hardware = both
-        if memory["memory_exception_data.gpu_id"] == gpu_id:
-            return _memory_fault(device, memory)
-        if hardware["hw_exception_data.gpu_id"] == gpu_id:
-            return _hardware_fault(device, hardware)
-        return None
+            return
+        memory, hardware = (
+            layout.unpack(data[at : at + layout.nbytes]) for at in range(0, len(data), layout.nbytes)
+        )
+        if gpu_id := memory["memory_exception_data.gpu_id"]:
+            self.faults.setdefault(gpu_id, []).append(partial(_memory_fault, told=memory))
+        if gpu_id := hardware["hw_exception_data.gpu_id"]:
+            if hardware["hw_exception_data.memory_lost"]:
+                self.forgetful.add(gpu_id)
+            self.faults.setdefault(gpu_id, []).append(partial(_hardware_fault, told=hardware))
 
 
 def _memory_fault(device: str, told: dict[str, int]) -> DeviceFault:

@@ -22,6 +22,8 @@ from .kfd.topology import Node
 from .queues.compute import ComputeQueue
 
 _LARGEST_GROUP: Final = 1024
+_DWORDS: Final = 20
+"""FORMAT of a buffer descriptor: BUF_FMT_32_UINT (RDNA 2 Instruction Set Architecture, "Buffer Image Format Table")."""
 # what a launch of this driver has no value for: there is no AQL packet, nor a queue of AQL
 _UNKNOWN: Final = ("ENABLE_SGPR_DISPATCH_PTR", "ENABLE_SGPR_QUEUE_PTR")
 
@@ -75,16 +77,14 @@ class AMDProgram(HCQProgram):
         if not self.kernel.scratch:
             return 0
         architecture = self._architecture
-        if not architecture.flat_scratch:
-            raise DeviceError(
-                f"{self.name} keeps {self.kernel.scratch} bytes of private memory a work-item, which this driver "
-                f"cannot give it on {architecture.name}: the kernel needs fewer registers"
-            )
         lanes = 32 if self.kernel.wave32 else 64
         unit = architecture.scratch_unit
         wave = -(-self.kernel.scratch * lanes // unit) * unit
-        waves = card.compute_units * (card["max_slots_scratch_cu"] or 32)
+        waves = card.compute_units // card.xccs * (card["max_slots_scratch_cu"] or 32)
         counted = waves // card.engines if architecture.scratch_per_engine else waves
+        most = (1 << architecture.registers.COMPUTE_TMPRING_SIZE.fields["WAVES"][1]) - 1
+        if counted > most:
+            counted, waves = most, most * (card.engines if architecture.scratch_per_engine else 1)
         self.device.scratch.ensure(wave * waves)
         size: int = architecture.registers.COMPUTE_TMPRING_SIZE.encode(WAVES=counted, WAVESIZE=wave // unit)
         return size
@@ -109,6 +109,7 @@ class AMDProgram(HCQProgram):
         queue.set_registers(registers.COMPUTE_TMPRING_SIZE, self._tmpring)
         if kernel.scratch:
             self.device.scratch.use(queue)
+        if kernel.scratch and architecture.flat_scratch:
             queue.packet(pm4.PACKET3_SET_SH_REG, 3)
             queue.put(registers.COMPUTE_DISPATCH_SCRATCH_BASE_LO.address - pm4.PACKET3_SET_SH_REG_START)
             queue.put64(ADDRESS // 256)
@@ -120,6 +121,12 @@ class AMDProgram(HCQProgram):
             for what, count in kernel.sgprs:
                 if what == "ENABLE_SGPR_KERNARG_SEGMENT_PTR":
                     queue.put64(args.memory.address)
+                elif what == "ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER" and kernel.scratch:
+                    _describe_scratch(queue, kernel.wave32)
+                elif what == "ENABLE_SGPR_FLAT_SCRATCH_INIT" and kernel.scratch:
+                    queue.put64(ADDRESS)
+                elif what == "ENABLE_SGPR_PRIVATE_SEGMENT_SIZE":
+                    queue.put(kernel.scratch)
                 else:  # of no use without private memory, or 0 for the first and only dispatch of a packet
                     queue.put(*[0] * count)
             queue.put(*[0] * (kernel.user_sgprs - sum(count for _, count in kernel.sgprs)))
@@ -128,3 +135,16 @@ class AMDProgram(HCQProgram):
         queue.put(*groups)
         initiator = registers.COMPUTE_DISPATCH_INITIATOR
         queue.put(initiator.encode(COMPUTE_SHADER_EN=1, FORCE_START_AT_000=1, CS_W32_EN=int(kernel.wave32)))
+
+
+def _describe_scratch(queue: ComputeQueue, wave32: bool) -> None:
+    """The buffer descriptor of scratch: each lane's dwords lie between those of the others of its wave.
+
+    Source: *RDNA 2 Instruction Set Architecture*, "Buffer Resource Descriptor": bits 0 to 47 the address, 63 swizzling,
+    64 to 95 the size, 96 to 107 which component goes where, 108 to 114 the format, 117 and 118 the lanes that lie side
+    by side, 119 that a lane's number is its index, 120 is 1, 124 and 125 that accesses are not compared with the size.
+    """
+    swizzled, stride = 1 << 63, 2 if wave32 else 3  # 32 or 64 lanes
+    identity = 4 | 5 << 3 | 6 << 6 | 7 << 9
+    queue.put64(ADDRESS + swizzled)
+    queue.put(0xFFFFFFFF, identity | _DWORDS << 12 | stride << 21 | 1 << 23 | 1 << 24 | 2 << 28)

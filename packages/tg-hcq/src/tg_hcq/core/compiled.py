@@ -267,6 +267,10 @@ class HCQCompiled(Compiled):
         """Passes a little time, until something may have changed; for a driver that has something better to wait on."""
         time.sleep(0 if waited_ms < 1 else 0.0001)
 
+    def read_clock(self) -> int | None:
+        """What the device's clock shows now, in nanoseconds; None where only its queues can say."""
+        return None
+
     @property
     def queue_memory(self) -> QueueMemory:
         """Memory for bound queues."""

@@ -49,7 +49,7 @@ RECORD: Final = (
 )  # fmt: skip
 RING: Final = (
     "base", "dwords", "entry_dwords", "scale", "wraps", "circle", "filler", "fills", "headed", "token",
-    "tells_token", "read", "read_wide", "write", "write_wide", "doorbell", "doorbell_wide",
+    "tells_token", "read", "read_wide", "write", "write_wide", "doorbell", "doorbell_wide", "flush",
 )  # fmt: skip
 COUNTER_COLUMNS: Final = 3
 COPY_COLUMNS: Final = 3
@@ -184,6 +184,21 @@ entry:
 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; Has what the host stored to the device's memory arrive there, before whoever reads it is told.
+define private void @flush(ptr %ring) nounwind {
+  %cell = field ptr %ring flush
+  %register = load ptr, ptr %cell
+  %wanted = icmp ne ptr %register, null
+  br i1 %wanted, label %store, label %out
+store:
+  $STORE_FENCE
+  store atomic i32 0, ptr %register release, align 4
+  $STORE_FENCE
+  br label %out
+out:
+  ret void
+}
 
 ; Puts entries in a ring: all that is behind their first words, and then these.
 define private void @packets(ptr %ring, ptr %words, i64 %start, i64 %count) nounwind {
@@ -479,6 +494,7 @@ copy:
 copied:
   br i1 %sends, label %send, label %sent_all
 send:
+  call void @flush(ptr %ring)
   %words = field ptr %record words
   %is_cut = icmp ugt i64 %word_count, %whole
   %head = select i1 %is_cut, i64 %whole, i64 %word_count

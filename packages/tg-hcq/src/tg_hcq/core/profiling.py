@@ -32,9 +32,21 @@ class ProfiledDevice(Protocol):
     def synchronize(self) -> None:
         """Waits for everything submitted."""
 
+    def read_clock(self) -> int | None:
+        """What the device's clock shows now, in nanoseconds; None where only its queues can say."""
+
 
 def calibrate(device: ProfiledDevice) -> None:
-    """Reads the device's clock a few times between two readings of the host's."""
+    """Reads the device's clock a few times between two readings of the host's: by itself, or else by a queue."""
+    for _ in range(_SAMPLES):
+        before = perf_counter_ns()
+        shown = device.read_clock()
+        if shown is None:
+            break
+        device.clock.sample(before, shown, perf_counter_ns())
+    else:
+        device.clock_known = True
+        return
     signal = device.new_signal()
     for _ in range(_SAMPLES):
         device.synchronize()

@@ -49,6 +49,8 @@ class Ring:
       invalid: the first word of an entry that holds no packet. The processor looks at this word, not at pointers only,
         to tell whether an entry is there: it is stored last, in one store, after all words behind the first ones. None
         where entries have no such header.
+      flush: one 64-bit word: the address of a 32-bit register that 0 is stored to before words are put in, which has
+        what the host stored to the device's memory arrive there; 0 where nothing of the host's is on such a way.
       lock: held while words are put in.
       counts: how many words each of the last submissions had.
     """
@@ -56,7 +58,8 @@ class Ring:
     def __init__(
         self, name: str, words: MMIO, read: MMIO, write: MMIO, doorbell: MMIO, system: System, *, entry_words: int = 1,
         scale: int = 1, wraps: bool = False, read_wraps: bool = False, filler: int | None = None,
-        token: int | None = None, invalid: int | None = None, check: Callable[[], None] = _nothing,
+        token: int | None = None, invalid: int | None = None, flush: array[int] | None = None,
+        check: Callable[[], None] = _nothing,
     ) -> None:  # fmt: skip
         """A ring over memory that is there; its pointers are as they are.
 
@@ -74,6 +77,7 @@ class Ring:
           filler: the word that fills the end of the ring.
           token: what is stored to the doorbell, if not the write pointer.
           invalid: the first word of an entry that holds no packet, where entries have a header.
+          flush: the word that holds a register's address, which rings may share; one of its own if None.
           check: raises what stopped the device; asked while the ring is full.
 
         Raises:
@@ -86,6 +90,7 @@ class Ring:
         self.name, self.words, self.read, self.write, self.doorbell = name, words, read, write, doorbell
         self.entry_words, self.scale, self.wraps, self.read_wraps = entry_words, scale, wraps, wraps or read_wraps
         self.filler, self.token, self.invalid = filler, token, invalid
+        self.flush = array("Q", [0]) if flush is None else flush
         self._empty()
         self.lock = threading.Lock()
         self._check, self._system = check, system
@@ -162,6 +167,10 @@ class Ring:
 
     def put(self, start: int, words: array[int]) -> None:
         """Puts words where ``reserve`` said and rings the doorbell. For who still holds the lock."""
+        if self.flush[0]:
+            self._system.store_fence()
+            MMIO(self.flush[0], 4, "I")[0] = 0
+            self._system.store_fence()
         if self.invalid is not None:
             self._put_packets(start, words)
         else:

@@ -13,7 +13,8 @@ from .queue import HWQueue
 from .replay import Counter
 from .timeline import Timeline
 
-ADDRESS: Final = Variable("scratch_address", 0, 2**64 - 1)
+ADDRESS: Final = Variable("scratch_address", 0, 2**57 - 1)
+"""No GPU's addresses are wider; what a descriptor holds above them can be added."""
 NBYTES: Final = Variable("scratch_nbytes", 0, 2**63 - 1)
 _OPTIONS: Final = BufferOptions(nolru=True)
 

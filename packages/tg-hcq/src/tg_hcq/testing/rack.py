@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import ClassVar, NoReturn
 
-from tg_runtime import BufferOptions, DeviceError, OutOfMemory
+from tg_runtime import BufferOptions, DevEntry, Device, DeviceError, OutOfMemory, parse_dev
 from tg_runtime.testing.base import Absent
 
 from ..core.buffer import HCQBuffer
@@ -40,11 +41,27 @@ device.close()
 
 
 def opened(opener: str) -> HCQCompiled:
-    """A new device, by the name of a function without arguments: ``"package.module:function"``."""
-    module, _, name = opener.partition(":")
-    device: HCQCompiled = getattr(importlib.import_module(module), name)()
+    """A new device.
+
+    Args:
+      opener: the name of a function without arguments, ``"package.module:function"``; or what ``DEV`` would say:
+        ``"DEV=MOCKKFD+AMD"``.
+    """
+    setting, _, dev = opener.partition("DEV=")
+    if dev:
+        (entry,) = parse_dev(dev)
+        make: Callable[[str, DevEntry], HCQCompiled] = Device.load(entry.device)  # type: ignore[assignment]
+        device = make(entry.device, entry)
+    else:
+        module, _, name = setting.partition(":")
+        device = getattr(importlib.import_module(module), name)()
     device.timeout_ms = _TIMEOUT_MS
     return device
+
+
+def copies(device: HCQCompiled) -> AbstractContextManager[HWQueue]:
+    """A submission of copies: to the queue that is for them, where the device has one."""
+    return device.timeline.submission((device.copy_queue or device.compute_queue)())
 
 
 def works(device: HCQCompiled, seed: int = 0) -> bool:
@@ -52,7 +69,7 @@ def works(device: HCQCompiled, seed: int = 0) -> bool:
     data = random.Random(seed).randbytes(_SIZE)
     source, dest = device.allocator.alloc(_SIZE), device.allocator.alloc(_SIZE)
     device.allocator.copyin(source, memoryview(data))
-    with device.submission() as queue:
+    with copies(device) as queue:
         queue.copy(dest.address, source.address, _SIZE)
         queue.writes.append(dest)
     out = bytearray(_SIZE)
@@ -68,9 +85,10 @@ class FaultRack:
     A driver runs it on its software hardware; each test opens a device of its own.
 
     Attributes:
-      opener: ``"package.module:function"``: opens a device; other processes call it too.
+      opener: ``"package.module:function"``, which opens a device, or ``"DEV=…"``; other processes open it so, too.
       shared: whether two processes may have the device at the same time.
       survives: whether device memory keeps its content in a reset.
+      tells_access: whether a fault on memory that is not mapped says how it was accessed.
 
     Example:
       >>> from tg_hcq.testing import FaultRack
@@ -81,6 +99,7 @@ class FaultRack:
     opener: ClassVar[str] = ""
     shared: ClassVar[bool] = True
     survives: ClassVar[bool] = True
+    tells_access: ClassVar[bool] = True
 
     # what a driver supplies
 
@@ -175,7 +194,8 @@ class FaultRack:
         error = device.error_state
         assert isinstance(error, DeviceFault) and (report := error.report) is not None
         assert report.address is not None and report.address.value // 4096 == 1 and report.address.source
-        assert report.access is not None and report.access.value == "write"
+        if self.tells_access:
+            assert report.access is not None and report.access.value == "write"
         assert report.near is not None and report.near.value.allocated
         self._comes_back(device)
         if self.survives:
@@ -269,7 +289,7 @@ class FaultRack:
         device = self.device()
         kept, lost = self.filled(device, b"k" * 64), device.allocator.alloc(64)
         self.hold(device)
-        with device.submission() as queue:
+        with copies(device) as queue:
             queue.copy(lost.address, kept.address, 64)
             queue.writes.append(lost)
         device.reset()

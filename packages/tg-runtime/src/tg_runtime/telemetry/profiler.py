@@ -5,6 +5,8 @@ block. The clock is ``time.perf_counter_ns``. A device with a clock of its own m
 queue knows only later is asked for when the trace is written, so that recording makes nobody wait. While ``PROFILE`` is
 0, all that is left of this on the way of a launch is the look at ``PROFILE.value``.
 
+The label of a device's process says by how much its spans may be displaced against the host's.
+
 The format is Google's "Trace Event Format": complete events (``ph`` = ``X``), one process for the host and one for each
 device, one thread for each thread and each queue.
 """
@@ -40,8 +42,8 @@ class DeviceClock:
     Example:
       >>> clock = DeviceClock()
       >>> clock.sample(1000, 40, 1010)  # what the device calls 40 lies between 1000 and 1010 on the host
-      >>> clock.host(50)
-      1015
+      >>> clock.host(50), clock.error_ns
+      (1015, 5)
     """
 
     def __init__(self) -> None:
@@ -49,11 +51,25 @@ class DeviceClock:
         self.high: int | None = None
 
     def sample(self, before_ns: int | None, device_ns: int, after_ns: int | None) -> None:
-        """The device's moment lies between two of the host's; None for a bound that is not known."""
-        if before_ns is not None:
-            self.low = max(before_ns - device_ns, self.low if self.low is not None else before_ns - device_ns)
-        if after_ns is not None:
-            self.high = min(after_ns - device_ns, self.high if self.high is not None else after_ns - device_ns)
+        """The device's moment lies between two of the host's; None for a bound that is not known.
+
+        A sample that contradicts those before it says that one clock ran faster since: it replaces them.
+        """
+        low = None if before_ns is None else before_ns - device_ns
+        high = None if after_ns is None else after_ns - device_ns
+        if (low is not None and self.high is not None and low > self.high) or (
+            high is not None and self.low is not None and high < self.low
+        ):
+            self.low = self.high = None
+        if low is not None:
+            self.low = low if self.low is None else max(self.low, low)
+        if high is not None:
+            self.high = high if self.high is None else min(self.high, high)
+
+    @property
+    def error_ns(self) -> int | None:
+        """By how much :meth:`host` may be wrong, in nanoseconds; None while a bound is not known."""
+        return None if self.low is None or self.high is None else -(-(self.high - self.low) // 2)
 
     def host(self, device_ns: int) -> int:
         """The host's time of a moment of the device."""
@@ -146,8 +162,12 @@ class Recorder:
                 }
             )  # fmt: skip
         names: list[dict[str, object]] = []
+        errors = {event.process: event.clock.error_ns for event, *_ in timed if event.clock is not None}
         for name, pid in processes.items():
             names.append({"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}})
+            if (error := errors.get(name)) is not None:
+                label = f"clock within {_microseconds(error)} us of the host's"
+                names.append({"ph": "M", "name": "process_labels", "pid": pid, "tid": 0, "args": {"labels": label}})
         for (process, name), tid in threads.items():
             names.append(
                 {"ph": "M", "name": "thread_name", "pid": processes[process], "tid": tid, "args": {"name": name}}

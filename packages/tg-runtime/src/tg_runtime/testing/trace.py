@@ -9,7 +9,7 @@ from typing import Any
 def spans(trace: Mapping[str, Any]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """The complete events of a trace by (process, thread), as they stand."""
     events: Sequence[Mapping[str, Any]] = trace["traceEvents"]
-    named = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M"}
+    named = {(e["name"], e["pid"], e["tid"]): e["args"].get("name") for e in events if e["ph"] == "M"}
     out: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for event in events:
         if event["ph"] == "X":

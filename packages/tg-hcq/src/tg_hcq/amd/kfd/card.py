@@ -106,6 +106,7 @@ class Card:
             raise DeviceUnavailable.here(device, str(refused(device, "its address space", error))) from None
         self.clock_khz = self._clock()
         self._doorbells: MMIO | None = None
+        self._flush: int | None = None
         self._queues: list[int] = []
 
     def allocate(self, nbytes: int, flags: int, *, visible: bool, pointer: int = 0) -> Memory:
@@ -168,6 +169,28 @@ class Card:
         self.driver.ioctl(kfd_ioctl.IOC_FREE_MEMORY_OF_GPU, handle=memory.handle)
         if memory.reserved:
             self._system.unmap(memory.address, memory.nbytes)
+
+    def flush_register(self) -> int:
+        """Where a store has what the host stored to the card's memory arrive there; 0 if it has no such register.
+
+        Between the host and the card's memory is the host data path, which keeps stores for a while
+        (``amdgpu_device_flush_hdp``). The kernel shows the register in a page that it makes of several.
+        """
+        if self._flush is None:
+            self._flush = 0
+            page = self._system.page_nbytes
+            address = self._system.reserve(page, page)
+            try:
+                found = self.driver.ioctl(
+                    kfd_ioctl.IOC_ALLOC_MEMORY_OF_GPU, va_addr=address, size=page, gpu_id=self.node.gpu_id,
+                    flags=MMIO_REMAP | WRITABLE | COHERENT,
+                )  # fmt: skip
+                prot, shared = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _FIXED
+                self.driver.file.mmap(address, page, prot, shared, found["mmap_offset"])
+                self._flush = address + kfd_ioctl.KFD_MMIO_REMAP_HDP_MEM_FLUSH_CNTL
+            except OSError:
+                self._system.unmap(address, page)
+        return self._flush
 
     def create_queue(self, kind: int, ring_nbytes: int) -> QueueParts:
         """A queue of the hardware.
@@ -235,6 +258,15 @@ class Card:
             address = self.driver.file.mmap(0, DOORBELLS, prot, mmap.MAP_SHARED, base)
             self._doorbells = MMIO(address, DOORBELLS)
         return self._doorbells.view(offset & DOORBELLS - 1, 8, "Q")
+
+    def ticks(self) -> int:
+        """What the clock of timestamps shows now.
+
+        Raises:
+          OSError: if the kernel refuses.
+        """
+        found = self.driver.ioctl(kfd_ioctl.IOC_GET_CLOCK_COUNTERS, gpu_id=self.node.gpu_id)
+        return found["gpu_clock_counter"]
 
     def _clock(self) -> int:
         """The rate of timestamps in kHz, from the card's render node; 100 MHz where it does not say."""

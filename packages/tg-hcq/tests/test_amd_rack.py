@@ -1,0 +1,31 @@
+"""The driver of AMD's cards passes the rack of faults, on the software card."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import NoReturn
+
+from tg_hcq import HCQCompiled, HWQueue
+from tg_hcq.amd import AMDDevice
+from tg_hcq.amd.kfd.driver import Driver
+from tg_hcq.testing import FaultRack
+
+
+class TestAMD(FaultRack):
+    opener = "DEV=MOCKKFD+AMD::gfx1100"
+    tells_access = False  # KFD's event says of a page that it is not there, and no more
+
+    def bad_packet(self, queue: HWQueue) -> None:
+        queue.put(3 << 30 | 0xEE << 8, 0)
+
+    def lose(self, device: HCQCompiled) -> Callable[[], None]:
+        """The kernel has the card no more."""
+        assert isinstance(device, AMDDevice)
+        driver: Driver = device._process.driver
+
+        def gone(*_: object, **__: object) -> NoReturn:
+            raise OSError(errno.ENODEV, "KFD refuses everything: No such device")
+
+        driver.ioctl = gone  # type: ignore[method-assign]
+        return lambda: driver.__dict__.pop("ioctl")
