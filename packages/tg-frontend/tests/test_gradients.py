@@ -139,6 +139,8 @@ CASES: dict[str, Case] = {
     "cumsum": (lambda a: a.cumsum(1), [numbers(2, 5)]),
     "cumsum in blocks": (lambda a: a.cumsum(0), [numbers(300)]),
     "cumprod": (lambda a: a.cumprod(1), [numbers(2, 5)]),
+    "cumprod in blocks": (lambda a: a.cumprod(0), [numbers(19, 2)]),
+    "cumprod of zeros": (lambda a: a.cumprod(1), [np.array([[1.0, 0, 2, 3], [2, 0, 0, 3], [0, 1, 2, 3]])]),
     "cummin": (lambda a: a.cummin(1)[0], [numbers(2, 5)]),
     "sort": (lambda a: a.sort()[0], [numbers(2, 5)]),
     "topk": (lambda a: a.topk(2, dim=0)[0], [numbers(4, 3)]),

@@ -159,6 +159,47 @@ def test_long_scans(n: int, spread: float, backend: str) -> None:
     assert Tensor(whole).cumsum(1, dtype="int8").tolist() == whole.cumsum(1).astype(np.int8).tolist()
 
 
+def slopes_of_running_products(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
+    """Along axis 1, one after the other."""
+    found = np.zeros_like(x)
+    flow = np.zeros_like(x[:, 0])
+    before = np.concatenate([np.ones_like(x[:, :1]), x.cumprod(1)[:, :-1]], 1)
+    for i in reversed(range(x.shape[1])):
+        flow = grad[:, i] + (x[:, i + 1] * flow if i + 1 < x.shape[1] else 0)
+        found[:, i] = before[:, i] * flow
+    return found
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 61, 64, 65, 257, 1009])
+def test_slopes_of_running_products(n: int, backend: str) -> None:
+    """Of some blocks, and of zeros: any of them, and products too small to be divided by."""
+    rng = np.random.default_rng(n)
+    x, grad = rng.standard_normal((3, n, 2)), rng.standard_normal((3, n, 2))
+    x[0, rng.integers(n, size=2)] = 0
+    x[1] *= 1e-30
+    want = slopes_of_running_products(x, grad)
+    for axis in (0, 1, 2):
+        t = Tensor(np.moveaxis(x, 1, axis), dtype="float64", requires_grad=True)
+        (slope,) = (t.cumprod(axis) * Tensor(np.moveaxis(grad, 1, axis), dtype="float64")).sum().gradient(t)
+        np.testing.assert_allclose(np.moveaxis(slope.numpy(), axis, 1), want, rtol=1e-9, atol=1e-12)
+    half = Tensor(1 + x[2] / 99, dtype="float16", requires_grad=True)
+    (half.cumprod(0) * Tensor(grad[2], dtype="float16")).sum().backward()
+    assert half.grad is not None and half.grad.dtype is dtypes.float16
+    want = slopes_of_running_products(half.detach().numpy().astype(np.float64)[None], grad[2:])[0]
+    np.testing.assert_allclose(half.grad.numpy(), want, rtol=2e-2, atol=0.03 * np.abs(want).max())
+
+
+def test_a_slope_of_running_products_takes_linear_work() -> None:
+    work = []
+    for n in (1 << 12, 1 << 14):
+        t = Tensor.ones(n).contiguous().realize()
+        for _ in range(2):
+            GlobalCounters.reset()
+            t.cumprod(0).sum().gradient(t)[0].realize()
+        work.append(GlobalCounters.global_ops)
+    assert work[1] < 5 * work[0]
+
+
 def test_scans_of_infinities_and_nan(backend: str) -> None:
     x = np.array(INFINITE)
     with np.errstate(invalid="ignore"):

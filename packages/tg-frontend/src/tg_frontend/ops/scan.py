@@ -16,7 +16,7 @@ from ..array.base import DTypeLike
 from ..array.casts import floating
 from ..array.movement import stretch
 from ..array.operands import alu
-from ..autograd.functions import Chosen, Function, Max, Prod, Sum
+from ..autograd.functions import Chosen, Function, Max, Prod, RunningProduct, Sum
 from .creation import zeros_like
 from .elementwise import logaddexp
 from .softmax import logsumexp
@@ -125,7 +125,9 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
       Tensor([1, 2, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
-    return _scanned(x, axis, "cumprod", _Kind(_applied(Prod), lambda a, b: a * b, 1))
+    place = x._axis(axis, "cumprod")
+    products = _scanned(x.detach(), axis, "cumprod", _Kind(_applied(Prod), lambda a, b: a * b, 1))
+    return x if x.ndim == 0 else x._apply(RunningProduct(place), products)
 
 
 def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:

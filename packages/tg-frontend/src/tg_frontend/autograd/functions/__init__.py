@@ -19,6 +19,7 @@ from .memory import Cast, Contiguous, ContiguousBackward, Copy, Same
 from .movement import Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
 from .row_sparse import Lookup, RowSparse, row_dtype, summed
+from .running import RunningProduct
 from .scattering import Scatter, ScatterAdd, ScatterMax, ScatterProd
 from .unary import Abs, Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Trunc
 
@@ -57,6 +58,7 @@ __all__ = [
     "Remainder",
     "Reshape",
     "RowSparse",
+    "RunningProduct",
     "Same",
     "Scatter",
     "ScatterAdd",
