@@ -301,13 +301,13 @@ def read(file: Path) -> Array:
         raise ValueError(f"{file} has samples of {8 * width} bits, 16 are wanted")
     samples = np.frombuffer(data, "<i2").reshape(-1, channels).mean(1) / 32768
     if rate == RATE or not len(samples):
-        return samples.astype(np.float32)
+        return np.asarray(samples, np.float32)
     # through its spectrum: what is above the new rate's half is cut
     length = len(samples) * RATE // rate
     spectrum = np.fft.rfft(samples)
     kept = np.zeros(length // 2 + 1, complex)
     kept[: len(spectrum)] = spectrum[: len(kept)]
-    return (np.fft.irfft(kept, length) * length / len(samples)).astype(np.float32)
+    return np.asarray(np.fft.irfft(kept, length) * length / len(samples), np.float32)
 
 
 def spoken(sentence: str) -> Array:
