@@ -96,7 +96,7 @@ def test_unknown_mode_is_refused() -> None:
 
 @pytest.mark.parametrize(("words", "why"), [
     ((0xBFBF0001,), "SETPRIO|not executed yet|no instruction"),
-    ((0xD5030100, 0x00020501), "src0_modifiers = 0x1|not executed yet"),
+    ((0x7E028702,), "V_MOVRELS|not executed yet"),
 ])
 def test_what_is_not_executed_is_refused(words: tuple[int, ...], why: str) -> None:
     """An instruction, or a modifier, without a handler is a fault at its address, before any wave goes on."""

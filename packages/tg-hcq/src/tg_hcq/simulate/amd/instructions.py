@@ -35,4 +35,5 @@ def _instruction(p: Placing, words: str) -> Instruction:
     left = ", ".join(f"{field} = {value:#x}" for field, value in p.fields.items() if value)
     if left:
         raise Undecodable(f"{left} is not executed yet")
-    return Instruction(placed.handler, p.places.record(placed.operands), p.found.nbytes, placed.immediate, words)
+    operands = p.places.record(placed.operands)
+    return Instruction(placed.handler, operands, p.found.nbytes, placed.immediate, words, placed.parts)

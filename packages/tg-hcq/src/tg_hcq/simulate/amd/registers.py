@@ -11,8 +11,9 @@ from ..engine.state import EXEC, MOST_OPERANDS, OPERANDS
 from .architecture import Architecture
 
 SCALARS: Final[Mapping[str, int]] = {"s": 128, "null": 2, "scc": 1, "m0": 1, "mode": 1}
-VECTORS: Final = 256
-VCC: Final = 106
+_VECTORS, _TEMPORARIES = 256, 11
+VCC, EXEC_MASK = 106, 126
+"""Numbers of scalar operands that instructions read or write without naming them."""
 SHARED_APERTURE, PRIVATE_APERTURE = 1 << 16, 2 << 16
 """The upper halves of generic addresses in LDS and in scratch (``MAKE_LDS_APP_BASE_V9``, ``MAKE_SCRATCH_APP_BASE_V9``
 in the kernel's ``kfd_flat_memory.c``)."""
@@ -24,6 +25,16 @@ _LITERAL: Final = 1 << 31
 _FLOATS: Final = (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494309189532)
 """Constants from 240 on; the last is 1 / (2 pi)."""
 _PATTERNS: Final = {16: "<e", 32: "<f", 64: "<d"}
+
+
+def temporaries(arch: Architecture) -> int:
+    """The first of the rows that no instruction names, where handlers keep what they have not done with."""
+    return _VECTORS + arch.accumulators
+
+
+def vectors(arch: Architecture) -> int:
+    """How many rows a wave has; accumulation registers follow the vector registers."""
+    return temporaries(arch) + _TEMPORARIES
 
 
 class Places:
@@ -78,6 +89,8 @@ class Places:
             if bits == 64 and value >> 31:
                 raise Undecodable("whether a literal of 32 bits is extended with its sign is not executed yet")
             return self._constant(value - (value >> 31 << 32), bits)
+        if number == 255 and self._literal is not None and kind == "f":
+            return self._words(0, self._literal)
         if number in APERTURES and bits == 64:
             return self._words(0, APERTURES[number])
         return self._register(number, bits)

@@ -29,6 +29,8 @@ class Operand:
 
     where: Where
     type: Type = I32
+    keeps: bool = False
+    """Of a row that is written with fewer than 32 bits a lane: whether the upper bits stay."""
 
 
 def vector(kind: Type = I32) -> Operand:
@@ -55,12 +57,16 @@ class Emitter(Builder):
     Args:
       layout: where registers are.
       hostile: whether registers with loads that were not waited for are looked for, and accesses are asked for.
+
+    Attributes:
+      lane: in semantics of lanes, the first one of the strip.
     """
 
     def __init__(self, layout: Layout, hostile: bool) -> None:
         super().__init__()
         self.layout, self.hostile = layout, hostile
         self._checks = 0
+        self.lane = self.value(I64, 0)
 
     def slot(self, index: int) -> Value:
         """The operand in the record, an offset."""
@@ -87,11 +93,12 @@ class Emitter(Builder):
         """A constant."""
         return self.value(kind, number)
 
-    def check(self, offset: Value, words: int) -> None:
+    def check(self, offset: Value, words: int | Value) -> None:
         """In hostile mode, a fault if the register was loaded and not waited for."""
         if self.hostile:
             self._checks += 1
-            waits = self.emit(I1, f"call i1 @pending(ptr %w, i32 {offset.text}, i32 {words})")
+            count = self.value(I32, words).text
+            waits = self.emit(I1, f"call i1 @pending(ptr %w, i32 {offset.text}, i32 {count})")
             self.do(f"br i1 {waits.text}, label %poisoned, label %ready{self._checks}")
             self.label(f"ready{self._checks}")
 

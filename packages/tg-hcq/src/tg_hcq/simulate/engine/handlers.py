@@ -53,7 +53,7 @@ class Rows:
         one = self.scalars[index]
         if operand.where is Where.MASK:
             assert one is not None
-            return _bits(e, one, lane)
+            return active_bits(e, one, lane)
         wide = operand.type.of(STRIP) if operand.type.bits >= 32 else I32.of(STRIP)
         found: Value | None = None
         if operand.where is not Where.SCALAR:
@@ -79,7 +79,7 @@ def _place(e: Emitter, offset: Value, lane: Value) -> Value:
     return e.convert("zext", offset, I64) + (lane << 2)
 
 
-def _bits(e: Emitter, mask: Value, lane: Value) -> Value:
+def active_bits(e: Emitter, mask: Value, lane: Value) -> Value:
     """A mask's bits for the strip that begins at ``lane``."""
     shifted = e.binary("lshr", mask, e.convert("trunc", lane, mask.type) if mask.type.bits < 64 else lane)
     few = e.convert("trunc", shifted, Type("i", STRIP))
@@ -88,6 +88,11 @@ def _bits(e: Emitter, mask: Value, lane: Value) -> Value:
 
 def as_tuple(found: Value | tuple[Value, ...]) -> tuple[Value, ...]:
     return found if isinstance(found, tuple) else (found,)
+
+
+def symbol(name: str) -> str:
+    """The name of a handler's function."""
+    return "op." + "".join(c if c.isalnum() or c in "_." else f"${ord(c):x}" for c in name)
 
 
 class Handler:
@@ -138,7 +143,8 @@ class VectorHandler(ComputingHandler):
             for i, result in enumerate(self.results)
             if result.where is Where.MASK
         }
-        active = _bits(e, exec_mask, lane)
+        active = active_bits(e, exec_mask, lane)
+        e.lane = lane
         found = as_tuple(self.semantics(e, *(rows.strip(i, lane) for i in range(len(self.sources)))))
         for i, (result, value) in enumerate(zip(self.results, found, strict=True)):
             if result.where is Where.MASK:
@@ -146,7 +152,7 @@ class VectorHandler(ComputingHandler):
                 shifted = e.convert("zext", few, I64) << lane
                 e.do(f"%mask{i} = or i64 {masks[i].text}, {shifted.text}")
             else:
-                _write_row(e, outputs[i], lane, active, value)
+                _write_row(e, outputs[i], lane, active, value, result.keeps)
         e.do(f"%after = add i64 {lane.text}, {STRIP}")
         e.do(f"%more = icmp ult i64 %after, {e.layout.lanes}")
         e.do("br i1 %more, label %strip, label %done")
@@ -158,7 +164,7 @@ class VectorHandler(ComputingHandler):
         e.go_on()
 
 
-def _write_row(e: Emitter, offset: Value, lane: Value, active: Value, value: Value) -> None:
+def _write_row(e: Emitter, offset: Value, lane: Value, active: Value, value: Value, keeps: bool) -> None:
     whole = e.bits(value, value.type.integer) if value.type.kind == "f" else value
     parts = [whole]
     if whole.type.bits == 64:
@@ -166,7 +172,10 @@ def _write_row(e: Emitter, offset: Value, lane: Value, active: Value, value: Val
     for part_index, part in enumerate(parts):
         address = e.at("%w", _place(e, offset + part_index * e.layout.row_bytes, lane))
         old = e.load(I32.of(STRIP), address, 4)
-        e.store(e.select(active, e.convert("zext", part, I32), old), address, 4)
+        new = e.convert("zext", part, I32)
+        if keeps:
+            new = new | (old & -(1 << part.type.bits))
+        e.store(e.select(active, new, old), address, 4)
 
 
 class ScalarHandler(ComputingHandler):

@@ -10,6 +10,7 @@ from tg_runtime.compilers import llvm
 from tg_runtime.host.execmem import ExecutableMemory
 
 from .emitter import Emitter
+from .handlers import symbol
 from .instruction_set import InstructionSet
 from .state import Layout
 from .support import support
@@ -41,7 +42,7 @@ class Engine:
         self.instructions, self.lanes, self.hostile = instructions, lanes, hostile
         self.layout = instructions.layout(lanes)
         self._code = ExecutableMemory(llvm.LLVMCompiler(level=1, tuned=True).compile_cached(source(self)))
-        self.addresses = {name: self._code.function(_symbol(name)) for name in instructions.handlers}
+        self.addresses = {name: self._code.function(symbol(name)) for name in instructions.handlers}
         self.undecoded = self._code.function("undecoded")
         self._run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)(self._code.function("run"))
 
@@ -54,10 +55,6 @@ class Engine:
         return int(self._run(wave, budget))
 
 
-def _symbol(name: str) -> str:
-    return "op." + "".join(c if c.isalnum() or c in "_." else f"${ord(c):x}" for c in name)
-
-
 def source(engine: Engine) -> str:
     """The LLVM IR of an engine."""
     layout: Layout = engine.layout
@@ -67,7 +64,7 @@ def source(engine: Engine) -> str:
     for handler in handlers:
         emitter = Emitter(layout, engine.hostile)
         handler.emit(emitter)
-        parts.append(emitter.text(f'"{_symbol(handler.name)}"'))
+        parts.append(emitter.text(f'"{symbol(handler.name)}"'))
         declarations |= emitter.declarations
     for signature, body in engine.instructions.routines.items():
         emitter = Emitter(layout, engine.hostile)

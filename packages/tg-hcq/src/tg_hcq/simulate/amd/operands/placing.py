@@ -50,11 +50,12 @@ class Placing:
 
 
 class Placed(NamedTuple):
-    """What a room gives back: a handler's name, the offsets of results and sources, the record's immediate."""
+    """What a room gives back: a handler's name, the offsets of results and sources, the record's immediate, parts."""
 
     handler: str
     operands: list[int]
     immediate: int = 0
+    parts: tuple[str, ...] = ()
 
 
 Room: TypeAlias = Callable[[Placing], Placed]

@@ -10,14 +10,14 @@ import functools
 from ...engine import InstructionSet
 from ..architecture import Architecture
 from ..isa import table
-from ..registers import SCALARS, VECTORS
+from ..registers import SCALARS, vectors
 from . import control, hardware, masks, memory, relative, scalar, scalar_float, vector, waits
 
 
 @functools.cache
 def instruction_set(arch: Architecture) -> InstructionSet:
     """The handlers of an architecture, which each room adds by itself."""
-    made = InstructionSet(arch.name, dict(SCALARS), VECTORS)
+    made = InstructionSet(arch.name, dict(SCALARS), vectors(arch))
     for room in (scalar, scalar_float, relative, masks, control, waits, hardware, memory):
         room.add(made, arch)
     there = {row.name for row in table(arch.name)}
