@@ -143,3 +143,29 @@ def test_damaged_messages() -> None:
         with pytest.raises(ValueError, match=wanted):
             unpack(bytes.fromhex(data))
     assert unpack(bytes.fromhex("94cd0100ccffd1fffec0")) == [256, 255, -2, None]
+
+
+@pytest.mark.parametrize(
+    ("flags", "sramecc", "xnack", "told"),
+    [
+        (0x500, True, False, None),  # for all cards
+        (0xA00, True, False, "for cards without sramecc, and the gfx942 runs with it"),
+        (0xE00, False, False, "wants sramecc, which the gfx942 runs without"),
+        (0xE00, True, False, None),
+        (0xE00, True, True, "for cards without xnack, and the gfx942 runs with it"),
+        (0xF00, True, False, "wants xnack, which the gfx942 runs without"),
+        (0xF00, True, True, None),
+    ],
+)
+def test_code_for_cards_whose_memory_behaves_otherwise(
+    flags: int, sramecc: bool, xnack: bool, told: str | None
+) -> None:
+    data = bytearray(compiled("gfx942"))
+    assert int.from_bytes(data[48:52], "little") & 0xFF == 0x4C  # e_flags: gfx942
+    data[48:52] = (0x4C | flags).to_bytes(4, "little")
+    file = parse(bytes(data), MACHINES).file
+    if told is None:
+        check_file(file, NAMES["gfx942"], sramecc=sramecc, xnack=xnack)
+        return
+    with pytest.raises(ELFError, match=told):
+        check_file(file, NAMES["gfx942"], sramecc=sramecc, xnack=xnack)

@@ -170,6 +170,7 @@ RINGS: list[dict[str, int | bool]] = [
     {"scale": 4},
     {"entry_words": 2, "wraps": True},
     {"entry_words": 16, "token": 0x1234},
+    {"entry_words": 16, "invalid": 1, "behind": 1},
     {"filler": 0x80000000, "scale": 4},
     {"filler": 7, "wraps": True, "scale": 8},
     {"read_wraps": True},

@@ -60,8 +60,14 @@ class Kernel:
     user_sgprs: int
 
 
-def check_file(file: ELFFile, architecture: Architecture) -> None:
+def check_file(file: ELFFile, architecture: Architecture, *, sramecc: bool = False, xnack: bool = False) -> None:
     """Does nothing if a code object is for this architecture.
+
+    Args:
+      file: the code object.
+      architecture: of the card.
+      sramecc: whether the card's registers and caches correct errors, which code must know that writes parts of words.
+      xnack: whether accesses may be tried again after a fault, which code must be written for.
 
     Raises:
       ELFError: if it is for another one, or for a card whose memory behaves otherwise.
@@ -75,16 +81,27 @@ def check_file(file: ELFFile, architecture: Architecture) -> None:
         }
         built = names.get(machine, f"machine {machine:#x}")
         raise ELFError(f"the code object is for {built}, and the card is a {architecture.name}")
-    xnack = file.flags & flags.EF_AMDGPU_FEATURE_XNACK_V4
-    if xnack == flags.EF_AMDGPU_FEATURE_XNACK_ON_V4:
-        raise ELFError(f"the code object wants xnack, which {architecture.name} is not run with")
-    sramecc = file.flags & flags.EF_AMDGPU_FEATURE_SRAMECC_V4
-    if sramecc == flags.EF_AMDGPU_FEATURE_SRAMECC_ON_V4:
-        raise ELFError(f"the code object wants sramecc, which {architecture.name} has not")
+    for name, here, mask, on, off in (
+        ("xnack", xnack, flags.EF_AMDGPU_FEATURE_XNACK_V4, flags.EF_AMDGPU_FEATURE_XNACK_ON_V4,
+         flags.EF_AMDGPU_FEATURE_XNACK_OFF_V4),
+        ("sramecc", sramecc, flags.EF_AMDGPU_FEATURE_SRAMECC_V4, flags.EF_AMDGPU_FEATURE_SRAMECC_ON_V4,
+         flags.EF_AMDGPU_FEATURE_SRAMECC_OFF_V4),
+    ):  # fmt: skip
+        wants = file.flags & mask
+        if wants == on and not here:
+            raise ELFError(f"the code object wants {name}, which the {architecture.name} runs without")
+        if wants == off and here:
+            raise ELFError(f"the code object is for cards without {name}, and the {architecture.name} runs with it")
 
 
-def kernel(name: str, descriptor: bytes, architecture: Architecture) -> Kernel:
+def kernel(name: str, descriptor: bytes, architecture: Architecture, lds: int = 1 << 16) -> Kernel:
     """What a kernel's descriptor says.
+
+    Args:
+      name: its name.
+      descriptor: its descriptor.
+      architecture: of the card.
+      lds: bytes of local memory that a work-group may have there.
 
     Raises:
       ELFError: if it is too short, or asks for what the architecture has not.
@@ -105,8 +122,8 @@ def kernel(name: str, descriptor: bytes, architecture: Architecture) -> Kernel:
     if COMPUTE_PGM_RSRC2.decode(rsrc2)["GRANULATED_LDS_SIZE"]:
         raise ELFError(f"{name}: RSRC2 of its descriptor holds a size of LDS, which the driver is to fill in")
     wave32 = bool(asked["ENABLE_WAVEFRONT_SIZE32"])
-    if fields["group_segment_fixed_size"] > 1 << 16:
-        raise ELFError(f"{name} declares {fields['group_segment_fixed_size']} bytes of LDS; a work-group has 65536")
+    if fields["group_segment_fixed_size"] > lds:
+        raise ELFError(f"{name} declares {fields['group_segment_fixed_size']} bytes of LDS; a work-group has {lds}")
     return Kernel(
         name, fields["kernel_code_entry_byte_offset"],
         (fields["compute_pgm_rsrc1"], rsrc2, fields["compute_pgm_rsrc3"]), fields["group_segment_fixed_size"],

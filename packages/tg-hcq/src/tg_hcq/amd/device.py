@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import struct
 import weakref
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from tg_codegen import Renderer
@@ -15,33 +17,34 @@ from tg_runtime import Compiler, DevEntry, DeviceError, DeviceFacts, DeviceUnava
 from tg_runtime.compilers import llvm
 from tg_runtime.compilers.amdgpu import AMDGPUCompiler
 
+from ..core.allocator import HOST_OPTIONS
 from ..core.compiled import HCQCompiled
 from ..core.errors import DeviceFault, DeviceLost
 from ..core.graph import HCQGraph
+from ..core.queue import QueueMemory
 from ..core.ring import Ring
 from ..core.system import System, software_interfaces, system_for
 from ..headers.amd import kfd_ioctl
+from ..headers.amd.aql import amd_queue_t
 from .architecture import NAMES, Architecture, architecture
 from .kfd.card import Card, Memory, QueueParts
-from .kfd.driver import refused
+from .kfd.driver import ENOTSUPP, refused
 from .kfd.presence import listed, missing, wanted
 from .kfd.topology import Node, nodes
 from .memory import AMDAllocator
 from .process import Process, process_of
-from .program import AMDProgram
+from .program import AMDProgram, PacketProgram
+from .queues import aql
 from .queues.compute import ComputeQueue, packet_text
 from .queues.copy import CopyQueue
+from .queues.pool import QueuePool
 
 _RESIDENT: Final = 2048
 """Work-items of a compute unit that hide the latency of memory: 32 waves of 64."""
 
-_KINDS: Final = {
-    "compute": kfd_ioctl.KFD_IOC_QUEUE_TYPE_COMPUTE,
-    "copy": kfd_ioctl.KFD_IOC_QUEUE_TYPE_SDMA,
-}
 
-_NO_ENGINE: Final = (errno.ENOMEM, errno.EOPNOTSUPP, 524)
-"""How the kernel says that no copy engine has a queue left, or that the card has none; 524 is its ENOTSUPP."""
+_NO_ENGINE: Final = (errno.ENOMEM, errno.EOPNOTSUPP, ENOTSUPP)
+"""How the kernel says that no copy engine has a queue left, or that the card has none."""
 
 
 class AMDDevice(HCQCompiled):
@@ -50,6 +53,7 @@ class AMDDevice(HCQCompiled):
     Attributes:
       node: what the kernel's topology says of it.
       architecture: what its queues and kernels look like.
+      packets: whether its compute queue takes packets of AQL: that of a card with several compute dies does.
     """
 
     allocator: AMDAllocator
@@ -79,22 +83,31 @@ class AMDDevice(HCQCompiled):
         except DeviceError as error:
             raise DeviceUnavailable.here(device, str(error)) from None
         card = self._process.card(self.node, device)
+        self.packets = self.node.xccs > 1
+        self._xnack = self.node.version < 100000 and self._process.xnack()
         renderer, compiler = _code_generation(self.architecture, self.node)
         LIMITS[device.partition(":")[0]] = Limits(units=self.node.compute_units * _RESIDENT)
         self._rings: dict[str, Ring] = {}
         self._parts: dict[str, QueueParts] = {}
         self._ring_nbytes, self._card, self._known_faults = ring_nbytes, card, 0
         allocator = AMDAllocator(device, card, self._process)
+        dies = aql.Dies.of(self.node.xccs, allocator.alloc, HOST_OPTIONS)
+        self._lane_nbytes, self._scratch_fields = 0, dict[str, int]()
+        self._pool = QueuePool(allocator.alloc)
         self._close = weakref.finalize(self, _close, self._process, system, card, self._parts, allocator.held)
-        chosen = self.architecture
+        chosen, packets = self.architecture, self.packets
+
+        def compute() -> ComputeQueue:
+            return aql.AQLQueue(chosen, dies) if packets else ComputeQueue(chosen)
+
         super().__init__(
             device,
             allocator,
             renderer,
             compiler,
             None if compiler is None else self.program,
-            compute_queue=lambda: ComputeQueue(chosen),
-            copy_queue=lambda: CopyQueue(chosen) if "copy" in self._rings else ComputeQueue(chosen),
+            compute_queue=compute,
+            copy_queue=lambda: CopyQueue(chosen) if "copy" in self._rings else compute(),
             ticks_per_us=card.clock_khz / 1000,
             graph=HCQGraph,
             system=system,
@@ -143,7 +156,13 @@ class AMDDevice(HCQCompiled):
           ELFError: if the code object is damaged, or for another card; nothing was sent then.
           OutOfMemory: if there is no memory for it.
         """
-        return AMDProgram(self, self.architecture, self.node, name, lib)
+        make = PacketProgram if self.packets else AMDProgram
+        return make(self, self.architecture, self.node, name, lib, xnack=self._xnack)
+
+    @property
+    def queue_memory(self) -> QueueMemory:
+        """Memory for bound queues; packet queues bind every submission."""
+        return self._pool if self.packets else self.allocator
 
     def hardware_ring(self, kind: str) -> Ring:
         """The ring of a kind of queue."""
@@ -154,8 +173,8 @@ class AMDDevice(HCQCompiled):
         return list(self._rings.values())
 
     def packet_text(self, words: Sequence[int]) -> tuple[int, str]:
-        """The packet of PM4 that some words begin with."""
-        return packet_text(words)
+        """The packet of AQL or PM4 that some words begin with."""
+        return aql.entry_text(words) if self.packets else packet_text(words)
 
     def collect_fault(self) -> DeviceFault | None:
         """What the kernel tells of a memory fault, or of a reset of the card."""
@@ -175,7 +194,8 @@ class AMDDevice(HCQCompiled):
     def _start(self) -> None:
         """Creates the queues, which faults before do not stop."""
         self._known_faults = len(self._process.faults.get(self.node.gpu_id, ()))
-        for kind, number in _KINDS.items():
+        compute = kfd_ioctl.KFD_IOC_QUEUE_TYPE_COMPUTE_AQL if self.packets else kfd_ioctl.KFD_IOC_QUEUE_TYPE_COMPUTE
+        for kind, number in (("compute", compute), ("copy", kfd_ioctl.KFD_IOC_QUEUE_TYPE_SDMA)):
             try:
                 parts = self._parts[kind] = self._card.create_queue(number, self._ring_nbytes)
             except OSError as error:
@@ -183,12 +203,50 @@ class AMDDevice(HCQCompiled):
                     continue  # the compute queue copies, too
                 self._close()
                 raise refused(self.device, f"a {kind} queue", error) from None
-            bytes_counted = kind != "compute"
-            self._rings[kind] = Ring(
-                f"{self.device} {kind} queue", parts.words, parts.read, parts.write, parts.doorbell, self.system,
-                scale=4 if bytes_counted else 1, read_wraps=not bytes_counted, flush=self.allocator.flush,
-                check=self._require_running,
+            make = partial(
+                Ring, f"{self.device} {kind} queue", parts.words, parts.read, parts.write, parts.doorbell, self.system,
+                flush=self.allocator.flush, check=self._require_running,
             )  # fmt: skip
+            if kind == "copy":
+                ring = make(scale=4)
+            elif self.packets:
+                ring = make(entry_words=aql.WORDS, invalid=aql.INVALID, behind=1)
+            else:
+                ring = make(read_wraps=True)
+            self._rings[kind] = ring
+        self._tell_scratch()
+
+    def give_scratch(self, lane: int, wave: int, counted: int, nbytes: int) -> None:
+        """Makes the scratch large enough for a kernel; an AQL queue's firmware is told where it is.
+
+        Args:
+          lane: bytes of a work-item.
+          wave: ``WAVESIZE`` of COMPUTE_TMPRING_SIZE.
+          counted: ``WAVES`` of it.
+          nbytes: of all waves.
+
+        Raises:
+          OutOfMemory: if there is not so much memory.
+        """
+        self.scratch.ensure(nbytes)
+        if self.packets and lane > self._lane_nbytes:
+            self.synchronize()  # what runs has what it was told
+            self._lane_nbytes = lane
+            size = self.architecture.registers.COMPUTE_TMPRING_SIZE
+            self._scratch_fields = {
+                "compute_tmpring_size": size.encode(WAVES=counted, WAVESIZE=wave),
+                "scratch_backing_memory_location": self.scratch.address,
+                "scratch_backing_memory_byte_size": self.scratch.nbytes,
+                "scratch_wave64_lane_byte_size": lane,
+            }
+            self._tell_scratch()
+
+    def _tell_scratch(self) -> None:
+        if self.packets:
+            page = self._parts["compute"].page
+            for name, value in self._scratch_fields.items():
+                offset, code = amd_queue_t.fields[name]
+                page.write(offset, struct.pack(f"<{code}", value))
 
     def _reset(self) -> bool:
         """Ends the queues and creates others. Memory keeps its content, unless the kernel reset the card and says not.

@@ -17,6 +17,8 @@ from .kfd.driver import Driver
 from .kfd.topology import Node
 
 _EVENT_PAGE: Final = 8 * kfd_ioctl.KFD_SIGNAL_EVENT_LIMIT
+_ASK: Final = -1
+"""Of SET_XNACK_MODE: changes nothing."""
 _SOURCE: Final = "KFD's event"
 
 
@@ -60,6 +62,14 @@ class Process:
             for handle in self._shared:
                 found.map(handle, [node.gpu_id])
         return found
+
+    def xnack(self) -> bool:
+        """Whether accesses of this process are tried again after a fault, where a card can do so."""
+        try:
+            told = self.driver.ioctl(kfd_ioctl.IOC_SET_XNACK_MODE, xnack_enabled=_ASK)
+        except OSError:
+            return False
+        return told["xnack_enabled"] > 0
 
     def share(self, memory: Memory) -> None:
         """Lets all cards address memory of the host, those that are acquired later, too: signals are waited for by all.

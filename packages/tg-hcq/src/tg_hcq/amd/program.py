@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Final
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from tg_runtime import DeviceError
 from tg_runtime.host.elf import ELFError, parse
@@ -19,6 +19,7 @@ from ..headers.amd import pm4
 from .architecture import Architecture
 from .code_object import Kernel, args_layout, check_file, kernel, metadata
 from .kfd.topology import Node
+from .queues.aql import AQLQueue
 from .queues.compute import ComputeQueue
 
 _LARGEST_GROUP: Final = 1024
@@ -28,11 +29,21 @@ _DWORDS: Final = 20
 _UNKNOWN: Final = ("ENABLE_SGPR_DISPATCH_PTR", "ENABLE_SGPR_QUEUE_PTR")
 
 
+@runtime_checkable
+class Scratched(Protocol):
+    """A device of this driver, as far as programs ask for private memory."""
+
+    def give_scratch(self, lane: int, wave: int, counted: int, nbytes: int) -> None:
+        """Makes the scratch large enough."""
+
+
 class AMDProgram(HCQProgram):
     """A kernel that is loaded on a card.
 
     Attributes:
       kernel: what its descriptor says.
+      descriptor: where that is.
+      unknown: what it may not ask for.
 
     Args:
       device: the device.
@@ -40,6 +51,7 @@ class AMDProgram(HCQProgram):
       card: what the topology says of it.
       name: the kernel's symbol.
       lib: the code object.
+      xnack: whether this process' accesses are tried again after a fault.
 
     Raises:
       ELFError: if the code object is damaged, for another architecture, or asks for what the card has not; nothing
@@ -47,20 +59,25 @@ class AMDProgram(HCQProgram):
       OutOfMemory: if there is no memory for it.
     """
 
-    def __init__(self, device: HCQCompiled, architecture: Architecture, card: Node, name: str, lib: bytes) -> None:
+    unknown: ClassVar[tuple[str, ...]] = _UNKNOWN
+
+    def __init__(
+        self, device: HCQCompiled, architecture: Architecture, card: Node, name: str, lib: bytes, *, xnack: bool = False
+    ) -> None:  # fmt: skip
         layout = parse(lib, MACHINES)
-        check_file(layout.file, architecture)
+        check_file(layout.file, architecture, sramecc=card.sramecc, xnack=xnack)
         told = metadata(layout.file).get(name, {})
         self._code = UploadedCode(device.allocator, lib, machines=MACHINES)
         symbol = f"{name}.kd"
-        self.kernel: Kernel = kernel(name, self._code.content(symbol), architecture)
+        self.kernel: Kernel = kernel(name, self._code.content(symbol), architecture, card.lds or 1 << 16)
         self._entry = self._code.entry(symbol) + self.kernel.entry
         start, nbytes = self.code()
         if not start <= self._entry < start + nbytes or self._entry % 256:
             raise ELFError(f"{name} begins at {self._entry:#x}, which is no place for a kernel in {nbytes} bytes")
         for asked, _ in self.kernel.sgprs:
-            if asked in _UNKNOWN:
+            if asked in self.unknown:
                 raise ELFError(f"{name} wants {asked}, which launches through PM4 have not; compile it without")
+        self.descriptor = self._code.entry(symbol)
         args: ArgsLayout | None = args_layout(name, told, self.kernel.kernarg) if told else None
         super().__init__(device, name, args)
         self._architecture = architecture
@@ -85,9 +102,16 @@ class AMDProgram(HCQProgram):
         most = (1 << architecture.registers.COMPUTE_TMPRING_SIZE.fields["WAVES"][1]) - 1
         if counted > most:
             counted, waves = most, most * (card.engines if architecture.scratch_per_engine else 1)
-        self.device.scratch.ensure(wave * waves)
+        device: object = self.device
+        assert isinstance(device, Scratched)
+        device.give_scratch(self.kernel.scratch, wave // unit, counted, wave * waves * card.xccs)
         size: int = architecture.registers.COMPUTE_TMPRING_SIZE.encode(WAVES=counted, WAVESIZE=wave // unit)
         return size
+
+    def _check_group(self, items: Dims) -> None:
+        known = [size for size in items if isinstance(size, int)]
+        if prod(known) > _LARGEST_GROUP or max(known, default=0) > _LARGEST_GROUP:
+            raise DeviceError(f"{self.name}: groups of {items} work-items; {self.device.device} runs {_LARGEST_GROUP}")
 
     def dispatch(self, queue: ComputeQueue, args: HCQArgsState, groups: Dims, items: Dims) -> None:
         """Appends the registers of a launch, and the dispatch.
@@ -95,9 +119,7 @@ class AMDProgram(HCQProgram):
         Raises:
           DeviceError: if a group is larger than the card can run.
         """
-        known = [size for size in items if isinstance(size, int)]
-        if prod(known) > _LARGEST_GROUP or max(known, default=0) > _LARGEST_GROUP:
-            raise DeviceError(f"{self.name}: groups of {items} work-items; {self.device.device} runs {_LARGEST_GROUP}")
+        self._check_group(items)
         architecture, kernel = self._architecture, self.kernel
         registers = architecture.registers
         rsrc1, rsrc2, rsrc3 = kernel.rsrc
@@ -134,7 +156,28 @@ class AMDProgram(HCQProgram):
         queue.packet(pm4.PACKET3_DISPATCH_DIRECT, 4)
         queue.put(*groups)
         initiator = registers.COMPUTE_DISPATCH_INITIATOR
-        queue.put(initiator.encode(COMPUTE_SHADER_EN=1, FORCE_START_AT_000=1, CS_W32_EN=int(kernel.wave32)))
+        lanes = {"CS_W32_EN": 1} if kernel.wave32 else {}
+        queue.put(initiator.encode(COMPUTE_SHADER_EN=1, FORCE_START_AT_000=1, **lanes))
+
+
+class PacketProgram(AMDProgram):
+    """A kernel that packets of AQL launch. The firmware reads the rest from its descriptor, and may give it all."""
+
+    most_groups = (((1 << 32) - 1) // _LARGEST_GROUP, 65535, 65535)
+    unknown = ()
+
+    def dispatch(self, queue: ComputeQueue, args: HCQArgsState, groups: Dims, items: Dims) -> None:
+        """Appends the packet.
+
+        Raises:
+          DeviceError: if a group is larger than the card can run.
+        """
+        self._check_group(items)
+        assert isinstance(queue, AQLQueue)
+        kernel = self.kernel
+        queue.launch(
+            self.descriptor, args.memory.address, groups, items, private=kernel.scratch, group=kernel.lds
+        )
 
 
 def _describe_scratch(queue: ComputeQueue, wave32: bool) -> None:

@@ -49,7 +49,7 @@ RECORD: Final = (
 )  # fmt: skip
 RING: Final = (
     "base", "dwords", "entry_dwords", "scale", "wraps", "circle", "filler", "fills", "headed", "token",
-    "tells_token", "read", "read_wide", "write", "write_wide", "doorbell", "doorbell_wide", "flush",
+    "tells_token", "read", "read_wide", "write", "write_wide", "doorbell", "doorbell_wide", "flush", "behind",
 )  # fmt: skip
 COUNTER_COLUMNS: Final = 3
 COPY_COLUMNS: Final = 3
@@ -171,7 +171,9 @@ out:
   %tells = field i64 %ring tells_token
   %token = field i64 %ring token
   %other = icmp ne i64 %tells, 0
-  %told = select i1 %other, i64 %token, i64 %to
+  %behind = field i64 %ring behind
+  %last = sub i64 %to, %behind
+  %told = select i1 %other, i64 %token, i64 %last
   call void @store(ptr %doorbell, i64 %doorbell_wide, i64 %told)
   ret void
 }

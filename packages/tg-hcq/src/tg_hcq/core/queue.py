@@ -283,17 +283,20 @@ class HWQueue(ABC):
         """
         with self._lock:
             self._check_open()
-            self._fence_off(device)
-            self._end()
-            memory = device.queue_memory.alloc(4 * max(len(self._words), 1), _BOUND_OPTIONS)
-            words = memory.host_view("I")
-            words.write(0, self._words)
-            assert isinstance(memory.address, int)
-            ringed = self._ring(device) is not None
-            jump = array("I", self._jump(memory.address, len(self._words)) if ringed else ())
-            self._memory = memory
-            self._seal(device, words, jump)
+            self._bind(device)
         return self
+
+    def _bind(self, device: QueueDevice) -> None:
+        self._fence_off(device)
+        self._end()
+        memory = device.queue_memory.alloc(4 * max(len(self._words), 1), _BOUND_OPTIONS)
+        words = memory.host_view("I")
+        words.write(0, self._words)
+        assert isinstance(memory.address, int)
+        ringed = self._ring(device) is not None
+        jump = array("I", self._jump(memory.address, len(self._words)) if ringed else ())
+        self._memory = memory
+        self._seal(device, words, jump)
 
     def submit(self, device: QueueDevice, var_vals: Mapping[Variable, int] | None = None) -> Self:
         """Sends the commands to the hardware, with values for their variables.

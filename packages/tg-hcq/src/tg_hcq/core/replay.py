@@ -192,5 +192,6 @@ def _described(ring: Ring) -> array[int]:
         "read": ring.read.address, "read_wide": ring.read.fmt == "Q", "write": ring.write.address,
         "write_wide": ring.write.fmt == "Q", "doorbell": ring.doorbell.address,
         "doorbell_wide": ring.doorbell.fmt == "Q", "flush": ring.flush.buffer_info()[0],
+        "behind": ring.behind,
     }  # fmt: skip
     return array("Q", (int(words[name]) for name in RING))

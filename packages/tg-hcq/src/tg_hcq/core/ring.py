@@ -46,6 +46,7 @@ class Ring:
       read_wraps: whether the read pointer alone does.
       filler: the word that fills the end of the ring where a submission may not be cut in two there; None where it may.
       token: what is stored to the doorbell; None for the write pointer.
+      behind: by how much the doorbell is told less than the write pointer: 1 where it is the last entry that counts.
       invalid: the first word of an entry that holds no packet. The processor looks at this word, not at pointers only,
         to tell whether an entry is there: it is stored last, in one store, after all words behind the first ones. None
         where entries have no such header.
@@ -58,8 +59,8 @@ class Ring:
     def __init__(
         self, name: str, words: MMIO, read: MMIO, write: MMIO, doorbell: MMIO, system: System, *, entry_words: int = 1,
         scale: int = 1, wraps: bool = False, read_wraps: bool = False, filler: int | None = None,
-        token: int | None = None, invalid: int | None = None, flush: array[int] | None = None,
-        check: Callable[[], None] = _nothing,
+        token: int | None = None, invalid: int | None = None, behind: int = 0,
+        flush: array[int] | None = None, check: Callable[[], None] = _nothing,
     ) -> None:  # fmt: skip
         """A ring over memory that is there; its pointers are as they are.
 
@@ -77,6 +78,7 @@ class Ring:
           filler: the word that fills the end of the ring.
           token: what is stored to the doorbell, if not the write pointer.
           invalid: the first word of an entry that holds no packet, where entries have a header.
+          behind: what the doorbell is told less than the write pointer.
           flush: the word that holds a register's address, which rings may share; one of its own if None.
           check: raises what stopped the device; asked while the ring is full.
 
@@ -90,6 +92,7 @@ class Ring:
         self.name, self.words, self.read, self.write, self.doorbell = name, words, read, write, doorbell
         self.entry_words, self.scale, self.wraps, self.read_wraps = entry_words, scale, wraps, wraps or read_wraps
         self.filler, self.token, self.invalid = filler, token, invalid
+        self.behind = behind
         self.flush = array("Q", [0]) if flush is None else flush
         self._empty()
         self.lock = threading.Lock()
@@ -209,7 +212,9 @@ class Ring:
     def restart(self) -> None:
         """Empties the ring, for a device that was reset."""
         with self.lock:
-            self.read[0] = self.write[0] = self.doorbell[0] = 0
+            self.read[0] = self.write[0] = 0
+            if not self.behind:
+                self.doorbell[0] = 0
             self._empty()
             self.counts.clear()
             self._restarts += 1
@@ -245,7 +250,7 @@ class Ring:
             self._system.store_fence()
             self.write[0] = position
             self._system.store_fence()
-            self.doorbell[0] = position if self.token is None else self.token
+            self.doorbell[0] = position - self.behind if self.token is None else self.token
 
     def _wait_for_room(self, count: int, timeout_ms: int) -> None:
         if self.room() >= count:

@@ -40,6 +40,11 @@ class Scratch:
         """How much there is."""
         return self._nbytes.value
 
+    @property
+    def address(self) -> int:
+        """Where it is; 0 if there is none."""
+        return self._address.value
+
     def ensure(self, nbytes: int) -> None:
         """Makes it at least so large; twice as large as it was, where it has to grow.
 

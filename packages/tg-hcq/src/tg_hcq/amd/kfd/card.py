@@ -13,7 +13,7 @@ from tg_runtime import DeviceUnavailable
 
 from ...core.fileio import MMIO, FileIO
 from ...core.system import System
-from ...headers.amd import amdgpu_drm, kfd_ioctl
+from ...headers.amd import amdgpu_drm, aql, kfd_ioctl
 from .driver import Driver, refused
 from .topology import Node
 
@@ -32,6 +32,7 @@ CONTIGUOUS: Final = kfd_ioctl.KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS
 DOORBELLS: Final = 8192
 """Bytes of a process' doorbells on a card: 1024 of 8 bytes; the kernel maps all of them or none."""
 
+_IDS: Final = ("read_dispatch_id", "write_dispatch_id")
 _FIXED: Final = 0x10
 _LARGE: Final = 2 << 20
 
@@ -63,6 +64,7 @@ class QueueParts(NamedTuple):
       read: its read pointer.
       write: its write pointer.
       doorbell: its doorbell.
+      page: the page that its pointers lie in; of AQL queues it begins with an ``amd_queue_t``.
       memories: what is freed with it.
     """
 
@@ -71,6 +73,7 @@ class QueueParts(NamedTuple):
     read: MMIO
     write: MMIO
     doorbell: MMIO
+    page: MMIO
     memories: tuple[Memory, ...]
 
 
@@ -213,12 +216,18 @@ class Card:
         try:
             ring = take(ring_nbytes, shared | UNCACHED | EXECUTABLE)
             pointers = take(self._system.page_nbytes, shared | UNCACHED)
+            packets = kind == kfd_ioctl.KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+            # the firmware finds an amd_queue_t from where the read pointer is
+            read, write = (aql.amd_queue_t.fields[name][0] for name in _IDS) if packets else (0, 64)
+            page = MMIO(pointers.address, pointers.nbytes)
+            if packets:
+                page.write(0, self._described(ring.address, ring_nbytes))
             fields = {
                 "ring_base_address": ring.address, "ring_size": ring_nbytes, "gpu_id": self.node.gpu_id,
                 "queue_type": kind, "queue_percentage": 100, "queue_priority": 7,
-                "write_pointer_address": pointers.address + 64, "read_pointer_address": pointers.address,
+                "write_pointer_address": pointers.address + write, "read_pointer_address": pointers.address + read,
             }  # fmt: skip
-            if kind == kfd_ioctl.KFD_IOC_QUEUE_TYPE_COMPUTE:
+            if packets or kind == kfd_ioctl.KFD_IOC_QUEUE_TYPE_COMPUTE:
                 area = self.node.save_area
                 eop = take(self._system.page_nbytes, VRAM | WRITABLE | EXECUTABLE | NO_SUBSTITUTE, visible=False)
                 saved = take(area.nbytes, shared | EXECUTABLE)
@@ -235,10 +244,42 @@ class Card:
             raise
         self._queues.append(made["queue_id"])
         doorbell = self._doorbell(made["doorbell_offset"])
-        words, both = MMIO(ring.address, ring_nbytes, "I"), MMIO(pointers.address, pointers.nbytes)
+        words = MMIO(ring.address, ring_nbytes, "I")
         return QueueParts(
-            made["queue_id"], words, both.view(0, 8, "Q"), both.view(64, 8, "Q"), doorbell, tuple(memories)
+            made["queue_id"], words, page.view(read, 8, "Q"), page.view(write, 8, "Q"), doorbell, page, tuple(memories)
         )  # fmt: skip
+
+    def _described(self, ring: int, nbytes: int) -> bytearray:
+        """The ``amd_queue_t`` of a queue; nothing has private memory yet."""
+        apertures = self._apertures()
+        return aql.amd_queue_t.pack(
+            {
+                "hsa_queue.features": 1, "hsa_queue.base_address": ring, "hsa_queue.size": nbytes // aql.PACKET_NBYTES,
+            },
+            group_segment_aperture_base_hi=apertures["lds_base"] >> 32,
+            private_segment_aperture_base_hi=apertures["scratch_base"] >> 32,
+            max_cu_id=self.node.compute_units - 1,
+            max_wave_id=max(1, self.node["max_waves_per_simd"] * self.node["simd_per_cu"]) - 1,
+            read_dispatch_id_field_base_byte_offset=aql.amd_queue_t.fields["read_dispatch_id"][0],
+            queue_properties=aql.QUEUE_PROPERTIES.encode(is_ptr64=1),
+        )  # fmt: skip
+
+    def _apertures(self) -> dict[str, int]:
+        """Where generic addresses mean local and private memory.
+
+        Raises:
+          OSError: if the kernel refuses.
+        """
+        layout = kfd_ioctl.kfd_process_device_apertures
+        most = self.driver.ioctl(kfd_ioctl.IOC_GET_PROCESS_APERTURES_NEW)["num_of_nodes"]
+        place = (ctypes.c_ubyte * (most * layout.nbytes))()
+        told = self.driver.ioctl(
+            kfd_ioctl.IOC_GET_PROCESS_APERTURES_NEW, kfd_process_device_apertures_ptr=ctypes.addressof(place),
+            num_of_nodes=most,
+        )  # fmt: skip
+        data = bytearray(place)
+        rows = [layout.unpack(data[layout.nbytes * n : layout.nbytes * (n + 1)]) for n in range(told["num_of_nodes"])]
+        return next((row for row in rows if row["gpu_id"] == self.node.gpu_id), layout.unpack(bytearray(layout.nbytes)))
 
     def destroy_queue(self, queue: QueueParts) -> None:
         """Ends a queue, whatever it is doing, and frees its memory."""

@@ -29,6 +29,9 @@ VERSIONS: Final[Mapping[str, tuple[int, int]]] = {
 OLDEST: Final = (1, 11)
 """Below it, the driver was never tried, not even against software: Linux 6.1 has it."""
 
+ENOTSUPP: Final = 524
+"""An error that the kernel has beside those of ``errno.h``."""
+
 _NAMES: Final = {number: name for name, number in vars(kfd_ioctl).items() if name.startswith("IOC_")}
 
 
@@ -108,6 +111,7 @@ def refused(device: str, what: str, error: OSError) -> DeviceError:
         errno.ENOMEM: "there is no memory for it",
         errno.ENODEV: "the card is gone",
         errno.EIO: "the card is being reset",
+        ENOTSUPP: "this kernel has none for this card",
     }
     hint = hints.get(error.errno or 0)
     return DeviceError(f"{device}: {what}: {error.strerror or error}" + (f" ({hint})" if hint else ""))

@@ -83,6 +83,11 @@ class Node:
         return max(1, self["array_count"] // max(1, self["simd_arrays_per_engine"]))
 
     @property
+    def sramecc(self) -> bool:
+        """Whether registers and caches correct errors."""
+        return bool(self["capability"] & kfd_sysfs.HSA_CAP_SRAM_EDCSUPPORTED)
+
+    @property
     def lds(self) -> int:
         """Bytes of local memory of a compute unit, and so the most that a work-group may have; 0 if it is not told."""
         return self["lds_size_in_kb"] << 10

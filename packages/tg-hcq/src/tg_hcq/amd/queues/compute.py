@@ -1,8 +1,9 @@
-"""ComputeQueue: PM4 of gfx10.3, gfx11 and gfx12, as a compute queue executes it."""
+"""ComputeQueue: PM4, as a compute queue executes it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Final, Protocol, Self, runtime_checkable
 
 from tg_shape import sint
@@ -10,25 +11,41 @@ from tg_shape import sint
 from ...core.args import HCQArgsState
 from ...core.queue import Dims, HWQueue, Launchable, QueueDevice
 from ...core.ring import Ring
-from ...headers.amd import events, pm4
+from ...headers.amd import events, pm4, pm4_gfx9
 from ...headers.layout import Register
 from ..architecture import Architecture
 from .rings import ring_of
 
-_GEQUAL, _EQUAL = 5, 3  # WAIT_REG_MEM_FUNCTION
+GEQUAL, EQUAL = 5, 3  # WAIT_REG_MEM_FUNCTION
 _TIMES, _BOTH_WORDS, _CLOCK = 0x0A, 2, 3  # POLL_INTERVAL; RELEASE_MEM_DATA_SEL: 64 bits, the GPU's clock
 _TO_MEMORY: Final = 5 << pm4.WRITE_DATA_DST_SEL__SHIFT
 _LARGEST_DMA: Final = (1 << 26) - 32
 
+
+
+def _flush_and_timestamp(packets: ModuleType) -> int:
+    """The event of a release: it happens when everything before it is done, and caches are written back."""
+    event: int = events.CACHE_FLUSH_AND_INV_TS_EVENT
+    if packets is pm4_gfx9:
+        return event << pm4_gfx9.EVENT_TYPE__SHIFT | 5 << pm4_gfx9.EVENT_INDEX__SHIFT
+    return event << pm4.PACKET3_RELEASE_MEM_EVENT_TYPE__SHIFT | 5 << pm4.PACKET3_RELEASE_MEM_EVENT_INDEX__SHIFT
+
+
 # What a release makes visible to everybody: dirty lines of L2 are written back, and of the metadata's cache
 RELEASE: Final = (
-    events.CACHE_FLUSH_AND_INV_TS_EVENT << pm4.PACKET3_RELEASE_MEM_EVENT_TYPE__SHIFT
-    | 5 << pm4.PACKET3_RELEASE_MEM_EVENT_INDEX__SHIFT
+    _flush_and_timestamp(pm4)
     | pm4.PACKET3_RELEASE_MEM_GCR_SEQ
     | pm4.PACKET3_RELEASE_MEM_GCR_GL2_WB
     | pm4.PACKET3_RELEASE_MEM_GCR_GLM_INV
     | pm4.PACKET3_RELEASE_MEM_GCR_GLM_WB
     | 3 << pm4.PACKET3_RELEASE_MEM_CACHE_POLICY__SHIFT
+)
+RELEASE_GFX9: Final = (
+    _flush_and_timestamp(pm4_gfx9)
+    | pm4_gfx9.EOP_TCL1_ACTION_EN
+    | pm4_gfx9.EOP_TC_ACTION_EN
+    | pm4_gfx9.EOP_TC_WB_ACTION_EN
+    | pm4_gfx9.EOP_TC_MD_ACTION_EN
 )
 # What an acquire forgets: every cache between waves and memory
 ACQUIRE: Final = (
@@ -40,6 +57,13 @@ ACQUIRE: Final = (
     | 1 << pm4.PACKET3_ACQUIRE_MEM_GCR_CNTL_GLM_WB__SHIFT
     | 1 << pm4.PACKET3_ACQUIRE_MEM_GCR_CNTL_GL2_INV__SHIFT
     | 1 << pm4.PACKET3_ACQUIRE_MEM_GCR_CNTL_GL2_WB__SHIFT
+)
+ACQUIRE_GFX9: Final = (
+    1 << pm4_gfx9.PACKET3_ACQUIRE_MEM_CP_COHER_CNTL_SH_ICACHE_ACTION_ENA__SHIFT
+    | 1 << pm4_gfx9.PACKET3_ACQUIRE_MEM_CP_COHER_CNTL_SH_KCACHE_ACTION_ENA__SHIFT
+    | 1 << pm4_gfx9.PACKET3_ACQUIRE_MEM_CP_COHER_CNTL_TC_ACTION_ENA__SHIFT
+    | 1 << pm4_gfx9.PACKET3_ACQUIRE_MEM_CP_COHER_CNTL_TCL1_ACTION_ENA__SHIFT
+    | 1 << pm4_gfx9.PACKET3_ACQUIRE_MEM_CP_COHER_CNTL_TC_WB_ACTION_ENA__SHIFT
 )
 
 
@@ -79,8 +103,9 @@ class ComputeQueue(HWQueue):
         self.put(first.address - pm4.PACKET3_SET_SH_REG_START, *values)
 
     def _release(self, address: sint, data: int, value: sint) -> None:
+        old = self.architecture.pm4 is pm4_gfx9
         self.packet(pm4.PACKET3_RELEASE_MEM, 7)
-        self.put(RELEASE, data << pm4.PACKET3_RELEASE_MEM_DATA_SEL__SHIFT)
+        self.put(RELEASE_GFX9 if old else RELEASE, data << pm4.PACKET3_RELEASE_MEM_DATA_SEL__SHIFT)
         self.put64(address, value)
         self.put(0)
 
@@ -91,7 +116,7 @@ class ComputeQueue(HWQueue):
         self._release(address, _CLOCK, 0)
 
     def _wait(self, address: sint, value: sint) -> None:
-        self._wait_memory(_GEQUAL, address, value, 0xFFFFFFFF)
+        self._wait_memory(GEQUAL, address, value, 0xFFFFFFFF)
 
     def _wait_memory(self, function: int, address: sint, value: sint, mask: int) -> None:
         self.packet(pm4.PACKET3_WAIT_REG_MEM, 6)
@@ -103,9 +128,16 @@ class ComputeQueue(HWQueue):
         """Waits for the launches before it, and has every cache forget what it holds."""
         self.packet(pm4.PACKET3_EVENT_WRITE, 1)
         self.put(events.CS_PARTIAL_FLUSH << pm4.EVENT_TYPE__SHIFT | 4 << pm4.EVENT_INDEX__SHIFT)
-        self.packet(pm4.PACKET3_ACQUIRE_MEM, 7)
-        self.put(0, 0xFFFFFFFF, 0xFFFFFF, 0, 0, _TIMES, ACQUIRE)
+        self._acquire()
         return self
+
+    def _acquire(self) -> None:
+        if self.architecture.pm4 is pm4_gfx9:
+            self.packet(pm4_gfx9.PACKET3_ACQUIRE_MEM, 6)
+            self.put(ACQUIRE_GFX9, 0xFFFFFFFF, 0xFFFFFF, 0, 0, _TIMES)
+        else:
+            self.packet(pm4.PACKET3_ACQUIRE_MEM, 7)
+            self.put(0, 0xFFFFFFFF, 0xFFFFFF, 0, 0, _TIMES, ACQUIRE)
 
     def copy(self, dest: sint, src: sint, nbytes: sint) -> Self:
         """Copies bytes between addresses, in pieces of at most 64 MiB.
@@ -143,7 +175,7 @@ class ComputeQueue(HWQueue):
 
     def poll(self, address: sint, value: sint, mask: int = 0xFFFFFFFF) -> Self:
         """Holds the queue until the 32-bit word at an address, under ``mask``, equals ``value``."""
-        self._wait_memory(_EQUAL, address, value, mask)
+        self._wait_memory(EQUAL, address, value, mask)
         return self
 
     def _exec(self, program: Launchable, args: HCQArgsState, global_size: Dims, local_size: Dims) -> None:

@@ -1,4 +1,4 @@
-"""CopyQueue: packets of the copy engines, SDMA 5 and later."""
+"""CopyQueue: packets of the copy engines, SDMA 4 and later."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class CopyQueue(HWQueue):
 
     def _signal(self, address: sint, value: sint) -> None:
         # the upper word of a signal stays 0: its values have 31 bits
-        self._head("FENCE", self._sdma.SDMA_OP_FENCE, mtype=_UNCACHED)
+        uncached = {"mtype": _UNCACHED} if "mtype" in self._sdma.FENCE.fields else {}  # SDMA 4 goes by the page alone
+        self._head("FENCE", self._sdma.SDMA_OP_FENCE, **uncached)
         self.put64(address)
         self.put(value)
 
