@@ -132,7 +132,7 @@ def render_kernel(
         buffers=buffer_params(kernel.whole),
         vars=tuple(sorted(kernel_variables(uops), key=lambda v: v.name)),
         global_size=groups(kernel.outline, renderer.target.global_max).full_sizes(),
-        local_size=items(kernel.outline).full_sizes(),  # type: ignore[arg-type]
+        local_size=items(kernel.outline, renderer.target.warp).full_sizes(),  # type: ignore[arg-type]
         threads=renderer.target.threads if kernel.threaded else 1,
         estimates=estimate(kernel.whole),
         actions=tuple(map(str, (*loops, *walks))),

@@ -45,7 +45,7 @@ def launch(nest: Nest, target: Target, symbols: Symbols) -> Launch:
       EmitError: if the loops do not fit into the indices that the target has.
     """
     try:
-        layouts = {"gidx": groups(nest, target.global_max), "lidx": items(nest)}
+        layouts = {"gidx": groups(nest, target.global_max), "lidx": items(nest, target.warp)}
     except ValueError as error:
         raise EmitError(str(error)) from None
     counters: dict[str, sint] = {}

@@ -27,6 +27,7 @@ from tg_dtype import ConstType, DType, PtrDType, dtypes, from_bits, to_bits
 from tg_lazy import ALU
 from tg_shape import Expr, Variable, sint, smax, smin
 
+from .amd_matrix import AMD_INSTRUCTIONS
 from .matrix import INSTRUCTIONS, MatrixInstruction
 from .spec import CLOSES, LEAVES, OPENS, SPEC, Arg
 from .uop import KOp, UOp, UOps
@@ -255,9 +256,11 @@ def _parse_named_size(text: str) -> tuple[str, sint]:
 
 
 def _parse_instruction(text: str) -> MatrixInstruction:
-    if text not in INSTRUCTIONS:
+    row = AMD_INSTRUCTIONS.get(text)
+    found = INSTRUCTIONS.get(text) if row is None else row.instruction
+    if found is None:
         raise ParseError(f"{text!r} is no matrix instruction")
-    return INSTRUCTIONS[text]
+    return found
 
 
 _READ: dict[Arg, Callable[[str], object]] = {

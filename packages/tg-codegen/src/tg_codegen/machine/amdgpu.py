@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ..ir.amd_matrix import amd_rows
 from .gpu import GPUCosts
 from .target import Target
 
@@ -104,5 +105,6 @@ def amd_target(arch: str, units: int = 0, shared_bytes: int = 0) -> Target:
         kind="gpu", vector_bytes=16, registers=known.registers - 1, shared_bytes=shared,
         local_max=_ITEMS, global_max=_PACKET_GROUPS if known.lanes == 64 else _GROUPS,
         max_params=_MOST_ARGUMENTS, line_bytes=128,
+        matrices=tuple(row.instruction for row in amd_rows(arch)),
         gpu=GPUCosts(lanes=lanes, resident=4 * lanes, groups=units, register_file=known.register_file),
     )  # fmt: skip

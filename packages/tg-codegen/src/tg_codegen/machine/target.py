@@ -7,7 +7,7 @@ from typing import Literal
 
 from tg_dtype import DType, dtypes
 
-from ..ir.matrix import MatrixInstruction
+from ..ir.matrix import WARP, MatrixInstruction
 from .costs import CPUCosts
 from .gpu import GPUCosts
 
@@ -84,6 +84,15 @@ class Target:
         (True, False)
         """
         return self.kind == "gpu"
+
+    @property
+    def warp(self) -> int:
+        """Work-items that do a matrix instruction together, and that run together in any case.
+
+        >>> Target(kind="gpu").warp
+        32
+        """
+        return next((found.threads for found in self.matrices if found.threads > 1), WARP)
 
     @property
     def prefetches(self) -> bool:

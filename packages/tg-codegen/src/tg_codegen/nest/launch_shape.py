@@ -51,11 +51,13 @@ class LaunchShape:
       places: the place of each loop, by its name.
       sizes: extents of the dimensions in use.
       slots: the loops that share each digit of each dimension: they have one counter.
+      warp: threads that do a matrix instruction together.
     """
 
     places: dict[str, CounterPlace]
     sizes: tuple[sint, ...]
     slots: tuple[tuple[Axis, ...], ...]
+    warp: int = WARP
 
     def counter(self, axis: Axis, indices: Sequence[Variable]) -> sint:
         """A loop's counter in terms of the indices of the dimensions."""
@@ -63,7 +65,7 @@ class LaunchShape:
         index: sint = indices[place.dimension]
         if place.stride > 1:
             index = index // place.stride
-        return index if place.alone else index % counted(axis)
+        return index if place.alone else index % counted(axis, self.warp)
 
     def full_sizes(self) -> tuple[sint, sint, sint]:
         """The extents of all three dimensions."""
@@ -77,8 +79,8 @@ def groups(nest: Nest, most: tuple[int, int, int]) -> LaunchShape:
     return fold([(a,) for a in axes], most)
 
 
-def items(nest: Nest) -> LaunchShape:
-    """Where the counters of the LOCAL and GROUP loops are found."""
+def items(nest: Nest, warp: int = WARP) -> LaunchShape:
+    """Where the counters of the LOCAL and GROUP loops are found; ``warp`` threads do a matrix instruction together."""
     fragments = [axis for axis in nest.axes if axis.kind in FRAGMENT]
     slots: list[list[Axis]] = [fragments] if fragments else []
     slots += [[axis] for axis in nest.axes if axis.kind is Kind.LOCAL]
@@ -89,7 +91,7 @@ def items(nest: Nest) -> LaunchShape:
         else:
             host.append(axis)
     slots.sort(key=lambda slot: min(distance(nest, axis) for axis in slot))
-    return fold([tuple(slot) for slot in slots], (1 << 31, 1 << 31, 1 << 31))
+    return fold([tuple(slot) for slot in slots], (1 << 31, 1 << 31, 1 << 31), warp)
 
 
 def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
@@ -132,18 +134,18 @@ def independent(nest: Nest, axis: Axis, other: Axis) -> bool:
     return True
 
 
-def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> LaunchShape:
+def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int], warp: int = WARP) -> LaunchShape:
     """Gives each slot a dimension of its own, or, where there are too many or too long ones, several a common one.
 
     Raises:
       ValueError: if there are more loops of symbolic extents than dimensions.
     """
-    dimensions = sorted(([slot] for slot in slots), key=lambda d: bound(d[0]) <= min(most[1:]))
-    if len(slots) > DIMENSIONS or any(bound(d[0]) > limit for d, limit in zip(dimensions, most, strict=False)):
+    dimensions = sorted(([slot] for slot in slots), key=lambda d: bound(d[0], warp) <= min(most[1:]))
+    if len(slots) > DIMENSIONS or any(bound(d[0], warp) > limit for d, limit in zip(dimensions, most, strict=False)):
         dimensions = []
-        for slot in sorted(slots, key=lambda slot: not isinstance(counted(slot[0]), int)):
-            size = prod(bound(other) for other in dimensions[-1]) * bound(slot) if dimensions else 0
-            if dimensions and isinstance(counted(slot[0]), int) and size <= most[len(dimensions) - 1]:
+        for slot in sorted(slots, key=lambda slot: not isinstance(counted(slot[0], warp), int)):
+            size = prod(bound(other, warp) for other in dimensions[-1]) * bound(slot, warp) if dimensions else 0
+            if dimensions and isinstance(counted(slot[0], warp), int) and size <= most[len(dimensions) - 1]:
                 dimensions[-1].append(slot)
             else:
                 dimensions.append([slot])
@@ -154,19 +156,19 @@ def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int]) -> Launc
         stride = 1
         for slot in dimension:
             places.update((axis.name, CounterPlace(number, stride, slot is dimension[-1])) for axis in slot)
-            stride *= bound(slot)
-    sizes = tuple(product([counted(slot[0]) for slot in dimension]) for dimension in dimensions)
-    return LaunchShape(places, sizes, tuple(slot for dimension in dimensions for slot in dimension))
+            stride *= bound(slot, warp)
+    sizes = tuple(product([counted(slot[0], warp) for slot in dimension]) for dimension in dimensions)
+    return LaunchShape(places, sizes, tuple(slot for dimension in dimensions for slot in dimension), warp)
 
 
-def counted(axis: Axis) -> sint:
+def counted(axis: Axis, warp: int) -> sint:
     """How many values a loop's counter has: threads, where a matrix instruction takes the loop."""
-    return WARP if axis.kind in FRAGMENT else axis.extent
+    return warp if axis.kind in FRAGMENT else axis.extent
 
 
-def bound(slot: Sequence[Axis]) -> int:
+def bound(slot: Sequence[Axis], warp: int) -> int:
     """The greatest extent that a slot's loops can have."""
-    return upper(counted(slot[0]))
+    return upper(counted(slot[0], warp))
 
 
 def product(extents: Sequence[sint]) -> sint:

@@ -122,7 +122,7 @@ class GPUPlanner(Planner):
 
     def left(self) -> int:
         """How many times as many work-items a group may have."""
-        return max(1, self.items // prod(int(n) for n in items(self.nest).sizes))
+        return max(1, self.items // prod(int(n) for n in items(self.nest, self.target.warp).sizes))
 
     def spread(self) -> None:
         """Gives what is left of the outputs to work-items, as far as a group has none, and to work-groups."""
@@ -276,7 +276,7 @@ class GPUPlanner(Planner):
         options = [
             GroupTile(r, c, each, wide)
             for r in (1, 2, 4) for c in (1, 2, 4) for each in (1, 2, 4) for wide in (1, 2, 4, 8)
-            if r * c * WARP <= self.items and each * wide <= 16
+            if r * c * self.target.warp <= self.items and each * wide <= 16
             and (r == each == 1 or r * each * m < 2 * rows) and (c == wide == 1 or c * wide * n < 2 * columns)
         ]
         return min(options, key=cost)
@@ -333,7 +333,7 @@ class GPUPlanner(Planner):
 
     def fits(self, nest: Nest, loads: Sequence[Node], where: str | None) -> bool:
         """Whether a group can share loads in the loop ``where`` (``None``: at the top), and its items copy them."""
-        count, nbytes = prod(int(n) for n in items(nest).sizes), 0
+        count, nbytes = prod(int(n) for n in items(nest, self.target.warp).sizes), 0
         for load in loads:
             found = planned_layout(nest, self.target, load, where)
             nbytes += found.size * load.dtype.itemsize

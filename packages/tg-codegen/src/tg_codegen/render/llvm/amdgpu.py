@@ -10,13 +10,14 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from tg_dtype import DType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 from tg_shape import upper
 
+from ...ir.amd_matrix import AMD_INSTRUCTIONS
 from ...ir.facts import KernelFacts
 from ...ir.uop import UOp
 from ...machine.amdgpu import amd_gpu, amd_target
@@ -24,7 +25,7 @@ from ...machine.renderer import Renderer
 from ...machine.target import Target
 from .dialect import LLVMDialect
 from .renderer import LLVMFunction
-from .text import FLOATS, LLVMText, Spaces
+from .text import FLOATS, LLVMText, Spaces, llvm_type
 
 _AXES: Final = "xyz"
 _PLACES: Final = {"g": "llvm.amdgcn.workgroup.id", "l": "llvm.amdgcn.workitem.id"}
@@ -64,9 +65,50 @@ def _barrier(text: LLVMText) -> None:
     text.line('fence syncscope("workgroup") acquire')
 
 
+_OPERANDS: Final[Mapping[DType, str]] = {dtypes.float16: "half", dtypes.float32: "float", dtypes.bfloat16: "i16"}
+_PER_WORD: Final = 4
+
+
+def _operand(dtype: DType, count: int, intrinsic: str) -> str:
+    """The type of an operand: halves as they are, the bits of bfloat16, four bytes in a word."""
+    if dtype.itemsize > 1:
+        lane = "bfloat" if intrinsic == "mfma.f32.16x16x32.bf16" else _OPERANDS[dtype]
+        return lane if count == 1 else f"<{count} x {lane}>"
+    if intrinsic.startswith("mfma") and count == 2 * _PER_WORD:
+        return "i64"
+    return f"<{count // _PER_WORD} x i32>"
+
+
+def _mangled(kind: str) -> str:
+    """A type as it stands in an intrinsic's name: ``<8 x float>`` is ``v8f32``."""
+    count, lane = kind[1:-1].split(" x ")
+    return f"v{count}{ {'half': 'f16', 'float': 'f32'}.get(lane, lane) }"
+
+
+def _matrix(text: LLVMText, u: UOp) -> str:
+    row = AMD_INSTRUCTIONS[u.arg.name]
+    total, kinds, values = llvm_type(u.dtype), list[str](), list[str]()
+    for operand, dtype in zip(u.src[1:], (u.arg.a, u.arg.b), strict=True):
+        kinds.append(_operand(dtype, operand.dtype.count, row.intrinsic))
+        value = text.typed(operand)
+        same = llvm_type(operand.dtype) == kinds[-1]
+        values.append(text.value(operand) if same else text.emit(f"bitcast {value} to {kinds[-1]}"))
+    acc = (total, text.value(u.src[0]))
+    both = list(zip(kinds, values, strict=True))
+    if row.intrinsic.startswith("mfma"):
+        modifiers = [("i32", "0")] * 3
+        return text.call(f"llvm.amdgcn.{row.intrinsic}", total, *both, acc, *modifiers)
+    name = f"llvm.amdgcn.{row.intrinsic}.{_mangled(total)}.{_mangled(kinds[0])}"
+    if row.intrinsic.endswith("iu8"):
+        signs = [("i1", "false" if dtypes.is_unsigned(dtype) else "true") for dtype in (u.arg.a, u.arg.b)]
+        return text.call(name, total, signs[0], both[0], signs[1], both[1], acc, ("i1", "false"))
+    return text.call(name, total, *both, acc)
+
+
 AMDGPU = LLVMDialect(
     language="AMD", spaces=Spaces(buffers=1, shared=3, private=5), convention="amdgpu_kernel ",
     attributes=_attributes, coordinate=_coordinate, barrier=_barrier, metadata=_metadata,
+    matrix=_matrix,
 )  # fmt: skip
 
 
@@ -82,6 +124,7 @@ class AMDLLVMRenderer(Renderer):
     """
 
     name: ClassVar[str] = "LLVM"
+    matrices: ClassVar[frozenset[str]] = frozenset(AMD_INSTRUCTIONS)
 
     def __init__(self, arch: str, target: Target | None = None) -> None:
         self.arch = amd_gpu(arch).arch

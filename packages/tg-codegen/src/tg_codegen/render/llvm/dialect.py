@@ -26,6 +26,7 @@ class LLVMDialect:
       coordinate: writes what a work-item's place is; returns its value.
       barrier: writes what has the items of a group wait for one another.
       metadata: of a kernel, behind its attributes.
+      matrix: writes a matrix instruction that a group's items do together; returns its value. None if there are none.
     """
 
     language: str
@@ -35,6 +36,7 @@ class LLVMDialect:
     coordinate: Coordinate
     barrier: Callable[[LLVMText], None]
     metadata: Callable[[LLVMText, KernelFacts], str]
+    matrix: Coordinate | None = None
 
 
 def _cpu_attributes(facts: KernelFacts, uops: Sequence[UOp]) -> str:

@@ -173,7 +173,8 @@ class LLVMFunction:
                     mask = f"<{len(u.arg)} x i32> <{lanes}>"
                     values[u] = text.emit(f"shufflevector {text.typed(u.src[0])}, {second}, {mask}")
             case UOps.MATRIX:
-                values[u] = self._arithmetic.matrix(u)
+                together = self._dialect.matrix
+                values[u] = self._arithmetic.matrix(u) if together is None else together(text, u)
             case UOps.SCALE:
                 values[u] = self._arithmetic.scale(u)
             case _:
