@@ -21,10 +21,12 @@ def _public() -> set[str]:
     """What is to be in the reference: methods of Tensor, names of nn and its modules, of special, of tinytg."""
     methods = {name for name in dir(tinytg.Tensor) if not name.startswith("_")} - set(other_names(tinytg.Tensor))
     names = {f"tinytg.Tensor.{name}" for name in methods}
-    names |= {f"tinytg.{name}" for name in tinytg.__all__ if name not in ("linalg", "nn", "signal", "special", "text")}
+    rooms = ("language", "linalg", "nn", "signal", "special", "text")
+    names |= {f"tinytg.{name}" for name in tinytg.__all__ if name not in rooms}
     names |= {f"tinytg.special.{name}" for name in tinytg.special.__all__}
     names |= {f"tinytg.linalg.{name}" for name in tinytg.linalg.__all__}
     names |= {f"tinytg.signal.windows.{name}" for name in tinytg.signal.windows.__all__}
+    names |= {f"tinytg.language.{name}" for name in tinytg.language.__all__}
     names |= {f"tinytg.text.{name}" for name in tinytg.text.__all__}
     modules = {"functional": nn.functional, "optim": nn.optim, "lr_scheduler": nn.lr_scheduler, "state": nn.state}
     names |= {f"tinytg.nn.{name}" for name in nn.__all__ if name not in modules}

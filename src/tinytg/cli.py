@@ -1,4 +1,4 @@
-"""The command ``tinytg``: its version, the devices of this machine, and the cache on disk."""
+"""The command ``tinytg``: its version, the devices of this machine, the cache on disk, and a conversation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tg_runtime.cache import content as cachecontent
 from tg_runtime.cache import diskcache
 from tg_runtime.cache.folder import unusable
 from tg_runtime.telemetry.counters import human
+
+from . import chat
 
 _HEAD = ("device", "interface", "renderers", "arch", "memory", "offered by", "state")
 
@@ -116,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
       arguments: words after the command's name; those of the process when None.
 
     Returns:
-      The exit status: 1 if a device that is named, here or by ``DEV``, cannot be opened, or ``DEV`` be read.
+      The exit status: 1 if a device that is named, here or by ``DEV``, cannot be opened, or ``DEV`` be read; for
+      ``chat`` see :func:`tinytg.chat.run`.
     """
     parser = argparse.ArgumentParser(prog="tinytg", description="A tensor compiler.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('tinytg')}")
@@ -133,7 +136,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Show where the cache on disk is and what it holds; or delete all of it.",
     )
     cache.add_argument("action", nargs="?", choices=["show", "clear"], default="show", help="show (default) or clear")
+    chat.add(commands)
     options = parser.parse_args(arguments)
+    if options.command == "chat":
+        return chat.run(options)
     if options.command == "cache":
         print("\n".join(_cache(options.action)))
         return 0

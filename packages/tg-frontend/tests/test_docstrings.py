@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tg_frontend
-from tg_frontend import Tensor, linalg, nn, signal, special, text
+from tg_frontend import Tensor, language, linalg, nn, signal, special, text
 from tg_frontend.keywords import other_names
 
 SECTIONS = {"Args", "Attributes", "Example", "Raises", "Returns", "Yields"}
@@ -35,7 +35,7 @@ def names_of(module: Any) -> list[str]:
 def public() -> Iterator[tuple[str, Any]]:
     """Every public name with what it stands for: functions, classes, and the methods that a class defines itself."""
     inner = (nn.functional, nn.optim, nn.lr_scheduler, nn.state, signal.windows)
-    for module in (tg_frontend, linalg, nn, special, text, *inner):
+    for module in (tg_frontend, language, linalg, nn, special, text, *inner):
         for name in names_of(module):
             thing = getattr(module, name)
             if inspect.ismodule(thing) or name in ("JIT", "JitError", "Tensor"):

@@ -125,7 +125,7 @@ def test_merging_is_what_its_definition_says() -> None:
         ({"tokens": "abc"}, "not of type list"),
         ({"tokens": ["a", 1]}, "something else than str"),
         ({"tokens": ["a", "b"]}, "token_type has 420 elements for 2 tokens"),
-        ({"tokens": ["a", "b"], "token_type": [1, 1]}, "no token for 254 of the 256 bytes"),
+        ({"tokens": ["ab", "b "], "token_type": [1, 1]}, "no token for any byte"),
         ({"eos_token_id": 420}, "eos_token_id is 420; there are 420 tokens"),
         ({"model": "llama"}, "lack tokenizer.ggml.scores"),
         ({"model": "llama", "scores": [1.0]}, "scores has 1 elements for 420 tokens"),
@@ -135,6 +135,13 @@ def test_merging_is_what_its_definition_says() -> None:
 def test_what_does_not_fit_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tokenizer("gpt-2", **changes)
+
+
+def test_bytes_that_the_vocabulary_has_not() -> None:
+    tokens, kinds = ["a", "b", "<unk>"], [1, 1, 2]
+    with pytest.raises(ValueError, match="no token for the byte 99, nor for what is unknown"):
+        tokenizer("gpt-2", tokens=tokens, token_type=kinds).encode("abc")
+    assert tokenizer("gpt-2", tokens=tokens, token_type=kinds, unknown_token_id=2).encode("abc") == [0, 1, 2]
 
 
 def test_numbers_that_are_none_of_a_token() -> None:

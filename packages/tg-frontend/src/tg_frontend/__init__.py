@@ -1,6 +1,6 @@
 """Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
 
-from . import linalg, nn, signal, special, text
+from . import language, linalg, nn, signal, special, text
 from .array.printing import set_printoptions
 from .autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .jit.call import JitError
@@ -33,6 +33,7 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jvp",
+    "language",
     "linalg",
     "nn",
     "scan",

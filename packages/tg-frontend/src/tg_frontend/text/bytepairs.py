@@ -34,21 +34,25 @@ class BytePairs:
       ids: the number of each token's text.
       merges: pairs, each two texts with a space between, in the order in which they are merged.
       pre: the name of the cut into words.
+      unknown: the token of a byte that has none.
 
     Raises:
-      ValueError: if the cut is not known, or the vocabulary lacks a byte.
+      ValueError: if the cut is not known, or the vocabulary has a token for no byte at all.
     """
 
-    def __init__(self, ids: Mapping[str, int], merges: Sequence[str], pre: str) -> None:
-        self.ids, self.cut = ids, cut(pre)
-        missing = [char for char in ALPHABET if char not in ids]
-        if missing:
-            raise ValueError(f"tokenizer: the vocabulary has no token for {len(missing)} of the 256 bytes")
+    def __init__(self, ids: Mapping[str, int], merges: Sequence[str], pre: str, unknown: int | None = None) -> None:
+        self.ids, self.cut, self.unknown = ids, cut(pre), unknown
+        if not any(char in ids for char in ALPHABET):
+            raise ValueError("tokenizer: the vocabulary has no token for any byte")
         self.ranks = dict(zip(merges, range(len(merges)), strict=True))
         self._seen: dict[str, list[int]] = {}
 
     def encode(self, text: str) -> list[int]:
-        """Numbers of the tokens."""
+        """Numbers of the tokens.
+
+        Raises:
+          ValueError: if a byte has no token, and there is none for what is unknown.
+        """
         out: list[int] = []
         for word in self.cut.words(text):
             found = self._seen.get(word)
@@ -66,8 +70,14 @@ class BytePairs:
         out = []
         for piece in merged(list(written), lambda left, right: self.ranks.get(f"{left} {right}")):
             # a merge whose result is no token leaves its bytes
-            out += [self.ids[piece]] if piece in self.ids else [self.ids[char] for char in piece]
+            out += [self.ids[piece]] if piece in self.ids else [self._byte(char) for char in piece]
         return out
+
+    def _byte(self, char: str) -> int:
+        found = self.ids.get(char, self.unknown)
+        if found is None:
+            raise ValueError(f"tokenizer: there is no token for the byte {_READ[char]}, nor for what is unknown")
+        return found
 
     @staticmethod
     def data(token: str) -> bytes:

@@ -98,7 +98,7 @@ class Tokenizer:
             if merges is None:
                 raise ValueError(f"tokenizer: the metadata lack {_KEY}merges")
             pre = _field(metadata, "pre", str) or "default"
-            self._model: BytePairs | SentencePiece = BytePairs(ids, [str(merge) for merge in merges], str(pre))
+            self._model: BytePairs | SentencePiece = BytePairs(ids, [str(merge) for merge in merges], str(pre), unknown)
         else:
             scores = _listed(metadata, "scores", float, count)
             if scores is None:

@@ -1,0 +1,208 @@
+"""The transformer itself: rows of tokens in, the logits of one row out, and keys and values into a cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tg_shape import Variable
+
+from ..tensor import Tensor
+from .description import Description
+from .rotary import rotate, tables
+
+
+class Weights:
+    """The tensors of a file, each asked for by its name and the shape that it must have.
+
+    Raises:
+      ValueError: if a tensor is missing or has another shape.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self.tensors = tensors
+
+    def __call__(self, name: str, *shape: int) -> Tensor:
+        found = self.maybe(name, *shape)
+        if found is None:
+            raise ValueError(f"language model: the file has no tensor {name!r}")
+        return found
+
+    def maybe(self, name: str, *shape: int) -> Tensor | None:
+        """The tensor, or None if the file has none of this name."""
+        found = self.tensors.get(name)
+        if found is not None and tuple(found.shape) != shape:
+            raise ValueError(f"language model: tensor {name!r} has the shape {tuple(found.shape)}, not {shape}")
+        return None if found is None else found.float()  # fuses into what uses it
+
+
+class Product:
+    """x @ weight.T + bias: weights stay in the blocks of their file."""
+
+    def __init__(self, weights: Weights, name: str, outputs: int, inputs: int) -> None:
+        self.weight = weights(f"{name}.weight", outputs, inputs)
+        self.bias = weights.maybe(f"{name}.bias", outputs)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        out = x @ self.weight.T
+        return out if self.bias is None else out + self.bias
+
+
+def normed(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
+    """x over its root mean square, by a weight; x itself where there is no weight."""
+    if weight is None:
+        return x
+    return x * ((x * x).mean(-1, keepdim=True) + epsilon).rsqrt() * weight
+
+
+def capped(x: Tensor, bound: float) -> Tensor:
+    """x, bent so that it stays within a bound; 0 is no bound."""
+    return (x / bound).tanh() * bound if bound else x
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows stand.
+
+    Attributes:
+      start: the position of the first.
+      rows: how many.
+      tables: cosines and sines of the rows, each of shape (rows, width / 2), for each kind of rotation.
+    """
+
+    start: Variable
+    rows: int
+    tables: tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+class Attention:
+    """Attention of several heads to what is in the cache, which the rows' keys and values join first."""
+
+    def __init__(self, weights: Weights, shape: Description, layer: int) -> None:
+        name = f"blk.{layer}.attn_"
+        self.shape, self.windowed = shape, shape.sees_window(layer)
+        self.q = Product(weights, f"{name}q", shape.heads * shape.head, shape.width)
+        self.k = Product(weights, f"{name}k", shape.groups * shape.head, shape.width)
+        self.v = Product(weights, f"{name}v", shape.groups * shape.value, shape.width)
+        self.out = Product(weights, f"{name}output", shape.width, shape.heads * shape.value)
+        self.q_norm = weights.maybe(f"{name}q_norm.weight", shape.head)
+        self.k_norm = weights.maybe(f"{name}k_norm.weight", shape.head)
+
+    def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place) -> Tensor:
+        shape, rows, start = self.shape, place.rows, place.start
+        cos, sin = place.tables[self.windowed]
+        q = normed(self.q(x).reshape(rows, shape.heads, shape.head), self.q_norm, shape.epsilon)
+        k = normed(self.k(x).reshape(rows, shape.groups, shape.head), self.k_norm, shape.epsilon)
+        v = self.v(x).reshape(rows, shape.groups, shape.value)
+        q, k = (rotate(part, cos, sin, shape.family.interleaved) for part in (q, k))
+        keys[:, start : start + rows].assign(k.transpose(0, 1).cast(keys.dtype)).realize()
+        values[:, start : start + rows].assign(v.transpose(0, 1).cast(values.dtype)).realize()
+        held = start + rows
+        # (groups, heads of a group * rows, head): each group's keys are read once for all of its heads
+        each = shape.heads // shape.groups
+        q = q.reshape(rows, shape.groups, each, shape.head).permute(1, 2, 0, 3).reshape(shape.groups, -1, shape.head)
+        scores = q @ keys[:, :held].float().transpose(1, 2) * shape.attention_scale
+        scores = capped(scores, shape.attention_cap)
+        scores = self._masked(scores.reshape(shape.groups, each, rows, held), place)
+        weights = scores.softmax(-1).reshape(shape.groups, each * rows, held)
+        mixed = (weights @ values[:, :held].float()).reshape(shape.groups, each, rows, shape.value)
+        return self.out(mixed.permute(2, 0, 1, 3).reshape(rows, -1))
+
+    def _masked(self, scores: Tensor, place: Place) -> Tensor:
+        """Scores without those of positions that a row may not see: later ones, and those before its window."""
+        if place.rows == 1 and not self.windowed:
+            return scores
+        device, end = scores.device, place.start + place.rows
+        row = Tensor.arange(place.rows, device=device).unsqueeze(1) + place.start
+        column = Tensor.arange(end, device=device).unsqueeze(0)
+        seen = column <= row
+        if self.windowed:
+            seen = seen & (column > row - self.shape.window)
+        return seen.where(scores, -math.inf)
+
+
+class Layer:
+    """Attention, then a gated feed-forward part; each with a norm before it, in some families behind it too."""
+
+    def __init__(self, weights: Weights, shape: Description, layer: int) -> None:
+        name, width = f"blk.{layer}.", shape.width
+        self.shape = shape
+        self.attention = Attention(weights, shape, layer)
+        self.attention_norm = weights(f"{name}attn_norm.weight", width)
+        self.norm = weights(f"{name}ffn_norm.weight", width)
+        self.after_attention = weights.maybe(f"{name}post_attention_norm.weight", width)
+        self.after = weights.maybe(f"{name}post_ffw_norm.weight", width)
+        self.gate = Product(weights, f"{name}ffn_gate", shape.inner, width)
+        self.up = Product(weights, f"{name}ffn_up", shape.inner, width)
+        self.down = Product(weights, f"{name}ffn_down", width, shape.inner)
+
+    def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place) -> Tensor:
+        epsilon = self.shape.epsilon
+        mixed = self.attention(normed(x, self.attention_norm, epsilon), keys, values, place)
+        x = x + normed(mixed, self.after_attention, epsilon)
+        y = normed(x, self.norm, epsilon)
+        gate = self.gate(y)
+        gated = gate.gelu(approximate="tanh") if self.shape.family.gelu else gate.silu()
+        return x + normed(self.down(gated * self.up(y)), self.after, epsilon)
+
+
+class Decoder:
+    """A transformer and its cache.
+
+    Args:
+      shape: what it is like.
+      tensors: of the file.
+      positions: how many the cache holds.
+      cache_dtype: of keys and values.
+      device: where the tensors are.
+
+    Raises:
+      ValueError: if a tensor is missing or has another shape than the description wants.
+    """
+
+    def __init__(
+        self, shape: Description, tensors: Mapping[str, Tensor], positions: int, cache_dtype: str, device: str
+    ) -> None:
+        weights = Weights(tensors)
+        self.shape, self.positions = shape, positions
+        embedding = tensors.get("token_embd.weight")
+        self.vocabulary = int(embedding.shape[0]) if embedding is not None and embedding.ndim == 2 else 0
+        self.embedding = weights("token_embd.weight", self.vocabulary, shape.width)
+        self.layers = [Layer(weights, shape, layer) for layer in range(shape.layers)]
+        self.norm = weights("output_norm.weight", shape.width)
+        head = weights.maybe("output.weight", self.vocabulary, shape.width)
+        self.head = self.embedding if head is None else head
+        slower = weights.maybe("rope_freqs.weight", shape.rotation.width // 2)
+        by = None if slower is None else [float(str(value)) for value in slower.tolist()]
+        whole = tables(shape.rotation, positions, by, device)
+        self.tables = (whole, tables(shape.local_rotation, positions, None, device) if shape.window else whole)
+
+        def cache(width: int) -> list[Tensor]:
+            size = (shape.groups, positions, width)
+            return [Tensor.zeros(*size, dtype=cache_dtype, device=device).contiguous() for _ in self.layers]
+
+        self.keys, self.values = cache(shape.head), cache(shape.value)
+        self.norm.realize(*self.keys, *self.values)
+
+    def __call__(self, tokens: Tensor, start: Variable, last: Variable | int) -> Tensor:
+        """Rows of tokens through all layers.
+
+        Args:
+          tokens: shape (rows,), whole numbers.
+          start: the position of the first, bound.
+          last: of which row the logits are wanted.
+
+        Returns:
+          shape (1, vocabulary).
+        """
+        rows = int(tokens.shape[0])
+        parts = [(cos[start : start + rows], sin[start : start + rows]) for cos, sin in self.tables]
+        place = Place(start, rows, (parts[0], parts[1]))
+        x = self.embedding[tokens]
+        if self.shape.family.scaled:
+            x = x * self.shape.width**0.5
+        for layer, keys, values in zip(self.layers, self.keys, self.values, strict=True):
+            x = layer(x, keys, values, place)
+        y = normed(x[last : last + 1] if rows > 1 else x, self.norm, self.shape.epsilon)
+        return capped(y @ self.head.T, self.shape.logit_cap)

@@ -1,0 +1,244 @@
+"""A language model that is loaded from a file and asked for tokens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from tg_dtype import dtypes
+from tg_runtime import Device
+from tg_shape import Variable
+
+from ..files.gguf.reading import gguf_load
+from ..jit.tinyjit import TinyJit
+from ..tensor import Tensor
+from ..text import Tokenizer
+from .decoder import Decoder
+from .description import describe
+from .sampling import Sampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .sampling import Floats
+
+_ROWS = (256, 32)
+"""How many tokens of a prompt go through the layers at once, besides single ones."""
+
+
+class LanguageModel:
+    """A transformer with its cache of keys and values.
+
+    The cache remembers which tokens it holds: what a new prompt has in common with them from the beginning on is not
+    computed again. A step is recorded by ``TinyJit`` for each number of rows (1, 32, 256), with the position as a
+    variable.
+
+    Attributes:
+      description: what the metadata say of the transformer.
+      context: how many positions the cache holds.
+      tokens: those that it holds now.
+      vocabulary: how many tokens there are.
+
+    Args:
+      metadata: of a GGUF file.
+      tensors: of the file.
+      context: how many positions the cache gets; if not given what the model was trained for, but at most 4096.
+      cache_dtype: of keys and values: ``float16`` or ``float32``.
+      device: where it is computed.
+
+    Raises:
+      ValueError: if the architecture is not known, metadata or tensors are missing or do not fit together, or the
+        context is longer than what the model was trained for.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.language import LanguageModel
+      >>> sizes = {"block_count": 1, "embedding_length": 4, "feed_forward_length": 8, "context_length": 16}
+      >>> metadata = {f"llama.{name}": size for name, size in sizes.items()}
+      >>> metadata |= {"general.architecture": "llama", "llama.attention.head_count": 2}
+      >>> shapes = {"attn_q": (4, 4), "attn_k": (4, 4), "attn_v": (4, 4), "attn_output": (4, 4), "attn_norm": (4,),
+      ...           "ffn_gate": (8, 4), "ffn_up": (8, 4), "ffn_down": (4, 8), "ffn_norm": (4,)}
+      >>> tensors = {f"blk.0.{name}.weight": Tensor.ones(*shape) for name, shape in shapes.items()}
+      >>> tensors |= {"token_embd.weight": Tensor.eye(5, 4), "output_norm.weight": Tensor.ones(4)}
+      >>> model = LanguageModel(metadata, tensors)
+      >>> model.logits([1, 2, 3]).shape, model.tokens
+      ((5,), [1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        metadata: Mapping[str, object],
+        tensors: Mapping[str, Tensor],
+        context: int | None = None,
+        cache_dtype: str = "float16",
+        device: str | None = None,
+    ) -> None:
+        self.description = describe(metadata)
+        longest = self.description.context
+        self.context = min(longest, 4096) if context is None else context
+        if not 1 <= self.context <= longest:
+            raise ValueError(f"language model: a context of {context} positions; the model is made for 1 to {longest}")
+        if cache_dtype not in ("float16", "float32"):
+            raise ValueError(f"language model: cache_dtype is {cache_dtype!r}, neither float16 nor float32")
+        self._device = Device.canonicalize(device)
+        with Tensor.no_grad():
+            self._decoder = Decoder(self.description, tensors, self.context, cache_dtype, self._device)
+        self.vocabulary = self._decoder.vocabulary
+        self.tokens: list[int] = []
+        self._steps: dict[int, TinyJit[..., Tensor]] = {}
+
+    def logits(self, tokens: Sequence[int]) -> Floats:
+        """What the model says of the token after these.
+
+        Args:
+          tokens: from the beginning on.
+
+        Returns:
+          An array of float32, shape (vocabulary,).
+
+        Raises:
+          ValueError: if there are none, more than the context has room for, or one that the vocabulary has not.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> from tg_frontend.language import LanguageModel
+          >>> sizes = {"block_count": 1, "embedding_length": 4, "feed_forward_length": 8, "context_length": 16}
+          >>> metadata = {f"llama.{name}": size for name, size in sizes.items()}
+          >>> metadata |= {"general.architecture": "llama", "llama.attention.head_count": 1}
+          >>> names = ("attn_q", "attn_k", "attn_v", "attn_output")
+          >>> shapes = {**dict.fromkeys(names, (4, 4)), "ffn_gate": (8, 4), "ffn_up": (8, 4), "ffn_down": (4, 8)}
+          >>> shapes |= {"attn_norm": (4,), "ffn_norm": (4,)}
+          >>> tensors = {f"blk.0.{name}.weight": Tensor.ones(*shape) for name, shape in shapes.items()}
+          >>> tensors |= {"token_embd.weight": Tensor.eye(5, 4), "output_norm.weight": Tensor.ones(4)}
+          >>> model = LanguageModel(metadata, tensors)
+          >>> model.logits([1, 2]).shape, model.tokens
+          ((5,), [1, 2])
+        """
+        found = list(tokens)
+        if not found:
+            raise ValueError("language model: there is no token to go on from")
+        if len(found) > self.context:
+            raise ValueError(f"language model: {len(found)} tokens; the context has {self.context} positions")
+        wrong = next((token for token in found if not 0 <= token < self.vocabulary), None)
+        if wrong is not None:
+            raise ValueError(f"language model: token {wrong}; the vocabulary has {self.vocabulary}")
+        both = zip(found, self.tokens, strict=False)
+        same = next((i for i, (new, old) in enumerate(both) if new != old), min(len(found), len(self.tokens)))
+        place = min(same, len(found) - 1)
+        del self.tokens[place:]
+        out: Tensor | None = None
+        while place < len(found):
+            rows, count = self._piece(place, len(found) - place)
+            part = found[place : place + count]
+            out = self._step(rows, part, place)
+            self.tokens += part
+            place += count
+        assert out is not None
+        result: Floats = out.numpy()[0]
+        return result
+
+    def _piece(self, place: int, left: int) -> tuple[int, int]:
+        """How many rows are computed next, and how many of them are tokens: the last piece may be filled up."""
+        for rows, least in ((_ROWS[0], _ROWS[0] // 2), (_ROWS[1], 3)):
+            if left >= least and place + rows <= self.context:
+                return rows, min(rows, left)
+        return 1, 1
+
+    def _step(self, rows: int, part: list[int], place: int) -> Tensor:
+        step = self._steps.get(rows)
+        if step is None:
+            decoder = self._decoder
+
+            def forward(tokens: Tensor, start: Variable, last: Variable | None) -> Tensor:
+                return decoder(tokens, start, 0 if last is None else last).realize()
+
+            step = self._steps[rows] = TinyJit(forward)
+        start = Variable("start", 0, max(self.context - rows, 1)).bind(place)
+        last = None if rows == 1 else Variable("last", 0, rows - 1).bind(len(part) - 1)
+        filled = Tensor(part + [0] * (rows - len(part)), dtype=dtypes.int32, device=self._device).realize()
+        with Tensor.no_grad():
+            return step(filled, start, last)
+
+    def generate(
+        self,
+        tokens: Sequence[int],
+        sampler: Sampler | None = None,
+        limit: int | None = None,
+        ends: frozenset[int] = frozenset(),
+    ) -> Iterator[int]:
+        """Tokens that go on from these, one by one, until one ends the answer or the context is full.
+
+        Args:
+          tokens: from the beginning on.
+          sampler: chooses; the likeliest token if not given.
+          limit: how many at most.
+          ends: tokens that end the answer, as :attr:`Tokenizer.ends`; they are not given.
+
+        Raises:
+          ValueError: as for :meth:`logits`; and as for ``Sampler.choose``.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> from tg_frontend.language import LanguageModel
+          >>> sizes = {"block_count": 1, "embedding_length": 4, "feed_forward_length": 8, "context_length": 16}
+          >>> metadata = {f"llama.{name}": size for name, size in sizes.items()}
+          >>> metadata |= {"general.architecture": "llama", "llama.attention.head_count": 1}
+          >>> names = ("attn_q", "attn_k", "attn_v", "attn_output")
+          >>> shapes = {**dict.fromkeys(names, (4, 4)), "ffn_gate": (8, 4), "ffn_up": (8, 4), "ffn_down": (4, 8)}
+          >>> shapes |= {"attn_norm": (4,), "ffn_norm": (4,)}
+          >>> tensors = {f"blk.0.{name}.weight": Tensor.ones(*shape) for name, shape in shapes.items()}
+          >>> tensors |= {"token_embd.weight": Tensor.eye(5, 4), "output_norm.weight": Tensor.ones(4)}
+          >>> model = LanguageModel(metadata, tensors)
+          >>> len(list(model.generate([1, 2], limit=3)))
+          3
+        """
+        choose = (sampler or Sampler()).choose
+        found = list(tokens)
+        left = self.context if limit is None else limit
+        while left > 0:
+            token = choose(self.logits(found), found)
+            if token in ends:
+                return
+            yield token
+            found.append(token)
+            left -= 1
+            if len(found) >= self.context:
+                return
+
+
+def load(
+    source: str | os.PathLike[str], context: int | None = None, cache_dtype: str = "float16",
+    device: str | None = None,
+) -> tuple[LanguageModel, Tokenizer, dict[str, object]]:  # fmt: skip
+    """A model, its tokenizer and the metadata of a GGUF file.
+
+    Args:
+      source: the file.
+      context: see :class:`LanguageModel`.
+      cache_dtype: likewise.
+      device: likewise.
+
+    Raises:
+      ValueError: if the file is damaged, or holds no model or tokenizer that is known here.
+      OSError: if it cannot be read.
+
+    Example:
+      >>> import os, tempfile
+      >>> from tg_frontend import Tensor, nn
+      >>> from tg_frontend.language import load
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = os.path.join(folder, "t.gguf")
+      ...     nn.state.gguf_save({"t": Tensor([1.0])}, path, {"general.architecture": "bert"}, "F16")
+      ...     try:
+      ...         load(path)
+      ...     except ValueError as error:
+      ...         print(str(error)[:54])
+      language model: general.architecture is 'bert'; known
+    """
+    metadata, tensors = gguf_load(source, device)
+    plain: dict[str, object] = dict(metadata)
+    describe(plain)  # before the tokenizer: another kind of file is told first
+    tokenizer = Tokenizer(plain)
+    model = LanguageModel(plain, tensors, context, cache_dtype, device)
+    if len(tokenizer) != model.vocabulary:
+        raise ValueError(f"language model: {len(tokenizer)} tokens of the tokenizer, {model.vocabulary} of the model")
+    return model, tokenizer, plain

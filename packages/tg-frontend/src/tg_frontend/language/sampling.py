@@ -1,0 +1,131 @@
+"""The choice of the next token from its logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    import numpy as np
+
+    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
+
+
+class Sampler:
+    """How tokens are chosen: the likeliest, or one drawn from what is left of the distribution.
+
+    Penalties come first, then the temperature; then tokens are left out by ``top_k``, ``top_p`` and ``min_p``, in this
+    order, each of what the one before left.
+
+    Args:
+      temperature: what logits are divided by; 0 takes the likeliest token.
+      top_k: how many of the likeliest stay; 0 for all.
+      top_p: the least likely go, as long as those that stay have this share of the probability; 1 for all.
+      min_p: those go that are less likely than this share of the likeliest's probability.
+      repetition_penalty: logits of tokens that were there are divided by it where they are positive, and multiplied
+        where they are negative. 1 for no penalty.
+      last: of how many tokens before that holds; 0 for all.
+      seed: from which tokens are drawn; None for another each time.
+
+    Raises:
+      ValueError: if a number is out of its range.
+
+    Example:
+      >>> from tg_frontend.language import Sampler
+      >>> import numpy as np
+      >>> logits = np.array([1.0, 3.0, 2.0], np.float32)
+      >>> Sampler().choose(logits), Sampler(temperature=1.0, top_k=1).choose(logits)
+      (1, 1)
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        last: int = 64,
+        seed: int | None = None,
+    ) -> None:
+        ranges = (
+            ("temperature", temperature, 0.0 <= temperature < math.inf, "from 0 on"),
+            ("top_k", top_k, top_k >= 0, "from 0 on"),
+            ("top_p", top_p, 0.0 < top_p <= 1.0, "above 0 and up to 1"),
+            ("min_p", min_p, 0.0 <= min_p <= 1.0, "from 0 to 1"),
+            ("repetition_penalty", repetition_penalty, 0.0 < repetition_penalty < math.inf, "above 0"),
+            ("last", last, last >= 0, "from 0 on"),
+            ("seed", seed, seed is None or seed >= 0, "from 0 on"),
+        )
+        for name, value, good, wanted in ranges:
+            if not good:
+                raise ValueError(f"Sampler: {name}={value!r}: it is a number {wanted}")
+        self.temperature, self.top_k, self.top_p, self.min_p = temperature, top_k, top_p, min_p
+        self.repetition_penalty, self.last, self.seed = repetition_penalty, last, seed
+        self._random: np.random.Generator | None = None
+
+    def choose(self, logits: Floats, before: Sequence[int] = ()) -> int:
+        """The next token.
+
+        Args:
+          logits: shape (vocabulary,), float32; is not changed.
+          before: the tokens so far, for the penalty.
+
+        Raises:
+          ValueError: if a logit is NaN, or all are -inf.
+
+        Example:
+          >>> import numpy as np
+          >>> logits = np.array([1.0, 3.0, 2.0], np.float32)
+          >>> Sampler(repetition_penalty=2.0).choose(logits, before=[1])
+          2
+        """
+        import numpy as np
+
+        best = int(logits.argmax())  # a NaN, if there is one
+        if not logits[best] > -math.inf:
+            raise ValueError(f"Sampler: the greatest of {logits.size} logits is {float(logits[best])}")
+        scores = logits
+        if self.repetition_penalty != 1.0 and before:
+            scores = logits.copy()
+            seen = np.unique(np.asarray(before[-self.last :], np.int64))
+            there = scores[seen]
+            scores[seen] = np.where(there > 0, there / self.repetition_penalty, there * self.repetition_penalty)
+            best = int(scores.argmax())
+        if self.temperature == 0:
+            return best
+        order = self._kept(scores)
+        shifted = (scores[order].astype(np.float64) - float(scores[best])) / self.temperature
+        chances = np.exp(shifted)
+        chances /= chances.sum()
+        count = self._share(chances)
+        if self._random is None:
+            self._random = np.random.default_rng(self.seed)
+        bounds = np.cumsum(chances[:count])
+        place = int(np.searchsorted(bounds, self._random.random() * bounds[-1], side="right"))
+        return int(order[min(place, count - 1)])
+
+    def _kept(self, scores: Floats) -> Any:
+        """The numbers of the tokens that ``top_k`` leaves, the likeliest first; of equals the first."""
+        import numpy as np
+
+        size = scores.size
+        if 0 < self.top_k < size:
+            least = np.partition(scores, size - self.top_k)[size - self.top_k]
+            some = np.flatnonzero(scores >= least)
+            return some[np.argsort(-scores[some], kind="stable")][: self.top_k]
+        return np.argsort(-scores, kind="stable")
+
+    def _share(self, chances: Any) -> int:
+        """How many of the likeliest ``top_p`` and ``min_p`` leave."""
+        import numpy as np
+
+        count = len(chances)
+        if self.top_p < 1.0:
+            count = min(int(np.searchsorted(np.cumsum(chances), self.top_p)) + 1, count)
+        if self.min_p > 0.0:
+            count = min(int((chances >= self.min_p * chances[0]).sum()), count)
+        return max(count, 1)
