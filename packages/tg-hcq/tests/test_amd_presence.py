@@ -88,7 +88,8 @@ def test_the_real_machine() -> None:
 
 def test_settings_that_mean_nothing() -> None:
     assert "ARCH is one of gfx1030" in (AMDDevice.unavailable(DevEntry("AMD", arch="gfx906")) or "")
-    assert "no renderer PTX; there is LLVM" in (AMDDevice.unavailable(DevEntry("AMD", "PTX", iface="MOCKKFD")) or "")
+    told = AMDDevice.unavailable(DevEntry("AMD", "PTX", iface="MOCKKFD"))
+    assert told == "it has no renderer PTX; there are LLVM and HIP"
     with Context(DEV="MOCKNVK+AMD"), pytest.raises(DeviceUnavailable, match="no interface MOCKNVK"):
         Device["AMD"]
 

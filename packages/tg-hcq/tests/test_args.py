@@ -159,3 +159,16 @@ def test_blocks_lie_at_multiples(device: HostQueueDevice) -> None:
         alignment, nbytes = 1 << rng.randrange(6, 13), rng.randrange(1, 5000)
         one = device.kernargs.alloc(nbytes, alignment)
         assert isinstance(one.address, int) and one.address % alignment == 0 and one.nbytes == nbytes
+
+
+def test_what_only_a_launch_knows() -> None:
+    hidden = {"hidden_block_count_x": (8, 4), "hidden_group_size_x": (12, 2), "hidden_none": (14, 2)}
+    layout = ArgsLayout(1, [], hidden=hidden, nbytes=16)
+    memory = HCQBuffer(0x1000, 16, MMIO.of(bytearray(16)))
+    args = HCQArgsState(memory, layout, [HCQBuffer(0x1234, 4)])
+    count = Variable("count", 1, 1000)
+    args.tell({"hidden_block_count_x": count, "hidden_group_size_x": 64, "hidden_block_count_y": 9})
+    assert bytes(memory.host_view("B").read(0, 16)) == bytes.fromhex("3412000000000000" "00000000" "4000" "0000")
+    assert args.symbolic == [(8, 4, count)]
+    with pytest.raises(ValueError, match="hidden_group_size_x: 65536 does not always fit in 2 bytes"):
+        args.tell({"hidden_group_size_x": 65536})

@@ -11,11 +11,13 @@ from typing import Final
 
 from tg_codegen import Renderer
 from tg_codegen.machine.amdgpu import amd_target
+from tg_codegen.render.c.hip import HIPRenderer
 from tg_codegen.render.llvm.amdgpu import AMDLLVMRenderer
 from tg_lazy.cost import LIMITS, Limits
 from tg_runtime import Compiler, DevEntry, DeviceError, DeviceFacts, DeviceUnavailable
-from tg_runtime.compilers import llvm
+from tg_runtime.compilers import comgr, llvm
 from tg_runtime.compilers.amdgpu import AMDGPUCompiler
+from tg_runtime.compilers.comgr import HIPCompiler
 
 from ..core.allocator import HOST_OPTIONS
 from ..core.compiled import HCQCompiled
@@ -85,7 +87,7 @@ class AMDDevice(HCQCompiled):
         card = self._process.card(self.node, device)
         self.packets = self.node.xccs > 1
         self._xnack = self.node.version < 100000 and self._process.xnack()
-        renderer, compiler = _code_generation(self.architecture, self.node)
+        renderer, compiler = _code_generation(entry.renderer, self.architecture, self.node)
         LIMITS[device.partition(":")[0]] = Limits(units=self.node.compute_units * _RESIDENT)
         self._rings: dict[str, Ring] = {}
         self._parts: dict[str, QueueParts] = {}
@@ -116,8 +118,8 @@ class AMDDevice(HCQCompiled):
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:
-        """LLVM IR, compiled in this process through llvmlite."""
-        return {"LLVM": None if llvm.available() else llvm.MISSING}
+        """LLVM IR through llvmlite, and HIP C++ through COMGR."""
+        return {"LLVM": None if llvm.available() else llvm.MISSING, "HIP": comgr.missing()}
 
     @classmethod
     def unavailable(cls, entry: DevEntry) -> str | None:
@@ -286,14 +288,20 @@ def _no_renderer(found: Mapping[str, str | None], name: str) -> str | None:
     """Why there is no such renderer, or none at all if the name is empty."""
     if not name:
         return "; ".join(filter(None, found.values())) if all(found.values()) else None
-    return found[name] if name in found else f"it has no renderer {name}; there is {' and '.join(found)}"
+    return found[name] if name in found else f"it has no renderer {name}; there are {' and '.join(found)}"
 
 
-def _code_generation(chosen: Architecture, card: Node) -> tuple[Renderer | None, Compiler | None]:
-    """What writes and compiles kernels; nothing where LLVM is absent."""
+def _code_generation(name: str, chosen: Architecture, card: Node) -> tuple[Renderer | None, Compiler | None]:
+    """What writes and compiles kernels; nothing where no compiler is there and none was asked for.
+
+    Raises:
+      DeviceUnavailable: if the one that was asked for makes no code for the card.
+    """
+    target = amd_target(chosen.name, units=card.compute_units, shared_bytes=card.lds)
+    if name == "HIP" or (not name and not llvm.available() and comgr.missing() is None):
+        return HIPRenderer(chosen.name, target), HIPCompiler(chosen.name)
     if not llvm.available():
         return None, None
-    target = amd_target(chosen.name, units=card.compute_units, shared_bytes=card.lds)
     return AMDLLVMRenderer(chosen.name, target), AMDGPUCompiler(chosen.name)
 
 

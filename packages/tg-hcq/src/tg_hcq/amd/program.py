@@ -108,7 +108,16 @@ class AMDProgram(HCQProgram):
         size: int = architecture.registers.COMPUTE_TMPRING_SIZE.encode(WAVES=counted, WAVESIZE=wave // unit)
         return size
 
-    def _check_group(self, items: Dims) -> None:
+    def _begin(self, args: HCQArgsState, groups: Dims, items: Dims) -> None:
+        """Looks at the sizes of a launch, and tells them to a kernel that asks in hidden arguments.
+
+        Source: LLVM, "User Guide for AMDGPU Backend", "Code Object V5 Metadata": the kinds of arguments.
+        """
+        args.tell({
+            "hidden_grid_dims": 3,
+            **{f"hidden_block_count_{axis}": count for axis, count in zip("xyz", groups, strict=True)},
+            **{f"hidden_group_size_{axis}": size for axis, size in zip("xyz", items, strict=True)},
+        })  # fmt: skip
         known = [size for size in items if isinstance(size, int)]
         if prod(known) > _LARGEST_GROUP or max(known, default=0) > _LARGEST_GROUP:
             raise DeviceError(f"{self.name}: groups of {items} work-items; {self.device.device} runs {_LARGEST_GROUP}")
@@ -119,7 +128,7 @@ class AMDProgram(HCQProgram):
         Raises:
           DeviceError: if a group is larger than the card can run.
         """
-        self._check_group(items)
+        self._begin(args, groups, items)
         architecture, kernel = self._architecture, self.kernel
         registers = architecture.registers
         rsrc1, rsrc2, rsrc3 = kernel.rsrc
@@ -172,7 +181,7 @@ class PacketProgram(AMDProgram):
         Raises:
           DeviceError: if a group is larger than the card can run.
         """
-        self._check_group(items)
+        self._begin(args, groups, items)
         assert isinstance(queue, AQLQueue)
         kernel = self.kernel
         queue.launch(

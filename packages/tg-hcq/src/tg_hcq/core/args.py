@@ -158,12 +158,7 @@ class HCQArgsState:
                 self._put(block, place, 8, buf.address)
             else:
                 self._describe(block, index, () if descriptor is None else descriptor(index, buf))
-        for name, (offset, size) in layout.hidden.items():
-            known = 0 if hidden is None else hidden.get(name, 0)
-            low, high = (known.vmin, known.vmax) if isinstance(known, Expr) else (known, known)
-            if low < 0 or high >> 8 * size:
-                raise ValueError(f"kernel argument {name}: {known} does not always fit in {size} bytes")
-            self._put(block, offset, size, known)
+        self._hide(block, dict.fromkeys(layout.hidden, 0) | dict(hidden or {}))
         for index, (offset, dtype, value) in enumerate(zip(layout.offsets, layout.scalars, vals, strict=True)):
             if isinstance(value, Expr):
                 if not _fits(value.vmin, value.vmax, dtype):
@@ -174,6 +169,32 @@ class HCQArgsState:
                     raise ValueError(f"kernel scalar {index}: {value} does not fit {dtype.name}")
                 self._put(block, offset, dtype.itemsize, to_bits(value, dtype))
         memory.host_view("B").write(0, block)
+
+    def tell(self, hidden: Mapping[str, sint]) -> None:
+        """Sets what the compiler added and only a launch knows: before the block is submitted.
+
+        Args:
+          hidden: values by name; names that the layout has not are passed over.
+
+        Raises:
+          ValueError: if a value does not always fit.
+        """
+        if not self.layout.hidden:
+            return
+        view = self.memory.host_view("B")
+        block = bytearray(view.read(0, self.layout.nbytes))
+        self._hide(block, hidden)
+        view.write(0, block)
+
+    def _hide(self, block: bytearray, hidden: Mapping[str, sint]) -> None:
+        for name, known in hidden.items():
+            if name not in self.layout.hidden:
+                continue
+            offset, size = self.layout.hidden[name]
+            low, high = (known.vmin, known.vmax) if isinstance(known, Expr) else (known, known)
+            if low < 0 or high >> 8 * size:
+                raise ValueError(f"kernel argument {name}: {known} does not always fit in {size} bytes")
+            self._put(block, offset, size, known)
 
     def _describe(self, block: bytearray, index: int, words: Sequence[sint]) -> None:
         offset, count = self.layout.images[index]
