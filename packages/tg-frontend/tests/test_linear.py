@@ -278,7 +278,7 @@ def mean_weights(old: int, new: int, mode: str, corners: bool) -> NDArray[Any]:
         d = abs(p + 0.5 - (i + 0.5) * step) / max(step, 1.0)
         near, far = 1.5 * d**3 - 2.5 * d**2 + 1, -0.5 * d**3 + 2.5 * d**2 - 4 * d + 2  # of slope -0.5
         out[i, p] = max(0.0, 1 - d) if mode == "bilinear" else near if d < 1 else far if d < 2 else 0.0
-    return out / out.sum(1, keepdims=True)
+    return np.asarray(out / out.sum(1, keepdims=True))
 
 
 @pytest.mark.parametrize("seed", range(4))
