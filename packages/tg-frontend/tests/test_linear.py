@@ -270,38 +270,6 @@ def test_the_gradient_of_interpolation_goes_where_values_come_from(backend: str,
         np.testing.assert_allclose((t.grad.numpy() * x).sum(), total.item(), 1e-4, 1e-4, err_msg=f"{inner} to {size}")
 
 
-def mean_weights(old: int, new: int, mode: str, corners: bool) -> NDArray[Any]:
-    """How much each old element counts for each new one, as Pillow resizes (Resample.c of Pillow)."""
-    step = ((old - 1) / (new - 1) if new > 1 else 0.0) if corners else old / new
-    out = np.zeros((new, old))
-    for i, p in itertools.product(range(new), range(old)):
-        d = abs(p + 0.5 - (i + 0.5) * step) / max(step, 1.0)
-        near, far = 1.5 * d**3 - 2.5 * d**2 + 1, -0.5 * d**3 + 2.5 * d**2 - 4 * d + 2  # of slope -0.5
-        out[i, p] = max(0.0, 1 - d) if mode == "bilinear" else near if d < 1 else far if d < 2 else 0.0
-    return np.asarray(out / out.sum(1, keepdims=True))
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-def test_interpolation_without_aliases(mode: str, seed: int, backend: str) -> None:
-    """All old elements count that lie in a new one; values and the gradient, which is the adjoint."""
-    pick = random.Random(seed)
-    (h, w), (new_h, new_w) = ([pick.randint(1, 13) for _ in range(2)] for _ in range(2))
-    x = np.random.default_rng(seed).standard_normal((2, h, w)).astype(np.float32)
-    a, b = mean_weights(h, new_h, mode, seed % 2 == 1), mean_weights(w, new_w, mode, seed % 2 == 1)
-    t = Tensor(x.reshape(1, 2, h, w), requires_grad=True)
-    y = t.interpolate((new_h, new_w), mode=mode, align_corners=seed % 2 == 1, antialias=True)
-    np.testing.assert_allclose(y.numpy()[0], a @ x @ b.T, atol=2e-5)
-    y.sum().backward()
-    assert t.grad is not None
-    np.testing.assert_allclose(t.grad.numpy()[0, 0], np.outer(a.sum(0), b.sum(0)), atol=2e-5)
-
-
-def test_modes_that_average_nothing_are_named() -> None:
-    with pytest.raises(ValueError, match="antialias is of modes bilinear and bicubic, not of 'nearest'"):
-        Tensor.ones(1, 1, 3, 3).interpolate((2, 2), mode="nearest", antialias=True)
-
-
 def test_linear_and_sequential() -> None:
     x, w, b = sample(2, 3), sample(3, 4), sample(4)
     same(Tensor(x).linear(Tensor(w), Tensor(b)), x @ w + b)

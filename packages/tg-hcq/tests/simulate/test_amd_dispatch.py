@@ -23,8 +23,8 @@ class Looking(Machine):
         super().__init__(engine(SET, lanes), space, lambda pc, data: Instruction("s_endpgm"))
         self._lanes, self._seen = lanes, seen
 
-    def begin(self, launch: Launch, number: int) -> Group:
-        group = super().begin(launch, number)
+    def begin(self, launch: Launch, number: int, slot: int = 0) -> Group:
+        group = super().begin(launch, number, slot)
         self._seen += [(self._lanes, wave) for wave in group.waves]
         return group
 

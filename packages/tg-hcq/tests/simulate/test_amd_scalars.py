@@ -145,6 +145,7 @@ def check(row: Row, arch: str, lanes: int, bench: Bench, rng: random.Random) -> 
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_what_scalars_compute(arch: str, lanes: int) -> None:
     bench = Bench(engine(instruction_set(architecture(arch, lanes)), lanes), "s", "s")
+    bench.engine.prepare(name for name in bench.engine.instructions.handlers if name.startswith("s_"))
     tried = 0
     for row in table(arch):
         if row.encoding in ENCODINGS and row.name in bench.engine.instructions.handlers and known(row.name):

@@ -15,7 +15,6 @@ from ..array.ingest import value_of
 from . import rounding
 from .elementwise import clip
 from .indexing import getitem
-from .linear import dot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _SPATIAL = {"linear": None, "bilinear": 2, "trilinear": 3, "bicubic": 2, "nearest": None, "nearest-exact": None}
 _CUBIC = -0.75  # the slope of the cubic convolution kernel that PyTorch and OpenCV use
-_CUBIC_ANTIALIASED = -0.5  # and the one that PyTorch and Pillow use of several old elements (Keys, 1981)
 
 
 def interpolate(
@@ -33,7 +31,6 @@ def interpolate(
     scale_factor: float | Sequence[float] | None = None,
     mode: str = "linear",
     align_corners: bool | None = None,
-    antialias: bool = False,
 ) -> A:
     """The last axes resampled to ``size``, or by a factor. Integers are interpolated as floats and rounded.
 
@@ -43,12 +40,9 @@ def interpolate(
       mode: ``"nearest"`` (also ``"nearest-exact"``), ``"linear"`` along every resampled axis (also ``"bilinear"``
         of two and ``"trilinear"`` of three), or ``"bicubic"``, as PyTorch has them. PyTorch's default is nearest.
       align_corners: of all but nearest: whether the first and last elements keep their places.
-      antialias: of ``"bilinear"`` and ``"bicubic"``: where an axis shrinks, each new element is a mean of all the old
-        ones that lie in it, as Pillow's are.
 
     Raises:
-      ValueError: if there is no such mode, it has no such option, not one of ``size`` and ``scale_factor``, or they do
-        not fit the shape.
+      ValueError: if there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -58,15 +52,10 @@ def interpolate(
     sizes, ratios = _sizes_and_ratios(x.shape, size, scale_factor, mode)
     if align_corners is not None and mode.startswith("nearest") and align_corners:
         raise ValueError(f"interpolate: align_corners is not for mode {mode!r}")
-    if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError(f"interpolate: antialias is of modes bilinear and bicubic, not of {mode!r}")
     out = x if mode.startswith("nearest") else floating(x)
     out = out if mode.startswith("nearest") or out.dtype.itemsize >= 4 else out.cast(dtypes.float32)
     for axis, (new, ratio) in enumerate(zip(sizes, ratios, strict=True), start=x.ndim - len(sizes)):
-        if antialias:
-            out = _antialiased(out, axis, new, ratio, mode, bool(align_corners))
-        else:
-            out = _resampled(out, axis, new, ratio, mode, bool(align_corners))
+        out = _resampled(out, axis, new, ratio, mode, bool(align_corners))
     if out is x:
         return copied(x)
     if out.dtype is x.dtype:
@@ -136,36 +125,6 @@ def _resampled(x: A, axis: int, new: int, ratio: float, mode: str, align_corners
         for k, weight in zip(range(-1, 3), _cubic_weights(part), strict=True)
     ]
     return terms[0] + terms[1] + terms[2] + terms[3]
-
-
-def _antialiased(x: A, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> A:
-    """An axis with ``new`` elements, each a mean of those around it, of twice as many old ones as lie in a new one.
-
-    It is a product with a matrix of weights (new, old), whose rows sum to 1.
-    """
-    old = value_of(x.shape[axis], x.shape)
-    wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
-    step = ((old - 1) / (new - 1) if new > 1 else 0.0) if align_corners else ratio
-    row, column = (iota(type(x), n, dtypes.int32, x.device).cast(wide) for n in (new, old))
-    far = (column.reshape((1, old)) + 0.5 - ((row + 0.5) * step).reshape((new, 1))) * min(1.0, 1 / step if step else 1)
-    weights = _triangle(far.abs()) if mode == "bilinear" else _cubic(far.abs())
-    weights = (weights / weights.sum(axis=1, keepdim=True)).cast(x.dtype)
-    last = x.ndim - 1
-    turned = x.transpose(axis, last) if axis != last else x
-    out = dot(turned, weights.transpose(0, 1))
-    return out.transpose(axis, last) if axis != last else out
-
-
-def _triangle(d: A) -> A:
-    """The weight of an element at a distance, for linear interpolation."""
-    return clip(1 - d, 0, 1)
-
-
-def _cubic(d: A) -> A:
-    """The weight of an element at a distance, for cubic convolution."""
-    a = _CUBIC_ANTIALIASED
-    near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return (d < 1).where(near, (d < 2).where(far, 0))
 
 
 def _below(at: A) -> A:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def interpolate(
     x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None, antialias: bool = False,
+    recompute_scale_factor: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """The axes behind the first two resampled. See :meth:`tg_frontend.Tensor.interpolate`.
 
@@ -22,7 +22,6 @@ def interpolate(
       mode: also ``area``, the means that ``adaptive_avg_pool2d`` takes.
       align_corners: of all but nearest: whether the first and last elements keep their places.
       recompute_scale_factor: whether the factors that count are those of the sizes that were rounded down.
-      antialias: of ``bilinear`` and ``bicubic``: whether all old elements count that lie in a new one.
 
     Raises:
       ValueError: if there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
@@ -39,9 +38,9 @@ def interpolate(
     if size is None and (recompute_scale_factor or mode == "area"):
         factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
         size, scale_factor = tuple(int(dim * factor) for dim, factor in zip(x.shape[2:], factors, strict=True)), None
-    if mode == "area" and not antialias:
+    if mode == "area":
         return adaptive_mean(x, n, size, "interpolate")
-    return x.interpolate(size, scale_factor, mode, align_corners, antialias)
+    return x.interpolate(size, scale_factor, mode, align_corners)
 
 
 def upsample(

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from . import state
-from .state import Operation, Scope, Space
+from .state import Half, Operation, Scope, Space
 from .wave import Wave
+
+Span: TypeAlias = "tuple[Space, int]"
+"""Where bytes begin: in which memory, and the address or the offset in it."""
+Words: TypeAlias = "dict[int, tuple[int, int]]"
+"""What registers get, by their offset: a word, and which bits of it."""
+ALL_BITS = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +24,18 @@ class Request:
     Attributes:
       operation: what it does.
       space: in which memory.
-      nbytes: of a lane.
+      nbytes: of a lane; of each of a pair.
       signed: whether 1 or 2 bytes are sign-extended.
       register: the offset of the first register that is loaded or stored.
       counter: which counter says when it is done.
       scope: who sees it at once.
       rows: how many registers.
+      also: another counter that says so; -1 for none.
+      half: where in a register 1 or 2 bytes are.
+      returns: whether an atomic has a result.
+      pair: whether there are two.
+      distance: between them.
+      second: the offset of the first register of the second one, if stored.
     """
 
     operation: Operation
@@ -33,35 +46,74 @@ class Request:
     counter: int
     scope: Scope
     rows: int
+    also: int
+    half: Half
+    returns: bool
+    pair: bool
+    distance: int
+    second: int
 
     @classmethod
     def of(cls, wave: Wave) -> Request:
         """What a wave has stopped for."""
-        operation, space, nbytes, signed, register, counter, scope, rows = (
-            wave.get(state.REQUEST + 4 * i) for i in range(state.REQUEST_WORDS)
-        )
-        return cls(Operation(operation), Space(space), nbytes, bool(signed), register, counter, Scope(scope), rows)
+        words = [wave.get(state.REQUEST + 4 * i) for i in range(state.REQUEST_WORDS)]
+        operation, space, nbytes, signed, register, counter, scope, rows, also, half, returns, pair, *rest = words
+        distance, second = rest
+        return cls(
+            Operation(operation), Space(space), nbytes, bool(signed), register, counter, Scope(scope), rows,
+            _signed(also), Half(half), bool(returns), bool(pair), _signed(distance), second,
+        )  # fmt: skip
+
+    @property
+    def counters(self) -> frozenset[int]:
+        """The counters that say when it is done."""
+        return frozenset({self.counter, self.also} - {-1})
+
+    @property
+    def loads(self) -> bool:
+        """Whether registers get something."""
+        return self.operation is not Operation.STORE and (self.operation is not Operation.ATOMIC or self.returns)
+
+    def spans(self, span: Span) -> list[Span]:
+        """Where a lane's bytes begin, of both of a pair."""
+        space, at = span
+        return [span, (space, at + self.distance)] if self.pair else [span]
 
     def registers(self, wave: Wave, lane: int) -> list[int]:
         """The offsets of a lane's registers."""
         if self.operation is Operation.SCALAR_LOAD:
             return [self.register + 4 * word for word in range(self.rows)]
-        return [self.register + wave.layout.row_bytes * word + 4 * lane for word in range(self.rows)]
+        row_bytes, rows = wave.layout.row_bytes, self.rows
+        if self.pair and self.operation is Operation.STORE:
+            firsts = (self.register, self.second)
+            return [first + row_bytes * word + 4 * lane for first in firsts for word in range(rows // 2)]
+        return [self.register + row_bytes * word + 4 * lane for word in range(rows)]
 
-    def data(self, wave: Wave, lane: int) -> bytes:
-        """The bytes in a lane's registers."""
+    def data(self, wave: Wave, lane: int) -> list[bytes]:
+        """The bytes in a lane's registers, of both of a pair."""
         whole = b"".join(wave.get(offset).to_bytes(4, "little") for offset in self.registers(wave, lane))
-        return whole[: self.nbytes]
+        begin = 2 if self.half is Half.HIGH else 0
+        parts = [whole[: len(whole) // 2], whole[len(whole) // 2 :]] if self.pair else [whole]
+        return [part[begin : begin + self.nbytes] for part in parts]
 
-    def words(self, wave: Wave, lane: int, data: bytes) -> dict[int, int]:
-        """What a lane's registers hold when these bytes were loaded, by their offset."""
+    def mask(self) -> int:
+        """Which bits of a register are loaded."""
+        return {Half.NEITHER: ALL_BITS, Half.LOW: 0xFFFF, Half.HIGH: ALL_BITS ^ 0xFFFF}[self.half]
+
+    def words(self, wave: Wave, lane: int, data: bytes) -> Words:
+        """What a lane's registers hold when these bytes were loaded."""
         if self.nbytes < 4:
-            value = int.from_bytes(data, "little", signed=self.signed)
-            return {self.registers(wave, lane)[0]: value % (1 << 32)}
+            value = int.from_bytes(data, "little", signed=self.signed) % (1 << 32)
+            shift = 16 if self.half is Half.HIGH else 0
+            return {self.registers(wave, lane)[0]: (value << shift & ALL_BITS, self.mask())}
         return {
-            offset: int.from_bytes(data[4 * i : 4 * i + 4], "little")
+            offset: (int.from_bytes(data[4 * i : 4 * i + 4], "little"), ALL_BITS)
             for i, offset in enumerate(self.registers(wave, lane))
         }
+
+
+def _signed(word: int) -> int:
+    return word - (word >> 31 << 32)
 
 
 class Pending:
@@ -69,16 +121,22 @@ class Pending:
 
     Args:
       request: what was asked for.
-      places: where each lane's bytes begin: an address, or an offset in the memory of its space.
+      places: where each lane's bytes begin.
       registers: the offsets of those that it loads.
       finish: does what is left to do, and gives what the registers hold then.
+
+    Attributes:
+      counters: those that still count it.
     """
 
     def __init__(
-        self, request: Request, places: Iterable[int], registers: Iterable[int], finish: Callable[[], dict[int, int]]
+        self, request: Request, places: Iterable[Span], registers: Iterable[int], finish: Callable[[], Words]
     ) -> None:
         self.request, self.registers, self.finish = request, frozenset(registers), finish
-        self.bytes = frozenset(at + i for at in places for i in range(request.nbytes))
+        self.counters = set(request.counters)
+        self.bytes = frozenset(
+            (space, at + i) for span in places for space, at in request.spans(span) for i in range(request.nbytes)
+        )
         self.returned = False
 
     def precedes(self, other: Pending, ordered: frozenset[int]) -> bool:
@@ -89,7 +147,8 @@ class Pending:
           ordered: the counters whose accesses return in order.
         """
         mine, its = self.request, other.request
-        if mine.counter == its.counter and mine.counter in ordered and not self.registers.isdisjoint(other.registers):
+        in_order = mine.counters == its.counters and mine.counters <= ordered
+        if in_order and not self.registers.isdisjoint(other.registers):
             return True
         scalar = Operation.SCALAR_LOAD in (mine.operation, its.operation)  # has another way to memory
-        return mine.space is its.space and not scalar and not self.bytes.isdisjoint(other.bytes)
+        return not scalar and not self.bytes.isdisjoint(other.bytes)

@@ -94,38 +94,60 @@ class Cache:
 
 
 class Caches:
-    """What stands between waves and memory: a cache for each compute unit, and behind them one that all share.
+    """What stands between waves and memory: a cache for each compute unit, and behind them one that all of a die share.
 
     Args:
       memory: what is behind them all.
       units: how many compute units there are.
+      arrays: between the units of a part and what is shared, vector accesses have another cache, in so many parts; 0
+        for none.
+      dies: how many parts of the units have a shared cache of their own. The caches of several dies hide from one
+        another what they keep, so nobody but the host's own memory is common to all waves.
 
     Attributes:
-      shared: keeps stores until it is flushed.
+      dies: caches that keep stores until they are flushed.
+      arrays: those in between.
       vectors: of each unit's vector accesses; stores go on at once.
       scalars: of each unit's scalar loads, which see no store.
     """
 
-    def __init__(self, memory: Backing, units: int) -> None:
-        self.shared = Cache(memory, write_back=True)
-        self.vectors = [Cache(self.shared) for _ in range(units)]
-        self.scalars = [Cache(self.shared) for _ in range(units)]
+    def __init__(self, memory: Backing, units: int, arrays: int = 0, dies: int = 1) -> None:
+        self.units = units
+        self.dies = [Cache(memory, write_back=True) for _ in range(dies)]
+        self.arrays = [Cache(self.die(n * units // arrays)) for n in range(arrays)]
+        self.vectors = [Cache(self.array(n) or self.die(n)) for n in range(units)]
+        self.scalars = [Cache(self.die(n)) for n in range(units)]
 
-    def load(self, cache: Cache, address: int, nbytes: int, scope: Scope) -> bytes:
-        """Bytes at an address, through one of the units' caches.
+    def die(self, unit: int) -> Cache:
+        """The cache that a unit shares with all units of its die."""
+        return self.dies[unit * len(self.dies) // self.units]
+
+    def array(self, unit: int) -> Cache | None:
+        """The cache in between, if there is one."""
+        return self.arrays[unit * len(self.arrays) // self.units] if self.arrays else None
+
+    def near(self, unit: int) -> list[Cache]:
+        """The caches of a unit's vector accesses before the shared one, the farther ones first."""
+        between = self.array(unit)
+        return [self.vectors[unit]] if between is None else [between, self.vectors[unit]]
+
+    def load(self, unit: int, address: int, nbytes: int, scope: Scope, scalar: bool = False) -> bytes:
+        """Bytes at an address, through a unit's caches.
 
         Args:
-          cache: one of ``vectors`` or ``scalars``.
+          unit: which.
           address: where they are.
           nbytes: how many.
           scope: whose stores are seen, whatever the caches hold.
+          scalar: whether it is a scalar load.
         """
-        lines = lines_of(address, nbytes)
-        if scope is Scope.SYSTEM:
-            self.shared.drop(lines)
+        lines, near = lines_of(address, nbytes), [self.scalars[unit]] if scalar else self.near(unit)
+        if scope is Scope.SYSTEM or (scope is Scope.DEVICE and len(self.dies) > 1):
+            self.die(unit).drop(lines)
         if scope is not Scope.UNIT:
-            cache.drop(lines)
-        return cache.read(address, nbytes)
+            for cache in near:
+                cache.drop(lines)
+        return near[-1].read(address, nbytes)
 
     def store(self, unit: int, address: int, data: bytes, scope: Scope) -> None:
         """Stores bytes.
@@ -137,25 +159,27 @@ class Caches:
           scope: who sees them at once, unless an own cache keeps an older value.
         """
         self.vectors[unit].write(address, data)
-        if scope is Scope.SYSTEM:
-            self.shared.flush(lines_of(address, len(data)))
+        if scope is Scope.SYSTEM or (scope is Scope.DEVICE and len(self.dies) > 1):
+            self.die(unit).flush(lines_of(address, len(data)))
 
     def drop_unit(self, unit: int) -> None:
         """Drops the caches of a compute unit."""
-        self.vectors[unit].drop()
-        self.scalars[unit].drop()
+        for cache in (*self.near(unit), self.scalars[unit]):
+            cache.drop()
 
     def drop(self, scope: Scope) -> None:
         """Drops every cache that is nearer to waves than a scope: what a packet at the start of a kernel asks for."""
         if scope is Scope.SYSTEM:
-            self.shared.drop()
+            for shared in self.dies:
+                shared.drop()
         if scope is not Scope.UNIT:
             for unit in range(len(self.vectors)):
                 self.drop_unit(unit)
 
     def flush(self) -> None:
         """Sends all stores to memory, where the host sees them: what a packet at the end of a kernel asks for."""
-        self.shared.flush()
+        for shared in self.dies:
+            shared.flush()
 
 
 def lines_of(address: int, nbytes: int) -> range:

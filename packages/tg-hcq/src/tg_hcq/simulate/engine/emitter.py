@@ -9,6 +9,8 @@ from . import state
 from .ir import I1, I32, I64, Builder, Type, Value
 from .state import FaultKind, Layout, Status
 
+STRIP = 16  # lanes that are computed at once: two of the widest registers for 64-bit values
+
 
 class Where(Enum):
     """What an operand may be."""
@@ -130,6 +132,12 @@ class Emitter(Builder):
     def jump(self, pc: Value) -> None:
         """Ends the handler: the instruction at an address."""
         self.do(f"ret ptr {self.emit(I64, f'call ptr @jump(ptr %w, i64 {pc.text})').text}")
+
+    def lane_numbers(self) -> Value:
+        """The numbers of the lanes of the strip that is computed."""
+        kind = I64.of(STRIP)
+        numbers = ", ".join(f"i64 {lane}" for lane in range(STRIP))
+        return self.value(kind, self.lane) + Value(self, kind, f"<{numbers}>")
 
     def following(self) -> Value:
         """The address of the next instruction."""

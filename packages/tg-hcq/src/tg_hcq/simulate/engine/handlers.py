@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from . import state
-from .emitter import Emitter, Operand, Where
+from .emitter import STRIP, Emitter, Operand, Where
 from .ir import I1, I32, I64, Type, Value
-
-STRIP = 16  # lanes that are computed at once: two of the widest registers for 64-bit values
 
 Semantics: TypeAlias = Callable[..., "Value | tuple[Value, ...]"]
 

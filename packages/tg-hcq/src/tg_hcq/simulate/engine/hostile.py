@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from . import state
-from .access import Pending, Request
+from .access import ALL_BITS, Pending, Request, Span, Words
 from .caches import Caches, lines_of
 from .code import Decoder, Instruction
 from .fault import EngineFault, Fault
@@ -60,6 +60,7 @@ class HostileMachine(Machine):
       trace: which waves are traced.
       waits: of the instruction set.
       ordered: the counters whose accesses return in order: such a wait for all but some is one for the oldest.
+      caches: what stands between waves and memory, if other machines have it, too.
 
     Attributes:
       caches: what stands between waves and memory.
@@ -68,11 +69,11 @@ class HostileMachine(Machine):
     def __init__(
         self, engine: Engine, space: AddressSpace, decode: Decoder, granule: int = 4, seed: int = 0,
         hosts: dict[str, Host] | None = None, trace: Trace | None = None,
-        waits: Waits = lambda instruction: {}, ordered: frozenset[int] = frozenset(),
+        waits: Waits = lambda instruction: {}, ordered: frozenset[int] = frozenset(), caches: Caches | None = None,
     ) -> None:  # fmt: skip
         super().__init__(engine, space, decode, granule, seed, hosts, trace)
         self.waits, self.ordered = waits, ordered
-        self.caches = Caches(space, UNITS)
+        self.caches = caches or Caches(space, UNITS)
         self._pending: weakref.WeakKeyDictionary[Wave, list[Pending]] = weakref.WeakKeyDictionary()
         self._ended: weakref.WeakSet[Wave] = weakref.WeakSet()  # whose accesses did not all return
 
@@ -88,11 +89,11 @@ class HostileMachine(Machine):
         """What new registers and memories hold."""
         return self.rng
 
-    def begin(self, launch: Launch, number: int) -> Group:
+    def begin(self, launch: Launch, number: int, slot: int = 0) -> Group:
         """A new workgroup, on one of the compute units."""
-        group = super().begin(launch, number)
+        group = super().begin(launch, number, slot)
         for wave in group.waves:
-            wave.unit = number % UNITS
+            wave.unit = number % self.caches.units
         return group
 
     def resume(self, groups: list[Group]) -> None:
@@ -123,17 +124,20 @@ class HostileMachine(Machine):
 
     def _access(self, launch: Launch, wave: Wave) -> None:
         request, asked, pc = Request.of(wave), wave.get(state.RESUME, 2), self.pc(wave, state.STOPPED)
+        if request.operation is Operation.EXCHANGE:
+            self._exchanged(wave, request)
+            return
         self._grant(launch, wave, state.CHECK_ONLY, self._call)
         places = self._places(wave, request)
         held = request.operation is not Operation.STORE
-        registers = [offset for lane in places for offset in request.registers(wave, lane)] if held else []
+        registers = [offset for lane in places for offset in request.registers(wave, lane)] if request.loads else []
         pending = Pending(request, places.values(), registers, dict)
         self._return(wave, lambda earlier: earlier.precedes(pending, self.ordered))
         data = {} if held else {lane: request.data(wave, lane) for lane in places}
         if request.operation is Operation.ATOMIC:
             wave.put(state.RESUME, asked, 2)
             self._atomic(launch, wave, request, places)
-            found = {offset: wave.get(offset) for offset in registers}
+            found = {offset: (wave.get(offset), ALL_BITS) for offset in registers}
             pending.finish = lambda: found
         elif not held or self.rng.random() < LATE:
             pending.finish = lambda: self._transfer(launch, wave, pc, request, places, data)
@@ -141,18 +145,37 @@ class HostileMachine(Machine):
             found = self._transfer(launch, wave, pc, request, places, data)
             pending.finish = lambda: found
         for offset in registers:
+            kept = wave.get(offset) & ~request.mask()
+            wave.put(offset, kept | self.rng.getrandbits(32) & request.mask())
+        self._pending.setdefault(wave, []).append(pending)
+        self._mark(wave)
+
+    def _exchanged(self, wave: Wave, request: Request) -> None:
+        """What lanes got from one another is in the registers already: it comes late all the same."""
+        lanes = [lane for lane in range(wave.layout.lanes) if wave.exec >> lane & 1]
+        registers = [offset for lane in lanes for offset in request.registers(wave, lane)]
+        found = {offset: (wave.get(offset), ALL_BITS) for offset in registers}
+        pending = Pending(request, [], registers, lambda: found)
+        self._return(wave, lambda earlier: earlier.precedes(pending, self.ordered))
+        for offset in registers:
             wave.put(offset, self.rng.getrandbits(32))
         self._pending.setdefault(wave, []).append(pending)
         self._mark(wave)
 
-    def _places(self, wave: Wave, request: Request) -> dict[int, int]:
+    def _places(self, wave: Wave, request: Request) -> dict[int, Span]:
         """Where each active lane's bytes begin: the address, or an offset, since workgroups may be moved."""
         if request.operation is Operation.SCALAR_LOAD:
-            return {0: wave.get(state.LANE_ADDRESSES, 2)}
-        if request.space is Space.GLOBAL:
-            return wave.addresses()
-        base = wave.get(_BASES[request.space], 2)
-        return {lane: wave.get(state.HOSTS + 8 * lane, 2) - base for lane in wave.addresses()}
+            return {0: (Space.GLOBAL, wave.get(state.LANE_ADDRESSES, 2))}
+        places, shared, private = dict[int, Span](), *self.engine.instructions.apertures
+        for lane, address in wave.addresses().items():
+            space = request.space
+            if space is Space.GENERIC:
+                upper = {shared: Space.SHARED, private: Space.SCRATCH}
+                space = upper.get(address >> 32, Space.GLOBAL)
+            if space is not Space.GLOBAL:
+                address = wave.get(state.HOSTS + 8 * lane, 2) - wave.get(_BASES[space], 2)
+            places[lane] = space, address
+        return places
 
     def _grant(self, launch: Launch, wave: Wave, grant: int, call: Callable[[Wave, int], Status]) -> None:
         """Lets the wave do its access, or no more than check it; raises if it is refused."""
@@ -169,17 +192,21 @@ class HostileMachine(Machine):
         return Scope.SYSTEM if past else request.scope
 
     def _transfer(
-        self, launch: Launch, wave: Wave, pc: int, request: Request, places: dict[int, int], data: dict[int, bytes]
-    ) -> dict[int, int]:
+        self, launch: Launch, wave: Wave, pc: int, request: Request, places: dict[int, Span],
+        data: dict[int, list[bytes]],
+    ) -> Words:  # fmt: skip
         """Stores the lanes' data, or loads if there is none; what registers hold then."""
-        words: dict[int, int] = {}
+        words: Words = {}
         single = request.operation is Operation.SCALAR_LOAD
-        for lane, at in places.items():
+        for lane, (space, at) in places.items():
+            spans = request.spans((space, at))
             try:
                 if request.operation is Operation.STORE:
-                    self._store(wave, request, at, data[lane])
+                    for span, part in zip(spans, data[lane], strict=True):
+                        self._store(wave, request, span, part)
                 else:
-                    words |= request.words(wave, lane, self._load(wave, request, at))
+                    loaded = b"".join(self._load(wave, request, span) for span in spans)
+                    words |= request.words(wave, lane, loaded)
             except KeyError:  # it was unmapped since the access was issued
                 access = Access.WRITE if request.operation is Operation.STORE else Access.READ
                 raise EngineFault(Fault(
@@ -188,33 +215,38 @@ class HostileMachine(Machine):
                 )) from None  # fmt: skip
         return words
 
-    def _load(self, wave: Wave, request: Request, at: int) -> bytes:
-        if request.space is not Space.GLOBAL:
-            return ctypes.string_at(wave.get(_BASES[request.space], 2) + at, request.nbytes)
+    def _load(self, wave: Wave, request: Request, span: Span) -> bytes:
+        space, at = span
+        if space is not Space.GLOBAL:
+            return ctypes.string_at(wave.get(_BASES[space], 2) + at, request.nbytes)
         scalar = request.operation is Operation.SCALAR_LOAD
-        cache = (self.caches.scalars if scalar else self.caches.vectors)[wave.unit]
-        return self.caches.load(cache, at, request.nbytes, self._scope(request, at))
+        return self.caches.load(wave.unit, at, request.nbytes, self._scope(request, at), scalar)
 
-    def _store(self, wave: Wave, request: Request, at: int, data: bytes) -> None:
-        if request.space is Space.GLOBAL:
+    def _store(self, wave: Wave, request: Request, span: Span, data: bytes) -> None:
+        space, at = span
+        if space is Space.GLOBAL:
             self.caches.store(wave.unit, at, data, self._scope(request, at))
         else:
-            ctypes.memmove(wave.get(_BASES[request.space], 2) + at, data, len(data))
+            ctypes.memmove(wave.get(_BASES[space], 2) + at, data, len(data))
 
-    def _atomic(self, launch: Launch, wave: Wave, request: Request, places: dict[int, int]) -> None:
+    def _atomic(self, launch: Launch, wave: Wave, request: Request, places: dict[int, Span]) -> None:
         """Does it in the workgroup's memory, in the shared cache, or in memory where the host may take part."""
-        if request.space is not Space.GLOBAL:
+        addresses = [at for space, at in places.values() if space is Space.GLOBAL]
+        if not addresses:
             self._grant(launch, wave, state.EVERYTHING, self._call)
             return
-        lines = sorted({line for at in places.values() for line in lines_of(at, request.nbytes)})
-        if any(self._scope(request, at) is Scope.SYSTEM for at in places.values()):
-            self.caches.shared.flush(lines)
+        lines = sorted({line for at in addresses for line in lines_of(at, request.nbytes)})
+        caches, shared = self.caches, self.caches.die(wave.unit)
+        several = len(caches.dies) > 1  # then atomics are done where all dies see them
+        if several or any(self._scope(request, at) is Scope.SYSTEM for at in addresses):
+            for die in caches.dies:
+                die.flush(lines)
             self._grant(launch, wave, state.EVERYTHING, self._call)
-            self.caches.shared.drop(lines)
-            self.caches.vectors[wave.unit].drop(lines)
+            for cache in (*caches.dies, *caches.near(wave.unit)):
+                cache.drop(lines)
             return
         # native code is given a copy of the lines, in place of memory
-        copy = array("Q", b"".join(self.caches.shared.read(line * LINE, LINE) for line in lines))
+        copy = array("Q", b"".join(shared.read(line * LINE, LINE) for line in lines))
         host, access, table = copy.buffer_info()[0], int(Access.READ | Access.WRITE), array("Q")
         for number, line in enumerate(lines):
             at = line * LINE
@@ -223,7 +255,7 @@ class HostileMachine(Machine):
         wave.mappings = 0
         self._grant(launch, wave, state.EVERYTHING, lambda _, budget: Status(self.engine.run(wave.address, budget)))
         data = copy.tobytes()
-        for at in places.values():
+        for at in addresses:
             offset = lines.index(at // LINE) * LINE + at % LINE
             self.caches.store(wave.unit, at, data[offset : offset + request.nbytes], request.scope)
 
@@ -236,19 +268,24 @@ class HostileMachine(Machine):
         self.rng.shuffle(waiting)
         for pending in waiting:
             pending.returned = True
-            for offset, word in pending.finish().items():
-                wave.put(offset, word)
+            for offset, (word, bits) in pending.finish().items():
+                wave.put(offset, wave.get(offset) & ~bits | word & bits)
 
     def _wait(self, wave: Wave, most: dict[int, int]) -> None:
         """Lets accesses return until no more than so many of each counter are left."""
         queue = self._pending.get(wave, [])
         for counter, left in most.items():
-            mine = [pending for pending in queue if pending.request.counter == counter]
-            if counter not in self.ordered and left:
-                continue  # any of them may be the one that is left
-            done = mine[: max(len(mine) - left, 0)]
-            self._return(wave, lambda pending, done=done: pending in done)  # type: ignore[misc]
-            queue = [pending for pending in queue if pending not in done]
+            done = []
+            for counters in {frozenset(pending.request.counters) for pending in queue if counter in pending.counters}:
+                alike = [pending for pending in queue if pending.request.counters == counters]
+                if left and (len(counters) > 1 or counter not in self.ordered):
+                    continue  # any of them may be the one that is left
+                done += alike[: max(len(alike) - left, 0)]
+            for pending in done:
+                pending.counters.discard(counter)
+            over = [pending for pending in done if not pending.counters]
+            self._return(wave, lambda pending, over=over: pending in over)  # type: ignore[misc]
+            queue = [pending for pending in queue if pending not in over]
         self._pending[wave] = queue
         self._mark(wave)
 

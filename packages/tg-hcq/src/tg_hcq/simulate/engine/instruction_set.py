@@ -9,6 +9,9 @@ from .handlers import ControlHandler, Handler, ScalarHandler, Semantics, VectorH
 from .state import Layout, Operation
 from .transfers import MemoryHandler, ScalarLoadHandler, Shape
 
+NO_APERTURES = (-1, -2)
+"""No upper half of an address."""
+
 
 class InstructionSet:
     """The handlers of an instruction set, by name.
@@ -17,12 +20,18 @@ class InstructionSet:
       name: of the instruction set, for messages.
       scalars: names of scalar registers, and the 32-bit words of each.
       vectors: how many vector registers there are.
+
+    Attributes:
+      handlers: by name.
+      routines: functions that handlers call, by their signature.
+      apertures: the upper halves of generic addresses in shared memory and in scratch.
     """
 
     def __init__(self, name: str, scalars: dict[str, int], vectors: int) -> None:
         self.name, self.scalars, self.vectors = name, scalars, vectors
         self.handlers: dict[str, Handler] = {}
         self.routines: dict[str, Callable[[Emitter], None]] = {}
+        self.apertures = NO_APERTURES
 
     def layout(self, lanes: int) -> Layout:
         """Where registers lie in waves of so many lanes."""

@@ -11,6 +11,9 @@ from typing import TypeAlias
 from . import state
 from .wave import Wave
 
+NO_LIMIT = 1 << 62
+"""As many as there are."""
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -25,6 +28,8 @@ class Launch:
       scratch_bytes: scratch memory of a lane.
       name: of the kernel, for messages.
       budget: most instructions of a wave.
+      waves_of: how many waves a workgroup has, by its number, where they differ.
+      resident: most workgroups that run at the same time.
       whole_barriers: whether it is a fault when a wave ends to whose workgroup's barrier others come: languages forbid
         that, and hardware lets it pass.
 
@@ -41,6 +46,8 @@ class Launch:
     name: str = "kernel"
     budget: int = 1 << 40
     whole_barriers: bool = False
+    waves_of: Callable[[int], int] | None = None
+    resident: int = NO_LIMIT
 
     def __post_init__(self) -> None:
         if self.waves < 1 or min(self.groups, self.shared_bytes, self.scratch_bytes, self.budget) < 0:
@@ -62,6 +69,7 @@ class Group:
       scratch: each wave's scratch memory.
       waiting: the waves that are at the barrier, by their number.
       ended: those that ended.
+      slot: a number that no other workgroup has that runs at the same time.
     """
 
     number: int
@@ -70,6 +78,7 @@ class Group:
     scratch: list[Block]
     waiting: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
+    slot: int = 0
 
     def place(self) -> None:
         """Tells the waves where their memories are."""

@@ -89,15 +89,23 @@ class Machine:
     def resume(self, groups: list[Group]) -> None:
         """Called before a wave of one of the workgroups goes on."""
 
-    def begin(self, launch: Launch, number: int) -> Group:
-        """A new workgroup."""
+    def begin(self, launch: Launch, number: int, slot: int = 0) -> Group:
+        """A new workgroup.
+
+        Args:
+          launch: which it is of.
+          number: which of them.
+          slot: a number that no other workgroup has that runs at the same time, the lowest one.
+        """
         layout = self.engine.layout
         rng = self.garbage()
-        sizes = [launch.shared_bytes] + [launch.scratch_bytes * layout.lanes] * launch.waves
+        count = launch.waves if launch.waves_of is None else launch.waves_of(number)
+        sizes = [launch.shared_bytes] + [launch.scratch_bytes * layout.lanes] * count
         shared, *scratch = (block(nbytes, rng) for nbytes in sizes)
         waves = []
-        for index in range(launch.waves):
+        for index in range(count):
             wave = Wave(layout, number, index, rng)
+            wave.slot = slot * launch.waves + index
             launch.setup(wave)
             for offset, value in (
                 (state.SHARED_BYTES, launch.shared_bytes), (state.SCRATCH_BYTES, launch.scratch_bytes),
@@ -106,7 +114,7 @@ class Machine:
                 wave.put(offset, value, 2)
             wave.status = Status.FETCH
             waves.append(wave)
-        group = Group(number, waves, shared, scratch)
+        group = Group(number, waves, shared, scratch, slot=slot)
         group.place()
         return group
 
@@ -213,8 +221,10 @@ class Dispatch:
           HungWave: if one uses up its budget.
         """
         machine, resident = self.machine, self._resident
-        while self._order and len(resident) < machine.resident() + self._waited:
-            resident.append(machine.begin(self.launch, self._order.pop()))
+        while self._order and len(resident) < min(machine.resident() + self._waited, self.launch.resident):
+            used = {group.slot for group in resident}
+            slot = next(n for n in range(len(resident) + 1) if n not in used)
+            resident.append(machine.begin(self.launch, self._order.pop(), slot))
         if not resident:
             return False
         machine.resume(resident)

@@ -27,7 +27,7 @@ EVERYTHING, CHECK_ONLY = 1, 2
 SIGNALS, WAITS = 248, 252  # barriers that the wave has come to, and that it has waited at (i32 each)
 LANE_ADDRESSES, HOSTS, PENDING, SCALARS = 256, 768, 1280, 3328
 PENDING_ROWS, PENDING_BYTES = 1024, 2048
-REQUEST_WORDS = 8  # the fields of a request, in order
+REQUEST_WORDS = 14  # the fields of a request, in order
 MOST_SCALAR_BYTES = 4 * PENDING_ROWS - SCALARS
 
 RANGE_BYTES = 32
@@ -83,6 +83,16 @@ class Space(IntEnum):
     GLOBAL = 0
     SHARED = 1
     SCRATCH = 2
+    GENERIC = 3
+    """Any of the others: parts of the addresses stand for shared memory and for scratch."""
+
+
+class Half(IntEnum):
+    """In which half of a register a lane has 16 bits."""
+
+    NEITHER = 0
+    LOW = 1
+    HIGH = 2
 
 
 class Scope(IntEnum):
@@ -103,6 +113,8 @@ class Operation(IntEnum):
     STORE = 1
     ATOMIC = 2
     SCALAR_LOAD = 3
+    EXCHANGE = 4
+    """Lanes gave one another words by way of shared memory's unit; what they got is in the registers."""
 
 
 class Layout:

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from string import Template
 
 from . import state
-from .state import Access, FaultKind, Layout, Operation, Space, Status
+from .ir import Builder, Type, Value
+from .state import Access, FaultKind, Layout, Space, Status
 from .transfers import Shape, atomic_name
 
 
-def support(layout: Layout, shapes: Iterable[Shape]) -> str:
-    """The text: every handler's helpers, and the atomics of these shapes."""
+def support(layout: Layout, apertures: tuple[int, int]) -> str:
+    """The text of what handlers call, but for atomic operations.
+
+    Args:
+      layout: where registers are.
+      apertures: the upper halves of generic addresses in shared memory and in scratch.
+    """
+    names = _names(layout)
+    parts = [Template(_SUPPORT).substitute(names)]
+    parts += [Template(_narrow(nbytes)).substitute(names) for nbytes in (1, 2)]
+    for space in (Space.SHARED, Space.SCRATCH):
+        own = {
+            "NAME": space.name.lower(), "BASE": names[space.name], "LIMIT": names[f"{space.name}_BYTES"],
+            "KIND_OF": names[f"KIND_{space.name}"], "STRIDE": "0" if space is Space.SHARED else "%limit",
+        }  # fmt: skip
+        parts.append(Template(_OFFSETS).substitute(names | own))
+    own = {"SHARED_APERTURE": str(apertures[0]), "PRIVATE_APERTURE": str(apertures[1])}
+    parts.append(Template(_GENERIC).substitute(names | own))
+    return "\n".join(parts)
+
+
+def atomic(layout: Layout, shape: Shape) -> str:
+    """The text of an atomic operation."""
+    return _atomic(atomic_name(shape), shape, _names(layout))
+
+
+def _names(layout: Layout) -> dict[str, str]:
     names = {
         key: str(getattr(state, key))
         for key in (
@@ -22,31 +47,37 @@ def support(layout: Layout, shapes: Iterable[Shape]) -> str:
     }  # fmt: skip
     names |= {f"STATUS_{status.name}": str(int(status)) for status in Status}
     names |= {f"KIND_{kind.name}": str(int(kind)) for kind in FaultKind}
-    names |= {
+    return names | {
         "N": str(layout.lanes), "ROWS": str(layout.rows), "ROW_BYTES": str(layout.row_bytes),
         "READ": str(int(Access.READ)),
         "LANE_WIDE": "add i64 %lane.n, 0" if layout.lanes == 64 else "zext i32 %lane.n to i64",
     }  # fmt: skip
-    parts = [Template(_SUPPORT).substitute(names)]
-    parts += [Template(_NARROW).substitute(names | {"B": str(n), "BITS": str(8 * n)}) for n in (1, 2)]
-    for space in (Space.SHARED, Space.SCRATCH):
-        own = {
-            "NAME": space.name.lower(), "BASE": names[space.name], "LIMIT": names[f"{space.name}_BYTES"],
-            "KIND_OF": names[f"KIND_{space.name}"], "STRIDE": "0" if space is Space.SHARED else "%limit",
-        }  # fmt: skip
-        parts.append(Template(_OFFSETS).substitute(names | own))
-    atomics = {atomic_name(shape): shape for shape in shapes if shape.operation is Operation.ATOMIC}
-    for name, shape in atomics.items():
-        parts.append(_atomic(name, shape, names))
-    return "\n".join(parts)
+
+
+def _modified(shape: Shape) -> str:
+    """Until nobody else was faster: what is there, what comes of it, an exchange."""
+    assert shape.modify is not None
+    kind, builder = Type("i", 8 * shape.nbytes), Builder()
+    second = "%second" if shape.operands == 2 else "%data"
+    new = shape.modify(builder, *(Value(builder, kind, name) for name in ("%old", "%data", second)))
+    exchange = f"cmpxchg ptr %host, {kind} %old, {kind} {new.text} seq_cst seq_cst, align {shape.nbytes}"
+    return "\n".join([
+        f"  %first = load atomic {kind}, ptr %host seq_cst, align {shape.nbytes}", "  br label %try", "try:",
+        f"  %old = phi {kind} [ %first, %lane.do ], [ %seen, %try ]", *builder.lines, f"  %pair = {exchange}",
+        f"  %seen = extractvalue {{ {kind}, i1 }} %pair, 0", f"  %won = extractvalue {{ {kind}, i1 }} %pair, 1",
+        "  br i1 %won, label %exchanged, label %try", "exchanged:",
+    ])  # fmt: skip
 
 
 def _atomic(name: str, shape: Shape, names: dict[str, str]) -> str:
     bits = 8 * shape.nbytes
-    if shape.op == "cmpxchg":
-        second = _row_load("expect", 2 if bits == 64 else 1, bits)
-        exchange = f"cmpxchg ptr %host, i{bits} %expect, i{bits} %data seq_cst seq_cst, align {bits // 8}"
-        middle = (f"{second}\n  %pair = {exchange}\n"
+    rows = ", ptr %second.row" if shape.op == "cmpxchg" or shape.operands == 2 else ""
+    second = _row_load("second", bits) + "\n" if rows else ""
+    if shape.modify is not None:
+        middle = second + _modified(shape)
+    elif shape.op == "cmpxchg":
+        exchange = f"cmpxchg ptr %host, i{bits} %second, i{bits} %data seq_cst seq_cst, align {bits // 8}"
+        middle = (f"{second}  %pair = {exchange}\n"
                   f"  %old = extractvalue {{ i{bits}, i1 }} %pair, 0")  # fmt: skip
     elif shape.op.startswith("f"):
         kind = "float" if bits == 32 else "double"
@@ -61,20 +92,18 @@ def _atomic(name: str, shape: Shape, names: dict[str, str]) -> str:
                  "  %old.shifted = lshr i64 %old, 32\n  %old.high = trunc i64 %old.shifted to i32\n"
                  f"  %to.high = getelementptr i8, ptr %to, i64 {names['ROW_BYTES']}\n"
                  "  store i32 %old.high, ptr %to.high, align 4")  # fmt: skip
-    body = f"{_row_load('data', 0, bits)}\n{middle}\n  %to = getelementptr i32, ptr %row, i64 %lane\n{store}"
+    body = f"{_row_load('data', bits)}\n{middle}"
+    if shape.returns:
+        body += f"\n  %to = getelementptr i32, ptr %row, i64 %lane\n{store}"
     body = body.replace("$ROW_BYTES", names["ROW_BYTES"])
-    return Template(_LANES).substitute(
-        names | {"HEAD": f"define internal void @{name}(ptr %w, ptr %row, ptr %data.row)", "BODY": body}
-    )
+    head = f"define internal void @{name}(ptr %w{', ptr %row' if shape.returns else ''}, ptr %data.row{rows})"
+    return Template(_LANES).substitute(names | {"HEAD": head, "BODY": body})
 
 
-def _row_load(name: str, row: int, bits: int) -> str:
-    """A lane of 32 or 64 bits of the rows that begin so many rows after the data."""
-    text = [f"  %{name}.at = getelementptr i32, ptr %data.row, i64 %lane"]
-    if row:
-        text += [f"  %{name}.off = mul i64 {row}, $ROW_BYTES",
-                 f"  %{name}.here = getelementptr i8, ptr %{name}.at, i64 %{name}.off"]  # fmt: skip
-    here = f"%{name}.here" if row else f"%{name}.at"
+def _row_load(name: str, bits: int) -> str:
+    """A lane of 32 or 64 bits of rows."""
+    text = [f"  %{name}.at = getelementptr i32, ptr %{name}.row, i64 %lane"]
+    here = f"%{name}.at"
     if bits == 32:
         return "\n".join([*text, f"  %{name} = load i32, ptr {here}, align 4"])
     return "\n".join(
@@ -94,7 +123,7 @@ entry:
   %hosts = getelementptr i8, ptr %w, i64 $HOSTS
   br label %look
 look:
-  %left = phi i64 [ %mask, %entry ], [ %rest, %lane.do ]
+  %left = phi i64 [ %mask, %entry ], [ %rest, %lane.done ]
   %none = icmp eq i64 %left, 0
   br i1 %none, label %done, label %lane.do
 lane.do:
@@ -104,29 +133,34 @@ lane.do:
   %host.p = getelementptr i64, ptr %hosts, i64 %lane
   %host = load ptr, ptr %host.p
 $BODY
+  br label %lane.done
+lane.done:
   br label %look
 done:
   ret void
 }
 """
 
-_NARROW = (
-    _LANES.replace("$HEAD", "define internal void @load_$B(ptr %w, ptr %row)").replace("$BODY", """
-  %narrow = load i$BITS, ptr %host, align 1
-  %wide = zext i$BITS %narrow to i32
-  %to = getelementptr i32, ptr %row, i64 %lane
-  store i32 %wide, ptr %to, align 4""")
-    + _LANES.replace("$HEAD", "define internal void @load_signed_$B(ptr %w, ptr %row)").replace("$BODY", """
-  %narrow = load i$BITS, ptr %host, align 1
-  %wide = sext i$BITS %narrow to i32
-  %to = getelementptr i32, ptr %row, i64 %lane
-  store i32 %wide, ptr %to, align 4""")
-    + _LANES.replace("$HEAD", "define internal void @store_$B(ptr %w, ptr %row)").replace("$BODY", """
-  %from = getelementptr i32, ptr %row, i64 %lane
-  %wide = load i32, ptr %from, align 4
-  %narrow = trunc i32 %wide to i$BITS
-  store i$BITS %narrow, ptr %host, align 1""")
-)  # fmt: skip
+def _narrow(nbytes: int) -> str:
+    """Loads and stores of 8 or 16 bits: of whole registers, and of the halves of them."""
+    kind, to = f"i{8 * nbytes}", "  %to = getelementptr i32, ptr %row, i64 %lane"
+    read, parts = f"  %narrow = load {kind}, ptr %host, align 1", dict[str, str]()
+    for extend, suffix in (("zext", ""), ("sext", "_signed")):
+        wide = f"{read}\n  %wide = {extend} {kind} %narrow to i32\n{to}"
+        parts[f"load{suffix}"] = f"{wide}\n  store i32 %wide, ptr %to, align 4"
+        for half, place in (("low", 0), ("high", 2)):
+            parts[f"load_{half}{suffix}"] = (
+                f"{wide}\n  %short = trunc i32 %wide to i16\n  %half = getelementptr i8, ptr %to, i64 {place}\n"
+                "  store i16 %short, ptr %half, align 2"
+            )
+    for name, place in (("store", 0), ("store_high", 2)):
+        parts[name] = (
+            f"  %from = getelementptr i32, ptr %row, i64 %lane\n  %part = getelementptr i8, ptr %from, i64 {place}\n"
+            f"  %narrow = load {kind}, ptr %part, align 1\n  store {kind} %narrow, ptr %host, align 1"
+        )
+    heads = {name: f"define internal void @{name}_{nbytes}(ptr %w, ptr %row)" for name in parts}
+    return "".join(_LANES.replace("$HEAD", heads[name]).replace("$BODY", body) for name, body in parts.items())
+
 
 # shared memory and scratch: offsets from a base, below a limit; scratch has a part for each lane
 _OFFSETS = """
@@ -175,6 +209,73 @@ fine:
   %hosts = add <$N x i64> %inside, %base.n
   %hosts.p = getelementptr i8, ptr %w, i64 $HOSTS
   store <$N x i64> %hosts, ptr %hosts.p, align 8
+  ret i32 1
+}
+"""
+
+# generic addresses: each lane's is in one of the memories
+_GENERIC = """
+define internal i32 @resolve_generic(ptr %w, ptr %r, i64 %nbytes, i32 %access, i64 %align) nounwind {
+entry:
+  %mask = load i64, ptr %w
+  %addresses.p = getelementptr i8, ptr %w, i64 $LANE_ADDRESSES
+  %hosts.p = getelementptr i8, ptr %w, i64 $HOSTS
+  br label %look
+look:
+  %left = phi i64 [ %mask, %entry ], [ %others, %keep ]
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %done, label %do
+do:
+  %lane = call i64 @llvm.cttz.i64(i64 %left, i1 true)
+  %less = sub i64 %left, 1
+  %others = and i64 %left, %less
+  %address.p = getelementptr i64, ptr %addresses.p, i64 %lane
+  %address = load i64, ptr %address.p
+  %bits = and i64 %address, %align
+  %odd = icmp ne i64 %bits, 0
+  br i1 %odd, label %refuse, label %even
+even:
+  %upper = lshr i64 %address, 32
+  %offset = and i64 %address, 4294967295
+  %last = add i64 %offset, %nbytes
+  switch i64 %upper, label %global [ i64 $SHARED_APERTURE, label %shared
+                                     i64 $PRIVATE_APERTURE, label %private ]
+shared:
+  %shared.p = getelementptr i8, ptr %w, i64 $SHARED
+  %shared.bytes.p = getelementptr i8, ptr %w, i64 $SHARED_BYTES
+  %shared.base = load i64, ptr %shared.p
+  %shared.bytes = load i64, ptr %shared.bytes.p
+  %shared.host = add i64 %shared.base, %offset
+  %shared.in = icmp ule i64 %last, %shared.bytes
+  br i1 %shared.in, label %keep, label %refuse
+private:
+  %private.p = getelementptr i8, ptr %w, i64 $SCRATCH
+  %private.bytes.p = getelementptr i8, ptr %w, i64 $SCRATCH_BYTES
+  %private.base = load i64, ptr %private.p
+  %private.bytes = load i64, ptr %private.bytes.p
+  %part = mul i64 %lane, %private.bytes
+  %private.lane = add i64 %private.base, %part
+  %private.host = add i64 %private.lane, %offset
+  %private.in = icmp ule i64 %last, %private.bytes
+  br i1 %private.in, label %keep, label %refuse
+global:
+  %found = call { i64, i32 } @find(ptr %w, i64 %address, i64 %nbytes, i32 %access)
+  %plus = extractvalue { i64, i32 } %found, 0
+  %wrong = extractvalue { i64, i32 } %found, 1
+  %global.host = add i64 %address, %plus
+  %global.in = icmp eq i32 %wrong, 0
+  br i1 %global.in, label %keep, label %refuse
+keep:
+  %host = phi i64 [ %shared.host, %shared ], [ %private.host, %private ], [ %global.host, %global ]
+  %host.p = getelementptr i64, ptr %hosts.p, i64 %lane
+  store i64 %host, ptr %host.p
+  br label %look
+refuse:
+  %kind = phi i32 [ $KIND_MISALIGNED, %do ], [ $KIND_SHARED, %shared ], [ $KIND_SCRATCH, %private ],
+                  [ %wrong, %global ]
+  call void @fault_at(ptr %w, ptr %r, i32 %kind, i64 %lane, i64 %address, i32 %access, i64 %nbytes)
+  ret i32 0
+done:
   ret i32 1
 }
 """

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from . import state
-from .emitter import Emitter, Operand, scalar, vector
-from .handlers import STRIP, Handler, Rows, Semantics, as_tuple
-from .ir import I32, I64, Value
-from .state import Operation, Scope, Space, Status
+from .emitter import STRIP, Emitter, Operand, scalar, vector
+from .handlers import Handler, Rows, Semantics, as_tuple
+from .ir import I32, I64, Builder, Type, Value
+from .state import Half, Operation, Scope, Space, Status
+
+Modify: TypeAlias = Callable[[Builder, Value, Value, Value], Value]
+"""What an atomic stores, of what was there, its data, and its second data or the first again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +23,21 @@ class Shape:
     Attributes:
       space: which memory.
       operation: load, store or atomic.
-      nbytes: a lane: 1, 2, 4, 8, 12, 16; a scalar load's multiple of 4 up to 64.
+      nbytes: a lane: 1, 2, 4, 8, 12, 16; a scalar load's multiple of 4 up to 64, or 1 or 2.
       signed: whether 1 or 2 bytes are sign-extended.
-      op: LLVM's name of an atomic operation, or ``cmpxchg``.
+      op: LLVM's name of an atomic operation, or ``cmpxchg``, or that of ``modify``.
       counter: which counter the instruction set waits on until the result is there.
-      scope: who sees it at once; atomics are seen by all waves at least.
+      scope: who sees it at once; atomics are seen by all waves at least. None if the record says so, in the operand
+        behind the sources, a :class:`Scope` as an offset.
       aligned: whether an address must be a multiple of the size (of 4, if it is larger); atomics always are.
+      also: another counter that counts it, too; -1 for none.
+      half: of 1 or 2 bytes, in which half of a register they are; the other half stays as it is.
+      returns: whether an atomic has a result.
+      modify: what an atomic stores, of what was there and of its data; instead of LLVM's operation.
+      operands: rows of data that an atomic has, each an operand: with two, ``cmpxchg`` has what is expected in the
+        second one, else right behind what is new.
+      pair: whether a lane moves so much twice: rows follow one another, stores have two operands of data, and the
+        distance between the addresses is the upper half of the record's immediate.
     """
 
     space: Space
@@ -33,8 +46,14 @@ class Shape:
     signed: bool = False
     op: str = ""
     counter: int = 0
-    scope: Scope = Scope.UNIT
+    scope: Scope | None = Scope.UNIT
     aligned: bool = True
+    also: int = -1
+    half: Half = Half.NEITHER
+    returns: bool = True
+    modify: Modify | None = None
+    operands: int = 1
+    pair: bool = False
 
     @property
     def rows(self) -> int:
@@ -48,12 +67,20 @@ class Shape:
             return self.nbytes
         return min(self.nbytes, 4) if self.aligned else 1
 
+    @property
+    def data(self) -> int:
+        """Operands before the sources of the address."""
+        if self.operation is Operation.ATOMIC:
+            return self.operands + self.returns
+        return 2 if self.pair and self.operation is Operation.STORE else 1
+
 
 class MemoryHandler(Handler):
     """An access of every active lane; operand 0 is the row that is loaded or stored.
 
     All lanes are checked before any is done, so a fault leaves everything as it was. An atomic writes what was there
-    before to operand 0 and takes its data from operand 1; ``cmpxchg`` takes the new value, then what is expected.
+    before to operand 0, if it returns that, and takes its data from the next one; ``cmpxchg`` takes the new value, then
+    what is expected.
 
     Args:
       name: unique in its instruction set.
@@ -63,18 +90,18 @@ class MemoryHandler(Handler):
     """
 
     def __init__(self, name: str, shape: Shape, address: Semantics, sources: Sequence[Operand]) -> None:
-        data = [vector(I64 if shape.nbytes == 8 else I32)] * (2 if shape.operation is Operation.ATOMIC else 1)
-        super().__init__(name, data, sources)
+        super().__init__(name, [vector(I64 if shape.nbytes == 8 else I32)] * shape.data, sources)
         self.shape, self.address = shape, address
 
     def emit(self, e: Emitter) -> None:
         """Writes addresses, the check and the transfer."""
         shape, first = self.shape, len(self.results)
-        register = e.slot(0)
-        data = e.slot(first - 1)
+        slots = [e.slot(i) for i in range(first)]
         e.check(e.value(I32, state.EXEC), 2)
-        if shape.operation is not Operation.LOAD:
-            e.check(data, shape.rows * (2 if shape.op == "cmpxchg" else 1))
+        atomic = shape.operation is Operation.ATOMIC
+        data = slots[1:] if atomic and shape.returns else [] if shape.operation is Operation.LOAD else slots
+        for slot in data:
+            e.check(slot, shape.rows * (2 if shape.op == "cmpxchg" and shape.operands == 1 else 1))
         rows = Rows(e, self.sources, first)
         rows.prepare()
         e.do("br label %before")
@@ -82,44 +109,79 @@ class MemoryHandler(Handler):
         e.do("br label %strip")
         e.label("strip")
         lane = e.emit(I64, "phi i64 [ 0, %before ], [ %after, %strip ]")
+        e.lane = lane
         found = as_tuple(self.address(e, *(rows.strip(i, lane) for i in range(len(self.sources)))))
         e.store(found[0], e.at("%w", (lane << 3) + state.LANE_ADDRESSES), 8)
         e.do(f"%after = add i64 {lane.text}, {STRIP}")
         e.do(f"%more = icmp ult i64 %after, {e.layout.lanes}")
         e.do("br i1 %more, label %strip, label %done")
         e.label("done")
-        grant = _request(e, shape, data if shape.operation is Operation.STORE else register)
+        scope = e.slot(first + len(self.sources)) if shape.scope is None else e.value(I32, int(shape.scope))
+        grant = _request(e, shape, slots, scope)
+        if shape.pair:
+            self._resolve(e, "second", step=1)
+            self._resolve(e, "first", step=-1)
+        else:
+            self._resolve(e, "first")
+        _only_checked(e, grant)
+        places = [e.at("%w", e.convert("zext", slot, I64)) for slot in slots]
+        if not shape.pair:
+            self._transfer(e, places)
+            e.go_on()
+            return
+        self._transfer(e, places[:1])
+        self._resolve(e, "again", step=1)
+        behind = e.at(places[0], shape.rows * e.layout.row_bytes)
+        self._transfer(e, places[1:] if shape.operation is Operation.STORE else [behind], "again")
+        _move_addresses(e, -1)
+        e.go_on()
+
+    def _resolve(self, e: Emitter, name: str, step: int = 0) -> None:
+        """Moves the addresses by the distance of a pair, or back, and checks them."""
+        shape = self.shape
+        if step:
+            _move_addresses(e, step)
         access = state.Access.WRITE if shape.operation is Operation.STORE else state.Access.READ
         if shape.operation is Operation.ATOMIC:
             access |= state.Access.WRITE
-        resolve = f"@resolve_{shape.space.name.lower()}"
-        mode = e.emit(I32, f"call i32 {resolve}(ptr %w, ptr %r, i64 {shape.nbytes}, i32 {int(access)}, "
-                           f"i64 {shape.alignment - 1})")  # fmt: skip
-        e.do(f"%fine = icmp ne i32 {mode.text}, 0")
-        e.do("br i1 %fine, label %transfer, label %refused")
-        e.label("refused")
+        mode = f"call i32 @resolve_{shape.space.name.lower()}(ptr %w, ptr %r, i64 {shape.nbytes}, i32 {int(access)}, "
+        e.do(f"%mode.{name} = {mode}i64 {shape.alignment - 1})")
+        e.do(f"%fine.{name} = icmp ne i32 %mode.{name}, 0")
+        e.do(f"br i1 %fine.{name}, label %resolved.{name}, label %refused.{name}")
+        e.label(f"refused.{name}")
         e.do("ret ptr null")
-        e.label("transfer")
-        _only_checked(e, grant)
-        row = e.at("%w", e.convert("zext", register, I64))
+        e.label(f"resolved.{name}")
+
+    def _transfer(self, e: Emitter, places: list[str], name: str = "first") -> None:
+        shape = self.shape
+        verb = "store" if shape.operation is Operation.STORE else "load"
         if shape.operation is Operation.ATOMIC:
-            source = e.at("%w", e.convert("zext", data, I64))
-            e.do(f"call void @{atomic_name(shape)}(ptr %w, ptr {row}, ptr {source})")
+            if shape.op == "cmpxchg" and shape.operands == 1:
+                places = [*places, e.at(places[-1], shape.rows * e.layout.row_bytes)]
+            arguments = "".join(f", ptr {place}" for place in places)
+            e.do(f"call void @{atomic_name(shape)}(ptr %w{arguments})")
         elif shape.nbytes < 4:
-            kind = "store" if shape.operation is Operation.STORE else "load_signed" if shape.signed else "load"
-            e.do(f"call void @{kind}_{shape.nbytes}(ptr %w, ptr {row})")
+            half = "" if shape.half is Half.NEITHER else f"_{shape.half.name.lower()}"
+            kind = f"{verb}{half}{'_signed' if shape.signed else ''}"
+            e.do(f"call void @{kind}_{shape.nbytes}(ptr %w, ptr {places[0]})")
         else:
-            kind = "store" if shape.operation is Operation.STORE else "load"
-            e.do(f"call void @{kind}_rows(ptr %w, ptr {row}, i64 {shape.rows}, i32 {mode.text})")
-        e.go_on()
+            e.do(f"call void @{verb}_rows(ptr %w, ptr {places[0]}, i64 {shape.rows}, i32 %mode.{name})")
+
+
+def _move_addresses(e: Emitter, sign: int) -> None:
+    """Adds the distance of a pair to the lanes' addresses, or takes it away."""
+    whole = I64.of(e.layout.lanes)
+    at = e.at("%w", state.LANE_ADDRESSES)
+    distance = e.binary("ashr", e.immediate(), 32)
+    e.store(e.binary("add" if sign > 0 else "sub", e.load(whole, at, 8), e.value(whole, distance)), at, 8)
 
 
 def atomic_name(shape: Shape) -> str:
     """The native function of an atomic operation."""
-    return f"atomic_{shape.op}_{shape.nbytes}"
+    return f"atomic_{shape.op}_{shape.nbytes}{'' if shape.returns else '_silent'}"
 
 
-def _request(e: Emitter, shape: Shape, register: Value) -> Value | None:
+def _request(e: Emitter, shape: Shape, slots: list[Value], scope: Value) -> Value | None:
     """In hostile mode: asks for an access that was not granted yet, and is done again when it is."""
     if not e.hostile:
         return None
@@ -127,8 +189,10 @@ def _request(e: Emitter, shape: Shape, register: Value) -> Value | None:
     granted = e.compare("ne", grant, 0)
     e.do(f"br i1 {granted.text}, label %granted, label %ask")
     e.label("ask")
+    distance: Value | int = e.convert("trunc", e.immediate() >> 32, I32) if shape.pair else 0
     fields: tuple[Value | int, ...] = (
-        shape.operation, shape.space, shape.nbytes, shape.signed, register, shape.counter, shape.scope, shape.rows,
+        shape.operation, shape.space, shape.nbytes, shape.signed, slots[0], shape.counter, scope,
+        shape.rows * (2 if shape.pair else 1), shape.also, shape.half, shape.returns, shape.pair, distance, slots[-1],
     )  # fmt: skip
     for i, number in enumerate(fields):
         e.store(e.value(I32, number if isinstance(number, Value) else int(number)), e.at("%w", state.REQUEST + 4 * i))
@@ -169,7 +233,8 @@ class ScalarLoadHandler(Handler):
         register = e.slot(0)
         found = as_tuple(self.address(e, *(e.read(1 + i, s.type) for i, s in enumerate(self.sources))))
         e.store(found[0], e.at("%w", state.LANE_ADDRESSES))
-        grant = _request(e, shape, register)
+        scope = e.slot(1 + len(self.sources)) if shape.scope is None else e.value(I32, int(shape.scope))
+        grant = _request(e, shape, [register], scope)
         host = e.emit(I64, f"call i64 @resolve_one(ptr %w, ptr %r, i64 {shape.nbytes}, i64 {shape.alignment - 1})")
         e.do(f"%fine = icmp ne i64 {host.text}, 0")
         e.do("br i1 %fine, label %transfer, label %refused")
@@ -178,6 +243,10 @@ class ScalarLoadHandler(Handler):
         e.label("transfer")
         _only_checked(e, grant)
         source = e.emit(I64, f"inttoptr i64 {host.text} to ptr").text
-        words = e.load(I32.of(shape.nbytes // 4), source, 4)
-        e.store(words, e.at("%w", e.convert("zext", register, I64)), 4)
+        target = e.at("%w", e.convert("zext", register, I64))
+        if shape.nbytes < 4:
+            narrow = e.load(Type("i", 8 * shape.nbytes), source, 1)
+            e.store(e.convert("sext" if shape.signed else "zext", narrow, I32), target, 4)
+        else:
+            e.store(e.load(I32.of(shape.nbytes // 4), source, 4), target, 4)
         e.go_on()

@@ -23,6 +23,7 @@ class Wave:
       group: the number of its workgroup.
       index: its number in the workgroup.
       unit: the compute unit that it runs on, where the machine has several.
+      slot: a number that no other wave has that runs at the same time.
       mappings: the version of the address space that it was told last.
     """
 
@@ -33,7 +34,7 @@ class Wave:
             self.view[state.SCALARS :] = rng.randbytes(layout.nbytes - state.SCALARS)
         self.exec = (1 << layout.lanes) - 1
         self.status = Status.BUDGET
-        self.unit = self.mappings = 0
+        self.unit = self.mappings = self.slot = 0
 
     def _place(self) -> None:
         self._memory = ctypes.create_string_buffer(self.layout.nbytes + 64)

@@ -278,12 +278,8 @@ class Process:
             values["ring_base_address"], size, values["read_pointer_address"], values["write_pointer_address"],
             MMIO(pdd.doorbells.memory.address + 8 * doorbell, 8, "Q", pdd.doorbells),
         )  # fmt: skip
-        ring.doorbell[0] = 0
         which = QueueKind.SDMA if not compute else QueueKind.AQL if kind == abi.COMPUTE_AQL else QueueKind.PM4
-        try:
-            queue = pdd.processor.start(which, ring)
-        except NotImplementedError as error:
-            raise refuse(524, str(error)) from None
+        queue = pdd.processor.start(which, ring)
         self._queue_numbers.add(number)
         pdd.queues[number] = UserQueue(number, queue, doorbell, compute, used)
         values["queue_id"] = number

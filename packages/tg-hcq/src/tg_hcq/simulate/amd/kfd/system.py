@@ -11,8 +11,8 @@ from tg_runtime import DevEntry, DeviceUnavailable
 from ....core.fileio import FileIO
 from ....core.software import SoftwareSystem
 from ...engine import AddressSpace, Machine
-from ..machine import machine
 from ..processor import Interrupt, MachineMaker, PacketFault, Processor
+from ..settings import asked
 from . import topology
 from .cards import CARDS
 from .files import KfdFile, RenderFile, report
@@ -27,7 +27,7 @@ def _machines(arch: str) -> MachineMaker:
 
     def made(lanes: int, space: AddressSpace) -> Machine:
         try:
-            return machine(arch, lanes, space)
+            return asked(arch, lanes, space)
         except ValueError as error:
             raise PacketFault(str(error)) from None
 
@@ -94,7 +94,7 @@ class KfdSystem(SoftwareSystem):
         return file.gpu.minor if file is not None and file.fd == fd else None
 
     def _processor(self, gpu: Gpu, interrupt: Callable[[Interrupt], None]) -> Processor:
-        return Processor(gpu.card.arch, self._machines, interrupt)
+        return Processor(gpu.card.arch, self._machines, interrupt, gpu.card.xccs)
 
     def _say(self, line: str) -> None:
         self.log.append(line)

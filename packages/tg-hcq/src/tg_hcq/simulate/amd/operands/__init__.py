@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from . import memory, scalar, vector
+from . import local, memory, scalar, scalar_memory, vector
 from .placing import Placed, Placing, Room
 
-ROOMS: dict[str, Room] = {encoding: room.place for room in (scalar, vector, memory) for encoding in room.ENCODINGS}
+_MODULES = (scalar, vector, scalar_memory, memory, local)
+ROOMS: dict[str, Room] = {encoding: module.place for module in _MODULES for encoding in module.ENCODINGS}
 """By the encoding's name in the tables."""
 
 __all__ = ["ROOMS", "Placed", "Placing", "Room"]

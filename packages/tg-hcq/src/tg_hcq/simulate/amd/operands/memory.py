@@ -1,27 +1,95 @@
-"""Scalar loads, and accesses of lanes."""
+"""Accesses of lanes: data stand before what the address is made of, behind it who sees the access."""
 
 from __future__ import annotations
 
+from ...engine import Operation, Scope, Undecodable
+from ...engine.transfers import MemoryHandler
+from ..architecture import Architecture
 from .placing import Placed, Placing
 
-ENCODINGS = ("SMEM", "GLOBAL")
+ENCODINGS = ("GLOBAL", "FLAT", "SCRATCH", "MUBUF")
+ZERO = 128
+"""The inline constant."""
+GLC, SC0, DLC, SC1 = 1, 1, 4, 16
+"""Bits of the cache policy: gfx10 and gfx11 have GLC and DLC, gfx942 has SC0 and SC1."""
 
 
 def place(p: Placing) -> Placed:
     """The handler of an instruction and its operands."""
-    fields, places = p.fields, p.places
-    fields.pop("cpol", None)  # which caches are passed: there are none
-    if p.found.encoding == "SMEM":
-        handler = p.handler(p.found.name)
-        offset = fields.pop("offset", 0)
-        operands = [places.result(fields.pop("sdst")), p.layout.scalar("s", 2 * fields.pop("sbase")),
-                    places.scalar(fields.pop("soffset", 124), "i", 32)]  # fmt: skip
-        return Placed(handler.name, operands, offset - (offset >> 20 << 21))
-    based = "saddr" in fields
-    handler = p.handler(f"{p.found.name}.saddr" if based else p.found.name)
-    offset = fields.pop("offset")
-    operands = [places.vector(fields.pop("vdst" if "vdst" in fields else "vdata")),
-                places.vector(fields.pop("vaddr"))]  # fmt: skip
-    if based:
-        operands.append(places.scalar(fields.pop("saddr"), "i", 64))
-    return Placed(handler.name, operands, offset - (offset >> 12 << 13))
+    fields, places, name = p.fields, p.places, p.found.name
+    if "vdst" not in fields and "vdata" not in fields:
+        return Placed(p.handler(name).name, [], int(scope_of(p.arch, fields.pop("cpol", 0), Operation.LOAD)))
+    handler = p.handler(f"{name}.rtn" if "_atomic_" in name and "vdst" in fields else name)
+    assert isinstance(handler, MemoryHandler)
+    operands = [vector(p, field) for field in ("vdst", "vdata") if field in fields]
+    constant = _offset(p)
+    if p.found.encoding == "SCRATCH":
+        operands += [
+            places.vector(fields.pop("vaddr")) if "vaddr" in fields else places.scalar(ZERO, "i", 32),
+            places.scalar(fields.pop("saddr", ZERO), "i", 32),
+        ]
+    elif p.found.encoding == "MUBUF":
+        operands += _buffer(p)
+    elif "saddr" in fields:
+        operands += [places.scalar(fields.pop("saddr"), "i", 64), places.vector(fields.pop("vaddr"))]
+    else:
+        operands += [places.vector(fields.pop("vaddr")), places.scalar(ZERO, "i", 32)]
+    scope = scope_of(p.arch, fields.pop("cpol"), handler.shape.operation)
+    return Placed(handler.name, [*operands, int(scope)], constant)
+
+
+def vector(p: Placing, field: str) -> int:
+    """The first row of an operand: of a vector register, or of an accumulation register behind those."""
+    number, of_class = p.fields.pop(field), p.found.row.operands[field].register_class
+    accumulator = of_class.startswith(("AGPR", "AReg")) or number & 512
+    return p.places.vector(number & 255 | 256 if accumulator else number & 255)
+
+
+def _offset(p: Placing) -> int:
+    offset = p.fields.pop("offset")
+    (width,) = (sum(piece[2] for piece in pieces) for name, pieces in p.found.row.fields if name == "offset")
+    if p.found.encoding == "MUBUF":
+        return offset
+    if p.found.encoding == "FLAT" and p.arch.generation < 12 and offset >> width - 1:
+        raise Undecodable("a generic address has no negative offset")
+    return offset - (offset >> width - 1 << width)
+
+
+def _buffer(p: Placing) -> list[int]:
+    """An offset of the lane, the descriptor's words but the third, an offset of the wave."""
+    row, fields, places = p.found.row, p.fields, p.places
+    if "_OFFEN" in row.record:
+        lane = places.vector(fields.pop("vaddr"))
+    elif "_OFFSET" in row.record:
+        lane = places.scalar(ZERO, "i", 32)
+    else:
+        raise Undecodable("buffers that are indexed are not executed yet")
+    if row.record.find("_TFE") >= 0 or (row.operands["vdata"].bits // 32 > 1 and "dwordx" not in row.name):
+        raise Undecodable("what was missed by a load is not told yet")
+    descriptor = fields.pop("srsrc")
+    if descriptor >= 104:
+        raise Undecodable("descriptors lie in scalar registers")
+    layout = p.layout
+    wave = places.scalar(fields.pop("soffset"), "i", 32)
+    return [lane, layout.scalar("s", descriptor), layout.scalar("s", descriptor + 3), wave]
+
+
+def scope_of(arch: Architecture, policy: int, operation: Operation) -> Scope:
+    """Who sees an access, by its cache policy.
+
+    Source: LLVM, "User Guide for AMDGPU Backend", memory models of gfx940, gfx10 to gfx12.
+
+    Raises:
+      Undecodable: if a bit is not known.
+    """
+    atomic = operation is Operation.ATOMIC
+    if policy & ~(0x1F if arch.generation >= 12 else 7 if arch.generation >= 10 else 0x13):
+        raise Undecodable(f"the cache policy {policy:#x} is not executed yet")
+    if arch.generation >= 12:
+        return (Scope.UNIT, Scope.DEVICE, Scope.DEVICE, Scope.SYSTEM)[policy >> 3 & 3]
+    if arch.generation == 9:
+        if atomic:
+            return Scope.SYSTEM if policy & SC1 else Scope.DEVICE
+        return {0: Scope.UNIT, SC0: Scope.UNIT, SC1: Scope.DEVICE, SC0 | SC1: Scope.SYSTEM}[policy & (SC0 | SC1)]
+    past = policy & GLC and operation is Operation.LOAD
+    return Scope.DEVICE if past or atomic else Scope.UNIT

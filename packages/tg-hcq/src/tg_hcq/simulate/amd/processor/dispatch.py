@@ -10,7 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ...engine import Access, AddressSpace, Dispatch, EngineFault, FaultKind, Launch, Machine, Wave
+from ...engine import (
+    NO_LIMIT,
+    Access,
+    AddressSpace,
+    Dispatch,
+    EngineFault,
+    FaultKind,
+    HostileMachine,
+    Launch,
+    Machine,
+    Wave,
+)
+from ...engine.caches import Caches
 from .faults import MemoryFault, PacketFault, Refused
 from .registers import Registers
 
@@ -29,27 +41,40 @@ MOST_THREADS: Final = 1024
 
 
 @dataclass(frozen=True)
+class Grid:
+    """How many workgroups there are in each dimension, and how many threads if the last ones are not whole."""
+
+    groups: tuple[int, int, int]
+    threads: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
 class Shape:
     """A workgroup's threads, and how they lie in waves."""
 
     size: tuple[int, int, int]
-    groups: tuple[int, int, int]
+    grid: Grid
     lanes: int
-
-    @property
-    def threads(self) -> int:
-        """Of a whole workgroup."""
-        return self.size[0] * self.size[1] * self.size[2]
-
-    @property
-    def waves(self) -> int:
-        """Of a workgroup."""
-        return -(-self.threads // self.lanes)
 
     def group(self, number: int) -> tuple[int, int, int]:
         """The coordinates of a workgroup."""
-        x, y, _ = self.groups
+        x, y, _ = self.grid.groups
         return number % x, number // x % y, number // (x * y)
+
+    def threads(self, number: int) -> tuple[int, int, int]:
+        """Of a workgroup: those at the end of a grid may have fewer."""
+        if self.grid.threads is None:
+            return self.size
+        x, y, z = (
+            min(size, threads - size * at)
+            for size, threads, at in zip(self.size, self.grid.threads, self.group(number), strict=True)
+        )
+        return x, y, z
+
+    def waves(self, number: int) -> int:
+        """Of a workgroup."""
+        x, y, z = self.threads(number)
+        return -(-x * y * z // self.lanes)
 
 
 class Dispatcher:
@@ -65,10 +90,28 @@ class Dispatcher:
         self._major, self._packed, self._space, self._maker = major, packed, space, machines
         self._machines: dict[int, Machine] = {}
         self._code: tuple[tuple[int, ...], ...] = ()
+        self._wave_bytes = 0
         self._version = -1
 
     def finish(self) -> None:
         """Waits for all waves; they are done when ``launch`` returns."""
+
+    def invalidate(self, *, vectors: bool, arrays: bool, scalars: bool, shared: bool) -> None:
+        """Drops what caches hold: those of vector accesses, those behind them, those of scalar loads, and the last."""
+        for caches in self._caches():
+            for wanted, chosen in (
+                (shared, caches.dies), (arrays, caches.arrays), (vectors, caches.vectors), (scalars, caches.scalars),
+            ):  # fmt: skip
+                for cache in chosen if wanted else ():
+                    cache.drop()
+
+    def write_back(self) -> None:
+        """Sends what was stored to memory."""
+        for caches in self._caches():
+            caches.flush()
+
+    def _caches(self) -> list[Caches]:
+        return [machine.caches for machine in self._machines.values() if isinstance(machine, HostileMachine)]
 
     def drop_code(self) -> None:
         """Forgets what instruction caches hold."""
@@ -89,13 +132,13 @@ class Dispatcher:
         return self._machines[lanes]
 
     def launch(
-        self, registers: Registers, dims: tuple[int, int, int], initiator: int, between: Callable[[], None]
+        self, registers: Registers, grid: Grid, initiator: int, between: Callable[[], None]
     ) -> None:
         """Runs a grid of workgroups to its end.
 
         Args:
           registers: what SET_SH_REG wrote.
-          dims: workgroups in each dimension.
+          grid: of workgroups.
           initiator: the last word of the packet.
           between: called after each step.
 
@@ -114,8 +157,8 @@ class Dispatcher:
             for axis in "XYZ":
                 if registers.get(f"COMPUTE_START_{axis}"):
                     raise PacketFault(f"COMPUTE_START_{axis} is not 0, which is not played")
-        shape = Shape(self._size(registers), dims, lanes)
-        if 0 in dims:
+        shape = Shape(self._size(registers), grid, lanes)
+        if 0 in grid.groups:
             return
         launch = self._launch(registers, shape)
         machine = self._machine(lanes)
@@ -153,7 +196,7 @@ class Dispatcher:
         if second["USER_SGPR"] > 16:
             raise PacketFault(f"{second['USER_SGPR']} user SGPRs; there are 16 COMPUTE_USER_DATA registers")
         user = [registers.get(f"COMPUTE_USER_DATA_{n}") for n in range(second["USER_SGPR"])]
-        scratch = self._scratch(registers) if second["SCRATCH_EN"] else 0
+        scratch = self._wave_bytes = self._scratch(registers) if second["SCRATCH_EN"] else 0
         mode = first["FLOAT_MODE"]
         if major < 12:
             mode |= first["DX10_CLAMP"] << 8 | first["IEEE_MODE"] << 9
@@ -162,15 +205,20 @@ class Dispatcher:
         def setup(wave: Wave) -> None:
             self._begin(wave, shape, second, user, mode)
 
+        x, y, z = shape.grid.groups
+        slots = registers.fields("COMPUTE_TMPRING_SIZE")["WAVES"] if scratch else 0
         return Launch(
-            entry, shape.groups[0] * shape.groups[1] * shape.groups[2], shape.waves, setup, shared,
-            scratch // shape.lanes, f"at {entry:#x}",
+            entry, x * y * z, shape.waves(0), setup, shared, scratch // shape.lanes, f"at {entry:#x}",
+            waves_of=shape.waves, resident=max(slots // shape.waves(0), 1) if slots else NO_LIMIT,
         )  # fmt: skip
+
+    def wave_scratch(self, registers: Registers) -> int:
+        """Bytes of a wave's scratch memory."""
+        return registers.fields("COMPUTE_TMPRING_SIZE")["WAVESIZE"] * (256 if self._major >= 11 else 1024)
 
     def _scratch(self, registers: Registers) -> int:
         """Bytes of a wave's scratch memory; all of it must be there."""
-        ring = registers.fields("COMPUTE_TMPRING_SIZE")
-        nbytes = ring["WAVESIZE"] * (256 if self._major >= 11 else 1024)
+        ring, nbytes = registers.fields("COMPUTE_TMPRING_SIZE"), self.wave_scratch(registers)
         if self._major >= 11 or self._packed:  # architected flat scratch: the base is a register's
             low, high = (registers.get(f"COMPUTE_DISPATCH_SCRATCH_BASE_{half}") for half in ("LO", "HI"))
             base, total = (low | high << 32) << 8, nbytes * ring["WAVES"]
@@ -192,13 +240,17 @@ class Dispatcher:
             scalars += [number for number, axis in ((x, "X"), (y, "Y"), (z, "Z")) if rsrc2[f"TGID_{axis}_EN"]]
         if rsrc2["TG_SIZE_EN"]:
             raise PacketFault("COMPUTE_PGM_RSRC2.TG_SIZE_EN is not played")
+        if rsrc2["SCRATCH_EN"] and self._major < 11 and not self._packed:  # the wave's part of scratch
+            scalars.append(wave.slot * self._wave_bytes)
         for index, value in enumerate(scalars):
             wave.set_scalar("s", value, index)
         wave.set_scalar("mode", mode)
         threads = range(wave.index * shape.lanes, (wave.index + 1) * shape.lanes)
-        wave.exec = sum(1 << lane for lane, thread in enumerate(threads) if thread < shape.threads)
-        nx, ny, _ = shape.size
-        ids = [(t % nx, t // nx % ny, t // (nx * ny)) if t < shape.threads else (0, 0, 0) for t in threads]
+        nx, ny, nz = shape.threads(wave.group)
+        inside = [thread < nx * ny * nz for thread in threads]
+        wave.exec = sum(1 << lane for lane, active in enumerate(inside) if active)
+        ids = [(t % nx, t // nx % ny, t // (nx * ny)) if here else (0, 0, 0)
+               for t, here in zip(threads, inside, strict=True)]  # fmt: skip
         if self._packed:
             known = (1 << 10 * (rsrc2["TIDIG_COMP_CNT"] + 1)) - 1
             wave.set_row(0, [(tx | ty << 10 | tz << 20) & known for tx, ty, tz in ids])

@@ -12,7 +12,7 @@ from typing import Final
 
 from .bus import Bus, aligned
 from .compare import COMPARISONS
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, Grid
 from .faults import Interrupt, PacketFault
 from .formats import Packet, packet
 from .queue import Queue, Ring
@@ -98,15 +98,18 @@ class ComputeQueue(Queue):
       dispatcher: launches waves.
       clock: the GPU's counter.
       interrupt: takes what the kernel is told.
+      dies: how many execute the queue together.
     """
 
     pointer_nbytes = 4  # "gfx9 hardware is 32bit rptr" (gfx_v9_0_ring_get_rptr_compute)
 
     def __init__(
         self, ring: Ring, bus: Bus, major: int, dispatcher: Dispatcher, clock: Callable[[], int],
-        interrupt: Callable[[Interrupt], None],
+        interrupt: Callable[[Interrupt], None], dies: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(ring, bus, 4, interrupt)
+        self._all = self._chosen = (1 << dies) - 1
+        self._chosen_words = 0
         self.registers, self._dispatcher, self._clock = Registers(major), dispatcher, clock
         self._packets, self._major = packets(major), major
         self._name, self._inside = "", ""
@@ -114,7 +117,7 @@ class ComputeQueue(Queue):
             NOP: lambda fields, body: None, DISPATCH_DIRECT: self._dispatch, WRITE_DATA: self._write_data,
             WAIT_REG_MEM: self._wait_reg_mem, INDIRECT_BUFFER: self._indirect_buffer, COPY_DATA: self._copy_data,
             EVENT_WRITE: self._event_write, RELEASE_MEM: self._release_mem, ACQUIRE_MEM: self._acquire_mem,
-            SET_SH_REG: self._set_sh_reg,
+            SET_SH_REG: self._set_sh_reg, PRED_EXEC: self._pred_exec,
         }  # fmt: skip
 
     def place(self) -> str:
@@ -155,8 +158,21 @@ class ComputeQueue(Queue):
         fields = form.read(body)
         if opcode not in self._serve:
             raise PacketFault(f"{form.name} is not played")
-        self._serve[opcode](fields, body)
+        if self._chosen:
+            self._serve[opcode](fields, body)
+        if self._chosen_words and opcode != PRED_EXEC:
+            self._chosen_words -= count + 2
+            if self._chosen_words < 0:
+                raise PacketFault("it is longer than what PRED_EXEC counted")
+            self._chosen = self._chosen if self._chosen_words else self._all
         return count + 2
+
+    def _pred_exec(self, fields: dict[str, int], body: list[int]) -> None:
+        """The words that follow are executed by some of the dies only."""
+        if self._chosen_words or not fields["exec_count"]:
+            raise PacketFault(f"{fields['exec_count']} words, after {self._chosen_words} of another", 1)
+        self._chosen_words = fields["exec_count"]
+        self._chosen = fields["virtual_xcc_id_select"] & self._all
 
     def _write_data(self, fields: dict[str, int], body: list[int]) -> None:
         if fields["dst_sel"] not in (2, 5):  # through L2, memory
@@ -233,6 +249,9 @@ class ComputeQueue(Queue):
         if chosen > 3 or interrupts > 3:
             raise PacketFault(f"data {chosen} and interrupt {interrupts}: only up to 3 are played", 2)
         self._dispatcher.finish()
+        if fields.get("gl2_wb") or fields.get("tc_wb"):
+            self._dispatcher.write_back()
+        self._invalidate(fields)
         address = _address(fields)
         if chosen:
             value = self._clock() if chosen == 3 else fields["data_lo"] | fields["data_hi"] << 32
@@ -243,8 +262,18 @@ class ComputeQueue(Queue):
     def _acquire_mem(self, fields: dict[str, int], body: list[int]) -> None:
         if fields.get("gl1_range") == 1 or fields.get("range_is_pa"):
             raise PacketFault("a reserved range, or physical addresses", 7)
+        if fields.get("gl2_wb") or fields.get("tc_wb"):
+            self._dispatcher.write_back()
+        self._invalidate(fields)
         if fields.get("gli_inv") or fields.get("icache"):
             self._dispatcher.drop_code()
+
+    def _invalidate(self, fields: dict[str, int]) -> None:
+        self._dispatcher.invalidate(
+            vectors=bool(fields.get("glv_inv") or fields.get("tcl1")), arrays=bool(fields.get("gl1_inv")),
+            scalars=bool(fields.get("glk_inv") or fields.get("kcache")),
+            shared=bool(fields.get("gl2_inv") or fields.get("tc")),
+        )  # fmt: skip
 
     def _set_sh_reg(self, fields: dict[str, int], body: list[int]) -> None:
         first, values = SH_BASE + fields["offset"], body[1:]
@@ -256,7 +285,9 @@ class ComputeQueue(Queue):
             self.registers.write(first + index, value, index + 2)
 
     def _dispatch(self, fields: dict[str, int], body: list[int]) -> None:
-        groups = fields["dim_x"], fields["dim_y"], fields["dim_z"]
+        if self._chosen != self._all:
+            raise PacketFault("a dispatch on some of the dies is not played")
+        groups = Grid((fields["dim_x"], fields["dim_y"], fields["dim_z"]))
         self._dispatcher.launch(self.registers, groups, fields["initiator"], self.advance)
 
     def advance(self) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from ...engine import AddressSpace
+from .aql import AqlQueue
 from .bus import Bus
 from .dispatch import Dispatcher, MachineMaker
 from .faults import Interrupt
@@ -24,13 +25,16 @@ class Processor:
       arch: the instruction set.
       machines: makes what executes waves.
       interrupt: takes what the kernel is told; called by the threads of queues.
+      dies: how many execute a queue of AQL packets together; one of PM4 packets is executed by one.
 
     Attributes:
       space: what addresses mean.
     """
 
-    def __init__(self, arch: str, machines: MachineMaker, interrupt: Callable[[Interrupt], None]) -> None:
-        self._machines, self._interrupt, self.space = machines, interrupt, AddressSpace()
+    def __init__(
+        self, arch: str, machines: MachineMaker, interrupt: Callable[[Interrupt], None], dies: int = 1
+    ) -> None:
+        self._machines, self._interrupt, self.space, self._dies = machines, interrupt, AddressSpace(), dies
         self.major = int(arch.removeprefix("gfx")[:-2])
         self._packed = self.major >= 11 or arch in ("gfx90a", "gfx942", "gfx950")
 
@@ -39,19 +43,14 @@ class Processor:
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) * (CLOCK_HZ // 1_000_000) // 1000
 
     def start(self, kind: QueueKind, ring: Ring) -> Queue:
-        """A queue, which is watched from now on.
-
-        Raises:
-          NotImplementedError: if queues of this kind are not played.
-        """
+        """A queue, which is watched from now on."""
         queue: Queue
         if kind is QueueKind.SDMA:
             queue = CopyQueue(ring, Bus(self.space), self.major, self.clock, self._interrupt)
-        elif kind is QueueKind.PM4:
-            dispatcher = Dispatcher(self.major, self._packed, self.space, self._machines)
-            queue = ComputeQueue(ring, Bus(self.space), self.major, dispatcher, self.clock, self._interrupt)
         else:
-            raise NotImplementedError(f"queues of {kind.value} packets are not played")
+            dispatcher = Dispatcher(self.major, self._packed, self.space, self._machines)
+            common = ring, Bus(self.space), self.major, dispatcher, self.clock, self._interrupt
+            queue = AqlQueue(*common, self._dies) if kind is QueueKind.AQL else ComputeQueue(*common)
         queue.start()
         return queue
 

@@ -60,6 +60,8 @@ class Queue(ABC):
 
     pointer_nbytes = 8
     """Of the read pointer, as it is reported."""
+    idle = 0
+    """What the doorbell holds before it is rung."""
 
     def __init__(self, ring: Ring, bus: Bus, unit: int, interrupt: Callable[[Interrupt], None]) -> None:
         self.ring, self.bus, self.unit, self.interrupt = ring, bus, unit, interrupt
@@ -71,6 +73,7 @@ class Queue(ABC):
     def start(self) -> None:
         """Begins to watch."""
         self.bus.store(self.ring.read_pointer, 0, "the read pointer", self.pointer_nbytes)
+        self.ring.doorbell[0] = self.idle
         self._thread.start()
 
     def stop(self) -> None:
@@ -117,7 +120,7 @@ class Queue(ABC):
         """Executes packets from ``read`` to a write pointer, and moves ``read``."""
 
     def _run(self) -> None:
-        seen = 0
+        seen = self.idle
         while not self._stop[0]:
             if not watch(self.ring.doorbell, Until.DIFFERENT, seen, self._stop):
                 return

@@ -57,6 +57,20 @@ class Registers:
         self._split(register, value, index)
         self.values[address] = value
 
+    def put(self, name: str, value: int) -> None:
+        """Writes a register by its name, for the firmware.
+
+        Raises:
+          PacketFault: if a bit is reserved.
+        """
+        register = self._known[name]
+        self._split(register, value, 0)
+        self.values[register.address] = value
+
+    def encode(self, name: str, **fields: int) -> int:
+        """A register's value of fields."""
+        return self._known[name].encode(**fields)
+
     def get(self, name: str) -> int:
         """A register that must have been written.
 

@@ -10,15 +10,29 @@ import functools
 from ...engine import InstructionSet
 from ..architecture import Architecture
 from ..isa import table
-from ..registers import SCALARS, vectors
-from . import control, hardware, masks, memory, relative, scalar, scalar_float, vector, waits
+from ..registers import PRIVATE_APERTURE, SCALARS, SHARED_APERTURE, vectors
+from . import (
+    caches,
+    control,
+    hardware,
+    local,
+    masks,
+    memory,
+    relative,
+    scalar,
+    scalar_float,
+    scalar_memory,
+    vector,
+    waits,
+)
 
 
 @functools.cache
 def instruction_set(arch: Architecture) -> InstructionSet:
     """The handlers of an architecture, which each room adds by itself."""
     made = InstructionSet(arch.name, dict(SCALARS), vectors(arch))
-    for room in (scalar, scalar_float, relative, masks, control, waits, hardware, memory):
+    made.apertures = SHARED_APERTURE, PRIVATE_APERTURE
+    for room in (scalar, scalar_float, relative, masks, control, waits, hardware, scalar_memory, memory, local, caches):
         room.add(made, arch)
     there = {row.name for row in table(arch.name)}
     made.handlers = {name: handler for name, handler in made.handlers.items() if name.partition(".")[0] in there}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...engine import Access, AddressSpace, Launch, Machine, Memory, Wave
+from ...engine import Access, AddressSpace, HostileMachine, Launch, Machine, Memory, Scope, Trace, Wave
 from ..machine import machine
 from ..registers import FLOATS
 from .assembler import assemble
@@ -21,19 +21,22 @@ class Bed:
       lanes: of a wave.
       seed: what is drawn.
       hostile: whether programs meet everything that hardware may do.
+      trace: which waves are traced.
 
     Attributes:
       data: ``DATA_BYTES`` that programs find at ``DATA``.
       waves: those of the last launch.
     """
 
-    def __init__(self, arch: str, lanes: int = 32, seed: int = 0, hostile: bool = False) -> None:
+    def __init__(
+        self, arch: str, lanes: int = 32, seed: int = 0, hostile: bool = False, trace: Trace | None = None
+    ) -> None:
         self.arch, self.lanes, self.space = arch, lanes, AddressSpace()
         memory = Memory(CODE_BYTES + DATA_BYTES)
         self.space.map(CODE, memory, 0, CODE_BYTES, Access.READ | Access.EXECUTE)
         self.space.map(DATA, memory, CODE_BYTES, DATA_BYTES, Access.READ | Access.WRITE)
         self._code, self.data = memory.view[:CODE_BYTES], memory.view[CODE_BYTES:]
-        self.machine: Machine = machine(arch, lanes, self.space, seed=seed)
+        self.machine: Machine = machine(arch, lanes, self.space, seed=seed, hostile=hostile, trace=trace)
         self.waves: list[Wave] = []
 
     def run(
@@ -60,8 +63,14 @@ class Bed:
             setup(wave)
             self.waves.append(wave)
 
-        return self.machine.run(Launch(
+        caches = self.machine.caches if isinstance(self.machine, HostileMachine) else None
+        if caches is not None:
+            caches.drop(Scope.SYSTEM)
+        executed = self.machine.run(Launch(
             CODE, groups, waves, begin, shared_bytes, scratch_bytes, "test", budget))  # fmt: skip
+        if caches is not None:
+            caches.flush()
+        return executed
 
     def words(self, count: int, offset: int = 0) -> list[int]:
         """32-bit words of data."""

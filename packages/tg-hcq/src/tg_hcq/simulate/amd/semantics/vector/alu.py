@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ....engine import I32, I64, MASK, Emitter, InstructionSet, Operand, Type, Value, either
-from ....engine.emitter import Where
-from ....engine.handlers import STRIP, Semantics, VectorHandler, symbol
+from ....engine.emitter import STRIP, Where
+from ....engine.handlers import Semantics, VectorHandler, symbol
 from ...architecture import Architecture
 from ...isa import table
 from ...modifiers import SOURCES, Kind

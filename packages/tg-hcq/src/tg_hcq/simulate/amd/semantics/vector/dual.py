@@ -6,7 +6,8 @@ Source: AMD, "RDNA3 Instruction Set Architecture", 7.6 "Dual Issue VALU".
 from __future__ import annotations
 
 from ....engine import I1, I32, I64, Emitter
-from ....engine.handlers import STRIP, active_bits
+from ....engine.emitter import STRIP
+from ....engine.handlers import active_bits
 from ....engine.state import NEXT, OPERANDS, PARTS, RECORD_BYTES
 from ...registers import temporaries
 from .alu import Lanes

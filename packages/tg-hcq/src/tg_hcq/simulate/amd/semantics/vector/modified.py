@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ....engine import F16, F32, F64, I1, I16, I32, I64, Emitter, InstructionSet, Type, Value
-from ....engine.handlers import STRIP, active_bits
+from ....engine.emitter import STRIP
+from ....engine.handlers import active_bits
 from ....engine.state import EXEC, NEXT, OPERANDS, RECORD_BYTES
 from ... import modifiers as m
 from ...architecture import Architecture

@@ -1,0 +1,27 @@
+"""Scalar loads: what is loaded, the base, an offset in a register or none."""
+
+from __future__ import annotations
+
+from ...engine import Operation
+from ...engine.handlers import ControlHandler
+from .memory import ZERO, scope_of
+from .placing import Placed, Placing
+
+ENCODINGS = ("SMEM",)
+
+
+def place(p: Placing) -> Placed:
+    """The handler of an instruction and its operands."""
+    fields, places, handler = p.fields, p.places, p.handler(p.found.name)
+    if isinstance(handler, ControlHandler):
+        for name in ("sbase", "offset", "soffset", "sdata"):
+            fields.pop(name, None)
+        return Placed(handler.name, [])
+    bits, width = p.found.row.operands["sdst"].bits, 24 if p.arch.generation >= 12 else 21
+    offset = fields.pop("offset", 0)
+    operands = [
+        places.result(fields.pop("sdst"), min(bits, 64)), places.scalar(fields.pop("sbase"), "i", 64),
+        places.scalar(fields.pop("soffset", ZERO), "i", 32),
+    ]  # fmt: skip
+    scope_of(p.arch, fields.pop("cpol"), Operation.LOAD)
+    return Placed(handler.name, operands, offset - (offset >> width - 1 << width))
