@@ -237,6 +237,8 @@ def test_mode_is_read_and_written_unless_floats_would_round_otherwise(arch: str,
     with pytest.raises(EngineFault, match="no known instruction") as error:
         bed.run(f"s_nop 0\n s_setreg_imm32_b32 hwreg({name}, 0, 2), 1\n s_endpgm")
     assert (error.value.fault.kind, error.value.fault.pc) == (FaultKind.UNDECODABLE, CODE + 4)
+    with pytest.raises(EngineFault, match="but MODE are not executed"):
+        bed.run("s_getreg_b32 s4, hwreg(7)\n s_endpgm")
 
 
 @needs_llvm

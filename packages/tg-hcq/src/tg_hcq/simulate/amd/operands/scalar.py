@@ -12,6 +12,8 @@ _ONLY_SOURCE = ("s_cmpk_", "s_setreg_", "s_waitcnt_")
 """Of these, what the tables call the destination is read and not written."""
 WORKGROUP = 193
 """The operand of split barriers that means the workgroup's: -1."""
+MODE = 1
+"""The number of that register among those of the hardware."""
 DEALLOCATE = 3
 """``MSG_DEALLOC_VGPRS``: the wave is done with its vector registers."""
 
@@ -68,6 +70,8 @@ def _immediate(p: Placing) -> int:
     signed = number - (number >> 15 << 16)
     if name == "s_sendmsg" and number != DEALLOCATE:
         raise Undecodable("messages but that vector registers are free are not executed yet")
+    if name.startswith(("s_getreg_", "s_setreg_")) and number & 63 != MODE:
+        raise Undecodable("registers of the hardware but MODE are not executed yet")
     if kinds["simm16"].type == "PCREL":
         return p.pc + 4 + 4 * signed
     if "imm" in p.fields:

@@ -11,9 +11,6 @@ from ...engine import I32, I64, Emitter, FaultKind, InstructionSet, Value
 from ..architecture import Architecture
 from ..registers import FLOATS
 
-MODE = 1
-"""The number of the register."""
-
 
 def add(to: InstructionSet, arch: Architecture) -> None:
     """Adds the handlers of this subject."""
