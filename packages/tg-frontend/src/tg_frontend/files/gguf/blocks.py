@@ -57,6 +57,14 @@ def _halves(x: Tensor, run: int) -> Tensor:
     return _joined(_fields(_split(x, -1, run), _NIBBLES, 15, -2), 3)
 
 
+def _wide_halves(x: Tensor, run: int) -> Tensor:
+    """As :func:`_halves`, of 32 bits: both digits of a byte that is widened once, as they have to be to become floats.
+
+    AVX2 cuts and converts two digits in six instructions so, and in eight where the bytes are cut first.
+    """
+    return _halves(x.cast("int32"), run)
+
+
 def _quarters(x: Tensor, run: int) -> Tensor:
     """Digits of 2 bits: for each run of bytes four times as many, the low ones first."""
     return _joined(_fields(_split(x, -1, run), _CRUMBS, 3, -2), 3)
@@ -111,11 +119,11 @@ def _even(x: Tensor) -> Tensor:
 
 
 def q4_0(x: Tensor) -> Tensor:
-    return _signed(_halves(x[..., 2:], 16), 8) * _half(x, 0)
+    return (_wide_halves(x[..., 2:], 16) - 8).float() * _half(x, 0)
 
 
 def q4_1(x: Tensor) -> Tensor:
-    return _half(x, 0) * _halves(x[..., 4:], 16).float() + _half(x, 2)
+    return _half(x, 0) * _wide_halves(x[..., 4:], 16).float() + _half(x, 2)
 
 
 def q5_0(x: Tensor) -> Tensor:
@@ -152,7 +160,7 @@ def _packed_scales(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def q4_k(x: Tensor) -> Tensor:
     scale, least = _packed_scales(x)
-    return _joined(scale * _split(_halves(x[..., 16:], 32), 8, 32).float() - least, 2)
+    return _joined(scale * _split(_wide_halves(x[..., 16:], 32), 8, 32).float() - least, 2)
 
 
 def q5_k(x: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ _PIECE = 1 << 20
 _MAX_AXES = 4
 _MAX_DEPTH = 8
 _MAX_BYTES = 1 << 62
+_LENGTH = struct.Struct("<Q")
 _LEAST_KEY, _LEAST_TENSOR = 13, 24  # bytes of the shortest entries
 
 
@@ -90,7 +91,29 @@ class _Reader:
             letter = self._letter(kind, what)
             return self._numbers(kind, self.count(struct.calcsize("<" + letter), f"elements of {what}"), what)
         count = self.count(8 if kind == STRING else 12, f"elements of {what}")
+        if kind == STRING:
+            return self._texts(count, what)
         return [self.value(kind, what, depth + 1) for _ in range(count)]
+
+    def _texts(self, count: int, what: str) -> list[Value]:
+        """As many texts one behind another. There are hundreds of thousands: most are cut out of the piece at once."""
+        out: list[Value] = []
+        piece, place, end, length = b"", 0, 0, _LENGTH.unpack_from
+        for _ in range(count):
+            if place + 8 <= end and place + 8 + (size := length(piece, place)[0]) <= end:
+                place += 8 + size
+                try:
+                    out.append(piece[place - size : place].decode("utf-8"))
+                    continue
+                except UnicodeDecodeError:
+                    place -= 8 + size  # told by the careful way
+            if end:
+                self.at = self._begin + place
+            out.append(self.text(what))
+            piece, place, end = self._piece, self.at - self._begin, len(self._piece)
+        if end:
+            self.at = self._begin + place
+        return out
 
     def _letter(self, kind: int, what: str) -> str:
         if kind not in NUMBERS:
