@@ -145,7 +145,7 @@ def test_immutable(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "complex64", "float32x0", "float32xy", "float32*@moon", "float32*-3", "x4", "imagef(1,2)", "voidx2"]
+    "name", ["", "complex32", "float32x0", "float32xy", "float32*@moon", "float32*-3", "x4", "imagef(1,2)", "voidx2"]
 )
 def test_unknown_names(name: str) -> None:
     with pytest.raises(ValueError, match="no dtype is named"):
@@ -187,3 +187,13 @@ def test_pointers_that_nobody_uses_go() -> None:
     gc.collect()
     assert len(_pointers) <= before + 3
     assert kept == [dtypes.float32.ptr(1_000_000 + size) for size in range(3)]
+
+
+def test_complex_holds_no_single_number() -> None:
+    for kind in dtypes.complexes:
+        assert dtypes.from_name(kind.name) is kind and dtypes.is_complex(kind) and not dtypes.is_float(kind)
+        for refused in (lambda k: dtypes.as_const(1.0, k), dtypes.min, dtypes.max, dtypes.finfo, lambda k: k.vec(2)):
+            with pytest.raises(TypeError, match=kind.name):
+                refused(kind)
+    assert dtypes.from_py([[1, 2.0], [3j, True]]) is dtypes.complex64
+    assert dtypes.from_name("cdouble") is dtypes.complex128

@@ -12,11 +12,13 @@ from tg_dtype import (
     DType,
     can_safe_cast,
     cast_scalar,
+    complex_dtype,
     dtypes,
     from_bits,
     interop,
     least_upper_dtype,
     least_upper_float,
+    part_dtype,
     sum_acc_dtype,
     sum_dtype,
 )
@@ -149,3 +151,27 @@ def test_safe_casts_agree_with_numpy_for_integers() -> None:
     for a, b in itertools.product(named, repeat=2):
         assert can_safe_cast(a, b) == np.can_cast(a.name, b.name, "safe")
     assert not can_safe_cast(dtypes.int8, dtypes.int8.vec(2)) and not can_safe_cast(dtypes.void, dtypes.int8)
+
+
+@pytest.mark.parametrize("other", [*dtypes.all, *dtypes.complexes], ids=str)
+def test_complex_joins_as_in_torch(other: DType) -> None:
+    wide = other in (dtypes.float64, dtypes.complex128)
+    assert least_upper_dtype(dtypes.complex64, other) is (dtypes.complex128 if wide else dtypes.complex64)
+    assert least_upper_dtype(other, dtypes.complex128) is dtypes.complex128
+    assert complex_dtype(other) is (dtypes.complex128 if wide else dtypes.complex64)
+
+
+@pytest.mark.parametrize("other", [d for d in dtypes.all if interop.to_numpy_name(d)], ids=str)
+@pytest.mark.parametrize("kind", dtypes.complexes, ids=str)
+def test_casts_to_complex_are_safe_where_the_parts_hold_all_values(kind: DType, other: DType) -> None:
+    assert can_safe_cast(other, kind) is can_safe_cast(other, part_dtype(kind))
+    assert not can_safe_cast(kind, other) and can_safe_cast(kind, kind)
+
+
+def test_complex_is_its_own_sum_and_function() -> None:
+    for kind in dtypes.complexes:
+        assert sum_dtype(kind) is sum_acc_dtype(kind) is least_upper_float(kind) is kind
+        assert part_dtype(kind).itemsize * 2 == kind.itemsize and not can_safe_cast(kind, dtypes.bool)
+    assert can_safe_cast(dtypes.complex64, dtypes.complex128) and not can_safe_cast(dtypes.complex128, dtypes.complex64)
+    with pytest.raises(TypeError, match="part_dtype: float32 is not complex"):
+        part_dtype(dtypes.float32)

@@ -53,8 +53,8 @@ def test_from_arrays(backend: str) -> None:
     assert Tensor(array, dtype="int8").tolist() == [[0, 1, 2], [3, 4, 5]]
     assert Tensor(array, dtype="bfloat16").dtype is dtypes.bfloat16
     assert Tensor(np.zeros((0, 3))).shape == (0, 3)
-    with pytest.raises(TypeError, match="complex"):
-        Tensor(np.zeros(3, complex))
+    with pytest.raises(TypeError, match="longdouble|float128"):
+        Tensor(np.zeros(3, np.longdouble))
 
 
 def test_an_array_is_copied() -> None:
@@ -110,7 +110,7 @@ def test_ragged_lists_are_refused(data: Any, message: str) -> None:
 
 
 def test_other_data_is_refused() -> None:
-    for data, message in (("text", "str"), ([1, "a"], "str"), ({}, "dict"), ([None], "NoneType"), (1j, "complex")):
+    for data, message in (("text", "str"), ([1, "a"], "str"), ({}, "dict"), ([None], "NoneType")):
         with pytest.raises(TypeError, match=message):
             Tensor(data)  # type: ignore[arg-type, unused-ignore]
     with pytest.raises(TypeError, match=r"Tensor\.stack, through which its gradient flows"):
@@ -279,7 +279,7 @@ def test_spellings_of_dtypes(given: Any, name: str) -> None:
     assert Tensor([1]).cast(given).dtype.name == name
 
 
-@pytest.mark.parametrize("given", [3, complex, object(), np.complex64, [1]])
+@pytest.mark.parametrize("given", [3, object(), np.clongdouble, [1]])
 def test_what_is_no_dtype_is_refused(given: Any) -> None:
     with pytest.raises(TypeError, match="dtype|counterpart"):
         Tensor.zeros(2, dtype=given)

@@ -14,7 +14,15 @@ from .catalog import dtypes
 from .dtype import AddrSpace, DType, ImageDType, PtrDType
 from .floats import FloatFormat
 from .limits import ConstType, float_format
-from .promotion import can_safe_cast, least_upper_dtype, least_upper_float, sum_acc_dtype, sum_dtype
+from .promotion import (
+    can_safe_cast,
+    complex_dtype,
+    least_upper_dtype,
+    least_upper_float,
+    part_dtype,
+    sum_acc_dtype,
+    sum_dtype,
+)
 
 __all__ = [
     "AddrSpace",
@@ -27,12 +35,14 @@ __all__ = [
     "bitcast_scalar",
     "can_safe_cast",
     "cast_scalar",
+    "complex_dtype",
     "dtypes",
     "float_format",
     "from_bits",
     "interop",
     "least_upper_dtype",
     "least_upper_float",
+    "part_dtype",
     "sum_acc_dtype",
     "sum_dtype",
     "to_bits",

@@ -47,6 +47,8 @@ def truncate(value: ConstType, dtype: DType) -> ConstType:
         return value != 0
     if kind == "void":
         raise TypeError(f"truncate: {dtype.name} holds no number")
+    if kind == "complex":
+        raise TypeError(f"truncate: {dtype.name} is two numbers, a real and an imaginary part")
     signed = kind == "int"
     if isinstance(value, float):
         return _saturate(value, dtype.bits, signed)
@@ -93,6 +95,8 @@ def to_bits(value: ConstType, dtype: DType) -> int:
     """
     if dtype.kind == "float":
         return float_format(dtype).encode(value)
+    if dtype.kind == "complex":
+        raise TypeError(f"to_bits: {dtype.name} is two numbers, a real and an imaginary part")
     return int(truncate(value, dtype)) & ((1 << dtype.bits) - 1)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from .cast import as_const
 from .dtype import FLOAT32, AddrSpace, DType, ImageDType
-from .limits import finfo, is_bool, is_float, is_int, is_unsigned, maximum, minimum
+from .limits import finfo, is_bool, is_complex, is_float, is_int, is_unsigned, maximum, minimum
 
 
 def from_py(value: object) -> DType:
     """The type of a Python number, or of (nested) lists and tuples of numbers; an empty list is ``default_float``.
 
+    A complex number has two parts of ``default_float``; of narrower ones than float32 there is no complex type.
+
     Raises:
-      TypeError: if something else than bool, int, float, list or tuple is met.
+      TypeError: if something else than bool, int, float, complex, list or tuple is met.
 
     Example:
       >>> from tg_dtype import dtypes
@@ -20,18 +22,22 @@ def from_py(value: object) -> DType:
     """
     best = -1
     stack: list[object] = [value]
-    while stack and best < 2:
+    while stack and best < 3:
         item = stack.pop()
         if isinstance(item, bool):
             best = max(best, 0)
         elif isinstance(item, int):
             best = max(best, 1)
         elif isinstance(item, float):
-            best = 2
+            best = max(best, 2)
+        elif isinstance(item, complex):
+            best = 3
         elif isinstance(item, (list, tuple)):
             stack.extend(item)
         else:
-            raise TypeError(f"from_py: {type(item).__name__} is not a bool, int, float, list or tuple")
+            raise TypeError(f"from_py: {type(item).__name__} is not a bool, int, float, complex, list or tuple")
+    if best == 3:
+        return dtypes.complex128 if dtypes.default_float is dtypes.float64 else dtypes.complex64
     return (dtypes.bool, dtypes.default_int, dtypes.default_float)[best] if best >= 0 else dtypes.default_float
 
 
@@ -81,6 +87,9 @@ class dtypes:
     """Every type by its name, and what can be asked of one.
 
     ``default_float`` and ``default_int`` are what Python floats and ints become; they may be assigned.
+
+    ``all`` are those that kernels compute with. ``complexes`` are not among them: a tensor of complex numbers is two
+    tensors of floats, its parts, and nothing below the frontend knows of it.
     """
 
     void = DType("void", "void", 0, -1)
@@ -99,7 +108,10 @@ class dtypes:
     bfloat16 = DType("bfloat16", "float", 16, 12)
     float32 = FLOAT32
     float64 = DType("float64", "float", 64, 14, "d")
+    complex64 = DType("complex64", "complex", 64, 15)
+    complex128 = DType("complex128", "complex", 128, 16)
 
+    cfloat, cdouble = complex64, complex128
     half, float, double = float16, float32, float64
     char, short, int, long = int8, int16, int32, int64
     uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
@@ -109,12 +121,14 @@ class dtypes:
 
     ints = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
     floats = (fp8e4m3, fp8e5m2, float16, bfloat16, float32, float64)
+    complexes = (complex64, complex128)
     all = (bool, *ints, *floats)
 
     is_int = staticmethod(is_int)
     is_float = staticmethod(is_float)
     is_unsigned = staticmethod(is_unsigned)
     is_bool = staticmethod(is_bool)
+    is_complex = staticmethod(is_complex)
     min = staticmethod(minimum)
     max = staticmethod(maximum)
     finfo = staticmethod(finfo)
@@ -125,7 +139,8 @@ class dtypes:
     imagef = staticmethod(imagef)
 
 
-_NAMES: dict[str, DType] = {d.name: d for d in (dtypes.void, *dtypes.all)}
+_NAMES: dict[str, DType] = {d.name: d for d in (dtypes.void, *dtypes.all, *dtypes.complexes)}
 _NAMES |= {"half": dtypes.half, "float": dtypes.float, "double": dtypes.double}
+_NAMES |= {"cfloat": dtypes.cfloat, "cdouble": dtypes.cdouble}
 _NAMES |= {"char": dtypes.char, "short": dtypes.short, "int": dtypes.int, "long": dtypes.long}
 _NAMES |= {"uchar": dtypes.uchar, "ushort": dtypes.ushort, "uint": dtypes.uint, "ulong": dtypes.ulong}

@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # importing typing would cost more than this whole packag
 if TYPE_CHECKING:
     from typing import Literal, NoReturn, TypeAlias
 
-    Kind: TypeAlias = Literal["void", "bool", "int", "uint", "float"]
+    Kind: TypeAlias = Literal["void", "bool", "int", "uint", "float", "complex"]
 
 _interned: dict[tuple[object, ...], DType] = {}
 # of pointers there are as many as sizes of buffers: those that nobody uses go
@@ -34,12 +34,12 @@ class DType:
 
     Attributes:
       name: canonical name, e.g. ``"float32"`` or ``"float32x4"``; ``dtypes.from_name`` reads it back.
-      kind: ``"void"``, ``"bool"``, ``"int"`` (signed), ``"uint"`` or ``"float"``.
+      kind: ``"void"``, ``"bool"``, ``"int"`` (signed), ``"uint"``, ``"float"`` or ``"complex"``.
       bits: width of one lane in bits (1 for bool).
       itemsize: bytes of the whole value, all lanes included.
       priority: total order used where one of two types must be named first; wider and floatier is higher.
       count: number of lanes, 1 for a scalar.
-      fmt: character of the :mod:`struct` module for one lane, or None where it has none (bf16, fp8, void).
+      fmt: character of the :mod:`struct` module for one lane, or None where it has none (bf16, fp8, complex, void).
 
     Example:
       >>> from tg_dtype import dtypes
@@ -104,7 +104,7 @@ class DType:
             return found
         if count < 1:
             raise ValueError(f"vec: {self.name} with {count} lanes: the count must be at least 1")
-        if self.count != 1 or self.kind == "void" or isinstance(self, PtrDType):
+        if self.count != 1 or self.kind in ("void", "complex") or isinstance(self, PtrDType):
             raise TypeError(f"vec: {self.name} cannot be made a vector of {count} lanes; only scalars can")
         return self._vectors.setdefault(count, DType(self.name, self.kind, self.bits, self.priority, self.fmt, count))
 

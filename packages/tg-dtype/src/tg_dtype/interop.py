@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     V = TypeVar("V")
 
 # one row a type: numpy, torch, safetensors, (DLPack code, bits)
-_ROWS: tuple[tuple[DType, str | None, str, str, tuple[int, int]], ...] = (
+_ROWS: tuple[tuple[DType, str | None, str, str | None, tuple[int, int]], ...] = (
     (dtypes.bool, "bool", "bool", "BOOL", (6, 8)),
     (dtypes.int8, "int8", "int8", "I8", (0, 8)),
     (dtypes.uint8, "uint8", "uint8", "U8", (1, 8)),
@@ -33,6 +33,8 @@ _ROWS: tuple[tuple[DType, str | None, str, str, tuple[int, int]], ...] = (
     (dtypes.bfloat16, None, "bfloat16", "BF16", (4, 16)),
     (dtypes.float32, "float32", "float32", "F32", (2, 32)),
     (dtypes.float64, "float64", "float64", "F64", (2, 64)),
+    (dtypes.complex64, "complex64", "complex64", "C64", (5, 64)),
+    (dtypes.complex128, "complex128", "complex128", None, (5, 128)),
 )
 
 _TO_NUMPY = {row[0]: row[1] for row in _ROWS}
@@ -45,9 +47,11 @@ _FROM_TORCH = {row[2]: row[0] for row in _ROWS} | {
     "short": dtypes.int16,
     "int": dtypes.int32,
     "long": dtypes.int64,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
 }
 _TO_SAFETENSORS = {row[0]: row[3] for row in _ROWS}
-_FROM_SAFETENSORS = {row[3]: row[0] for row in _ROWS}
+_FROM_SAFETENSORS = {row[3]: row[0] for row in _ROWS if row[3] is not None}
 _TO_DLPACK = {row[0]: row[4] for row in _ROWS}
 _FROM_DLPACK = {row[4]: row[0] for row in _ROWS}
 
@@ -67,7 +71,7 @@ def from_numpy_name(name: str) -> DType:
     """The type of ``numpy.dtype.name``.
 
     Raises:
-      TypeError: if there is none of that name (complex, strings, objects, …).
+      TypeError: if there is none of that name (strings, objects, …).
     """
     return _look_up(_FROM_NUMPY, name, "numpy")
 
@@ -99,7 +103,7 @@ def from_torch_dtype(dtype: object) -> DType:
 
 
 def to_safetensors_name(dtype: DType) -> str | None:
-    """The ``dtype`` field of a safetensors header, e.g. ``"BF16"``; None for vectors, pointers and void."""
+    """The ``dtype`` field of a safetensors header, e.g. ``"BF16"``; None for complex128, vectors, pointers and void."""
     return _TO_SAFETENSORS.get(dtype)
 
 

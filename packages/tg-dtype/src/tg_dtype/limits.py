@@ -37,6 +37,11 @@ def is_bool(dtype: DType) -> bool:
     return dtype.kind == "bool"
 
 
+def is_complex(dtype: DType) -> bool:
+    """True for complex numbers."""
+    return dtype.kind == "complex"
+
+
 def float_format(dtype: DType) -> FloatFormat:
     """The bit layout of a float type.
 

@@ -7,6 +7,8 @@ because an integer meets it, and signed meets unsigned of the same width one wid
         \\      /      /      /           +-> ? -> fp8 -+         +-> f32 -> f64
          `-> u8 -> u16 -> u32 -> u64 -'     (two)   `-> bf16 -'
 
+Complex numbers are above floats, as in PyTorch: f32 -> c64 -> c128 and f64 -> c128, so that c64 and f64 meet in c128.
+
 Two joins are no type of their own and are settled last: int64 with uint64 meets in "some float", which becomes
 ``dtypes.default_float``; the two fp8 types meet in "some half", which becomes float16 (it holds both exactly).
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from .catalog import dtypes
 from .dtype import DType
-from .limits import is_float, maximum, minimum
+from .limits import maximum, minimum
 
 _SOME_FLOAT, _SOME_HALF = "some float", "some half"
 _COVERS: dict[DType | str, tuple[DType | str, ...]] = {
@@ -34,8 +36,10 @@ _COVERS: dict[DType | str, tuple[DType | str, ...]] = {
     _SOME_HALF: (dtypes.float16, dtypes.bfloat16),
     dtypes.float16: (dtypes.float32,),
     dtypes.bfloat16: (dtypes.float32,),
-    dtypes.float32: (dtypes.float64,),
-    dtypes.float64: (),
+    dtypes.float32: (dtypes.float64, dtypes.complex64),
+    dtypes.float64: (dtypes.complex128,),
+    dtypes.complex64: (dtypes.complex128,),
+    dtypes.complex128: (),
 }
 
 
@@ -92,14 +96,46 @@ def least_upper_dtype(*dtypes_: DType) -> DType:
 
 
 def least_upper_float(dtype: DType) -> DType:
-    """The float type in which a function such as ``exp`` of ``dtype`` is computed: itself, or ``default_float``.
+    """The type in which a function such as ``exp`` of ``dtype`` is computed: itself, or ``default_float``.
+
+    Complex numbers are computed with as they are.
 
     Raises:
       TypeError: if ``dtype`` is void, a pointer or an image.
     """
     if dtype.kind == "void":
         raise TypeError(f"{dtype.name} does not convert to a float")
-    return dtype if is_float(dtype) else dtypes.default_float.vec(dtype.count)
+    return dtype if dtype.kind in ("float", "complex") else dtypes.default_float.vec(dtype.count)
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The complex type whose parts hold numbers of ``dtype``: complex128 for float64, else complex64.
+
+    Raises:
+      TypeError: if ``dtype`` is void, a pointer or an image.
+
+    Example:
+      >>> from tg_dtype import complex_dtype, dtypes
+      >>> complex_dtype(dtypes.float64), complex_dtype(dtypes.float16), complex_dtype(dtypes.complex128)
+      (dtypes.complex128, dtypes.complex64, dtypes.complex128)
+    """
+    return least_upper_dtype(least_upper_float(dtype), dtypes.complex64)
+
+
+def part_dtype(dtype: DType) -> DType:
+    """The type of the real and the imaginary part of a complex type.
+
+    Raises:
+      TypeError: if ``dtype`` is not complex.
+
+    Example:
+      >>> from tg_dtype import dtypes, part_dtype
+      >>> part_dtype(dtypes.complex64)
+      dtypes.float32
+    """
+    if dtype.kind != "complex":
+        raise TypeError(f"part_dtype: {dtype.name} is not complex")
+    return dtypes.float32 if dtype is dtypes.complex64 else dtypes.float64
 
 
 def sum_acc_dtype(dtype: DType) -> DType:
@@ -115,6 +151,8 @@ def sum_acc_dtype(dtype: DType) -> DType:
     """
     if dtype.kind == "void":
         raise TypeError(f"sum: {dtype.name} cannot be added up")
+    if dtype.kind == "complex":
+        return dtype
     if dtype.kind == "float":
         floor = dtypes.float32
     elif dtype.kind == "uint":
@@ -141,7 +179,7 @@ def sum_dtype(dtype: DType) -> DType:
     """
     if dtype.kind == "void":
         raise TypeError(f"sum: {dtype.name} cannot be added up")
-    if is_float(dtype) or dtype.scalar() is dtypes.uint64:
+    if dtype.kind in ("float", "complex") or dtype.scalar() is dtypes.uint64:
         return dtype
     return dtypes.int64.vec(dtype.count)
 
@@ -160,6 +198,10 @@ def can_safe_cast(src: DType, dst: DType) -> bool:
         return False
     if src.kind == "bool":
         return True
+    if src.kind == "complex" or dst.kind == "complex":
+        if dst.kind != "complex":
+            return False
+        return can_safe_cast(part_dtype(src) if src.kind == "complex" else src, part_dtype(dst))
     if dst.kind == "bool" or (src.kind == "float" and dst.kind != "float"):
         return False
     if src.kind == "float":

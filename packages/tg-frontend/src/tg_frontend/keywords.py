@@ -14,9 +14,9 @@ from tg_lazy.graph.origin import WRAPPERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import FunctionType
-    from typing import Any, TypeVar
+    from typing import Any, ClassVar, TypeVar
 
     C = TypeVar("C", bound=type)
 
@@ -96,9 +96,49 @@ _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
 _CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
 _OURS = frozenset({"tg_frontend", "tg_lazy", "tg_dtype", "tg_shape", "tg_runtime", "tinytg"})
 _OPENINGS = ("__init__", "__call__")
+_LISTED = 8  # elements of a list of arguments that are looked at
+_ORDERED = frozenset(
+    """
+    lt gt le ge max min amax amin aminmax argmax argmin sort argsort msort topk maximum minimum fmax fmin clip clamp
+    clamp_min clamp_max median nanmedian quantile nanquantile kthvalue cummax cummin searchsorted bucketize histc
+    histogram unique unique_consecutive mode floor ceil round trunc frac floor_divide mod fmod remainder divmod idiv
+    """.split()
+)
 _OPERATORS = frozenset(
     f"__{name}__" for name in "add sub mul truediv mod pow and or xor lshift rshift".split()
 )  # which stand for methods
+
+
+class Beside:
+    """Complex numbers, which most functions do not know; the class of tensors says what is done instead.
+
+    Attributes:
+      kinds: Python's complex numbers, and classes of complex tensors.
+      find: from the name of a method and the arguments that it failed with to what is to be called instead; None if
+        these are not complex.
+    """
+
+    kinds: ClassVar[set[type]] = {complex}
+    find: ClassVar[Callable[[str, tuple[Any, ...], dict[str, Any]], Callable[..., Any] | None] | None] = None
+
+
+def no_complex(label: str) -> TypeError:
+    """The error of a function that takes no complex numbers."""
+    why = "have no order" if label.rpartition(".")[2].strip("_") in _ORDERED else "are not taken"
+    return TypeError(f"{label}: complex numbers {why}; take .real, .imag or .abs() of the tensor")
+
+
+def _complex_among(values: Iterable[Any]) -> bool:
+    """Whether one of the arguments is complex, or a list that begins with something complex."""
+    for value in values:
+        kind = type(value)
+        if kind in Beside.kinds:
+            return True
+        if kind.__module__ == "numpy" and getattr(getattr(value, "dtype", None), "kind", "") == "c":
+            return True
+        if kind in (list, tuple) and _complex_among(value[:_LISTED]):
+            return True
+    return False
 
 
 def other_names(kind: type) -> dict[str, str]:
@@ -182,7 +222,7 @@ class _Signature:
         """Which argument is of another type than the signature says."""
         if self.star is not None and self.function.__annotations__.get(self.star) in _TENSORS:
             for value in args[self.positional :]:
-                if not hasattr(value, "lazydata"):
+                if not hasattr(type(value), "lazydata"):
                     return f"{self.star} are tensors, got {_shown(value)}"
         names = self.function.__code__.co_varnames[self.bound : self.positional]
         given = {**dict(zip(names, args[self.bound :], strict=False)), **kwargs}
@@ -192,7 +232,7 @@ class _Signature:
             if value is None and wanted != annotation:
                 continue
             if wanted in _TENSORS:
-                if not hasattr(value, "lazydata"):
+                if not hasattr(type(value), "lazydata"):
                     return f"{name} is a tensor, got {_shown(value)}"
             elif wanted in _TYPES and not hasattr(value, "vmin") and not isinstance(value, _TYPES[wanted]):
                 return f"{name} is of type {wanted}, got {_shown(value)}"
@@ -200,7 +240,7 @@ class _Signature:
 
 
 def _shown(value: Any) -> str:
-    text = f"a tensor of shape {value.shape}" if hasattr(value, "lazydata") else repr(value)
+    text = f"a tensor of shape {value.shape}" if hasattr(type(value), "lazydata") else repr(value)
     return f"{text if len(text) < 60 else text[:57] + '...'} of type {type(value).__name__}"
 
 
@@ -256,30 +296,39 @@ def _instead(
     return None
 
 
-def checked(function: Any, owner: str, bound: bool = True) -> Any:
+def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any") -> Any:
     """``function`` with other spellings of its arguments, and with errors that name it.
 
     Args:
       function: a method, as it stands in its class.
       owner: name of the class in messages.
       bound: whether the first argument is the object or the class.
+      numbers: ``"any"``; ``"real"`` where complex arguments are refused; ``"both"`` where another function takes those,
+        which :class:`Beside` finds when this one failed.
     """
     function.__qualname__ = f"{owner}.{function.__name__}"
     signature = _Signature(function, owner, bound)
+    real = numbers == "real"
 
     def method(*args: Any, **kwargs: Any) -> Any:
+        if real and _complex_among((*args, *kwargs.values()) if kwargs else args):
+            raise no_complex(signature.label(args))
         try:
             return function(*args, **kwargs)
         except _CONFUSED as error:
-            if not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0):
-                instead = _instead(signature, args, kwargs, error)
-                if instead is None:
+            other = Beside.find(function.__name__, args, kwargs) if numbers == "both" and Beside.find else None
+            if not other:
+                if not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0):
+                    instead = _instead(signature, args, kwargs, error)
+                    if instead is None:
+                        raise
+                    raise instead from error
+                positional, named = signature.translated(args, kwargs)
+                complaint = signature.complaint(signature.label(args), named)
+                if complaint is None and named == kwargs:
                     raise
-                raise instead from error
-            positional, named = signature.translated(args, kwargs)
-            complaint = signature.complaint(signature.label(args), named)
-            if complaint is None and named == kwargs:
-                raise
+        if other:
+            return other(*args, **kwargs)
         if complaint is not None:
             raise TypeError(complaint)
         return method(*positional, **named)
@@ -289,7 +338,12 @@ def checked(function: Any, owner: str, bound: bool = True) -> Any:
 
 
 def public(kind: C, owner: str | None = None) -> C:
-    """A class whose public methods are :func:`checked`, those that it inherits included."""
+    """A class whose public methods are :func:`checked`, those that it inherits included.
+
+    An attribute ``_numbers`` of the class says which numbers they take: a word for all, see :func:`checked`, or one for
+    each name, ``"real"`` where there is none.
+    """
+    taken = getattr(kind, "_numbers", {})
     done: set[str] = set()
     for floor in kind.__mro__[:-1]:
         for key, value in list(vars(floor).items()):
@@ -299,18 +353,20 @@ def public(kind: C, owner: str | None = None) -> C:
             wrap = type(value) if isinstance(value, (classmethod, staticmethod)) else None
             function = value.__func__ if wrap else value
             if hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
-                method = checked(function, owner or kind.__name__, wrap is not staticmethod)
+                numbers = taken if isinstance(taken, str) else taken.get(function.__name__, "real")
+                method = checked(function, owner or kind.__name__, wrap is not staticmethod, numbers)
                 setattr(kind, key, wrap(method) if wrap else method)
     return kind
 
 
-def offered(module: dict[str, Any], names: Sequence[str], owner: str) -> None:
+def offered(module: dict[str, Any], names: Sequence[str], owner: str, numbers: dict[str, str] | None = None) -> None:
     """Makes functions of a module :func:`checked`.
 
     Args:
       module: its globals.
       names: of the functions.
       owner: name of the module in messages.
+      numbers: by name, which numbers a function takes, if not only real ones.
     """
     for name in names:
-        module[name] = checked(module[name], owner, False)
+        module[name] = checked(module[name], owner, False, (numbers or {}).get(name, "real"))

@@ -7,11 +7,26 @@ To add an operation, write a function of an :class:`~tg_frontend.array.Array` in
 from __future__ import annotations
 
 from . import ops
-from .array import Array, arithmetic, bits, casts, comparison, computing, division, joining, movement
+from .array import Array, arithmetic, bits, casts, comparison, computing, division, joining, movement, pairs
 from .constructor import constructor
+from .domains import NUMBERS
 from .interchange import exchange
-from .keywords import public
+from .keywords import Beside, public
 from .special import error, gamma, incomplete_gamma, modified_bessel, tapers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ClassVar, Self
+
+
+def _instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    from .complex.kind import instead
+
+    return instead(name, args, kwargs)
+
+
+Beside.find = _instead
 
 
 @public
@@ -44,6 +59,9 @@ class Tensor(Array):
 
     __slots__ = ()
 
+    _numbers = NUMBERS
+    _complex: ClassVar[type[Any]]  # the class of complex tensors beside this one, made when it is first needed
+
     # *** creation ***
 
     empty = constructor(ops.creation.empty)
@@ -75,6 +93,29 @@ class Tensor(Array):
     hamming_window = constructor(tapers.hamming_window)
     hann_window = constructor(tapers.hann_window)
     kaiser_window = constructor(tapers.kaiser_window)
+
+    # *** complex numbers ***
+
+    polar = ops.complex_numbers.polar
+    view_as_complex = pairs.view_as_complex
+    view_as_real = ops.complex_numbers.view_as_real
+    is_complex = ops.complex_numbers.is_complex
+    is_conj = ops.complex_numbers.is_conj
+    isreal = ops.complex_numbers.isreal
+    conj = ops.complex_numbers.conj
+    conj_physical = ops.complex_numbers.conj_physical
+    resolve_conj = ops.complex_numbers.resolve_conj
+    angle = ops.complex_numbers.angle
+    sgn = ops.complex_numbers.sgn
+
+    @classmethod
+    def _complex_class(cls) -> type[Self]:
+        from .complex.kind import class_beside  # what it is made of is needed by nobody else
+
+        found = vars(cls).get("_complex")
+        if found is None:
+            found = cls._complex = class_beside(cls)
+        return found
 
     # *** random numbers ***
 
@@ -461,7 +502,6 @@ class Tensor(Array):
     arccosh = ops.elementary.acosh
     arcsinh = ops.elementary.asinh
     arctanh = ops.elementary.atanh
-    sgn = ops.elementary.sign
     ger = ops.products.outer
     argwhere = ops.selection.nonzero
     unsafe_chunk = joining.chunk
@@ -487,3 +527,6 @@ class Tensor(Array):
     byte = casts.byte
     char = casts.char
     bool = casts.bool
+    cfloat = ops.complex_numbers.cfloat
+    cdouble = ops.complex_numbers.cdouble
+    complex = ops.complex_numbers.complex

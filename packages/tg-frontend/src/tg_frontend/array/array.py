@@ -140,6 +140,64 @@ class Array(Base):
             raise ValueError(f"mT: a matrix is wanted, got shape {self.shape}")
         return movement.transpose(self, -1, -2)
 
+    @property
+    def H(self) -> Self:
+        """The two axes of a matrix exchanged, and complex elements conjugated.
+
+        Raises:
+          ValueError: if this is no matrix, and not of shape () either.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([[1, 2j]]).H
+          Tensor([[1.-0.j],
+                  [0.-2.j]])
+        """
+        if self.ndim not in (0, 2):
+            raise ValueError(f"H: a matrix is wanted, got shape {self.shape}; see mH")
+        return self.T
+
+    @property
+    def mH(self) -> Self:
+        """The last two axes exchanged, and complex elements conjugated.
+
+        Raises:
+          ValueError: if there are fewer.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor.zeros(2, 3, 4, dtype="complex64").mH.shape
+          (2, 4, 3)
+        """
+        return self.mT
+
+    # *** the parts of complex numbers ***
+
+    @property
+    def real(self) -> Self:
+        """The real part, as a view; of a tensor that is not complex itself.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1 + 2j, 3 - 4j]).real
+          Tensor([1., 3.])
+        """
+        return self
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary part, as a view.
+
+        Raises:
+          TypeError: if the elements are not complex.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1 + 2j, 3 - 4j]).imag
+          Tensor([ 2., -4.])
+        """
+        raise TypeError(f"imag: complex numbers are wanted, got a tensor of {self.dtype.name}")
+
     # *** arithmetic ***
 
     add = arithmetic.add

@@ -38,7 +38,7 @@ class Base:
     # _home: the memory, once a view shares it or it was written; _place: how a view sees the memory, while _lazy, whose
     # base is only where the value comes from, does not tell; _cut: no gradient flows to the memory
     __slots__ = (
-        "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_place", "_rows",
+        "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_parts", "_place", "_rows",
         "_wants_grad", "grad",
     )  # fmt: skip
 
@@ -52,6 +52,7 @@ class Base:
     _cut: bool
     _hooks: Hooks  # set only where somebody asked for it
     _rows: Rows  # set only where the tensor was row-sparse at first
+    _parts: tuple[Self, Self]  # set only where the tensor is complex
 
     training: ClassVar[bool] = False
 
@@ -64,7 +65,11 @@ class Base:
     ) -> None:
         """Makes a tensor of ``data``: see the class."""
         wanted = None if dtype is None else to_dtype(dtype)
-        self._lazy = ingest(data, placed(device), wanted, device is None)
+        made = ingest(data, placed(device), wanted, device is None)
+        if isinstance(made, tuple):
+            self._become_complex(made, requires_grad)
+            return
+        self._lazy = made
         self.grad = self._ctx = self._home = self._place = None
         self._cut = False
         if requires_grad is not None:
@@ -97,6 +102,38 @@ class Base:
         out = cls._wrap(lazy)
         out._part()
         return out
+
+    # *** complex numbers ***
+
+    # A complex tensor is of a class of its own, a subclass of this one: it holds two tensors of floats and has no node.
+    # What is not defined for it is refused there, and whatever looks for its node fails.
+
+    @classmethod
+    def _complex_class(cls) -> type[Self]:
+        """The class of complex tensors beside this class."""
+        raise TypeError(f"{cls.__name__} has no complex numbers")
+
+    @classmethod
+    def _composed(cls, real: Self, imag: Self) -> Self:
+        """A complex tensor of these parts, of one shape, dtype and device, whose memory it takes."""
+        out = object.__new__(cls._complex_class())
+        out._parts = real, imag
+        return out
+
+    def _become_complex(self, parts: tuple[LazyBuffer, LazyBuffer], requires_grad: bool | None) -> None:
+        """Makes this new object a complex tensor."""
+        kind = type(self)
+        real, imag = (kind(part, part.device, requires_grad=requires_grad) for part in parts)
+        self.__class__ = kind._complex_class()
+        self._parts = real, imag  # type: ignore[assignment]  # whose class is that of this object until now
+
+    def _floats(self) -> tuple[Self, ...]:
+        """The tensors of one node each that this one is made of: itself; the parts of a complex one."""
+        return (self,)
+
+    def _of_floats(self, parts: Sequence[Self]) -> Self:
+        """A tensor like this one, made of other nodes than :meth:`_floats` gave."""
+        return parts[0]
 
     # *** the rows of a sparse tensor ***
 

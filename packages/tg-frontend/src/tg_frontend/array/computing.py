@@ -24,7 +24,7 @@ def schedule_with_vars(x: B, *others: B) -> tuple[list[ScheduleItem], dict[Varia
       >>> len(kernels), values
       (1, {})
     """
-    return schedule_all([tensor.lazydata for tensor in (x, *others)])
+    return schedule_all([part.lazydata for tensor in (x, *others) for part in tensor._floats()])
 
 
 def schedule(x: B, *others: B) -> list[ScheduleItem]:
@@ -54,9 +54,10 @@ def realize(x: B, *others: B) -> B:
     """
     wanted = []
     for tensor in (x, *others):
-        if tensor._ctx is not None:
-            tensor._let_go()
-        wanted.extend(tensor._nodes())
+        for part in tensor._floats():
+            if part._ctx is not None:
+                part._let_go()
+            wanted.extend(part._nodes())
     realize_all(wanted)
     return x
 

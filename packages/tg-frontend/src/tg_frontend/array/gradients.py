@@ -288,25 +288,27 @@ def gradient(
     """
     seed = _seed(x, gradient, "gradient")
     for position, target in enumerate(targets):
-        if target.requires_grad is False or target.dtype.kind != "float":
+        if target.requires_grad is False or target.dtype.kind not in ("float", "complex"):
             raise RuntimeError(
                 f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
             )
     order = operands_first(x, True)
-    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, targets, order, rows=True)}
+    nodes = [part for target in targets for part in target._floats()]
+    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, nodes, order, rows=True)}
     if create_graph and MODE.recording and found:
-        how = Expansion(x, seed, targets)
-        for target in targets:
-            if id(target) in found:
-                grad = found[id(target)]
-                grad._ctx = Gradient(how, target)
+        how = Expansion(x, seed, nodes)
+        for node in nodes:
+            if id(node) in found:
+                grad = found[id(node)]
+                grad._ctx = Gradient(how, node)
                 grad._wants_grad = True if grad._ctx.wanted else None
     for position, target in enumerate(targets):
-        if id(target) not in found:
-            if not materialize_grads:
-                raise RuntimeError(
-                    f"gradient: nothing depends on target {position}, of shape {target.shape}; "
-                    "with materialize_grads=True its gradient is zeros"
-                )
-            found[id(target)] = x._value(LazyBuffer.const(0, target.dtype, target.shape, target.device))
-    return [found[id(target)] for target in targets]
+        if not materialize_grads and not any(id(part) in found for part in target._floats()):
+            raise RuntimeError(
+                f"gradient: nothing depends on target {position}, of shape {target.shape}; "
+                "with materialize_grads=True its gradient is zeros"
+            )
+    for node in nodes:
+        if id(node) not in found:
+            found[id(node)] = x._value(LazyBuffer.const(0, node.dtype, node.shape, node.device))
+    return [target._of_floats([found[id(part)] for part in target._floats()]) for target in targets]

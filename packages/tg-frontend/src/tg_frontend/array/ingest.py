@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import DType, dtypes
+from tg_dtype import DType, dtypes, interop, part_dtype
 from tg_lazy import LazyBuffer
 from tg_runtime import Device, capturing
 from tg_shape import Expr, sint, sym_eval, unbind
@@ -11,7 +11,10 @@ from ..host import coerce, transfer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    Parts = tuple[LazyBuffer, LazyBuffer]
 
 
 def placed(device: str | None) -> str:
@@ -26,8 +29,8 @@ def placed(device: str | None) -> str:
     return name
 
 
-def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool) -> LazyBuffer:
-    """The graph of new data; arrays and bytes are copied.
+def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool) -> LazyBuffer | Parts:
+    """The graph of new data, or the graphs of the parts of complex numbers; arrays and bytes are copied.
 
     Raises:
       TypeError: if it holds something that is no number.
@@ -37,7 +40,11 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         if not device_is_default and data.device != device:
             raise ValueError(f"Tensor: the LazyBuffer is on {data.device}, not on {device}; use .to()")
         return data if dtype is None else data.cast(dtype)
+    if dtype is not None and dtype.kind == "complex":
+        return _complex(data, device, dtype)
     if transfer.is_array(data):
+        if data.dtype.kind == "c" and dtype is None:
+            return _complex(data, device, interop.from_numpy_name(data.dtype.name))
         view, found, shape = transfer.from_array(data, dtype)
         lazy = transfer.upload(view, found, shape, device)
         return lazy if dtype is None or found is dtype else lazy.cast(dtype)
@@ -45,11 +52,15 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         number = dtype or coerce.dtype_of(data)
         coerce.check_fits(data, number, "Tensor")
         return LazyBuffer.const(data, number, (), device)
+    if isinstance(data, complex):
+        return _complex(data, device, dtypes.from_py(data))
     if isinstance(data, Expr):
         return LazyBuffer.symbolic(data, dtype or dtypes.default_int, device)
     if isinstance(data, (list, tuple, range)):
         values, shape, kinds = transfer.flatten(data)
         found = dtype or coerce.mixed_dtype(values, kinds)
+        if found.kind == "complex":
+            return _parts(values, shape, found, device)
         if not kinds:
             coerce.check_fits(values, found, "Tensor")
         return transfer.upload(memoryview(transfer.pack(values, found)), found, shape, device)
@@ -63,6 +74,54 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         raise TypeError("Tensor: data is a tensor already; use .to(), .cast() or .detach()")
     raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array"
                     + (" (of this, use Tensor.from_dlpack)" if hasattr(data, "__dlpack__") else ""))
+
+
+def prod_of(lazy: LazyBuffer) -> int:
+    """How many elements there are, of a node whose shape is of numbers."""
+    size = lazy.size
+    assert isinstance(size, int)
+    return size
+
+
+def _parts(values: Sequence[Any], shape: tuple[int, ...], dtype: DType, device: str) -> Parts:
+    """Python numbers as the parts of complex ones."""
+    kind = part_dtype(dtype)
+    numbers = [complex(value) for value in values]
+    lists = [number.real for number in numbers], [number.imag for number in numbers]
+    real, imag = (transfer.upload(memoryview(transfer.pack(part, kind)), kind, shape, device) for part in lists)
+    return real, imag
+
+
+def _complex(data: Any, device: str, dtype: DType) -> Parts:
+    """Any data as complex numbers of ``dtype``.
+
+    Raises:
+      TypeError: if it holds something that is no number.
+    """
+    kind = part_dtype(dtype)
+    if isinstance(data, (bool, int, float, complex)):
+        return LazyBuffer.const(data.real, kind, (), device), LazyBuffer.const(data.imag, kind, (), device)
+    if isinstance(data, (list, tuple, range)):
+        values, shape, _ = transfer.flatten(data)
+        return _parts(values, shape, dtype, device)
+    if isinstance(data, (bytes, bytearray, memoryview)) and memoryview(data).format in ("B", "b", "c"):
+        pairs = ingest(data, device, kind, False)
+        assert isinstance(pairs, LazyBuffer)
+        count, rest = divmod(prod_of(pairs), 2)
+        if rest:
+            raise ValueError(f"Tensor: {memoryview(data).nbytes} bytes are not a whole number of {dtype.name}")
+        real, imag = (pairs.reshape((count, 2)).shrink(((0, count), (n, n + 1))) for n in (0, 1))
+        return real.reshape((count,)).clone(), imag.reshape((count,)).clone()
+    if not hasattr(type(data), "lazydata") and (transfer.is_array(data) or coerce.is_arraylike(data)):
+        array = coerce.as_array(data)
+        interop.from_numpy_name(array.dtype.name)  # what is no number is refused
+        real, imag = (
+            transfer.upload(*transfer.from_array(part, kind), device) for part in (array.real, array.imag)
+        )
+        return (real, imag) if real.dtype is kind else (real.cast(kind), imag.cast(kind))
+    plain = ingest(data, device, None, False)
+    assert isinstance(plain, LazyBuffer)
+    return plain.cast(kind), LazyBuffer.const(0, kind, plain.shape, device)
 
 
 def _from_bytes(data: memoryview, device: str, dtype: DType | None) -> LazyBuffer:

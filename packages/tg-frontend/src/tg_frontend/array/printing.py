@@ -83,7 +83,7 @@ def text_of(tensor: Any) -> str:
     rows = tensor._row_sparse()
     if rows is not None:
         return _text_of_rows(tensor, rows)
-    found = _values(tensor)
+    found = values_of(tensor)
     notes = []
     if isinstance(found, str):
         shape = ", ".join(_size(dim) for dim in tensor.shape)
@@ -113,7 +113,7 @@ def _text_of_rows(tensor: Any, rows: RowSparse) -> str:
     lines = []
     for name, lazy in (("indices", rows.index), ("values", rows.values)):
         part, start = type(tensor)._value(lazy), f"Tensor({name}="
-        found = _values(part)
+        found = values_of(part)
         if isinstance(found, str):
             lines.append(f"{name}=<{found}: shape {tuple(part.shape)}>")
         else:
@@ -129,13 +129,13 @@ def _text_of_rows(tensor: Any, rows: RowSparse) -> str:
 def html_of(tensor: Any) -> str:
     """The HTML that a notebook shows: a table of a vector or matrix, the text of others."""
     if tensor._row_sparse() is not None:
-        return f"<pre>{_escape(text_of(tensor))}</pre>"
-    found = _values(tensor)
+        return f"<pre>{escape(text_of(tensor))}</pre>"
+    found = values_of(tensor)
     about = f"shape {tuple(tensor.shape)}, {tensor.dtype.name}, {tensor.device}"
     if isinstance(found, str) or len(found[1]) not in (1, 2) or 0 in found[1]:
-        return f"<pre>{_escape(text_of(tensor))}</pre>"
+        return f"<pre>{escape(text_of(tensor))}</pre>"
     values, shape, cut = found
-    cells = _cells(values, tensor.dtype)
+    cells = cells_of(values, tensor.dtype)
     columns = shape[-1]
     rows = [cells[i : i + columns] for i in range(0, len(cells), columns)]
     cut_rows, cut_columns = (cut[0], cut[1]) if len(shape) == 2 else (False, cut[0])
@@ -143,11 +143,12 @@ def html_of(tensor: Any) -> str:
         rows = [[*row[: columns // 2], "…", *row[columns // 2 :]] for row in rows]
     if cut_rows:
         rows.insert(len(rows) // 2, ["…"] * len(rows[0]))
-    lines = "".join(f"<tr>{''.join(f'<td>{_escape(cell.strip())}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption>{_escape(about)}</caption>{lines}</table>"
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell.strip())}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(about)}</caption>{lines}</table>"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Text as HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -155,7 +156,7 @@ def _size(dim: Any) -> str:
     return repr(dim) if isinstance(dim, (int, Bind)) else str(dim)
 
 
-def _values(tensor: Any) -> tuple[list[Any], list[int], list[bool]] | str:
+def values_of(tensor: Any) -> tuple[list[Any], list[int], list[bool]] | str:
     """The numbers to show in order, the shape in which they stand, and which axes are cut; or why there are none."""
     try:
         shape = tensor._ints()
@@ -192,11 +193,7 @@ def _downloaded(tensor: Any, shape: list[int]) -> tuple[list[Any], list[int], li
 
 
 def _nested(values: list[Any], shape: list[int], cut: list[bool], dtype: DType, indent: int) -> str:
-    if not shape:
-        return _cells(values, dtype)[0].strip()
-    if 0 in shape:
-        return "[]"
-    return _rows(_cells(values, dtype), shape, cut, indent, OPTIONS.linewidth - 1)
+    return rows_of([] if 0 in shape else cells_of(values, dtype), shape, cut, indent)
 
 
 def _rows(cells: list[str], shape: list[int], cut: list[bool], indent: int, width: int) -> str:
@@ -222,7 +219,14 @@ def _rows(cells: list[str], shape: list[int], cut: list[bool], indent: int, widt
     return "[" + f"\n{pad}".join([*lines, line]) + "]"
 
 
-def _cells(values: list[Any], dtype: DType) -> list[str]:
+def rows_of(cells: list[str], shape: list[int], cut: list[bool], indent: int) -> str:
+    """Cells as nested rows behind ``indent`` characters."""
+    if not shape:
+        return cells[0].strip()
+    return "[]" if 0 in shape else _rows(cells, shape, cut, indent, OPTIONS.linewidth - 1)
+
+
+def cells_of(values: list[Any], dtype: DType) -> list[str]:
     """The numbers as texts of one length, the points of fractions under one another."""
     texts = _fractions(values, dtype) if dtype.kind == "float" else [str(value) for value in values]
     width = 5 if dtype.kind == "bool" else max(len(text) for text in texts)
@@ -261,8 +265,8 @@ def _digits(shortest: str) -> int:
 
 def number_of(tensor: Any) -> str:
     """The only element of a tensor as a number without brackets."""
-    found = _values(tensor)
-    return f"<{found}>" if isinstance(found, str) else _cells(found[0], tensor.dtype)[0].strip()
+    found = values_of(tensor)
+    return f"<{found}>" if isinstance(found, str) else cells_of(found[0], tensor.dtype)[0].strip()
 
 
 def _special(value: float) -> str:

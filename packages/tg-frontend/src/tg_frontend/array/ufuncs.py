@@ -25,13 +25,13 @@ _OPERATORS = {
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``getattr(ufunc, method)(*inputs, **kwargs)`` where tensors are among the inputs."""
     known = _OPERATORS.get(ufunc.__name__)
-    tensors = [x for x in inputs if hasattr(x, "lazydata")]
+    tensors = [x for x in inputs if hasattr(type(x), "lazydata")]
     if known is not None and method == "__call__" and not kwargs:
         first = tensors[0]
-        left, right = (x if hasattr(x, "lazydata") else type(first)(x, device=first.device) for x in inputs)
+        left, right = (x if hasattr(type(x), "lazydata") else type(first)(x, device=first.device) for x in inputs)
         return known(left, right)
     for out in kwargs.get("out", ()):
-        if hasattr(out, "lazydata"):
+        if hasattr(type(out), "lazydata"):
             raise TypeError(f"{ufunc.__name__}: numpy cannot write into a tensor; assign the result")
-    arrays = [x.numpy() if hasattr(x, "lazydata") else x for x in inputs]
+    arrays = [x.numpy() if hasattr(type(x), "lazydata") else x for x in inputs]
     return getattr(ufunc, method)(*arrays, **kwargs)

@@ -120,6 +120,8 @@ def _broadcast_to(x: B, shape: tuple[sint, ...], what: str) -> B:
 
 def fitting(x: B, value: Any, what: str) -> B:
     """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
+    if isinstance(value, complex) or (isinstance(value, Base) and value.dtype.kind == "complex"):
+        raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")
     if isinstance(value, (int, float)) and not isinstance(value, bool) and x.dtype.kind != "float":
         if isinstance(value, float) or x.dtype.kind == "bool":
             value = cast(type(x)(value, device=x.device), x.dtype)
@@ -292,7 +294,7 @@ def in_place(x: B, result: B, what: str) -> B:
     Raises:
       ValueError: if it has another shape, or a kind of number that does not fit.
     """
-    kinds = ("bool", "uint", "int", "float")
+    kinds = ("bool", "uint", "int", "float", "complex")
     narrower = kinds.index(result.dtype.kind) > kinds.index(x.dtype.kind)
     if result.shape != x.shape or (narrower and {result.dtype.kind, x.dtype.kind} != {"int", "uint"}):
         raise ValueError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from tg_dtype import DType, interop
+from tg_dtype import DType, interop, part_dtype
 from tg_runtime import Device
 from tg_runtime.memory.drafts import replacing, target_of
 from tg_shape import prod, sint
@@ -173,7 +173,11 @@ def _load(source: str | os.PathLike[str] | bytes | memoryview, device: str | Non
     name = Device.canonicalize(device)
     out = {}
     for key, dtype, shape, start, stop in _entries(header, found.nbytes - begin, found.what):
-        out[key] = Tensor(found.tensor(begin + start, begin + stop, dtype, shape, name), requires_grad=None)
+        pairs = dtype.kind == "complex"
+        part, whole = (part_dtype(dtype), (*shape, 2)) if pairs else (dtype, shape)
+        out[key] = Tensor(found.tensor(begin + start, begin + stop, part, whole, name), requires_grad=None)
+        if pairs:
+            out[key] = out[key].view_as_complex()
     return out
 
 
@@ -225,7 +229,9 @@ def safe_save(
 
     text = dumps(header, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
-    whole = [tensor.detach().contiguous() for _, tensor in order]
+    # complex numbers lie in the file as pairs
+    pairs = [tensor.view_as_real() if tensor.is_complex() else tensor for _, tensor in order]
+    whole = [tensor.detach().contiguous() for tensor in pairs]
     if whole:
         whole[0].realize(*whole[1:])
     with replacing(target, "safe_save") as file:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DEEPEST = 64
-_LETTERS = {"f": "float", "i": "int", "u": "uint"}
+_LETTERS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
 _FORMATS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint"),
             **dict.fromkeys("efd", "float")}  # fmt: skip
 
@@ -22,7 +22,8 @@ def to_dtype(dtype: Any) -> DType:
 
     Args:
       dtype: a dtype; a name (``"float32"``, ``"half"``, numpy's ``"f4"``); a dtype or scalar type of numpy, PyTorch or
-        JAX; or Python's ``bool``, ``int`` and ``float``, which are bool, int64 and float64, as numpy and PyTorch agree.
+        JAX; or Python's ``bool``, ``int``, ``float`` and ``complex``, which are bool, int64, float64 and complex128, as
+        numpy and PyTorch agree.
 
     Raises:
       TypeError: if it is nothing of that kind.
@@ -32,11 +33,11 @@ def to_dtype(dtype: Any) -> DType:
         return dtype
     if isinstance(dtype, str):
         short = dtype.lstrip("<=|")
-        if short[:1] in _LETTERS and short[1:].isdigit() and int(short[1:]) in (1, 2, 4, 8):
+        if short[:1] in _LETTERS and short[1:].isdigit() and int(short[1:]) in (1, 2, 4, 8, 16):
             return dtypes.from_name(f"{_LETTERS[short[0]]}{8 * int(short[1:])}")
         return dtypes.from_name(dtype)
-    if dtype in (bool, int, float):
-        return {bool: dtypes.bool, int: dtypes.int64, float: dtypes.float64}[dtype]
+    if dtype in (bool, int, float, complex):
+        return {bool: dtypes.bool, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}[dtype]
     home = str(getattr(dtype, "__module__", "")), str(type(dtype).__module__)
     if home[1] == "torch":
         return interop.from_torch_dtype(dtype)
@@ -58,13 +59,13 @@ def names_dtype(value: Any) -> bool:
     return value is not None and not isinstance(value, (int, bytes))
 
 
-def dtype_of(values: ConstType | Iterable[ConstType]) -> DType:
+def dtype_of(values: ConstType | complex | Iterable[ConstType | complex]) -> DType:
     """The dtype of Python numbers: the default one of their kind; int64 where an integer needs more than that has.
 
     Raises:
       OverflowError: if an integer needs more than 64 bits.
     """
-    numbers = [values] if isinstance(values, (bool, int, float)) else list(values)
+    numbers: Any = [values] if isinstance(values, (bool, int, float, complex)) else list(values)
     found = dtypes.from_py(numbers)
     if found.kind != "int":
         return found
@@ -147,7 +148,7 @@ def plain(data: Any, depth: int = 0) -> tuple[Any, list[DType]]:
             raise TypeError("Tensor: data holds a tensor that requires a gradient; use Tensor.stack, through which its "
                             "gradient flows")  # fmt: skip
         return data.tolist(), [data.dtype]
-    if not isinstance(data, (bool, int, float)) and is_arraylike(data):
+    if not isinstance(data, (bool, int, float, complex)) and is_arraylike(data):
         array = as_array(data)
         return array.tolist(), [interop.from_numpy_name(array.dtype.name)]
     return data, []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DEEPEST = 64
 _ADDRESSABLE = ("CPU", "NUMPY")
 _CODES = {2: "H", 1: "B"}
-_NUMBERS = frozenset({bool, int, float})
+_NUMBERS = frozenset({bool, int, float, complex})
 
 
 def runs_nothing(device: str) -> bool:
@@ -59,7 +59,7 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
         length = len(level[0])
         for position, item in enumerate(level):
             if not isinstance(item, (list, tuple, range)):
-                if not isinstance(item, (bool, int, float)):
+                if not isinstance(item, (bool, int, float, complex)):
                     return _flatten_mixed(data, item)
                 raise ValueError(f"Tensor: ragged data: a number stands beside a list at depth {len(shape)}")
             if len(item) != length:
@@ -79,7 +79,7 @@ def flatten(data: Any) -> tuple[list[ConstType], tuple[int, ...], list[DType]]:
     for value in () if _NUMBERS.issuperset(map(type, level)) else level:
         if isinstance(value, (list, tuple, range)):
             raise ValueError(f"Tensor: ragged data: a list stands beside a number at depth {len(shape)}")
-        if not isinstance(value, (bool, int, float)):
+        if not isinstance(value, (bool, int, float, complex)):
             return _flatten_mixed(data, value)
     return level, tuple(shape), []
 
@@ -88,7 +88,8 @@ def _flatten_mixed(data: Any, odd: object) -> tuple[list[ConstType], tuple[int, 
     """Of lists that hold something that is neither a number nor a list, ``odd`` among others."""
     if not (hasattr(type(odd), "lazydata") or coerce.is_arraylike(odd)):
         raise TypeError(
-            f"Tensor: data holds a {type(odd).__name__}; it must be bool, int or float, or arrays and tensors of them"
+            f"Tensor: data holds a {type(odd).__name__}; it must be bool, int, float or complex, or arrays and tensors "
+            "of them"
         )
     lists, kinds = coerce.plain(data)
     values, shape, _ = flatten(lists)

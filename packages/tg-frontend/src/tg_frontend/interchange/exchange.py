@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from operator import index
 
-from tg_dtype import dtypes, interop
+from tg_dtype import DType, dtypes, interop, part_dtype
 from tg_lazy import LazyBuffer
 from tg_runtime import Device, DeviceError, buffer_of, capturing
 from tg_shape import View, prod
 
 from ..array.array import A
 from ..array.base import DTypeLike
+from ..array.pairs import view_as_complex
 from ..host import transfer
 from ..host.coerce import to_dtype
 
@@ -81,7 +82,9 @@ def from_blob(
     steps = _row_major(sizes) if strides is None else tuple(_whole(step, "a stride") for step in strides)
     if len(steps) != len(sizes) or any(n < 0 for n in (*sizes, *steps)):
         raise ValueError(f"from_blob: shape {sizes} and strides {steps}: lengths differ, or one is negative")
-    return cls(_borrowed(ptr, sizes, steps, kind, name, owner, readonly, "from_blob"))
+    part, pairs, apart = _as_pairs(kind, sizes, steps)
+    out = cls(_borrowed(ptr, pairs, apart, part, name, owner, readonly, "from_blob"))
+    return out if part is kind else view_as_complex(out)
 
 
 def from_dlpack(cls: type[A], obj: Any, device: str | None = None, copy: bool | None = None) -> A:
@@ -119,7 +122,7 @@ def from_dlpack(cls: type[A], obj: Any, device: str | None = None, copy: bool | 
     code, bits, lanes = taken.dtype
     if lanes != 1:
         raise TypeError(f"from_dlpack: vectors of {lanes} elements are no dtype of a tensor")
-    kind = interop.from_dlpack(code, bits)
+    kind, shape, strides = _as_pairs(interop.from_dlpack(code, bits), taken.shape, taken.strides)
     name = Device.canonicalize(device)
     if device is None and (home or not transfer.is_addressable(name)):
         name = home or "CPU"
@@ -133,18 +136,28 @@ def from_dlpack(cls: type[A], obj: Any, device: str | None = None, copy: bool | 
     readonly = bool(taken.flags & READ_ONLY)
     if misaligned:
         raw = _borrowed(
-            taken.address, (*taken.shape, kind.itemsize), (*(s * kind.itemsize for s in taken.strides), 1),
+            taken.address, (*shape, kind.itemsize), (*(s * kind.itemsize for s in strides), 1),
             dtypes.uint8, place, taken, True, "from_dlpack", ordered,
         )  # fmt: skip
-        lazy = raw.clone().bitcast(kind).reshape(taken.shape)
+        lazy = raw.clone().bitcast(kind).reshape(shape)
     else:
         lazy = _borrowed(
-            taken.address, taken.shape, taken.strides, kind, place, taken, readonly, "from_dlpack", ordered
+            taken.address, shape, strides, kind, place, taken, readonly, "from_dlpack", ordered
         )
     out = cls(lazy)
     if copy:
         out = out.clone().realize()
-    return out if in_place else out.to(name)
+    out = out if in_place else out.to(name)
+    return out if len(shape) == len(taken.shape) else view_as_complex(out)
+
+
+def _as_pairs(
+    kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[DType, tuple[int, ...], tuple[int, ...]]:
+    """Complex numbers as pairs of floats along a last axis; others as they are."""
+    if kind.kind != "complex":
+        return kind, shape, strides
+    return part_dtype(kind), (*shape, 2), (*(2 * step for step in strides), 1)
 
 
 def __dlpack_device__(x: A) -> tuple[int, int]:
@@ -168,6 +181,7 @@ def __dlpack__(
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
+    pairs: DType | None = None,
 ) -> Any:  # a capsule, whose type Python names since 3.13
     """A capsule for ``numpy.from_dlpack``, ``torch.from_dlpack`` and others; computes the tensor first.
 
@@ -182,6 +196,7 @@ def __dlpack__(
         read-only memory is copied, as that kind cannot say so.
       dl_device: where the taker wants the elements: where they are, or (1, 0), the host, from any device.
       copy: True always copies, False never does.
+      pairs: the complex dtype that pairs along the last axis, row-major, are the parts of.
 
     Raises:
       BufferError: if the elements must be copied and ``copy`` is False; or they are wanted elsewhere; or there is no
@@ -201,8 +216,8 @@ def __dlpack__(
         if dl_device is None or copy is False:
             __dlpack_device__(x)
             raise BufferError(f"__dlpack__: elements on {x.device} are copied to the host, and copy=False")
-        return __dlpack__(x.to("CPU"), max_version=max_version, copy=copy)
-    kind = interop.to_dlpack(x.dtype)
+        return __dlpack__(x.to("CPU"), max_version=max_version, copy=copy, pairs=pairs)
+    kind = interop.to_dlpack(pairs or x.dtype)
     versioned = max_version is not None and max_version[0] >= 1
     _host_ready(x)
     lazy, copied = x.lazydata, False
@@ -216,6 +231,8 @@ def __dlpack__(
         lazy, copied, readonly = whole.lazydata, True, False
         strides = _strides(lazy)
     shape = x._ints()
+    if pairs is not None and strides is not None:
+        shape, strides = shape[:-1], tuple(step // 2 for step in strides[:-1])
     if 0 in shape:
         return dlpack.export(0, kind, shape, _row_major(shape), None, 0, versioned, place)
     if strides is None or lazy.storage is None:

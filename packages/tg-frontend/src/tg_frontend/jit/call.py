@@ -163,7 +163,10 @@ class Call:
         self.pins: dict[str, Pin] = {}
         waiting: list[tuple[str, Tensor]] = []
         for name, value in _walk(args, kwargs):
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor) and value.dtype.kind == "complex":
+                self.facts[name] = "complex"
+                waiting.extend(zip((f"{name}.real", f"{name}.imag"), value._floats(), strict=True))
+            elif isinstance(value, Tensor):
                 for other, tensor in waiting:
                     if tensor is value:
                         raise JitError(f"TinyJit: {other} and {name} are the same tensor; pass it once")

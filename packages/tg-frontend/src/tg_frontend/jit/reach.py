@@ -63,7 +63,7 @@ class Reached:
         while stack and len(seen) < _MOST:
             value = stack.popleft()
             kept.append(value)
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor) and value.dtype.kind != "complex":
                 self.tensors[id(value)] = value
                 if value.grad is not None:
                     step = Step(getattr, value, "grad", value.grad)
@@ -196,6 +196,8 @@ def _steps(value: Any) -> Iterator[Step]:
     elif isinstance(value, partial):
         for name in ("func", "args", "keywords"):
             yield Step(getattr, value, name, getattr(value, name))
+    elif isinstance(value, Tensor):
+        yield Step(getattr, value, "_parts", value._parts)
     elif isinstance(value, dict):
         if not _is_data(value.values()):
             yield from (Step(getitem, value, key, item) for key, item in list(value.items()))

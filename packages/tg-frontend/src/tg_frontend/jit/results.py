@@ -33,12 +33,13 @@ def parts(value: Any) -> Iterator[Any]:
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """The tensors in nested lists, tuples, dicts and dataclasses."""
-    found, stack = [], [value]
+    """The tensors in nested lists, tuples, dicts and dataclasses; the parts of those that are complex."""
+    found: list[Tensor] = []
+    stack = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, Tensor):
-            found.append(item)
+            found.extend(item._floats())
         else:
             stack.extend(reversed(list(parts(item))))
     return found
@@ -59,7 +60,7 @@ def others_in(value: Any) -> list[Any]:
 def rebuilt(value: Any, replace: Callable[[Tensor], Any]) -> Any:
     """The same nesting with other tensors."""
     if isinstance(value, Tensor):
-        return replace(value)
+        return value._of_floats([replace(part) for part in value._floats()])
     if type(value) is dict:
         return {key: rebuilt(item, replace) for key, item in value.items()}
     if isinstance(value, dict):

@@ -57,4 +57,4 @@ __all__ = [
     "vector_norm",
 ]
 
-offered(globals(), __all__, "linalg")
+offered(globals(), __all__, "linalg", dict.fromkeys(("matrix_power", "multi_dot", "vander", "vecdot"), "any"))

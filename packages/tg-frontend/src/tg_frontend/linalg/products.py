@@ -275,7 +275,7 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> LeastSquares:
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of products along an axis; the shapes broadcast.
+    """The sums of products along an axis, of complex numbers with the first one conjugated; the shapes broadcast.
 
     Raises:
       IndexError: if the axis is out of range.
@@ -285,7 +285,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
       >>> linalg.vecdot(Tensor([1.0, 2.0]), Tensor([3.0, 4.0]))
       Tensor(11.)
     """
-    return (x * y).sum(dim)
+    return (x.conj() * y).sum(dim)
 
 
 def tensorinv(a: Tensor, ind: int = 2) -> Tensor:

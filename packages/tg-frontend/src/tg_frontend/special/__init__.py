@@ -101,4 +101,4 @@ __all__ = [
     "zeta",
 ]
 
-offered(globals(), __all__, "special")
+offered(globals(), __all__, "special", dict.fromkeys(("exp2", "expm1", "log1p"), "both"))

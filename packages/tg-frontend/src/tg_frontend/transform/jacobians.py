@@ -7,7 +7,7 @@ from functools import wraps
 from ..autograd.differentiation import MODE, Switch
 from ..tensor import Tensor
 from .derivatives import called, chosen, gradients, moved_along, opened_at, outside, results
-from .tree import map_tensors, tensors_in
+from .tree import leaves, map_tensors, tensors_in
 from .vectorization import vmap
 
 TYPE_CHECKING = False
@@ -22,6 +22,17 @@ def _units(tensor: Tensor) -> Tensor:
     if not isinstance(count, int):
         raise ValueError(f"jacobian: a symbolic size, in shape {tensor.shape}")
     return Tensor.eye(count, dtype=tensor.dtype, device=tensor.device).reshape(count, *tensor.shape).detach()
+
+
+def _no_complex(trees: Sequence[Any], what: str) -> None:
+    """Sees to it that derivatives are wanted at real numbers: those at complex ones are two for each element.
+
+    Raises:
+      TypeError: if there is a complex tensor.
+    """
+    for _, leaf in leaves(list(trees), "arguments"):
+        if isinstance(leaf, Tensor) and leaf.is_complex():
+            raise TypeError(f"{what}: derivatives at complex numbers; take them at .real and .imag")
 
 
 def jacrev(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -50,6 +61,7 @@ def jacrev(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Ca
     @wraps(function, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = chosen(argnums, args, "jacrev")
+        _no_complex([args[place] for place in places], "jacrev")
         opened, inside = opened_at(args, places, "jacrev")
         result = called(function, opened, kwargs)
         for root in results(result, function, "jacrev"):
@@ -95,6 +107,7 @@ def jacfwd(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Ca
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = chosen(argnums, args, "jacfwd")
         starts = [args[place] for place in places]
+        _no_complex(starts, "jacfwd")
 
         def among(*moving: Any) -> Any:
             whole = list(args)

@@ -56,19 +56,25 @@ def rebuild(tree: Any, values: Iterable[Any]) -> Any:
 
 
 def tensors_in(tree: Any) -> list[Tensor]:
-    """The leaves that are tensors, in order.
+    """The leaves that are tensors, in order; the parts of one that is complex.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> [leaf.item() for leaf in tensors_in({"a": Tensor(1), "b": (Tensor(2), "no tensor")})]
       [1, 2]
     """
-    return [leaf for _, leaf in _walk(tree, "") if isinstance(leaf, Tensor)]
+    return [part for _, leaf in _walk(tree, "") if isinstance(leaf, Tensor) for part in leaf._floats()]
 
 
 def map_tensors(tree: Any, function: Callable[[Tensor], Any]) -> Any:
-    """The same nesting, with ``function`` of each tensor in its place; other leaves stay."""
-    return mapped(tree, lambda leaf: function(leaf) if isinstance(leaf, Tensor) else leaf)
+    """The same nesting, with ``function`` of each tensor in its place, of the parts of complex ones; others stay."""
+
+    def one(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        return leaf._of_floats([function(part) for part in leaf._floats()])
+
+    return mapped(tree, one)
 
 
 def fill_tensors(tree: Any, values: Iterable[Any]) -> Any:

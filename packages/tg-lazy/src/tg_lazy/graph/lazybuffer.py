@@ -128,6 +128,8 @@ class LazyBuffer:
             weak_label = find_label(content)
             label = None if weak_label is None else weak_label()
             if label is None:
+                if dtype.kind == "complex":
+                    raise TypeError(f"a node of {dtype.name}: a node holds one part, real or imaginary, as floats")
                 label = label_of(content)
             key: tuple[object, ...] | None = None
             if op not in MEMORY:

@@ -351,6 +351,8 @@ class Buffer:
         import numpy as np
 
         dtype = interop.from_numpy_name(x.dtype.name)
+        if dtype.kind == "complex":
+            raise TypeError(f"fromCPU: an array of {dtype.name}: a buffer holds one part, real or imaginary")
         return Buffer(device, x.size, dtype).copyin(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)
 
     def toCPU(self) -> NDArray[Any]:

@@ -176,7 +176,7 @@ class Reader(pickle.Unpickler):
         if known is not None:
             return known
         if module in ("torch", "torch.cuda", "torch.storage") and name in _ABSENT:
-            raise Refused(f"it has tensors of {_ABSENT[name]}, which there are none of here")
+            raise Refused(f"it has tensors of {_ABSENT[name]}, which are not read")
         if module in ("torch", "torch.cuda") and name.endswith("Storage") and name[:-7] in _KINDS:
             return StorageKind(_KINDS[name[:-7]])
         if module == "torch" and name in _DTYPES:

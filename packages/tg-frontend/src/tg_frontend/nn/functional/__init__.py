@@ -198,4 +198,4 @@ __all__ = [
     "upsample_nearest",
 ]
 
-offered(globals(), __all__, "functional")
+offered(globals(), __all__, "functional", {"linear": "any", "pad": "both", "sigmoid": "both", "tanh": "both"})

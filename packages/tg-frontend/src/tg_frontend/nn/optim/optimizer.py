@@ -65,6 +65,8 @@ class Optimizer:
         for position, param in enumerate(params):
             if not isinstance(param, Tensor):
                 raise TypeError(f"{name}: parameter {position} is a {type(param).__name__}, not a Tensor")
+            if param.is_complex():
+                raise TypeError(f"{name}: parameter {position} is complex; give its .real and .imag")
             if param.requires_grad is None:
                 param.requires_grad_(param.is_floating_point())
             if param._ctx is not None:

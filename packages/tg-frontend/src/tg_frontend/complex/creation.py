@@ -1,0 +1,133 @@
+"""Complex tensors made from nothing, or like others."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes, part_dtype
+
+from ..array.array import Array
+from ..host.coerce import to_dtype
+from .parts import composed, is_complex, kept, plain_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def _leaf(z: Any, requires_grad: Any) -> Any:
+    return z if requires_grad is None else z.requires_grad_(requires_grad)
+
+
+def _kind(dtype: Any) -> Any:
+    """The dtype of parts."""
+    found = to_dtype(dtype)
+    return part_dtype(found) if found.kind == "complex" else None
+
+
+def constant(name: str) -> Callable[..., Any]:
+    """``zeros``, ``ones``, ``empty``, ``eye``, ``arange``: as floats, and no imaginary part."""
+
+    def method(cls: Any, *args: Any, dtype: Any = None, requires_grad: Any = None, **kwargs: Any) -> Any:
+        kind = None if dtype is None else _kind(dtype)
+        if kind is None:
+            raise TypeError(f"{name}: sizes and bounds are no complex numbers")
+        re = getattr(plain_class(cls), name)(*args, dtype=kind, **kwargs)
+        return _leaf(composed(re, re.zeros_like()), requires_grad)
+
+    method.__name__ = name
+    return method
+
+
+def full(
+    cls: Any, shape: Any, fill_value: Any, device: Any = None, dtype: Any = None, requires_grad: Any = None
+) -> Any:
+    value = fill_value.item() if hasattr(fill_value, "item") else fill_value
+    kind = _kind(dtype) if dtype is not None else part_dtype(dtypes.from_py(1j))
+    if kind is None:
+        raise TypeError(f"full: {value} into a tensor of {to_dtype(dtype).name}")
+    number = complex(value)
+    plain = plain_class(cls)
+    re, im = (plain.full(shape, part, device, kind) for part in (number.real, number.imag))
+    return _leaf(composed(re, im), requires_grad)
+
+
+def linspace(cls: Any, start: Any, end: Any, steps: int, **kwargs: Any) -> Any:
+    dtype, wish = kwargs.pop("dtype", None), kwargs.pop("requires_grad", None)
+    kind = _kind(dtype) if dtype is not None else part_dtype(dtypes.from_py(1j))
+    if kind is None:
+        raise TypeError(f"linspace: complex bounds of {to_dtype(dtype).name}")
+    a, b = complex(start), complex(end)
+    make = plain_class(cls).linspace
+    re, im = make(a.real, b.real, steps, dtype=kind, **kwargs), make(a.imag, b.imag, steps, dtype=kind, **kwargs)
+    return _leaf(composed(re, im), wish)
+
+
+def drawn(name: str, scale: float = 1.0) -> Callable[..., Any]:
+    """``rand`` and ``randn``: both parts are drawn, of a normal number with half its variance."""
+
+    def method(cls: Any, *shape: Any, dtype: Any = None, requires_grad: Any = None, **kwargs: Any) -> Any:
+        kind = None if dtype is None else _kind(dtype)
+        if kind is None:
+            raise TypeError(f"{name}: sizes are no complex numbers")
+        draw = getattr(plain_class(cls), name)
+        re, im = (draw(*shape, dtype=kind, **kwargs) for _ in (0, 1))
+        if scale != 1.0:
+            re, im = ((part * scale).detach().contiguous() for part in (re, im))
+        return _leaf(composed(re, im), requires_grad)
+
+    method.__name__ = name
+    return method
+
+
+HALF = math.sqrt(0.5)
+
+
+def like(name: str) -> Callable[..., Any]:
+    """``zeros_like`` and others, whose dtype may be given."""
+
+    def method(x: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        wish = kwargs.pop("requires_grad", None)
+        kind = x.dtype if dtype is None else to_dtype(dtype)
+        if kind.kind != "complex":
+            real: Array = x._parts[0] if is_complex(x) else x
+            return getattr(real, name)(dtype=kind, requires_grad=wish, **kwargs)
+        device = kwargs.pop("device", None) or x.device
+        make = getattr(plain_class(x), name.removesuffix("_like"))
+        return make(*x.shape, dtype=kind, device=device, requires_grad=wish, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, device: Any = None, requires_grad: Any = None) -> Any:
+    kind = to_dtype(dtype) if dtype is not None else x.dtype
+    if kind.kind != "complex":
+        raise TypeError(f"full_like: {fill_value} into a tensor of {kind.name}")
+    return full(type(x), x.shape, fill_value, device or x.device, kind, requires_grad)
+
+
+def const_like(x: Any, fill_value: Any) -> Any:
+    return full_like(x, fill_value)
+
+
+def new(name: str) -> Callable[..., Any]:
+    """``new_zeros`` and others."""
+
+    def method(x: Any, *shape: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Any:
+        kind = x.dtype if dtype is None else to_dtype(dtype)
+        make = getattr(plain_class(x), name.removeprefix("new_"))
+        return make(*shape, dtype=kind, device=device or x.device, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def complex_(re: Any, im: Any) -> Any:
+    raise TypeError(f"complex: the parts are floats, got {re.dtype.name} and {getattr(im, 'dtype', type(im))}")
+
+
+def copied_parts(z: Any) -> Any:
+    """The same numbers in memory of their own."""
+    return composed(*(kept(part) for part in z._parts))

@@ -1,0 +1,206 @@
+"""Elementary functions of complex numbers, with the branch cuts of C99's Annex G and numpy.
+
+Sources: W. Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit", 1987; C99,
+Annex G, for infinite arguments.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .algebra import product, quotient
+from .parts import Parts, composed, kept
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SATURATED = {4: 9.5, 8: 19.5}  # by bytes of a part: from here on tanh is 1 to the last bit
+
+
+def _nothing(a: Any, b: Any) -> Any:
+    return (a == 0).logical_and(b == 0)
+
+
+def modulus(a: Any, b: Any) -> Any:
+    """|a + bi|, whose gradient at 0 is 0."""
+    nothing = _nothing(a, b)
+    return nothing.where(0.0, nothing.where(1.0, a).hypot(b))
+
+
+def abs(z: Any) -> Any:
+    return modulus(*z._parts)
+
+
+def angle(z: Any) -> Any:
+    a, b = z._parts
+    nothing = _nothing(a, b)
+    return nothing.where(b.detach().atan2(a.detach()), b.atan2(nothing.where(1.0, a)))
+
+
+def sgn(z: Any) -> Any:
+    a, b = z._parts
+    size = modulus(a, b)
+    size = (size == 0).where(1.0, size)
+    return composed(a / size, b / size)
+
+
+def exp(z: Any) -> Any:
+    a, b = z._parts
+    size = a.exp()
+    return composed(size * b.cos(), (b == 0).where(b, size * b.sin()))  # exp of inf + 0i is real
+
+
+def exp2(z: Any) -> Any:
+    return exp(_scaled(z, math.log(2)))
+
+
+def expm1(z: Any) -> Any:
+    a, b = z._parts
+    half = (b * 0.5).sin()
+    return composed(a.expm1() * b.cos() - 2.0 * half * half, (b == 0).where(b, a.exp() * b.sin()))
+
+
+def _scaled(z: Any, factor: float) -> Any:
+    return composed(z._parts[0] * factor, z._parts[1] * factor)
+
+
+def _log_modulus(a: Any, b: Any) -> Any:
+    """log |a + bi|: by log1p near 1, where the logarithm of the rounded modulus has few right digits."""
+    x, y = a.abs(), b.abs()
+    large, small = x.maximum(y), x.minimum(y)
+    plain = a.hypot(b)
+    near = (plain > 0.5).logical_and(plain < 1.5)
+    one = near.where(large, 1.0)
+    return near.where(0.5 * ((one - 1.0) * (one + 1.0) + near.where(small, 0.0).square()).log1p(), plain.log())
+
+
+def log(z: Any) -> Any:
+    a, b = z._parts
+    return composed(_log_modulus(a, b), b.atan2(a))
+
+
+def log2(z: Any) -> Any:
+    return _scaled(log(z), 1 / math.log(2))
+
+
+def log10(z: Any) -> Any:
+    return _scaled(log(z), 1 / math.log(10))
+
+
+def log1p(z: Any) -> Any:
+    a, b = z._parts
+    small = (a.abs() < 0.5).logical_and(b.abs() < 0.5)
+    x, y = small.where(a, 0.0), small.where(b, 0.0)
+    near = 0.5 * (x * (x + 2.0) + y.square()).log1p()
+    return composed(small.where(near, _log_modulus(a + 1.0, b)), b.atan2(a + 1.0))
+
+
+def sqrt(z: Any) -> Any:
+    a, b = z._parts
+    nothing = _nothing(a, b)
+    x = nothing.where(1.0, a)
+    root = ((x.abs() + x.hypot(b)) * 0.5).sqrt()
+    other = b / (2.0 * root)
+    right = x >= 0
+    re, im = right.where(root, other.abs()), right.where(other, root.copysign(b))
+    infinite = b.isinf()  # then the root is inf ± inf i, whatever the real part is
+    re, im = infinite.where(float("inf"), re), infinite.where(b, im)
+    return composed(nothing.where(0.0, re), nothing.where(b, im))
+
+
+def rsqrt(z: Any) -> Any:
+    return composed(*quotient(Parts(1.0, None), Parts(*sqrt(z)._parts)))
+
+
+def sinh(z: Any) -> Any:
+    a, b = z._parts
+    return composed(a.sinh() * b.cos(), (b == 0).where(b, a.cosh() * b.sin()))
+
+
+def cosh(z: Any) -> Any:
+    a, b = z._parts
+    return composed(a.cosh() * b.cos(), (b == 0).where(a.sign() * b, a.sinh() * b.sin()))
+
+
+def tanh(z: Any) -> Any:
+    a, b = z._parts
+    far = a.detach().abs() > _SATURATED[a.dtype.itemsize]
+    x = far.where(0.0, a)
+    t, s = b.tan(), x.sinh()
+    beta, rho = 1.0 + t.square(), (1.0 + s.square()).sqrt()
+    below = 1.0 + beta * s.square()
+    edge = 4.0 * b.sin() * b.cos() * (-2.0 * a.abs()).exp()
+    pole = t.isinf()
+    re = pole.where(rho / (pole.logical_and(s == 0).where(1.0, s)), beta * rho * s / below)
+    return composed(far.where(a.sign(), re), far.where(edge, pole.where(0.0, t / below)))
+
+
+def _turned(z: Any) -> Any:
+    """i z."""
+    return composed(-z._parts[1], kept(z._parts[0]))
+
+
+def _turned_back(z: Any) -> Any:
+    """-i z."""
+    return composed(kept(z._parts[1]), -z._parts[0])
+
+
+def sin(z: Any) -> Any:
+    return _turned_back(sinh(_turned(z)))
+
+
+def cos(z: Any) -> Any:
+    return cosh(_turned(z))
+
+
+def tan(z: Any) -> Any:
+    return _turned_back(tanh(_turned(z)))
+
+
+def _roots(z: Any) -> tuple[Any, Any]:
+    """The roots of 1 - z and 1 + z."""
+    a, b = z._parts
+    return sqrt(composed(1.0 - a, -b)), sqrt(composed(1.0 + a, kept(b)))
+
+
+def asin(z: Any) -> Any:
+    a = z._parts[0]
+    minus, plus = _roots(z)
+    both = product(Parts(*minus._parts), Parts(*plus._parts))
+    across = product(Parts(minus._parts[0], -minus._parts[1]), Parts(*plus._parts))
+    return composed(a.atan2(both.re), across.im.asinh())
+
+
+def acos(z: Any) -> Any:
+    minus, plus = _roots(z)
+    across = product(Parts(plus._parts[0], -plus._parts[1]), Parts(*minus._parts))
+    return composed(2.0 * minus._parts[0].atan2(plus._parts[0]), across.im.asinh())
+
+
+def acosh(z: Any) -> Any:
+    a, b = z._parts
+    minus, plus = sqrt(composed(a - 1.0, kept(b))), sqrt(composed(a + 1.0, kept(b)))
+    across = product(Parts(minus._parts[0], -minus._parts[1]), Parts(*plus._parts))
+    return composed(across.re.asinh(), 2.0 * minus._parts[1].atan2(plus._parts[0]))
+
+
+def asinh(z: Any) -> Any:
+    return _turned_back(asin(_turned(z)))
+
+
+def atanh(z: Any) -> Any:
+    a, b = z._parts
+    size = a.abs()
+    below = (1.0 - size).square() + b.square()
+    re = (0.25 * (4.0 * size / below).log1p()).copysign(a)
+    return composed(re, 0.5 * (2.0 * b).atan2((1.0 - a) * (1.0 + a) - b.square()))
+
+
+def atan(z: Any) -> Any:
+    return _turned_back(atanh(_turned(z)))
+
+
+def sigmoid(z: Any) -> Any:
+    e = exp(composed(-z._parts[0], -z._parts[1]))
+    return composed(*quotient(Parts(1.0, None), Parts(1.0 + e._parts[0], kept(e._parts[1]))))

@@ -1,0 +1,167 @@
+"""Reductions and scans of complex numbers."""
+
+from __future__ import annotations
+
+from ..array.axes import axes_of
+from .arithmetic import eq, mul, sub
+from .componentwise import cast
+from .elementary import abs as modulus
+from .parts import composed, is_complex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _cast(z: Any, dtype: Any) -> Any:
+    return z if dtype is None else cast(z, dtype)
+
+
+def sum(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    z = _cast(z, dtype)
+    return composed(*(part.sum(axis, keepdim) for part in z._parts)) if is_complex(z) else z.sum(axis, keepdim)
+
+
+def mean(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    z = _cast(z, dtype)
+    return composed(*(part.mean(axis, keepdim) for part in z._parts)) if is_complex(z) else z.mean(axis, keepdim)
+
+
+def cumsum(z: Any, axis: int = 0, dtype: Any = None) -> Any:
+    z = _cast(z, dtype)
+    return composed(*(part.cumsum(axis) for part in z._parts)) if is_complex(z) else z.cumsum(axis)
+
+
+def prod(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    z = _cast(z, dtype)
+    if not is_complex(z):
+        return z.prod(axis, keepdim)
+    axes = axes_of(z, axis, "prod")
+    out = z
+    for one in axes:
+        out = _prod_along(out, one)
+    return out if keepdim else out.reshape(tuple(n for i, n in enumerate(out.shape) if i not in axes))
+
+
+def _prod_along(z: Any, axis: int) -> Any:
+    """The product along an axis that stays, of size 1: halves times halves."""
+    count = z._ints()[axis]
+    if count == 0:
+        shape = tuple(1 if i == axis else n for i, n in enumerate(z.shape))
+        return type(z).ones(*shape, dtype=z.dtype, device=z.device)
+    while count > 1:
+        half = count // 2
+        parts = z.split([half, half, count - 2 * half], axis)
+        both = mul(parts[0], parts[1])
+        z = both.cat(parts[2], dim=axis).contiguous() if count % 2 else both.contiguous()
+        count = half + count % 2
+    return z
+
+
+def cumprod(z: Any, axis: int = 0, dtype: Any = None) -> Any:
+    z = _cast(z, dtype)
+    if not is_complex(z):
+        return z.cumprod(axis)
+    where = z._axis(axis, "cumprod")
+    if z.ndim == 0:
+        return z.clone()
+    count, step = z._ints()[where], 1
+    out = z.clone()
+    while step < count:  # each element times the one ``step`` before
+        head, _ = out.split([step, count - step], where)
+        before, _ = out.split([count - step, step], where)
+        _, rest = out.split([step, count - step], where)
+        out = head.cat(mul(rest, before), dim=where).contiguous()
+        step *= 2
+    return out
+
+
+def var(z: Any, *args: Any, **kwargs: Any) -> Any:
+    re, im = z._parts
+    return re.var(*args, **kwargs) + im.var(*args, **kwargs)
+
+
+def std(z: Any, *args: Any, **kwargs: Any) -> Any:
+    return var(z, *args, **kwargs).sqrt()
+
+
+def norm(z: Any, *args: Any, **kwargs: Any) -> Any:
+    return modulus(z).norm(*args, **kwargs)
+
+
+def dist(t: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
+    return modulus(sub(t, other)).norm(*args, **kwargs)
+
+
+def _not_zero(z: Any) -> Any:
+    return eq(z, 0).logical_not()
+
+
+def any(z: Any, axis: Any = None, keepdim: bool = False) -> Any:
+    return _not_zero(z).any(axis, keepdim)
+
+
+def all(z: Any, axis: Any = None, keepdim: bool = False) -> Any:
+    return _not_zero(z).all(axis, keepdim)
+
+
+def count_nonzero(z: Any, *args: Any, **kwargs: Any) -> Any:
+    return _not_zero(z).count_nonzero(*args, **kwargs)
+
+
+def nonzero(z: Any, *args: Any, **kwargs: Any) -> Any:
+    return _not_zero(z).nonzero(*args, **kwargs)
+
+
+def logical_not(z: Any) -> Any:
+    return eq(z, 0)
+
+
+def _logical(t: Any) -> Any:
+    return _not_zero(t) if is_complex(t) else t
+
+
+def logical_and(t: Any, x: Any) -> Any:
+    return _logical(t).logical_and(_logical(x) if not isinstance(x, complex) else bool(x))
+
+
+def logical_or(t: Any, x: Any) -> Any:
+    return _logical(t).logical_or(_logical(x) if not isinstance(x, complex) else bool(x))
+
+
+def logical_xor(t: Any, x: Any) -> Any:
+    return _logical(t).logical_xor(_logical(x) if not isinstance(x, complex) else bool(x))
+
+
+def isnan(z: Any) -> Any:
+    return z._parts[0].isnan().logical_or(z._parts[1].isnan())
+
+
+def isinf(z: Any) -> Any:
+    return z._parts[0].isinf().logical_or(z._parts[1].isinf())
+
+
+def isfinite(z: Any) -> Any:
+    return z._parts[0].isfinite().logical_and(z._parts[1].isfinite())
+
+
+def isreal(z: Any) -> Any:
+    return z._parts[1] == 0
+
+
+def isclose(t: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    gap = modulus(sub(t, other)) if is_complex(sub(t, other)) else sub(t, other).abs()
+    bound = (other.abs() if hasattr(other, "dtype") else abs(other)) * rtol + atol
+    near = (gap <= bound).logical_and(gap.isfinite()).logical_or(eq(t, other))
+    if equal_nan:
+        both = t.isnan().logical_and(other.isnan() if hasattr(other, "dtype") else other != other)
+        near = near.logical_or(both)
+    return near
+
+
+def allclose(t: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    return bool(isclose(t, other, rtol, atol, equal_nan).all().item())
+
+
+def equal(t: Any, other: Any) -> bool:
+    return t.shape == other.shape and bool(eq(t, other).all().item())

@@ -1,0 +1,147 @@
+"""What each method of a tensor does with complex numbers, by its name. What has no row is refused."""
+
+from __future__ import annotations
+
+from . import arithmetic, componentwise, creation, elementary, gradients, products, reading, reduction, writing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+RULES: dict[str, Callable[..., Any]] = {
+    **{name: componentwise.alike(name) for name in componentwise.ALIKE},
+    **{name: componentwise.writing(name) for name in componentwise.WRITING},
+    **{name: componentwise.joining(name) for name in componentwise.JOINING},
+    **{name: products.bilinear(name) for name in products.BILINEAR},
+    **products.ADDED,
+    **{name: componentwise.cast_to(dtype) for name, dtype in (
+        ("float", "float32"), ("half", "float16"), ("bfloat16", "bfloat16"), ("double", "float64"), ("int", "int32"),
+        ("long", "int64"), ("short", "int16"), ("byte", "uint8"), ("char", "int8"), ("bool", "bool"),
+        ("cfloat", "complex64"), ("cdouble", "complex128"),
+    )},
+    # arithmetic
+    "add": arithmetic.add,
+    "sub": arithmetic.sub,
+    "rsub": arithmetic.rsub,
+    "mul": arithmetic.mul,
+    "div": arithmetic.div,
+    "pow": arithmetic.pow,
+    "float_power": arithmetic.float_power,
+    "neg": arithmetic.neg,
+    "positive": arithmetic.positive,
+    "reciprocal": arithmetic.reciprocal,
+    "square": arithmetic.square,
+    "lerp": arithmetic.lerp,
+    "addcmul": arithmetic.addcmul,
+    "addcdiv": arithmetic.addcdiv,
+    "eq": arithmetic.eq,
+    "ne": arithmetic.ne,
+    # elementary functions
+    **{
+        name: getattr(elementary, name)
+        for name in """
+        abs angle sgn exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh
+        acosh atanh sigmoid
+        """.split()
+    },
+    # parts
+    "conj": componentwise.conj,
+    "conj_physical": componentwise.conj,
+    "resolve_conj": componentwise.itself,
+    "view_as_real": componentwise.view_as_real,
+    # movement and selection
+    "view": componentwise.view,
+    "pad": componentwise.pad,
+    "diff": componentwise.diff,
+    "where": componentwise.where,
+    "cast": componentwise.cast,
+    "to": componentwise.to,
+    "type_as": componentwise.type_as,
+    "bitcast": componentwise.bitcast,
+    # reductions
+    **{
+        name: getattr(reduction, name)
+        for name in """
+        sum mean cumsum prod cumprod var std norm dist any all count_nonzero nonzero logical_not logical_and logical_or
+        logical_xor isnan isinf isfinite isreal isclose allclose equal
+        """.split()
+    },
+    # products
+    "matmul": products.matmul,
+    "vdot": products.vdot,
+    "linear": products.linear,
+    "einsum": products.einsum,
+    # creation
+    **{name: creation.constant(name) for name in ("zeros", "ones", "empty", "eye", "arange")},
+    "full": creation.full,
+    "linspace": creation.linspace,
+    "rand": creation.drawn("rand"),
+    "randn": creation.drawn("randn", creation.HALF),
+    **{name: creation.like(name) for name in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like")},
+    "full_like": creation.full_like,
+    "const_like": creation.const_like,
+    **{name: creation.new(name) for name in ("new_zeros", "new_ones", "new_empty", "new_full")},
+    # elements on the host
+    "realize": reading.realize,
+    "schedule": reading.schedule,
+    "schedule_with_vars": reading.schedule_with_vars,
+    "numpy": reading.numpy,
+    "data": reading.data,
+    "tolist": reading.tolist,
+    "item": reading.item,
+    # elements written
+    "assign": writing.assign,
+    "replace": writing.replace,
+    "fill": writing.fill,
+    "fill_": writing.fill_,
+    "zero_": writing.zero_,
+    # gradients
+    "requires_grad_": gradients.requires_grad_,
+    "retain_grad": gradients.retain_grad,
+    "backward": gradients.backward,
+    "gradient": gradients.gradient,
+}  # fmt: skip
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "__add__": arithmetic.add,
+    "__sub__": arithmetic.sub,
+    "__mul__": arithmetic.mul,
+    "__truediv__": arithmetic.div,
+    "__pow__": arithmetic.pow,
+    "__matmul__": products.matmul,
+    "__rmatmul__": products.rmatmul,
+    "__getitem__": componentwise.getitem,
+    "__setitem__": writing.setitem,
+    "__iter__": componentwise.iterate,
+    "__iadd__": writing.in_place("add", "+="),
+    "__isub__": writing.in_place("sub", "-="),
+    "__imul__": writing.in_place("mul", "*="),
+    "__itruediv__": writing.in_place("div", "/="),
+    "__ipow__": writing.in_place("pow", "**="),
+    "__imatmul__": writing.in_place("matmul", "@="),
+    "__array__": reading.array,
+    "__buffer__": lambda z, flags: reading.data(z),
+    "__reduce__": reading.reduce,
+    "__dlpack__": reading.dlpack,
+    "__dlpack_device__": reading.dlpack_device,
+    "__repr__": reading.text_of,
+    "_repr_html_": reading.html_of,
+}
+
+KEPT = frozenset(
+    """
+    no_grad enable_grad set_grad_enabled train manual_seed get_rng_state set_rng_state sequential
+    size numel element_size nbytes is_floating_point is_complex is_conj complex polar view_as_complex from_dlpack
+    from_blob real imag T mT H mH shape dtype device ndim grad requires_grad is_realized is_sparse lazydata training
+    """.split()
+)
+"""Public names whose meaning for complex numbers follows from others, or that have a property of their own."""
+
+KEPT_OPERATORS = frozenset(
+    """
+    __abs__ __neg__ __radd__ __rsub__ __rmul__ __rtruediv__ __rpow__ __eq__ __ne__ __len__ __bool__ __complex__
+    __format__ __hash__ __array_ufunc__ __float__ __int__ __index__
+    """.split()
+)
+"""Operators that are made of the methods with rows."""

@@ -1,0 +1,83 @@
+"""Complex elements written in place: both parts, from values that were made before either is written."""
+
+from __future__ import annotations
+
+from ..array.array import Array
+from .componentwise import cast
+from .parts import NUMBERS, is_complex, kept, tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _values(z: Any, value: Any, what: str) -> tuple[Any, Any]:
+    """The parts that are to be written."""
+    kind = z._parts[0].dtype
+    if isinstance(value, NUMBERS):
+        number = complex(value)  # type: ignore[arg-type]
+        return number.real, number.imag
+    if isinstance(value, (list, tuple)):
+        value = type(z)(value, device=z.device, dtype=z.dtype)
+    one: Any = tensor(value, z, what)
+    if is_complex(one):
+        # what is read of the memory that is about to be written is read first
+        return tuple(kept(part).cast(kind) for part in one._parts)
+    return one.cast(kind), 0.0
+
+
+def assign(z: Any, value: Any) -> Any:
+    if not is_complex(z):
+        raise TypeError(f"assign: complex numbers into a tensor of {z.dtype.name}; cast them")
+    values = _values(z, value, "assign")
+    for part, new in zip(z._parts, values, strict=True):
+        part.assign(new)
+    return z
+
+
+def setitem(z: Any, index: Any, value: Any) -> None:
+    if not is_complex(z):
+        raise TypeError(f"__setitem__: complex numbers into a tensor of {z.dtype.name}; cast them")
+    values = _values(z, value, "__setitem__")
+    for part, new in zip(z._parts, values, strict=True):
+        part[index] = new
+
+
+def replace(z: Any, other: Any) -> Any:
+    if z.dtype is not other.dtype:
+        raise TypeError(f"replace: a tensor of {other.dtype.name} for one of {z.dtype.name}")
+    for part, new in zip(z._parts, other._parts, strict=True):
+        part.replace(new)
+    return z
+
+
+def in_place(name: str, symbol: str) -> Any:
+    """An operator that writes its result to its first operand."""
+
+    def method(z: Any, x: Any) -> Any:
+        result = getattr(z, name)(x)
+        if result.shape != z.shape or result.dtype.kind != "complex":
+            raise ValueError(
+                f"{symbol}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
+                f"into {z.shape} and {z.dtype.name}"
+            )
+        from ..array.writing import in_place as write
+
+        for part, new in zip(z._parts, cast(result, z.dtype)._parts, strict=True):
+            write(part, new, symbol)
+        return z
+
+    return method
+
+
+def fill(z: Any, value: Any) -> Any:
+    out: Any = z.full_like(complex(value))
+    return out
+
+
+def fill_(z: Any, value: Any) -> Any:
+    return assign(z, value.item() if isinstance(value, Array) else value)
+
+
+def zero_(z: Any) -> Any:
+    return assign(z, 0)

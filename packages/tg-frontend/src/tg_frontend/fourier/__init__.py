@@ -1,0 +1,1 @@
+"""Fourier transforms of every length in O(n log n), and spectra over time."""

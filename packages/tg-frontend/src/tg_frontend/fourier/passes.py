@@ -1,0 +1,168 @@
+"""The discrete Fourier transform of any length, of numbers in two planes: shape (2, count, n, inner).
+
+A pass combines r numbers that are n / r apart, and writes what it gets beside one another, so that the last pass leaves
+the result in order: Stockham's method (W. T. Cochran et al., "What is the fast Fourier transform?", 1967). After passes
+whose radices multiply to l, numbers lie as (n / l, l). Each pass is one kernel. Where a factor of the length is a larger
+prime p, its pass is a product with a matrix, or by Bluestein's method (L. I. Bluestein, 1970) a convolution of a length
+that has small factors.
+
+There is only the forward transform: with the planes exchanged before and after, it is the inverse without its factor 1/n.
+"""
+
+from __future__ import annotations
+
+from tg_dtype import dtypes
+
+from .butterflies import RADICES, butterfly
+from .tables import chirp, matrix, twiddles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LARGEST_MATRIX = 61  # the largest prime whose pass is a product with a matrix: beyond, a convolution is less work
+
+
+def factors(n: int) -> list[int]:
+    """Radices of the passes of a length: small ones, then larger primes in order."""
+    out = []
+    for radix in RADICES:
+        while n % radix == 0:
+            out.append(radix)
+            n //= radix
+    prime = 17
+    while n > 1:
+        if prime * prime > n:
+            prime = n
+        while n % prime == 0:
+            out.append(prime)
+            n //= prime
+        prime += 2
+    return out
+
+
+def good_length(least: int) -> int:
+    """The smallest length of at least so many that passes of small radices make fast."""
+    best = 1 << (least - 1).bit_length()
+    for odd in (3, 5, 9, 15):
+        best = min(best, odd << max(0, (-(-least // odd) - 1).bit_length()))
+    return best
+
+
+def dft(x: Any, scale: float = 1.0) -> Any:
+    """The transform along the third axis, times ``scale``.
+
+    Args:
+      x: shape (2, count, n, inner), float32 or float64: the real plane, then the imaginary one.
+    """
+    count, n, inner = x.shape[1:]
+    radices = factors(n)
+    if not radices or 0 in x.shape:
+        return x * scale
+    l = 1
+    for place, r in enumerate(radices):
+        x = x.reshape((2, count, r, n // (r * l), l, inner))
+        last = scale if place == len(radices) - 1 else 1.0
+        x = _pass(x, last) if r in RADICES else _prime_pass(x, last)
+        l *= r
+    return x.reshape((2, count, n, inner))
+
+
+def _planes(x: Any, q: int) -> tuple[Any, Any]:
+    """Real and imaginary part of number q, shape (count, m, l, inner)."""
+    _, count, _, m, l, inner = x.shape
+    row = x.shrink([None, None, (q, q + 1), None, None, None]).reshape((2, count, m, l, inner))
+    a, b = (row.shrink([(n, n + 1), None, None, None, None]).reshape((count, m, l, inner)) for n in (0, 1))
+    return a, b
+
+
+def _times(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
+def _factors_between(x: Any, r: int, l: int) -> tuple[Any, Any]:
+    return twiddles(type(x), r, l, x.dtype, x.device)
+
+
+def _pass(x: Any, scale: float) -> Any:
+    """Shape (2, count, r, m, l, inner) to (2, count, m, r, l, inner)."""
+    r, l = x.shape[2], x.shape[4]
+    numbers = [_planes(x, q) for q in range(r)]
+    if l > 1:
+        table = [part.reshape((r, 1, 1, l, 1)) for part in _factors_between(x, r, l)]
+        for q in range(1, r):
+            a, b = (part.shrink([(q, q + 1), *[None] * 4]).reshape((1, 1, l, 1)) for part in table)
+            numbers[q] = _times(numbers[q], (a, b))
+    out = butterfly(numbers)
+    if scale != 1.0:
+        out = [(a * scale, b * scale) for a, b in out]
+    re, im = (out[0][n].stack(*[pair[n] for pair in out[1:]], dim=2) for n in (0, 1))
+    return re.stack(im).contiguous()
+
+
+def _prime_pass(x: Any, scale: float) -> Any:
+    """The same for a large prime radix."""
+    _, count, r, m, l, inner = x.shape
+    if l > 1:
+        a, b = (part.reshape((1, r, 1, l, 1)) for part in _factors_between(x, r, l))
+        re, im = (x.shrink([(n, n + 1), *[None] * 5]).reshape((count, r, m, l, inner)) for n in (0, 1))
+        re, im = _times((re, im), (a, b))
+        x = re.stack(im)
+    columns = x.reshape((2, count, r, m * l * inner))
+    if r <= _LARGEST_MATRIX:
+        out = _by_matrix(columns, scale)
+    else:
+        out = bluestein(columns, scale)
+    return out.reshape((2, count, r, m, l, inner)).permute(0, 1, 3, 2, 4, 5).contiguous()
+
+
+def _by_matrix(x: Any, scale: float) -> Any:
+    _, count, n, inner = x.shape
+    x = x.contiguous()
+    c, s = matrix(type(x), n, x.dtype, x.device)
+    re, im = (x.shrink([(k, k + 1), None, None, None]).reshape((count, n, inner)) for k in (0, 1))
+    a, b = c.matmul(re) - s.matmul(im), c.matmul(im) + s.matmul(re)
+    out = a.stack(b)
+    return out if scale == 1.0 else out * scale
+
+
+def bluestein(x: Any, scale: float = 1.0) -> Any:
+    """The transform along the third axis of any length, as a convolution with a chirp: j k = (j² + k² - (k - j)²) / 2."""
+    _, count, n, inner = x.shape
+    long = good_length(2 * n - 1)
+    w = [part.reshape((1, n, 1)) for part in chirp(type(x), n, x.dtype, x.device)]
+    re, im = (x.shrink([(k, k + 1), None, None, None]).reshape((count, n, inner)) for k in (0, 1))
+    a, b = _times((re, im), (w[0], w[1]))
+    padded = a.stack(b).pad([None, None, (0, long - n), None])
+    spectrum = dft(padded.contiguous())
+    c, d = (spectrum.shrink([(k, k + 1), None, None, None]).reshape((count, long, inner)) for k in (0, 1))
+    f = [part.reshape((1, long, 1)) for part in _filter(x, n, long)]
+    a, b = _times((c, d), (f[0], f[1]))
+    back = dft(b.stack(a).contiguous())  # planes exchanged: the inverse
+    d, c = (back.shrink([(k, k + 1), None, (0, n), None]).reshape((count, n, inner)) for k in (0, 1))
+    a, b = _times((c, d), (w[0] * scale, w[1] * scale))
+    return a.stack(b)
+
+
+_FILTERS: dict[tuple[object, ...], tuple[Any, Any]] = {}
+_MOST_FILTERS = 32
+
+
+def _filter(x: Any, n: int, long: int) -> tuple[Any, Any]:
+    """The transform of the conjugate chirp on both sides of 0, over ``long``: computed in float64, rounded once."""
+    key = (type(x), n, long, x.dtype, x.device)
+    found = _FILTERS.get(key)
+    if found is None:
+        c, s = chirp(type(x), n, dtypes.float64, "CPU")
+        rows = []
+        for part, sign in ((c, 1.0), (s, -1.0)):
+            after = part.shrink([(1, n)]).flip(0)
+            rows.append(part.pad([(0, long - 2 * n + 1)]).cat(after) * sign)
+        spectrum = dft(rows[0].stack(rows[1]).reshape((2, 1, long, 1)).contiguous(), 1.0 / long)
+        pair = [spectrum[k].reshape((long,)).cast(x.dtype).to(x.device).contiguous().detach() for k in (0, 1)]
+        pair[0].realize(pair[1])
+        while len(_FILTERS) >= _MOST_FILTERS:
+            _FILTERS.pop(next(iter(_FILTERS)))
+        found = _FILTERS[key] = (pair[0], pair[1])
+    return found
+
