@@ -172,7 +172,7 @@ def difference(found: Sequence[Array], right: Sequence[Array]) -> float:
     for ours, theirs in zip(found, right, strict=True):
         if ours.size != theirs.size:
             return float("inf")
-        apart = np.abs(ours.reshape(-1).astype(np.float64) - theirs.reshape(-1))
+        apart = np.abs(ours.reshape(-1).astype(np.promote_types(ours.dtype, np.float64)) - theirs.reshape(-1))
         scale = float(np.abs(theirs).max(initial=0.0)) or 1.0
         worst = max(worst, float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0)) / scale)
     return round(worst, 9)

@@ -16,7 +16,7 @@ import pytest
 
 MODULES = (
     "tinytg", "tinytg.nn", "tinytg.nn.functional", "tinytg.nn.optim", "tinytg.nn.lr_scheduler", "tinytg.nn.state",
-    "tinytg.linalg", "tinytg.special", "tinytg.signal.windows", "tinytg.text", "tinytg.language",
+    "tinytg.linalg", "tinytg.fft", "tinytg.special", "tinytg.signal.windows", "tinytg.text", "tinytg.language",
 )  # fmt: skip
 FILE = Path(__file__).parent / "data" / "public_api.txt"
 

@@ -21,10 +21,11 @@ def _public() -> set[str]:
     """What is to be in the reference: methods of Tensor, names of nn and its modules, of special, of tinytg."""
     methods = {name for name in dir(tinytg.Tensor) if not name.startswith("_")} - set(other_names(tinytg.Tensor))
     names = {f"tinytg.Tensor.{name}" for name in methods}
-    rooms = ("language", "linalg", "nn", "signal", "special", "text")
+    rooms = ("fft", "language", "linalg", "nn", "signal", "special", "text")
     names |= {f"tinytg.{name}" for name in tinytg.__all__ if name not in rooms}
     names |= {f"tinytg.special.{name}" for name in tinytg.special.__all__}
     names |= {f"tinytg.linalg.{name}" for name in tinytg.linalg.__all__}
+    names |= {f"tinytg.fft.{name}" for name in tinytg.fft.__all__}
     names |= {f"tinytg.signal.windows.{name}" for name in tinytg.signal.windows.__all__}
     names |= {f"tinytg.language.{name}" for name in tinytg.language.__all__}
     names |= {f"tinytg.text.{name}" for name in tinytg.text.__all__}

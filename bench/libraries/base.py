@@ -241,6 +241,14 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} has no caches here")
 
+    def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        """The discrete Fourier transform of complex numbers along axes."""
+        raise Unsupported(f"{self.name} has no Fourier transform")
+
+    def real_fourier(self, x: Tensor) -> Tensor:
+        """That of real numbers along the last axis, without the conjugates."""
+        raise Unsupported(f"{self.name} has no Fourier transform")
+
     def sort(self, x: Tensor) -> Tensor:
         """The elements in order along the last axis."""
         raise Unsupported(f"{self.name} sorts nothing here")

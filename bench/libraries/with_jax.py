@@ -184,6 +184,12 @@ class Jax(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.nn.gelu(x, approximate=True)
 
+    def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return self.np.fft.fftn(x, axes=axes)
+
+    def real_fourier(self, x: Tensor) -> Tensor:
+        return self.np.fft.rfft(x)
+
     def sort(self, x: Tensor) -> Tensor:
         return self.np.sort(x, -1)
 

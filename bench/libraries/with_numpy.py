@@ -121,6 +121,12 @@ class Numpy(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
+    def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return np.fft.fftn(x, axes=axes)
+
+    def real_fourier(self, x: Tensor) -> Tensor:
+        return np.fft.rfft(x)
+
     def sort(self, x: Tensor) -> Tensor:
         return np.sort(x, -1)
 

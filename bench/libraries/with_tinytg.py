@@ -319,6 +319,12 @@ class TinyTG(Tensors):
     def repeat(self, holds: Callable[[Tensor], Tensor], fn: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
         return self.loops.while_loop(holds, fn, start)
 
+    def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return self.loops.fft.fftn(x, dim=axes)
+
+    def real_fourier(self, x: Tensor) -> Tensor:
+        return self.loops.fft.rfft(x)
+
     def recurrence(self, factor: Tensor, term: Tensor) -> Tensor:
         def then(a: Any, b: Any) -> Any:
             return a[0] * b[0], a[1] * b[0] + b[1]

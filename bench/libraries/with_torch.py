@@ -172,6 +172,12 @@ class Torch(Library):
     def gelu(self, x: Tensor) -> Tensor:
         return self.f.gelu(x, approximate="tanh")
 
+    def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return self.torch.fft.fftn(x, dim=axes)
+
+    def real_fourier(self, x: Tensor) -> Tensor:
+        return self.torch.fft.rfft(x)
+
     def sort(self, x: Tensor) -> Tensor:
         return x.sort(-1).values
 

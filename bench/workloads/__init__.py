@@ -8,6 +8,7 @@ from . import (
     convolution,
     decode,
     dispatch,
+    fourier,
     gemm,
     language,
     models,
@@ -21,6 +22,7 @@ from . import (
 _registry = Registry()
 for _module in (
     gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, models, decode, recurrent,
+    fourier,
 ):  # fmt: skip
     _module.register(_registry)
 

@@ -1,6 +1,6 @@
 """Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
 
-from . import language, linalg, nn, signal, special, text
+from . import fft, language, linalg, nn, signal, special, text
 from .array.printing import set_printoptions
 from .autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .jit.call import JitError
@@ -26,6 +26,7 @@ __all__ = [
     "associative_scan",
     "cond",
     "detect_anomaly",
+    "fft",
     "grad",
     "hessian",
     "hvp",

@@ -30,8 +30,8 @@ BOTH = tuple(
 ANY = tuple(
     """
     complex element_size enable_grad from_blob from_dlpack get_rng_state is_complex is_conj is_floating_point
-    manual_seed nbytes no_grad numel polar sequential set_grad_enabled set_rng_state size train view_as_complex
-    __init__
+    istft manual_seed nbytes no_grad numel polar sequential set_grad_enabled set_rng_state size stft train
+    view_as_complex __init__
     """.split()
 )
 """Methods that need none."""

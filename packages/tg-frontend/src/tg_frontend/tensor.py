@@ -8,25 +8,13 @@ from __future__ import annotations
 
 from . import ops
 from .array import Array, arithmetic, bits, casts, comparison, computing, division, joining, movement, pairs
+from .complex import complex_class
 from .constructor import constructor
 from .domains import NUMBERS
+from .fourier import spectra
 from .interchange import exchange
-from .keywords import Beside, public
+from .keywords import public
 from .special import error, gamma, incomplete_gamma, modified_bessel, tapers
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, ClassVar, Self
-
-
-def _instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
-    from .complex.kind import instead
-
-    return instead(name, args, kwargs)
-
-
-Beside.find = _instead
 
 
 @public
@@ -60,7 +48,6 @@ class Tensor(Array):
     __slots__ = ()
 
     _numbers = NUMBERS
-    _complex: ClassVar[type[Any]]  # the class of complex tensors beside this one, made when it is first needed
 
     # *** creation ***
 
@@ -107,15 +94,7 @@ class Tensor(Array):
     resolve_conj = ops.complex_numbers.resolve_conj
     angle = ops.complex_numbers.angle
     sgn = ops.complex_numbers.sgn
-
-    @classmethod
-    def _complex_class(cls) -> type[Self]:
-        from .complex.kind import class_beside  # what it is made of is needed by nobody else
-
-        found = vars(cls).get("_complex")
-        if found is None:
-            found = cls._complex = class_beside(cls)
-        return found
+    _complex_class = classmethod(complex_class)
 
     # *** random numbers ***
 
@@ -396,6 +375,8 @@ class Tensor(Array):
     baddbmm = ops.products.baddbmm
     addbmm = ops.products.addbmm
     einsum = constructor(ops.einsum.einsum)
+    stft = spectra.stft
+    istft = spectra.istft
 
     # *** networks ***
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from tg_dtype import dtypes
+from tg_shape import sint
 
 from . import (
     arithmetic,
@@ -69,6 +70,26 @@ class Array(Base):
           (False, True)
         """
         return self.lazydata.base.is_realized
+
+    def element_size(self) -> int:
+        """Bytes of one element.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0], dtype="float16").element_size()
+          2
+        """
+        return self.dtype.itemsize
+
+    def nbytes(self) -> sint:
+        """Bytes of all elements.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0, 2.0, 3.0]).nbytes()
+          12
+        """
+        return self.numel() * self.dtype.itemsize
 
     # *** gradients ***
 

@@ -5,7 +5,7 @@ The rest of the core are functions of this; :class:`~tg_frontend.array.Array` bi
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
@@ -22,6 +22,7 @@ from ..host.coerce import to_dtype
 from ..memory.home import Clock, Memory, proxy
 from ..memory.realization import Moves, enlist
 from .ingest import ingest, placed, value_of
+from .rows import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,10 +109,7 @@ class Base:
     # A complex tensor is of a class of its own, a subclass of this one: it holds two tensors of floats and has no node.
     # What is not defined for it is refused there, and whatever looks for its node fails.
 
-    @classmethod
-    def _complex_class(cls) -> type[Self]:
-        """The class of complex tensors beside this class."""
-        raise TypeError(f"{cls.__name__} has no complex numbers")
+    _complex_class: ClassVar[Any]  # gives the class of complex tensors beside this one
 
     @classmethod
     def _composed(cls, real: Self, imag: Self) -> Self:
@@ -453,26 +451,6 @@ class Base:
             raise IndexError("size: a tensor of shape () has no axes")
         return self.shape if dim is None else self.shape[self._axis(dim, "size")]
 
-    def element_size(self) -> int:
-        """Bytes of one element.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> Tensor([1.0], dtype="float16").element_size()
-          2
-        """
-        return self.dtype.itemsize
-
-    def nbytes(self) -> sint:
-        """Bytes of all elements.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> Tensor([1.0, 2.0, 3.0]).nbytes()
-          12
-        """
-        return self.numel() * self.dtype.itemsize
-
     @property
     def is_sparse(self) -> bool:
         """Whether only some rows are kept, as of the gradient of a table: all others are zero.
@@ -531,19 +509,3 @@ class Base:
 
 
 B = TypeVar("B", bound=Base)
-
-
-class Rows(NamedTuple):
-    """The rows of a sparse tensor.
-
-    Attributes:
-      dense: the node of the tensor while it is sparse.
-      indices: which rows.
-      values: what is there.
-      coalesced: whether each row is named once, in order.
-    """
-
-    dense: LazyBuffer
-    indices: Base
-    values: Base
-    coalesced: bool

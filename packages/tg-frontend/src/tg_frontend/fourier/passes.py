@@ -1,12 +1,13 @@
 """The discrete Fourier transform of any length, of numbers in two planes: shape (2, count, n, inner).
 
-A pass combines r numbers that are n / r apart, and writes what it gets beside one another, so that the last pass leaves
-the result in order: Stockham's method (W. T. Cochran et al., "What is the fast Fourier transform?", 1967). After passes
-whose radices multiply to l, numbers lie as (n / l, l). Each pass is one kernel. Where a factor of the length is a larger
-prime p, its pass is a product with a matrix, or by Bluestein's method (L. I. Bluestein, 1970) a convolution of a length
-that has small factors.
+A pass combines r numbers that are n / r apart, and writes what it gets beside one another, so that the last pass
+leaves the result in order: Stockham's method (W. T. Cochran et al., "What is the fast Fourier transform?", 1967). After
+passes whose radices multiply to ``span``, numbers lie as (n / span, span). Each pass is one kernel. Where a factor of
+the length is a larger prime p, its pass is a product with a matrix, or by Bluestein's method (L. I. Bluestein, 1970) a
+convolution of a length that has small factors.
 
-There is only the forward transform: with the planes exchanged before and after, it is the inverse without its factor 1/n.
+There is only the forward transform: with the planes exchanged before and after, it is the inverse without its factor
+1/n.
 """
 
 from __future__ import annotations
@@ -59,20 +60,20 @@ def dft(x: Any, scale: float = 1.0) -> Any:
     radices = factors(n)
     if not radices or 0 in x.shape:
         return x * scale
-    l = 1
+    span = 1
     for place, r in enumerate(radices):
-        x = x.reshape((2, count, r, n // (r * l), l, inner))
+        x = x.reshape((2, count, r, n // (r * span), span, inner))
         last = scale if place == len(radices) - 1 else 1.0
         x = _pass(x, last) if r in RADICES else _prime_pass(x, last)
-        l *= r
+        span *= r
     return x.reshape((2, count, n, inner))
 
 
 def _planes(x: Any, q: int) -> tuple[Any, Any]:
-    """Real and imaginary part of number q, shape (count, m, l, inner)."""
-    _, count, _, m, l, inner = x.shape
-    row = x.shrink([None, None, (q, q + 1), None, None, None]).reshape((2, count, m, l, inner))
-    a, b = (row.shrink([(n, n + 1), None, None, None, None]).reshape((count, m, l, inner)) for n in (0, 1))
+    """Real and imaginary part of number q, shape (count, m, span, inner)."""
+    _, count, _, m, span, inner = x.shape
+    row = x.shrink([None, None, (q, q + 1), None, None, None]).reshape((2, count, m, span, inner))
+    a, b = (row.shrink([(n, n + 1), None, None, None, None]).reshape((count, m, span, inner)) for n in (0, 1))
     return a, b
 
 
@@ -80,18 +81,18 @@ def _times(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
     return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
 
 
-def _factors_between(x: Any, r: int, l: int) -> tuple[Any, Any]:
-    return twiddles(type(x), r, l, x.dtype, x.device)
+def _factors_between(x: Any, r: int, span: int) -> tuple[Any, Any]:
+    return twiddles(type(x), r, span, x.dtype, x.device)
 
 
 def _pass(x: Any, scale: float) -> Any:
-    """Shape (2, count, r, m, l, inner) to (2, count, m, r, l, inner)."""
-    r, l = x.shape[2], x.shape[4]
+    """Shape (2, count, r, m, span, inner) to (2, count, m, r, span, inner)."""
+    r, span = x.shape[2], x.shape[4]
     numbers = [_planes(x, q) for q in range(r)]
-    if l > 1:
-        table = [part.reshape((r, 1, 1, l, 1)) for part in _factors_between(x, r, l)]
+    if span > 1:
+        table = [part.reshape((r, 1, 1, span, 1)) for part in _factors_between(x, r, span)]
         for q in range(1, r):
-            a, b = (part.shrink([(q, q + 1), *[None] * 4]).reshape((1, 1, l, 1)) for part in table)
+            a, b = (part.shrink([(q, q + 1), *[None] * 4]).reshape((1, 1, span, 1)) for part in table)
             numbers[q] = _times(numbers[q], (a, b))
     out = butterfly(numbers)
     if scale != 1.0:
@@ -102,18 +103,18 @@ def _pass(x: Any, scale: float) -> Any:
 
 def _prime_pass(x: Any, scale: float) -> Any:
     """The same for a large prime radix."""
-    _, count, r, m, l, inner = x.shape
-    if l > 1:
-        a, b = (part.reshape((1, r, 1, l, 1)) for part in _factors_between(x, r, l))
-        re, im = (x.shrink([(n, n + 1), *[None] * 5]).reshape((count, r, m, l, inner)) for n in (0, 1))
+    _, count, r, m, span, inner = x.shape
+    if span > 1:
+        a, b = (part.reshape((1, r, 1, span, 1)) for part in _factors_between(x, r, span))
+        re, im = (x.shrink([(n, n + 1), *[None] * 5]).reshape((count, r, m, span, inner)) for n in (0, 1))
         re, im = _times((re, im), (a, b))
         x = re.stack(im)
-    columns = x.reshape((2, count, r, m * l * inner))
+    columns = x.reshape((2, count, r, m * span * inner))
     if r <= _LARGEST_MATRIX:
         out = _by_matrix(columns, scale)
     else:
         out = bluestein(columns, scale)
-    return out.reshape((2, count, r, m, l, inner)).permute(0, 1, 3, 2, 4, 5).contiguous()
+    return out.reshape((2, count, r, m, span, inner)).permute(0, 1, 3, 2, 4, 5).contiguous()
 
 
 def _by_matrix(x: Any, scale: float) -> Any:
@@ -127,7 +128,7 @@ def _by_matrix(x: Any, scale: float) -> Any:
 
 
 def bluestein(x: Any, scale: float = 1.0) -> Any:
-    """The transform along the third axis of any length, as a convolution with a chirp: j k = (j² + k² - (k - j)²) / 2."""
+    """The transform along the third axis as a convolution with a chirp, by j k = (j² + k² - (k - j)²) / 2."""
     _, count, n, inner = x.shape
     long = good_length(2 * n - 1)
     w = [part.reshape((1, n, 1)) for part in chirp(type(x), n, x.dtype, x.device)]

@@ -49,10 +49,10 @@ def _numbers(kind: type[Any], n: int) -> Any:
 
 
 @lru_cache(maxsize=_MOST_TABLES)
-def twiddles(kind: type[Any], r: int, l: int, dtype: DType, device: str) -> tuple[Any, Any]:
-    """The factors between two passes: root number q * k of r * l, shape (r, l)."""
-    turns = _numbers(kind, r).reshape((r, 1)) * _numbers(kind, l).reshape((1, l))
-    return _placed(roots(kind, turns, r * l), dtype, device)
+def twiddles(kind: type[Any], r: int, span: int, dtype: DType, device: str) -> tuple[Any, Any]:
+    """The factors between two passes: root number q * k of r * span, shape (r, span)."""
+    turns = _numbers(kind, r).reshape((r, 1)) * _numbers(kind, span).reshape((1, span))
+    return _placed(roots(kind, turns, r * span), dtype, device)
 
 
 @lru_cache(maxsize=_MOST_TABLES)
