@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from inspect import unwrap
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import pytest
 import tg_frontend as frontend
 from tg_dtype import dtypes
 from tg_frontend import Tensor, linalg, nn, special
+from tg_frontend.array import Array
 from tg_frontend.complex.kind import class_beside
 from tg_frontend.complex.table import KEPT, KEPT_OPERATORS, OPERATORS, RULES
 from tg_frontend.domains import NUMBERS
 
+T: Any = Tensor  # of which mypy asks nothing
 rng = np.random.default_rng(15)
 
 
@@ -56,6 +59,13 @@ def same(ours: Any, theirs: Any, rtol: float = 1e-12) -> None:
     assert ours.shape == theirs.shape
     assert ours.dtype.kind == {"c": "complex", "f": "float", "b": "bool", "i": "int"}[theirs.dtype.kind]
     np.testing.assert_allclose(ours.numpy(), theirs, rtol=rtol, atol=rtol)
+
+
+def changed(x: Any, write: Callable[[Any], None]) -> Any:
+    """A copy that was written to."""
+    out = x.copy()
+    write(out)
+    return out
 
 
 def padded(x: Any) -> Any:
@@ -201,7 +211,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "masked_select": (lambda z, m: z.masked_select(m), lambda z, m: z[m], (Z, MASK)),
     "masked_fill": (lambda z, m: z.masked_fill(m, 2j), lambda z, m: np.where(m, 2j, z), (Z, MASK)),
     "masked_scatter": (
-        lambda z, m, w: z.masked_scatter(m, w), lambda z, m, w: np.put(o := z.copy(), np.flatnonzero(m), w) or o,
+        lambda z, m, w: z.masked_scatter(m, w), lambda z, m, w: changed(z, lambda o: np.put(o, np.flatnonzero(m), w)),
         (Z, MASK, W),
     ),
     "where": (lambda m, z, w: m.where(z, w), np.where, (MASK, Z, W)),
@@ -220,7 +230,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     ),
     "put": (
         lambda z, w: z.put(Tensor([3, 1]), w[0, :2]),
-        lambda z, w: np.put(o := z.copy(), [3, 1], w[0, :2]) or o, (Z, W),
+        lambda z, w: changed(z, lambda o: np.put(o, [3, 1], w[0, :2])), (Z, W),
     ),
     "select_scatter": (
         lambda z, w: z.select_scatter(w[0], 0, 1), lambda z, w: np.stack([z[0], w[0], z[2]]), (Z, W)
@@ -229,16 +239,16 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
         lambda z, w: z.slice_scatter(w[:1], 0, 1, 2), lambda z, w: np.stack([z[0], w[0], z[2]]), (Z, W)
     ),
     "diagonal_scatter": (
-        lambda z, w: z.diagonal_scatter(w[0, :3]), lambda z, w: np.fill_diagonal(o := z.copy(), w[0, :3]) or o,
+        lambda z, w: z.diagonal_scatter(w[0, :3]), lambda z, w: changed(z, lambda o: np.fill_diagonal(o, w[0, :3])),
         (SQUARE, W),
     ),
-    "cat": (lambda z, r: Tensor.cat([z, r], 1), lambda z, r: np.concatenate([z, r], 1), (Z, R)),
+    "cat": (lambda z, r: T.cat([z, r], 1), lambda z, r: np.concatenate([z, r], 1), (Z, R)),
     "cat method": (lambda r, z: r.cat(z, dim=0), lambda r, z: np.concatenate([r, z], 0), (R, Z)),
-    "stack": (lambda z, r: Tensor.stack([r, z], dim=1), lambda z, r: np.stack([r, z], 1), (Z, R)),
-    "hstack": (lambda z, r: Tensor.hstack([z, r]), lambda z, r: np.hstack([z, r]), (Z, R)),
-    "vstack": (lambda z, r: Tensor.vstack([z, r]), lambda z, r: np.vstack([z, r]), (Z, R)),
-    "dstack": (lambda z, r: Tensor.dstack([z, r]), lambda z, r: np.dstack([z, r]), (Z, R)),
-    "column_stack": (lambda z, r: Tensor.column_stack([z, r]), lambda z, r: np.column_stack([z, r]), (Z, R)),
+    "stack": (lambda z, r: T.stack([r, z], dim=1), lambda z, r: np.stack([r, z], 1), (Z, R)),
+    "hstack": (lambda z, r: T.hstack([z, r]), lambda z, r: np.hstack([z, r]), (Z, R)),
+    "vstack": (lambda z, r: T.vstack([z, r]), lambda z, r: np.vstack([z, r]), (Z, R)),
+    "dstack": (lambda z, r: T.dstack([z, r]), lambda z, r: np.dstack([z, r]), (Z, R)),
+    "column_stack": (lambda z, r: T.column_stack([z, r]), lambda z, r: np.column_stack([z, r]), (Z, R)),
     "block_diag": (
         lambda z, w: Tensor.block_diag(z, w), lambda z, w: np.block([[z, np.zeros((3, 3))], [np.zeros((3, 3)), w]]),
         (SQUARE, OTHER),
@@ -337,9 +347,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "empty": (lambda: Tensor.empty(2, dtype="complex128").fill_(1), lambda: np.ones(2, complex), ()),
     "eye": (lambda: Tensor.eye(3, dtype=np.complex128), lambda: np.eye(3, dtype=complex), ()),
     "arange": (lambda: Tensor.arange(3, dtype="complex128"), lambda: np.arange(3, dtype=complex), ()),
-    "full": (lambda: Tensor.full((2, 2), 1j, dtype="complex128"), lambda: np.full((2, 2), 1j), ()),
+    "full": (lambda: T.full((2, 2), 1j, dtype="complex128"), lambda: np.full((2, 2), 1j), ()),
     "linspace": (
-        lambda: Tensor.linspace(0, 1 + 2j, 5, dtype="complex128"), lambda: np.linspace(0, 1 + 2j, 5), ()
+        lambda: T.linspace(0, 1 + 2j, 5, dtype="complex128"), lambda: np.linspace(0, 1 + 2j, 5), ()
     ),
 }  # fmt: skip
 
@@ -371,8 +381,8 @@ def test_every_method_has_a_rule_or_refuses() -> None:
         assert vars(kind)[name] is not getattr(Tensor, name)
         with pytest.raises(TypeError, match=rf"Tensor\.{own}: complex numbers"):
             getattr(Tensor([1j]), name)(1, 2, 3)
-    for name in (name for name in dir(frontend.tensor.Array) if name.startswith("__")):
-        if callable(getattr(frontend.tensor.Array, name)) and name in vars(frontend.tensor.Array):
+    for name in (name for name in vars(Array) if name.startswith("__")):
+        if callable(getattr(Array, name)):
             assert name in vars(kind) or name in KEPT_OPERATORS or name in OPERATORS, name
 
 
@@ -452,8 +462,9 @@ def test_views_of_memory() -> None:
 
 def test_a_result_shares_no_part_with_an_operand() -> None:
     z = Tensor([1 + 2j, 3 + 4j])
-    made = [z + 1.0, z.conj(), z.detach().clone(), z.real.cast("complex64"), Tensor.complex(z.real, z.imag), z * 1,
-            Tensor.cat([z]), z.masked_fill(Tensor([False] * 2), 0), z.cast("complex128").cast("complex64")]  # fmt: skip
+    made: list[Any] = [
+            z + 1.0, z.conj(), z.detach().clone(), z.real.cast("complex64"), Tensor.complex(z.real, z.imag), z * 1,
+            t(z).cat(), z.masked_fill(Tensor([False] * 2), 0), z.cast("complex128").cast("complex64")]  # fmt: skip
     before = [one.tolist() for one in made]
     z.assign([0, 0])
     assert [one.tolist() for one in made] == before
@@ -574,7 +585,7 @@ def test_accuracy_of_complex64(name: str) -> None:
 
 
 DIFFERENTIABLE: dict[str, Callable[[Any], Any]] = {
-    **{name: (lambda z, name=name: getattr(z, name)()) for name in
+    **{name: methodcaller(name) for name in
        "exp log log1p expm1 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh abs angle sgn "
        "square reciprocal sigmoid conj sum mean prod exp2 log2 log10".split()},
     "real": lambda z: z.real * z.imag,
@@ -626,10 +637,11 @@ def test_first_and_second_gradients(name: str) -> None:
 
 
 def test_backward() -> None:
-    z = Tensor([3 + 4j, 0j], requires_grad=True)
-    assert z.requires_grad is True and z.grad is None
+    z: Any = Tensor([3 + 4j, 0j], requires_grad=True)
+    assert z.requires_grad is True
+    assert not z.grad
     z.abs().sum().backward()
-    np.testing.assert_allclose(z.grad.numpy(), [0.6 + 0.8j, 0], rtol=1e-6)
+    np.testing.assert_allclose(z.grad.numpy(), np.array([0.6 + 0.8j, 0]), rtol=1e-6)
     z.grad = None
     w = z * (1 + 2j)
     w.backward(Tensor([1 + 1j, 2j]))  # the conjugate of the factor, times the weight
@@ -638,7 +650,7 @@ def test_backward() -> None:
         (z * z).sum().backward()
     with pytest.raises(RuntimeError, match="nothing depends on target 0"):
         Tensor([1.0], requires_grad=True).sum().gradient(Tensor([1j]))
-    only = Tensor([1 + 1j], requires_grad=True)
+    only: Any = Tensor([1 + 1j], requires_grad=True)
     only.real.sum().backward()
     assert only.grad.tolist() == [1 + 0j] and only.requires_grad_(False).requires_grad is False
     with pytest.raises(TypeError, match=r"parameter 0 is complex; give its \.real and \.imag"):

@@ -114,7 +114,7 @@ class Base:
     @classmethod
     def _composed(cls, real: Self, imag: Self) -> Self:
         """A complex tensor of these parts, of one shape, dtype and device, whose memory it takes."""
-        out = object.__new__(cls._complex_class())
+        out: Self = object.__new__(cls._complex_class())
         out._parts = real, imag
         return out
 

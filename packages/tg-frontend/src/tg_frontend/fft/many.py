@@ -13,19 +13,25 @@ Axes = Sequence[int] | None
 
 
 def _complex(
-    x: Any, axes: Sequence[int], lengths: Sequence[int | None], norm: str | None, inverse: bool, what: str,
-    forward: bool | None = None,
-) -> Any:  # fmt: skip
+    x: Any, axes: Sequence[int], lengths: Sequence[int | None], norm: str | None, inverse: bool, what: str
+) -> Any:
     for axis, n in zip(axes, lengths, strict=True):
         count = length_of(n, x._ints()[axis], what)
-        scale = factor(norm, count, (not inverse) if forward is None else forward, what)
-        x = complex_transform(x, axis, count, scale, inverse)
+        x = complex_transform(x, axis, count, factor(norm, count, not inverse, what), inverse)
     return x
 
 
 def _some(axes: list[int], what: str) -> None:
     if not axes:
         raise ValueError(f"{what}: at least one axis is transformed")
+
+
+def _all(input: Any, s: Any, dim: Any, norm: str | None, inverse: bool, what: str) -> Tensor:
+    x = operand(input, what)
+    axes, lengths = axes_and_lengths(x, s, dim, what)
+    factor(norm, 1, True, what)
+    out: Tensor = _complex(x, axes, lengths, norm, inverse, what)
+    return out if out.is_complex() else out.cast("complex128" if out.dtype.itemsize == 8 else "complex64")
 
 
 def fftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
@@ -48,11 +54,7 @@ def fftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: 
       >>> fft.fftn(Tensor([[1.0, 1.0], [1.0, 1.0]]))[0, 0].real
       Tensor(4.)
     """
-    x = operand(input, "fftn")
-    axes, lengths = axes_and_lengths(x, s, dim, "fftn")
-    factor(norm, 1, True, "fftn")
-    out: Tensor = _complex(x, axes, lengths, norm, False, "fftn")
-    return out if out.is_complex() else out.cast("complex128" if out.dtype.itemsize == 8 else "complex64")
+    return _all(input, s, dim, norm, False, "fftn")
 
 
 def fft2(
@@ -70,7 +72,7 @@ def fft2(
       >>> fft.fft2(Tensor([[1.0, 1.0], [1.0, 1.0]]))[0, 0].real
       Tensor(4.)
     """
-    return fftn(input, s, dim, norm)
+    return _all(input, s, dim, norm, False, "fft2")
 
 
 def ifftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
@@ -93,11 +95,7 @@ def ifftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm:
       >>> fft.ifftn(Tensor([[1.0, 1.0], [1.0, 1.0]]))[0, 0].real
       Tensor(1.)
     """
-    x = operand(input, "ifftn")
-    axes, lengths = axes_and_lengths(x, s, dim, "ifftn")
-    factor(norm, 1, True, "ifftn")
-    out: Tensor = _complex(x, axes, lengths, norm, True, "ifftn")
-    return out if out.is_complex() else out.cast("complex128" if out.dtype.itemsize == 8 else "complex64")
+    return _all(input, s, dim, norm, True, "ifftn")
 
 
 def ifft2(
@@ -116,7 +114,7 @@ def ifft2(
       Tensor([[1., 1.],
               [1., 1.]])
     """
-    return ifftn(input, s, dim, norm)
+    return _all(input, s, dim, norm, True, "ifft2")
 
 
 def rfftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
@@ -198,7 +196,7 @@ def rfft2(
       >>> fft.rfft2(Tensor.ones(4, 6)).shape
       (4, 4)
     """
-    return rfftn(input, s, dim, norm)
+    return _real(input, s, dim, norm, False, "rfft2")
 
 
 def irfft2(
@@ -216,7 +214,7 @@ def irfft2(
       >>> fft.irfft2(fft.rfft2(Tensor.ones(4, 6))).shape
       (4, 6)
     """
-    return irfftn(input, s, dim, norm)
+    return _to_real(input, s, dim, norm, False, "irfft2")
 
 
 def hfftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
@@ -266,7 +264,7 @@ def hfft2(
       >>> fft.hfft2(Tensor.ones(4, 4, dtype="complex64")).shape
       (4, 6)
     """
-    return hfftn(input, s, dim, norm)
+    return _to_real(input, s, dim, norm, True, "hfft2")
 
 
 def ihfft2(
@@ -284,4 +282,4 @@ def ihfft2(
       >>> fft.ihfft2(Tensor.ones(4, 6)).shape
       (4, 4)
     """
-    return ihfftn(input, s, dim, norm)
+    return _real(input, s, dim, norm, True, "ihfft2")

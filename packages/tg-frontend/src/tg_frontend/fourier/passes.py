@@ -15,7 +15,7 @@ from __future__ import annotations
 from tg_dtype import dtypes
 
 from .butterflies import RADICES, butterfly
-from .tables import chirp, matrix, twiddles
+from .tables import HOST, TABLES, chirp, matrix, twiddles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,25 +145,16 @@ def bluestein(x: Any, scale: float = 1.0) -> Any:
     return a.stack(b)
 
 
-_FILTERS: dict[tuple[object, ...], tuple[Any, Any]] = {}
-_MOST_FILTERS = 32
-
-
 def _filter(x: Any, n: int, long: int) -> tuple[Any, Any]:
     """The transform of the conjugate chirp on both sides of 0, over ``long``: computed in float64, rounded once."""
-    key = (type(x), n, long, x.dtype, x.device)
-    found = _FILTERS.get(key)
-    if found is None:
-        c, s = chirp(type(x), n, dtypes.float64, "CPU")
+
+    def make() -> tuple[Any, Any]:
+        cos, sin = chirp(type(x), n, dtypes.float64, HOST)
         rows = []
-        for part, sign in ((c, 1.0), (s, -1.0)):
+        for part, sign in ((cos, 1.0), (sin, -1.0)):
             after = part.shrink([(1, n)]).flip(0)
             rows.append(part.pad([(0, long - 2 * n + 1)]).cat(after) * sign)
         spectrum = dft(rows[0].stack(rows[1]).reshape((2, 1, long, 1)).contiguous(), 1.0 / long)
-        pair = [spectrum[k].reshape((long,)).cast(x.dtype).to(x.device).contiguous().detach() for k in (0, 1)]
-        pair[0].realize(pair[1])
-        while len(_FILTERS) >= _MOST_FILTERS:
-            _FILTERS.pop(next(iter(_FILTERS)))
-        found = _FILTERS[key] = (pair[0], pair[1])
-    return found
+        return spectrum[0].reshape((long,)), spectrum[1].reshape((long,))
 
+    return TABLES.get_or_make(("filter", type(x), n, long, x.dtype, x.device), make)

@@ -6,16 +6,17 @@ Each table is computed once for a size, a dtype and a device, and kept; the leas
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from typing import Any
 
 from tg_dtype import DType, dtypes
+from tg_runtime import capturing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
 _MOST_TABLES = 64
-_HOST = "CPU"
+HOST = "CPU"
 
 
 def roots(kind: type[Any], turns: Any, n: int) -> tuple[Any, Any]:
@@ -38,38 +39,64 @@ def roots(kind: type[Any], turns: Any, n: int) -> tuple[Any, Any]:
     return (half > n).where(-cos, cos), (fours > 2 * n).where(sin, -sin)
 
 
-def _placed(pair: tuple[Any, Any], dtype: DType, device: str) -> tuple[Any, Any]:
-    found = [part.cast(dtype).to(device).contiguous().detach() for part in pair]
-    found[0].realize(found[1])
-    return found[0], found[1]
+class _Kept(dict[tuple[object, ...], tuple[Any, Any]]):
+    """Tables by what they are of, those last that were used last."""
+
+    def get_or_make(self, key: tuple[Any, ...], make: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Both parts of a table on the device and in the dtype with which its key ends."""
+        found = self.pop(key, None)
+        if found is None:
+            *_, dtype, device = key
+            cos, sin = (part.cast(dtype).to(device).contiguous().detach() for part in make())
+            if capturing():  # what a record computes belongs to it
+                return cos, sin
+            cos.realize(sin)
+            found = cos, sin
+        self[key] = found
+        while len(self) > _MOST_TABLES:
+            self.pop(next(iter(self)), None)
+        return found
+
+
+TABLES = _Kept()
 
 
 def _numbers(kind: type[Any], n: int) -> Any:
-    return kind.arange(n, dtype=dtypes.int64, device=_HOST)
+    return kind.arange(n, dtype=dtypes.int64, device=HOST)
 
 
-@lru_cache(maxsize=_MOST_TABLES)
 def twiddles(kind: type[Any], r: int, span: int, dtype: DType, device: str) -> tuple[Any, Any]:
     """The factors between two passes: root number q * k of r * span, shape (r, span)."""
-    turns = _numbers(kind, r).reshape((r, 1)) * _numbers(kind, span).reshape((1, span))
-    return _placed(roots(kind, turns, r * span), dtype, device)
+
+    def make() -> tuple[Any, Any]:
+        return roots(kind, _numbers(kind, r).reshape((r, 1)) * _numbers(kind, span).reshape((1, span)), r * span)
+
+    return TABLES.get_or_make(("twiddles", kind, r, span, dtype, device), make)
 
 
-@lru_cache(maxsize=_MOST_TABLES)
 def matrix(kind: type[Any], n: int, dtype: DType, device: str) -> tuple[Any, Any]:
     """The matrix of the transform of n numbers, which is symmetric."""
-    turns = _numbers(kind, n).reshape((n, 1)) * _numbers(kind, n).reshape((1, n)) % n
-    return _placed(roots(kind, turns, n), dtype, device)
+
+    def make() -> tuple[Any, Any]:
+        return roots(kind, _numbers(kind, n).reshape((n, 1)) * _numbers(kind, n).reshape((1, n)) % n, n)
+
+    return TABLES.get_or_make(("matrix", kind, n, dtype, device), make)
 
 
-@lru_cache(maxsize=_MOST_TABLES)
 def chirp(kind: type[Any], n: int, dtype: DType, device: str) -> tuple[Any, Any]:
     """Root number k * k of 2 n, for k below n: what Bluestein's method multiplies with."""
-    k = _numbers(kind, n)
-    return _placed(roots(kind, k * k % (2 * n), 2 * n), dtype, device)
+
+    def make() -> tuple[Any, Any]:
+        k = _numbers(kind, n)
+        return roots(kind, k * k % (2 * n), 2 * n)
+
+    return TABLES.get_or_make(("chirp", kind, n, dtype, device), make)
 
 
-@lru_cache(maxsize=_MOST_TABLES)
 def half_turns(kind: type[Any], n: int, dtype: DType, device: str) -> tuple[Any, Any]:
     """Root number k of n, for k from 0 to n // 2."""
-    return _placed(roots(kind, _numbers(kind, n // 2 + 1), n), dtype, device)
+
+    def make() -> tuple[Any, Any]:
+        return roots(kind, _numbers(kind, n // 2 + 1), n)
+
+    return TABLES.get_or_make(("half turns", kind, n, dtype, device), make)
