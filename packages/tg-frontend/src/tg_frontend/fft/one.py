@@ -114,7 +114,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
     Example:
       >>> from tg_frontend import Tensor, fft
-      >>> fft.hfft(Tensor([2.5 + 0j, -0.5 + 0.5j, -0.5 + 0j]))
+      >>> fft.hfft(Tensor([2.5 + 0j, -0.5 - 0.5j, -0.5 + 0j])).round()
       Tensor([1., 2., 3., 4.])
     """
     x = operand(input, "hfft")

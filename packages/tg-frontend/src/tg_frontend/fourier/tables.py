@@ -1,4 +1,4 @@
-"""Roots of unity, rounded once: computed in float64 on the host, of angles that were reduced exactly.
+"""Roots of unity, right to a unit in the last place: of angles that were reduced exactly, in float64 on the host.
 
 Each table is computed once for a size, a dtype and a device, and kept; the least recently used go.
 """
