@@ -29,3 +29,12 @@ class TestAMD(FaultRack):
 
         driver.ioctl = gone  # type: ignore[method-assign]
         return lambda: driver.__dict__.pop("ioctl")
+
+
+class TestSeveralDies(TestAMD):
+    """The same, on a card whose queue takes packets of AQL."""
+
+    opener = "DEV=MOCKKFD+AMD::gfx942"
+
+    def bad_packet(self, queue: HWQueue) -> None:
+        queue.put(3 << 30 | 0xEE << 8, 0)
