@@ -47,6 +47,8 @@ def place(p: Placing) -> Placed:
         return _pair(p)
     if name in _SPECIAL:
         return _SPECIAL[name](p)
+    if name.startswith(("v_wmma_", "v_mfma_")):
+        return _matrix(p)
     if name.startswith("v_accvgpr_"):
         name = "v_mov_b32"
     if name.startswith("v_dot") and "_iu" in name:
@@ -143,6 +145,7 @@ def _source(p: Placing, handler: LanesHandler, index: int, words: _Words) -> int
         found = _register(p, "vdst")
         if found is None:
             raise Undecodable("its sources are not executed yet")
+        found = found._replace(high=found.high or bool(p.found.fields.get("src0_modifiers", 0) & SELECT_DESTINATION))
     else:
         found = _register(p, name)
         number = p.fields.pop(name)
@@ -179,10 +182,9 @@ def _modifiers(p: Placing, kind: Kind, name: str, found: Place) -> int:
     if name == "src0" and value & SELECT_DESTINATION and not (kind.is_packed or kind is Kind.MIXED):
         value &= ~SELECT_DESTINATION  # looked at with the result
     if kind.is_packed:
-        word |= value & 3 | (m.SELECT if value & SELECT else 0) | (0 if value & SELECT_HIGH else m.SELECT_OTHER)
-        value = 0
-        if f"{name}_modifiers" not in p.found.fields:
-            word = 0
+        if "VOP3P" in p.found.row.flags:
+            word |= value & 3 | (m.SELECT if value & SELECT else 0) | (0 if value & SELECT_HIGH else m.SELECT_OTHER)
+            value = 0
         if found.constant and word & m.SELECT and p.found.literal is None:
             raise Undecodable("the high half of a constant is not executed yet")
         if found.constant and kind is Kind.PACKED_F32 and not word & m.SELECT_OTHER:
@@ -197,11 +199,13 @@ def _modifiers(p: Placing, kind: Kind, name: str, found: Place) -> int:
             raise Undecodable("the high half of a constant is not executed yet")
         word |= m.SELECT
         value &= ~SELECT
-    if kind.is_float and kind is not Kind.BF16:
+    if kind.is_float and kind is not Kind.BF16 and not kind.is_packed:
         word |= value & 3
         value &= ~3
     part = p.fields.pop(f"{name}_sel", 6)
     if part != 6:
+        if found.constant:
+            raise Undecodable("a part of a constant is not executed yet")
         word |= part + 1 << m.PART
     if value & SIGN_EXTEND:
         if part == 6 and not kind.is_half:
@@ -272,6 +276,23 @@ def _pair(p: Placing) -> Placed:
     for field in ("vdstX", "vdstY", "src0X", "src0Y", "vsrc1X", "vsrc1Y", "imm"):
         fields.pop(field, None)
     return Placed("dual", operands, parts=tuple(parts))
+
+
+def _matrix(p: Placing) -> Placed:
+    """A product of a wave: D, A, B and C. Signs of floats and broadcasts of blocks stay in their fields."""
+    name, fields = p.found.name, p.fields
+    if "_iu8" in name:
+        signs = [fields.get(f"src{i}_modifiers", 0) & NEGATE for i in (0, 1)]
+        name = f"{name}.{signs[0] | signs[1] << 1}"
+        for i in (0, 1):
+            _default(p, f"src{i}_modifiers", NEGATE)
+    for i in range(3):
+        _default(p, f"src{i}_modifiers", SELECT_HIGH)
+    handler = p.handler(name)
+    operands = [_row_of(p, field) for field in ("vdst", "src0", "src1")]
+    found, number = _register(p, "src2"), fields.pop("src2")
+    operands.append(found.offset if found else p.places.scalar(number, "i" if "_i32_" in name else "f", 32))
+    return Placed(handler.name, operands)
 
 
 def _row_of(p: Placing, name: str) -> int:

@@ -1,4 +1,4 @@
-"""IEEE 754 in Python's integers and fractions: every operation is exact, then rounded once to nearest even.
+"""IEEE 754 in Python's integers and fractions: every operation is exact, then rounded once.
 
 Source: IEEE 754-2019, sections 3.4 (encodings), 4.3.1 (rounding), 6 (infinities, NaN, signed zeros).
 """
@@ -17,6 +17,7 @@ class Format:
     Attributes:
       exponent: bits of the exponent.
       fraction: bits of the fraction.
+      rounding: to nearest ``even``, or towards ``zero``, ``up`` or ``down``.
 
     Example:
       >>> hex(SINGLE.add(0x3F800000, 0x33800000)), hex(SINGLE.add(0x3F800001, 0x33800000))
@@ -25,6 +26,7 @@ class Format:
 
     exponent: int
     fraction: int
+    rounding: str = "even"
 
     @property
     def bits(self) -> int:
@@ -71,10 +73,17 @@ class Format:
         if magnitude < Fraction(2) ** power:
             power -= 1
         scale = max(power - self.fraction, least)
-        steps = _nearest_even(magnitude / Fraction(2) ** scale)
+        exact = magnitude / Fraction(2) ** scale
+        away = self.rounding == ("down" if sign else "up")
+        steps = _nearest_even(exact) if self.rounding == "even" else math.ceil(exact) if away else math.floor(exact)
         # where the fraction overflows into the exponent, the pattern is right as it is
         pattern = steps + (scale - least << self.fraction)
-        return sign | min(pattern, self.infinity)
+        most = self.infinity if self.rounding == "even" or away else self.infinity - 1
+        return sign | min(pattern, most)
+
+    def _zero(self, x: int, y: int) -> int:
+        """The zero that a sum of two numbers with these signs is."""
+        return (x | y if self.rounding == "down" else x & y) & self.sign
 
     def add(self, x: int, y: int) -> int:
         """``x + y``."""
@@ -83,7 +92,7 @@ class Format:
         if self.is_infinite(x) or self.is_infinite(y):
             both = self.is_infinite(x) and self.is_infinite(y)
             return self.nan if both and x != y else x if self.is_infinite(x) else y
-        return self.round(self.value(x) + self.value(y), x & y & self.sign)
+        return self.round(self.value(x) + self.value(y), self._zero(x, y))
 
     def sub(self, x: int, y: int) -> int:
         """``x - y``."""
@@ -105,8 +114,7 @@ class Format:
             return self.add(self.mul(x, y) if self.is_nan(x) or self.is_nan(y) or self.is_infinite(x) or
                             self.is_infinite(y) else 0, z)  # fmt: skip
         sign = (x ^ y) & self.sign
-        zero = sign & z if (self.value(x) * self.value(y) or self.value(z)) == 0 else 0
-        return self.round(self.value(x) * self.value(y) + self.value(z), zero)
+        return self.round(self.value(x) * self.value(y) + self.value(z), self._zero(sign, z))
 
     def div(self, x: int, y: int) -> int:
         """``x / y``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from .. import state
@@ -42,12 +42,15 @@ class Bench:
         self.engine, self.scalars, self.masks = engine, scalars, masks
         self._record = ctypes.create_string_buffer(3 * state.RECORD_BYTES)
 
-    def step(self, wave: Wave, handler: str, operands: tuple[int, ...], immediate: int = 0) -> Status:
-        """Executes one instruction."""
+    def step(
+        self, wave: Wave, handler: str, operands: tuple[int, ...], immediate: int = 0, parts: Sequence[int] = ()
+    ) -> Status:
+        """Executes one instruction; parts are the addresses of further handlers."""
         words = (*operands, *[0] * (state.MOST_OPERANDS - len(operands)))
         address = self.engine.addresses[handler]
         constant, shape = immediate % (1 << 64), f"<Qi{state.MOST_OPERANDS}iQ"
         struct.pack_into(shape, self._record, 0, address, state.RECORD_BYTES, *words, constant)
+        struct.pack_into(f"<{len(parts)}Q", self._record, state.PARTS, *parts)
         wave.put(state.RESUME, ctypes.addressof(self._record), 2)
         return Status(self.engine.run(wave.address, 1))
 

@@ -46,7 +46,8 @@ class Alu(VectorHandler):
         for position, kind in enumerate(kinds):
             found |= int(kind) << 4 + 4 * position
         double = self.result_kinds[0] in (Kind.F16, Kind.F64, Kind.PACKED_F16) or Kind.F64 in self.source_kinds
-        rounding = 0 if not self.floats or self.fixed else 2 if double else 1
+        twice = Kind.MIXED in self.source_kinds and double
+        rounding = 0 if not self.floats or self.fixed else 3 if twice else 2 if double else 1
         return found | rounding << 20 | self.keeps << 22 | self.floats << 23
 
     def emit(self, e: Emitter) -> None:

@@ -251,7 +251,7 @@ def _fields(to: Lanes) -> None:
     to.op("v_pack_b32_f16", _pack, [B32], [Kind.F16, Kind.F16], floats=False)
     to.op("v_cvt_pk_u16_u32", _narrow("umin", "umax", 0xFFFF, 0), [B32], [B32, B32])
     to.op("v_cvt_pk_i16_i32", _narrow("smin", "smax", 0x7FFF, -0x8000), [B32], [B32, B32])
-    to.op("v_sat_pk_u8_i16", _narrow_bytes, [B16], [Kind.PACKED])
+    to.op("v_sat_pk_u8_i16", _narrow_bytes, [B16], [B32])
     to.op("v_cvt_i32_i16", lambda e, x: e.convert("sext", x, I32), [B32], [B16])
     to.op("v_cvt_u32_u16", lambda e, x: e.convert("zext", x, I32), [B32], [B16])
     to.op("v_prng_b32", _generate, [B32], [B32])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ....engine import F16, F32, F64, I1, I16, I32, I64, Emitter, InstructionSet, Type, Value
+from ....engine import F16, F32, F64, I1, I16, I32, I64, Emitter, FaultKind, InstructionSet, Type, Value
 from ....engine.emitter import STRIP
 from ....engine.handlers import active_bits
 from ....engine.state import EXEC, NEXT, OPERANDS, RECORD_BYTES
@@ -66,6 +66,12 @@ def _modified(e: Emitter, rows: int) -> None:
     real_mode, executing = mode(e), e.exec()
     floats = e.compare("ne", bits(23, 1), 0)
     obeyed = e.select(floats, real_mode, FLOATS)
+    # what rounds in two formats is not known where their modes differ
+    apart = e.compare("eq", rounding, 3) & e.compare("ne", (obeyed ^ obeyed >> 2) & 3, 0)
+    e.do(f"br i1 {apart.text}, label %unknown, label %known")
+    e.label("unknown")
+    e.fault(FaultKind.UNDECODABLE)
+    e.label("known")
     temporary = [layout.vector(rows + 2 * i) for i in range(5)]  # three sources, what is permuted, the result
     e.do("br label %start")
     e.label("start")
@@ -107,7 +113,7 @@ def _modified(e: Emitter, rows: int) -> None:
     e.store(e.select(of_row, e.value(I32, temporary[4]), target), e.at("%copy", OPERANDS), 4)
     # the plain instruction finds the usual modes, and the lanes that it may write
     e.store((real_mode & ~0xFF) | FLOATS, e.at("%w", layout.scalar("mode")), 4)
-    shift = e.select(e.compare("eq", rounding, 2), e.value(I32, 2), 0)
+    shift = e.select(e.compare("uge", rounding, 2), e.value(I32, 2), 0)
     asked = e.select(e.compare("eq", rounding, 0), e.value(I32, 0), e.binary("lshr", obeyed, shift) & 3)
     host = e.binary("lshr", e.value(I32, _ROUNDINGS), asked << 1) & 3
     turned = e.compare("ne", asked, 0)

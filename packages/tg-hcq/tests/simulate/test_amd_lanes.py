@@ -1,0 +1,202 @@
+"""Instructions of lanes of the software GPU of AMD against their specification: drawn, decoded, executed, compared.
+
+Each row of each table with a specification is drawn with random operands, modifiers, masks and modes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tg_hcq.simulate.amd.architecture import architecture
+from tg_hcq.simulate.amd.isa import Row, table
+from tg_hcq.simulate.amd.registers import SCALARS, vectors
+from tg_hcq.simulate.amd.semantics.vector import modified
+from tg_hcq.simulate.amd.semantics.vector.alu import Alu
+from tg_hcq.simulate.amd.testing.lanes import LanesBench, Refused
+from tg_hcq.simulate.engine import Emitter, InstructionSet, Undecodable, Value, Wave
+
+ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
+PLAIN = {"gfx1100": 2400, "gfx1201": 1700, "gfx1030": 1500, "gfx942": 1700, "gfx950": 1700}
+"""At least so many trials come to a comparison."""
+
+
+def trials(bench: LanesBench, rows: list[Row], rounds: int, seed: str) -> tuple[int, Counter[str]]:
+    """Draws and checks; how many were compared, and why others were not."""
+    compared, refused = 0, Counter[str]()
+    for row in rows:
+        rng = random.Random(f"{seed} {row.record}")
+        for number in range(rounds):
+            try:
+                trial = bench.execute(bench.draw(row, rng, plain=number == 0), rng)
+            except (Refused, Undecodable) as error:
+                refused[f"{row.name}: {error}"] += 1
+                continue
+            bench.check(trial, rng)
+            compared += 1
+    return compared, refused
+
+
+@pytest.mark.parametrize(("arch", "lanes"), ARCHS)
+def test_every_row_agrees_with_its_specification(arch: str, lanes: int) -> None:
+    bench = LanesBench(architecture(arch, lanes))
+    compared, _ = trials(bench, list(bench.rows()), 2, "rows")
+    assert compared >= PLAIN[arch]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "lanes"), [*ARCHS, ("gfx1030", 64), ("gfx1100", 64), ("gfx1201", 64)])
+def test_every_row_agrees_with_its_specification_at_length(arch: str, lanes: int) -> None:
+    bench = LanesBench(architecture(arch, lanes))
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    trials(bench, list(bench.rows()), 24, str(seed))
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_pairs_read_before_either_writes(arch: str) -> None:
+    bench = LanesBench(architecture(arch, 32))
+    rows = random.Random(arch).sample(list(bench.pairs()), 60)
+    compared, _ = trials(bench, rows, 3, "pairs")
+    assert compared > 100
+
+
+def test_plain_forms_are_all_executed() -> None:
+    """Whatever has a specification has a handler."""
+    for arch, lanes in ARCHS:
+        bench = LanesBench(architecture(arch, lanes))
+        names = {row.name for row in bench.rows()}
+        missing = {n for n in names if not any(h.partition(".")[0] == n for h in bench.instructions.handlers)}
+        assert all(name.startswith("v_accvgpr_") for name in missing), (arch, missing)
+
+
+# planted mistakes
+
+
+def _mutants() -> Mapping[str, Callable[..., Value | tuple[Value, Value]]]:
+    def add(e: Emitter, x: Value, y: Value) -> Value:
+        return e.select(e.compare("oeq", x, y), x, x + y)
+
+    def high(e: Emitter, n: Value, x: Value) -> Value:
+        return e.binary("ashr", x, e.intrinsic("umin", n, 31))
+
+    def less(e: Emitter, x: Value, y: Value) -> Value:
+        return e.compare("ult", x, y)
+
+    def maximum(e: Emitter, x: Value, y: Value) -> Value:
+        return e.select(e.compare("ogt", x, y), x, y)
+
+    def carry(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
+        return x + y, e.compare("ugt", x + y, x)
+
+    def field(e: Emitter, x: Value, offset: Value, width: Value) -> Value:
+        return x >> (offset & 31) & ((e.value(x.type, 1) << (width & 15)) - 1)
+
+    return {"v_add_f32": add, "v_ashrrev_i32": high, "v_cmp_lt_f32": less, "v_max_f32": maximum, "v_add_co_u32": carry,
+            "v_bfe_u32": field}  # fmt: skip
+
+
+def test_planted_semantics_are_found() -> None:
+    """Each of these is right for most operands."""
+    arch = architecture("gfx1100", 32)
+    real = LanesBench(arch)
+    wrong = InstructionSet("mutants", dict(SCALARS), vectors(arch))
+    modified.add(wrong, arch)
+    for name, semantics in _mutants().items():
+        handler = real.instructions.handlers[name]
+        assert isinstance(handler, Alu)
+        wrong.add(Alu(name, semantics, handler.result_kinds, handler.source_kinds, floats=handler.floats,
+                      keeps=handler.keeps))  # fmt: skip
+    bench = LanesBench(arch, wrong)
+    for name in _mutants():
+        rows = [row for row in bench.rows() if row.name == name]
+        with pytest.raises(AssertionError, match=name):
+            trials(bench, rows, 40, "mutants")
+
+
+@pytest.mark.parametrize("of", ["_ROUNDINGS", "SINGLES_IN", "OTHERS_OUT", "NAN_CLAMPS"])
+def test_planted_modes_are_found(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The routine of modifiers with another rounding, or a bit of MODE that is not looked at."""
+    monkeypatch.setattr(modified, of, 0 if of == "_ROUNDINGS" else 1 << 30)
+    arch = architecture("gfx1100", 32)
+    real = LanesBench(arch)
+    wrong = InstructionSet("modes", dict(SCALARS), vectors(arch))
+    modified.add(wrong, arch)
+    names = "v_add_f32", "v_mul_f32", "v_add_f16", "v_mul_f16"
+    for name in names:
+        wrong.add(real.instructions.handlers[name])
+    bench = LanesBench(arch, wrong)
+    with pytest.raises(AssertionError, match=r"v_(add|mul)_f"):
+        trials(bench, [row for row in bench.rows() if row.name in names], 60, "modes")
+
+
+# every number of 16 bits
+
+
+UNARY = ("rcp", "rsq", "sqrt", "exp", "log", "sin", "cos", "floor", "ceil", "trunc", "rndne", "fract", "frexp_mant")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*(f"v_{name}_f16" for name in UNARY), "v_frexp_exp_i16_f16", "v_cvt_f32_f16",
+                                  "v_cvt_i16_f16", "v_cvt_u16_f16", "v_cvt_f16_i16", "v_cvt_f16_u16"])  # fmt: skip
+def test_every_half(name: str) -> None:
+    exhaust(name, range(0, 1 << 16, 32))
+
+
+@pytest.mark.parametrize("name", [f"v_{name}_f16" for name in UNARY])
+def test_some_halves(name: str) -> None:
+    rng = random.Random(name)
+    exhaust(name, sorted({0, 0x03E0, 0x7BE0, 0x7C00, 0xFC00, *(rng.randrange(0, 1 << 16, 32) for _ in range(6))}))
+
+
+def exhaust(name: str, starts: range | list[int]) -> None:
+    """Numbers of a source from each start on, one in each lane."""
+    bench = LanesBench(architecture("gfx1100", 32))
+    row = next(r for r in table("gfx1100") if r.name == name and r.encoding == "VOP1")
+    rng = random.Random(1)
+    while True:
+        found = bench.draw(row, rng, plain=True)
+        if found.fields["src0"] & 0x180 == 0x100 and found.fields["vdst"] != found.fields["src0"] & 0x7F:
+            break
+    register = found.fields["src0"] & 0x7F
+    for start in starts:
+        trial = bench.execute(found, rng, mode=0x3F0, rows={register: [start + i for i in range(32)]}, mask=0xFFFFFFFF)
+        bench.check(trial, rng, lanes=32)
+
+
+# lanes by number
+
+
+def test_lanes_by_number() -> None:
+    """Reads of the first active lane and of one by number, writes of one, against Python."""
+    for arch_name, lanes in (("gfx1100", 32), ("gfx942", 64)):
+        arch = architecture(arch_name, lanes)
+        bench = LanesBench(arch)
+        rng = random.Random(arch_name)
+        for _ in range(40):
+            for name in ("v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32"):
+                _cross(bench, name, rng)
+
+
+def _cross(bench: LanesBench, name: str, rng: random.Random) -> None:
+    wave = Wave(bench.layout, rng=rng)
+    values = [rng.getrandbits(32) for _ in range(bench.lanes)]
+    wave.set_row(3, values)
+    wave.exec = rng.choice([0, 1 << rng.randrange(bench.lanes), rng.getrandbits(bench.lanes)])
+    wave.set_scalar("s", rng.getrandbits(32), 5)
+    wave.set_scalar("s", rng.getrandbits(32), 6)
+    lane, scalar, row = wave.scalar("s", 5) % bench.lanes, bench.layout.scalar, bench.layout.vector(3)
+    operands = {
+        "v_readfirstlane_b32": (scalar("s", 7), row), "v_readlane_b32": (scalar("s", 7), row, scalar("s", 5)),
+        "v_writelane_b32": (row, scalar("s", 6), scalar("s", 5)),
+    }[name]  # fmt: skip
+    bench.step(wave, name, operands)
+    first = (wave.exec & -wave.exec).bit_length() - 1 if wave.exec else 0
+    if name == "v_writelane_b32":
+        values[lane] = wave.scalar("s", 6)
+    else:
+        assert wave.scalar("s", 7) == values[first if "first" in name else lane]
+    assert list(wave.row(3)) == values
