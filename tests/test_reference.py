@@ -12,6 +12,7 @@ import tinytg
 from tg_frontend.keywords import other_names
 from tinytg import nn
 
+MODULES = ("array_api", "fft", "language", "linalg", "nn", "signal", "special", "text")
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 _ENTRY = re.compile(r"^::: (tinytg\S*)\n(?:(?!:::|```)[^\n]*\n)*```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
@@ -21,8 +22,7 @@ def _public() -> set[str]:
     """What is to be in the reference: methods of Tensor, names of nn and its modules, of special, of tinytg."""
     methods = {name for name in dir(tinytg.Tensor) if not name.startswith("_")} - set(other_names(tinytg.Tensor))
     names = {f"tinytg.Tensor.{name}" for name in methods}
-    rooms = ("fft", "language", "linalg", "nn", "signal", "special", "text")
-    names |= {f"tinytg.{name}" for name in tinytg.__all__ if name not in rooms}
+    names |= {f"tinytg.{name}" for name in tinytg.__all__ if name not in MODULES}
     names |= {f"tinytg.special.{name}" for name in tinytg.special.__all__}
     names |= {f"tinytg.linalg.{name}" for name in tinytg.linalg.__all__}
     names |= {f"tinytg.fft.{name}" for name in tinytg.fft.__all__}

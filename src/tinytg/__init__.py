@@ -34,11 +34,12 @@ from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
 
-from . import fft, language, linalg, nn, signal, special, text
+from . import array_api, fft, language, linalg, nn, signal, special, text
 
 __all__ = [
-    "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "associative_scan", "cond",
-    "detect_anomaly", "dtypes", "fft", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "language",
+    "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "array_api", "associative_scan",
+    "cond", "detect_anomaly", "dtypes", "fft", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp",
+    "language",
     "linalg", "nn", "scan", "set_detect_anomaly", "set_printoptions", "signal", "special", "text", "value_and_grad",
     "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 
 TYPE_CHECKING = False  # importing typing would cost more than this whole package
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Literal, NoReturn, TypeAlias
 
     Kind: TypeAlias = Literal["void", "bool", "int", "uint", "float", "complex"]
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 _interned: dict[tuple[object, ...], DType] = {}
 # of pointers there are as many as sizes of buffers: those that nobody uses go
 _pointers: WeakValueDictionary[tuple[object, ...], PtrDType] = WeakValueDictionary()
+
+LIMITS: dict[str, Callable[[DType], int | float | bool]] = {}
+"""``min`` and ``max`` of a type: filled by :mod:`tg_dtype.limits`, which knows the layouts of floats."""
 
 POINTER_BYTES = 8  # every target of the project addresses memory with 64 bits
 
@@ -75,6 +79,28 @@ class DType:
     def base(self) -> DType:
         """The type pointed at; the type itself where it is no pointer."""
         return self
+
+    @property
+    def min(self) -> int | float | bool:
+        """The least value: see ``dtypes.min``.
+
+        Example:
+          >>> from tg_dtype import dtypes
+          >>> dtypes.int8.min, dtypes.float32.min
+          (-128, -inf)
+        """
+        return LIMITS["min"](self)
+
+    @property
+    def max(self) -> int | float | bool:
+        """The greatest value: see ``dtypes.max``.
+
+        Example:
+          >>> from tg_dtype import dtypes
+          >>> dtypes.uint8.max
+          255
+        """
+        return LIMITS["max"](self)
 
     @property
     def element(self) -> DType:

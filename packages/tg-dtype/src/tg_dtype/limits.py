@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .dtype import DType
+from .dtype import LIMITS, DType
 from .floats import FloatFormat
 
 ConstType = int | float | bool
@@ -101,3 +101,6 @@ def maximum(dtype: DType) -> ConstType:
     if dtype.kind == "float":
         return -minimum(dtype)
     raise TypeError(f"max: {dtype.name} has no values to order")
+
+
+LIMITS.update(min=minimum, max=maximum)

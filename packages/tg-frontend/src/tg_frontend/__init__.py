@@ -1,6 +1,6 @@
 """Tensor, automatic differentiation, neural networks, optimisers, state files and TinyJit."""
 
-from . import fft, language, linalg, nn, signal, special, text
+from . import array_api, fft, language, linalg, nn, signal, special, text
 from .array.printing import set_printoptions
 from .autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .jit.call import JitError
@@ -23,6 +23,7 @@ __all__ = [
     "JitError",
     "Tensor",
     "TinyJit",
+    "array_api",
     "associative_scan",
     "cond",
     "detect_anomaly",

@@ -154,6 +154,10 @@ def other_names(kind: type) -> dict[str, str]:
     return {name: known for name, known in own.items() if known != name and known in own}
 
 
+class ArgumentError(ValueError, RuntimeError):
+    """A value that a method cannot take: a ``ValueError``, as numpy raises, and a ``RuntimeError``, as PyTorch does."""
+
+
 class _Signature:
     """The names that a function takes, and how it is called in messages."""
 
@@ -267,8 +271,10 @@ def _explains(error: Exception) -> bool:
 
 def _instead(
     signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
-) -> TypeError | None:
+) -> Exception | None:
     """Names the method in an error from inside; an error about a wrong type that did not say so is another one.
+
+    A ``ValueError`` becomes an :class:`ArgumentError`.
 
     ``said``, an attribute of the error, is its text without such names: of methods that call one another, the one that
     the user called is to be named.
@@ -288,12 +294,17 @@ def _instead(
         instead = TypeError(f"{label}: {wrong}")
         instead.said = wrong  # type: ignore[attr-defined]
         return instead
-    if type(error) not in _EXPLAINED or len(error.args) != 1 or not isinstance(error.args[0], str):
+    if type(error) not in (*_EXPLAINED, ArgumentError) or len(error.args) != 1 or not isinstance(error.args[0], str):
         return None
     if said is None:
         said = error.said = error.args[0]  # type: ignore[attr-defined]
-    error.args = (_named(said, signature.function.__name__, label),)
-    return None
+    named = _named(said, signature.function.__name__, label)
+    if type(error) is not ValueError:
+        error.args = (named,)
+        return None
+    both = ArgumentError(named)
+    both.said = said  # type: ignore[attr-defined]
+    return both.with_traceback(error.__traceback__)
 
 
 def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any") -> Any:
@@ -322,6 +333,8 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
                     instead = _instead(signature, args, kwargs, error)
                     if instead is None:
                         raise
+                    if isinstance(instead, ArgumentError):
+                        raise instead from error.__cause__
                     raise instead from error
                 positional, named = signature.translated(args, kwargs)
                 complaint = signature.complaint(signature.label(args), named)

@@ -7,13 +7,27 @@ To add an operation, write a function of an :class:`~tg_frontend.array.Array` in
 from __future__ import annotations
 
 from . import ops
-from .array import Array, arithmetic, bits, casts, comparison, computing, division, joining, movement, pairs
+from .array import (
+    Array,
+    arithmetic,
+    bits,
+    casts,
+    comparison,
+    computing,
+    division,
+    joining,
+    movement,
+    pairs,
+    power,
+    selection,
+)
 from .complex import complex_class
 from .constructor import constructor
 from .domains import NUMBERS
 from .fourier import spectra
-from .interchange import exchange
+from .interchange import exchange, namespace
 from .keywords import public
+from .ops.in_place import in_place, view_in_place
 from .special import error, gamma, incomplete_gamma, modified_bessel, tapers
 
 
@@ -68,6 +82,7 @@ class Tensor(Array):
     tril_indices = constructor(ops.creation.tril_indices)
     triu_indices = constructor(ops.creation.triu_indices)
     new_empty = ops.new.new_empty
+    new_tensor = ops.new.new_tensor
     new_zeros = ops.new.new_zeros
     new_ones = ops.new.new_ones
     new_full = ops.new.new_full
@@ -137,6 +152,21 @@ class Tensor(Array):
     values = ops.row_sparse.values
     is_coalesced = ops.row_sparse.is_coalesced
     to_dense = ops.row_sparse.to_dense
+
+    # *** what a tensor is ***
+
+    dim = ops.describing.dim
+    nelement = ops.describing.nelement
+    stride = ops.describing.stride
+    storage_offset = ops.describing.storage_offset
+    is_contiguous = ops.describing.is_contiguous
+    is_same_size = ops.describing.is_same_size
+    is_signed = ops.describing.is_signed
+    is_nonzero = ops.describing.is_nonzero
+    get_device = ops.describing.get_device
+    cpu = ops.describing.cpu
+    cuda = ops.describing.cuda
+    to_device = ops.describing.to_device
 
     # *** movement ***
 
@@ -449,16 +479,164 @@ class Tensor(Array):
     pdist = ops.similarity.pdist
     dist = ops.similarity.dist
 
+    # *** in place, by PyTorch's names ***
+
+    abs_ = in_place(arithmetic.abs)
+    absolute_ = in_place(arithmetic.abs)
+    acos_ = in_place(ops.elementary.acos)
+    acosh_ = in_place(ops.elementary.acosh)
+    add_ = in_place(arithmetic.add)
+    addbmm_ = in_place(ops.products.addbmm)
+    addcdiv_ = in_place(ops.products.addcdiv)
+    addcmul_ = in_place(ops.products.addcmul)
+    addmm_ = in_place(ops.products.addmm)
+    addmv_ = in_place(ops.products.addmv)
+    addr_ = in_place(ops.products.addr)
+    arccos_ = in_place(ops.elementary.acos)
+    arccosh_ = in_place(ops.elementary.acosh)
+    asin_ = in_place(ops.elementary.asin)
+    arcsin_ = in_place(ops.elementary.asin)
+    asinh_ = in_place(ops.elementary.asinh)
+    arcsinh_ = in_place(ops.elementary.asinh)
+    atan2_ = in_place(ops.elementary.atan2)
+    arctan2_ = in_place(ops.elementary.atan2)
+    atan_ = in_place(ops.elementary.atan)
+    arctan_ = in_place(ops.elementary.atan)
+    atanh_ = in_place(ops.elementary.atanh)
+    arctanh_ = in_place(ops.elementary.atanh)
+    baddbmm_ = in_place(ops.products.baddbmm)
+    bitwise_and_ = in_place(bits.bitwise_and)
+    bitwise_left_shift_ = in_place(bits.lshift)
+    bitwise_not_ = in_place(bits.bitwise_not)
+    bitwise_or_ = in_place(bits.bitwise_or)
+    bitwise_right_shift_ = in_place(bits.rshift)
+    bitwise_xor_ = in_place(bits.bitwise_xor)
+    ceil_ = in_place(ops.rounding.ceil)
+    clamp_ = in_place(ops.elementwise.clamp)
+    clamp_max_ = in_place(ops.elementwise.clamp_max)
+    clamp_min_ = in_place(ops.elementwise.clamp_min)
+    clip_ = in_place(ops.elementwise.clip)
+    copysign_ = in_place(ops.elementwise.copysign)
+    cos_ = in_place(ops.elementary.cos)
+    cosh_ = in_place(ops.elementary.cosh)
+    cumprod_ = in_place(ops.scan.cumprod)
+    cumsum_ = in_place(ops.scan.cumsum)
+    deg2rad_ = in_place(ops.special.deg2rad)
+    digamma_ = in_place(gamma.digamma)
+    div_ = in_place(division.div)
+    divide_ = in_place(division.div)
+    eq_ = in_place(comparison.eq)
+    erf_ = in_place(ops.special.erf)
+    erfc_ = in_place(ops.special.erfc)
+    erfinv_ = in_place(error.erfinv)
+    exp2_ = in_place(ops.elementary.exp2)
+    exp_ = in_place(ops.elementary.exp)
+    expm1_ = in_place(ops.elementary.expm1)
+    trunc_ = in_place(division.trunc)
+    fix_ = in_place(division.trunc)
+    float_power_ = in_place(ops.numbers.float_power)
+    floor_ = in_place(division.floor)
+    floor_divide_ = in_place(division.floor_divide)
+    fmod_ = in_place(division.fmod)
+    frac_ = in_place(ops.numbers.frac)
+    ge_ = in_place(comparison.ge)
+    gt_ = in_place(comparison.gt)
+    greater_ = in_place(comparison.gt)
+    greater_equal_ = in_place(comparison.ge)
+    heaviside_ = in_place(ops.numbers.heaviside)
+    hypot_ = in_place(ops.special.hypot)
+    i0_ = in_place(modified_bessel.i0)
+    igamma_ = in_place(incomplete_gamma.igamma)
+    igammac_ = in_place(incomplete_gamma.igammac)
+    index_add_ = in_place(ops.index_update.index_add)
+    index_copy_ = in_place(ops.index_update.index_copy)
+    index_fill_ = in_place(ops.index_update.index_fill)
+    index_put_ = in_place(ops.index_update.index_put)
+    index_reduce_ = in_place(ops.index_update.index_reduce)
+    ldexp_ = in_place(ops.numbers.ldexp)
+    le_ = in_place(comparison.le)
+    lerp_ = in_place(ops.elementwise.lerp)
+    lt_ = in_place(comparison.lt)
+    less_ = in_place(comparison.lt)
+    less_equal_ = in_place(comparison.le)
+    lgamma_ = in_place(gamma.lgamma)
+    log10_ = in_place(ops.elementary.log10)
+    log1p_ = in_place(ops.elementary.log1p)
+    log2_ = in_place(ops.elementary.log2)
+    log_ = in_place(ops.elementary.log)
+    logical_and_ = in_place(bits.logical_and)
+    logical_not_ = in_place(bits.logical_not)
+    logical_or_ = in_place(bits.logical_or)
+    logical_xor_ = in_place(bits.logical_xor)
+    logit_ = in_place(ops.special.logit)
+    masked_fill_ = in_place(selection.masked_fill)
+    masked_scatter_ = in_place(ops.slice_update.masked_scatter)
+    mul_ = in_place(arithmetic.mul)
+    multiply_ = in_place(arithmetic.mul)
+    mvlgamma_ = in_place(gamma.mvlgamma)
+    nan_to_num_ = in_place(ops.numbers.nan_to_num)
+    ne_ = in_place(comparison.ne)
+    neg_ = in_place(arithmetic.neg)
+    negative_ = in_place(arithmetic.neg)
+    nextafter_ = in_place(ops.numbers.nextafter)
+    not_equal_ = in_place(comparison.ne)
+    polygamma_ = in_place(gamma.polygamma)
+    pow_ = in_place(power.pow)
+    put_ = in_place(ops.slice_update.put)
+    rad2deg_ = in_place(ops.special.rad2deg)
+    reciprocal_ = in_place(arithmetic.reciprocal)
+    relu_ = in_place(ops.activation.relu)
+    remainder_ = in_place(division.remainder)
+    renorm_ = in_place(ops.similarity.renorm)
+    round_ = in_place(ops.rounding.round)
+    rsqrt_ = in_place(ops.elementary.rsqrt)
+    scatter_ = in_place(ops.gather_scatter.scatter)
+    scatter_add_ = in_place(ops.gather_scatter.scatter_add)
+    scatter_reduce_ = in_place(ops.gather_scatter.scatter_reduce)
+    sigmoid_ = in_place(ops.activation.sigmoid)
+    sign_ = in_place(ops.elementary.sign)
+    sin_ = in_place(ops.elementary.sin)
+    sinc_ = in_place(ops.special.sinc)
+    sinh_ = in_place(ops.elementary.sinh)
+    sqrt_ = in_place(ops.elementary.sqrt)
+    square_ = in_place(ops.elementary.square)
+    sub_ = in_place(arithmetic.sub)
+    subtract_ = in_place(arithmetic.sub)
+    tan_ = in_place(ops.elementary.tan)
+    tanh_ = in_place(ops.elementary.tanh)
+    tril_ = in_place(ops.diagonal.tril)
+    triu_ = in_place(ops.diagonal.triu)
+    true_divide_ = in_place(division.div)
+    xlogy_ = in_place(ops.special.xlogy)
+    elu_ = in_place(ops.activation.elu)
+    selu_ = in_place(ops.activation.selu)
+    celu_ = in_place(ops.activation.celu)
+    leaky_relu_ = in_place(ops.activation.leaky_relu)
+    hardtanh_ = in_place(ops.activation.hardtanh)
+    threshold_ = in_place(ops.activation.threshold)
+    dropout_ = in_place(ops.sampling.dropout)
+    squeeze_ = view_in_place(movement.squeeze)
+    unsqueeze_ = view_in_place(movement.unsqueeze)
+    transpose_ = view_in_place(movement.transpose)
+    swapaxes_ = view_in_place(movement.transpose)
+    swapdims_ = view_in_place(movement.transpose)
+    t_ = view_in_place(ops.axes.t)
+    copy_ = ops.filling.copy_
+    detach_ = ops.filling.detach_
+    fill_diagonal_ = ops.filling.fill_diagonal_
+
     # *** other libraries ***
 
     from_blob = constructor(exchange.from_blob)
     from_dlpack = constructor(exchange.from_dlpack)
     __dlpack__ = exchange.__dlpack__
     __dlpack_device__ = exchange.__dlpack_device__
+    __array_namespace__ = namespace.__array_namespace__
 
     # *** other names of the same ***
 
     absolute = arithmetic.abs
+    ndimension = ops.describing.dim
     negative = arithmetic.neg
     subtract = arithmetic.sub
     multiply = arithmetic.mul
@@ -498,6 +676,7 @@ class Tensor(Array):
 
     # *** casts, named like Python's types: nothing below may be annotated with those ***
 
+    type = ops.describing.type
     float = casts.float
     half = casts.half
     bfloat16 = casts.bfloat16

@@ -6,7 +6,7 @@ from tg_dtype import dtypes, least_upper_float
 from tg_runtime import Device
 
 from ..autograd.differentiation import MODE
-from ..autograd.functions import Cast, Copy
+from ..autograd.functions import Cast, Contiguous, Copy
 from ..host import coerce
 from ..host.coerce import to_dtype
 from ..memory.home import Bits
@@ -72,13 +72,15 @@ def bitcast(x: B, dtype: DTypeLike) -> B:
     return out
 
 
-def to(x: B, device: Any = None, dtype: DTypeLike | None = None) -> B:
+def to(x: B, device: Any = None, dtype: Any = None, non_blocking: Any = False, copy: Any = False) -> B:
     """The tensor on another device, in another dtype, or both; itself if nothing changes.
 
     Args:
       device: a device's name; or a dtype, alone, as ``t.to("float16")`` or ``t.to(np.float16)``; or a tensor, whose
         device and dtype are meant. None is the tensor's own device if a dtype is given, else the default one.
       dtype: a dtype, or what stands for one.
+      non_blocking: says nothing: what is computed here is never waited for.
+      copy: give another tensor even if nothing changes. As PyTorch has it, this and the one before may follow a dtype.
 
     Raises:
       UnknownDevice: if no package offers such a device; the message lists what there is.
@@ -89,6 +91,13 @@ def to(x: B, device: Any = None, dtype: DTypeLike | None = None) -> B:
       >>> Tensor([1.5, 2.5]).to("int32")
       Tensor([1, 2])
     """
+    if not (non_blocking in (True, False) and copy in (True, False)):
+        raise TypeError(f"to: non_blocking and copy are True or False, got {non_blocking!r} and {copy!r}")
+    if dtype is True or dtype is False:  # PyTorch's (dtype, non_blocking, copy)
+        dtype, copy = None, copy or non_blocking is True
+    if copy:
+        out = to(x, device, dtype)
+        return out._apply(Contiguous(fresh=True)) if out is x else out
     if isinstance(device, Base):
         return to(x, device.device, device.dtype)
     if coerce.names_dtype(device):

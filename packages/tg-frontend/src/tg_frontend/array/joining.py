@@ -38,6 +38,8 @@ def _listed(tensors: Any, others: Any, dim: int, what: str) -> tuple[Any, int]:
 def cat(x: B, *others: Any, dim: int = 0) -> B:
     """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``, or a list.
 
+    Tensors of shape (0,) are left out beside those of other shapes.
+
     After a list the axis may follow without its name: ``Tensor.cat([a, b], 1)``.
 
     Raises:
@@ -52,8 +54,11 @@ def cat(x: B, *others: Any, dim: int = 0) -> B:
         tensors, dim = _listed(x, others, dim, "cat")
         out: B = cat(tensors[0], *tensors[1:], dim=dim)
         return out
-    axis = x._axis(dim, "cat")
     parts: list[B] = [x, *(as_tensor(x, other, "cat") for other in others)]
+    full = [part for part in parts if part.shape != (0,)] or parts[:1]
+    if full[0].ndim != 1 and len(full) < len(parts):  # as PyTorch has it, nothing joins with tensors of any shape
+        x, parts = full[0], [cast(part, least_upper_dtype(*(one.dtype for one in parts))) for part in full]
+    axis = x._axis(dim, "cat")
     for part in parts:
         same = part.ndim == x.ndim and all(
             i == axis or a == b for i, (a, b) in enumerate(zip(part.shape, x.shape, strict=True))

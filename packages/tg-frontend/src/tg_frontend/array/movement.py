@@ -277,7 +277,7 @@ def _pad_around(x: B, amounts: list[tuple[sint, sint]], mode: str) -> B:
         if not (isinstance(before, int) and isinstance(after, int) and isinstance(dim, int)):
             raise ValueError(f"pad: mode {mode!r} needs numbers, got {(before, after)} for shape {x.shape}")
         most = {"reflect": dim - 1, "circular": dim, "replicate": max(before, after) if dim else 0}[mode]
-        if max(before, after) > most:
+        if max(before, after) > max(most, 0):
             raise ValueError(f"pad: {mode!r} cannot add {(before, after)} to axis {axis} of shape {x.shape}")
         parts = [out]
         if before > 0:

@@ -43,4 +43,4 @@ def check_known(positions: Iterable[int], size: sint, what: str, where: str) -> 
         return
     for position in positions:
         if not -size <= position < size:
-            raise IndexError(f"{what}: index {position} is out of range for {where}")
+            raise IndexError(f"{what}: index {position} is out of bounds for {where}")

@@ -52,13 +52,15 @@ def where(t: B, x: Any, y: Any) -> B:
 
 
 def masked_fill(x: B, mask: Any, value: Any) -> B:
-    """``value`` where the mask is true.
+    """``value`` where the mask is true. Bools stay bools.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 2, 3]).masked_fill(Tensor([False, True, False]), -1)
       Tensor([ 1, -1,  3])
     """
+    if x.dtype.kind == "bool" and isinstance(value, (int, float)):
+        value = bool(value)
     return where(as_tensor(x, mask, "masked_fill"), value, x)
 
 

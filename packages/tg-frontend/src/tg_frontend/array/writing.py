@@ -13,6 +13,7 @@ from ..autograd.functions import Contiguous, Put, RowSparse
 from ..autograd.functions.row_sparse import stretched
 from ..autograd.functions.updating import places
 from ..host import transfer
+from ..keywords import ArgumentError
 from ..memory import disk
 from ..memory.realization import Moves
 from .base import B, Base
@@ -22,7 +23,7 @@ from .movement import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -288,6 +289,27 @@ def adopt(x: B, other: B) -> None:
     Moves.number += 1
 
 
+def become(x: B, view: Callable[[B], B], what: str) -> B:
+    """Makes this tensor a view of what it was, in the same memory. Returns it.
+
+    Args:
+      view: makes the view of a tensor.
+
+    Raises:
+      RuntimeError: if this tensor is a leaf that requires a gradient.
+    """
+    if x.requires_grad and x._ctx is None and MODE.recording:
+        raise RuntimeError(f"{what}: a leaf of shape {x.shape} that requires a gradient stays as it is")
+    x._memory()
+    before = x._wrap(x.lazydata, x.requires_grad)
+    before._ctx, before._home, before._place, before._cut = x._ctx, x._home, x._place, x._cut
+    after = view(before)
+    x._lazy, x._home, x._place, x._cut = after.lazydata, after._home, after._place, after._cut
+    x._ctx = after._ctx if before._ctx is not None else None
+    Moves.number += 1
+    return x
+
+
 def in_place(x: B, result: B, what: str) -> B:
     """Writes the result of an operator to the memory of its first operand.
 
@@ -297,7 +319,7 @@ def in_place(x: B, result: B, what: str) -> B:
     kinds = ("bool", "uint", "int", "float", "complex")
     narrower = kinds.index(result.dtype.kind) > kinds.index(x.dtype.kind)
     if result.shape != x.shape or (narrower and {result.dtype.kind, x.dtype.kind} != {"int", "uint"}):
-        raise ValueError(
+        raise ArgumentError(
             f"{what}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
             f"into {x.shape} and {x.dtype.name}"
         )

@@ -324,7 +324,7 @@ def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tens
     if dims is not None:
         a = a.movedim(tuple(dims), tuple(range(a.ndim - len(dims), a.ndim)))
     shape = a._ints()[b.ndim :]
-    if prod(shape) != b.numel() or a.shape[: b.ndim] != b.shape:
+    if prod(shape) != b.numel() or prod(a._ints()[: b.ndim]) != b.numel():
         raise ValueError(f"tensorsolve: a tensor of shape {a.shape} for one of shape {b.shape}")
     return solve(a.reshape((-1, prod(shape))), b.reshape((-1,))).reshape(shape)
 
@@ -335,9 +335,6 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     Args:
       N: how many; as many as there are elements along the last axis if not given.
 
-    Raises:
-      ValueError: if there is no axis.
-
     Example:
       >>> from tg_frontend import Tensor, linalg
       >>> linalg.vander(Tensor([2.0, 3.0]), N=3)
@@ -345,7 +342,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
               [1., 3., 9.]])
     """
     if x.ndim < 1:
-        raise ValueError("vander: a tensor without axes")
+        x = x.reshape(1)
     count = x._ints()[-1] if N is None else N
     wide = x.unsqueeze(-1)
     powers = [wide * 0 + 1]

@@ -84,13 +84,20 @@ def hardswish(x: A) -> A:
 
 
 def hardtanh(x: A, min_val: float = -1, max_val: float = 1) -> A:
-    """x between two bounds.
+    """x between two bounds; of integers, those are truncated.
+
+    Raises:
+      ValueError: if the lower bound is above the upper one.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([-2.0, 0.5]).hardtanh()
       Tensor([-1. ,  0.5])
     """
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val {min_val} is greater than max_val {max_val}")
+    if x.dtype.kind != "float":
+        return clip(x, int(min_val), int(max_val))
     return clip(x, min_val, max_val)
 
 

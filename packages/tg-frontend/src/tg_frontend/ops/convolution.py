@@ -24,6 +24,7 @@ def per_axis(value: Any, n: int, what: str, least: int) -> tuple[int, ...]:
       ValueError: if there are not ``n``, or one is below ``least``.
     """
     numbers = (value,) * n if isinstance(value, int) else tuple(value)
+    numbers = numbers * n if len(numbers) == 1 else numbers
     if len(numbers) != n or any(not isinstance(v, int) or v < least for v in numbers):
         raise ValueError(f"{what}: {value!r}: one number, {least} or more, or {n} of them")
     return numbers
@@ -51,6 +52,8 @@ def paddings(padding: Any, n: int, what: str) -> list[tuple[int, int]]:
     if isinstance(padding, int):
         return [(padding, padding)] * n
     amounts = tuple(padding)
+    if len(amounts) == 1 and isinstance(amounts[0], int):
+        amounts = amounts * n
     if len(amounts) == n and all(isinstance(p, int) for p in amounts):
         return [(p, p) for p in amounts]
     if len(amounts) == n and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in amounts):

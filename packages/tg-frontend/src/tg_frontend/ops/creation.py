@@ -8,7 +8,7 @@ from tg_dtype import ConstType, DType, dtypes, sum_acc_dtype
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, ceildiv, prod, sint
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.axes import iota
 from ..array.base import DTypeLike
 from ..array.ingest import placed
@@ -207,14 +207,17 @@ def arange(
 
 def linspace(
     cls: type[A],
-    start: ConstType,
-    stop: ConstType,
+    start: Any,
+    stop: Any,
     steps: int,
     device: str | None = None,
     dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:
     """``steps`` values in equal distances from ``start`` to ``stop``, both included.
+
+    Args:
+      start: a number, or a tensor, and so is ``stop``: the result has the axis of steps, and then those of the bounds.
 
     Raises:
       TypeError: if a bound is no number.
@@ -227,6 +230,8 @@ def linspace(
     """
     if not isinstance(steps, int) or steps < 0:
         raise ValueError(f"linspace: {steps!r} is not a number of steps")
+    if isinstance(start, Array) or isinstance(stop, Array):
+        return _between(cls, start, stop, steps, device, dtype, requires_grad)
     for value in (start, stop):
         if not isinstance(value, (int, float)):
             raise TypeError(f"linspace: bounds are numbers, got {value!r} of type {type(value).__name__}")
@@ -243,10 +248,29 @@ def linspace(
     return _as_leaf(out.cast(kind), requires_grad)
 
 
+def _between(
+    cls: type[A], start: Any, stop: Any, steps: int, device: str | None, dtype: DTypeLike | None,
+    requires_grad: bool | None,
+) -> A:  # fmt: skip
+    """As :func:`linspace`, where a bound is a tensor: one new axis in front of the bounds' own."""
+    kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+    given = next(bound for bound in (start, stop) if isinstance(bound, Array))
+    name = placed(device) if device is not None else given.device
+    wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.float64
+    low, high = (
+        (bound.detach().to(name) if isinstance(bound, Array) else cls(bound, device=name)).cast(wide)
+        for bound in (start, stop)
+    )
+    step = (high - low) / max(steps - 1, 1)
+    i = iota(cls, steps, dtypes.int32, name).cast(wide).reshape((steps, *(1 for _ in step.shape)))
+    out = i * step + low if steps < 2 else (i < steps // 2).where(i * step + low, (i - (steps - 1)) * step + high)
+    return _as_leaf(out.cast(kind), requires_grad)
+
+
 def logspace(
     cls: type[A],
-    start: ConstType,
-    stop: ConstType,
+    start: Any,
+    stop: Any,
     steps: int,
     base: float = 10.0,
     device: str | None = None,
@@ -284,8 +308,11 @@ def _triangle_indices(
     return cls([list(one) for one in zip(*places, strict=True)], device=device, dtype=dtypes.int32)
 
 
-def tril_indices(cls: type[A], row: int, col: int | None = None, offset: int = 0, device: str | None = None) -> A:
-    """The rows and columns of the elements of a matrix's lower triangle, row by row: int32, shape (2, n).
+def tril_indices(
+    cls: type[A], row: int, col: int | None = None, offset: int = 0, device: str | None = None,
+    dtype: DTypeLike | None = None,
+) -> A:  # fmt: skip
+    """The rows and columns of the elements of a matrix's lower triangle, row by row: shape (2, n), int32 by default.
 
     Args:
       row: how many rows the matrix has.
@@ -300,11 +327,16 @@ def tril_indices(cls: type[A], row: int, col: int | None = None, offset: int = 0
       >>> Tensor.tril_indices(2).tolist()
       [[0, 1, 1], [0, 0, 1]]
     """
-    return _triangle_indices(cls, row, col, lambda i, j: j <= i + offset, device, "tril_indices")
+    return _triangle_indices(cls, row, col, lambda i, j: j <= i + offset, device, "tril_indices").cast(
+        dtypes.int32 if dtype is None else to_dtype(dtype)
+    )
 
 
-def triu_indices(cls: type[A], row: int, col: int | None = None, offset: int = 0, device: str | None = None) -> A:
-    """The rows and columns of the elements of a matrix's upper triangle, row by row: int32, shape (2, n).
+def triu_indices(
+    cls: type[A], row: int, col: int | None = None, offset: int = 0, device: str | None = None,
+    dtype: DTypeLike | None = None,
+) -> A:  # fmt: skip
+    """The rows and columns of the elements of a matrix's upper triangle, row by row: shape (2, n), int32 by default.
 
     Args:
       row: how many rows the matrix has.
@@ -319,7 +351,9 @@ def triu_indices(cls: type[A], row: int, col: int | None = None, offset: int = 0
       >>> Tensor.triu_indices(2).tolist()
       [[0, 0, 1], [0, 1, 1]]
     """
-    return _triangle_indices(cls, row, col, lambda i, j: j >= i + offset, device, "triu_indices")
+    return _triangle_indices(cls, row, col, lambda i, j: j >= i + offset, device, "triu_indices").cast(
+        dtypes.int32 if dtype is None else to_dtype(dtype)
+    )
 
 
 def eye(

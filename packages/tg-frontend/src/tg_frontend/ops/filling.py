@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from tg_dtype import dtypes
+
 from ..array import arithmetic, writing
-from ..array.array import A
-from ..array.shapes import args_to_tuple
+from ..array.array import A, Array
+from ..array.axes import iota
+from ..array.movement import stretch
+from ..array.shapes import args_to_tuple, broadcast_shape
 from .creation import full_like
 
 TYPE_CHECKING = False
@@ -45,6 +49,78 @@ def zero_(x: A) -> A:
       Tensor([0, 0])
     """
     return writing.assign(x, 0)
+
+
+def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
+    """Writes other elements to this tensor's memory, broadcast and cast, from any device. Returns this tensor.
+
+    Unlike :meth:`assign`, it lets a gradient flow to ``src``.
+
+    Args:
+      src: a tensor, or data for one.
+      non_blocking: says nothing: what is computed here is never waited for.
+
+    Raises:
+      ValueError: if the shapes do not broadcast.
+      RuntimeError: if this tensor is a leaf that requires a gradient.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1, 2]).copy_(Tensor([3.0, 4.0]))
+      Tensor([3, 4])
+    """
+    value = src if isinstance(src, Array) else type(x)(src, device=x.device)
+    new: A = value.to(x.device).cast(x.dtype)  # type: ignore[assignment]
+    if broadcast_shape("copy_", x.shape, new.shape) != x.shape:
+        raise ValueError(f"copy_: a value of shape {new.shape} into a tensor of shape {x.shape}")
+    writing.take_over(x, new if new.shape == x.shape else stretch(new, x.shape))
+    return x
+
+
+def detach_(x: A) -> A:
+    """Cuts this tensor off what it was computed from: no gradient flows through it. Returns it.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> y = Tensor([1.0], requires_grad=True) * 2
+      >>> y.detach_().requires_grad
+      False
+    """
+    x._ctx, x._wants_grad, x._cut = None, False, True
+    return x
+
+
+def fill_diagonal_(x: A, fill_value: ConstType, wrap: bool = False) -> A:
+    """Writes a number to the diagonal, where all indices are equal. Returns this tensor.
+
+    Args:
+      wrap: go on, in a tall matrix, with another diagonal below the one that has ended.
+
+    Raises:
+      ValueError: if there are fewer than two axes, or, of more than two, not all are of one size.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[1, 2], [3, 4]]).fill_diagonal_(0)
+      Tensor([[0, 2],
+              [3, 0]])
+    """
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise ValueError(f"fill_diagonal_: shape {x.shape}; two axes, or more of one size, are wanted")
+    if wrap and x.ndim == 2:
+        rows, columns = x._ints()
+        hit = iota(type(x), rows * columns, dtypes.int32, x.device).mod(columns + 1).eq(0).reshape(x.shape)
+    else:
+        places = [
+            iota(type(x), n, dtypes.int32, x.device).reshape((*(n if i == axis else 1 for i in range(x.ndim)),))
+            for axis, n in enumerate(x._ints())
+        ]
+        hit = places[0].eq(places[1])
+        for place in places[2:]:
+            hit = hit & places[0].eq(place)
+    value = writing.fitting(x, fill_value, "fill_diagonal_")
+    writing.take_over(x, hit.where(value, x))
+    return x
 
 
 def rsub(x: A, other: Any, alpha: float = 1) -> A:

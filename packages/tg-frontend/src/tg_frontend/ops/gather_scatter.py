@@ -53,8 +53,10 @@ def gather(x: A, dim: int, index: A) -> A:
       >>> t.gather(1, Tensor([[0, 0], [1, 0]])).tolist()
       [[1, 1], [4, 3]]
     """
+    if x.ndim == 0 and isinstance(index, Array) and index.ndim == 1:  # one element is an axis of one
+        return gather(x.reshape((1,)), dim, index)
     axis, at = _along(x, dim, index, "gather")
-    if x.ndim == 0:  # one element is an axis of one, as PyTorch has it
+    if x.ndim == 0:
         return gather(x.reshape((1,)), 0, at.reshape((1,))).reshape(())
     box = x.shrink([None if i == axis else (0, d) for i, d in enumerate(at.shape)])
     pre, post = prod(at.shape[:axis]), prod(at.shape[axis + 1 :])

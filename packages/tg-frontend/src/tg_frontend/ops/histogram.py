@@ -5,10 +5,11 @@ from __future__ import annotations
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.axes import iota
 from ..array.positions import signed
 from ..autograd.functions.parallel_updates import updated
+from .searching import searchsorted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,12 +88,13 @@ def histc(x: A, bins: int = 100, min: float = 0, max: float = 0) -> A:
 
 
 def histogram(
-    x: A, bins: int = 10, *, range: tuple[float, float] | None = None, weight: A | None = None, density: bool = False
-) -> tuple[A, A]:
+    x: A, bins: int | A = 10, *, range: tuple[float, float] | None = None, weight: A | None = None,
+    density: bool = False,
+) -> tuple[A, A]:  # fmt: skip
     """Counts of elements in equal bins, and the edges of the bins.
 
     Args:
-      bins: how many.
+      bins: how many; or their edges, shape (bins + 1,), in order.
       range: where the first begins and the last ends; if it is not given, the least and the greatest
         element (of nothing 0 and 1).
       weight: this tensor's shape: what each element counts.
@@ -115,15 +117,28 @@ def histogram(
         raise TypeError(f"histogram: floats are wanted, got a tensor of {x.dtype.name}; cast it")
     if weight is not None and weight.shape != x.shape:
         raise ValueError(f"histogram: weights of shape {weight.shape} for elements of shape {x.shape}")
-    low, high = _bounds(x, bins, *(range or (0.0, 0.0)), 0.5, "histogram")
-    place = _bin_of(x.flatten(), bins, low, high)
-    if weight is None:
-        counts = _counts(place, None, bins, dtypes.int32).cast(x.dtype)
+    widths: Any
+    if isinstance(bins, Array):
+        edges, number = bins.cast(x.dtype), bins._ints()[0] - 1 if bins.ndim == 1 else 0
+        if number < 1 or range is not None:
+            raise ValueError(f"histogram: edges of shape {bins.shape}, range {range}; two edges or more alone are used")
+        flat = x.flatten()
+        place = searchsorted(edges, flat, right=True) - 1
+        place = flat.eq(edges.shrink(((number, number + 1),))).where(number - 1, place)
+        place = (place < number).where(place, -1).cast(dtypes.int32)
+        widths = edges.shrink(((1, number + 1),)) - edges.shrink(((0, number),))
     else:
-        counts = _counts(place, weight.flatten().cast(x.dtype), bins, x.dtype)
+        number = bins
+        low, high = _bounds(x, bins, *(range or (0.0, 0.0)), 0.5, "histogram")
+        place = _bin_of(x.flatten(), bins, low, high)
+        widths = (high - low) / bins
+        edges = iota(type(x), bins + 1, dtypes.int32, x.device).cast(x.dtype) * widths + low
+    if weight is None:
+        counts = _counts(place, None, number, dtypes.int32).cast(x.dtype)
+    else:
+        counts = _counts(place, weight.flatten().cast(x.dtype), number, x.dtype)
     if density:
-        counts = counts / counts.sum() / ((high - low) / bins)
-    edges = iota(type(x), bins + 1, dtypes.int32, x.device).cast(x.dtype) * ((high - low) / bins) + low
+        counts = counts / counts.sum() / widths
     return counts, edges
 
 

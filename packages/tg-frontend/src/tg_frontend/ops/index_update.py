@@ -17,6 +17,7 @@ from ..array.writing import as_value
 from ..autograd.functions import Scatter, ScatterAdd
 from .gather_scatter import REDUCTIONS, combined
 from .indexing import flat_index
+from .selection import nonzero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def index_add(x: A, dim: int, index: A, source: Any, alpha: float = 1) -> A:
       >>> Tensor.zeros(3, 2).index_add(0, Tensor([2, 0, 2]), Tensor.ones(3, 2)).tolist()
       [[1.0, 1.0], [0.0, 0.0], [2.0, 2.0]]
     """
+    if x.ndim == 0:
+        return index_add(x.reshape((1,)), dim, index, _row(source), alpha).reshape(())
     axis, at, value = _slices(x, dim, index, source, "index_add")
     if at.numel() == 0 or x.numel() == 0:
         return copied(x)
@@ -62,6 +65,8 @@ def index_copy(x: A, dim: int, index: A, source: Any) -> A:
       >>> Tensor([1, 2, 3]).index_copy(0, Tensor([2, 0]), Tensor([7, 8])).tolist()
       [8, 2, 7]
     """
+    if x.ndim == 0:
+        return index_copy(x.reshape((1,)), dim, index, _row(source)).reshape(())
     axis, at, value = _slices(x, dim, index, source, "index_copy")
     if at.numel() == 0 or x.numel() == 0:
         return copied(x)
@@ -84,6 +89,8 @@ def index_fill(x: A, dim: int, index: A, value: Any) -> A:
       >>> Tensor([[1, 2], [3, 4]]).index_fill(1, Tensor([0]), 9).tolist()
       [[9, 2], [9, 4]]
     """
+    if x.ndim == 0:
+        return index_fill(x.reshape((1,)), dim, index, value).reshape(())
     number = as_value(x, value, "index_fill")
     if number.shape != ():
         raise ValueError(f"index_fill: one number is wanted, got a tensor of shape {number.shape}")
@@ -113,6 +120,8 @@ def index_reduce(x: A, dim: int, index: A, source: Any, reduce: str, include_sel
     """
     if reduce not in REDUCTIONS:
         raise ValueError(f"index_reduce: reduce {reduce!r}; there are {', '.join(REDUCTIONS)}")
+    if x.ndim == 0:
+        return index_reduce(x.reshape((1,)), dim, index, _row(source), reduce, include_self).reshape(())
     axis, at, value = _slices(x, dim, index, source, "index_reduce")
     if at.numel() == 0 or x.numel() == 0:
         return copied(x)
@@ -123,7 +132,8 @@ def index_put(x: A, indices: Sequence[A], values: Any, accumulate: bool = False)
     """This tensor with ``values`` at the places that several index tensors name together, one for each leading axis.
 
     Args:
-      indices: integers, of shapes that broadcast to one; negative ones count from the end.
+      indices: integers, of shapes that broadcast to one; negative ones count from the end. Or bools, which stand for
+        the positions of those that are true, one for each of their axes, and are computed at once.
       values: what broadcasts to that shape, followed by the axes that no index is for.
       accumulate: add to what is there, every value; otherwise of several for one place the last stays.
 
@@ -136,7 +146,9 @@ def index_put(x: A, indices: Sequence[A], values: Any, accumulate: bool = False)
       >>> Tensor.zeros(2, 2).index_put((Tensor([1, 1]), Tensor([0, 0])), Tensor([2.0, 3.0]), accumulate=True).tolist()
       [[0.0, 0.0], [5.0, 0.0]]
     """
-    found = list(indices)
+    if isinstance(indices, Array):
+        raise TypeError("index_put: indices are a tuple of tensors, got one tensor")
+    found = [part for index in indices for part in _of_bools(index)]
     if not 0 < len(found) <= x.ndim:
         raise ValueError(f"index_put: {len(found)} indices for a tensor of shape {x.shape}")
     for index in found:
@@ -157,6 +169,19 @@ def index_put(x: A, indices: Sequence[A], values: Any, accumulate: bool = False)
     return out.reshape(x.shape)
 
 
+def _of_bools(index: Any) -> Sequence[Any]:
+    """The positions of true elements, one tensor an axis; an index of integers as it is."""
+    if isinstance(index, Array) and index.dtype.kind == "bool":
+        places: tuple[Any, ...] = nonzero(index, as_tuple=True)
+        return places
+    return (index,)
+
+
+def _row(x: Any) -> Any:
+    """A number as a row of one."""
+    return x.reshape((1,)) if isinstance(x, Array) and x.ndim == 0 else x
+
+
 def _positions(x: A, dim: int, index: A, what: str) -> tuple[int, A]:
     """The axis, and a position for each element of the slices."""
     axis = x._axis(dim, what)
@@ -166,7 +191,8 @@ def _positions(x: A, dim: int, index: A, what: str) -> tuple[int, A]:
         raise TypeError(f"{what}: indices are integers, got a tensor of {index.dtype.name}")
     if index.device != x.device:
         raise ValueError(f"{what}: an index on {index.device} for a tensor on {x.device}; use .to()")
-    if index.ndim != 1 or x.ndim == 0:
+    index = _row(index)
+    if index.ndim != 1:
         raise ValueError(f"{what}: an index of shape {index.shape} for slices of shape {x.shape}; it has one axis")
     m = index.shape[0]
     at = signed(x._wrap(index.lazydata), x.shape[axis])

@@ -6,6 +6,8 @@ tensor (it cannot be checked before it is computed) it reads as 0. Negative ones
 
 from __future__ import annotations
 
+from operator import index
+
 from tg_dtype import dtypes
 from tg_shape import Expr, bound_value, prod, sint, upper
 
@@ -21,6 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+
+class WrongIndexError(IndexError, TypeError):
+    """Something that is no index: an ``IndexError``, as PyTorch and numpy raise, and a ``TypeError``, which it is."""
 
 
 class _Mask:
@@ -39,7 +45,7 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
       IndexError: if there are too many, or a mask does not fit.
       TypeError: if something is no index.
     """
-    given = list(indices) if isinstance(indices, tuple) else [indices]
+    given = [_plain(term, what) for term in (indices if isinstance(indices, tuple) else (indices,))]
     terms: list[Any] = []
     known: dict[int, list[int]] = {}
     for term in given:
@@ -60,10 +66,10 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
             raise TypeError(f"{what}: a {type(term).__name__} is no index of shape {x.shape}")
     dots = [i for i, term in enumerate(terms) if term is Ellipsis]
     if len(dots) > 1:
-        raise IndexError(f"{what}: there can be only one '...' in an index")
+        raise IndexError(f"{what}: an index has a single ellipsis ('...') at most, got {len(dots)}")
     used = sum(term is not None and term is not Ellipsis for term in terms)
     if used > x.ndim:
-        raise IndexError(f"{what}: {used} indices for shape {x.shape}")
+        raise IndexError(f"{what}: too many indices: {used} for shape {x.shape}")
     fill = [slice(None)] * (x.ndim - used)
     at = dots[0] if dots else len(terms)
     terms[at : at + len(dots)] = fill
@@ -80,12 +86,27 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
     return terms
 
 
+def _plain(term: Any, what: str) -> Any:
+    """A term whose numbers are Python's: the bounds of a slice, and numpy's integers."""
+    if isinstance(term, slice):
+        return slice(*(_bound(part, what) for part in (term.start, term.stop, term.step)))
+    return int(term) if type(term).__module__ == "numpy" and type(term).__name__.startswith(("int", "uint")) else term
+
+
+def _bound(bound: Any, what: str) -> Any:
+    if bound is None or isinstance(bound, (int, Expr)) or not hasattr(bound, "__index__"):
+        return bound
+    if isinstance(bound, Array) and bound.ndim:
+        raise TypeError(f"{what}: the bounds of a slice are integers, got {bound!r}")
+    return index(bound)
+
+
 def _index_tensors(x: A, term: A, what: str) -> list[Any]:
     if term.dtype.kind == "bool":
         found = true_positions(term)
         return [_Mask(found[axis], term.shape, axis) for axis in range(term.ndim)]
     if term.dtype.kind == "float":
-        raise TypeError(f"{what}: indices are integers or bools, got a tensor of {term.dtype.name}")
+        raise WrongIndexError(f"{what}: indices are integers or bools, got a tensor of {term.dtype.name}")
     if term.device != x.device:
         raise ValueError(f"{what}: an index on {term.device} for a tensor on {x.device}; use .to()")
     return [term.detach()]
@@ -139,6 +160,9 @@ def __getitem__(x: A, indices: Any) -> A:
       IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
       TypeError: if something is no index.
     """
+    one = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
+    if isinstance(one, bool) or (isinstance(one, Array) and one.ndim == 0 and one.dtype.kind == "bool"):
+        return x.unsqueeze(0).shrink(((0, int(one)), *(None for _ in x.shape)))  # all, or nothing
     terms = index_terms(x, indices, "getitem")
     out = basic(x, terms, "getitem")
     single = [isinstance(term, (int, Expr)) for term in terms]
@@ -202,7 +226,7 @@ def range_of(term: Any, dim: sint, shape: tuple[sint, ...], axis: int, what: str
         return term, term + 1, 1
     if isinstance(term, int):
         if isinstance(dim, int) and not -dim <= term < dim:
-            raise IndexError(f"{what}: index {term} is out of range for axis {axis} of shape {shape}")
+            raise IndexError(f"{what}: index {term} is out of bounds for axis {axis} of shape {shape}")
         start = term + dim if term < 0 else term
         return start, start + 1, 1
     step = 1 if term.step is None else term.step
@@ -235,8 +259,8 @@ def flat_index(indices: list[Any], sizes: list[sint]) -> tuple[Any, sint]:
     """Several positions as one in the flattened axes; -1 where one is out of range."""
     wide = counting_dtype(prod(map(upper, sizes)))
     flat, good = None, None
-    for index, size in zip(indices, sizes, strict=True):
-        at = signed(index, size)
+    for places, size in zip(indices, sizes, strict=True):
+        at = signed(places, size)
         at = at if at.dtype is dtypes.int64 else at.cast(wide)
         at = (at < 0).where(at + size, at)
         if len(indices) > 1:

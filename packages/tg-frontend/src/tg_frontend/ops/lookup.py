@@ -6,9 +6,11 @@ A position outside of the axis reads as 0: it cannot be checked before it is com
 from __future__ import annotations
 
 from tg_dtype import dtypes
+from tg_shape import sint
 
 from ..array.array import A, Array
 from ..array.movement import stretch
+from ..array.positions import signed
 from ..array.shapes import broadcast_shape
 from .gather_scatter import gather
 from .indexing import __getitem__ as at_index
@@ -69,11 +71,17 @@ def take(x: A, index: A, axis: int | None = None) -> A:
     return at_index(x, (*(slice(None) for _ in range(place)), index))
 
 
+def _from_begin(index: A, size: sint) -> A:
+    """Positions that may count from the end, counted from the beginning."""
+    at = signed(index, size)
+    return (at < 0).where(at + size, at)
+
+
 def take_along_dim(x: A, indices: A, dim: int | None = None) -> A:
     """One element for each position: as :meth:`gather`, of shapes that broadcast along the other axes.
 
     Args:
-      indices: integers, with as many axes as this tensor; any shape without ``dim``.
+      indices: integers, with as many axes as this tensor; any shape without ``dim``; negative ones count from the end.
       dim: the axis of the positions; without it, both are taken as flat.
 
     Raises:
@@ -89,7 +97,7 @@ def take_along_dim(x: A, indices: A, dim: int | None = None) -> A:
     """
     _whole(indices, "take_along_dim")
     if dim is None:
-        return gather(x.reshape((-1,)), 0, indices.reshape((-1,)))
+        return gather(x.reshape((-1,)), 0, _from_begin(indices.reshape((-1,)), x.numel()))
     axis = x._axis(dim, "take_along_dim")
     if indices.ndim != x.ndim or x.ndim == 0:
         raise ValueError(f"take_along_dim: indices of shape {indices.shape} for a tensor of shape {x.shape}")
@@ -98,4 +106,4 @@ def take_along_dim(x: A, indices: A, dim: int | None = None) -> A:
     wide, at = (
         stretch(t, tuple(t.shape[axis] if i == axis else d for i, d in enumerate(common))) for t in (x, indices)
     )
-    return gather(wide, axis, at)
+    return gather(wide, axis, _from_begin(at, x.shape[axis]))

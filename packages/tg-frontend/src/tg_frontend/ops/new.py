@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.base import DTypeLike
 from .creation import empty, full, ones, placed_like, zeros
 
@@ -28,6 +28,29 @@ def new_empty(
     """
     name, kind = placed_like(x, device, dtype)
     return empty(type(x), *shape, device=name, dtype=kind, requires_grad=requires_grad)
+
+
+def new_tensor(
+    x: A, data: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+) -> A:
+    """A tensor of other data in this tensor's dtype and device, unless others are given.
+
+    Args:
+      data: whatever ``Tensor`` takes.
+
+    Raises:
+      TypeError: if the data holds no numbers.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).new_tensor([2, 3])
+      Tensor([2., 3.])
+    """
+    name, kind = placed_like(x, device, dtype)
+    if isinstance(data, Array):
+        return type(x)(data.detach().clone().to(name).cast(kind).lazydata, requires_grad=requires_grad)
+    made = type(x)(data, device=name)
+    return type(x)(made.cast(kind).lazydata, requires_grad=requires_grad)
 
 
 def new_zeros(

@@ -31,10 +31,12 @@ def _pool_arguments(
     if x.ndim < n:
         raise ValueError(f"{what}: input of shape {x.shape} for a kernel of {n} axes")
     kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
-    steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
+    steps = kernel if stride is None or stride == () else per_axis(stride, n, f"{what}: stride", 1)
     gaps = per_axis(dilation, n, f"{what}: dilation", 1)
     pads = paddings(padding, n, what)
     for size, gap, (before, after) in zip(kernel, gaps, pads, strict=True):
+        if min(before, after) < 0:
+            raise ValueError(f"{what}: padding {padding!r} is negative")
         if max(before, after) > gap * (size - 1):
             raise ValueError(f"{what}: padding {padding!r}: windows of {kernel} would lie in the padding alone")
     whole = list(pads)
@@ -224,7 +226,7 @@ def _max_unpool(
     if not dtypes.is_int(indices.dtype):
         raise TypeError(f"{what}: indices are integers, got a tensor of {indices.dtype.name}")
     kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
-    steps = kernel if stride is None else per_axis(stride, n, f"{what}: stride", 1)
+    steps = kernel if stride is None or stride == () else per_axis(stride, n, f"{what}: stride", 1)
     gaps = per_axis(dilation, n, f"{what}: dilation", 1)
     *lead, counts = (*x.shape[:-n], [value_of(dim, x.shape) for dim in x.shape[-n:]])
     if output_size is None:

@@ -77,11 +77,16 @@ def isfinite(x: A) -> A:
 def isclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> A:
     """Where abs(x - other) <= atol + rtol * abs(other), or both are the same infinity.
 
+    Raises:
+      ValueError: if a tolerance is negative.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0 + 1e-7, 2.1]))
       Tensor([ True, False])
     """
+    if not (rtol >= 0 and atol >= 0):
+        raise ValueError(f"isclose: tolerances are 0 or more, got rtol {rtol} and atol {atol}")
     a, b = pair(x.detach(), other, "isclose")
     a, b = floating(a), floating(b.detach())
     near: A = (a - b).abs() <= b.abs() * rtol + atol

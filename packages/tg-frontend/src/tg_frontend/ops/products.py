@@ -74,7 +74,8 @@ def tensordot(x: A, other: A, dims: int | Sequence[Sequence[int]] = 2) -> A:
     """Sums of products over some axes of each: the remaining ones of x, then of other.
 
     Args:
-      dims: how many of the last axes of x and of the first of other; or two lists of axes, in pairs.
+      dims: how many of the last axes of x and of the first of other; or two lists of axes, in pairs. One of size 1
+        goes with any.
 
     Raises:
       ValueError: if the sizes of a pair differ, or an axis is named twice.
@@ -91,6 +92,11 @@ def tensordot(x: A, other: A, dims: int | Sequence[Sequence[int]] = 2) -> A:
             raise ValueError(f"tensordot: {dims} axes of shapes {a.shape} and {b.shape}")
         dims = (range(a.ndim - dims, a.ndim), range(dims))
     first, second = ([t._axis(d, "tensordot") for d in one] for t, one in zip((a, b), dims, strict=True))
+    for i, j in zip(first, second, strict=False):  # as PyTorch has it, one of size 1 is repeated: the other is summed
+        if a.shape[i] == 1 != b.shape[j]:
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
+        elif b.shape[j] == 1 != a.shape[i]:
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
     sizes = [a.shape[i] for i in first]
     if sizes != [b.shape[i] for i in second] or any(len({*one}) != len(one) for one in (first, second)):
         raise ValueError(f"tensordot: axes {first} of shape {a.shape} and {second} of {b.shape} do not pair")
@@ -275,7 +281,8 @@ def addbmm(x: A, batch1: A, batch2: A, *, beta: float = 1, alpha: float = 1) -> 
       >>> Tensor([[1.0]]).addbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1))
       Tensor([[7.]])
     """
-    return _sum(x, bmm(batch1, batch2).sum(0), beta, alpha)
+    products = bmm(batch1, batch2)
+    return _sum(x, products.sum(0, dtype=products.dtype), beta, alpha)
 
 
 def addcmul(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:

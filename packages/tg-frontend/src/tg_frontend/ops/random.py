@@ -11,6 +11,7 @@ from tg_shape import sint
 from ..array.array import A, Array
 from ..array.base import DTypeLike
 from ..array.ingest import placed
+from ..array.shapes import broadcast_shape
 from ..host.coerce import to_dtype
 from ..memory import disk
 from .creation import checked_shape, placed_like
@@ -206,6 +207,10 @@ def normal(
 ) -> A:
     """Normal with the given mean and standard deviation.
 
+    Args:
+      shape: sizes, or one tuple of them. Or as PyTorch has it: a mean and a deviation, of which one may be a tensor, or
+        both, whose shape the result has; or two numbers and a tuple of sizes.
+
     Raises:
       ValueError: if the standard deviation is negative or NaN.
 
@@ -215,11 +220,33 @@ def normal(
       >>> round(Tensor.normal(1000, mean=5, std=0.01).mean().item(), 1)
       5.0
     """
+    if shape and (isinstance(shape[0], (float, Array)) or isinstance(mean, Array) or isinstance(std, Array)):
+        centre, spread, *rest = (*shape, mean, std)[:2] if len(shape) == 1 else shape
+        return _around(cls, centre, std if len(shape) == 1 else spread, rest, device, dtype, requires_grad)
+    if len(shape) == 3 and isinstance(shape[2], (tuple, list)):
+        mean, std, shape = shape[0], shape[1], (shape[2],)
     if not std >= 0:
         raise ValueError(f"normal: a standard deviation is 0 or more, got {std}")
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     unit = _gauss(cls, checked_shape(shape, "normal"), device, kind, "normal")
     return _finish((unit * std + mean).cast(kind), requires_grad)
+
+
+def _around(
+    cls: type[A], mean: Any, std: Any, sizes: list[Any], device: str | None, dtype: DTypeLike | None,
+    requires_grad: bool | None,
+) -> A:  # fmt: skip
+    """Normal numbers with a mean and a deviation for each element; numbers for all, with sizes beside them."""
+    given = [part for part in (mean, std) if isinstance(part, Array)]
+    if not given:
+        return normal(cls, *sizes, mean=mean, std=std, device=device, dtype=dtype, requires_grad=requires_grad)
+    if sizes:
+        raise TypeError(f"normal: sizes {sizes} beside tensors, whose shape the result has")
+    kind = to_dtype(dtype) if dtype is not None else given[0].dtype
+    shape = broadcast_shape("normal", *(part.shape for part in given))
+    unit = _gauss(cls, shape, device or given[0].device, kind, "normal")
+    out: A = (unit * std + mean).cast(kind)
+    return _finish(out, requires_grad)
 
 
 def randint(
@@ -233,9 +260,13 @@ def randint(
 ) -> A:
     """Integers from ``low`` to below ``high``, each as likely to within (high - low) / 2**32.
 
+    Args:
+      shape: sizes, or one tuple of them. Or as PyTorch has it: the upper bound, or both bounds, and a tuple of sizes.
+      dtype: of the elements: an integer, or a float that holds them.
+
     Raises:
       ValueError: if the range is empty, or wider than 2**32.
-      TypeError: if a bound or the dtype is no integer.
+      TypeError: if a bound is no integer, or bools are wanted.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -243,7 +274,14 @@ def randint(
       >>> sorted(set(x.tolist()))
       [3, 4]
     """
+    if 1 < len(shape) < 4 and isinstance(shape[-1], (tuple, list)):
+        low, high = (low, shape[0]) if len(shape) == 2 else shape[:2]
+        shape = (shape[-1],)
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_int
+    if kind.kind == "float":
+        return _finish(
+            randint(cls, *shape, low=low, high=high, device=device, dtype=dtypes.int64).cast(kind), requires_grad
+        )
     if not isinstance(low, int) or not isinstance(high, int) or not dtypes.is_int(kind):
         raise TypeError(f"randint: bounds and dtype are integers, got {low!r}, {high!r} and {kind.name}")
     if not 0 < high - low <= 1 << 32:
@@ -259,10 +297,13 @@ def randint(
 
 
 def randint_like(
-    x: A, low: int = 0, high: int = 10, device: str | None = None, dtype: DTypeLike | None = None,
+    x: A, *bounds: int, low: int = 0, high: int = 10, device: str | None = None, dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:  # fmt: skip
     """Integers from ``low`` to below ``high``, in this tensor's shape, dtype and device, unless others are given.
+
+    Args:
+      bounds: the upper one, or both, instead of by name.
 
     Raises:
       ValueError: if the range is empty, or wider than 2**32.
@@ -273,6 +314,9 @@ def randint_like(
       >>> Tensor([[1.0, 2.0]]).randint_like(3, 4)
       Tensor([[3., 3.]])
     """
+    if len(bounds) > 2:
+        raise TypeError(f"randint_like: bounds are one number or two, got {bounds}")
+    low, high = (*bounds, low, high)[:2] if len(bounds) != 1 else (low, bounds[0])
     name, kind = placed_like(x, device, dtype)
     whole = kind if dtypes.is_int(kind) else dtypes.default_int
     found = randint(type(x), *x.shape, low=low, high=high, device=name, dtype=whole)

@@ -150,6 +150,10 @@ def multi_margin_loss(
     """
     what = "multi_margin_loss"
     checked(what, reduction)
+    if x.ndim == 0:
+        x, target = x.reshape((1,)), target.reshape(())
+    if x.ndim == 1 and target.shape == (1,):
+        target = target.reshape(())
     if p not in (1, 2) or not 1 <= x.ndim <= 2:
         raise ValueError(f"{what}: p is 1 or 2 and scores are a row or rows, got {p!r} and shape {x.shape}")
     axis = x.ndim - 1

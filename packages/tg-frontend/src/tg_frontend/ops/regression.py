@@ -132,14 +132,14 @@ def gaussian_nll_loss(
     """-log of the density of ``target`` under normal distributions of mean x and variance ``var``.
 
     Args:
-      target: of the shape of x.
+      target: of the shape of x, or one that broadcasts with it.
       var: variances; taken as ``eps`` where they are less, and then without gradient. They broadcast, but for those
         of x's shape without its last axis: each of them is for a row.
       full: add log(2 * pi) / 2.
       reduction: "mean", "sum" or "none".
 
     Raises:
-      ValueError: if the shapes differ, or there is no such reduction.
+      ValueError: if the shapes do not broadcast, or there is no such reduction.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -150,7 +150,7 @@ def gaussian_nll_loss(
     if not isinstance(var, (int, float)) and x.ndim and var.shape == x.shape[:-1]:
         var = var.unsqueeze(-1)
     spread = clip(as_tensor(x, var, "gaussian_nll_loss"), eps)
-    loss = (log(spread) + square(same_shape(x, target, "gaussian_nll_loss") - x) / spread) * 0.5
+    loss = (log(spread) + square(as_tensor(x, target, "gaussian_nll_loss") - x) / spread) * 0.5
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 

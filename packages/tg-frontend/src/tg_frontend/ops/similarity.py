@@ -143,8 +143,12 @@ def pairwise_distance(x: A, other: A, p: float = 2.0, eps: float = 1e-6, keepdim
     return norm_along(a - b + eps, p, a.ndim - 1, keepdim)
 
 
-def cdist(x: A, other: A, p: float = 2.0) -> A:
+def cdist(x: A, other: A, p: float = 2.0, compute_mode: str | None = None) -> A:
     """The p-norm distance of each row of x from each row of other: (…, m, k) and (…, n, k) give (…, m, n).
+
+    Args:
+      p: which norm; of 0, how many elements differ.
+      compute_mode: says nothing: there is one way to compute it here.
 
     Raises:
       ValueError: if the rows are of different lengths, or there are no rows.

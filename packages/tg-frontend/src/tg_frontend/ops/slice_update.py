@@ -9,6 +9,7 @@ from ..array.array import A, Array
 from ..array.axes import counter
 from ..array.computing import copied
 from ..array.movement import stretch
+from ..array.shapes import broadcast_shape
 from ..array.writing import as_value
 from .creation import arange
 from .diagonal import diagonal
@@ -103,11 +104,11 @@ def masked_scatter(x: A, mask: A, source: A) -> A:
     """This tensor with the elements of ``source``, in order, where the mask is true.
 
     Args:
-      mask: bools of a shape that broadcasts to this tensor's.
+      mask: bools; both are broadcast to one shape.
       source: as many elements as the mask has true ones, or more; where there are fewer, the rest are 0.
 
     Raises:
-      ValueError: if the mask does not broadcast to this tensor's shape.
+      ValueError: if the shapes do not broadcast.
       TypeError: if the mask holds no bools, or the source has another dtype.
 
     Example:
@@ -117,7 +118,9 @@ def masked_scatter(x: A, mask: A, source: A) -> A:
     """
     if not isinstance(mask, Array) or mask.dtype != dtypes.bool:
         raise TypeError("masked_scatter: the mask is a tensor of bools")
-    chosen, value = stretch(mask, x.shape), as_value(x, source, "masked_scatter").reshape((-1,))
+    shape = broadcast_shape("masked_scatter", x.shape, mask.shape)
+    x = x if x.shape == shape else stretch(x, shape)
+    chosen, value = stretch(mask, shape), as_value(x, source, "masked_scatter").reshape((-1,))
     if 0 in (x.numel(), value.numel()):
         return copied(x)
     places = cumsum(chosen.reshape((-1,)).cast(dtypes.int32), 0) - 1

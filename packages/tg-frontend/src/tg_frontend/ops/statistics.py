@@ -17,11 +17,12 @@ from .linear import matmul
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     Axes = int | Sequence[int] | None
 
 
-def var(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> A:
+def var(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> A:
     """The variance: squared distances from the mean, summed and divided by the count less ``correction``.
 
     Example:
@@ -33,7 +34,7 @@ def var(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> 
     return var_mean(x, axis, keepdim, correction)[0]
 
 
-def var_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[A, A]:
+def var_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
     """:meth:`var` and :meth:`mean`.
 
     Example:
@@ -42,13 +43,16 @@ def var_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1
       >>> x.var_mean(axis=0)
       (Tensor([2., 2.]), Tensor([2., 3.]))
     """
+    less: Any = 1 if correction is None else correction
+    if isinstance(axis, bool):  # PyTorch's ``unbiased``, by position
+        less, axis = int(axis), None
     axes = axes_of(x, axis, "var")
     floats = floating(x)
     wide = floats.cast(sum_acc_dtype(floats.dtype))
     mean = wide.mean(axes, keepdim=True)
     distance = wide - mean
-    count = _count(x, axes) - correction
-    divisor = max(0, count) if isinstance(count, int) else count
+    count = _count(x, axes) - less
+    divisor = max(0, count) if isinstance(count, (int, float)) else count
     var = (distance * distance)._apply(Sum(axes)) / divisor
     return kept(var.cast(floats.dtype), axes, keepdim), kept(mean.cast(floats.dtype), axes, keepdim)
 
@@ -61,7 +65,7 @@ def _root(x: A) -> A:
     return flat.where(0, sqrt(flat.where(1, x)))
 
 
-def std(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> A:
+def std(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> A:
     """The square root of :meth:`var`; the gradient where that is 0 is 0.
 
     Example:
@@ -72,7 +76,7 @@ def std(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> 
     return _root(var(x, axis, keepdim, correction))
 
 
-def std_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[A, A]:
+def std_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
     """:meth:`std` and :meth:`mean`.
 
     Example:

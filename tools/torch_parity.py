@@ -1,0 +1,374 @@
+"""Operations beside PyTorch's: its own sample inputs, values, gradients and errors, as a table.
+
+``hatch run parity:check`` runs the samples of PyTorch's own tests (``torch.testing``). Each operation is called by
+PyTorch's name: a method of ``Tensor``, or a function of ``tinytg.nn.functional``, ``linalg``, ``special``, ``fft`` and
+``signal.windows``. What a row says:
+- ``same``: every sample gives PyTorch's values, dtype, shape and gradients;
+- ``differs``: how many give other ones, and the first of them;
+- ``refuses``: how many of the samples raise an error here, and the first;
+- ``accepts``: how many inputs that PyTorch refuses are taken here;
+- ``missing``: there is nothing of this name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import random
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinytg import Tensor, dtypes
+
+KINDS = ("float32", "float64", "int64", "int32", "bool", "bfloat16", "float16")
+GRADIENTS = ("float32", "float64")
+ROOMS = ("linalg", "special", "fft", "nn.functional", "signal.windows")
+LEFT_OUT = ("masked.", "ops.aten.", "_", "torch.ops.", "sparse.", "to_sparse", "view_as_complex", "view_as_real",
+            "resize_", "jiterator", "nested", "chalf", "cfloat", "cdouble", "as_strided_partial_views")  # fmt: skip
+"""What is about storage, sparse or nested tensors, or PyTorch's own programming."""
+RANDOM = ("dropout", "rrelu", "bernoulli", "multinomial", "normal", "uniform", "rand", "cauchy", "exponential",
+          "geometric", "log_normal", "empty", "fractional_max_pool", "lowrank")  # fmt: skip
+"""Operations whose values are drawn, or left as they are: shapes and dtypes are compared."""
+TOLERANCES = {"float64": (1e-9, 1e-9), "float32": (2e-4, 2e-5), "float16": (1e-2, 5e-3), "bfloat16": (5e-2, 3e-2)}
+ARRANGED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "nn.functional.embedding": lambda f: lambda weight, index, **kw: f(index, weight, **kw),
+    "nn.functional.embedding_bag": lambda f: lambda weight, index, **kw: f(index, weight, **kw),
+}
+"""Operations whose samples are in another order than the arguments."""
+TIED = ("mode", "sort", "msort", "argsort", "topk", "kthvalue", "median", "nanmedian", "max", "min", "cummax", "cummin",
+        "argmax", "argmin")  # fmt: skip
+"""Operations that may choose any of equal elements: positions are not compared."""
+INSTEAD = ("memory_format", "device", "layout", "pin_memory", "requires_grad")
+"""Keywords that are left out: there is one device here, and one layout."""
+
+
+@dataclass
+class Row:
+    """What was found of one operation."""
+
+    name: str
+    ours: str = ""
+    tried: int = 0
+    differs: int = 0
+    refuses: int = 0
+    wrong_inputs: int = 0
+    accepts: int = 0
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def state(self) -> str:
+        """One word, or two."""
+        if not self.ours:
+            return "missing"
+        found = [word for word in ("differs", "refuses", "accepts") if getattr(self, word)]
+        return " ".join(found) or "same"
+
+
+def lookup(name: str) -> tuple[str, Callable[..., Any]] | None:
+    """What goes by PyTorch's name here."""
+    room, _, last = name.rpartition(".")
+    if room in ROOMS:
+        try:
+            home = importlib.import_module(f"tinytg.{room}")
+        except ImportError:
+            home = None
+        found = getattr(home, last, None)
+        if found is not None:
+            return f"tinytg.{name}", found
+        if room == "fft":
+            return None
+    if room not in ("", *ROOMS):
+        return None
+    found = getattr(Tensor, last, None)
+    return None if found is None else (f"Tensor.{last}", found)
+
+
+def made(value: Any, torch: Any, leaves: list[tuple[Any, Any]] | None = None) -> Any:
+    """An argument as one of ours; tensors of PyTorch that require gradients are written down beside ours."""
+    if isinstance(value, torch.Tensor):
+        ours = tensor(value, torch)
+        if leaves is not None and value.requires_grad and value.is_leaf:
+            ours.requires_grad_()
+            leaves.append((value, ours))
+        return ours
+    if isinstance(value, torch.dtype):
+        return getattr(dtypes, str(value).removeprefix("torch."))
+    if isinstance(value, (list, tuple)):
+        parts = [made(part, torch, leaves) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    if isinstance(value, dict):
+        return {key: made(part, torch, leaves) for key, part in value.items()}
+    return value
+
+
+def tensor(value: Any, torch: Any) -> Tensor:
+    """A tensor of PyTorch as one of ours."""
+    value = value.detach()
+    if value.is_conj() or value.is_neg():
+        value = value.resolve_conj().resolve_neg()
+    if value.dtype in (torch.bfloat16,):
+        return Tensor(value.contiguous().view(torch.int16).numpy()).bitcast("bfloat16")
+    return Tensor(value.contiguous().numpy())
+
+
+def flat(value: Any) -> list[Any]:
+    """The tensors and numbers of a result, in order."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for part in value for leaf in flat(part)]
+    if isinstance(value, dict):
+        return [leaf for part in value.values() for leaf in flat(part)]
+    return [value]
+
+
+def array(value: Any) -> Any:
+    """A tensor of either side as numpy's, bfloat16 as float32."""
+    if isinstance(value, Tensor):
+        return value.detach().float().numpy() if value.dtype.name == "bfloat16" else value.detach().numpy()
+    if hasattr(value, "detach"):
+        value = value.detach().resolve_conj().resolve_neg()
+        return value.float().numpy() if str(value.dtype) == "torch.bfloat16" else value.numpy()
+    return np.asarray(value)
+
+
+def kind(value: Any) -> str:
+    """The name of a result's dtype."""
+    return str(value.dtype.name) if isinstance(value, Tensor) else str(getattr(value, "dtype", type(value).__name__))
+
+
+def unequal(want: Any, got: Any, tolerance: tuple[float, float], values: bool) -> str | None:
+    """How two results differ; None if they do not."""
+    left, right = flat(want), flat(got)
+    if len(left) != len(right):
+        return f"{len(left)} results, here {len(right)}"
+    for a, b in zip(left, right, strict=True):
+        if (a is None) != (b is None):
+            return f"{a!r:.60} is here {b!r:.60}"
+        if a is None or isinstance(a, str):
+            continue
+        x, y = array(a), array(b)
+        if x.shape != y.shape:
+            return f"shape {x.shape}, here {y.shape}"
+        one, other = kind(a).removeprefix("torch."), kind(b)
+        if hasattr(a, "detach") and one != other and (one, other) != ("int64", "int32"):
+            return f"dtype {one}, here {other}"
+        if values and not np.allclose(y, x, *tolerance, equal_nan=True):
+            off = ~np.isclose(y, x, *tolerance, equal_nan=True)
+            return f"{off.sum()} of {off.size} values, {x[off].flat[0]} is here {y[off].flat[0]}"
+    return None
+
+
+def processed(sample: Any, result: Any) -> Any:
+    """What of a result is to be compared: singular vectors, for example, are given but for their signs."""
+    try:
+        return sample.output_process_fn_grad(result)
+    except (AttributeError, TypeError, ValueError):
+        return result
+
+
+def _cotangents(outputs: list[Any], torch: Any) -> list[Any]:
+    generator = torch.Generator().manual_seed(3)
+    return [torch.rand(out.shape, generator=generator, dtype=out.dtype) + 0.5 for out in outputs]
+
+
+def gradients(
+    want: Any, got: Any, leaves: list[tuple[Any, Any]], tolerance: tuple[float, float], torch: Any
+) -> str | None:
+    """How the gradients differ that flow from two results; None if they do not."""
+    pairs = [
+        (a, b) for a, b in zip(flat(want), flat(got), strict=True)
+        if isinstance(a, torch.Tensor) and a.requires_grad and a.is_floating_point()
+    ]  # fmt: skip
+    if not pairs or not leaves:
+        return None
+    weights = _cotangents([a for a, _ in pairs], torch)
+    theirs = torch.autograd.grad([a for a, _ in pairs], [x for x, _ in leaves], weights, allow_unused=True)
+    if not any(x.numel() for x, _ in leaves):
+        return None
+    parts = [(b * tensor(w, torch)).sum() for (_, b), w in zip(pairs, weights, strict=True) if b.requires_grad]
+    if not parts:
+        none = all(g is None or not g.to_dense().any() for g in theirs)
+        return None if none else "no gradient flows"
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    total.backward()
+    for g, (_, ours) in zip(theirs, leaves, strict=True):
+        if g is None and ours.grad is None:
+            continue
+        x = np.zeros(ours.shape) if g is None else array(torch.zeros_like(g) + g.to_dense())
+        y = np.zeros(ours.shape) if ours.grad is None else array(ours.grad)
+        if not np.allclose(y, x, tolerance[0] * 5, tolerance[1] * 5, equal_nan=True):
+            off = ~np.isclose(y, x, tolerance[0] * 5, tolerance[1] * 5, equal_nan=True)
+            return f"gradient: {off.sum()} of {off.size}, {x[off].flat[0]} is here {y[off].flat[0]}"
+    return None
+
+
+def shown(value: Any) -> str:
+    """An argument in few words."""
+    if hasattr(value, "detach"):
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    if isinstance(value, (list, tuple)) and any(hasattr(part, "detach") for part in value):
+        return f"[{', '.join(map(shown, value))}]"
+    return repr(value)[:60]
+
+
+def call_of(sample: Any) -> str:
+    """The arguments of a sample in few words."""
+    parts = [*map(shown, (sample.input, *sample.args)), *(f"{k}={shown(v)}" for k, v in sample.kwargs.items())]
+    return f"({', '.join(parts)})"[:160]
+
+
+def kept(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords that have a meaning here."""
+    return {key: value for key, value in kwargs.items() if key not in INSTEAD}
+
+
+def samples(op: Any, name: str, most: int, torch: Any) -> Iterator[tuple[str, Any]]:
+    """Samples of the dtypes that the operation takes, evenly picked."""
+    for wanted in KINDS:
+        dtype = getattr(torch, wanted)
+        if dtype not in op.supported_dtypes("cpu"):
+            continue
+        differentiable = wanted in GRADIENTS and op.supports_autograd
+        found = list(op.sample_inputs("cpu", dtype, requires_grad=differentiable))
+        count = most if wanted == "float32" else max(1, most // 3)
+        step = max(1, len(found) / count)
+        for i in range(min(count, len(found))):
+            yield wanted, found[int(i * step)]
+
+
+def try_sample(op: Any, ours: Callable[..., Any], wanted: str, sample: Any, row: Row, torch: Any) -> None:
+    """Calls both sides with a sample."""
+    leaves: list[tuple[Any, Any]] = []
+    where = f"{wanted}{call_of(sample)}"
+    try:
+        want = processed(sample, op.op(sample.input, *sample.args, **sample.kwargs))
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
+        return  # an environment without a library that the operation wants
+    if any(isinstance(leaf, torch.Tensor) and (leaf.is_complex() or leaf.is_sparse) for leaf in flat(want)):
+        return
+    row.tried += 1
+    try:
+        first, args, kwargs = (made(v, torch, leaves) for v in (sample.input, sample.args, kept(sample.kwargs)))
+        got = processed(sample, ours(first, *args, **kwargs))
+        drawn = any(part in row.name for part in RANDOM) or sample.kwargs.get("dropout_p", 0) > 0
+        if op.name in TIED:
+            want, got = flat(want)[:1], flat(got)[:1]
+            drawn = drawn or op.name.startswith("arg")
+        tolerance = TOLERANCES.get(wanted, TOLERANCES["float32"])
+        wrong = unequal(want, got, tolerance, not drawn)
+        if wrong is None and wanted in GRADIENTS and not drawn and op.supports_autograd:
+            wrong = gradients(want, got, leaves, tolerance, torch)
+    except Exception as error:
+        row.refuses += 1
+        row.notes.append(f"refuses {where}: {type(error).__name__}: {str(error)[:200]}")
+        return
+    if wrong is not None:
+        row.differs += 1
+        row.notes.append(f"differs {where}: {wrong}")
+
+
+def try_errors(op: Any, ours: Callable[..., Any], row: Row, torch: Any) -> None:
+    """What PyTorch refuses is to be refused."""
+    if op.error_inputs_func is None:
+        return
+    for wrong in op.error_inputs("cpu"):
+        sample = wrong.sample_input
+        leaves = flat([sample.input, list(sample.args), sample.kwargs])
+        if any(isinstance(leaf, torch.Tensor) and (leaf.is_complex() or leaf.is_sparse) for leaf in leaves):
+            continue
+        try:
+            op.op(sample.input, *sample.args, **sample.kwargs)
+            continue  # refused elsewhere only
+        except Exception as refused:
+            said = str(refused).partition("\n")[0][:100]
+        row.wrong_inputs += 1
+        try:
+            got = ours(*(made(v, torch) for v in (sample.input, *sample.args)), **made(kept(sample.kwargs), torch))
+            for leaf in flat(got):
+                if isinstance(leaf, Tensor):
+                    leaf.realize()
+        except Exception:
+            continue
+        row.accepts += 1
+        row.notes.append(f"accepts {call_of(sample)}: {said}")
+
+
+def examine(op: Any, most: int, torch: Any) -> Row:
+    """One operation, and what is found of it."""
+    row = Row(op.name + (f":{op.variant_test_name}" if op.variant_test_name else ""))
+    found = lookup(op.name)
+    if found is None:
+        return row
+    row.ours, ours = found
+    if op.name in ARRANGED:
+        ours = ARRANGED[op.name](ours)
+    begin = time.perf_counter()
+    for wanted, sample in samples(op, row.name, most, torch):
+        try_sample(op, ours, wanted, sample, row, torch)
+    try_errors(op, ours, row, torch)
+    row.seconds = time.perf_counter() - begin
+    return row
+
+
+def chosen(torch_ops: list[Any], only: list[str], share: tuple[int, int]) -> list[Any]:
+    """The operations that are wanted."""
+    ops = [op for op in torch_ops if not op.name.startswith(LEFT_OUT)]
+    if only:
+        ops = [op for op in ops if any(fnmatchcase(op.name, part) for part in only)]
+    return ops[share[0] :: share[1]]
+
+
+def table(rows: list[Row], verbose: bool) -> str:
+    """The rows as text, and a line that counts them."""
+    lines = []
+    for row in sorted(rows, key=lambda row: (row.state(), row.name)):
+        same, refused = row.tried - row.differs - row.refuses, row.wrong_inputs - row.accepts
+        counts = f"{same}/{row.tried}, {refused}/{row.wrong_inputs}"
+        lines.append(f"{row.state():16s} {row.name:48s} {row.ours:40s} {counts if row.ours else ''}".rstrip())
+        lines += [f"    {note}" for note in (row.notes if verbose else row.notes[:2])]
+    words = Counter(row.state() for row in rows)
+    return "\n".join([*lines, ", ".join(f"{count} {word}" for word, count in sorted(words.items()))])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints the table; the status is 1 where something differs."""
+    parser = argparse.ArgumentParser(prog="python -m tools.torch_parity", description=__doc__)
+    parser.add_argument("only", nargs="*", help="names of operations, as linalg.svd or linalg.*; all by default")
+    parser.add_argument("--samples", type=int, default=12, help="of each operation and dtype at most")
+    parser.add_argument("--share", default="0/1", metavar="I/N", help="every Nth operation, from the Ith")
+    parser.add_argument("--json", metavar="PATH", help="where the rows go")
+    parser.add_argument("--verbose", action="store_true", help="every difference, not the first two of each")
+    options = parser.parse_args(arguments)
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    first, _, count = options.share.partition("/")
+    warnings.simplefilter("ignore")
+    rows = []
+    for op in chosen(op_db, options.only, (int(first), int(count))):
+        for generator in (random, np.random):
+            generator.seed(0)
+        torch.manual_seed(0)
+        try:
+            rows.append(examine(op, options.samples, torch))
+        except Exception as error:
+            rows.append(Row(op.name, "?", notes=[f"the runner: {type(error).__name__}: {str(error)[:200]}"], differs=1))
+        if options.json:
+            Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    print(table(rows, options.verbose))
+    return int(any(row.differs for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
