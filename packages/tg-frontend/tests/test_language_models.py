@@ -227,6 +227,19 @@ def test_generation_is_greedy_and_ends(tmp_path: Path) -> None:
     assert len(list(model.generate([1, 2, 3]))) == 27, "until the context is full"
 
 
+def test_weights_stay_in_their_blocks(tmp_path: Path) -> None:
+    """Prompts unpack them on the way, and leave no copy behind that the next product would read."""
+    metadata, state = made("llama")
+    nn.state.gguf_save({key: Tensor(x) for key, x in state.items()}, tmp_path / "m.gguf", metadata, "Q8_0")
+    model = model_of(tmp_path / "m.gguf")
+    for length in (70, 40, 72, 73, 74, 75):
+        model.logits(list(range(length, 0, -1)))
+    for layer in model._decoder.layers:
+        attention = layer.attention
+        for product in (attention.q, attention.k, attention.v, attention.out, layer.gate, layer.up, layer.down):
+            assert not product.weight.is_realized
+
+
 def test_prompts_that_cannot_be(tmp_path: Path) -> None:
     file_of("llama", tmp_path / "m.gguf")
     model = model_of(tmp_path / "m.gguf", context=8)

@@ -22,6 +22,13 @@ class Weights:
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self.tensors = tensors
+        self._rooms: dict[tuple[int, int], Tensor] = {}
+
+    def room(self, outputs: int, inputs: int, device: str) -> Tensor:
+        """Memory for an unpacked weight, one for all of a shape."""
+        if (outputs, inputs) not in self._rooms:
+            self._rooms[outputs, inputs] = Tensor.zeros(outputs, inputs, device=device).contiguous().realize()
+        return self._rooms[outputs, inputs]
 
     def __call__(self, name: str, *shape: int) -> Tensor:
         found = self.maybe(name, *shape)
@@ -38,14 +45,23 @@ class Weights:
 
 
 class Product:
-    """x @ weight.T + bias: weights stay in the blocks of their file."""
+    """x @ weight.T + bias: weights stay in the blocks of their file.
+
+    One row's product unpacks them as it reads them. Many rows would unpack them many times, so there they are unpacked
+    once for each product, to a room that all weights of that shape share.
+    """
 
     def __init__(self, weights: Weights, name: str, outputs: int, inputs: int) -> None:
         self.weight = weights(f"{name}.weight", outputs, inputs)
         self.bias = weights.maybe(f"{name}.bias", outputs)
+        self.room = weights.room(outputs, inputs, self.weight.device)
 
     def __call__(self, x: Tensor) -> Tensor:
-        out = x @ self.weight.T
+        if x.shape[0] == 1:
+            out = x @ self.weight.T
+        else:
+            self.room.assign(self.weight).realize()
+            out = (x @ self.room.T).realize()  # before the room is another weight's
         return out if self.bias is None else out + self.bias
 
 
