@@ -12,6 +12,7 @@ from . import (
     dual,
     floats,
     integers,
+    matrices,
     modified,
     packed,
     transcendental,
@@ -24,6 +25,6 @@ def add(to: InstructionSet, arch: Architecture) -> None:
     modified.add(to, arch)
     lanes = Lanes(to, arch)
     for room in (
-        integers, comparisons, floats, conversions, division, transcendental, packed, crossing, dual,
+        integers, comparisons, floats, conversions, division, transcendental, packed, crossing, matrices, dual,
     ):  # fmt: skip
         room.add(lanes)
