@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 
@@ -11,6 +12,7 @@ LLVM_MC = shutil.which("llvm-mc-22")
 MISSING = "llvm-mc-22 is not installed"
 
 
+@functools.lru_cache(512)
 def assemble(arch: str, text: str, lanes: int = 32) -> bytes:
     """The machine code of a program; labels are allowed.
 
