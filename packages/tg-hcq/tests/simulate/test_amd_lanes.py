@@ -16,8 +16,10 @@ from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.registers import SCALARS, vectors
 from tg_hcq.simulate.amd.semantics.vector import modified
 from tg_hcq.simulate.amd.semantics.vector.alu import Alu
-from tg_hcq.simulate.amd.testing.lanes import LanesBench, Refused
+from tg_hcq.simulate.amd.testing.lane_floats import order
+from tg_hcq.simulate.amd.testing.lanes import LanesBench, Refused, rule_of
 from tg_hcq.simulate.engine import Emitter, InstructionSet, Undecodable, Value, Wave
+from tg_hcq.simulate.engine.testing import SINGLE
 
 ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
 PLAIN = {"gfx1100": 2400, "gfx1201": 1700, "gfx1030": 1500, "gfx942": 1700, "gfx950": 1700}
@@ -200,3 +202,18 @@ def _cross(bench: LanesBench, name: str, rng: random.Random) -> None:
     else:
         assert wave.scalar("s", 7) == values[first if "first" in name else lane]
     assert list(wave.row(3)) == values
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "rcp", "rsq", "sqrt"])
+def test_functions_of_scalars(name: str) -> None:
+    """As those of lanes, which the specification knows."""
+    bench, rng, found = LanesBench(architecture("gfx1201", 32)), random.Random(name), rule_of(f"v_{name}_f32")
+    row = next(r for r in table("gfx1201") if r.name == f"v_s_{name}_f32")
+    assert found is not None
+    for number in [0, 1 << 31, 0x7F800000, 0x7FC00000, 1, *(rng.getrandbits(32) for _ in range(60))]:
+        wave = Wave(bench.layout, rng=rng)
+        wave.set_scalar("s", number, 9)
+        bench.run(wave, row, {"src0": 9, "vdst": 7})
+        wanted, got = found.compute(None, number), wave.scalar("s", 7)
+        assert isinstance(wanted, int)
+        assert (SINGLE.is_nan(wanted) and SINGLE.is_nan(got)) or abs(order(SINGLE, wanted) - order(SINGLE, got)) <= 1

@@ -47,6 +47,9 @@ def place(p: Placing) -> Placed:
         return _pair(p)
     if name in _SPECIAL:
         return _SPECIAL[name](p)
+    if name.startswith("v_s_"):
+        of_scalar = [p.places.result(p.fields.pop("vdst")), p.places.scalar(p.fields.pop("src0"), "f", 32)]
+        return Placed(p.handler(name).name, of_scalar)
     if name.startswith(("v_wmma_", "v_mfma_")):
         return _matrix(p)
     if name.startswith("v_accvgpr_"):

@@ -1,7 +1,8 @@
 """Reciprocals, roots, powers, logarithms and angles, nearer to the true value than the manuals ask.
 
 Source: AMD, "RDNA3 Instruction Set Architecture", 16.8 "VOP1 Instructions": the notes on accuracy, on subnormals, which
-those of 32 bits flush whatever the mode is, and on special values. Sines and cosines take turns.
+those of 32 bits flush whatever the mode is, and on special values. Sines and cosines take turns. Of scalars (``v_s_``):
+"RDNA4 Instruction Set Architecture", 7.6 "Pseudo-scalar Transcendental".
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ....engine import F32, F64, I32, I64, Emitter, Value
+from ....engine import F32, F64, I32, I64, Emitter, Value, scalar
 from ....engine.handlers import Semantics
 from ...modifiers import Kind
 from .alu import Lanes
@@ -28,6 +29,8 @@ def add(to: Lanes) -> None:
         to.op(f"v_{name}_f32", _flushing(of), [Kind.F32], [Kind.F32], fixed=True)
         if name in ("rcp", "rsq", "sqrt"):
             to.op(f"v_{name}_f64", of, [Kind.F64], [Kind.F64], fixed=True)
+        if name not in ("sin", "cos") and f"v_s_{name}_f32" in to.there:
+            to.to.scalar(f"v_s_{name}_f32", _flushing(of), [scalar(F32)], [scalar(F32)])
     to.op("v_rcp_iflag_f32", _flushing(_reciprocal), [Kind.F32], [Kind.F32], fixed=True)
 
 
