@@ -11,6 +11,7 @@ from tg_hcq.amd import AMDDevice
 from tg_hcq.amd.program import AMDProgram
 from tg_hcq.simulate.engine import Dispatch
 from tg_runtime import Device
+from tg_runtime.compilers import comgr
 from tg_runtime.testing import DeviceConformance
 
 pytest.importorskip("llvmlite", reason="LLVM compiles the kernels")
@@ -62,6 +63,7 @@ class AMDConformance(DeviceConformance):
 
     device = "AMD"
     arch: ClassVar[str] = ""
+    renderer: ClassVar[str] = "LLVM"
     launches = 200
 
     @pytest.fixture(autouse=True)
@@ -77,7 +79,7 @@ class AMDConformance(DeviceConformance):
             assert instructions >= 2 * dispatches, "a launch executed no instructions"
 
     def setup_method(self) -> None:
-        self.dev = f"MOCKKFD+AMD:LLVM:{self.arch}"
+        self.dev = f"MOCKKFD+AMD:{self.renderer}:{self.arch}"
         super().setup_method()
 
 
@@ -116,6 +118,15 @@ class TestGfx950(AMDConformance):
     @_MFMA
     def test_matmul(self) -> None:
         super().test_matmul()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(comgr.missing() is not None, reason=f"COMGR: {comgr.missing()}")
+class TestHIP(AMDConformance):
+    """HIP C++ by COMGR; Debian's knows gfx10.3."""
+
+    arch = "gfx1030"
+    renderer = "HIP"
 
 
 def test_a_launch_that_is_not_executed_is_seen(

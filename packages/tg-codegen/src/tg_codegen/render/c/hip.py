@@ -132,6 +132,8 @@ class HIPRenderer(CStyleRenderer):
         super().__init__(target or amd_target(arch))
 
     def supports_op(self, op: Ops, dtype: DType) -> bool:
+        if op in (Ops.SIN, Ops.COS) and dtype.bits == 64:  # by a table of 1/pi: v_trig_preop_f64
+            return False
         return super().supports_op(op, dtype) or op in _ACCURATE
 
     @property

@@ -1,0 +1,65 @@
+"""Tensors on AMD's software cards: two cards of one machine, functions that are recorded, profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tg_hcq.amd import AMDDevice
+from tg_lazy import Context
+from tg_runtime import Device, profile
+from tg_runtime.testing.trace import check_nesting, spans
+from tinytg import Tensor, TinyJit
+
+pytest.importorskip("llvmlite", reason="LLVM compiles the kernels")
+CARDS = "MOCKKFD+AMD:LLVM:gfx1100"
+rng = np.random.default_rng(20)
+
+
+def test_cards_copy_to_one_another() -> None:
+    data = rng.normal(size=(37, 53)).astype(np.float32)
+    with Context(DEV=CARDS):
+        here = (Tensor(data, device="AMD") * 2).realize()
+        there = (here.to("AMD:1") + 1).realize()
+        back = (there.to("AMD") * there.sum().to("AMD")).numpy()
+        one, other = Device["AMD"], Device["AMD:1"]
+    assert isinstance(one, AMDDevice) and isinstance(other, AMDDevice) and one.system is other.system
+    assert one.node.gpu_id != other.node.gpu_id
+    expected = data * 2 + 1
+    np.testing.assert_allclose(back, expected * expected.sum(dtype=np.float64), rtol=1e-4)
+
+
+@pytest.mark.parametrize("card", ["MOCKKFD+AMD:LLVM:gfx1100", "MOCKKFD+AMD:LLVM:gfx942"])
+def test_what_is_recorded_is_replayed(card: str) -> None:
+    """Several kernels, with a reduction between them, and other inputs each time."""
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        return ((x - x.mean(axis=1, keepdim=True)).exp2() * y).contiguous().sum(axis=0).realize()
+
+    with Context(DEV=card):
+        recorded = TinyJit(step)
+        for _ in range(6):
+            x, y = (rng.normal(size=(19, 23)).astype(np.float32) for _ in range(2))
+            got = recorded(Tensor(x, device="AMD").realize(), Tensor(y, device="AMD").realize()).numpy()
+            expected = (np.exp2(x - x.mean(axis=1, keepdims=True)) * y).sum(axis=0)
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_kernels_and_copies_are_on_the_hosts_clock(tmp_path: Path) -> None:
+    with Context(DEV=CARDS), profile(tmp_path / "trace.json") as recorded:
+        (Tensor(rng.normal(size=1000).astype(np.float32), device="AMD") + 1).sum().numpy()
+    trace = recorded.trace()
+    assert recorded.lost == 0
+    check_nesting(trace)
+    tracks = spans(trace)
+    kernels, copies = tracks["AMD", "compute queue"], tracks["AMD", "copy queue"]
+    assert kernels and {"copyin", "copyout"} <= {event["name"] for event in copies}
+    (label,) = [row["args"]["labels"] for row in trace["traceEvents"] if row["name"] == "process_labels"]  # type: ignore[attr-defined]
+    error = float(label.split()[2])
+    assert label.startswith("clock within ") and 0 < error < 100_000
+    launches = [event for event in tracks["host", "MainThread"] if event["cat"] == "launch"]
+    for kernel in kernels:
+        begun = min(launch["ts"] for launch in launches if launch["name"].endswith(kernel["name"]))
+        assert kernel["ts"] >= begun - error and kernel["dur"] > 0
