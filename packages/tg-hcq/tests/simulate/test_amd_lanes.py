@@ -12,14 +12,26 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tg_hcq.simulate.amd.architecture import architecture
+from tg_hcq.simulate.amd.instructions import decoder
 from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.registers import SCALARS, vectors
+from tg_hcq.simulate.amd.semantics import instruction_set
 from tg_hcq.simulate.amd.semantics.vector import modified
 from tg_hcq.simulate.amd.semantics.vector.alu import Alu
 from tg_hcq.simulate.amd.testing.lane_floats import order
 from tg_hcq.simulate.amd.testing.lanes import LanesBench, Refused, rule_of
-from tg_hcq.simulate.engine import Emitter, InstructionSet, Undecodable, Value, Wave
-from tg_hcq.simulate.engine.testing import SINGLE
+from tg_hcq.simulate.engine import (
+    Emitter,
+    FaultKind,
+    InstructionSet,
+    Status,
+    Undecodable,
+    Value,
+    Wave,
+    engine,
+    state,
+)
+from tg_hcq.simulate.engine.testing import SINGLE, Bench
 
 ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
 PLAIN = {"gfx1100": 2400, "gfx1201": 1700, "gfx1030": 1500, "gfx942": 1700, "gfx950": 1700}
@@ -217,3 +229,37 @@ def test_functions_of_scalars(name: str) -> None:
         wanted, got = found.compute(None, number), wave.scalar("s", 7)
         assert isinstance(wanted, int)
         assert (SINGLE.is_nan(wanted) and SINGLE.is_nan(got)) or abs(order(SINGLE, wanted) - order(SINGLE, got)) <= 1
+
+
+PENDING = {
+    "v_add_f32_e32 v1, v2, v3": "02070206",
+    "v_add_f32_e64 v1, v2, -v3": "010003d502070240",
+    "v_add_f32_dpp v1, v3, v2 row_shr:1": "fa040206031101ff",
+    "v_dual_add_f32 v1, v2, v3 :: v_dual_mul_f32 v4, v5, v6": "020706c9050d0401",
+    "v_dual_add_f32 v1, v2, v7 :: v_dual_mul_f32 v4, v3, v6": "020f06c9030d0401",
+    "v_readlane_b32 s1, v3, s2": "010060d703050000",
+    "v_fmac_f32_e32 v3, v1, v2": "01050656",
+    "v_add_f64 v[4:5], v[6:7], -v[2:3]": "040027d706050240",
+}
+"""Instructions that read ``v3``, and their bytes by ``llvm-mc -mcpu=gfx1100``."""
+
+
+@pytest.mark.parametrize("line", PENDING)
+def test_every_way_to_read_a_register_waits_for_it(line: str) -> None:
+    """On hostile hardware a register that was loaded and not waited for is a fault; the one after it is not read."""
+    arch = architecture("gfx1100", 32)
+    instructions = instruction_set(arch)
+    native = engine(instructions, 32, hostile=True)
+    made = decoder(arch, instructions)(0x1000, bytes.fromhex(PENDING[line]) + bytes(16))
+    # v4 is written by some, and read by none
+    for register in (None, 4, 8, 3):
+        waits = register == 3
+        wave = Wave(native.layout, rng=random.Random(3))
+        wave.exec = 1
+        wave.set_scalar("mode", 0xF0)
+        if register is not None:
+            wave.view[state.PENDING + state.PENDING_ROWS + register] = 1
+        parts = [native.addresses[name] for name in made.parts]
+        status = Bench(native, "s", "s").step(wave, made.handler, made.operands, made.immediate, parts)
+        assert status is (Status.FAULT if waits else Status.BUDGET)
+        assert not waits or FaultKind(wave.get(state.KIND)) is FaultKind.PENDING

@@ -79,7 +79,8 @@ def _modified(e: Emitter, rows: int) -> None:
     e.do(f"br i1 {permutes.text}, label %permuting, label %fetch")
     e.label("permuting")
     first = _slot_of(e, "%r", results)
-    e.check(first, 2)
+    wide = _is(e, bits(8, 4), Kind.B64, Kind.F64, Kind.PACKED_F32)
+    e.check(first, e.select(wide, e.value(I32, 2), 1))
     allowed = e.emit(I64, f"call i64 @permute(ptr %w, i32 {first.text}, i32 {temporary[3]}, i32 {how.text}, "
                           f"i32 {masks.text})")  # fmt: skip
     e.do("br label %permuted")
