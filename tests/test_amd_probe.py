@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,17 @@ import pytest
 from tools import amd_probe
 
 from tg_hcq import SoftwareSystem
+from tg_hcq.amd import program
+from tg_hcq.amd.code_object import kernel
 from tg_hcq.amd.kfd.card import Card
 from tg_hcq.amd.memory import AMDAllocator
+from tg_hcq.amd.program import AMDProgram
 from tg_hcq.amd.queues.compute import ComputeQueue
 from tg_hcq.core.system import offer_system
 from tg_hcq.simulate.amd.kfd import mock_kfd
 from tg_runtime import DevEntry
 
+pytest.importorskip("llvmlite", reason="LLVM compiles the kernels")
 ENTRY = DevEntry("AMD", arch="gfx1100", iface="MOCKKFD")
 Patch = pytest.MonkeyPatch
 
@@ -28,12 +33,13 @@ def software() -> None:
     offer_system("MOCKKFD+AMD", lambda entry: mock_kfd(entry))  # not the machine of another test
 
 
-def test_a_healthy_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201", "gfx942", "gfx950"])
+def test_a_healthy_card(arch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "probe.json"
-    assert amd_probe.main(["MOCKKFD+AMD::gfx1100", str(out)]) == 0, capsys.readouterr().out
+    assert amd_probe.main([f"MOCKKFD+AMD::{arch}", str(out)]) == 0, capsys.readouterr().out
     told = json.loads(out.read_text(encoding="utf-8"))
     assert {step.__name__ for step in amd_probe.STEPS} <= told.keys()
-    assert told["version"] == [1, 17] and told["topology"][0]["arch"] == "gfx1100"
+    assert told["version"] == [1, 17] and told["topology"][0]["arch"] == arch
     assert told["stopped"] is None
 
 
@@ -70,11 +76,25 @@ def _break_write(patch: Patch) -> None:
 
 
 def _break_timestamp(patch: Patch) -> None:
-    patch.setattr(Card, "_clock", lambda self: 90_000)
+    patch.setattr(Card, "_clock", lambda self: 30_000)
 
 
 def _break_copy(patch: Patch) -> None:
     patch.setattr(AMDAllocator, "copyout", lambda self, dest, src: None)
+
+
+def _break_dispatch(patch: Patch) -> None:
+    launch = AMDProgram.dispatch
+    patch.setattr(AMDProgram, "dispatch", lambda self, queue, args, groups, items: launch(
+        self, queue, args, (8, 1, 1), items))  # fmt: skip
+
+
+def _break_scratch(patch: Patch) -> None:
+    patch.setattr(AMDProgram, "_scratch", lambda self, card: 0)
+
+
+def _break_shared(patch: Patch) -> None:
+    patch.setattr(program, "kernel", lambda *args: replace(kernel(*args), lds=0))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +108,9 @@ def _break_copy(patch: Patch) -> None:
         _break_write,
         _break_timestamp,
         _break_copy,
+        _break_dispatch,
+        _break_scratch,
+        _break_shared,
     ],
     ids=lambda function: function.__name__.removeprefix("_break_"),
 )

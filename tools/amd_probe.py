@@ -14,6 +14,7 @@ import platform
 import sys
 import time
 import traceback
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ from tg_hcq.amd.process import process_of
 from tg_hcq.core.allocator import HOST_OPTIONS
 from tg_hcq.core.system import system_for
 from tg_runtime import BufferOptions, DevEntry
+from tg_runtime.compilers import llvm
+from tg_runtime.compilers.amdgpu import AMDGPUCompiler
 from tg_runtime.device.dev import parse_dev
 
 _OFF: Final = 0.02
@@ -120,18 +123,21 @@ def write(probe: Probe) -> object:
 
 def timestamp(probe: Probe) -> object:
     """Its clock runs as fast as the kernel says."""
-    device, stamps, host = probe.device, [], []
+    device, stamps, begun, ended = probe.device, list[float](), list[float](), list[float]()
     for _ in range(2):
         seen = device.new_signal()
+        begun.append(time.perf_counter() * 1e6)
         device.compute_queue().timestamp(seen).signal(seen, 1).submit(device)
         seen.wait(1)
-        host.append(time.perf_counter() * 1e6)
+        ended.append(time.perf_counter() * 1e6)
         stamps.append(seen.timestamp)
         time.sleep(0.1)
-    card, here = stamps[1] - stamps[0], host[1] - host[0]
-    if abs(card - here) > _OFF * here:
-        raise Difference(f"between two timestamps {card:.0f} us passed on the card, {here:.0f} us on the host")
-    return {"card": card, "host": here}
+    card, least, most = stamps[1] - stamps[0], begun[1] - ended[0], ended[1] - begun[0]
+    if not (1 - _OFF) * least <= card <= (1 + _OFF) * most:
+        raise Difference(
+            f"between two timestamps {card:.0f} us passed on the card, and {least:.0f} to {most:.0f} us on the host"
+        )
+    return {"card": card, "host": [least, most]}
 
 
 def copy(probe: Probe) -> object:
@@ -146,8 +152,86 @@ def copy(probe: Probe) -> object:
     return {"bytes": len(data)}
 
 
+_GROUPS: Final = 9
+_ITEMS: Final = 64
+_KERNEL: Final = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+declare void @llvm.amdgcn.s.barrier()
+{more}
+define amdgpu_kernel void @probe(ptr addrspace(1) %out, i32 %n) #0 {{
+  {begin}
+  %lane = call i32 @llvm.amdgcn.workitem.id.x()
+  %group = call i32 @llvm.amdgcn.workgroup.id.x()
+  %before = mul i32 %group, 64
+  %item = add i32 %before, %lane
+  {body}
+  %to = getelementptr i32, ptr addrspace(1) %out, i32 %item
+  store i32 %result, ptr addrspace(1) %to
+  ret void
+}}
+attributes #0 = {{ "amdgpu-no-dispatch-ptr" "amdgpu-no-queue-ptr" "amdgpu-no-dispatch-id" "amdgpu-no-implicitarg-ptr"
+  "amdgpu-no-workgroup-id-y" "amdgpu-no-workgroup-id-z" "amdgpu-no-workitem-id-y" "amdgpu-no-workitem-id-z"
+  "amdgpu-no-lds-kernel-id" "amdgpu-flat-work-group-size"="64,64" }}
+"""
+_PRIVATE: Final = """
+  %i = and i32 %item, 127
+  %p = getelementptr [128 x i32], ptr addrspace(5) %a, i32 0, i32 %i
+  %x = mul i32 %item, %n
+  store volatile i32 %x, ptr addrspace(5) %p
+  %result = load volatile i32, ptr addrspace(5) %p
+"""
+_SHARED: Final = """
+  %p = getelementptr [64 x i32], ptr addrspace(3) @local, i32 0, i32 %lane
+  %x = mul i32 %item, %n
+  store i32 %x, ptr addrspace(3) %p
+  fence syncscope("workgroup") release
+  call void @llvm.amdgcn.s.barrier()
+  fence syncscope("workgroup") acquire
+  %other = sub i32 63, %lane
+  %q = getelementptr [64 x i32], ptr addrspace(3) @local, i32 0, i32 %other
+  %result = load i32, ptr addrspace(3) %q
+"""
+
+
+def _launched(probe: Probe, body: str, more: str = "", begin: str = "") -> list[int]:
+    """What a kernel stores that is compiled for the card and launched once."""
+    if not llvm.available():
+        raise Difference(f"no kernel can be compiled: {llvm.MISSING}")
+    device = probe.device
+    lib = AMDGPUCompiler(device.architecture.name).compile(_KERNEL.format(more=more, begin=begin, body=body))
+    program, count = device.program("probe", lib), _GROUPS * _ITEMS
+    out = device.allocator.alloc(4 * count, HOST_OPTIONS)
+    out.host_view("I").write(0, array("I", [0xDEAD]) * count)
+    program(out, global_size=(_GROUPS, 1, 1), local_size=(_ITEMS, 1, 1), vals=(3,))
+    device.synchronize()
+    return list(out.host_view("I").read(0, count))
+
+
+def dispatch(probe: Probe) -> object:
+    """A kernel runs: each of its work-items stores a number."""
+    found = _launched(probe, "%x = mul i32 %item, %n\n  %result = add i32 %x, 1")
+    probe.expect("what work-items stored", found, [3 * item + 1 for item in range(len(found))])
+    return {"groups": _GROUPS, "items": _ITEMS, "packets": probe.device.packets}
+
+
+def scratch(probe: Probe) -> object:
+    """Each work-item has private memory of its own."""
+    found = _launched(probe, _PRIVATE, begin="%a = alloca [128 x i32], align 4, addrspace(5)")
+    probe.expect("what private memory held", found, [3 * item for item in range(len(found))])
+    return {"bytes": probe.device.scratch.nbytes}
+
+
+def shared(probe: Probe) -> object:
+    """A group's work-items read one another's local memory behind a barrier."""
+    found = _launched(probe, _SHARED, more="@local = internal addrspace(3) global [64 x i32] poison, align 16")
+    turned = [3 * (item - item % _ITEMS + _ITEMS - 1 - item % _ITEMS) for item in range(len(found))]
+    probe.expect("what local memory held", found, turned)
+    return {"bytes": 4 * _ITEMS}
+
+
 STEPS: Final[tuple[Callable[[Probe], object], ...]] = (
-    version, topology, queues, memory, signal, write, timestamp, copy,
+    version, topology, queues, memory, signal, write, timestamp, copy, dispatch, scratch, shared,
 )  # fmt: skip
 
 
