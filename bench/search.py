@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tg_codegen import ProgramSpec, compile_ast
+from tg_codegen import ProgramSpec, Step, compile_ast
 from tg_lazy import LazyOp, Ops
 from tg_runtime import Buffer, Device
 from tg_runtime.device.compiled import Compiled
@@ -35,6 +35,8 @@ KERNELS = 16
 WIDTH = 3
 """Of a search from the heuristic's list."""
 TURNS = 15
+SECONDS = 145.0
+"""After which a search that begins with nothing ends with the best so far: four of them take less than ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,19 @@ def runner(device: Compiled, spec: ProgramSpec, buffers: Sequence[Buffer]) -> Ca
     return run
 
 
-def search(device: Compiled, ast: LazyOp, planned: bool, width: int = 1) -> Found:
-    """Searches, and measures what is found beside what the heuristic plans, in turns."""
+def search(
+    device: Compiled, ast: LazyOp, planned: bool, width: int = 1, most_s: float = float("inf")
+) -> Found:
+    """Searches, for ``most_s`` seconds about, and measures what is found beside what the heuristic plans, in turns."""
     renderer = device.renderer
     assert renderer is not None
     begin = time.monotonic()
-    spec = beam.searched(device, renderer, ast, width, planned=planned)
+
+    def stop(step: Step) -> None:
+        if time.monotonic() - begin > most_s:
+            raise KeyboardInterrupt  # which a search takes for a wish to have what it found so far
+
+    spec = beam.searched(device, renderer, ast, width, planned=planned, progress=stop)
     seconds = time.monotonic() - begin
     buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in ast.arg if not arg.internal]
     mine, theirs = (runner(device, s, buffers) for s in (spec, compile_ast(ast, renderer)))
@@ -119,7 +128,7 @@ def main(say: Callable[[str], None]) -> int:
     device = Device["CPU"]
     short, spent = [], 0.0
     for name, ast in workloads().items():
-        found = search(device, ast, planned=False)
+        found = search(device, ast, planned=False, most_s=SECONDS)
         spent += found.seconds
         say(f"from nothing: {name}: {found.ratio:.2f} of the heuristic's speed after {found.seconds:.0f} s")
         say(f"  {'; '.join(found.spec.actions)}")

@@ -21,6 +21,7 @@ from tg_codegen.search.beam import FAR, MOST
 from tg_codegen.search.cycles import cycles
 from tg_codegen.search.descent import descents
 from tg_codegen.search.moves import alterations, even_walks
+from tg_codegen.search.replanned import replanned
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -90,11 +91,16 @@ def test_progress_is_told() -> None:
     assert math.isclose(steps[-1].best_s, 1.0)
 
 
-def test_kernels_of_several_parts_are_searched_part_by_part() -> None:
-    shape = ST((16, 64))
+def largest_squares(n: int = 16, m: int = 64) -> LazyOp:
+    """A kernel in two parts."""
+    shape = ST((n, m))
     squares = A.alu(Ops.MUL, A.load(1, F32, shape), A.load(1, F32, shape))
-    stores = (A.store(2, shape, squares), A.store(0, ST((16, 1)), A.reduce(A.load(2, F32, shape), Ops.MAX, (1,))))
-    ast = A.sink(stores, (BufferArg(F32, 16), BufferArg(F32, 1024), BufferArg(F32, 1024, internal=True)))
+    stores = (A.store(2, shape, squares), A.store(0, ST((n, 1)), A.reduce(A.load(2, F32, shape), Ops.MAX, (1,))))
+    return A.sink(stores, (BufferArg(F32, n), BufferArg(F32, n * m), BufferArg(F32, n * m, internal=True)))
+
+
+def test_kernels_of_several_parts_are_searched_part_by_part() -> None:
+    ast = largest_squares()
 
     def measure(spec: ProgramSpec) -> float:
         return 1.0 / (1 + sum(line.startswith("1: ") for line in spec.actions))
@@ -228,7 +234,8 @@ def test_a_plan_for_the_caches_that_runs_a_whole_loop_again_is_not_measured(monk
 
     nothing: list[Action] = []
     for name, found in (
-            ("descents", nothing), ("instructions", nothing), ("alterations", nothing), ("for_caches", [slow, packed])):
+            ("descents", nothing), ("instructions", nothing), ("alterations", nothing), ("replanned", nothing),
+            ("for_caches", [slow, packed])):
         monkeypatch.setattr(f"tg_codegen.search.beam.{name}", lambda *_, found=found: found)
     beam_search(ast, CPU, measure, planned=False, max_rounds=1)
     assert tuple(map(str, packed)) in measured and tuple(map(str, slow)) not in measured
@@ -282,12 +289,45 @@ def test_walks_of_all_parts_are_made_alike() -> None:
     assert not list(even_walks([action.action for action in actions if isinstance(action, In)])), "there is one part"
 
 
+@pytest.mark.parametrize("ast", [row_sums(1024, 512), largest_squares(61, 1009), squares_about_the_mean(61, 1009)])
+def test_a_search_from_nothing_is_led_to_what_planners_propose(ast: LazyOp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each way to part the kernel, so that the heuristic's list is among them."""
+    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 0)
+    found = {text(actions) for actions in descents(stated(lower(ast)), CPU)}
+    assert "; ".join(compile_ast(ast, CPU).actions) in found
+
+
+def test_a_planner_is_asked_again_for_one_part_or_for_all() -> None:
+    kernel = stated(lower(largest_squares(60, 1009)))
+    mine = kernel_actions(
+        "row_blocks(4)", "mark(i0.block, THREAD)", "0: split(i1, 4, VECTOR)", "1: split(r0, 4, LANES)")
+    found = list(replanned(kernel, mine, CPU.target))
+    for actions in found:
+        assert actions[:2] == tuple(mine[:2]), "the parts stay, and threads are divided once"
+        compile_ast(largest_squares(60, 1009), CPU, actions=actions)
+    kept = [{number for number, action in ((0, mine[2]), (1, mine[3])) if action in actions} for actions in found]
+    assert kept[0] == set() and {0} in kept and {1} in kept
+    one = kernel_actions("split(i0, 5, UPCAST)")
+    assert all(one[0] not in actions for actions in replanned(stated(lower(row_sums())), one, CPU.target))
+
+
+def test_a_planner_that_fails_does_not_end_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> list[Action]:
+        raise RuntimeError("a defect")
+
+    for name in ("search.replanned.completed", "search.replanned.loop_actions"):
+        monkeypatch.setattr(f"tg_codegen.{name}", fails)
+    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 50)
+    assert beam_search(row_sums(), CPU, lambda spec: 1.0, width=1, max_rounds=1, planned=False).src
+
+
 def test_a_search_begins_with_whatever_could_be_planned() -> None:
     """Lanes along either dimension of a product: which the heuristic chose is for the measure to judge."""
     x = A.load(1, F32, ST((24, 1, 40)).expand((24, 32, 40)))
     y = A.load(2, F32, ST((1, 40, 32)).permute((0, 2, 1)).expand((24, 32, 40)))
     total = A.reduce(A.alu(Ops.MUL, x, y), Ops.ADD, (2,))
     sizes = tuple(BufferArg(F32, n) for n in (24 * 32, 24 * 40, 32 * 40))
-    found = list(alternatives(stated(lower(A.sink((A.store(0, ST((24, 32, 1)), total),), sizes))), CPU.target))
+    nest = lower(A.sink((A.store(0, ST((24, 32, 1)), total),), sizes))
+    found = list(alternatives(nest, CPU.target))
     assert {str(actions[0]) for actions in found} == {"split(i0, 8, VECTOR)", "split(i1, 8, VECTOR)"}
-    assert not list(alternatives(stated(lower(row_sums())), OpenCLRenderer().target))
+    assert not list(alternatives(lower(row_sums()), OpenCLRenderer().target))

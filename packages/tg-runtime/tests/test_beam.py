@@ -169,7 +169,16 @@ def test_what_was_merely_lucky_gives_way_to_what_is_planned(monkeypatch: pytest.
     found, planned = compile_ast(sink, _renderer(), actions=()), compile_ast(sink, _renderer())
     for mine, wins in ((2.0, planned), (1.0, found), (0.5, found)):
         takes.update({found.src: mine, planned.src: 1.0})
-        assert measure.faster(found, planned) is wins
+        assert measure.fastest([found], planned) is wins
+    assert measure.fastest([planned, found]) is found, "of what was found, too"
+
+
+def test_those_that_were_about_as_fast_run_again() -> None:
+    sink = row_sums(64, 640)
+    measure = beam._Measure(Device["CPU"], _renderer(), sink)
+    measure.best = 1.0
+    measure.measured = [(1.05, ("b",)), (2.0, ("far",)), (1.0, ("a",)), *((1.09, (f"{n}",)) for n in range(5))]
+    assert measure.finalists() == [("a",), ("b",), ("0",), ("1",)]
 
 
 def test_what_a_result_is_kept_for(monkeypatch: pytest.MonkeyPatch) -> None:

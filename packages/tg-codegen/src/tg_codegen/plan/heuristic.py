@@ -27,8 +27,18 @@ Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 
 def heuristic(kernel: Kernel, target: Target) -> list[KernelAction]:
     """Actions for a kernel on a target; an error from a planner has a note of the actions so far."""
+    return proposed(kernel, target, FOR_WORK_ITEMS if target.grid else (*OF_PARTS, *FOR_THREADS))
+
+
+def completed(kernel: Kernel, target: Target) -> list[KernelAction]:
+    """The heuristic's actions for a kernel whose parts are what they are to be."""
+    return proposed(kernel, target, FOR_WORK_ITEMS if target.grid else FOR_THREADS)
+
+
+def proposed(kernel: Kernel, target: Target, proposals: Iterable[Proposals]) -> list[KernelAction]:
+    """What is proposed step by step, each for what the ones before made of the kernel."""
     actions: list[KernelAction] = []
-    for propose in FOR_WORK_ITEMS if target.grid else FOR_THREADS:
+    for propose in proposals:
         with noting(actions):
             for action in propose(kernel, target):
                 actions.append(action)
@@ -36,18 +46,18 @@ def heuristic(kernel: Kernel, target: Target) -> list[KernelAction]:
     return actions
 
 
-def alternatives(kernel: Kernel, target: Target) -> Iterator[list[LoopAction]]:
-    """What else could be planned for a kernel of one part: lanes along each of the dimensions of its output.
+def alternatives(nest: Nest, target: Target) -> Iterator[list[LoopAction]]:
+    """What else could be planned for a nest: lanes along each dimension of its output, threads with even shares.
 
     A planner compares them by instructions alone; a search measures what comes of them.
     """
-    if target.grid or not kernel.single or kernel.shared:
+    if target.grid or any(store.update is not None for store in nest.stores):
         return
-    if any(store.update is not None for store in kernel.whole.stores):
-        return
-    for root in kernel.whole.roots.values():
+    for root in nest.roots.values():
         if not root.reduce and upper(root.extent) > 1:
-            yield CPUPlanner(kernel.whole, target, wanted=root).planned()
+            yield CPUPlanner(nest, target, wanted=root).planned()
+    if target.threads > 1:
+        yield CPUPlanner(nest, target, evenly=True).planned()
 
 
 def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:
@@ -71,9 +81,9 @@ def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
 
 
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
-    """Divides the outermost shared loop that is long enough for all threads among them."""
+    """Divides the outermost shared loop that is long enough for all threads among them, if none is divided yet."""
     long = (a for a in kernel.shared if upper(a.extent) >= target.threads)
-    axis = next(long, None) if target.threads > 1 else None
+    axis = next(long, None) if target.threads > 1 and not kernel.threaded else None
     if axis is not None:
         yield Mark(axis.name, Kind.THREAD)
 
@@ -102,9 +112,9 @@ def rows_ahead(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
             yield In(number, Prefetch(loads_of(kernel.parts[number]).index(load), distance))
 
 
-FOR_THREADS: tuple[Proposals, ...] = (
-    reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed, threads_around, loops, rows_ahead,
-)  # fmt: skip
-"""What is proposed for a kernel that threads run, in this order."""
+OF_PARTS: tuple[Proposals, ...] = (reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed)
+"""What the parts of a kernel that threads run are to be is proposed by these, in this order."""
+FOR_THREADS: tuple[Proposals, ...] = (threads_around, loops, rows_ahead)
+"""What is proposed for a kernel in parts that threads run, in this order."""
 FOR_WORK_ITEMS: tuple[Proposals, ...] = (loops,)
 """The same for a grid of work-items: from part to part they have no scratch in common."""

@@ -1,15 +1,17 @@
 """BEAM search: better actions for one kernel, found by measuring.
 
-The search starts from the plain kernel, from the heuristic's list of actions and what else could be planned, and from
-where the cost model leads (:mod:`tg_codegen.search.descent`). From the best lists so far it goes on to their
-neighbours: lists with one action more, one less, or one with another number. It renders what comes of them and asks a
-callback how long each takes. The callback belongs to whoever can run kernels; this module cannot.
+The search starts from the plain kernel, from the heuristic's list of actions and what else could be planned, and for
+each way to part the kernel from what planners propose then and from where the cost model leads
+(:mod:`tg_codegen.search.descent`). From the best lists so far it goes on to their neighbours: lists with one action
+more, one less, or one with another number, and those in which a planner's whole list stands for what is done to one
+part (:mod:`tg_codegen.search.replanned`). It renders what comes of them and asks a callback how long each takes. The
+callback belongs to whoever can run kernels; this module cannot.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -23,8 +25,8 @@ from ..machine.renderer import Renderer
 from ..nest.kernel import Kernel
 from ..nest.lower import lower
 from ..nest.parts import stated
-from ..plan.actions import Action, ActionError
-from ..plan.heuristic import alternatives, applied
+from ..plan.actions import Action, ActionError, KernelAction
+from ..plan.heuristic import applied
 from ..plan.reuse_row_values import ReuseRowValues
 from ..plan.row_blocks import RowBlocks
 from ..plan.split_concat import SplitConcat
@@ -32,6 +34,7 @@ from ..plan.vocabulary import parse
 from .cycles import cycles
 from .descent import descents
 from .moves import alterations, even_walks, for_caches, instructions, overlaps
+from .replanned import replanned
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -115,7 +118,7 @@ def beam_search(
     start: list[Actions] = [()]
     if planned:
         start.insert(0, tuple(parse(line) for line in compile_ast(ast, renderer).actions))
-        start += map(tuple, alternatives(search.kernel, renderer.target))
+        start += search.whole_lists(())
     try:
         search.consider((), chain(start, descents(search.kernel, renderer)))
         for number in range(max_rounds):
@@ -261,10 +264,18 @@ class _Search:
         """Lists with one action more, one less, or one with another number, that the cost model can judge."""
         loops, walks = in_order(actions)
         kernel = applied(self.kernel, loops)
+        yield from ((*found, *walks) for found in self.whole_lists(loops))
         yield from ((*loops, more, *walks) for more in instructions(kernel, self.renderer.target))
         yield from ((*found, *walks) for found in alterations(loops))
         if not self.renderer.target.grid:
             yield from ((*loops, *found) for found in overlaps(walks))
+
+    def whole_lists(self, loops: Sequence[KernelAction]) -> Iterator[Actions]:
+        """Lists in which a planner's stands for what is done to a part, as far as the planner does not fail."""
+        try:
+            yield from replanned(self.kernel, loops, self.renderer.target)
+        except Exception as error:
+            self.drop(error)
 
     def around_caches(self, actions: Actions) -> Iterator[Actions]:
         """Lists with one action more, or several that need each other, of those that only a measure can judge."""

@@ -11,6 +11,7 @@ from tg_shape import sint
 from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.nest import Kind, Nest, NodeOp
+from ..plan import row_blocks
 from ..plan.actions import (
     Action,
     Convert,
@@ -74,7 +75,8 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
             yield ReuseRowValues()
             yield SplitConcat()
         if kernel.scratch:
-            yield from (RowBlocks(rows) for rows in BLOCKS)
+            planned = [action.rows for action in row_blocks.proposed(kernel, target)]
+            yield from (RowBlocks(rows) for rows in dict.fromkeys((*planned, *BLOCKS)))
 
 
 def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
 from tg_codegen.search.beam import NEAR
@@ -27,7 +27,9 @@ from .comparison import Comparison, WrongResult
 from .runner import CompiledRunner
 
 _RUNS = 5
-_TURNS = 9  # of what was found and what is planned, at the end
+_TURNS = 9  # of the fastest that were found and what is planned, at the end
+_FINALISTS = 4  # of those that were found
+_CLOSE = 1.1  # times the fastest one's time, at the most, that a finalist took
 _LEAST_S = 5e-3  # for which a short program runs again and again: the first is slow, and some is not disturbed
 _MOST_S = 0.5  # after which a program, however slow, is not run again
 _FAR = 3.0  # times the best one's time: a program that takes so long is not run again
@@ -82,7 +84,8 @@ def searched(
     found = beam_search(
         ast, renderer, measure, width, planned=planned, progress=progress, prepare=measure.prepare,
         workers=device.compiler.parallel)
-    return measure.faster(found, compile_ast(ast, renderer)) if planned else found
+    others = [compile_ast(ast, renderer, actions=[parse(line) for line in actions]) for actions in measure.finalists()]
+    return measure.fastest([found, *others], compile_ast(ast, renderer) if planned else None)
 
 
 def result_key(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> str:
@@ -121,24 +124,36 @@ class _Measure:
         self.buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in arguments]
         self.values = {v: (v.vmin + v.vmax) // 2 for v in ast.variables()}
         self.best = math.inf
+        self.measured: list[tuple[float, tuple[str, ...]]] = []
         self.ready: dict[str, bytes] = {}
         self.comparison: Comparison | None = None
         if device.executes:
             right = CompiledRunner(reference(ast, renderer), device, cached=False)
             self.comparison = Comparison(ast, self.buffers, lambda values: right(self.buffers, values, wait=True))
 
-    def faster(self, found: ProgramSpec, planned: ProgramSpec) -> ProgramSpec:
-        """The faster one of two programs that run in turns: of many that were tried, the best was also lucky."""
-        if found.src == planned.src:
-            return found
-        runners = [CompiledRunner(spec, self.device, cached=False) for spec in (found, planned)]
-        times: list[list[float]] = [[], []]
+    def finalists(self) -> list[tuple[str, ...]]:
+        """The actions of programs that took about as long as the fastest one, its own first."""
+        close = sorted(entry for entry in self.measured if entry[0] <= _CLOSE * self.best)
+        return [actions for _, actions in close[:_FINALISTS]]
+
+    def fastest(self, found: Sequence[ProgramSpec], planned: ProgramSpec | None = None) -> ProgramSpec:
+        """The fastest of programs that run in turns: of many that were tried, the one that seemed best was also lucky.
+
+        Args:
+          found: what a search found; of equals the first is taken.
+          planned: what would run without a search, and is taken where none of them is as fast.
+        """
+        specs = list({spec.src: spec for spec in (*found, *([planned] if planned is not None else []))}.values())
+        if len(specs) == 1:
+            return specs[0]
+        runners = [CompiledRunner(spec, self.device, cached=False) for spec in specs]
+        times: list[list[float]] = [[] for _ in specs]
         for _ in range(_TURNS):
             for runner, taken in zip(runners, times, strict=True):
                 seconds = runner(self.buffers, self.values, wait=True)
                 taken.append(math.inf if seconds is None else seconds)
-        mine, theirs = map(min, times)
-        return planned if theirs < mine else found
+        least = [min(taken) for taken in times]
+        return specs[least.index(min(least))]
 
     def prepare(self, spec: ProgramSpec) -> None:
         """Compiles a program, in a thread."""
@@ -164,4 +179,5 @@ class _Measure:
                     print(f"BEAM: wrong, and not used: {'; '.join(spec.actions)}: {error}")
                 raise
         self.best = min(self.best, fastest)
+        self.measured.append((fastest, spec.actions))
         return fastest
