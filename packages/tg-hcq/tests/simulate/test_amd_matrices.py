@@ -27,6 +27,8 @@ CASES = [
     ("gfx942", 64, "v_mfma_f32_16x16x16_bf16"), ("gfx942", 64, "v_mfma_f32_32x32x8_bf16"),
     ("gfx942", 64, "v_mfma_i32_16x16x32_i8"), ("gfx942", 64, "v_mfma_i32_32x32x16_i8"),
     ("gfx950", 64, "v_mfma_f32_16x16x32_f16"), ("gfx950", 64, "v_mfma_f32_32x32x16_bf16"),
+    *(("gfx1201", 32, f"v_wmma_f32_16x16x16_{x}_{y}") for x in ("fp8", "bf8") for y in ("fp8", "bf8")),
+    *(("gfx950", 64, f"v_mfma_f32_16x16x32_{x}_{y}") for x in ("fp8", "bf8") for y in ("fp8", "bf8")),
     ("gfx950", 64, "v_mfma_i32_16x16x64_i8"), ("gfx950", 64, "v_mfma_i32_32x32x32_i8"),
 ]  # fmt: skip
 
@@ -35,18 +37,28 @@ def encoded(number: int, of: str) -> int:
     """A small integer as an element."""
     if of in ("i8", "u8"):
         return number & 0xFF
+    if of == "fp8":  # the number of 4 bits of exponent and 3 of fraction, looked for among all
+        return next(byte for byte in range(255) if byte != 127 and _small(byte) == number)
+    if of == "bf8":
+        return int.from_bytes(struct.pack("<e", number), "little") >> 8
     if of == "f16":
         return int.from_bytes(struct.pack("<e", number), "little")
     bits = int.from_bytes(struct.pack("<f", number), "little")
     return bits >> 16 if of == "bf16" else bits
 
 
+def _small(byte: int) -> float:
+    exponent, fraction = byte >> 3 & 15, byte & 7
+    size = (8 + fraction) * 2.0 ** (exponent - 10) if exponent else fraction * 2.0**-9
+    return -size if byte >> 7 else size
+
+
 def layouts(arch: str, name: str) -> tuple[int, int, str, Callable[[int, int], list[tuple[int, int, int]]],
                                            Callable[[int, int], tuple[int, int]]]:  # fmt: skip
     """Size, inner dimension, element; of (row, k) register, lane and part; of (row, column) register and lane."""
-    shape, of = name.split("_")[-2:]
+    _, _, _, shape, of, *_ = name.split("_")
     size, _, inner = (int(n) for n in shape.split("x"))
-    bits = int(of.lstrip("bfiu"))
+    bits = int(of.lstrip("bfipu"))
     parts = 32 // bits
     if arch == "gfx1100":
         return size, inner, of, lambda i, k: [(k // parts, i + copy, k % parts) for copy in (0, 16)], lambda i, j: (
@@ -77,14 +89,15 @@ def test_products(arch: str, lanes: int, name: str) -> None:
     size, inner, of, place, place_of_result = layouts(arch, name)
     for inline in (False, True):
         signs = rng.randrange(4) if of == "iu8" else 0
-        kinds = [("i8" if signs >> n & 1 else "u8") if of == "iu8" else of for n in (0, 1)]
-        a, b = ([[rng.randrange(0 if kind == "u8" else -9, 10) for _ in range(inner)] for _ in range(size)]
+        pair = name.split("_")[4:] * 2
+        kinds = [("i8" if signs >> n & 1 else "u8") if of == "iu8" else pair[n] for n in (0, 1)]
+        a, b = ([[rng.randrange(0 if kind == "u8" else -8, 9) for _ in range(inner)] for _ in range(size)]
                 for kind in kinds)  # fmt: skip
         c = [[5 if inline else rng.randrange(-99, 100) for _ in range(size)] for _ in range(size)]
         result = "i32" if "_i32_" in name else "f32"
         wave = Wave(bench.layout, rng=rng)
         rows = {register: [0] * lanes for register in range(32, 128)}
-        bits = int(kinds[0].lstrip("bfiu"))
+        bits = int(kinds[0].lstrip("bfipu"))
         for first, matrix, kind in ((A, a, kinds[0]), (B, b, kinds[1])):
             for i in range(size):
                 for k in range(inner):

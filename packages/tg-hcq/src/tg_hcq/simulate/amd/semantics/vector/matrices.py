@@ -29,7 +29,7 @@ class Product:
       size: rows and columns of the result.
       inner: the inner dimension.
       run: of the inner dimension in one group of lanes.
-      element: ``f16``, ``bf16``, ``f32``, ``i8`` or ``u8`` of A and of B.
+      element: ``f16``, ``bf16``, ``f32``, ``i8``, ``u8``, ``fp8`` or ``bf8`` of A and of B.
       result: a row's register and group of lanes.
     """
 
@@ -43,12 +43,23 @@ class Product:
     @property
     def bits(self) -> int:
         """Of an element of A and B."""
-        return int(self.element[0].lstrip("bfiu"))
+        return int(self.element[0].lstrip("bfipu"))
+
+    @property
+    def integers(self) -> bool:
+        """Whether they are whole numbers."""
+        return self.element[0] in ("i8", "u8")
 
 
 def add(to: Lanes) -> None:
     """Adds the handlers of this subject."""
-    products = [*_rdna(to.arch.generation), *_cdna()] if to.arch.generation != 9 else [*_cdna()]
+    products = _cdna() if to.arch.generation == 9 else _rdna(to.arch.generation)
+    if to.arch.generation == 12 or to.arch.has("GFX950Insts"):  # before, 8 bits have another bias and no infinity
+        shape, run, place = ("wmma_f32_16x16x16", 8, _by_eight) if to.arch.generation == 12 else (
+            "mfma_f32_16x16x32", 8, _by_four)  # fmt: skip
+        inner = int(shape.rpartition("x")[2])
+        products += [Product(f"v_{shape}_{x}_{y}", 16, inner, run, (x, y), place)
+                     for x in ("fp8", "bf8") for y in ("fp8", "bf8")]  # fmt: skip
     for product in products:
         if product.name.partition(".")[0] in to.there and (to.arch.generation == 9 or to.arch.lanes == 32):
             to.to.add(Matrix(product))
@@ -107,7 +118,7 @@ class Matrix(Handler):
     def emit(self, e: Emitter) -> None:
         """Writes a loop over rows of the result, in which the inner dimension is unrolled and columns are a vector."""
         p, layout = self.product, e.layout
-        kind = I32 if p.bits == 8 else F32
+        kind = I32 if p.integers else F32
         columns = kind.of(p.size)
         words = p.size * p.size // layout.lanes
         parts = 32 // p.bits
@@ -129,7 +140,7 @@ class Matrix(Handler):
         within = register * layout.row_bytes + group * (4 * p.size)
         start = e.load(I32.of(p.size), e.at("%w", e.convert("zext", place, I64) + within), 4)
         total = e.select(in_row, start, e.value(I32.of(p.size), one))
-        total = total if p.bits == 8 else e.bits(total, columns)
+        total = total if p.integers else e.bits(total, columns)
         for inner in range(p.inner):
             group_at, element = divmod(inner, p.run)
             index, part = divmod(element, parts)
@@ -138,7 +149,7 @@ class Matrix(Handler):
             y = e.load(I32.of(p.size), e.at("%w", e.convert("zext", b, I64) + offset), 4)
             left = e.value(columns, _element(e, x, p.element[0], part))
             right = _element(e, y, p.element[1], part)
-            total = total + left * right if p.bits == 8 else e.intrinsic("fma", left, right, total)
+            total = total + left * right if p.integers else e.intrinsic("fma", left, right, total)
         e.store(total, e.at("%kept", row * (4 * p.size)), 4)
         e.do(f"%next = add i64 {row.text}, 1")
         e.do(f"%more = icmp ult i64 %next, {p.size}")
@@ -154,7 +165,7 @@ class Matrix(Handler):
     def _allow(self, e: Emitter) -> None:
         """Refuses other modes of floats, and on RDNA a wave with inactive lanes, which the manuals forbid."""
         odd = e.value(I64, 0)
-        if self.product.bits != 8:
+        if not self.product.integers:
             odd = e.convert("zext", (mode(e) & 0xFF) ^ FLOATS, I64)
         if self.name.startswith("v_wmma_"):
             odd = odd | (e.exec() ^ 0xFFFFFFFF)
@@ -172,6 +183,19 @@ def _element(e: Emitter, word: Value, of: str, part: int) -> Value:
         return e.bits(word & -(1 << 16) if part else word << 16, F32)
     small: Type = I8 if of.endswith("8") else I16
     narrow = e.convert("trunc", word >> small.bits * part, small)
+    if of in ("fp8", "bf8"):
+        return _of_eight(e, e.convert("zext", narrow, I16), of == "fp8")
     if of == "f16":
         return e.convert("fpext", e.bits(narrow, F16), F32)
     return e.convert("sext" if of == "i8" else "zext", narrow, I32)
+
+
+def _of_eight(e: Emitter, byte: Value, of_four: bool) -> Value:
+    """A float of 8 bits, with an exponent of 4 or 5, by the half that has its bits; OCP, "8-bit Floating Point"."""
+    if not of_four:
+        return e.convert("fpext", e.bits(byte << 8, F16), F32)
+    size = byte & 0x7F
+    half = e.bits(size << 7 | (byte & 0x80) << 8, F16)
+    number = e.convert("fpext", half, F32) * 256.0  # the bias is 7 instead of 15
+    nan = e.bits(e.value(I32.of(number.type.lanes), 0x7FC00000), number.type)
+    return e.select(e.compare("eq", size, 0x7F), nan, number)
