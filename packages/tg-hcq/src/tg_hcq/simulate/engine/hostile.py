@@ -31,7 +31,7 @@ from .launch import Group, Launch
 from .machine import Host, Machine
 from .memory import LINE, AddressSpace
 from .native import Engine
-from .state import Access, FaultKind, Operation, Scope, Space, Status
+from .state import Access, FaultKind, Half, Operation, Scope, Space, Status
 from .trace import Trace
 from .wave import Wave
 
@@ -112,6 +112,19 @@ class HostileMachine(Machine):
             self._ended.add(wave)
             return Status.WAIT
         return Status.ENDED
+
+    def later(self, wave: Wave, counter: int, action: Callable[[], None]) -> None:
+        """Does something after all accesses that a wave has issued, and at the latest when a counter is waited for."""
+        request = Request(Operation.STORE, Space.GLOBAL, 0, False, 0, counter, Scope.SYSTEM, 0, -1, Half.NEITHER,
+                          False, False, 0, 0)  # fmt: skip
+        earlier = list(self._pending.get(wave, ()))
+
+        def finish() -> Words:
+            self._return(wave, lambda pending: pending in earlier)
+            action()
+            return {}
+
+        self._pending.setdefault(wave, []).append(Pending(request, [], [], finish))
 
     def _serve(self, launch: Launch, wave: Wave) -> None:
         self._return_early(wave)
@@ -267,6 +280,8 @@ class HostileMachine(Machine):
         waiting = [pending for pending in self._pending.get(wave, ()) if not pending.returned and chosen(pending)]
         self.rng.shuffle(waiting)
         for pending in waiting:
+            if pending.returned:  # another one that returned had to come after it
+                continue
             pending.returned = True
             for offset, (word, bits) in pending.finish().items():
                 wave.put(offset, wave.get(offset) & ~bits | word & bits)

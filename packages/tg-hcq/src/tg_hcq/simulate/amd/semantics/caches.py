@@ -11,6 +11,7 @@ from typing import Final
 
 from ...engine import Emitter, HostileMachine, Instruction, InstructionSet, Machine, Scope, Status, Wave
 from ..architecture import Architecture
+from .waits import Counter
 
 DROPS: Final = ("buffer_gl0_inv", "buffer_gl1_inv", "buffer_inv", "global_inv", "global_wbinv", "s_dcache_inv",
                 "s_gl1_inv", "s_dcache_inv_vol")  # fmt: skip
@@ -36,7 +37,7 @@ def serve(machine: Machine, wave: Wave, instruction: Instruction) -> None:
     name, scope, caches = instruction.handler, Scope(instruction.immediate), machine.caches
     far = scope is Scope.SYSTEM or (scope is Scope.DEVICE and len(caches.dies) > 1)
     if name in SENDS and far:
-        caches.die(wave.unit).flush()
+        machine.later(wave, Counter.STORE if "global" in name else Counter.LOAD, caches.die(wave.unit).flush)
     if name.startswith("s_dcache_inv"):
         caches.scalars[wave.unit].drop()
     elif name == "buffer_gl0_inv":
