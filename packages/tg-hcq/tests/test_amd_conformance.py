@@ -83,9 +83,6 @@ class AMDConformance(DeviceConformance):
         super().setup_method()
 
 
-_MFMA = pytest.mark.xfail(reason="the software card executes no MFMA yet", strict=True)
-
-
 class TestGfx1100(AMDConformance):
     arch = "gfx1100"
 
@@ -106,18 +103,10 @@ class TestGfx942(AMDConformance):
 
     arch = "gfx942"
 
-    @_MFMA
-    def test_matmul(self) -> None:
-        super().test_matmul()
-
 
 @pytest.mark.slow
 class TestGfx950(AMDConformance):
     arch = "gfx950"
-
-    @_MFMA
-    def test_matmul(self) -> None:
-        super().test_matmul()
 
 
 @pytest.mark.slow
