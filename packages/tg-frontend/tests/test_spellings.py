@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
 def test_spelling(name: str) -> None:
     function, want = CASES[name]
     got = function(Tensor(X.copy()))
-    assert isinstance(got, Tensor) != (name.startswith("np.") and name not in ("np.sum", "np.mean"))
+    assert isinstance(got, Tensor)
     found = got.numpy() if isinstance(got, Tensor) else got
     assert found.shape == np.shape(want)
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)

@@ -632,6 +632,7 @@ class Tensor(Array):
     __dlpack__ = exchange.__dlpack__
     __dlpack_device__ = exchange.__dlpack_device__
     __array_namespace__ = namespace.__array_namespace__
+    __array_function__ = namespace.__array_function__
 
     # *** other names of the same ***
 

@@ -7,8 +7,8 @@ A namespace of functions of tensors, for programs that work with any library of 
 
 import math
 
-from ..interchange.namespace import provide
-from . import linalg
+from ..interchange.namespace import HANDLERS, provide
+from . import fft, linalg
 from .creation import (
     arange,
     asarray,
@@ -31,6 +31,8 @@ from .data_types import (
     astype,
     bool,
     can_cast,
+    complex64,
+    complex128,
     finfo,
     float32,
     float64,
@@ -64,6 +66,7 @@ from .elementwise import (
     bitwise_xor,
     ceil,
     clip,
+    conj,
     copysign,
     cos,
     cosh,
@@ -76,6 +79,7 @@ from .elementwise import (
     greater,
     greater_equal,
     hypot,
+    imag,
     isfinite,
     isinf,
     isnan,
@@ -98,6 +102,7 @@ from .elementwise import (
     not_equal,
     positive,
     pow,
+    real,
     reciprocal,
     remainder,
     round,
@@ -112,6 +117,7 @@ from .elementwise import (
     tanh,
     trunc,
 )
+from .from_numpy import numpy_function
 from .info import namespace_info
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .manipulation import (
@@ -179,7 +185,10 @@ __all__ = [
     "can_cast",
     "ceil",
     "clip",
+    "complex64",
+    "complex128",
     "concat",
+    "conj",
     "copysign",
     "cos",
     "cosh",
@@ -196,6 +205,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "eye",
+    "fft",
     "finfo",
     "flip",
     "float32",
@@ -209,6 +219,7 @@ __all__ = [
     "greater_equal",
     "hypot",
     "iinfo",
+    "imag",
     "inf",
     "int8",
     "int16",
@@ -255,6 +266,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "real",
     "reciprocal",
     "remainder",
     "repeat",
@@ -301,3 +313,4 @@ __all__ = [
 ]
 
 provide(__array_api_version__, __name__)
+HANDLERS.append(numpy_function)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def _default(value: Any) -> DType:
     """The namespace's dtype of a Python number."""
+    if isinstance(value, complex):
+        return dtypes.complex128 if dtypes.default_float is dtypes.float64 else dtypes.complex64
     kind = dtype_of(value)
     return DEFAULT_INT if kind.kind == "int" else kind
 
@@ -42,7 +44,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
             raise ValueError(f"asarray: a {type(obj).__name__} must be copied, and copy=False")
         return Tensor.from_dlpack(obj, device, False)
     out = Tensor(obj, device=device, dtype=kind)
-    plain = isinstance(obj, (bool, int, float, list, tuple, range))
+    plain = isinstance(obj, (bool, int, float, complex, list, tuple, range))
     if kind is None and plain and out.dtype is dtypes.default_int and not _holds_arrays(obj):
         return out.cast(DEFAULT_INT)
     return out

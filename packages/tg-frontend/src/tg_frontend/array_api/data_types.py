@@ -18,13 +18,14 @@ bool = dtypes.bool
 int8, int16, int32, int64 = dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64
 uint8, uint16, uint32, uint64 = dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64
 float32, float64 = dtypes.float32, dtypes.float64
+complex64, complex128 = dtypes.complex64, dtypes.complex128
 
 KINDS: dict[str, tuple[DType, ...]] = {
     "bool": (bool,),
     "signed integer": (int8, int16, int32, int64),
     "unsigned integer": (uint8, uint16, uint32, uint64),
     "real floating": (float32, float64),
-    "complex floating": tuple(getattr(dtypes, name) for name in ("complex64", "complex128") if hasattr(dtypes, name)),
+    "complex floating": (complex64, complex128),
 }
 """The dtypes of the standard by what it calls their kinds."""
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
@@ -112,7 +113,10 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         raise ValueError(f"result_type: a tensor or a dtype is wanted, got {arrays_and_dtypes}")
     found = least_upper_dtype(*known)
     for number in numbers:
-        found = weak_dtype(found, number)  # type: ignore[arg-type]
+        if not isinstance(number, complex):
+            found = weak_dtype(found, number)
+        elif found.kind != "complex":
+            found = complex128 if found is float64 else complex64
     return found
 
 

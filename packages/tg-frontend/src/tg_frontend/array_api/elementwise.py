@@ -99,6 +99,25 @@ remainder = _binary("remainder", Tensor.remainder)
 subtract = _binary("subtract", Tensor.sub)
 
 
+def conj(x: Tensor, /) -> Tensor:
+    """The conjugate; of real numbers the elements themselves."""
+    return tensor(x, "conj").conj()
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real part, as a copy of its own."""
+    return tensor(x, "real").real.clone()
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary part, as a copy of its own.
+
+    Raises:
+      TypeError: if the elements are not complex.
+    """
+    return tensor(x, "imag").imag.clone()
+
+
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """Each element, no less than ``min`` and no more than ``max``; in the dtype of ``x``."""
     bounds = [bound.cast(x.dtype) if isinstance(bound, Tensor) else bound for bound in (min, max)]

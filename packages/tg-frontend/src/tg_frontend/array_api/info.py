@@ -27,9 +27,7 @@ class Info:
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The dtypes of what is given none, by kind."""
         kinds = {"real floating": dtypes.default_float, "integral": DEFAULT_INT, "indexing": DEFAULT_INT}
-        if KINDS["complex floating"]:
-            kinds["complex floating"] = KINDS["complex floating"][dtypes.default_float is dtypes.float64]
-        return kinds
+        return kinds | {"complex floating": KINDS["complex floating"][dtypes.default_float is dtypes.float64]}
 
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
         """The dtypes by their names, all or those of a kind or several.

@@ -1,0 +1,171 @@
+"""numpy's functions of tensors: ``np.mean(tensor)``, ``np.concatenate``, ``np.linalg.inv`` give tensors.
+
+What has the arguments of a function of the standard is that function; the rest is here. For any other, numpy gets the
+tensors' values, and gives arrays.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from .. import fft, linalg
+from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_STANDARD = {
+    "sum": 3, "prod": 3, "searchsorted": 4, "reshape": 2, "astype": 2, "broadcast_to": 2, "moveaxis": 3, "repeat": 3,
+    "roll": 3, "take_along_axis": 3, "tensordot": 3, "permute_dims": 2, "expand_dims": 2, "tile": 2,
+    **dict.fromkeys(
+        "all any argmax argmin argsort count_nonzero max min mean sort stack concat flip tril triu vecdot".split(), 2
+    ),
+    **dict.fromkeys("cumulative_prod cumulative_sum matrix_transpose nonzero unstack".split(), 1),
+}  # fmt: skip
+"""Names of numpy whose functions are the standard's, with how many arguments mean the same by position."""
+_OTHERS = {"amax": "max", "amin": "min", "concatenate": "concat"}
+_METHODS = {
+    "diff": 5, "isin": 4, "rot90": 3, "diagonal": 4, "swapaxes": 3, "isclose": 5, "allclose": 5, "quantile": 3,
+    "nanquantile": 3,
+    **dict.fromkeys(
+        "nansum nanmean kron outer inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
+    ),
+    **dict.fromkeys(
+        "nan_to_num trace fliplr flipud hstack vstack dstack column_stack ravel unique corrcoef "
+        "atleast_1d atleast_2d atleast_3d".split(), 1
+    ),
+}  # fmt: skip
+"""Names of methods that take numpy's arguments, as far."""
+_LINALG = (
+    "cholesky det inv matrix_power matrix_rank pinv slogdet solve svdvals eigvalsh eigh tensorsolve tensorinv"
+).split()
+_FFT = (
+    "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft fftshift ifftshift"
+).split()
+_IGNORED: dict[str, tuple[Any, ...]] = {
+    "kind": (None, "stable"), "order": (None, "C", "K", "A"), "like": (None,), "subok": (True, False),
+}  # fmt: skip
+"""Arguments of numpy with those of their values that say here what is so anyway."""
+
+
+def _given(args: Any) -> Any:
+    """Arguments with tensors for arrays."""
+    if isinstance(args, (list, tuple)):
+        return type(args)(map(_given, args)) if type(args) in (list, tuple) else args
+    return Tensor(args) if type(args).__module__ == "numpy" and type(args).__name__ == "ndarray" else args
+
+
+def _limited(function: Callable[..., Any], most: int) -> Callable[..., Any]:
+    """A function for at most so many arguments by position: what numpy has behind them is something else."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return NotImplemented if len(args) > most else function(*args, **kwargs)
+
+    return call
+
+
+def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the standard that takes what it knows by name only by position, too, in the same order."""
+    signature = inspect.signature(function)
+    names = list(signature.parameters)
+    fixed = sum(p.kind is not p.KEYWORD_ONLY for p in signature.parameters.values())
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        extra = dict(zip(names[fixed:], args[fixed:], strict=False))
+        first = [kwargs.pop(name) for name in ("a", "arr", "m", "arrays") if name in kwargs]
+        given = (*first, *args[:fixed])
+        given += tuple(kwargs.pop(name) for name in names[len(given) : fixed] if name in kwargs)
+        try:
+            signature.bind(*given, **extra, **kwargs)
+        except TypeError:
+            return NotImplemented  # an argument that the standard does not have
+        return function(*given, **extra, **kwargs)
+
+    return call
+
+
+def _deviation(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Any:
+        out = getattr(a if dtype is None else a.cast(dtype), name)(axis, keepdims, ddof)
+        return out
+
+    return call
+
+
+def _running(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+        return getattr(a.flatten() if axis is None else a, name)(0 if axis is None else axis, dtype)
+
+    return call
+
+
+def _like(name: str) -> Callable[..., Any]:
+    def call(a: Any, *value: Any, dtype: Any = None, shape: Any = None, device: Any = None) -> Any:
+        like = a if shape is None else a.new_empty(shape)
+        return getattr(like, f"{name}_like")(*value, dtype=dtype)
+
+    return call
+
+
+def _where(condition: Any, *branches: Any) -> Any:
+    if not branches:
+        return condition.nonzero(as_tuple=True)
+    condition = condition if isinstance(condition, Tensor) else Tensor(condition)
+    condition = condition if condition.dtype.kind == "bool" else condition.ne(0)
+    return condition.where(*branches)
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    return a.clip(a_min if min is None else min, a_max if max is None else max)
+
+
+def _around(a: Any, decimals: int = 0) -> Any:
+    return a.round(decimals)
+
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    return a.permute(*(axes if axes is not None else range(a.ndim - 1, -1, -1)))
+
+
+def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
+    return a.take(indices if isinstance(indices, Tensor) else Tensor(indices, device=a.device), axis)
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    return linalg.norm(x, ord, axis, keepdims)
+
+
+def _handlers() -> dict[str, Callable[..., Any]]:
+    """What is called for each of numpy's functions, by module and name."""
+    home = sys.modules[__name__.rpartition(".")[0]]
+    found = {f"numpy.{name}": _limited(_renamed(getattr(home, name)), most) for name, most in _STANDARD.items()}
+    found |= {f"numpy.{name}": found[f"numpy.{known}"] for name, known in _OTHERS.items()}
+    found |= {f"numpy.{name}": _limited(getattr(Tensor, name), most) for name, most in _METHODS.items()}
+    found |= {f"numpy.linalg.{name}": getattr(linalg, name) for name in _LINALG}
+    found |= {f"numpy.fft.{name}": getattr(fft, name) for name in _FFT}
+    found |= {f"numpy.{name}": _deviation(name) for name in ("std", "var")}
+    found |= {f"numpy.{name}": _running(name) for name in ("cumsum", "cumprod")}
+    found |= {f"numpy.{name}_like": _like(name) for name in ("zeros", "ones", "full", "empty")}
+    return found | {
+        "numpy.where": _where, "numpy.clip": _clip, "numpy.round": _around, "numpy.around": _around,
+        "numpy.take": _take, "numpy.transpose": _transpose, "numpy.linalg.norm": _norm, "numpy.einsum": Tensor.einsum,
+        "numpy.shape": lambda a: a.shape, "numpy.ndim": lambda a: a.ndim, "numpy.real": lambda a: a.real,
+        "numpy.imag": lambda a: a.imag,
+    }  # fmt: skip
+
+
+def numpy_function(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The result of a function of numpy; NotImplemented where there is none here that takes such arguments."""
+    if not _KNOWN:
+        _KNOWN.update(_handlers())
+    known = _KNOWN.get(name)
+    asked = {key: value for key, value in kwargs.items() if not (key in _IGNORED and value in _IGNORED[key])}
+    if known is None or asked.keys() & {"out", "where", "initial"}:
+        return NotImplemented
+    return known(*_given(args), **{key: _given(value) for key, value in asked.items()})
+
+
+_KNOWN: dict[str, Any] = {}
