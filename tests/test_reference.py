@@ -29,10 +29,15 @@ def _public() -> set[str]:
     names |= {f"tinytg.signal.windows.{name}" for name in tinytg.signal.windows.__all__}
     names |= {f"tinytg.language.{name}" for name in tinytg.language.__all__}
     names |= {f"tinytg.text.{name}" for name in tinytg.text.__all__}
-    modules = {"functional": nn.functional, "optim": nn.optim, "lr_scheduler": nn.lr_scheduler, "state": nn.state}
+    modules = {
+        "functional": nn.functional, "optim": nn.optim, "lr_scheduler": nn.lr_scheduler, "state": nn.state,
+        "optim.swa_utils": nn.optim.swa_utils, "init": nn.init, "utils": nn.utils, "data": nn.data,
+        "datasets": nn.datasets, "amp": nn.amp,
+    }  # fmt: skip
     names |= {f"tinytg.nn.{name}" for name in nn.__all__ if name not in modules}
     for module, home in modules.items():
-        names |= {f"tinytg.nn.{module}.{name}" for name in home.__all__}
+        known = ("lr_scheduler", "swa_utils", "clip_grad_norm_", "clip_grad_value_")  # which have other homes
+        names |= {f"tinytg.nn.{module}.{name}" for name in home.__all__ if name not in known}
     return names
 
 

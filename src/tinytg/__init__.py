@@ -13,6 +13,7 @@ from tg_frontend import (
     Tensor,
     TinyJit,
     associative_scan,
+    autocast,
     cond,
     detect_anomaly,
     grad,
@@ -38,8 +39,7 @@ from . import array_api, fft, language, linalg, nn, signal, special, text
 
 __all__ = [
     "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "array_api", "associative_scan",
-    "cond", "detect_anomaly", "dtypes", "fft", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp",
-    "language",
-    "linalg", "nn", "scan", "set_detect_anomaly", "set_printoptions", "signal", "special", "text", "value_and_grad",
-    "vjp", "vmap", "while_loop",
+    "autocast", "cond", "detect_anomaly", "dtypes", "fft", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev",
+    "jvp", "language", "linalg", "nn", "scan", "set_detect_anomaly", "set_printoptions", "signal", "special", "text",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

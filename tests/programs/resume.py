@@ -66,7 +66,7 @@ class Run:
             "net": nn.state.get_state_dict(self.net), "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(), "random": {"state": Tensor.get_rng_state()},
         }  # fmt: skip
-        return {f"{part}.{name}": tensor for part, names in parts.items() for name, tensor in names.items()}
+        return nn.state.get_state_dict(parts)
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Goes on where :meth:`state` was read."""

@@ -79,9 +79,10 @@ def test_a_layer_calls_its_method_and_says_what_it_was_made_with(name: str) -> N
     layer = KINDS[name](*args, **kwargs)
     tensors = [Tensor(x) for x in operands(name)]
     out_of = {"training": False} if "training" in inspect.signature(KINDS[name]._method).parameters else {}
-    want = KINDS[name]._method(*tensors, **layer.settings, **out_of)
+    want = KINDS[name]._method(*tensors, **layer._settings(), **out_of)
     np.testing.assert_array_equal(layer(*tensors).numpy(), want.numpy())
-    assert repr(layer).startswith(f"{name}(") and all(f"{key}=" in repr(layer) for key in layer.settings)
+    assert repr(layer).startswith(f"{name}(") and all(f"{key}=" in repr(layer) for key in layer._given)
+    assert all(getattr(layer, key) is value for key, value in layer._settings().items())
     assert nn.state.get_state_dict(layer) == {}
 
 

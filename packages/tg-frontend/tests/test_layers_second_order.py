@@ -53,6 +53,10 @@ ROWS: dict[str, Row] = {
     "BatchNorm2d": (lambda: nn.BatchNorm2d(3), [normal(2, 3, 5, 3)]),
     "BatchNorm3d": (lambda: nn.BatchNorm3d(2, track_running_stats=False), [normal(3, 2, 1, 3, 5)]),
     "GroupNorm": (lambda: nn.GroupNorm(3, 6), [normal(2, 6, 5)]),
+    "InstanceNorm1d": (lambda: nn.InstanceNorm1d(3, affine=True), [normal(2, 3, 7)]),
+    "InstanceNorm2d": (lambda: nn.InstanceNorm2d(3), [normal(3, 5, 2)]),
+    "InstanceNorm3d": (lambda: nn.InstanceNorm3d(2, affine=True), [normal(1, 2, 2, 3, 2)]),
+    "SyncBatchNorm": (lambda: nn.SyncBatchNorm(3), [normal(2, 3, 5)]),
     "InstanceNorm": (lambda: nn.InstanceNorm(3), [normal(2, 3, 7)]),
     "LayerNorm": (lambda: nn.LayerNorm((5, 7)), [normal(3, 5, 7)]),
     "LayerNorm2d": (lambda: nn.LayerNorm2d(5), [normal(2, 5, 3, 3)]),
@@ -139,7 +143,7 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 """Layers that need settings or operands of their own; others get one operand, losses two."""
 
-HOLDERS = {"Module", "ModuleDict", "ModuleList"}
+HOLDERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}
 """Classes that compute nothing of their own."""
 
 KINDS = [name for name in nn.__all__ if inspect.isclass(getattr(nn, name)) and name not in HOLDERS]

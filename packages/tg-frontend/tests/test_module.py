@@ -32,7 +32,7 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor, *, twice: bool = False) -> Tensor:
         for block in self.blocks:
-            x = block(x)  # type: ignore[operator]
+            x = block(x)
         out: Tensor = self.head(x) + self.offset  # type: ignore[attr-defined]
         return out * 2 if twice else out
 
@@ -62,14 +62,14 @@ def test_train_and_eval_decide_over_what_stands_around() -> None:
     with Tensor.train():
         assert (model(Tensor(X)).numpy() != plain).any()
         model.eval()
-        before = model.blocks[0].norm.running_mean.numpy().copy()  # type: ignore[attr-defined]
+        before = model.blocks[0].norm.running_mean.numpy().copy()
         model(Tensor(X)).realize()
-        np.testing.assert_array_equal(model.blocks[0].norm.running_mean.numpy(), before)  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(model.blocks[0].norm.running_mean.numpy(), before)
     model.train()
     one, other = (model(Tensor(X)).numpy() for _ in range(2))
     assert (one != other).any() and not Tensor.training
     model.train()
-    model.blocks[0].eval()  # type: ignore[attr-defined]
+    model.blocks[0].eval()
     assert model.training and model.blocks[0].training is False
 
 
@@ -103,10 +103,10 @@ def test_states_and_copies() -> None:
 
 def test_dtypes_and_gradients() -> None:
     model = Model().eval()
-    weight = model.head[0].weight  # type: ignore[attr-defined]
+    weight = model.head[0].weight
     want = model(Tensor(X)).numpy()
     assert model.double() is model and weight.dtype.name == "float64"
-    counts = model.blocks[0].norm.num_batches_tracked  # type: ignore[attr-defined]
+    counts = model.blocks[0].norm.num_batches_tracked
     assert counts.dtype.name == "int32"
     np.testing.assert_allclose(model(Tensor(X.astype(np.float64))).numpy(), want, rtol=1e-5, atol=1e-6)
     assert model.to("NUMPY", "float32") is model and weight.device == "NUMPY" and weight.dtype.name == "float32"
@@ -124,7 +124,8 @@ def test_dtypes_and_gradients() -> None:
 
 def test_it_is_shown_as_a_tree() -> None:
     text = repr(Model())
-    assert text.startswith("Model(\n  (blocks): [\n    (0): Block(\n") and "(inner): Linear(in_features=7" in text
+    assert text.startswith("Model(\n  (blocks): ModuleList(\n    (0): Block(\n")
+    assert "(inner): Linear(in_features=7" in text
     assert repr(nn.Sequential(Block(2))).count("Block") == 1
 
 

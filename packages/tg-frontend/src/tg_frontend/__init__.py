@@ -6,6 +6,7 @@ from .autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .jit.call import JitError
 from .jit.steps import JIT
 from .jit.tinyjit import TinyJit
+from .nn.amp import autocast
 from .tensor import Tensor
 from .transform.associative import associative_scan
 from .transform.branch import cond
@@ -25,6 +26,7 @@ __all__ = [
     "TinyJit",
     "array_api",
     "associative_scan",
+    "autocast",
     "cond",
     "detect_anomaly",
     "fft",

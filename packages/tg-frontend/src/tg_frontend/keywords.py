@@ -95,7 +95,7 @@ _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "st
 _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
 _CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
 _OURS = frozenset({"tg_frontend", "tg_lazy", "tg_dtype", "tg_shape", "tg_runtime", "tinytg"})
-_OPENINGS = ("__init__", "__call__")
+_OPENINGS = ("__init__", "__call__", "forward")
 _LISTED = 8  # elements of a list of arguments that are looked at
 _ORDERED = frozenset(
     """
@@ -353,12 +353,17 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
 def public(kind: C, owner: str | None = None) -> C:
     """A class whose public methods are :func:`checked`, those that it inherits included.
 
+    Those of a class that says ``_as_written = True`` are inherited as they are.
+
     An attribute ``_numbers`` of the class says which numbers they take: a word for all, see :func:`checked`, or one for
     each name, ``"real"`` where there is none.
     """
     taken = getattr(kind, "_numbers", {})
     done: set[str] = set()
     for floor in kind.__mro__[:-1]:
+        if vars(floor).get("_as_written", False):
+            done.update(vars(floor))
+            continue
         for key, value in list(vars(floor).items()):
             if key in done or (key.startswith("_") and key not in _OPENINGS and key not in _OPERATORS):
                 continue

@@ -27,10 +27,12 @@ from .domains import NUMBERS
 from .fourier import spectra
 from .interchange import exchange, namespace
 from .keywords import public
+from .ops.autocast import adapted
 from .ops.in_place import in_place, view_in_place
 from .special import error, gamma, incomplete_gamma, modified_bessel, tapers
 
 
+@adapted
 @public
 class Tensor(Array):
     """A multi-dimensional array whose elements are computed when they are asked for.
@@ -624,6 +626,9 @@ class Tensor(Array):
     copy_ = ops.filling.copy_
     detach_ = ops.filling.detach_
     fill_diagonal_ = ops.filling.fill_diagonal_
+    # *** precision ***
+
+    autocast = classmethod(ops.autocast.autocast)
 
     # *** other libraries ***
 

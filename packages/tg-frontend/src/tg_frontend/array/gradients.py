@@ -11,8 +11,8 @@ from ..autograd.differentiation import (
     Switch,
     differentiate,
     differentiate_again,
+    everything,
     free,
-    open_leaves,
     operands_first,
 )
 from ..autograd.functions import Add, Cast
@@ -215,15 +215,19 @@ def backward(
       >>> y.grad.item(), y.grad.gradient(y)[0].item()
       (27.0, 18.0)
     """
+    # parameters of layers want a gradient, unless they were told otherwise
+    order, leaves = everything(x)
+    learnt = [leaf for leaf in leaves if leaf.requires_grad is None and getattr(leaf, "_parameter", False)]
     targets: list[B] | None = None
-    if x.requires_grad is None:
-        # nothing requires a gradient, but parameters of layers want one, unless they were told otherwise
-        targets = [leaf for leaf in open_leaves(x) if getattr(leaf, "_parameter", False)]  # type: ignore[misc]
-        if not targets:
-            raise RuntimeError(
-                f"backward: this tensor of shape {x.shape} depends on nothing that requires a gradient; "
-                "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
-            )
+    if learnt:
+        targets = [*learnt, *(leaf for leaf in leaves if leaf.requires_grad is True)]  # type: ignore[list-item]
+    elif x.requires_grad is None:
+        raise RuntimeError(
+            f"backward: this tensor of shape {x.shape} depends on nothing that requires a gradient; "
+            "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
+        )
+    else:
+        order = [node for node in order if node._ctx is not None and node._ctx.wanted]
     seed = _seed(x, gradient, "backward")
     reached = MODE.reached
     if create_graph:
@@ -235,7 +239,6 @@ def backward(
         if retain_graph is False:
             free(operands_first(x))
         return x
-    order = operands_first(x, targets is not None)
     found = differentiate(x, seed.lazydata, targets, order, fill=True, rows=True)
     for leaf, grad in found:
         assert isinstance(leaf, type(x))
@@ -246,8 +249,7 @@ def backward(
         else:
             accumulate(leaf.grad, grad)
     if not retain_graph:
-        if targets is None:
-            free(order)
+        free([node for node in order if node._ctx is not None and node._ctx.wanted])
         x._let_go()
     return x
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from threading import local
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from tg_dtype import DType
 from tg_lazy import ANOMALY, LazyBuffer, Scope
 from tg_lazy.graph.origin import BACKWARD
 
@@ -32,15 +33,24 @@ if TYPE_CHECKING:
 V = TypeVar("V", LazyBuffer, Recorded)
 
 
+class Precision(NamedTuple):
+    """In which dtype products are computed, and on which devices: None for all."""
+
+    dtype: DType
+    device: str | None
+
+
 class Mode(local):
-    """Settings of differentiation, for each thread its own.
+    """Settings of what is computed and differentiated, for each thread its own.
 
     Attributes:
+      precision: what operations cast their operands to; None if they do not.
       recording: whether functions are recorded for a later ``backward``.
       repeating: whether what runs is computed a second time, for a gradient: what it counts is counted already.
       reached: called with each tensor that ``backward`` is about to give a gradient, while somebody wants to know.
     """
 
+    precision: Precision | None = None
     recording = True
     repeating = False
     reached: Callable[[Any], None] | None = None
@@ -118,13 +128,20 @@ def operands_first(root: Node, through_open: bool = False, ends: Container[int] 
     return done
 
 
-def open_leaves(root: Node) -> list[Node]:
-    """The tensors at which the graph of ``root`` ends that leave open whether they require a gradient."""
-    found: dict[int, Node] = {}
-    for node in operands_first(root, through_open=True):
-        assert node._ctx is not None
-        found.update((id(p), p) for p in operands(node._ctx) if p._ctx is None and p.requires_grad is None)
-    return list(found.values())
+def everything(root: Node) -> tuple[list[Node], list[Node]]:
+    """Every recorded tensor on which ``root`` depends, each after its operands; and where its graph ends.
+
+    It also ends at a tensor that was told to require a gradient and was computed from what leaves that open.
+    """
+    order = operands_first(root, through_open=True)
+    found: dict[int, Node] = {} if order else {id(root): root}
+    for node in order:
+        context = node._ctx
+        assert context is not None
+        if node.requires_grad is True and not context.wanted:
+            found[id(node)] = node
+        found.update((id(p), p) for p in operands(context) if p._ctx is None)
+    return order, list(found.values())
 
 
 def depends_on_a_wish(root: Node) -> bool:

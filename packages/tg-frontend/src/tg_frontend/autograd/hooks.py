@@ -53,6 +53,12 @@ class Handle:
         """Removes the hook; nothing, if it is removed already."""
         self._functions.pop(self._number, None)
 
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
 
 def hooks_of(tensor: Any) -> Hooks:
     """The hooks of a tensor, to be added to."""

@@ -22,7 +22,7 @@ from .source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 Entry = tuple[str, DType, tuple[int, ...], int, int]
@@ -181,10 +181,25 @@ def _load(source: str | os.PathLike[str] | bytes | memoryview, device: str | Non
     return out
 
 
+def _flat(tensors: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """What stands under each name; of dicts and lists the tensors in them."""
+    for name, value in tensors.items():
+        if not isinstance(value, (dict, list, tuple)):
+            yield name, value
+            continue
+        inner = value if isinstance(value, dict) else dict(enumerate(value))
+        for key, part in _flat(inner):
+            if isinstance(part, Tensor):
+                yield f"{name}.{key}", part
+
+
 def safe_save(
-    tensors: Mapping[str, Tensor], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
+    tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
     """Writes tensors to a safetensors file, which appears whole or not at all; one that was there stays until then.
+
+    Tensors in dicts and lists under a name, as an optimiser's state has them, get dotted names; what is no tensor in
+    these is left out.
 
     It keeps the permissions of the file that was there. A symbolic link stays one: what it leads to is replaced. Of
     several who save to one path at once, one wins.
@@ -205,6 +220,7 @@ def safe_save(
     """
     target = os.fspath(path)
     target_of(target, "safe_save")  # before anything is computed
+    tensors = dict(_flat(tensors))
     header: dict[str, Any] = {}
     if metadata is not None:
         if not all(isinstance(key, str) and isinstance(value, str) for key, value in metadata.items()):

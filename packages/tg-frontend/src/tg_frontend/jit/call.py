@@ -158,6 +158,9 @@ class Call:
         find_known: Callable[[], Container[Storage]] | None = None,
     ) -> None:
         self.facts: dict[str, object] = {"Tensor.training": Tensor.training, "recording of gradients": MODE.recording}
+        if MODE.precision is not None:
+            kind, where = MODE.precision
+            self.facts["precision"] = ("that of autocast to", kind.name, "on", where or "every device")
         self.tensors: list[Input] = []
         self.values: dict[Variable, int] = {}
         self.pins: dict[str, Pin] = {}

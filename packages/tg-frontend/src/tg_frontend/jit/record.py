@@ -83,7 +83,7 @@ class Record:
         self.looks = self.outside.ways is not None or self.grads.fixed
         self.prepares = bool(self.executed.doubts or self.leftovers or self.overwritten)
         self.leaves = self.grads.left
-        self.training, self.recording = Tensor.training, MODE.recording
+        self.training, self.recording, self.precision = Tensor.training, MODE.recording, MODE.precision
         plain = made.args is not None and self.outcome.simple and not call.pins
         self.expected = Expected.of(made.args) if plain and made.args is not None else None
 
@@ -189,6 +189,8 @@ class Record:
         """Executes the record on plain arguments like those of its making; ``NotImplemented`` if they are others."""
         expected = self.expected
         if expected is None or Tensor.training is not self.training or MODE.recording is not self.recording:
+            return NotImplemented
+        if MODE.precision != self.precision:
             return NotImplemented
         found = expected.found(args)
         if found is None or (self.foreign and not self.foreign.isdisjoint(found[0])):

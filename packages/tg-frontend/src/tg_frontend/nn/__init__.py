@@ -5,7 +5,7 @@ A layer is any object with tensors as attributes and a ``__call__``; nothing has
 :func:`tg_frontend.nn.state.get_parameters` finds the tensors.
 """
 
-from . import functional, lr_scheduler, optim, state
+from . import amp, data, datasets, functional, init, lr_scheduler, optim, state, utils
 from .activations import (
     CELU,
     ELU,
@@ -36,10 +36,11 @@ from .activations import (
 from .attention import MultiheadAttention
 from .checkpointing import checkpoint
 from .clipping import clip_grad_norm_, clip_grad_value_
-from .containers import Identity, ModuleDict, ModuleList, Sequential
+from .containers import Identity, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .convolutional import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .describing import describe
 from .dropping import AlphaDropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, RReLU
+from .initial import Parameter
 from .layers import Embedding, Linear
 from .losses import (
     BCELoss,
@@ -66,7 +67,7 @@ from .losses import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from .module import Module, Parameter
+from .module import Module
 from .normalization import (
     BatchNorm,
     BatchNorm1d,
@@ -74,9 +75,13 @@ from .normalization import (
     BatchNorm3d,
     GroupNorm,
     InstanceNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
     LayerNorm,
     LayerNorm2d,
     RMSNorm,
+    SyncBatchNorm,
 )
 from .padding import (
     CircularPad1d,
@@ -199,6 +204,9 @@ __all__ = [
     "HuberLoss",
     "Identity",
     "InstanceNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
     "LPPool1d",
@@ -232,6 +240,8 @@ __all__ = [
     "PReLU",
     "PairwiseDistance",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
@@ -257,6 +267,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -275,12 +286,17 @@ __all__ = [
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
+    "amp",
     "checkpoint",
     "clip_grad_norm_",
     "clip_grad_value_",
+    "data",
+    "datasets",
     "describe",
     "functional",
+    "init",
     "lr_scheduler",
     "optim",
     "state",
+    "utils",
 ]

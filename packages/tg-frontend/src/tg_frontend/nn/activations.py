@@ -16,6 +16,7 @@ class ReLU(Applied):
     """
 
     _method = Tensor.relu
+    in_place = True
 
 
 class ReLU6(Applied):
@@ -28,6 +29,7 @@ class ReLU6(Applied):
     """
 
     _method = Tensor.relu6
+    in_place = True
 
 
 class LeakyReLU(Applied):
@@ -40,6 +42,7 @@ class LeakyReLU(Applied):
     """
 
     _method = Tensor.leaky_relu
+    in_place = True
 
 
 class ELU(Applied):
@@ -52,6 +55,7 @@ class ELU(Applied):
     """
 
     _method = Tensor.elu
+    in_place = True
 
 
 class CELU(Applied):
@@ -64,6 +68,7 @@ class CELU(Applied):
     """
 
     _method = Tensor.celu
+    in_place = True
 
 
 class SELU(Applied):
@@ -76,6 +81,7 @@ class SELU(Applied):
     """
 
     _method = Tensor.selu
+    in_place = True
 
 
 class GELU(Applied):
@@ -102,6 +108,7 @@ class SiLU(Applied):
     """
 
     _method = Tensor.silu
+    in_place = True
 
 
 class Mish(Applied):
@@ -114,6 +121,7 @@ class Mish(Applied):
     """
 
     _method = Tensor.mish
+    in_place = True
 
 
 class Sigmoid(Applied):
@@ -150,6 +158,7 @@ class Hardsigmoid(Applied):
     """
 
     _method = Tensor.hardsigmoid
+    in_place = True
 
 
 class Hardswish(Applied):
@@ -162,6 +171,7 @@ class Hardswish(Applied):
     """
 
     _method = Tensor.hardswish
+    in_place = True
 
 
 class Hardtanh(Applied):
@@ -174,6 +184,7 @@ class Hardtanh(Applied):
     """
 
     _method = Tensor.hardtanh
+    in_place = True
 
 
 class Tanh(Applied):
@@ -258,6 +269,7 @@ class Threshold(Applied):
     """
 
     _method = Tensor.threshold
+    in_place = True
 
 
 class GLU(Applied):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspect import Parameter, signature
 
-from ..tensor import Tensor
+from .module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,15 +17,16 @@ OPERANDS = frozenset(
 """What arguments of methods are called that are given with each call."""
 
 
-class Applied:
+class Applied(Module):
     """A layer that calls a method of Tensor with settings of its own.
 
     Settings are the arguments of the method that are no operands, by position or by name, in any spelling that the
-    method takes.
+    method takes. They are attributes of the layer.
 
     Attributes:
       positional: settings that may be given without their names, in this order, where that is not the method's.
       defaults: settings that are other ones here than in the method.
+      inplace: whether the result is written to the input; for layers that take it.
 
     Raises:
       TypeError: if the method has no such setting; told when the layer is made.
@@ -33,9 +34,12 @@ class Applied:
 
     _method: ClassVar[Callable[..., Any]]
     positional: ClassVar[tuple[str, ...] | None] = None
+    in_place: ClassVar[bool] = False  # whether it takes ``inplace``
+    inplace = False
     defaults: ClassVar[Mapping[str, object]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        inplace = kwargs.pop("inplace", False) if self.in_place else False
         own = [p for p in signature(self._method).parameters.values() if p.name not in OPERANDS]
         name = type(self).__name__
         order = [p.name for p in own] if self.positional is None else self.positional
@@ -49,14 +53,35 @@ class Applied:
         missing = [p.name for p in own if p.default is Parameter.empty and p.name not in given]
         if missing:
             raise TypeError(f"{name}: {missing[0]!r} is missing")
-        self.settings = {**self.defaults, **given}
+        self._given = (*self.defaults, *(key for key in given if key not in self.defaults))
+        self._known = tuple(p.name for p in own if p.name != "training")
+        vars(self).update({p.name: p.default for p in own if p.name != "training"}, **self.defaults)
+        vars(self).update(given)
+        if inplace:
+            self.inplace = True
 
-    def __call__(self, x: Tensor, *operands: Tensor) -> Any:
+    _tree = False
+
+    def _settings(self) -> dict[str, Any]:
+        """What the method is called with beside operands."""
+        own = vars(self)
+        return {key: own[key] for key in self._known}
+
+    def forward(self, *operands: Any, **named: Any) -> Any:
         """What the method makes of ``x`` and the other operands."""
-        return type(self)._method(x, *operands, **self.settings)
+        out = type(self)._method(*operands, **named, **self._settings())
+        return self._given_back(out, operands)
+
+    def _given_back(self, out: Any, operands: tuple[Any, ...]) -> Any:
+        """The result; if it is to be in place of the input, the input with it."""
+        if not self.inplace:
+            return out
+        operands[0][...] = out
+        return operands[0]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.settings.items())})"
+        own = vars(self)
+        return f"{type(self).__name__}({', '.join(f'{key}={own[key]!r}' for key in self._given)})"
 
 
 def _own_name(given: str, parameters: list[Parameter], layer: str) -> str:

@@ -6,11 +6,11 @@ import math
 
 from tg_dtype import dtypes
 
-from ..keywords import public
 from ..tensor import Tensor
-from .describing import described
 from .initial import parameter
+from .layering import layer_class
 from .layers import Linear
+from .module import Module
 
 
 def _glorot(*shape: int) -> Tensor:
@@ -24,9 +24,8 @@ def _added(mask: Tensor, like: Tensor) -> Tensor:
     return mask.where(Tensor(-math.inf, dtype=like.dtype, device=like.device), 0.0)
 
 
-@described
-@public
-class MultiheadAttention:
+@layer_class
+class MultiheadAttention(Module):
     """softmax(queries @ keys.T / sqrt(width)) @ values in several heads, each of its own projections.
 
     Args:
@@ -88,7 +87,7 @@ class MultiheadAttention:
         biases = [None] * 3 if self.in_proj_bias is None else list(self.in_proj_bias.chunk(3))
         return [x.linear(w.T, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
 
-    def __call__(
+    def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,

@@ -104,6 +104,7 @@ class _Part:
 
     Attributes:
       training: whether layers behave as in training.
+      precision: what operations cast their operands to.
       drawn: the random numbers of the first call.
       written: number of the last write in place before the first call.
       given: the tensors among the arguments.
@@ -115,7 +116,7 @@ class _Part:
         self.args = tuple([_in_memory(value) for value in args])
         self.kwargs = {name: _in_memory(value) for name, value in kwargs.items()}
         self.given = [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, Tensor)]
-        self.training = Tensor.training
+        self.training, self.precision = Tensor.training, MODE.precision
         self.drawn: list[LazyBuffer] = []
         self.written = Clock.now
         self.chosen: list[int] = []
@@ -133,7 +134,8 @@ class _Part:
         """The results that require a gradient, computed again, as one tensor."""
         with (
             Switch(MODE, "recording", True), Switch(MODE, "repeating", True), Tensor.train(self.training),
-            Switch(DRAWING, "into", None), Switch(DRAWING, "again", iter(self.drawn)),
+            Switch(MODE, "precision", self.precision), Switch(DRAWING, "into", None),
+            Switch(DRAWING, "again", iter(self.drawn)),
         ):  # fmt: skip
             results = _listed(self.function(*self.args, **self.kwargs))
             if max(self.chosen) >= len(results):

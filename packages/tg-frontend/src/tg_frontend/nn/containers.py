@@ -2,20 +2,67 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..keywords import public
 from ..tensor import Tensor
+from .layering import Layer
+from .module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterable, Mapping
+    from typing import Self, SupportsIndex
 
 
 @public
-class Sequential(list[object]):
+class ModuleList(Module, list[Any]):
+    """A list of layers, as any list is.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> len(nn.state.get_parameters(nn.ModuleList([nn.Linear(2, 3), nn.Linear(3, 2)])))
+      4
+    """
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __init__(self, modules: Iterable[Any] | None = None) -> None:
+        list.__init__(self, () if modules is None else modules)
+
+    def __getitem__(self, position: Any) -> Any:
+        found = list.__getitem__(self, position)
+        return type(self)(found) if isinstance(position, slice) else found
+
+    def append(self, module: Any) -> Self:  # type: ignore[override]
+        """Adds a layer at the end. Returns the list.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> len(nn.ModuleList().append(nn.Linear(2, 3)))
+          1
+        """
+        list.append(self, module)
+        return self
+
+    def extend(self, modules: Iterable[Any]) -> Self:  # type: ignore[override]
+        """Adds layers at the end. Returns the list.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> len(nn.ModuleList().extend([nn.ReLU(), nn.ReLU()]))
+          2
+        """
+        list.extend(self, modules)
+        return self
+
+
+@public
+class Sequential(ModuleList):
     """Layers one after another: a list of callables that is called itself.
 
     Args:
-      layers: callables of one tensor; or one list or dict of them.
+      layers: callables of one tensor; or one list of them; or one dict, whose keys are names in the state.
 
     Raises:
       TypeError: if one is not callable.
@@ -27,30 +74,80 @@ class Sequential(list[object]):
       ((7, 2), ['0.bias', '0.weight', '2.bias', '2.weight'])
     """
 
+    _names: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+
     def __init__(self, *layers: Any) -> None:
         only = layers[0] if len(layers) == 1 else None
         listed = only.values() if isinstance(only, dict) else only if isinstance(only, (list, tuple)) else layers
-        super().__init__(listed)
-        for layer in self:
-            if not callable(layer):
-                raise TypeError(f"Sequential: {layer!r} is no layer: it cannot be called")
+        if isinstance(only, Sequential):
+            listed = layers  # a model that is a layer of another
+        list.__init__(self, listed)
+        if isinstance(only, dict):
+            self._names = tuple(str(name) for name in only)
+        for one in self:
+            if not callable(one):
+                raise TypeError(f"Sequential: {one!r} is no layer: it cannot be called")
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def _named_items(self) -> list[tuple[str, Any]]:
+        """The layers by name: those of a dict by its keys, others by their positions."""
+        names = (*self._names, *(str(n) for n in range(len(self._names), len(self))))
+        return list(zip(names, self, strict=False))
+
+    def __getattr__(self, name: str) -> Any:
+        for known, one in self._named_items():
+            if known == name:
+                return one
+        raise AttributeError(f"Sequential has no layer {name!r}")
+
+    def __getitem__(self, position: Any) -> Any:
+        if not isinstance(position, slice):
+            return list.__getitem__(self, position)
+        return Sequential(dict(self._named_items()[position]) if self._names else list.__getitem__(self, position))
+
+    def insert(self, position: SupportsIndex, module: Any) -> Self:  # type: ignore[override]
+        """Puts a layer before another. Returns the model.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> len(nn.Sequential(nn.Linear(2, 3)).insert(0, nn.ReLU()))
+          2
+        """
+        list.insert(self, position, module)
+        self._names = ()
+        return self
+
+    def __delitem__(self, position: Any) -> None:
+        names = [name for name, _ in self._named_items()]
+        list.__delitem__(self, position)
+        if self._names:
+            del names[position]
+            self._names = tuple(names)
+
+    def pop(self, position: SupportsIndex = -1) -> Any:
+        """Takes a layer out, and returns it.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> nn.Sequential(nn.ReLU(), nn.Tanh()).pop()
+          Tanh()
+        """
+        found = self[position]
+        del self[position]
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
         """What the last layer makes of what the one before it makes, and so on."""
-        return x.sequential(self)
+        for one in self:
+            x = one(x)
+        return x
 
 
-class ModuleList(list[object]):
-    """A list of layers, as any list is.
-
-    Example:
-      >>> from tg_frontend import nn
-      >>> len(nn.state.get_parameters(nn.ModuleList([nn.Linear(2, 3), nn.Linear(3, 2)])))
-      4
-    """
-
-
-class ModuleDict(dict[str, object]):
+@public
+class ModuleDict(Module, dict[str, Any]):
     """Layers by name, as any dict.
 
     Example:
@@ -59,8 +156,45 @@ class ModuleDict(dict[str, object]):
       ['up.bias', 'up.weight']
     """
 
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
-class Identity:
+    def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+        dict.__init__(self, () if modules is None else modules)
+
+
+@public
+class ParameterList(Module, list[Any]):
+    """A list of tensors that a model learns, as any list; what is no tensor becomes a :func:`Parameter`.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> [name for name, _ in nn.ParameterList([Tensor.ones(2), Tensor.ones(3)]).named_parameters()]
+      ['0', '1']
+    """
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        list.__init__(self, () if values is None else values)
+
+
+@public
+class ParameterDict(Module, dict[str, Any]):
+    """Tensors that a model learns by name, as any dict.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> [name for name, _ in nn.ParameterDict({"scale": Tensor.ones(2)}).named_parameters()]
+      ['scale']
+    """
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+        dict.__init__(self, () if parameters is None else parameters)
+
+
+class Identity(Layer):
     """The tensor itself, whatever else is given when it is made.
 
     Example:
@@ -69,12 +203,11 @@ class Identity:
       Tensor([1, 2])
     """
 
+    _tree = False
+
     def __init__(self, *args: object, **kwargs: object) -> None:
         pass
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """``x``."""
         return x
-
-    def __repr__(self) -> str:
-        return "Identity()"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..keywords import public
 from ..ops.convolution import per_axis, same_padding
 from ..tensor import Tensor
-from .describing import described
 from .initial import for_sums
+from .layering import Layer, layer_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +15,8 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 
-@described
-@public
-class Conv:
+@layer_class
+class Conv(Layer):
     """A convolution over as many axes as ``kernel_size`` has.
 
     Args:
@@ -70,14 +68,14 @@ class Conv:
         """So many windows of weights, each over so many channels: an output is the sum over one of them."""
         return for_sums(count, channels, *self.kernel_size, terms=channels * math.prod(self.kernel_size))
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
         return x.conv2d(
             self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation, padding=self.padding
         )
 
 
-@public
+@layer_class
 class ConvTranspose(Conv):
     """The transpose of a convolution, as PyTorch has it.
 
@@ -104,7 +102,7 @@ class ConvTranspose(Conv):
         self.weight = self._windows(in_channels, out_channels // groups)
         self.output_padding = output_padding
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial'); both may lack the batch."""
         return x.conv_transpose2d(
             self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation,
@@ -112,7 +110,7 @@ class ConvTranspose(Conv):
         )
 
 
-@public
+@layer_class
 class Conv1d(Conv):
     """A :class:`Conv` over one axis.
 
@@ -125,7 +123,7 @@ class Conv1d(Conv):
     _axes = 1
 
 
-@public
+@layer_class
 class Conv2d(Conv):
     """A :class:`Conv` over two axes.
 
@@ -138,7 +136,7 @@ class Conv2d(Conv):
     _axes = 2
 
 
-@public
+@layer_class
 class ConvTranspose1d(ConvTranspose):
     """A :class:`ConvTranspose` over one axis.
 
@@ -151,7 +149,7 @@ class ConvTranspose1d(ConvTranspose):
     _axes = 1
 
 
-@public
+@layer_class
 class ConvTranspose2d(ConvTranspose):
     """A :class:`ConvTranspose` over two axes.
 
@@ -164,7 +162,7 @@ class ConvTranspose2d(ConvTranspose):
     _axes = 2
 
 
-@public
+@layer_class
 class Conv3d(Conv):
     """A :class:`Conv` over three axes.
 
@@ -177,7 +175,7 @@ class Conv3d(Conv):
     _axes = 3
 
 
-@public
+@layer_class
 class ConvTranspose3d(ConvTranspose):
     """A :class:`ConvTranspose` over three axes.
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
+
 from ..array.printing import number_of
 from ..tensor import Tensor
+from .state import parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,10 +15,14 @@ if TYPE_CHECKING:
     C = TypeVar("C", bound=type)
 
 
+HOOKS = ("_before", "_after")
+"""Attributes of a Module that are no parts of it."""
+
+
 def _arguments(obj: Any) -> str:
     """What an object was made with, as far as it remembers it in attributes of those names."""
-    function: Any = type(obj).__init__
-    code = getattr(function, "__wrapped__", function).__code__
+    function: Any = unwrap(type(obj).__init__)
+    code = function.__code__
     shown = []
     for name in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]:
         if name in ("affine", "elementwise_affine"):
@@ -47,6 +54,7 @@ def _optimizer_text(self: Any) -> str:
 def described(kind: C) -> C:
     """A class of layers or optimisers that says what it was made with."""
     setattr(kind, "__repr__", _optimizer_text if hasattr(kind, "schedule_step") else _layer_text)  # noqa: B010
+    setattr(kind, "_tree", False)  # noqa: B010
     return kind
 
 
@@ -61,7 +69,7 @@ def describe(model: Any) -> str:
       >>> print(nn.describe([nn.Linear(2, 3), nn.RMSNorm(3)]))
       [
         (0): Linear(in_features=2, out_features=3, bias=True)
-        (1): RMSNorm(dim=3, eps=1e-06, elementwise_affine=True)
+        (1): RMSNorm(dim=3, eps=None, elementwise_affine=True)
       ]
     """
     return "\n".join(_lines("", model, ""))
@@ -75,15 +83,16 @@ def _lines(name: str, value: Any, indent: str, inside: tuple[int, ...] = ()) -> 
     if id(value) in inside:
         return [f"{head}{type(value).__name__} (see above)"]
     below = (*inside, id(value))
-    if isinstance(value, (list, tuple, dict)):
+    tree = getattr(value, "_tree", False)
+    if isinstance(value, (list, tuple, dict)) and not tree:
         items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
         opening, closing = "{}" if isinstance(value, dict) else "()" if isinstance(value, tuple) else "[]"
     else:
-        own = not getattr(value, "_tree", False) and any("__repr__" in vars(kind) for kind in type(value).__mro__[:-1])
+        own = not tree and any("__repr__" in vars(kind) for kind in type(value).__mro__[:-1])
         if own or not hasattr(value, "__dict__") or isinstance(value, type) or hasattr(value, "__code__"):
             return [f"{head}{getattr(value, '__qualname__', None) or repr(value)}"]
-        items = [(key, part) for key, part in vars(value).items() if _is_part(part)]
-        opening, closing = f"{type(value).__name__}(", ")"
+        items = [(key, part) for key, part in parts_of(value) if key not in HOOKS and _is_part(part)]
+        opening, closing = f"{type(value).__name__}({value.extra_repr() if tree else ''}", ")"
     parts = [line for key, part in items for line in _lines(str(key), part, f"{indent}  ", below)]
     return [f"{head}{opening}", *parts, f"{indent}{closing}"] if parts else [f"{head}{opening}{closing}"]
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 class InTraining(Applied):
     """A layer that tells its function whether it trains: as ``Tensor.training`` says, or the setting ``training``."""
 
-    def __call__(self, x: Tensor, *operands: Tensor) -> Any:
+    def forward(self, *operands: Any, **named: Any) -> Any:
         """What the function makes of ``x``."""
-        return type(self)._method(x, *operands, **{"training": Tensor.training, **self.settings})
+        out = type(self)._method(*operands, **{"training": Tensor.training, **named, **self._settings()})
+        return self._given_back(out, operands)
 
 
 class Dropout1d(InTraining):
@@ -30,6 +31,7 @@ class Dropout1d(InTraining):
     """
 
     _method = functional.dropout1d
+    in_place = True
     positional = ("p",)
 
 
@@ -43,6 +45,7 @@ class Dropout2d(InTraining):
     """
 
     _method = functional.dropout2d
+    in_place = True
     positional = ("p",)
 
 
@@ -56,6 +59,7 @@ class Dropout3d(InTraining):
     """
 
     _method = functional.dropout3d
+    in_place = True
     positional = ("p",)
 
 
@@ -70,6 +74,7 @@ class AlphaDropout(InTraining):
     """
 
     _method = functional.alpha_dropout
+    in_place = True
     positional = ("p",)
 
 
@@ -85,6 +90,7 @@ class FeatureAlphaDropout(InTraining):
     """
 
     _method = functional.feature_alpha_dropout
+    in_place = True
     positional = ("p",)
 
 
@@ -98,4 +104,5 @@ class RReLU(InTraining):
     """
 
     _method = functional.rrelu
+    in_place = True
     positional = ("lower", "upper")

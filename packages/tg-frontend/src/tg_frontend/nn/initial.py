@@ -6,11 +6,32 @@ import math
 
 from ..tensor import Tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def parameter(tensor: Tensor) -> Tensor:
     """A tensor that a layer learns: ``backward`` gives it a gradient where nothing else asks for one."""
     tensor._parameter = True
     return tensor
+
+
+def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
+    """A tensor that a model learns.
+
+    Args:
+      data: a tensor, of which a copy is made, or anything that a tensor is made of.
+      requires_grad: whether it is to have a gradient.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.Parameter(Tensor.zeros(2)).requires_grad
+      True
+    """
+    made = data.detach().clone() if isinstance(data, Tensor) else Tensor(data)
+    made.requires_grad = requires_grad
+    return parameter(made) if requires_grad else made
 
 
 def for_sums(*shape: int, terms: int) -> Tensor:

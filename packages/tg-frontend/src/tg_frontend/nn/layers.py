@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 
-from ..keywords import public
 from ..ops.row_sparse import padding_row
 from ..tensor import Tensor
-from .describing import described
 from .initial import for_lookups, for_sums
+from .layering import Layer, layer_class
 
 
-@described
-@public
-class Linear:
+@layer_class
+class Linear(Layer):
     """x @ weight.T + bias.
 
     Args:
@@ -37,14 +35,13 @@ class Linear:
         self.weight = for_sums(out_features, in_features, terms=in_features)
         self.bias = for_sums(out_features, terms=in_features) if bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """shape (…, in_features) to (…, out_features)."""
         return x.linear(self.weight.T, self.bias)
 
 
-@described
-@public
-class Embedding:
+@layer_class
+class Embedding(Layer):
     """Rows of a table.
 
     Args:
@@ -77,7 +74,7 @@ class Embedding:
         if self.padding_idx is not None:
             self.weight[self.padding_idx] = 0
 
-    def __call__(self, idx: Tensor) -> Tensor:
+    def forward(self, idx: Tensor) -> Tensor:
         """The rows that ``idx``, of integers, names; zeros where it is out of range. See :meth:`Tensor.embedding`.
 
         Raises:

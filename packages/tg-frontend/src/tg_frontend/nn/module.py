@@ -5,33 +5,17 @@ from __future__ import annotations
 from tg_dtype import DType, dtypes
 
 from ..array.writing import adopt
+from ..autograd.hooks import Handle
 from ..keywords import checked
 from ..tensor import Tensor
-from .describing import describe
+from .describing import HOOKS, describe
 from .initial import parameter
-from .state import get_parameters, get_state_dict, load_state_dict
+from .state import get_parameters, get_state_dict, load_state_dict, parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, ClassVar, Self
-
-
-def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
-    """A tensor that a model learns.
-
-    Args:
-      data: a tensor, of which a copy is made, or anything that a tensor is made of.
-      requires_grad: whether it is to have a gradient.
-
-    Example:
-      >>> from tg_frontend import Tensor, nn
-      >>> nn.Parameter(Tensor.zeros(2)).requires_grad
-      True
-    """
-    made = data.detach().clone() if isinstance(data, Tensor) else Tensor(data)
-    made.requires_grad = requires_grad
-    return parameter(made) if requires_grad else made
 
 
 class Module:
@@ -61,6 +45,10 @@ class Module:
 
     training: bool | None = None
     _tree: ClassVar[bool] = True  # it is shown with its parts
+    _as_written: ClassVar[bool] = True  # errors in what a person wrote into forward() name what they called there
+    _derived: tuple[str, ...] = ()  # attributes that are computed from others, and are in no state
+    _before: dict[int, Callable[..., Any]] | None = None
+    _after: dict[int, Callable[..., Any]] | None = None
 
     def __init__(self) -> None:
         """There is nothing to set."""
@@ -82,13 +70,80 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What ``forward`` gives, in training or not as :meth:`train` and :meth:`eval` say."""
+        if self._before is not None or self._after is not None:
+            return self._hooked(*args, **kwargs)
         if self.training is None or self.training is Tensor.training:
             return self.forward(*args, **kwargs)
         with Tensor.train(self.training):
             return self.forward(*args, **kwargs)
 
+    def _hooked(self, *args: Any, **kwargs: Any) -> Any:
+        for before in list((self._before or {}).values()):
+            changed = before(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        with Tensor.train(Tensor.training if self.training is None else self.training):
+            out = self.forward(*args, **kwargs)
+        for after in list((self._after or {}).values()):
+            changed = after(self, args, out)
+            out = out if changed is None else changed
+        return out
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Calls a function of the model and its arguments (a tuple) before each ``forward``.
+
+        Args:
+          hook: gives None, or the arguments in place of those.
+
+        Returns:
+          A handle whose ``remove()`` ends that.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> layer = nn.ReLU()
+          >>> with layer.register_forward_pre_hook(lambda layer, args: -args[0]):
+          ...     layer(Tensor([-1.0, 2.0]))
+          Tensor([1., 0.])
+        """
+        if self._before is None:
+            self._before = {}
+        return Handle(self._before, hook)
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Calls a function of the model, its arguments (a tuple) and its result after each ``forward``.
+
+        Args:
+          hook: gives None, or the result in place of that.
+
+        Returns:
+          A handle whose ``remove()`` ends that.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> layer = nn.ReLU()
+          >>> with layer.register_forward_hook(lambda layer, args, out: out + 1):
+          ...     layer(Tensor([-1.0, 2.0]))
+          Tensor([1., 3.])
+        """
+        if self._after is None:
+            self._after = {}
+        return Handle(self._after, hook)
+
     def __repr__(self) -> str:
         return describe(self)
+
+    def extra_repr(self) -> str:
+        """What is shown of the model beside its parts: to be written by who inherits.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> class Scale(nn.Module):
+          ...     def extra_repr(self):
+          ...         return "by=2"
+          >>> Scale()
+          Scale(by=2)
+        """
+        return ""
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """This model and every layer in it by name, each once: what can be called and holds or computes tensors.
@@ -98,26 +153,19 @@ class Module:
           >>> [name for name, _ in nn.Module().named_modules()]
           ['']
         """
-        yield prefix, self
-        seen = {id(self)}
-        stack = [(prefix, self, name, part) for name, part in reversed(vars(self).items())]
+        seen: set[int] = set()
+        stack: list[tuple[str, Any]] = [(prefix, self)]
         while stack:
-            path, _, name, part = stack.pop()
-            path = f"{path}.{name}" if path else str(name)
-            if isinstance(part, (list, tuple)):
-                inner: list[tuple[Any, Any]] = list(enumerate(part))
-            elif isinstance(part, dict):
-                inner = list(part.items())
-            elif isinstance(part, (Tensor, type)) or not hasattr(part, "__dict__") or hasattr(part, "__code__"):
-                continue
-            else:
-                inner = list(vars(part).items())
-            if id(part) in seen:
+            path, part = stack.pop()
+            listed = isinstance(part, (list, tuple, dict))
+            plain = isinstance(part, (Tensor, type)) or not hasattr(part, "__dict__") or hasattr(part, "__code__")
+            if id(part) in seen or (plain and not listed):
                 continue
             seen.add(id(part))
-            if callable(part):
+            if callable(part) or part is self or isinstance(part, Module):
                 yield path, part
-            stack.extend((path, self, key, value) for key, value in reversed(inner))
+            inner = [(f"{path}.{name}" if path else str(name), value) for name, value in parts_of(part)]
+            stack.extend(reversed([item for item in inner if item[0].rpartition(".")[2] not in HOOKS]))
 
     def modules(self) -> Iterator[Any]:
         """This model and every layer in it, each once.
@@ -137,7 +185,10 @@ class Module:
           >>> list(nn.Module().named_children())
           []
         """
-        return ((name, part) for name, part in self.named_modules() if name and "." not in name)
+        found = {id(part): (str(name), part) for name, part in reversed(parts_of(self)) if isinstance(part, Module)}
+        plain = ((name, part) for name, part in self.named_modules() if name and "." not in name)
+        found = {**{id(part): (name, part) for name, part in plain}, **found}
+        return (found[id(part)] for _, part in self.named_modules() if id(part) in found)
 
     def children(self) -> Iterator[Any]:
         """The layers that are attributes of this model.
@@ -149,7 +200,79 @@ class Module:
         """
         return (part for _, part in self.named_children())
 
-    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+    def add_module(self, name: str, module: Any) -> None:
+        """Sets an attribute to a layer; in a dict or a Sequential, adds it under that name.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> model = nn.Module()
+          >>> model.add_module("inner", nn.ReLU())
+          >>> model.inner
+          ReLU()
+        """
+        if isinstance(self, dict):
+            self[name] = module
+        elif hasattr(self, "_named_items"):
+            names = [known for known, _ in self._named_items()]
+            self.append(module)  # type: ignore[attr-defined]
+            self._names = (*names, name)
+        else:
+            setattr(self, name, module)
+
+    def register_module(self, name: str, module: Any) -> None:
+        """As :meth:`add_module`.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> model = nn.Module()
+          >>> model.register_module("inner", nn.Tanh())
+          >>> model.inner
+          Tanh()
+        """
+        self.add_module(name, module)
+
+    def get_submodule(self, target: str) -> Any:
+        """The layer of a dotted name, as :meth:`named_modules` has it.
+
+        Raises:
+          AttributeError: if there is none.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> nn.Sequential(nn.ReLU(), nn.Linear(2, 3)).get_submodule("1")
+          Linear(in_features=2, out_features=3, bias=True)
+        """
+        return _found(self, target, dict(self.named_modules()), "layer")
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter of a dotted name.
+
+        Raises:
+          AttributeError: if there is none.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> nn.Sequential(nn.ReLU(), nn.Linear(2, 3)).get_parameter("1.weight").shape
+          (3, 2)
+        """
+        found: Tensor = _found(self, target, dict(self.named_parameters()), "parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The tensor of a dotted name that is no parameter.
+
+        Raises:
+          AttributeError: if there is none.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> nn.BatchNorm1d(2).get_buffer("running_mean")
+          Tensor([0., 0.])
+        """
+        found: Tensor = _found(self, target, dict(self.named_buffers()), "buffer")
+        return found
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """The floating tensors that may have gradients, by name, each once.
 
         Example:
@@ -158,7 +281,7 @@ class Module:
           []
         """
         done: set[int] = set()
-        for name, tensor in get_state_dict(self).items():
+        for name, tensor in get_state_dict(self, prefix).items():
             if id(tensor) not in done and tensor.requires_grad is not False and tensor.dtype.kind == "float":
                 done.add(id(tensor))
                 yield name, tensor
@@ -228,7 +351,7 @@ class Module:
         """
         setattr(self, name, tensor if tensor is None else parameter(tensor))
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self, *, prefix: str = "") -> dict[str, Tensor]:
         """The tensors by name; see :func:`tg_frontend.nn.state.get_state_dict`.
 
         Example:
@@ -236,7 +359,7 @@ class Module:
           >>> nn.Module().state_dict()
           {}
         """
-        return get_state_dict(self)
+        return {prefix + name: tensor for name, tensor in get_state_dict(self).items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> None:
         """Puts tensors into the model by name; see :func:`tg_frontend.nn.state.load_state_dict`.
@@ -287,15 +410,18 @@ class Module:
                 tensor.requires_grad = requires_grad
         return self
 
-    def zero_grad(self) -> None:
-        """Drops the gradients of all tensors.
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients of all tensors; or fills them with zeros.
 
         Example:
           >>> from tg_frontend import nn
           >>> nn.Module().zero_grad()
         """
         for tensor in get_parameters(self):
-            tensor.grad = None
+            if set_to_none or tensor.grad is None:
+                tensor.grad = None
+            else:
+                tensor.grad.assign(0)
 
     def apply(self, fn: Callable[[Any], object]) -> Self:
         """Calls a function on every layer, the innermost first, and on the model last. Returns the model.
@@ -305,7 +431,12 @@ class Module:
           >>> _ = nn.Module().apply(print)
           Module()
         """
-        for module in reversed(list(self.modules())):
+        waiting: list[tuple[str, Any]] = []
+        for name, module in self.named_modules():
+            while waiting and waiting[-1][0] and not name.startswith(f"{waiting[-1][0]}."):
+                fn(waiting.pop()[1])
+            waiting.append((name, module))
+        for _, module in reversed(waiting):
             fn(module)
         return self
 
@@ -376,6 +507,13 @@ class Module:
           >>> _ = nn.Module().double()
         """
         return self._cast(dtypes.float64)
+
+
+def _found(model: Module, target: str, named: dict[str, Any], what: str) -> Any:
+    if target not in named:
+        known = ", ".join(name for name in list(named)[:8] if name) or "none"
+        raise AttributeError(f"{type(model).__name__} has no {what} {target!r}; there are {known}")
+    return named[target]
 
 
 setattr(Module, "__init__", checked(Module.__init__, "Module"))  # noqa: B010

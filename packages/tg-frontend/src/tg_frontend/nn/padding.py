@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..keywords import public
 from ..tensor import Tensor
+from .layering import Layer, layer_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 
-@public
-class Pad:
+@layer_class
+class Pad(Layer):
     """Elements around the last axes.
 
     Args:
@@ -32,7 +32,7 @@ class Pad:
             raise ValueError(f"{type(self).__name__}: padding {padding!r}; one number or {2 * self._axes} are wanted")
         self.padding = sides
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """shape ([batch,] channels, *spatial) to the same with longer axes.
 
         Raises:
@@ -87,7 +87,7 @@ class ZeroPad3d(Pad):
     _axes = 3
 
 
-@public
+@layer_class
 class ConstantPad1d(Pad):
     """A number around one axis. See :meth:`tg_frontend.Tensor.pad`.
 
@@ -104,7 +104,7 @@ class ConstantPad1d(Pad):
         self.value = value
 
 
-@public
+@layer_class
 class ConstantPad2d(Pad):
     """A number around two axes. See :meth:`tg_frontend.Tensor.pad`.
 
@@ -124,7 +124,7 @@ class ConstantPad2d(Pad):
         self.value = value
 
 
-@public
+@layer_class
 class ConstantPad3d(Pad):
     """A number around three axes. See :meth:`tg_frontend.Tensor.pad`.
 

@@ -11,11 +11,11 @@ the reset gate applied after the product.
 
 from __future__ import annotations
 
-from ..keywords import public
 from ..tensor import Tensor
 from ..transform.scan import scan
-from .describing import described
 from .initial import for_sums
+from .layering import layer_class
+from .module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _checked(name: str, x: Tensor, size: int) -> None:
         raise ValueError(f"{name}: the input has shape {x.shape}, not (steps, batch, {size}) or (steps, {size})")
 
 
-class _Cell:
+class _Cell(Module):
     """One step of a recurrent layer."""
 
     input_size: int
@@ -114,8 +114,7 @@ class _Cell:
         return step(weights.gates(x), state, weights)
 
 
-@described
-@public
+@layer_class
 class RNNCell(_Cell):
     """tanh(x @ weight_ih.T + bias_ih + hidden @ weight_hh.T + bias_hh).
 
@@ -138,7 +137,7 @@ class RNNCell(_Cell):
         self.nonlinearity = _known(nonlinearity, "RNNCell")
         self._make(input_size, hidden_size, bias, 1)
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """Shapes (batch, inputs) and (batch, hidden), or without batch; zeros for no state.
 
         Raises:
@@ -147,8 +146,7 @@ class RNNCell(_Cell):
         return self._step(_rnn_step, x, None if hx is None else (hx,), 1, self.nonlinearity == "relu")[0]
 
 
-@described
-@public
+@layer_class
 class LSTMCell(_Cell):
     """One step of a long short-term memory.
 
@@ -167,7 +165,7 @@ class LSTMCell(_Cell):
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         self._make(input_size, hidden_size, bias, 4)
 
-    def __call__(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Shapes (batch, inputs) and twice (batch, hidden), or without batch; zeros for no state.
 
         Returns:
@@ -180,8 +178,7 @@ class LSTMCell(_Cell):
         return hidden, cell
 
 
-@described
-@public
+@layer_class
 class GRUCell(_Cell):
     """One step of a gated recurrent unit.
 
@@ -199,7 +196,7 @@ class GRUCell(_Cell):
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         self._make(input_size, hidden_size, bias, 3)
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """Shapes (batch, inputs) and (batch, hidden), or without batch; zeros for no state.
 
         Raises:
@@ -214,7 +211,7 @@ def _known(nonlinearity: str, name: str) -> str:
     return nonlinearity
 
 
-class _Recurrent:
+class _Recurrent(Module):
     """Layers of cells, each over the whole sequence."""
 
     input_size: int
@@ -298,8 +295,7 @@ class _Recurrent:
         return (x.transpose(0, 1) if self.batch_first else x), ends
 
 
-@described
-@public
+@layer_class
 class RNN(_Recurrent):
     """Layers of :class:`RNNCell` over sequences.
 
@@ -336,7 +332,7 @@ class RNN(_Recurrent):
         self.nonlinearity = _known(nonlinearity, "RNN")
         self._make(1, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The hidden states of the last layer in each step, and those of all layers after the last step.
 
         Args:
@@ -351,8 +347,7 @@ class RNN(_Recurrent):
         return out, last
 
 
-@described
-@public
+@layer_class
 class LSTM(_Recurrent):
     """Layers of :class:`LSTMCell` over sequences.
 
@@ -390,7 +385,7 @@ class LSTM(_Recurrent):
     ) -> None:  # fmt: skip
         self._make(4, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
 
-    def __call__(
+    def forward(
         self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
         """The hidden states of the last layer in each step; hidden and cell states of all layers after the last step.
@@ -406,8 +401,7 @@ class LSTM(_Recurrent):
         return out, (hidden, cell)
 
 
-@described
-@public
+@layer_class
 class GRU(_Recurrent):
     """Layers of :class:`GRUCell` over sequences.
 
@@ -443,7 +437,7 @@ class GRU(_Recurrent):
     ) -> None:  # fmt: skip
         self._make(3, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 
-    def __call__(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The hidden states of the last layer in each step, and those of all layers after the last step.
 
         Args:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..keywords import public
 from ..tensor import Tensor
 from . import functional
 from .applied import Applied
+from .layering import Layer, layer_class
 
 
 class Upsample(Applied):
@@ -118,8 +118,8 @@ class LocalResponseNorm(Applied):
     _method = functional.local_response_norm
 
 
-@public
-class Softmax2d:
+@layer_class
+class Softmax2d(Layer):
     """Softmax along the channels of images, of shape ([batch,] channels, height, width).
 
     Example:
@@ -131,7 +131,7 @@ class Softmax2d:
     def __init__(self) -> None:
         """There is nothing to set."""
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """``x.softmax(-3)``.
 
         Raises:

@@ -42,6 +42,7 @@ class Dropout(Applied):
     """
 
     _method = Tensor.dropout
+    in_place = True
 
 
 class MaxPool2d(Applied):

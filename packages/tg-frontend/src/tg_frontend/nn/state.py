@@ -46,19 +46,32 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
         if id(value) in inside:
             continue
         below = (*inside, id(value))
-        parts = [(f"{path}.{name}" if path else str(name), part, below) for name, part in _parts(value)]
+        parts = [(f"{path}.{name}" if path else str(name), part, below) for name, part in parts_of(value)]
         stack.extend(reversed(parts))
     return found
 
 
-def _parts(value: Any) -> list[tuple[Any, Any]]:
+def parts_of(value: Any) -> list[tuple[Any, Any]]:
+    """What an object holds, by name: the items of lists, tuples and dicts, and attributes.
+
+    Example:
+      >>> from tg_frontend.nn.state import parts_of
+      >>> parts_of([1.5, None])
+      [(0, 1.5), (1, None)]
+    """
     if hasattr(value, "_asdict"):
         return list(value._asdict().items())
-    if isinstance(value, (list, tuple)):
-        return list(enumerate(value))
-    if isinstance(value, dict):
-        return list(value.items())
-    return list(vars(value).items()) if hasattr(value, "__dict__") and not isinstance(value, type) else []
+    found: list[tuple[Any, Any]] = []
+    if hasattr(value, "_named_items"):
+        found = value._named_items()
+    elif isinstance(value, (list, tuple)):
+        found = list(enumerate(value))
+    elif isinstance(value, dict):
+        found = list(value.items())
+    if not hasattr(value, "__dict__") or isinstance(value, type):
+        return found
+    derived = getattr(value, "_derived", ())
+    return found + [item for item in vars(value).items() if item[0] not in derived]
 
 
 def get_parameters(obj: Any) -> list[Tensor]:

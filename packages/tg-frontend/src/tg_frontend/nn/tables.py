@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from ..keywords import public
 from ..ops.row_sparse import padding_row
 from ..tensor import Tensor
 from . import functional
-from .describing import described
 from .initial import for_lookups, for_sums, parameter
+from .layering import Layer, layer_class
 
 
-@described
-@public
-class EmbeddingBag:
+@layer_class
+class EmbeddingBag(Layer):
     """Sums, means or maxima of rows of a table, bag by bag. See :func:`tg_frontend.nn.functional.embedding_bag`.
 
     Args:
@@ -47,7 +45,7 @@ class EmbeddingBag:
         if self.padding_idx is not None:
             self.weight[self.padding_idx] = 0
 
-    def __call__(
+    def forward(
         self, x: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         """shape (bags, rows of a bag), or all bags one after another with ``offsets``, to (bags, embedding_dim)."""
@@ -57,9 +55,8 @@ class EmbeddingBag:
         )  # fmt: skip
 
 
-@described
-@public
-class Bilinear:
+@layer_class
+class Bilinear(Layer):
     """x @ weight[k] @ other for each output k, plus the bias.
 
     Args:
@@ -83,14 +80,13 @@ class Bilinear:
         self.weight = for_sums(out_features, in1_features, in2_features, terms=in1_features)
         self.bias = for_sums(out_features, terms=in1_features) if bias else None
 
-    def __call__(self, x: Tensor, other: Tensor) -> Tensor:
+    def forward(self, x: Tensor, other: Tensor) -> Tensor:
         """shapes (…, in1_features) and (…, in2_features) to (…, out_features)."""
         return functional.bilinear(x, other, self.weight, self.bias)
 
 
-@described
-@public
-class PReLU:
+@layer_class
+class PReLU(Layer):
     """x, times a learnt slope below 0.
 
     Args:
@@ -110,6 +106,6 @@ class PReLU:
         self.num_parameters, self.init = num_parameters, init
         self.weight = parameter(Tensor.full((num_parameters,), init))
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """Any shape, with ``num_parameters`` channels if these are several, to the same."""
         return x.prelu(self.weight)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import math
 
-from ..keywords import public
 from ..tensor import Tensor
 from .attention import MultiheadAttention
-from .describing import described
+from .containers import ModuleList
+from .layering import Layer, layer_class
 from .layers import Linear
 from .normalization import LayerNorm
 
@@ -28,32 +28,35 @@ def _activation(given: str | Callable[[Tensor], Tensor], what: str) -> Callable[
     return Tensor.relu
 
 
-class _Layer:
+class _Layer(Layer):
     """What encoder and decoder layers share: the feed-forward part, and where normalisation stands."""
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int, dropout: float,
         activation: str | Callable[[Tensor], Tensor], layer_norm_eps: float, batch_first: bool, norm_first: bool,
+        bias: bool,
     ) -> None:  # fmt: skip
         self.d_model, self.nhead, self.dim_feedforward = d_model, nhead, dim_feedforward
         self.dropout, self.norm_first, self.batch_first = dropout, norm_first, batch_first
         self.activation = _activation(activation, type(self).__name__)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
-        self.linear1, self.linear2 = Linear(d_model, dim_feedforward), Linear(dim_feedforward, d_model)
-        self.norm1, self.norm2 = LayerNorm(d_model, layer_norm_eps), LayerNorm(d_model, layer_norm_eps)
+        self.bias = bias
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        self.linear1, self.linear2 = Linear(d_model, dim_feedforward, bias), Linear(dim_feedforward, d_model, bias)
+        self.norm1, self.norm2 = (LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(2))
 
     def _beside(self, x: Tensor, norm: LayerNorm, part: Callable[[Tensor], Tensor]) -> Tensor:
         """The sum of x and what a part makes of it, normalised before the part or behind the sum."""
         if self.norm_first:
             return x + part(norm(x)).dropout(self.dropout)
-        return norm(x + part(x).dropout(self.dropout))
+        out: Tensor = norm(x + part(x).dropout(self.dropout))
+        return out
 
     def _forward(self, x: Tensor) -> Tensor:
-        return self.linear2(self.activation(self.linear1(x)).dropout(self.dropout))
+        out: Tensor = self.linear2(self.activation(self.linear1(x)).dropout(self.dropout))
+        return out
 
 
-@described
-@public
+@layer_class
 class TransformerEncoderLayer(_Layer):
     """Attention of a sequence to itself, and two linear layers; both beside the identity, and normalised.
 
@@ -66,6 +69,7 @@ class TransformerEncoderLayer(_Layer):
       layer_norm_eps: added to variances.
       batch_first: whether the input has the shape (batch, length, width) and not (length, batch, width).
       norm_first: whether normalisation stands before attention and linear layers, not behind.
+      bias: whether linear layers and normalisations have biases.
 
     Raises:
       ValueError: if the heads do not divide the width, or there is no such activation.
@@ -79,26 +83,26 @@ class TransformerEncoderLayer(_Layer):
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: str | Callable[[Tensor], Tensor] = "relu", layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias
         )
 
-    def __call__(
+    def forward(
         self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
         """The sequence as it is after this layer; masks are those of :class:`MultiheadAttention`."""
 
         def attend(x: Tensor) -> Tensor:
-            return self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)[0]
+            found = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)
+            return found[0]  # type: ignore[no-any-return]
 
         return self._beside(self._beside(src, self.norm1, attend), self.norm2, self._forward)
 
 
-@described
-@public
+@layer_class
 class TransformerDecoderLayer(_Layer):
     """Attention of a sequence to itself and to a memory, and two linear layers; each beside the identity.
 
@@ -111,6 +115,7 @@ class TransformerDecoderLayer(_Layer):
       layer_norm_eps: added to variances.
       batch_first: whether inputs have the shape (batch, length, width) and not (length, batch, width).
       norm_first: whether normalisation stands before attention and linear layers, not behind.
+      bias: whether linear layers and normalisations have biases.
 
     Raises:
       ValueError: if the heads do not divide the width, or there is no such activation.
@@ -125,15 +130,15 @@ class TransformerDecoderLayer(_Layer):
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: str | Callable[[Tensor], Tensor] = "relu", layer_norm_eps: float = 1e-5,
-        batch_first: bool = False, norm_first: bool = False,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias
         )
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias)
 
-    def __call__(
+    def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
         tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
         tgt_is_causal: bool = False, memory_is_causal: bool = False,
@@ -141,27 +146,28 @@ class TransformerDecoderLayer(_Layer):
         """The sequence as it is after this layer; masks are those of :class:`MultiheadAttention`."""
 
         def attend(x: Tensor) -> Tensor:
-            return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
+            found = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)
+            return found[0]  # type: ignore[no-any-return]
 
         def remember(x: Tensor) -> Tensor:
             found = self.multihead_attn(
                 x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
             )
-            return found[0]
+            return found[0]  # type: ignore[no-any-return]
 
         x = self._beside(self._beside(tgt, self.norm1, attend), self.norm2, remember)
         return self._beside(x, self.norm3, self._forward)
 
 
-@described
-@public
-class TransformerEncoder:
+@layer_class
+class TransformerEncoder(Layer):
     """Encoder layers one after another.
 
     Args:
       encoder_layer: the layer, of which each is a copy.
       num_layers: how many.
       norm: called last, if given.
+      enable_nested_tensor: accepted, and without effect: rows are as long as the longest; likewise ``mask_check``.
 
     Attributes:
       layers: the layers.
@@ -172,11 +178,14 @@ class TransformerEncoder:
       (5, 3, 8)
     """
 
-    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Any = None) -> None:
-        self.layers = [copy.deepcopy(encoder_layer) for _ in range(num_layers)]
+    def __init__(
+        self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Any = None,
+        enable_nested_tensor: bool = True, mask_check: bool = True,
+    ) -> None:  # fmt: skip
+        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 
-    def __call__(
+    def forward(
         self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
@@ -186,9 +195,8 @@ class TransformerEncoder:
         return src if self.norm is None else self.norm(src)
 
 
-@described
-@public
-class TransformerDecoder:
+@layer_class
+class TransformerDecoder(Layer):
     """Decoder layers one after another.
 
     Args:
@@ -207,10 +215,10 @@ class TransformerDecoder:
     """
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Any = None) -> None:
-        self.layers = [copy.deepcopy(decoder_layer) for _ in range(num_layers)]
+        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 
-    def __call__(
+    def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
         tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
         tgt_is_causal: bool = False, memory_is_causal: bool = False,
@@ -224,9 +232,8 @@ class TransformerDecoder:
         return tgt if self.norm is None else self.norm(tgt)
 
 
-@described
-@public
-class Transformer:
+@layer_class
+class Transformer(Layer):
     """An encoder, and a decoder that attends to what it gives.
 
     Args:
@@ -237,9 +244,12 @@ class Transformer:
       dim_feedforward: width between the two linear layers of each.
       dropout: share of elements that are dropped in training.
       activation: "relu", "gelu", or a function of a tensor.
+      custom_encoder: in the place of the encoder, if given.
+      custom_decoder: in the place of the decoder, if given.
       layer_norm_eps: added to variances.
       batch_first: whether inputs have the shape (batch, length, width) and not (length, batch, width).
       norm_first: whether normalisation stands before attention and linear layers, not behind.
+      bias: whether linear layers and normalisations have biases.
 
     Raises:
       ValueError: if the heads do not divide the width, or there is no such activation.
@@ -254,16 +264,20 @@ class Transformer:
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
         dim_feedforward: int = 2048, dropout: float = 0.1, activation: str | Callable[[Tensor], Tensor] = "relu",
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+        custom_encoder: Any = None, custom_decoder: Any = None, layer_norm_eps: float = 1e-5,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
     ) -> None:  # fmt: skip
-        each = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+        each = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
-        self.encoder = TransformerEncoder(
-            TransformerEncoderLayer(*each), num_encoder_layers, LayerNorm(d_model, layer_norm_eps))
-        self.decoder = TransformerDecoder(
-            TransformerDecoderLayer(*each), num_decoder_layers, LayerNorm(d_model, layer_norm_eps))
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        if custom_encoder is None:
+            last = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            self.encoder = TransformerEncoder(TransformerEncoderLayer(*each), num_encoder_layers, last)
+        if custom_decoder is None:
+            last = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            self.decoder = TransformerDecoder(TransformerDecoderLayer(*each), num_decoder_layers, last)
 
-    def __call__(
+    def forward(
         self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
         memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
         tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
@@ -271,10 +285,11 @@ class Transformer:
     ) -> Tensor:  # fmt: skip
         """What the decoder makes of ``tgt``; masks are those of :class:`MultiheadAttention`."""
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
-        return self.decoder(
+        out: Tensor = self.decoder(
             tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal,
             memory_is_causal,
         )  # fmt: skip
+        return out
 
     @staticmethod
     def generate_square_subsequent_mask(size: int) -> Tensor:

@@ -3,6 +3,7 @@
 from . import (
     activation,
     attention,
+    autocast,
     axes,
     combinatorics,
     complex_numbers,
@@ -64,6 +65,7 @@ from . import (
 __all__ = [
     "activation",
     "attention",
+    "autocast",
     "axes",
     "combinatorics",
     "complex_numbers",

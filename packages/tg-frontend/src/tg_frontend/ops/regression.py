@@ -176,7 +176,7 @@ def kl_div(x: A, target: A, reduction: str = "mean", log_target: bool = False) -
     if log_target:
         loss = exp(y) * (y - x)
     else:
-        some = y > 0
+        some = y.ne(0)
         loss = some.where(y * (log(some.where(y, 1)) - x), 0)
     if reduction != "batchmean":
         return reduced(loss, reduction)

@@ -28,6 +28,7 @@ from ...ops.activation import (
     threshold,
 )
 from ...ops.attention import scaled_dot_product_attention
+from ...ops.autocast import adapted_names
 from ...ops.convolution import conv1d, conv3d, conv_transpose1d, conv_transpose3d
 from ...ops.elementary import tanh
 from ...ops.gather_scatter import one_hot
@@ -199,3 +200,4 @@ __all__ = [
 ]
 
 offered(globals(), __all__, "functional", {"linear": "any", "pad": "both", "sigmoid": "both", "tanh": "both"})
+adapted_names(globals(), __all__)

@@ -1,12 +1,19 @@
-"""Optimisers by PyTorch's names, and Lion."""
+"""Optimisers by PyTorch's and tinygrad's names, and Lion."""
 
+from . import lr_scheduler, swa_utils
+from .adafactor import Adafactor
 from .adam import Adam, AdamW
 from .adaptive import Adadelta, Adagrad, Adamax, Lion, NAdam, RAdam, RMSprop
+from .layerwise import LAMB, LARS
+from .lbfgs import LBFGS
+from .muon import Muon
 from .optimizer import Optimizer, OptimizerGroup
+from .robust import ASGD, Rprop
 from .sgd import SGD
 from .sparse_adam import SparseAdam
 
 __all__ = [
-    "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "NAdam", "Optimizer", "OptimizerGroup", "RAdam",
-    "RMSprop", "SparseAdam",
+    "ASGD", "LAMB", "LARS", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion",
+    "Muon", "NAdam", "Optimizer", "OptimizerGroup", "RAdam", "RMSprop", "Rprop", "SparseAdam",
+    "lr_scheduler", "swa_utils",
 ]  # fmt: skip

@@ -2,92 +2,55 @@
 
 from __future__ import annotations
 
-from tg_dtype import dtypes
+from tg_dtype import DType
 
 from ...keywords import public
 from ...tensor import Tensor
-from .optimizer import Optimizer
+from .elementwise import Elementwise, rest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from typing import Any
+
+    from .elementwise import State
+    from .group import Group
+    from .optimizer import Parameters
+
+
+class Momented(Elementwise):
+    """What Adam and its relatives share: running means of the gradient and of its square, and their settings."""
+
+    kept = ("exp_avg", "exp_avg_sq")
+
+    def __init__(
+        self, params: Parameters, lr: float | Tensor, b1: float, b2: float, eps: float, weight_decay: float,
+        **settings: Any,
+    ) -> None:  # fmt: skip
+        if isinstance(b1, (tuple, list)):
+            raise TypeError(f"{type(self).__name__}: betas are given by name: betas={tuple(b1)}")
+        super().__init__(params, lr, betas=(b1, b2), eps=eps, weight_decay=weight_decay, **settings)
+
+    def _means(self, g: Tensor, group: Group, state: State) -> tuple[Tensor, Tensor]:
+        b1, b2 = (group.number("betas", g.dtype, n) for n in (0, 1))
+        return state["exp_avg"] * b1 + g * (1 - b1), state["exp_avg_sq"] * b2 + g * g * (1 - b2)
 
 
 @public
-class AdamW(Optimizer):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+class Adam(Momented):
+    """Adam (Kingma and Ba, 2015).
 
     Args:
       params: see :class:`Optimizer`.
       lr: learning rate.
       b1: share of the running mean of the gradient that is kept.
-      b2: share of the running mean of its square that is kept.
+      b2: share of the running mean of its square that is kept; ``betas`` gives both.
       eps: added to the root of the mean square.
-      weight_decay: times learning rate and parameter, taken off the parameter.
+      weight_decay: times the parameter, added to its gradient.
+      amsgrad: use the largest mean square so far (Reddi, Kale and Kumar, 2018).
+      maximize: climb.
 
     Raises:
       ValueError: if ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
-
-    Example:
-      >>> from tg_frontend import Tensor, nn
-      >>> weight = Tensor([1.0, 2.0])
-      >>> optimizer = nn.optim.AdamW([weight], lr=0.25, weight_decay=0.5)
-      >>> _ = (weight * weight).sum().backward()
-      >>> optimizer.step()
-      >>> weight.round(4)
-      Tensor([0.625, 1.5  ], requires_grad=True)
-    """
-
-    def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float = 0.001,
-        b1: float = 0.9,
-        b2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None:
-        super().__init__(params, lr)
-        if not 0 <= b1 < 1 or not 0 <= b2 < 1 or eps < 0 or weight_decay < 0:
-            raise ValueError(f"{type(self).__name__}: b1 {b1}, b2 {b2}, eps {eps}, weight_decay {weight_decay}")
-        self.b1, self.b2, self.eps, self.weight_decay = b1, b2, eps, weight_decay
-        # 1 less the powers of b1 and b2 so far, by a recurrence that keeps all their digits: tensors, so that a TinyJit
-        # follows them
-        self.b1_c = Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
-        self.b2_c = Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
-        self.m = [self._state(param) for param in self.params]
-        self.v = [self._state(param) for param in self.params]
-
-    settings = ("b1", "b2", "eps", "weight_decay")
-
-    def _named(self) -> dict[str, Tensor]:
-        out = {"param_groups.0.bias_correction1": self.b1_c, "param_groups.0.bias_correction2": self.b2_c}
-        for n, (m, v) in enumerate(zip(self.m, self.v, strict=True)):
-            out |= {f"state.{n}.exp_avg": m, f"state.{n}.exp_avg_sq": v}
-        return out
-
-    def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        state = {id(param): (m, v) for param, m, v in zip(self.params, self.m, self.v, strict=True)}
-        self.b1_c.assign(self.b1_c * self.b1 + (1 - self.b1))
-        self.b2_c.assign(self.b2_c * self.b2 + (1 - self.b2))
-        changed = [self.b1_c, self.b2_c]
-        for param, gradient in ready:
-            m, v = state[id(param)]
-            g = gradient.cast(m.dtype)
-            m.assign(m * self.b1 + g * (1 - self.b1))
-            v.assign(v * self.b2 + g * g * (1 - self.b2))
-            changed += [m, v]
-            wide, lr = param.detach().cast(m.dtype), self.lr.cast(m.dtype)
-            # Both corrections belong to numbers, so that an element takes one root and one division.
-            rate, scale = lr / self.b1_c.cast(m.dtype), self.b2_c.cast(m.dtype).rsqrt()
-            kept = wide * (1 - lr * self.weight_decay) if self.weight_decay else wide
-            param.assign((kept - m / (v.sqrt() * scale + self.eps) * rate).cast(param.dtype))
-        return changed
-
-
-@public
-class Adam(AdamW):
-    """Adam (Kingma and Ba, 2015): :class:`AdamW` without weight decay.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -100,6 +63,48 @@ class Adam(AdamW):
     """
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
-    ) -> None:
-        super().__init__(params, lr, b1, b2, eps, 0.0)
+        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr, b1, b2, eps, weight_decay, amsgrad=amsgrad, maximize=maximize)
+
+    def _names(self, param: Tensor, group: Group) -> tuple[str, ...]:
+        return (*self.kept, "max_exp_avg_sq") if group["amsgrad"] else self.kept
+
+    def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
+        step = new["step"]
+        first, second = (rest(group.number("betas", kind, n), step) for n in (0, 1))
+        # Both corrections belong to numbers, so that an element takes one root and one division.
+        return {"rate": (group.number("lr", kind) / first).contiguous(), "scale": second.rsqrt().contiguous()}
+
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        mean, square = self._means(g, group, state)
+        new = {"exp_avg": mean, "exp_avg_sq": square}
+        if "max_exp_avg_sq" in state:
+            square = new["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(square)
+        return x - mean / (square.sqrt() * numbers["scale"] + group["eps"]) * numbers["rate"], new
+
+
+@public
+class AdamW(Adam):
+    """:class:`Adam` with decoupled weight decay (Loshchilov and Hutter, 2019): it is taken off the parameter.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> weight = Tensor([1.0, 2.0])
+      >>> optimizer = nn.optim.AdamW([weight], lr=0.25, weight_decay=0.5)
+      >>> _ = (weight * weight).sum().backward()
+      >>> optimizer.step()
+      >>> weight.round(4)
+      Tensor([0.625, 1.5  ], requires_grad=True)
+    """
+
+    decoupled = True
+
+    def __init__(
+        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        weight_decay: float = 0.01, amsgrad: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr, b1, b2, eps, weight_decay, amsgrad, maximize=maximize)

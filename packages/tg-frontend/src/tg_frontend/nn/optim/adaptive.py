@@ -2,77 +2,20 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
-from tg_dtype import dtypes
+from tg_dtype import DType
 
 from ...keywords import public
 from ...tensor import Tensor
-from .optimizer import Optimizer
+from .adam import Momented
+from .elementwise import Elementwise, on, rest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from typing import Any
 
-
-class Elementwise(Optimizer):
-    """What these share: tensors that are kept for each parameter, and numbers that are kept for all.
-
-    Attributes:
-      kept: what PyTorch calls the tensors that are kept for each parameter.
-      counted: what the numbers are called that each step brings up to date.
-    """
-
-    kept: tuple[str, ...] = ()
-    counted: tuple[str, ...] = ()
-
-    def __init__(self, params: Iterable[Tensor], lr: float, weight_decay: float, **numbers: float) -> None:
-        super().__init__(params, lr)
-        for name, number in {"weight_decay": weight_decay, **numbers}.items():
-            if not number >= 0 or (name in ("b1", "b2", "alpha", "rho") and number >= 1):
-                raise ValueError(f"{type(self).__name__}: {name} is {number}")
-        self.weight_decay = weight_decay
-        self.state = [[self._state(param) for _ in self.kept] for param in self.params]
-        self.counts = [
-            Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False) for _ in self.counted
-        ]
-
-    def _named(self) -> dict[str, Tensor]:
-        out = {f"param_groups.0.{name}": count for name, count in zip(self.counted, self.counts, strict=True)}
-        for n, tensors in enumerate(self.state):
-            out |= {f"state.{n}.{name}": tensor for name, tensor in zip(self.kept, tensors, strict=True)}
-        return out
-
-    def _count(self, *counts: Tensor) -> tuple[Tensor, ...]:
-        """The numbers after another step."""
-        return counts
-
-    @abstractmethod
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        """A parameter after a step, and what is kept for it, all of one dtype."""
-
-    decoupled = False
-    """Whether weight decay is taken off the parameter, and not added to its gradient."""
-
-    def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        for count, after in zip(self.counts, self._count(*self.counts), strict=True):
-            count.assign(after)
-        of = {id(param): tensors for param, tensors in zip(self.params, self.state, strict=True)}
-        changed = [*self.counts]
-        for param, gradient in ready:
-            tensors = of[id(param)]
-            kind = tensors[0].dtype
-            wide, g, lr = param.detach().cast(kind), gradient.cast(kind), self.lr.cast(kind)
-            if self.weight_decay and self.decoupled:
-                wide = wide * (1 - lr * self.weight_decay)
-            elif self.weight_decay:
-                g = g + wide * self.weight_decay
-            moved, *new = self._moved(wide, g, lr, tensors, [count.cast(kind) for count in self.counts])
-            for tensor, value in zip(tensors, new, strict=True):
-                tensor.assign(value)
-            changed += tensors
-            param.assign(moved.cast(param.dtype))
-        return changed
+    from .elementwise import State
+    from .group import Group
+    from .optimizer import Parameters
 
 
 @public
@@ -87,6 +30,7 @@ class RMSprop(Elementwise):
       weight_decay: times the parameter, added to its gradient.
       momentum: share of the last step that is kept.
       centered: take the square of the running mean off the mean of squares.
+      maximize: climb.
 
     Raises:
       ValueError: if a number is negative, or ``alpha`` is 1 or more.
@@ -101,25 +45,34 @@ class RMSprop(Elementwise):
       Tensor([0.8, 1.8], requires_grad=True)
     """
 
-    kept = ("square_avg", "momentum_buffer", "grad_avg")
-    settings = ("alpha", "eps", "weight_decay", "momentum", "centered")
-
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.01, alpha: float = 0.99, eps: float = 1e-8,
-        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False,
+        self, params: Parameters, lr: float | Tensor = 0.01, alpha: float = 0.99, eps: float = 1e-8,
+        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, *, maximize: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, weight_decay, alpha=alpha, eps=eps, momentum=momentum)
-        self.alpha, self.eps, self.momentum, self.centered = alpha, eps, momentum, centered
+        super().__init__(
+            params, lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered,
+            maximize=maximize,
+        )  # fmt: skip
 
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        square, last, mean = state
-        square = square * self.alpha + g * g * (1 - self.alpha)
-        if self.centered:
-            mean = mean * self.alpha + g * (1 - self.alpha)
-        step = g / ((square - mean * mean if self.centered else square).sqrt() + self.eps)
-        if self.momentum:
-            step = last = last * self.momentum + step
-        return [x - step * lr, square, last, mean]
+    shares = ("alpha",)
+
+    def _names(self, param: Tensor, group: Group) -> tuple[str, ...]:
+        last = ("momentum_buffer",) if on(vars(group)["momentum"]) else ()
+        return ("square_avg", *last, *(("grad_avg",) if group["centered"] else ()))
+
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        alpha, momentum = group.number("alpha", g.dtype), group.number("momentum", g.dtype)
+        square = state["square_avg"] * alpha + g * g * (1 - alpha)
+        new = {"square_avg": square}
+        if "grad_avg" in state:
+            mean = new["grad_avg"] = state["grad_avg"] * alpha + g * (1 - alpha)
+            square = square - mean * mean
+        step = g / (square.sqrt() + group["eps"])
+        if "momentum_buffer" in state:
+            step = new["momentum_buffer"] = state["momentum_buffer"] * momentum + step
+        return x - step * numbers["lr"], new
 
 
 @public
@@ -133,6 +86,7 @@ class Adagrad(Elementwise):
       weight_decay: times the parameter, added to its gradient.
       initial_accumulator_value: with which the sums begin.
       eps: added to the root.
+      maximize: climb.
 
     Raises:
       ValueError: if a number is negative.
@@ -147,27 +101,33 @@ class Adagrad(Elementwise):
       Tensor([0.75, 1.75], requires_grad=True)
     """
 
-    kept, counted = ("sum",), ("step",)
-    settings = ("lr_decay", "weight_decay", "eps")
+    kept = ("sum",)
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.01, lr_decay: float = 0.0, weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0, eps: float = 1e-10,
+        self, params: Parameters, lr: float | Tensor = 0.01, lr_decay: float = 0.0, weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False,
     ) -> None:  # fmt: skip
-        first = initial_accumulator_value
-        super().__init__(params, lr, weight_decay, lr_decay=lr_decay, initial_accumulator_value=first, eps=eps)
-        self.lr_decay, self.eps = lr_decay, eps
-        if first:
-            for (total,) in self.state:
-                total.assign(total.full_like(first))
+        super().__init__(
+            params, lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value, maximize=maximize,
+        )  # fmt: skip
 
-    def _count(self, *counts: Tensor) -> tuple[Tensor, ...]:
-        return (counts[0] + 1,)
+    def _begin(self, param: Tensor, group: Group) -> State:
+        kept = super()._begin(param, group)
+        if group["initial_accumulator_value"]:
+            kept["sum"].assign(kept["sum"].full_like(group["initial_accumulator_value"]))
+        return kept
 
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        total = state[0] + g * g
-        rate = lr / ((counts[0] - 1) * self.lr_decay + 1)
-        return [x - g / (total.sqrt() + self.eps) * rate, total]
+    def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
+        step = new["step"]
+        lr = group.number("lr", kind)
+        return {"rate": lr / ((step - 1) * group["lr_decay"] + 1) if group["lr_decay"] else lr}
+
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        total = state["sum"] + g * g
+        return x - g / (total.sqrt() + group["eps"]) * numbers["rate"], {"sum": total}
 
 
 @public
@@ -180,6 +140,7 @@ class Adadelta(Elementwise):
       rho: share of the means that is kept.
       eps: added under both roots.
       weight_decay: times the parameter, added to its gradient.
+      maximize: climb.
 
     Raises:
       ValueError: if a number is negative, or ``rho`` is 1 or more.
@@ -194,37 +155,22 @@ class Adadelta(Elementwise):
       Tensor([0.1056, 1.0299], requires_grad=True)
     """
 
-    kept = ("square_avg", "acc_delta")
-    settings = ("rho", "eps", "weight_decay")
+    kept, shares = ("square_avg", "acc_delta"), ("rho",)
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
-    ) -> None:
-        super().__init__(params, lr, weight_decay, rho=rho, eps=eps)
-        self.rho, self.eps = rho, eps
-
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        square = state[0] * self.rho + g * g * (1 - self.rho)
-        step = (state[1] + self.eps).sqrt() / (square + self.eps).sqrt() * g
-        return [x - step * lr, square, state[1] * self.rho + step * step * (1 - self.rho)]
-
-
-class Momented(Elementwise):
-    """What Adam's relatives share: two shares that are kept, and 1 less the powers of these so far."""
-
-    counted: tuple[str, ...] = ("bias_correction1", "bias_correction2", "step")
-    settings: tuple[str, ...] = ("b1", "b2", "eps", "weight_decay")
-
-    def __init__(
-        self, params: Iterable[Tensor], lr: float, b1: float, b2: float, eps: float, weight_decay: float,
-        **numbers: float,
+        self, params: Parameters, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
+        weight_decay: float = 0.0, *, maximize: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, weight_decay, b1=b1, b2=b2, eps=eps, **numbers)
-        self.b1, self.b2, self.eps = b1, b2, eps
+        super().__init__(params, lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize)
 
-    def _count(self, *counts: Tensor) -> tuple[Tensor, ...]:
-        first, second, steps = counts
-        return first * self.b1 + (1 - self.b1), second * self.b2 + (1 - self.b2), steps + 1
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        rho, eps = group.number("rho", g.dtype), group["eps"]
+        square = state["square_avg"] * rho + g * g * (1 - rho)
+        step = (state["acc_delta"] + eps).sqrt() / (square + eps).sqrt() * g
+        steps = state["acc_delta"] * rho + step * step * (1 - rho)
+        return x - step * numbers["lr"], {"square_avg": square, "acc_delta": steps}
 
 
 @public
@@ -238,6 +184,7 @@ class Adamax(Momented):
       b2: by which the greatest gradient decays.
       eps: added to magnitudes.
       weight_decay: times the parameter, added to its gradient.
+      maximize: climb.
 
     Raises:
       ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
@@ -255,15 +202,22 @@ class Adamax(Momented):
     kept = ("exp_avg", "exp_inf")
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.002, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-        weight_decay: float = 0.0,
+        self, params: Parameters, lr: float | Tensor = 0.002, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        weight_decay: float = 0.0, *, maximize: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, b1, b2, eps, weight_decay)
+        super().__init__(params, lr, b1, b2, eps, weight_decay, maximize=maximize)
 
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        mean = state[0] * self.b1 + g * (1 - self.b1)
-        most = (state[1] * self.b2).maximum(g.abs() + self.eps)
-        return [x - mean / most * (lr / counts[0]), mean, most]
+    def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
+        step = new["step"]
+        return {"rate": (group.number("lr", kind) / rest(group.number("betas", kind, 0), step)).contiguous()}
+
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        b1, b2 = (group.number("betas", g.dtype, n) for n in (0, 1))
+        mean = state["exp_avg"] * b1 + g * (1 - b1)
+        most = (state["exp_inf"] * b2).maximum(g.abs() + group["eps"])
+        return x - mean / most * numbers["rate"], {"exp_avg": mean, "exp_inf": most}
 
 
 @public
@@ -278,6 +232,8 @@ class NAdam(Momented):
       eps: added to the root of the mean square.
       weight_decay: times the parameter, added to its gradient.
       momentum_decay: how fast the momentum comes up to ``b1``.
+      decoupled_weight_decay: take weight decay off the parameter instead.
+      maximize: climb.
 
     Raises:
       ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
@@ -292,33 +248,42 @@ class NAdam(Momented):
       Tensor([0.74, 1.74], requires_grad=True)
     """
 
-    kept = ("exp_avg", "exp_avg_sq")
-    counted = (*Momented.counted, "mu_rest")
-    settings = (*Momented.settings, "momentum_decay")
-
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.002, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-        weight_decay: float = 0.0, momentum_decay: float = 0.004,
+        self, params: Parameters, lr: float | Tensor = 0.002, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        weight_decay: float = 0.0, momentum_decay: float = 0.004, decoupled_weight_decay: bool = False, *,
+        maximize: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, b1, b2, eps, weight_decay, momentum_decay=momentum_decay)
-        self.momentum_decay = momentum_decay
+        super().__init__(
+            params, lr, b1, b2, eps, weight_decay, momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
+        )  # fmt: skip
 
-    def _mu(self, steps: Tensor) -> Tensor:
-        return (1 - 0.5 * 0.96 ** (steps * self.momentum_decay)) * self.b1
+    def _first(self, group: Group) -> dict[str, float]:
+        return {"step": 0.0, "mu_product": 1.0}
 
-    def _count(self, *counts: Tensor) -> tuple[Tensor, ...]:
-        *first, rest = counts
-        common = super()._count(*first)
-        mu = self._mu(common[2])
-        return (*common, rest * mu + (1 - mu))  # 1 less the product so far, which keeps all digits
+    def _counted(self, group: Group, old: State) -> State:
+        step = old["step"] + 1
+        return {"step": step, "mu_product": old["mu_product"] * self._mu(group, step)}
 
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        mean = state[0] * self.b1 + g * (1 - self.b1)
-        square = state[1] * self.b2 + g * g * (1 - self.b2)
-        root = (square / counts[1]).sqrt() + self.eps
-        mu, after, rest = self._mu(counts[2]), self._mu(counts[2] + 1), counts[3]
-        next_rest = rest * after + (1 - after)
-        return [x - (g * ((1 - mu) / rest) + mean * (after / next_rest)) / root * lr, mean, square]
+    def _mu(self, group: Group, steps: Tensor) -> Tensor:
+        share: Tensor = 1 - 0.5 * 0.96 ** (steps * group["momentum_decay"])
+        return share * group.number("betas", steps.dtype, 0)  # type: ignore[no-any-return]
+
+    def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
+        step, product = new["step"], new["mu_product"]
+        mu, after, lr = self._mu(group, step), self._mu(group, step + 1), group.number("lr", kind)
+        return {
+            "now": (lr * (1 - mu) / (1 - product)).contiguous(),
+            "ahead": (lr * after / (1 - product * after)).contiguous(),
+            "scale": rest(group.number("betas", kind, 1), step).rsqrt().contiguous(),
+        }  # fmt: skip
+
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        mean, square = self._means(g, group, state)
+        root = square.sqrt() * numbers["scale"] + group["eps"]
+        return x - (g * numbers["now"] + mean * numbers["ahead"]) / root, {"exp_avg": mean, "exp_avg_sq": square}
 
 
 @public
@@ -332,6 +297,8 @@ class RAdam(Momented):
       b2: share of the running mean of its square that is kept.
       eps: added to the root of the mean square.
       weight_decay: times the parameter, added to its gradient.
+      decoupled_weight_decay: take weight decay off the parameter instead.
+      maximize: climb.
 
     Raises:
       ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
@@ -346,24 +313,34 @@ class RAdam(Momented):
       Tensor([0.5, 1. ], requires_grad=True)
     """
 
-    kept = ("exp_avg", "exp_avg_sq")
-
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-        weight_decay: float = 0.0,
+        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, b1, b2, eps, weight_decay)
+        super().__init__(
+            params, lr, b1, b2, eps, weight_decay, decoupled_weight_decay=decoupled_weight_decay, maximize=maximize
+        )
 
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        mean = state[0] * self.b1 + g * (1 - self.b1)
-        square = state[1] * self.b2 + g * g * (1 - self.b2)
-        most = 2 / (1 - self.b2) - 1
-        length = most - counts[2] * 2 * (1 - counts[1]) / counts[1]
+    def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
+        step = new["step"]
+        b1, b2 = (group.number("betas", kind, n) for n in (0, 1))
+        second = rest(b2, step)
+        most = 2 / (1 - b2) - 1
+        length = most - step * 2 * (1 - second) / second
         known = length > 5
         long = known.where(length, 6)
         share = ((long - 4) * (long - 2) * most / ((most - 4) * (most - 2) * long)).sqrt()
-        scale = known.where(counts[1].sqrt() * share / (square.sqrt() + self.eps), 1)
-        return [x - mean / counts[0] * scale * lr, mean, square]
+        return {
+            "rate": (group.number("lr", kind) / rest(b1, step)).contiguous(), "known": known.contiguous(),
+            "share": (second.sqrt() * share).contiguous(),
+        }  # fmt: skip
+
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        mean, square = self._means(g, group, state)
+        scale = numbers["known"].where(numbers["share"] / (square.sqrt() + group["eps"]), 1)
+        return x - mean * numbers["rate"] * scale, {"exp_avg": mean, "exp_avg_sq": square}
 
 
 @public
@@ -378,6 +355,7 @@ class Lion(Elementwise):
       b1: share of the mean in the direction of the step.
       b2: share of the mean that is kept.
       weight_decay: times learning rate and parameter, taken off the parameter.
+      maximize: climb.
 
     Raises:
       ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
@@ -392,15 +370,17 @@ class Lion(Elementwise):
       Tensor([ 0.75, -1.75], requires_grad=True)
     """
 
-    kept, decoupled = ("exp_avg",), True
-    settings = ("b1", "b2", "weight_decay")
+    kept, decoupled, counted = ("exp_avg",), True, False
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 1e-4, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 0.0
-    ) -> None:
-        super().__init__(params, lr, weight_decay, b1=b1, b2=b2)
-        self.b1, self.b2 = b1, b2
+        self, params: Parameters, lr: float | Tensor = 1e-4, b1: float = 0.9, b2: float = 0.99,
+        weight_decay: float = 0.0, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr, betas=(b1, b2), weight_decay=weight_decay, maximize=maximize)
 
-    def _moved(self, x: Tensor, g: Tensor, lr: Tensor, state: list[Tensor], counts: list[Tensor]) -> list[Tensor]:
-        way = (state[0] * self.b1 + g * (1 - self.b1)).sign()
-        return [x - way * lr, state[0] * self.b2 + g * (1 - self.b2)]
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        b1, b2 = (group.number("betas", g.dtype, n) for n in (0, 1))
+        way = (state["exp_avg"] * b1 + g * (1 - b1)).sign()
+        return x - way * numbers["lr"], {"exp_avg": state["exp_avg"] * b2 + g * (1 - b2)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from tg_dtype import dtypes
-from tg_runtime import capturing
 
 from ...autograd.differentiation import MODE, Switch
 from ...keywords import public
@@ -11,10 +12,18 @@ from ...memory.realization import realize_all
 from ...tensor import Tensor
 from ..describing import described
 from ..state import load_state_dict
+from .group import Group
+from .states import nested_of, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    Parameters = Iterable[Tensor] | Iterable[Mapping[str, Any]] | Iterable[tuple[str, Tensor]]
+
+_FREE = ("name", "initial_lr", "param_names", "max_lr", "min_lr", "max_momentum", "base_momentum")
+"""What PyTorch and its schedules keep in groups beside settings."""
 
 
 def _dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -27,21 +36,26 @@ class Optimizer:
     """What optimisers share. A subclass implements :meth:`_step`.
 
     Args:
-      params: tensors; those that leave ``requires_grad`` open get it. Those that require a gradient are realised, in
-        memory of their own. Those that require none, and integers, are only realised with each step (running
-        statistics, for instance).
+      params: tensors, or (name, tensor) pairs; or dicts with tensors under ``"params"`` and settings that differ from
+        those of the others, each a group. Those that leave ``requires_grad`` open get it. Those that require a gradient
+        are realised, in memory of their own. Those that require none, and integers, are only realised with each step
+        (running statistics, for instance).
       lr: learning rate.
+      settings: the other settings, by name.
 
     Attributes:
-      params: the tensors that are optimised.
+      params: the tensors that are optimised, of all groups.
       buffers: the others.
-      lr: the learning rate, a tensor of shape (1,). Setting it, ``optimizer.lr = 0.1``, writes the number into that
-        tensor, so that a TinyJit sees it; so does ``optimizer.lr.assign([0.1])``.
+      param_groups: the groups, each a mapping of its settings and its ``"params"``. ``group["lr"] = 0.1`` writes into a
+        tensor, so that a TinyJit sees it; other settings are numbers, and a TinyJit records anew.
+      defaults: the settings that were given.
+      lr: the learning rate of the first group, a tensor of shape (1,). Setting it, ``optimizer.lr = 0.1``, writes the
+        number into those of all groups; so does ``optimizer.lr.assign([0.1])`` for the first.
 
     Raises:
       ValueError: if the learning rate is negative, there is no tensor to optimise, one is the result of operations that
-        require a gradient, or the tensors are on different devices.
-      TypeError: if something is no tensor.
+        require a gradient or is in two groups, or the tensors are on different devices.
+      TypeError: if something is no tensor, or there is no such setting.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -58,42 +72,145 @@ class Optimizer:
       Tensor([0.5, 1.5], requires_grad=True)
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
-        name, params = type(self).__name__, list(params)
-        if lr < 0:
-            raise ValueError(f"{name}: the learning rate {lr} is negative")
-        for position, param in enumerate(params):
-            if not isinstance(param, Tensor):
-                raise TypeError(f"{name}: parameter {position} is a {type(param).__name__}, not a Tensor")
-            if param.is_complex():
-                raise TypeError(f"{name}: parameter {position} is complex; give its .real and .imag")
-            if param.requires_grad is None:
-                param.requires_grad_(param.is_floating_point())
-            if param._ctx is not None:
-                raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is a result, not a leaf")
-        self.params = _dedupe([param for param in params if param.requires_grad])
-        self.buffers = _dedupe([param for param in params if not param.requires_grad])
+    def __init__(self, params: Parameters, lr: float | Tensor, **settings: Any) -> None:
+        name = type(self).__name__
+        given: list[Any] = list(params.items()) if isinstance(params, dict) else list(params)
+        self.params: list[Tensor] = []
+        self.buffers: list[Tensor] = []
+        self.param_groups: list[Group] = []
+        self._kept: list[dict[str, Tensor]] = []
+        self._skip: Tensor | None = None
+        vars(self)["defaults"] = {"lr": lr, **settings}
+        if not given or not isinstance(given[0], dict):
+            given = [{"params": given}]
+        for group in given:
+            self.add_param_group(group)
         if not self.params:
-            raise ValueError(f"{name}: none of the {len(params)} parameters requires a gradient")
-        self.device = self.params[0].device
-        elsewhere = {param.device for param in self.params} - {self.device}
-        if elsewhere:
-            raise ValueError(f"{name}: parameters on {self.device} and {', '.join(sorted(elsewhere))}")
-        for param in self.params:
-            param._memory().settle()
-        # in memory of their own from the start: else the first step would have other kernels than all that follow
-        realize_all([param.lazydata for param in self.params])
-        self.lr = Tensor([lr], device=self.device, dtype=dtypes.float32, requires_grad=False)
+            count = len(self.buffers)
+            raise ValueError(f"{name}: none of the {count} parameters requires a gradient")
 
     row_sparse: bool = False
     """Whether :meth:`_step` takes row-sparse gradients as they are; if not, they are refused."""
 
+    may_skip: bool = False
+    """Whether :meth:`_step` writes with :meth:`_write` alone, so that a step may be left out on the device."""
+
     settings: tuple[str, ...] = ()
     """Attributes with numbers that are part of a recorded step: a TinyJit records anew when one was changed."""
 
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Adds parameters with settings of their own.
+
+        Args:
+          param_group: ``"params"``, a tensor or several, and the settings that differ.
+
+        Raises:
+          ValueError: if one is optimised already, or a setting is out of range.
+          TypeError: if there is no such setting.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> optimizer = nn.optim.SGD([Tensor([1.0])], lr=0.5)
+          >>> optimizer.add_param_group({"params": [Tensor([2.0])], "lr": 0.25})
+          >>> [group["lr"] for group in optimizer.param_groups]
+          [0.5, 0.25]
+        """
+        name, own = type(self).__name__, dict(param_group)
+        if "params" not in own:
+            raise ValueError(f"{name}: a group without 'params': {', '.join(map(str, own))}")
+        given = own.pop("params")
+        tensors, names = [], []
+        for position, one in enumerate([given] if isinstance(given, Tensor) else given):
+            pair = isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str)
+            names += [one[0]] if pair else []
+            tensors.append(one[1] if pair else one)
+            if not isinstance(tensors[-1], Tensor):
+                raise TypeError(f"{name}: parameter {position} is a {type(tensors[-1]).__name__}, not a Tensor")
+            if tensors[-1].is_complex():
+                raise TypeError(f"{name}: parameter {position} is complex; give its .real and .imag")
+        if names:
+            own["param_names"] = names
+        for key in own:
+            near = get_close_matches(str(key), self.defaults, 1, 0.75)
+            if key not in self.defaults and key not in _FREE and near:
+                raise TypeError(f"{name}: a group has no setting {key!r}; did you mean {near[0]!r}?")
+        self._take(tensors, {**self.defaults, **own})
+
+    def _take(self, tensors: list[Tensor], values: dict[str, Any]) -> None:
+        """Adds a group whose parts are checked."""
+        name, lr = type(self).__name__, values["lr"]
+        if not isinstance(lr, Tensor) and not (isinstance(lr, (int, float)) and lr >= 0):
+            raise ValueError(f"{name}: the learning rate {lr} is negative")
+        self._check(values)
+        for position, param in enumerate(tensors):
+            if param.requires_grad is None:
+                param.requires_grad_(param.is_floating_point())
+            if param._ctx is not None:
+                raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is a result, not a leaf")
+            if any(param is other for other in self.params):
+                raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is in another group, too")
+        own = _dedupe([param for param in tensors if param.requires_grad])
+        self.buffers += _dedupe([p for p in tensors if not p.requires_grad and not any(p is b for b in self.buffers)])
+        devices = {param.device: None for param in (*self.params, *own)}
+        if len(devices) > 1:
+            first, *rest = devices
+            raise ValueError(f"{name}: parameters on {first} and {', '.join(sorted(rest))}")
+        self.device = next(iter(devices)) if devices else "CPU"
+        for param in own:
+            param._memory().settle()
+        # in memory of their own from the start: else the first step would have other kernels than all that follow
+        realize_all([param.lazydata for param in own])
+        if own or not self.param_groups:
+            group = Group(own, self.device, values, name)
+            self.params += own
+            self.param_groups.append(group)
+            self._kept += self._begun(own, group)
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        """Raises an error if a setting of a group is out of range."""
+
+    def _begun(self, params: list[Tensor], group: Group) -> list[dict[str, Tensor]]:
+        """What is kept for the parameters of a group, before the first step."""
+        return [self._begin(param, group) for param in params]
+
+    def _begin(self, param: Tensor, group: Group) -> dict[str, Tensor]:
+        """What is kept for a parameter, before the first step."""
+        return {}
+
+    @property
+    def state(self) -> dict[Tensor, dict[str, Tensor]]:
+        """What is kept for each parameter, by name.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> weight = Tensor([1.0, 2.0])
+          >>> nn.optim.Adam([weight]).state[weight]["exp_avg"]
+          Tensor([0., 0.])
+        """
+        return dict(zip(self.params, self._kept, strict=True))
+
+    def __getattr__(self, name: str) -> Any:
+        groups, place = vars(self).get("param_groups"), _BETAS.get(name)
+        if groups and place is not None and "betas" in vars(self)["defaults"]:
+            return groups[0]["betas"][place]
+        if groups and name in vars(self)["defaults"]:
+            return groups[0][name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        defaults, place = vars(self).get("defaults", ()), _BETAS.get(name)
+        if place is not None and "betas" in defaults:
+            for group in self.param_groups:
+                group["betas"] = tuple(value if n == place else old for n, old in enumerate(group["betas"]))
+        elif name != "lr" and name in defaults:
+            for group in self.param_groups:
+                group[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
     @property
     def lr(self) -> Tensor:
-        """The learning rate, see the class.
+        """The learning rate of the first group, see the class.
 
         Example:
           >>> from tg_frontend import Tensor, nn
@@ -102,55 +219,41 @@ class Optimizer:
           >>> optimizer.lr
           Tensor([0.25])
         """
-        return vars(self)["lr"]  # type: ignore[no-any-return]
+        return vars(self.param_groups[0])["lr"]  # type: ignore[no-any-return]
 
     @lr.setter
     def lr(self, value: Tensor | float) -> None:
-        self._set_lr(value)
+        for group in self.param_groups:
+            group["lr"] = value
 
-    def _set_lr(self, value: Tensor | float) -> None:
-        if "lr" not in vars(self) and isinstance(value, Tensor):
-            vars(self)["lr"] = value  # where get_state_dict finds it
-            return
-        if isinstance(value, Tensor):
-            if value is not self.lr:
-                self.lr.assign(value.detach().reshape(1).cast(dtypes.float32).to(self.device))
-            return
-        if not isinstance(value, (int, float)):
-            raise TypeError(f"{type(self).__name__}: the learning rate is a {type(value).__name__}, not a number")
-        if not value >= 0:
-            raise ValueError(f"{type(self).__name__}: the learning rate {value} is negative")
-        if capturing():
-            raise RuntimeError(
-                f"{type(self).__name__}: the learning rate was set to the number {value} inside of a function while "
-                "TinyJit records it; every replay would set the same: set it outside, or to a tensor"
-            )
-        self.lr.assign([float(value)])
+    def state_dict(self) -> dict[str, Any]:
+        """The state of every parameter by its number, and the settings of the groups, as PyTorch lays them out.
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """The learning rate and the state of every parameter, by names that begin as PyTorch's do.
-
-        Parameters are counted as the optimiser holds them. The tensors are the optimiser's own: what it does later
-        shows in them. ``safe_save`` takes the dict as it is.
+        Parameters are counted as the optimiser holds them. The tensors are the optimiser's own, the learning rates too:
+        what it does later shows in them. ``safe_save`` takes the dict as it is, and writes its tensors by dotted names.
 
         Example:
           >>> from tg_frontend import Tensor, nn
           >>> optimizer = nn.optim.SGD([Tensor([1.0, 2.0])], lr=0.1, momentum=0.9)
-          >>> sorted(optimizer.state_dict())
-          ['param_groups.0.lr', 'state.0.momentum_buffer']
+          >>> saved = optimizer.state_dict()
+          >>> saved["state"][0], saved["param_groups"][0]["momentum"], sorted(nn.state.get_state_dict(saved))
+          ({'momentum_buffer': Tensor([0., 0.])}, 0.9, ['param_groups.0.lr', 'state.0.momentum_buffer'])
         """
-        return {"param_groups.0.lr": self.lr, **self._named()}
+        number = {id(param): n for n, param in enumerate(self.params)}
+        groups = [
+            {**vars(group), "params": [number[id(param)] for param in group["params"]]} for group in self.param_groups
+        ]
+        return {"state": {n: dict(kept) for n, kept in enumerate(self._kept) if kept}, "param_groups": groups}
 
-    def _named(self) -> dict[str, Tensor]:
-        """The state of the parameters, by name."""
-        return {}
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Overwrites the settings and the state of every parameter with what :meth:`state_dict` gave.
 
-    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> None:
-        """Overwrites the learning rate and the state of every parameter with what :meth:`state_dict` gave.
+        PyTorch's own state dicts are taken as they are; and so are dicts of tensors by dotted names, as files hold
+        them, which say nothing about settings that are no tensors: these stay.
 
         Raises:
           KeyError: if a name is missing on one side.
-          ValueError: if shapes differ.
+          ValueError: if shapes, or the sizes of groups, differ.
 
         Example:
           >>> from tg_frontend import Tensor, nn
@@ -159,7 +262,49 @@ class Optimizer:
           >>> new.lr
           Tensor([0.5])
         """
-        load_state_dict(self.state_dict(), state_dict)
+        name = type(self).__name__
+        nested = state_dict if "param_groups" in state_dict else nested_of(state_dict)
+        groups, state = nested.get("param_groups", []), nested.get("state", {})
+        groups = list(groups.values()) if isinstance(groups, dict) else list(groups)
+        if not groups:
+            raise KeyError(f"{name}: not in the state: param_groups")
+        sizes = [len(group["params"]) for group in groups if "params" in group]
+        wanted = [len(group["params"]) for group in self.param_groups]
+        if len(groups) != len(wanted) or (sizes and sizes != wanted):
+            raise ValueError(f"{name}: the state has groups of {sizes or len(groups)} parameters, not of {wanted}")
+        order = [number for group in groups for number in group.get("params", ())] or list(range(len(self.params)))
+        own: dict[str, Tensor] = {}
+        new: dict[str, Any] = {}
+        for n, kept in enumerate(self._kept):
+            given = state.get(order[n], state.get(str(order[n]), {}))
+            own |= {f"state.{n}.{key}": tensor for key, tensor in kept.items()}
+            if not given and kept and sizes:  # of PyTorch's, before the first step
+                group = next(g for g in self.param_groups if any(p is self.params[n] for p in g["params"]))
+                given = self._begin(self.params[n], group)
+            new |= {f"state.{n}.{key}": tensor_of(value, kept.get(key)) for key, value in self._known(given).items()}
+        self._unshare(own, new)
+        load_state_dict(own, new)
+        for group, values in zip(self.param_groups, groups, strict=True):
+            for key, value in values.items():
+                if key in group and key != "params":
+                    group[key] = tuple(value) if isinstance(value, list) else value
+
+    def _unshare(self, own: dict[str, Tensor], new: dict[str, Any]) -> None:
+        """Gives parameters tensors of their own where they share one and are to have different numbers."""
+        users: dict[int, list[str]] = {}
+        for name, tensor in own.items():
+            users.setdefault(id(tensor), []).append(name)
+        for names in users.values():
+            given = [new[name] for name in names if name in new]
+            if len(names) < 2 or len({float(value.item()) for value in given if isinstance(value, Tensor)}) < 2:
+                continue
+            for name in names:
+                _, number, key = name.split(".")
+                own[name] = self._kept[int(number)][key] = own[name].clone().realize()
+
+    def _known(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Of PyTorch's state of a parameter what is kept here, too."""
+        return {key: value for key, value in given.items() if value is not None}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients; or fills them with zeros, where they are.
@@ -183,6 +328,11 @@ class Optimizer:
                 param.grad._forget_rows()
             elif param.grad is not None:
                 param.grad.assign(0)
+
+    def _write(self, target: Tensor, value: Tensor) -> None:
+        """Assigns to a parameter or to what is kept for it; not where the step is to be left out."""
+        value = value.cast(target.dtype)
+        target.assign(value if self._skip is None else self._skip.where(target.detach(), value))
 
     def _state(self, param: Tensor) -> Tensor:
         """Zeros in memory, of the shape of a parameter and at least float32."""
@@ -223,8 +373,14 @@ class Optimizer:
             changed = self._step(ready)
         return [*changed, *(param for param, _ in ready), *self.buffers]
 
-    def step(self) -> None:
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Makes one step: what was computed from the old parameters, a loss for instance, is computed with it.
+
+        Args:
+          closure: called first, to compute gradients.
+
+        Returns:
+          What the closure gave; None without one.
 
         Raises:
           RuntimeError: if no parameter has a gradient.
@@ -238,7 +394,9 @@ class Optimizer:
           >>> weight
           Tensor([0.5, 1. ], requires_grad=True)
         """
+        loss = None if closure is None else closure()
         realize_all([tensor.lazydata for tensor in self.schedule_step()])
+        return loss
 
     def _called(self, param: Tensor) -> str:
         """A parameter, for messages."""
@@ -270,9 +428,11 @@ class OptimizerGroup(Optimizer):
     def __init__(self, *optimizers: Optimizer) -> None:
         if not optimizers:
             raise ValueError("OptimizerGroup: at least one optimiser is wanted")
+        vars(self)["defaults"] = {}
         self.optimizers = list(optimizers)
         self.params = _dedupe([param for optimizer in optimizers for param in optimizer.params])
         self.buffers = _dedupe([param for optimizer in optimizers for param in optimizer.buffers])
+        self.param_groups = [group for optimizer in optimizers for group in optimizer.param_groups]
         self.device = optimizers[0].device
 
     @property
@@ -293,15 +453,37 @@ class OptimizerGroup(Optimizer):
         for optimizer in self.optimizers:
             optimizer.lr = value
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """The state of each optimiser, its number in front of the names.
+    def state_dict(self) -> dict[str, Any]:
+        """The state of each optimiser, by its number.
 
         Example:
           >>> from tg_frontend import Tensor, nn
-          >>> nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=0.5)).state_dict()
+          >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=0.5))
+          >>> nn.state.get_state_dict(group.state_dict())
           {'0.param_groups.0.lr': Tensor([0.5])}
         """
-        return {f"{n}.{name}": t for n, one in enumerate(self.optimizers) for name, t in one.state_dict().items()}
+        return {str(n): one.state_dict() for n, one in enumerate(self.optimizers)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Overwrites the state of each optimiser with what :meth:`state_dict` gave.
+
+        Raises:
+          KeyError: if a name is missing on one side.
+          ValueError: if shapes differ.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> old, new = (nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=lr)) for lr in (0.5, 0.25))
+          >>> new.load_state_dict(old.state_dict())
+          >>> new.lr
+          Tensor([0.5])
+        """
+        nested = state_dict if isinstance(state_dict.get("0"), dict) else nested_of(state_dict)
+        missing = [str(n) for n in range(len(self.optimizers)) if str(n) not in nested]
+        if missing:
+            raise KeyError(f"OptimizerGroup: not in the state: {', '.join(missing)}")
+        for n, one in enumerate(self.optimizers):
+            one.load_state_dict(nested[str(n)])
 
     def __getitem__(self, position: int) -> Optimizer:
         return self.optimizers[position]
@@ -318,3 +500,7 @@ class OptimizerGroup(Optimizer):
           [(2,)]
         """
         return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
+
+
+_BETAS = {"b1": 0, "b2": 1}
+"""What tinygrad calls the two numbers of ``betas``."""

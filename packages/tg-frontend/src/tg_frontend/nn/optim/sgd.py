@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 
 from ...keywords import public
 from ...ops.row_sparse import add_scaled
 from ...tensor import Tensor
-from .optimizer import Optimizer
+from .elementwise import Elementwise, on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .elementwise import State
+    from .group import Group
+    from .optimizer import Parameters
 
 
 @public
-class SGD(Optimizer):
+class SGD(Elementwise):
     """Gradient descent with momentum, as PyTorch has it.
 
     A row-sparse gradient is taken off the rows that it holds; no others are touched. With momentum all rows move.
@@ -26,9 +31,11 @@ class SGD(Optimizer):
       momentum: share of the last step's velocity that is kept.
       weight_decay: times the parameter, added to its gradient.
       nesterov: look ahead along the velocity.
+      dampening: share of the gradient that is not added to the velocity, from the second step on.
+      maximize: climb.
 
     Raises:
-      ValueError: for ``nesterov`` without momentum, or a negative number.
+      ValueError: for ``nesterov`` without momentum or with dampening, or a negative number.
       RuntimeError: if ``step()`` finds a row-sparse gradient and there is weight decay.
 
     Example:
@@ -43,60 +50,91 @@ class SGD(Optimizer):
       Tensor([0., 0.], requires_grad=True)
     """
 
-    def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float = 0.001,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
-        super().__init__(params, lr)
-        if momentum < 0 or weight_decay < 0 or (nesterov and momentum == 0):
-            raise ValueError(f"SGD: momentum {momentum}, weight_decay {weight_decay}, nesterov {nesterov}")
-        self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
-        self.b = [self._state(param) for param in self.params] if momentum else []
-
     row_sparse = True
-    settings = ("momentum", "weight_decay", "nesterov")
 
-    def _named(self) -> dict[str, Tensor]:
-        return {f"state.{n}.momentum_buffer": b for n, b in enumerate(self.b)}
+    def __init__(
+        self, params: Parameters, lr: float | Tensor = 0.001, momentum: float = 0.0, weight_decay: float = 0.0,
+        nesterov: bool = False, dampening: float = 0.0, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov, dampening=dampening,
+            maximize=maximize,
+        )  # fmt: skip
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        super()._check(values)
+        if values["nesterov"] and (not on(values["momentum"]) or on(values["dampening"])):
+            raise ValueError(
+                f"SGD: nesterov wants momentum and no dampening, got {values['momentum']} and {values['dampening']}"
+            )
+
+    def _names(self, param: Tensor, group: Group) -> tuple[str, ...]:
+        return ("momentum_buffer",) if on(vars(group)["momentum"]) else ()
+
+    def _counts(self, group: Group) -> bool:
+        return on(vars(group)["momentum"]) and on(vars(group)["dampening"])
+
+    def _known(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        known = dict(super()._known(given))
+        counts = any(self._counts(group) for group in self.param_groups)
+        if "momentum_buffer" in known and counts and "step" not in known:
+            known["step"] = 1  # PyTorch has no buffer before the first step
+        return known
+
+    def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
+        return {"first": new["step"] <= 1 if new else None}
+
+    def _moved(
+        self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        momentum, dampening = (group.number(name, g.dtype) for name in ("momentum", "dampening"))
+        new: dict[str, Tensor] = {}
+        if on(momentum):
+            added = g * (1 - dampening) if on(dampening) else g
+            if on(dampening) and numbers["first"] is not None:
+                added = numbers["first"].where(g, added)
+            velocity = state["momentum_buffer"] * momentum + added
+            new["momentum_buffer"] = velocity
+            g = g + velocity * momentum if group["nesterov"] else velocity
+        return x - g * numbers["lr"], new
 
     def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        velocity = {id(param): b for param, b in zip(self.params, self.b, strict=False)}
-        changed = []
-        for param, gradient in ready:
-            if gradient.is_sparse and self.weight_decay:
+        group_of = {id(param): group for group in self.param_groups for param in group["params"]}
+        of = {id(param): kept for param, kept in zip(self.params, self._kept, strict=True)}
+        for param, _ in ready:  # momentum that was set later
+            if on(vars(group_of[id(param)])["momentum"]) and "momentum_buffer" not in of[id(param)]:
+                of[id(param)]["momentum_buffer"] = self._state(param)
+        rows = [(param, gradient) for param, gradient in ready if gradient.is_sparse]
+        for param, _ in rows:
+            decay = vars(group_of[id(param)])["weight_decay"]
+            if on(decay):
                 raise RuntimeError(
-                    f"SGD: {self._called(param)} has a row-sparse gradient, and weight decay, {self.weight_decay}, is "
+                    f"SGD: {self._called(param)} has a row-sparse gradient, and weight decay, {decay}, is "
                     "for all rows: leave it out, or make the gradient dense, param.grad = param.grad.to_dense()"
                 )
-        for param, gradient in ready:
-            if gradient.is_sparse:
-                changed += self._step_of_rows(param, gradient, velocity.get(id(param)))
-                continue
-            wide = param.detach().cast(dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32)
-            step = gradient.cast(wide.dtype)
-            if self.weight_decay:
-                step = step + wide * self.weight_decay
-            if self.momentum:
-                b = velocity[id(param)]
-                b.assign(b * self.momentum + step)
-                changed.append(b)
-                step = step + b * self.momentum if self.nesterov else b
-            param.assign((wide - step * self.lr.cast(wide.dtype)).cast(param.dtype))
+        changed = super()._step([(param, gradient) for param, gradient in ready if not gradient.is_sparse])
+        for param, gradient in rows:
+            changed += self._step_of_rows(param, gradient, group_of[id(param)], of[id(param)].get("momentum_buffer"))
         return changed
 
-    def _step_of_rows(self, param: Tensor, gradient: Tensor, b: Tensor | None) -> list[Tensor]:
+    def _step_of_rows(self, param: Tensor, gradient: Tensor, group: Group, b: Tensor | None) -> list[Tensor]:
         """A step with a row-sparse gradient: all rows move by the velocity, if there is one, else those with one."""
         wide = dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32
-        lr = self.lr.cast(wide)
+        lr, momentum = vars(group)["lr"].cast(wide), group.number("momentum", wide)
+        if group["maximize"]:
+            lr = -lr
+        if self._skip is not None:
+            lr = self._skip.where(0, lr)
         if b is not None:
-            b.assign(b * self.momentum)
+            if on(group.number("dampening", wide)) or self._skip is not None:
+                raise RuntimeError(
+                    f"SGD: {self._called(param)} has a row-sparse gradient, which goes with momentum but neither with "
+                    "dampening nor with a gradient scaler: make it dense, param.grad = param.grad.to_dense()"
+                )
+            b.assign(b * momentum)
             add_scaled(b, gradient, lr.full_like(1))
-            share = lr * self.momentum if self.nesterov else lr
+            share = lr * momentum if group["nesterov"] else lr
             param.assign((param.detach().cast(wide) - b * share).cast(param.dtype))
-        if b is None or self.nesterov:
+        if b is None or group["nesterov"]:
             add_scaled(param, gradient, -lr)
         return [] if b is None else [b]

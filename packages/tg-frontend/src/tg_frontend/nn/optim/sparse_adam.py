@@ -10,11 +10,16 @@ from ...keywords import public
 from ...ops.indexing import getitem
 from ...ops.row_sparse import merged
 from ...tensor import Tensor
+from .elementwise import rest
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .group import Group
+    from .optimizer import Parameters
 
 
 @public
@@ -30,6 +35,7 @@ class SparseAdam(Optimizer):
       b1: share of the running mean of the gradient that is kept.
       b2: share of the running mean of its square that is kept.
       eps: added to the root of the mean square.
+      maximize: climb.
 
     Raises:
       ValueError: if ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
@@ -47,30 +53,21 @@ class SparseAdam(Optimizer):
     """
 
     def __init__(
-        self, params: Iterable[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
-    ) -> None:
-        super().__init__(params, lr)
-        if not 0 <= b1 < 1 or not 0 <= b2 < 1 or eps < 0:
-            raise ValueError(f"SparseAdam: b1 {b1}, b2 {b2}, eps {eps}")
-        self.b1, self.b2, self.eps = b1, b2, eps
-        # of each parameter, since it counts only the steps in which it had a gradient: see AdamW
-        self.b1_c = [self._none() for _ in self.params]
-        self.b2_c = [self._none() for _ in self.params]
-        self.m = [self._state(param) for param in self.params]
-        self.v = [self._state(param) for param in self.params]
+        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr, betas=(b1, b2), eps=eps, maximize=maximize)
 
     row_sparse = True
-    settings = ("b1", "b2", "eps")
 
-    def _none(self) -> Tensor:
-        return Tensor([0.0], device=self.device, dtype=dtypes.float32, requires_grad=False)
+    def _check(self, values: Mapping[str, Any]) -> None:
+        (b1, b2), eps = values["betas"], values["eps"]
+        if not 0 <= b1 < 1 or not 0 <= b2 < 1 or eps < 0:
+            raise ValueError(f"SparseAdam: b1 {b1}, b2 {b2}, eps {eps}")
 
-    def _named(self) -> dict[str, Tensor]:
-        out: dict[str, Tensor] = {}
-        for n, (c1, c2, m, v) in enumerate(zip(self.b1_c, self.b2_c, self.m, self.v, strict=True)):
-            out |= {f"state.{n}.bias_correction1": c1, f"state.{n}.bias_correction2": c2}
-            out |= {f"state.{n}.exp_avg": m, f"state.{n}.exp_avg_sq": v}
-        return out
+    def _begin(self, param: Tensor, group: Group) -> dict[str, Tensor]:
+        step = Tensor(0.0, device=self.device, dtype=dtypes.float32, requires_grad=False).contiguous().realize()
+        return {"exp_avg": self._state(param), "exp_avg_sq": self._state(param), "step": step}
 
     def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
         for param, gradient in ready:
@@ -79,22 +76,26 @@ class SparseAdam(Optimizer):
                     f"SparseAdam: {self._called(param)} has a dense gradient; nn.optim.Adam is for those. Lookups have "
                     "row-sparse ones with nn.Embedding(…, sparse=True), while nothing else adds a dense one to them"
                 )
-        state = {id(param): at for at, param in enumerate(self.params)}
-        changed: list[Tensor] = []
+        if self._skip is not None:
+            raise RuntimeError("SparseAdam: row-sparse gradients do not go with a gradient scaler")
+        group_of = {id(param): group for group in self.param_groups for param in group["params"]}
+        state, changed = self.state, list[Tensor]()
         for param, gradient in ready:
-            at = state[id(param)]
-            c1, c2, m, v = self.b1_c[at], self.b2_c[at], self.m[at], self.v[at]
-            c1.assign(c1 * self.b1 + (1 - self.b1))
-            c2.assign(c2 * self.b2 + (1 - self.b2))
-            changed += [c1, c2, m, v]
+            group, kept = group_of[id(param)], state[param]
+            m, v, step = kept["exp_avg"], kept["exp_avg_sq"], kept["step"]
+            step.assign(step + 1)
+            changed += [m, v, step]
             index, g = merged(gradient, m.dtype)
             if 0 in g.shape:
                 continue
-            mean = (getitem(m, index) * self.b1 + g * (1 - self.b1)).contiguous()
-            square = (getitem(v, index) * self.b2 + g * g * (1 - self.b2)).contiguous()
-            rate = self.lr.cast(m.dtype) * c2.cast(m.dtype).sqrt() / c1.cast(m.dtype)
-            step = (mean / (square.sqrt() + self.eps) * -rate).cast(param.dtype)
+            g = -g if group["maximize"] else g
+            b1, b2 = (group.number("betas", m.dtype, n) for n in (0, 1))
+            mean = (getitem(m, index) * b1 + g * (1 - b1)).contiguous()
+            square = (getitem(v, index) * b2 + g * g * (1 - b2)).contiguous()
+            first, second = (rest(share, step.cast(m.dtype)) for share in (b1, b2))
+            rate = (group.number("lr", m.dtype) * second.sqrt() / first).contiguous()
+            moved = (mean / (square.sqrt() + group["eps"]) * -rate).cast(param.dtype)
             update_rows(m, index.lazydata, mean.lazydata, distinct=True)
             update_rows(v, index.lazydata, square.lazydata, distinct=True)
-            update_rows(param, index.lazydata, step.lazydata, Ops.ADD, distinct=True)
+            update_rows(param, index.lazydata, moved.lazydata, Ops.ADD, distinct=True)
         return changed

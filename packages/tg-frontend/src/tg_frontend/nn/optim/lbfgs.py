@@ -1,0 +1,199 @@
+"""L-BFGS: steps along directions that the last gradients tell, with several evaluations a step."""
+
+from __future__ import annotations
+
+from ...autograd.differentiation import MODE, Switch
+from ...keywords import public
+from ...tensor import Tensor
+from .optimizer import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .optimizer import Parameters
+
+_LEAST_CURVATURE = 1e-10  # of a pair of differences that is remembered
+
+
+class _Memory:
+    """What is remembered between steps.
+
+    Attributes:
+      direction: the last direction; None before the first step.
+      size: of the last step along it.
+      pairs: differences of parameters and of gradients, the newest last.
+      gradient: before the last step.
+      scale: of the first guess at the inverse of the curvature.
+      count: steps so far.
+    """
+
+    def __init__(self) -> None:
+        self.direction: Tensor | None = None
+        self.size = 0.0
+        self.pairs: list[tuple[Tensor, Tensor]] = []
+        self.gradient: Tensor | None = None
+        self.scale = 1.0
+        self.count = 0
+
+
+@public
+class LBFGS(Optimizer):
+    """L-BFGS, as PyTorch has it without a line search. ``step`` takes a function that computes the loss.
+
+    The function is called several times a step; it is to call ``zero_grad`` and ``backward`` and to return the loss.
+    All parameters are in one group. A TinyJit cannot record a step, which decides on the host; it may record what the
+    function computes.
+
+    Source: Liu and Nocedal, "On the limited memory BFGS method for large scale optimization", 1989; and Nocedal and
+    Wright, "Numerical optimization", algorithm 7.4.
+
+    Args:
+      params: see :class:`Optimizer`.
+      lr: the size of steps.
+      max_iter: directions a step.
+      max_eval: evaluations a step; 1.25 ``max_iter`` if not given.
+      tolerance_grad: a step ends where no gradient is greater.
+      tolerance_change: and where parameters or the loss change by less.
+      history_size: gradients that are remembered.
+      line_search_fn: None; others are refused.
+
+    Raises:
+      ValueError: if there is more than one group, or a line search is asked for.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> weight = Tensor([1.0, 2.0])
+      >>> optimizer = nn.optim.LBFGS([weight], lr=0.5)
+      >>> def loss():
+      ...     optimizer.zero_grad()
+      ...     return ((weight - 3) ** 2).sum().backward()
+      >>> _ = optimizer.step(loss)
+      >>> weight.round(3)
+      Tensor([3., 3.], requires_grad=True)
+    """
+
+    def __init__(
+        self, params: Parameters, lr: float | Tensor = 1.0, max_iter: int = 20, max_eval: int | None = None,
+        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:  # fmt: skip
+        if line_search_fn is not None:
+            raise ValueError(f"LBFGS: there is no line search {line_search_fn!r}; leave it out, and choose lr")
+        super().__init__(
+            params, lr, max_iter=max_iter, max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
+            tolerance_grad=tolerance_grad, tolerance_change=tolerance_change, history_size=history_size,
+        )  # fmt: skip
+        if len(self.param_groups) > 1:
+            raise ValueError("LBFGS: all parameters belong in one group")
+        self._memory = _Memory()
+
+    def schedule_step(self) -> list[Tensor]:
+        """Refused: how a step goes on depends on the loss.
+
+        Raises:
+          RuntimeError: always.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.optim.LBFGS([Tensor([1.0])]).schedule_step()
+          Traceback (most recent call last):
+          ...
+          RuntimeError: LBFGS: a step computes the loss several times: call step() with a function that does
+        """
+        raise RuntimeError("LBFGS: a step computes the loss several times: call step() with a function that does")
+
+    def _gradient(self) -> Tensor:
+        grads = [p.zeros_like() if p.grad is None else p.grad.detach() for p in self.params]
+        flat = [grad.reshape(-1) for grad in grads]
+        return (flat[0].cat(*flat[1:]) if len(flat) > 1 else flat[0]).contiguous().realize()
+
+    def _move(self, direction: Tensor, size: float) -> None:
+        done, begin = [], 0
+        for param in self.params:
+            count = int(param.numel())
+            part = direction[begin : begin + count].reshape(param.shape)
+            param.assign((param.detach() + part * size).cast(param.dtype))
+            done.append(param)
+            begin += count
+        done[0].realize(*done[1:])
+
+    def _direction(self, g: Tensor) -> Tensor:
+        """Along which the loss falls, by the differences that are remembered."""
+        memory, group = self._memory, self.param_groups[0]
+        if memory.direction is None or memory.gradient is None:
+            return (-g).realize()
+        change, step = (g - memory.gradient).realize(), (memory.direction * memory.size).realize()
+        curvature = float((change * step).sum().item())
+        if curvature > _LEAST_CURVATURE:
+            memory.pairs = [*memory.pairs, (step, change)][-group["history_size"] :]
+            memory.scale = curvature / float((change * change).sum().item())
+        q, shares = -g, []
+        for step, change in reversed(memory.pairs):
+            share = (step * q).sum() / (change * step).sum()
+            q = (q - change * share).realize()
+            shares.append(share)
+        r = q * memory.scale
+        for (step, change), share in zip(memory.pairs, reversed(shares), strict=True):
+            r = (r + step * (share - (change * r).sum() / (change * step).sum())).realize()
+        return r.realize()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Makes up to ``max_iter`` steps.
+
+        Args:
+          closure: computes the loss and its gradients.
+
+        Returns:
+          The loss before.
+
+        Raises:
+          ValueError: if there is no closure.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> weight = Tensor([1.0])
+          >>> optimizer = nn.optim.LBFGS([weight], max_iter=1)
+          >>> optimizer.step(lambda: (weight * weight).sum().backward())
+          Tensor(1., requires_grad=True)
+        """
+        if closure is None:
+            raise ValueError("LBFGS: step() takes a function that computes the loss and its gradients")
+        group, memory = self.param_groups[0], self._memory
+        first = closure()
+        loss, evaluations, g = float(first.item()), 1, self._gradient()
+        with Switch(MODE, "recording", False):
+            if float(g.abs().max().item()) <= group["tolerance_grad"]:
+                return first
+        for number in range(group["max_iter"]):
+            with Switch(MODE, "recording", False):
+                memory.count += 1
+                direction = self._direction(g)
+                size = group["lr"]
+                if memory.count == 1:
+                    size *= min(1.0, 1 / float(g.abs().sum().item()))
+                memory.direction, memory.gradient, memory.size = direction, g, size
+                if float((g * direction).sum().item()) > -group["tolerance_change"]:
+                    break
+                self._move(direction, size)
+                farthest = float(direction.abs().max().item()) * size
+            if number + 1 == group["max_iter"]:
+                break
+            before, loss = loss, float(closure().item())
+            g, evaluations = self._gradient(), evaluations + 1
+            if evaluations >= group["max_eval"] or float(g.abs().max().item()) <= group["tolerance_grad"]:
+                break
+            if farthest <= group["tolerance_change"] or abs(loss - before) < group["tolerance_change"]:
+                break
+        return first
+
+    def state_dict(self) -> dict[str, Any]:
+        """The settings. What is remembered of gradients is not in it: a run that is resumed begins anew with these.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.optim.LBFGS([Tensor([1.0])]).state_dict()["param_groups"][0]["max_iter"]
+          20
+        """
+        return super().state_dict()

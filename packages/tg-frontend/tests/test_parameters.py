@@ -1,0 +1,114 @@
+"""How parameters begin, what they are normalised with, and their vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor, TinyJit, nn
+
+RNG = np.random.default_rng(9)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "deviation", "bound"),
+    [("uniform_", {"a": -2.0, "b": 2.0}, 2 / math.sqrt(3), 2), ("normal_", {"std": 0.5}, 0.5, None),
+     ("trunc_normal_", {"a": -1.0, "b": 1.0}, 0.5396, 1),
+     ("xavier_uniform_", {"gain": 2.0}, 2 * math.sqrt(2 / 700), None),
+     ("xavier_normal_", {}, math.sqrt(2 / 700), None), ("kaiming_uniform_", {"a": 1.0}, math.sqrt(1 / 300), None),
+     ("kaiming_normal_", {"mode": "fan_out", "nonlinearity": "relu"}, math.sqrt(2 / 400), None)],
+)  # fmt: skip
+def test_deviations(name: str, options: dict[str, Any], deviation: float, bound: float | None) -> None:
+    made = nn.init.__dict__[name](Tensor.zeros(400, 300), **options)
+    values = made.numpy()
+    assert abs(values.std() / deviation - 1) < 0.02 and abs(values.mean()) < deviation / 50
+    assert bound is None or np.abs(values).max() <= bound
+    layer = nn.Linear(300, 400)
+    before = layer.weight
+    assert nn.init.__dict__[name](layer.weight, **options) is before and before.requires_grad is not False
+    layer(Tensor.ones(1, 300)).sum().backward()
+    assert layer.weight.grad is not None
+
+
+def test_fixed_values() -> None:
+    for rows, columns in ((3, 7), (7, 3), (5, 5)):
+        w = nn.init.orthogonal_(Tensor.zeros(rows, columns), gain=2.0).numpy() / 2
+        square = w @ w.T if rows <= columns else w.T @ w
+        np.testing.assert_allclose(square, np.eye(len(square)), atol=1e-5)
+    x = Tensor(RNG.random((1, 4, 5, 3)).astype(np.float32))
+    kernel = nn.init.dirac_(Tensor.zeros(4, 2, 3, 3), groups=2)
+    np.testing.assert_allclose(x.conv2d(kernel, groups=2, padding=1).numpy(), x.numpy(), rtol=1e-6)
+    assert (nn.init.sparse_(Tensor.zeros(11, 4), 0.3).numpy() == 0).sum(0).tolist() == [4] * 4
+    for bad in (lambda: nn.init.eye_(Tensor.zeros(2)), lambda: nn.init.xavier_normal_(Tensor.zeros(2)),
+                lambda: nn.init.kaiming_normal_(Tensor.zeros(2, 2), mode="fan"),
+                lambda: nn.init.calculate_gain("x")):  # fmt: skip
+        with pytest.raises(ValueError, match="_|calculate_gain"):
+            bad()
+
+
+def test_vectors() -> None:
+    model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))
+    vector = nn.utils.parameters_to_vector(model.parameters())
+    assert vector.shape == (32,)
+    other = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))
+    nn.utils.vector_to_parameters(vector, other.parameters())
+    for name, tensor in model.state_dict().items():
+        np.testing.assert_array_equal(tensor.numpy(), other.state_dict()[name].numpy())
+    with pytest.raises(ValueError, match="vector_to_parameters"):
+        nn.utils.vector_to_parameters(vector[1:], other.parameters())
+    norm = nn.utils.get_total_norm([vector, vector]).item()
+    np.testing.assert_allclose(norm, np.linalg.norm(vector.numpy()) * 2**0.5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_a_weight_as_length_and_direction(dim: int | None) -> None:
+    layer = nn.Linear(4, 3)
+    x, plain = Tensor(RNG.random((2, 4)).astype(np.float32)), layer(Tensor.ones(1, 4)).numpy()
+    nn.utils.weight_norm(layer, dim=dim)
+    np.testing.assert_allclose(layer(Tensor.ones(1, 4)).numpy(), plain, rtol=1e-5)
+    optimizer = nn.optim.SGD(layer.parameters(), lr=0.1)
+
+    @TinyJit
+    def step(v: Tensor) -> None:
+        optimizer.zero_grad()
+        (layer(v) ** 2).sum().backward()
+        optimizer.step()
+
+    losses = [(layer(x) ** 2).sum().item()]
+    for _ in range(4):
+        step(x.realize())
+        losses.append((layer(x) ** 2).sum().item())
+    assert losses == sorted(losses, reverse=True) and losses[0] > losses[-1]
+    after = layer(x).numpy()
+    nn.utils.remove_weight_norm(layer)
+    np.testing.assert_allclose(layer(x).numpy(), after, rtol=1e-5)
+    assert sorted(layer.state_dict()) == ["bias", "weight"]
+    with pytest.raises(ValueError, match="not computed so"):
+        nn.utils.remove_weight_norm(layer)
+
+
+def test_a_weight_over_its_greatest_singular_value() -> None:
+    layer = nn.utils.spectral_norm(nn.Conv2d(2, 5, 3), n_power_iterations=3)
+    with Tensor.train():
+        for _ in range(20):
+            layer(Tensor.ones(1, 2, 4, 4)).realize()
+    matrix = layer.weight.numpy().reshape(5, -1)
+    np.testing.assert_allclose(np.linalg.svd(matrix, compute_uv=False)[0], 1, rtol=1e-3)
+    with pytest.raises(RuntimeError, match="already"):
+        nn.utils.spectral_norm(layer)
+
+
+@pytest.mark.parametrize("name", ["weight_norm", "spectral_norm"])
+def test_states_of_pytorch_fit(name: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    theirs = getattr(torch.nn.utils, name)(torch.nn.Linear(4, 3))
+    ours = getattr(nn.utils, name)(nn.Linear(4, 3))
+    theirs.eval()
+    ours.eval()
+    ours.load_state_dict(theirs.state_dict())
+    x = RNG.random((2, 4)).astype(np.float32)
+    want = theirs(torch.from_numpy(x)).detach().numpy()
+    np.testing.assert_allclose(ours(Tensor(x)).numpy(), want, rtol=1e-5, atol=1e-6)
