@@ -11,7 +11,7 @@ from tg_hcq.amd import AMDDevice
 from tg_lazy import Context
 from tg_runtime import Device, profile
 from tg_runtime.testing.trace import check_nesting, spans
-from tinytg import Tensor, TinyJit
+from tinytg import Tensor, TinyJit, dtypes
 
 pytest.importorskip("llvmlite", reason="LLVM compiles the kernels")
 CARDS = "MOCKKFD+AMD:LLVM:gfx1100"
@@ -29,6 +29,33 @@ def test_cards_copy_to_one_another() -> None:
     assert one.node.gpu_id != other.node.gpu_id
     expected = data * 2 + 1
     np.testing.assert_allclose(back, expected * expected.sum(dtype=np.float64), rtol=1e-4)
+
+
+MORE = {"gfx1100": [], "gfx1201": [], "gfx942": ["float32"], "gfx950": ["fp8e4m3", "float32"]}
+"""Dtypes beside those that all of them multiply."""
+
+
+@pytest.mark.parametrize(
+    "arch", ["gfx1100", *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("gfx1201", "gfx942", "gfx950"))]
+)
+def test_products_by_matrix_instructions(arch: str) -> None:
+    """The card's author and the planner's read the registers' layout in the manuals by themselves."""
+    m, n, k = (16 * int(rng.integers(1, 4)) + int(rng.integers(0, 9)) for _ in range(3))
+    with Context(DEV=f"MOCKKFD+AMD:LLVM:{arch}"):
+        for name in ("float16", "bfloat16", *MORE[arch]):
+            dtype = getattr(dtypes, name)
+            x, y = (Tensor(rng.uniform(-1, 1, size).astype(np.float32), device="AMD").cast(dtype).realize()
+                    for size in ((m, k), (k, n)))  # fmt: skip
+            # a product of whole operands: the cast after it is another kernel's
+            got = (x.cast(dtypes.float32) @ y.cast(dtypes.float32)).numpy()
+            expected = x.cast(dtypes.float32).numpy() @ y.cast(dtypes.float32).numpy()
+            np.testing.assert_allclose(got, expected, rtol=2e-3, atol=2e-3, err_msg=f"{arch} {name} {m} {n} {k}")
+        for name in ("int8", "uint8"):
+            low, high = (-128, 128) if name == "int8" else (0, 256)
+            a, b = (rng.integers(low, high, size).astype(name) for size in ((m, k), (k, n)))
+            whole = (Tensor(part, device="AMD").realize().cast(dtypes.int32) for part in (a, b))
+            product = next(whole) @ next(whole)
+            assert (product.numpy() == a.astype(np.int64) @ b.astype(np.int64)).all(), f"{arch} {name} {m} {n} {k}"
 
 
 @pytest.mark.parametrize("card", ["MOCKKFD+AMD:LLVM:gfx1100", "MOCKKFD+AMD:LLVM:gfx942"])
