@@ -303,7 +303,7 @@ class _Checker:
         """Finds what differs.
 
         Raises:
-          AssertionError: with the instruction, the place, and both values.
+          AssertionError: if anything does; it names the instruction, the place, and both values.
         """
         after = self.trial.after
         end = self.layout.vector(temporaries(self.bench.arch))
