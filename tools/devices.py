@@ -48,6 +48,7 @@ class Subject:
       what: what runs it.
       where: the environment that has what it needs: of this process (empty), ``opencl``, ``cuda`` or ``metal``.
       executes: whether programs run on it.
+      programs: whether they were run for the page; not on software cards, which take minutes for some steps.
     """
 
     label: str
@@ -55,6 +56,7 @@ class Subject:
     what: str
     where: str = ""
     executes: bool = True
+    programs: bool = True
 
 
 SUBJECTS = (
@@ -68,6 +70,10 @@ SUBJECTS = (
     Subject("WEBGPU (wgpu)", "WGPU+WEBGPU", "lavapipe, through wgpu-native"),
     Subject("METAL", "METAL", "a stand-in for Apple's runtime that compiles the language as C++", "metal"),
     Subject("HOSTQ", "HOSTQ", "the host, driven by hardware queues"),
+    Subject("AMD gfx1030", "MOCKKFD+AMD:LLVM:gfx1030", "a software card that executes RDNA 2", programs=False),
+    Subject("AMD gfx1100", "MOCKKFD+AMD:LLVM:gfx1100", "a software card that executes RDNA 3", programs=False),
+    Subject("AMD gfx1201", "MOCKKFD+AMD:LLVM:gfx1201", "a software card that executes RDNA 4", programs=False),
+    Subject("AMD:HIP", "MOCKKFD+AMD:HIP:gfx1030", "the same card as gfx1030, with HIP C++ by COMGR", programs=False),
     Subject("NUMPY", "NUMPY", "kernels interpreted op by op"),
     Subject("NULL", "NULL", "nothing: kernels are compiled only", executes=False),
 )
@@ -189,7 +195,7 @@ def collect(subject: Subject, places: Places, parts: Sequence[str], known: Json)
                 print(f"{subject.label}: {error}", flush=True)
                 return out
         for name, program in PARTS.items():
-            if name in parts and subject.executes:
+            if name in parts and subject.executes and subject.programs:
                 try:
                     out[name] = program(*found)
                 except RuntimeError as error:

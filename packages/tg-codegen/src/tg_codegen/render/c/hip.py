@@ -6,8 +6,8 @@ Example:
   >>> from tg_codegen.render.c.hip import HIPRenderer
   >>> from tg_codegen.ir.uop import UOp, UOps
   >>> from tg_dtype import dtypes
-  >>> print(HIPRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.float32.ptr(), (), 0)]), end="")
-  extern "C" __attribute__((global)) void nothing(const float* __restrict__ data0) {
+  >>> print(HIPRenderer().render("nothing", [UOp(UOps.PARAM, dtypes.int32.ptr(), (), 0)]), end="")
+  extern "C" __attribute__((global)) void nothing(const int* __restrict__ data0) {
   }
 """
 
