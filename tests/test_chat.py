@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tg_frontend.text.bytepairs import ALPHABET
-from tinytg import Tensor, nn, smollm
+from tinytg import Tensor, chat, nn, smollm
 from tinytg.cli import main
 
 pytest.importorskip("jinja2")
@@ -167,6 +167,24 @@ def test_an_interrupted_answer_is_kept_and_the_program_goes_on(say: Say, monkeyp
     first, second = (json.loads(line) for line in say("--max-tokens", "6", "--json")[1].splitlines())
     assert (first["finish"], first["tokens"], second["finish"]) == ("interrupted", 3, "length")
     assert second["prompt_tokens"] == 10 + 3 + 1 + len("u:more;a:")
+
+
+def test_ctrl_c_while_a_piece_is_written(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    put, written = chat._put, 0
+
+    def interrupting(text: str) -> None:
+        nonlocal written
+        written += 1
+        if written == 3:
+            raise KeyboardInterrupt
+        put(text)
+
+    monkeypatch.setattr(chat, "_put", interrupting)
+    lines = iter(["Hello", "more", "/quit"])
+    monkeypatch.setattr("builtins.input", lambda prompt="": next(lines))
+    status, out, err = say("--max-tokens", "6")
+    first, second, rest = out.split("\n")
+    assert (status, len(first), len(second), rest, err) == (0, 2, 6, "", "")
 
 
 def command(model: Path, *words: str) -> list[str]:

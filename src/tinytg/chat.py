@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Conversation:
             return self.tokenizer.encode(self.messages[-1]["content"])
         return self.tokenizer.encode(self.template(self.messages), special=True)
 
-    def say(self, text: str) -> Iterator[str]:
+    def say(self, text: str) -> Generator[str, None, None]:
         """The answer to a message, piece by piece; ``last`` tells of it when it has ended.
 
         What the model cannot answer is not kept. An answer that is interrupted is, as far as it went.
@@ -94,7 +94,7 @@ class Conversation:
                     f"the conversation has {len(prompt)} tokens, and the context {self.model.context} positions: "
                     "say less, /clear, or give a larger --ctx"
                 )
-        except ValueError:
+        except (ValueError, KeyboardInterrupt):
             self.messages.pop()
             raise
         answer.prompt_tokens = len(prompt)
@@ -223,9 +223,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _answer(talk: Conversation, text: str, as_json: bool) -> None:
-    for piece in talk.say(text):
-        if not as_json:
-            _put(piece)
+    pieces = talk.say(text)
+    try:
+        for piece in pieces:
+            if not as_json:
+                _put(piece)
+    except KeyboardInterrupt:  # while something was written
+        pieces.close()
+        talk.last.finish = "interrupted"
     _put(json.dumps(asdict(talk.last), ensure_ascii=False) + "\n" if as_json else "\n")
 
 

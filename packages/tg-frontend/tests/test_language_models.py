@@ -217,6 +217,14 @@ def test_what_prompts_have_in_common_is_kept_and_nothing_else(tmp_path: Path) ->
         assert model.tokens == tokens[:length]
 
 
+@pytest.mark.parametrize("context", [1, 32, 33])
+def test_a_prompt_that_fills_the_context(context: int, tmp_path: Path) -> None:
+    metadata, state = file_of("llama", tmp_path / "m.gguf")
+    model, tokens = model_of(tmp_path / "m.gguf", cache_dtype="float32", context=context), list(range(context))
+    want = reference(metadata, state, tokens)[-1]
+    np.testing.assert_allclose(model.logits(tokens), want, atol=2e-5 * np.abs(want).max(), rtol=1e-4)
+
+
 def test_generation_is_greedy_and_ends(tmp_path: Path) -> None:
     metadata, state = file_of("qwen2", tmp_path / "m.gguf")
     model, want = model_of(tmp_path / "m.gguf", cache_dtype="float32", context=30), [1, 2, 3]
