@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Pair = tuple[Any, Any]
 
-RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
+RADICES = (4, 2, 3, 5, 7, 11, 13)
 """Of these sizes are passes, in the order in which factors are taken out of a length."""
 
 

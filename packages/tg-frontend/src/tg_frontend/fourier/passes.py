@@ -64,7 +64,8 @@ def dft(x: Any, scale: float = 1.0) -> Any:
     for place, r in enumerate(radices):
         x = x.reshape((2, count, r, n // (r * span), span, inner))
         last = scale if place == len(radices) - 1 else 1.0
-        x = _pass(x, last) if r in RADICES else _prime_pass(x, last)
+        small = _first_pass if span == 1 else _pass
+        x = small(x, last) if r in RADICES else _prime_pass(x, last)
         span *= r
     return x.reshape((2, count, n, inner))
 
@@ -85,20 +86,31 @@ def _factors_between(x: Any, r: int, span: int) -> tuple[Any, Any]:
     return twiddles(type(x), r, span, x.dtype, x.device)
 
 
-def _pass(x: Any, scale: float) -> Any:
-    """Shape (2, count, r, m, span, inner) to (2, count, m, r, span, inner)."""
-    r, span = x.shape[2], x.shape[4]
-    numbers = [_planes(x, q) for q in range(r)]
-    if span > 1:
-        table = [part.reshape((r, 1, 1, span, 1)) for part in _factors_between(x, r, span)]
-        for q in range(1, r):
-            a, b = (part.shrink([(q, q + 1), *[None] * 4]).reshape((1, 1, span, 1)) for part in table)
-            numbers[q] = _times(numbers[q], (a, b))
-    out = butterfly(numbers)
+def _first_pass(x: Any, scale: float) -> Any:
+    """Shape (2, count, r, m, 1, inner) to (2, count, m, r, 1, inner): an expression for each result."""
+    out = butterfly([_planes(x, q) for q in range(x.shape[2])])
     if scale != 1.0:
         out = [(a * scale, b * scale) for a, b in out]
     re, im = (out[0][n].stack(*[pair[n] for pair in out[1:]], dim=2) for n in (0, 1))
     return re.stack(im).contiguous()
+
+
+def _pass(x: Any, scale: float) -> Any:
+    """Shape (2, count, r, m, span, inner) to (2, count, m, r, span, inner): sums over r, in registers.
+
+    They multiply more than a butterfly does, and are several times as fast, as every lane does the same.
+    """
+    _, count, r, m, span, inner = x.shape
+    re, im = (x.shrink([(n, n + 1), *[None] * 5]).reshape((count, r, m, span, inner)) for n in (0, 1))
+    a, b = (part.reshape((1, r, 1, span, 1)) for part in _factors_between(x, r, span))
+    columns = [
+        part.permute(0, 2, 1, 3, 4).reshape((count, m, 1, r, span, inner)) for part in _times((re, im), (a, b))
+    ]
+    c, s = (part.reshape((1, 1, r, r, 1, 1)) for part in matrix(type(x), r, x.dtype, x.device))
+    out = [part.sum(3) for part in _times((columns[0], columns[1]), (c, s))]
+    if scale != 1.0:
+        out = [part * scale for part in out]
+    return out[0].stack(out[1]).contiguous()
 
 
 def _prime_pass(x: Any, scale: float) -> Any:
