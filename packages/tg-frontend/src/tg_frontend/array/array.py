@@ -7,6 +7,7 @@ from typing import TypeVar
 from tg_dtype import dtypes
 from tg_shape import sint
 
+from ..host import transfer
 from . import (
     arithmetic,
     bits,
@@ -132,6 +133,50 @@ class Array(Base):
     split = joining.split
     chunk = joining.chunk
     unbind = joining.unbind
+
+    @property
+    def grad_fn(self) -> object:
+        """The function that this tensor is the result of, where a gradient flows through it; None for a leaf.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0], requires_grad=True).grad_fn is None
+          True
+        """
+        return None if self.is_leaf else self._ctx
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element: the same as :meth:`element_size`.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0]).itemsize
+          4
+        """
+        return self.dtype.itemsize
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the tensor is on a device of CUDA.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0], device="CPU").is_cuda
+          False
+        """
+        return self.device.partition(":")[0] == "CUDA"
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the tensor is in the host's memory.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> Tensor([1.0], device="CPU").is_cpu
+          True
+        """
+        return transfer.is_addressable(self.device)
 
     @property
     def T(self) -> Self:

@@ -6,7 +6,6 @@ sandbox, without access to attributes that lead out of it, and cannot change wha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
@@ -42,7 +41,8 @@ class ChatTemplate:
         environment = sandbox.ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
-        environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+        dumps = import_module("json").dumps  # 2 ms that a program without a template does not spend
+        environment.filters["tojson"] = lambda value, indent=None: dumps(value, ensure_ascii=False, indent=indent)
         environment.globals["raise_exception"] = _refuse
         environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
         self._errors = (jinja2.TemplateError, TypeError, ArithmeticError, LookupError, AttributeError)
