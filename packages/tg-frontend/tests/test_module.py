@@ -134,3 +134,44 @@ def test_what_is_missing_is_named() -> None:
         type("Empty", (nn.Module,), {})()(Tensor([1.0]))
     with pytest.raises(ValueError, match="every tensor of a model is in its state"):
         nn.Module().register_buffer("x", Tensor([1.0]), persistent=False)
+
+
+def test_layers_that_find_out_their_sizes_are_refused_in_words() -> None:
+    with pytest.raises(AttributeError, match=r"nn.LazyLinear: layers do not find out their sizes; write nn.Linear"):
+        _ = nn.LazyLinear  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="has no attribute 'Linaer'"):
+        _ = nn.Linaer  # type: ignore[attr-defined]
+
+
+def test_hooks_names_and_lookups() -> None:
+    model = nn.Sequential({"first": nn.Linear(3, 5), "act": nn.ReLU(inplace=True), "last": nn.Linear(5, 2)})
+    assert list(model.state_dict()) == ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert model.first is model[0] and model[1:][0] is model.act and len(model[:2]) == 2
+    seen: list[tuple[int, ...]] = []
+    with model.last.register_forward_pre_hook(lambda layer, args: seen.append(args[0].shape)):
+        model(Tensor.ones(7, 3))
+    model(Tensor.ones(7, 3))
+    assert seen == [(7, 5)]
+    assert model.get_submodule("last") is model.last and model.get_parameter("first.bias").shape == (5,)
+    with pytest.raises(AttributeError, match="has no layer 'second'"):
+        model.get_submodule("second")
+    order: list[str] = []
+    model.apply(lambda layer: order.append(type(layer).__name__))
+    assert order == ["Linear", "ReLU", "Linear", "Sequential"]
+    wide = nn.Linear(3, 5, dtype="float64")  # type: ignore[call-arg]
+    assert wide.weight.dtype.name == wide.bias.dtype.name == "float64"  # type: ignore[union-attr]
+
+
+def test_parameters_get_gradients_beside_the_input() -> None:
+    x, layer = Tensor.ones(2, 3, requires_grad=True), nn.Linear(3, 4)
+    layer(x).sum().backward()
+    assert x.grad is not None and layer.weight.grad is not None and layer.bias.grad is not None  # type: ignore[union-attr]
+
+
+def test_in_place_layers_write_to_their_input() -> None:
+    x = Tensor([-1.0, 2.0], requires_grad=True)
+    y = x * 2
+    z = nn.ReLU(inplace=True)(y)
+    assert z is y and y.tolist() == [0.0, 4.0]
+    (z * z).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0.0, 16.0]

@@ -207,4 +207,4 @@ def test_equal_distances_from_either_end() -> None:
     whole = Tensor.linspace(123456789, 123456789 + 7 * 1000003, 8, dtype="int64")
     assert whole.tolist() == [123456789 + i * 1000003 for i in range(8)]
     with pytest.raises(TypeError, match="bounds are numbers"):
-        Tensor.linspace(Tensor([0.0, 1.0]), Tensor([2.0, 3.0]), 2)  # type: ignore[arg-type]
+        Tensor.linspace(Tensor([0.0, 1.0]), Tensor([2.0, 3.0]), 2)

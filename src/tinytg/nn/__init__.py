@@ -312,3 +312,7 @@ __all__ = [
     "state",
     "utils",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    from tg_frontend.nn import __getattr__  # noqa: F401

@@ -300,3 +300,13 @@ __all__ = [
     "state",
     "utils",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+
+    def __getattr__(name: str) -> object:
+        """Says in words what is not there."""
+        if name.startswith("Lazy"):
+            instead = f"nn.{name.removeprefix('Lazy')} with the number of its inputs"
+            raise AttributeError(f"nn.{name}: layers do not find out their sizes; write {instead}")
+        raise AttributeError(f"module 'tg_frontend.nn' has no attribute {name!r}")
