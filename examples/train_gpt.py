@@ -121,7 +121,7 @@ class Training:
     def save(self, file: Path) -> None:
         """Writes a checkpoint; the one before stays until this one is whole."""
         state = {f"model.{name}": x for name, x in nn.state.get_state_dict(self.model).items()}
-        state |= {f"optimizer.{name}": x for name, x in self.optimizer.state_dict().items()}
+        state["optimizer"] = self.optimizer.state_dict()
         state |= {f"schedule.{name}": x for name, x in self.schedule.state_dict().items()}
         state["random"] = Tensor.get_rng_state()
         facts = {"losses": self.losses, "checks": self.checks, "shape": self.shape}

@@ -163,6 +163,7 @@ class Tensor(Array):
     storage_offset = ops.describing.storage_offset
     is_contiguous = ops.describing.is_contiguous
     is_same_size = ops.describing.is_same_size
+    is_floating_point = ops.describing.is_floating_point
     is_signed = ops.describing.is_signed
     is_nonzero = ops.describing.is_nonzero
     get_device = ops.describing.get_device

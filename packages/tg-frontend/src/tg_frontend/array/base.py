@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from tg_dtype import DType, dtypes
+from tg_dtype import DType
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.graph.lazybuffer import graph_lock
 from tg_lazy.ops import LEAVES
@@ -478,16 +478,6 @@ class Base:
           (True, False)
         """
         return self._ctx is None or self._wants_grad is not True
-
-    def is_floating_point(self) -> bool:
-        """Whether the elements are floats.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> Tensor([1.0]).is_floating_point(), Tensor([1]).is_floating_point()
-          (True, False)
-        """
-        return dtypes.is_float(self.dtype)
 
     def _axis(self, axis: int, what: str, extra: int = 0) -> int:
         """A non-negative axis; ``extra`` counts axes that the result will have more than the operand.

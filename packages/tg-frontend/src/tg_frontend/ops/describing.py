@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_runtime import Device
 from tg_shape import prod, sint
@@ -98,6 +99,17 @@ def is_same_size(x: A, other: A) -> bool:
       True
     """
     return x.shape == other.shape
+
+
+def is_floating_point(x: A) -> bool:
+    """Whether the elements are floats.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).is_floating_point(), Tensor([1]).is_floating_point()
+      (True, False)
+    """
+    return dtypes.is_float(x.dtype)
 
 
 def is_signed(x: A) -> bool:
