@@ -9,7 +9,8 @@ import pytest
 from tg_codegen.render.c.hip import HIPRenderer
 from tg_runtime import CompileError, DeviceUnavailable
 from tg_runtime.compilers import comgr
-from tg_runtime.compilers.comgr import NUMBERS, Comgr, HIPCompiler
+from tg_runtime.compilers.comgr import HIPCompiler
+from tg_runtime.compilers.comgr_library import NUMBERS, Comgr
 from tg_runtime.host.elf import ELFFile
 
 needs_comgr = pytest.mark.skipif(comgr.missing() is not None, reason=f"COMGR: {comgr.missing()}")
@@ -25,7 +26,7 @@ extern "C" __attribute__((global)) void k(float* __restrict__ out, int n) {
 @needs_comgr
 def test_a_kernel_is_compiled() -> None:
     library = comgr.comgr()
-    assert library.version[0] in NUMBERS and "gfx1030" in library.archs()
+    assert library.version[0] in NUMBERS and "gfx1030" in library.archs
     found = ELFFile(HIPCompiler("gfx1030").compile(KERNEL))
     assert found.machine == 224 and found.flags & 0xFF == 0x36
     assert {"k", "k.kd"} <= {symbol.name for symbol in found.symbols}
@@ -48,10 +49,26 @@ def test_a_source_is_rejected_in_the_compilers_words() -> None:
 def test_other_processors() -> None:
     with pytest.raises(ValueError, match="'gfx000' is no architecture"):
         HIPCompiler("gfx000")
-    unknown = next((arch for arch in ("gfx950", "gfx1201") if arch not in comgr.comgr().archs()), None)
+    unknown = next((arch for arch in ("gfx950", "gfx1201") if arch not in comgr.comgr().archs), None)
     if unknown is not None:
         with pytest.raises(DeviceUnavailable, match=f"does not compile for {unknown}; it does for gfx"):
             HIPCompiler(unknown)
+
+
+@needs_comgr
+def test_no_second_llvm_comes_into_the_process() -> None:
+    """A driver of OpenCL that brings its own would end it."""
+    assert HIPCompiler("gfx1030").compile(KERNEL)
+    with open("/proc/self/maps") as maps:
+        assert not [line for line in maps if "comgr" in line]
+
+
+@needs_comgr
+def test_a_compiler_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = HIPCompiler("gfx1030")
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(CompileError, match="it ended with status 1"):
+        compiler.compile(KERNEL)
 
 
 def test_a_version_that_is_not_known() -> None:
