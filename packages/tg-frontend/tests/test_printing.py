@@ -171,13 +171,14 @@ def test_layers_say_what_they_are() -> None:
         "groups=1, bias=True)"
     )
     assert repr(nn.Embedding(10, 4)) == "Embedding(vocab_size=10, embed_size=4, padding_idx=None, sparse=False)"
-    assert repr(nn.BatchNorm(4)) == "BatchNorm(sz=4, eps=1e-05, affine=True, track_running_stats=True, momentum=0.1)"
+    settings = "sz=4, eps=1e-05, affine=True, track_running_stats=True, momentum=0.1, bias=True"
+    assert repr(nn.BatchNorm(4)) == f"BatchNorm({settings})"
     text = nn.describe(Block())
     assert text == (
         "Block(\n"
         "  (layers): [\n"
         "    (0): Linear(in_features=3, out_features=4, bias=True)\n"
-        "    (1): LayerNorm(normalized_shape=(4,), eps=1e-05, elementwise_affine=True)\n"
+        "    (1): LayerNorm(normalized_shape=(4,), eps=1e-05, elementwise_affine=True, bias=True)\n"
         "    (2): Tensor.relu\n"
         "  ]\n"
         "  (head): Linear(in_features=4, out_features=2, bias=False)\n"

@@ -68,7 +68,7 @@ FUNCTIONS = {
     "log_ndtr": Function(special.log_ndtr, lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2),
                          ((-100, -1), (-1, 1), (1, 9))),
     "ndtri": Function(special.ndtri, _quantile, ((1e-37, 0.1), (0.1, 0.9), (0.9, 0.999))),
-    "i0": Function(Tensor.i0, lambda x: mp.besseli(0, x), _GREAT),
+    "i0": Function(Tensor.i0, lambda x: mp.besseli(0, x), _GREAT, 5.0),
     "i1": Function(special.i1, lambda x: mp.besseli(1, x), _GREAT),
     "i0e": Function(special.i0e, lambda x: mp.exp(-abs(x)) * mp.besseli(0, x), (*_GREAT, (80, 1e4))),
     "i1e": Function(special.i1e, lambda x: mp.exp(-abs(x)) * mp.besseli(1, x), (*_GREAT, (80, 1e4))),

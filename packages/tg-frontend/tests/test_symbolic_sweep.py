@@ -286,6 +286,15 @@ CASES |= {
     "nll_loss": ("xi", lambda x, i: x.T.log_softmax(1).nll_loss(i[0])),
     "scaled_dot_product_attention": ("xy", lambda x, y: x.T.scaled_dot_product_attention(y.T, y.T, is_causal=True)),
     "dot": ("xy", lambda x, y: x[0].dot(y[0])),
+    "angle": ("x", lambda x: x.angle()),
+    "sgn": ("x", lambda x: x.sgn()),
+    "isreal": ("x", lambda x: x.isreal()),
+    "real": ("x", lambda x: x.real),
+    "H": ("s", lambda x: x.H),
+    "mH": ("s", lambda x: x.mH),
+    "conj": ("x", lambda x: x.conj()),
+    "conj_physical": ("x", lambda x: x.conj_physical()),
+    "resolve_conj": ("x", lambda x: x.resolve_conj()),
     "addcmul": ("xy", lambda x, y: x.addcmul(y, x)),
     "addcdiv": ("xy", lambda x, y: x.addcdiv(y, x)),
     "polygamma": ("x", lambda x: x.polygamma(2)),
@@ -352,6 +361,11 @@ NOT_HERE = {
     "is_floating_point", "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
     "enable_grad", "register_hook", "retain_grad", "set_grad_enabled",
     "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
+    "copy_", "cpu", "cuda", "detach_", "dim", "get_device", "grad_fn", "is_complex", "is_conj", "is_contiguous",
+    "is_cpu", "is_cuda", "is_leaf", "is_nonzero", "is_same_size", "is_signed", "itemsize", "nelement", "new_tensor",
+    "storage_offset", "stride", "to_device", "type", "autocast", "fill_diagonal_",
+    # complex numbers, whose parts are tensors of these methods
+    "cdouble", "cfloat", "complex", "polar", "imag", "view_as_complex", "view_as_real", "stft", "istft",
     # what is asked of row-sparse gradients
     "coalesce", "indices", "is_coalesced", "is_sparse", "to_dense", "values",
 }  # fmt: skip

@@ -206,5 +206,7 @@ def test_equal_distances_from_either_end() -> None:
         assert got[0] == np.float32(start) and (steps == 1 or got[-1] == np.float32(stop))
     whole = Tensor.linspace(123456789, 123456789 + 7 * 1000003, 8, dtype="int64")
     assert whole.tolist() == [123456789 + i * 1000003 for i in range(8)]
+    bounds = np.array([0.0, 1.0], np.float32), np.array([2.0, -3.0], np.float32)
+    same(Tensor.linspace(Tensor(bounds[0]), Tensor(bounds[1]), 5), np.linspace(*bounds, 5), 1e-6)
     with pytest.raises(TypeError, match="bounds are numbers"):
-        Tensor.linspace(Tensor([0.0, 1.0]), Tensor([2.0, 3.0]), 2)
+        Tensor.linspace("0", 2, 2)
