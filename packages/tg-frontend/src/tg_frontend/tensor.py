@@ -313,6 +313,7 @@ class Tensor(Array):
     logaddexp = ops.elementwise.logaddexp
     logaddexp2 = ops.elementwise.logaddexp2
     positive = ops.numbers.positive
+    __pos__ = ops.numbers.__pos__
     frac = ops.numbers.frac
     signbit = ops.numbers.signbit
     nan_to_num = ops.numbers.nan_to_num

@@ -337,9 +337,6 @@ class Array(Base):
     def __neg__(self) -> Self:
         return self.neg()
 
-    def __pos__(self) -> Self:
-        return computing.copied(self)
-
     def __invert__(self) -> Self:
         return self.bitwise_not()
 

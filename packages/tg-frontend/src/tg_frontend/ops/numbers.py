@@ -36,6 +36,11 @@ def positive(x: A) -> A:
     return copied(x)
 
 
+def __pos__(x: A) -> A:
+    """The elements as they are, in memory of their own."""
+    return x.clone()
+
+
 def frac(x: A) -> A:
     """What is behind the point, with the sign of x.
 
